@@ -1,0 +1,86 @@
+import { defineConfig } from 'oxlint';
+
+/** The layers of src/, lowest first. A part imports from lower layers only: never up, never sideways. */
+const layers = [
+  ['errors', 'logger'],
+  ['config'],
+  ['kube'],
+  ['accounts', 'tls', 'logs'],
+  ['auth', 'audit'],
+  ['http'],
+  ['oauth', 'kapis', 'gateway', 'describe'],
+  ['server'],
+  ['main', 'cli'],
+];
+
+/** One library, one door. */
+const doors = {
+  '@kubernetes/client-node': 'kube',
+  undici: 'kube',
+  jsonwebtoken: 'auth',
+  passport: 'auth',
+  'passport-http-bearer': 'auth',
+  winston: 'logger',
+  'prom-client': 'http',
+  '@peculiar/x509': 'tls',
+  bcrypt: 'accounts',
+  '@node-rs/argon2': 'accounts',
+  yaml: 'config',
+  zod: 'config',
+};
+
+const isFile = (part: string): boolean => ['errors', 'logger', 'server', 'main'].includes(part);
+
+const overrides = layers.flatMap((parts, level) =>
+  parts.map((part) => {
+    const above = layers.flatMap((others, other) => (other < level ? [] : others.filter((name) => name !== part)));
+    return {
+      files: [isFile(part) ? `src/${part}.ts` : `src/${part}/**`],
+      rules: {
+        'no-restricted-imports': [
+          'error',
+          {
+            paths: Object.entries(doors)
+              .filter(([, door]) => door !== part)
+              .map(([name, door]) => ({ name, message: `One library, one door: import it in src/${door} only.` })),
+            patterns: [
+              {
+                group: above.map((name) => (isFile(name) ? `**/${name}.ts` : `**/${name}/**`)),
+                message: 'Imports point down only; the layers stand in oxlint.config.ts.',
+              },
+            ],
+          },
+        ],
+      },
+    } as const;
+  }),
+);
+
+export default defineConfig({
+  plugins: ['typescript', 'import', 'unicorn', 'promise', 'jest'],
+  categories: { correctness: 'error', suspicious: 'error' },
+  options: { typeAware: true },
+  env: { node: true },
+  ignorePatterns: ['dist/', 'node_modules/', '.cluster/'],
+  rules: {
+    eqeqeq: 'error',
+    'prefer-const': 'error',
+    'no-console': 'error',
+    'import/no-cycle': 'error',
+    'import/no-unassigned-import': 'off',
+    'typescript/no-explicit-any': 'error',
+    'typescript/no-floating-promises': 'error',
+    'typescript/no-misused-promises': 'error',
+    'typescript/await-thenable': 'error',
+    'typescript/no-unsafe-argument': 'error',
+    'typescript/no-unsafe-assignment': 'error',
+    'typescript/no-unsafe-call': 'error',
+    'typescript/no-unsafe-member-access': 'error',
+    'typescript/no-unsafe-return': 'error',
+    'typescript/switch-exhaustiveness-check': 'error',
+  },
+  overrides: [
+    ...overrides,
+    { files: ['hack/**', 'test/**', 'src/cli/**'], rules: { 'no-console': 'off' } },
+  ],
+});

@@ -1,0 +1,61 @@
+import type { Request, Response } from 'express';
+import type { UserInfo } from '../auth/user.ts';
+import type { Logger } from '../logger.ts';
+
+/**
+ * A request, described once (k8s.io/apiserver pkg/endpoints/request/requestinfo.go): nobody parses a path again.
+ * For `/kapis/resources.platform.io/v1alpha3/nodes/n1`: prefix 'kapis', group 'resources.platform.io', version 'v1alpha3',
+ * resource 'nodes', name 'n1', verb 'get'.
+ */
+export interface RequestInfo {
+  /** The path without the query, still percent-encoded. */
+  readonly path: string;
+  readonly isResourceRequest: boolean;
+  /** 'get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'; else the method in lower case. */
+  readonly verb: string;
+  readonly prefix: string;
+  readonly group: string;
+  readonly version: string;
+  readonly namespace: string;
+  readonly resource: string;
+  readonly subresource: string;
+  readonly name: string;
+}
+
+/** What the filters found out about a request; every handler gets it. */
+export interface RequestContext {
+  readonly info: RequestInfo;
+  readonly query: URLSearchParams;
+  readonly auditID: string;
+  readonly sourceIP: string;
+  readonly log: Logger;
+  /** Aborted when the client goes away, when the deadline passes and when the server drains. */
+  readonly signal: AbortSignal;
+  /** Undefined only on open routes. */
+  readonly user: UserInfo | undefined;
+}
+
+export type Handler = (req: Request, res: Response, context: RequestContext) => void | Promise<void>;
+
+/** A parameter as the descriptions name it. */
+export interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly description: string;
+  readonly required?: boolean;
+  readonly schema: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * A route as data: what serves is what is described.
+ * `path` is Express' syntax (`/kapis/:group`). An open route needs no identity.
+ */
+export interface Route {
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
+  readonly path: string;
+  readonly summary: string;
+  readonly open?: boolean;
+  /** A watch or a stream: counted and limited apart, without a deadline. */
+  readonly parameters?: readonly Parameter[];
+  readonly handler: Handler;
+}

@@ -1,0 +1,136 @@
+/**
+ * The one connection pool to kube-apiserver. client-node finds the server and the credentials (kubeconfig or the pod's
+ * ServiceAccount, whose token it reads again each minute); the requests are our own on one undici Agent, because client-node's
+ * calls open a new TLS connection each and hide the bytes.
+ */
+import { KubeConfig } from '@kubernetes/client-node';
+import { Agent, request, type Dispatcher } from 'undici';
+import { Readable } from 'node:stream';
+import { KubeError, unreachable } from './kube-error.ts';
+
+export interface KubeRequest {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Undefined values are left out. */
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** 'application/json' unless stated, for instance 'application/merge-patch+json'. */
+  readonly contentType?: string;
+  readonly signal?: AbortSignal;
+  /** Until the headers of the answer, in milliseconds; 10 s unless stated. */
+  readonly timeout?: number;
+}
+
+export interface KubeResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Readable;
+}
+
+export interface KubeClient {
+  /** Whatever kube-apiserver answers, its body not yet read. Throws KubeError only where there is no answer. */
+  stream(path: string, options?: KubeRequest): Promise<KubeResponse>;
+  /** The decoded body of a 2xx answer. Throws KubeError for any other. */
+  json<T>(path: string, options?: KubeRequest): Promise<T>;
+  close(): Promise<void>;
+}
+
+const credentialLife = 10_000;
+
+/** `kubeconfig`: a file; without one the pod's ServiceAccount. Throws if there is neither. */
+export async function createKubeClient(options: { kubeconfig?: string | undefined }): Promise<KubeClient> {
+  const load = (): KubeConfig => {
+    const config = new KubeConfig();
+    if (options.kubeconfig === undefined) config.loadFromCluster();
+    else config.loadFromFile(options.kubeconfig);
+    return config;
+  };
+  let config = load();
+  const server = config.getCurrentCluster()?.server.replace(/\/+$/, '');
+  if (server === undefined) throw new Error('the kubeconfig has no current cluster');
+  const tls: Record<string, never> & { ca?: string; cert?: string; key?: string; servername?: string; rejectUnauthorized?: boolean; headers?: Record<string, string> } = {};
+  await config.applyToHTTPSOptions(tls);
+  const { ca, cert, key, servername, rejectUnauthorized } = tls;
+  const agent = new Agent({
+    connect: {
+      ...(ca === undefined ? {} : { ca }),
+      ...(cert === undefined ? {} : { cert }),
+      ...(key === undefined ? {} : { key }),
+      ...(servername === undefined ? {} : { servername }),
+      rejectUnauthorized: rejectUnauthorized ?? true,
+      keepAlive: true,
+      keepAliveInitialDelay: 15_000,
+      timeout: 5_000,
+    },
+    connections: 128,
+    keepAliveTimeout: 60_000,
+    bodyTimeout: 0,
+  });
+
+  let credential: { headers: Record<string, string>; readAt: number } | undefined;
+  async function authorization(): Promise<Record<string, string>> {
+    if (credential === undefined || Date.now() - credential.readAt > credentialLife) {
+      const target: { headers: Record<string, string> } = { headers: {} };
+      await config.applyToHTTPSOptions(target);
+      credential = { headers: target.headers, readAt: Date.now() };
+    }
+    return credential.headers;
+  }
+
+  async function once(path: string, options: KubeRequest): Promise<Dispatcher.ResponseData> {
+    const query = Object.entries(options.query ?? {}).filter(([, value]) => value !== undefined);
+    const suffix = query.length === 0 ? '' : `?${new URLSearchParams(query.map(([k, v]) => [k, String(v)])).toString()}`;
+    try {
+      return await request(`${server}${path}${suffix}`, {
+        method: options.method ?? 'GET',
+        dispatcher: agent,
+        headersTimeout: options.timeout ?? 10_000,
+        headers: {
+          accept: 'application/json',
+          'user-agent': 'platform-apiserver',
+          ...(await authorization()),
+          ...(options.body === undefined ? {} : { 'content-type': options.contentType ?? 'application/json' }),
+          ...options.headers,
+        },
+        ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+        ...(options.signal === undefined ? {} : { signal: options.signal }),
+      });
+    } catch (cause) {
+      throw unreachable(cause);
+    }
+  }
+
+  async function stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
+    let answer = await once(path, options);
+    if (answer.statusCode === 401) {
+      // The token may have been rotated a moment ago: read it again, once.
+      await answer.body.dump();
+      config = load();
+      credential = undefined;
+      answer = await once(path, options);
+    }
+    return { status: answer.statusCode, headers: answer.headers, body: answer.body };
+  }
+
+  return {
+    stream,
+    async json<T>(path: string, options?: KubeRequest): Promise<T> {
+      const { status, body } = await stream(path, options);
+      const text = await readText(body);
+      if (status < 200 || status > 299) throw KubeError.from(status, text);
+      return JSON.parse(text) as T;
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+async function readText(body: Readable): Promise<string> {
+  const chunks: Buffer[] = [];
+  try {
+    for await (const chunk of body) chunks.push(chunk as Buffer);
+  } catch (cause) {
+    throw unreachable(cause);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
