@@ -154,9 +154,14 @@ export const notAcceptable = (offered: readonly string[]): StatusError =>
   new StatusError('NotAcceptable', 406, `only the following media types are accepted: ${offered.join(', ')}`);
 
 export const conflict = (resource: GroupResource, name: string, why: string): StatusError =>
-  new StatusError('Conflict', 409, `Operation cannot be fulfilled on ${qualified(resource)} ${JSON.stringify(name)}: ${why}`, {
-    details: about(resource, name),
-  });
+  new StatusError(
+    'Conflict',
+    409,
+    `Operation cannot be fulfilled on ${qualified(resource)} ${JSON.stringify(name)}: ${why}`,
+    {
+      details: about(resource, name),
+    },
+  );
 
 export const expired = (message: string, continueToken?: string): StatusError =>
   new StatusError('Expired', 410, message, continueToken === undefined ? {} : { continueToken });
@@ -170,7 +175,11 @@ export const unsupportedMediaType = (offered: readonly string[]): StatusError =>
     `the body of the request was in an unknown format - accepted media types include: ${offered.join(', ')}`,
   );
 
-export const invalid = (kind: { group: string; kind: string }, name: string, causes: readonly StatusCause[]): StatusError =>
+export const invalid = (
+  kind: { group: string; kind: string },
+  name: string,
+  causes: readonly StatusCause[],
+): StatusError =>
   new StatusError(
     'Invalid',
     422,
@@ -187,7 +196,9 @@ export const headersTooLarge = (): StatusError =>
   new StatusError('RequestHeaderFieldsTooLarge', 431, 'the request headers are larger than 64 KiB together');
 
 export const internalError = (auditID: string, cause: unknown): StatusError =>
-  new StatusError('InternalError', 500, `Internal error occurred; the log has the cause under audit id ${auditID}`, { cause });
+  new StatusError('InternalError', 500, `Internal error occurred; the log has the cause under audit id ${auditID}`, {
+    cause,
+  });
 
 export const badGateway = (message: string, options?: StatusOptions): StatusError =>
   new StatusError('BadGateway', 502, message, options);
@@ -238,6 +249,9 @@ export class OAuthError extends Error {
     this.name = 'OAuthError';
     this.error = error;
     this.code = options.status ?? oauthStatus[error];
-    this.headers = { ...(error === 'invalid_client' ? { 'WWW-Authenticate': 'Basic realm="platform", charset="UTF-8"' } : {}), ...options.headers };
+    this.headers = {
+      ...(error === 'invalid_client' ? { 'WWW-Authenticate': 'Basic realm="platform", charset="UTF-8"' } : {}),
+      ...options.headers,
+    };
   }
 }

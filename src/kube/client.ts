@@ -49,7 +49,14 @@ export async function createKubeClient(options: { kubeconfig?: string | undefine
   let config = load();
   const server = config.getCurrentCluster()?.server.replace(/\/+$/, '');
   if (server === undefined) throw new Error('the kubeconfig has no current cluster');
-  const tls: Record<string, never> & { ca?: string; cert?: string; key?: string; servername?: string; rejectUnauthorized?: boolean; headers?: Record<string, string> } = {};
+  const tls: Record<string, never> & {
+    ca?: string;
+    cert?: string;
+    key?: string;
+    servername?: string;
+    rejectUnauthorized?: boolean;
+    headers?: Record<string, string>;
+  } = {};
   await config.applyToHTTPSOptions(tls);
   const { ca, cert, key, servername, rejectUnauthorized } = tls;
   const agent = new Agent({
@@ -79,8 +86,10 @@ export async function createKubeClient(options: { kubeconfig?: string | undefine
   }
 
   async function once(path: string, options: KubeRequest): Promise<Dispatcher.ResponseData> {
-    const query = Object.entries(options.query ?? {}).filter(([, value]) => value !== undefined);
-    const suffix = query.length === 0 ? '' : `?${new URLSearchParams(query.map(([k, v]) => [k, String(v)])).toString()}`;
+    const query = new URLSearchParams();
+    for (const [key, value] of Object.entries(options.query ?? {}))
+      if (value !== undefined) query.set(key, String(value));
+    const suffix = query.size === 0 ? '' : `?${query.toString()}`;
     try {
       return await request(`${server}${path}${suffix}`, {
         method: options.method ?? 'GET',

@@ -27,7 +27,8 @@ export class KubeError extends Error {
   /** The same refusal as our own answer: 4xx is passed on, anything else is the upstream's fault. */
   toStatusError(): StatusError {
     if (this.code === 0) return serviceUnavailable('kube-apiserver cannot be reached', 1, this);
-    if (this.code === 401) return serviceUnavailable('kube-apiserver does not accept this server\'s credentials', 5, this);
+    if (this.code === 401)
+      return serviceUnavailable("kube-apiserver does not accept this server's credentials", 5, this);
     if (this.code === 429 || this.code === 503 || this.code === 504)
       return serviceUnavailable('kube-apiserver is not able to answer now', 1, this);
     if (this.code >= 400 && this.code < 500)
@@ -40,7 +41,11 @@ export class KubeError extends Error {
 }
 
 export const unreachable = (cause: unknown): KubeError =>
-  new KubeError(0, { message: `kube-apiserver cannot be reached: ${cause instanceof Error ? cause.message : String(cause)}` }, cause);
+  new KubeError(
+    0,
+    { message: `kube-apiserver cannot be reached: ${cause instanceof Error ? cause.message : String(cause)}` },
+    cause,
+  );
 
 export const isKubeError = (error: unknown, code: number): error is KubeError =>
   error instanceof KubeError && error.code === code;

@@ -1,0 +1,51 @@
+import { forbidden, forbiddenPath } from '../../errors.ts';
+import type { UserInfo } from '../user.ts';
+
+/** What a caller wants to do, as a SubjectAccessReview names it. Core group, cluster scope and "no name" are ''. */
+export interface ResourceAttributes {
+  readonly verb: string;
+  readonly group: string;
+  readonly resource: string;
+  readonly subresource?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+}
+
+/** A URL that is no resource, such as /metrics; `verb` is the HTTP method in lower case. */
+export interface PathAttributes {
+  readonly verb: string;
+  readonly path: string;
+}
+
+export type Attributes = ResourceAttributes | PathAttributes;
+
+export interface Decision {
+  readonly allowed: boolean;
+  /** The authorizer's own words, '' if it has none. */
+  readonly reason: string;
+}
+
+/** May this user do that? Throws StatusError 503 when it cannot tell; never allows by default. */
+export interface Authorizer {
+  authorize(user: UserInfo, attributes: Attributes): Promise<Decision>;
+}
+
+/** Throws 403 with kube-apiserver's own sentence unless the user may. */
+export async function demand(authorizer: Authorizer, user: UserInfo, attributes: Attributes): Promise<void> {
+  const { allowed, reason } = await authorizer.authorize(user, attributes);
+  if (allowed) return;
+  const why = reason === '' ? '' : `: ${reason}`;
+  if ('path' in attributes)
+    throw forbiddenPath(
+      attributes.path,
+      `User "${user.username}" cannot ${attributes.verb} path "${attributes.path}"${why}`,
+    );
+  const { verb, group, resource, subresource = '', namespace = '', name = '' } = attributes;
+  const what = subresource === '' ? resource : `${resource}/${subresource}`;
+  const scope = namespace === '' ? 'at the cluster scope' : `in the namespace "${namespace}"`;
+  throw forbidden(
+    { group, resource },
+    name,
+    `User "${user.username}" cannot ${verb} resource "${what}" in API group "${group}" ${scope}${why}`,
+  );
+}
