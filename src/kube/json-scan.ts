@@ -1,0 +1,108 @@
+/**
+ * Finding the parts of a JSON text by their place in the bytes, without decoding it: objects are passed on as kube-apiserver
+ * wrote them. The text must be valid JSON (it comes from kube-apiserver); a text that ends early throws.
+ */
+
+const quote = 0x22;
+const backslash = 0x5c;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;
+const openBracket = 0x5b;
+const closeBracket = 0x5d;
+const comma = 0x2c;
+const colon = 0x3a;
+
+/** A member of an object: its key and the offsets of the key's quote, of the value and of the value's end. */
+export interface Member {
+  readonly key: string;
+  readonly start: number;
+  readonly value: number;
+  readonly end: number;
+}
+
+const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+
+function skipSpace(text: Buffer, at: number): number {
+  let i = at;
+  while (isSpace(text[i])) i += 1;
+  return i;
+}
+
+/** The offset behind the string whose opening quote stands at `at`. */
+function skipString(text: Buffer, at: number): number {
+  const length = text.length;
+  for (let i = at + 1; i < length; i += 1) {
+    const byte = text[i];
+    if (byte === quote) return i + 1;
+    if (byte === backslash) i += 1;
+  }
+  throw new SyntaxError('a JSON text ends inside a string');
+}
+
+/** The offset behind the value that starts at `at`. */
+export function skipValue(text: Buffer, at: number): number {
+  const first = text[at];
+  if (first === quote) return skipString(text, at);
+  const length = text.length;
+  if (first === openBrace || first === openBracket) {
+    let depth = 0;
+    let i = at;
+    while (i < length) {
+      const byte = text[i];
+      if (byte === quote) {
+        i = skipString(text, i);
+        continue;
+      }
+      i += 1;
+      if (byte === openBrace || byte === openBracket) depth += 1;
+      else if (byte === closeBrace || byte === closeBracket) {
+        depth -= 1;
+        if (depth === 0) return i;
+      }
+    }
+    throw new SyntaxError('a JSON text ends inside an object or an array');
+  }
+  let i = at;
+  while (i < length) {
+    const byte = text[i];
+    if (byte === comma || byte === closeBrace || byte === closeBracket || isSpace(byte)) break;
+    i += 1;
+  }
+  if (i === at) throw new SyntaxError(`a JSON value is missing at byte ${at}`);
+  return i;
+}
+
+/** The members of the object whose brace stands at `at`, in their order. `until`: stop behind the member of that key. */
+export function membersOf(text: Buffer, at: number, until?: string): Member[] {
+  if (text[at] !== openBrace) throw new SyntaxError(`no JSON object at byte ${at}`);
+  const found: Member[] = [];
+  let i = skipSpace(text, at + 1);
+  while (text[i] !== closeBrace) {
+    const start = i;
+    if (text[start] !== quote) throw new SyntaxError(`no JSON key at byte ${start}`);
+    const keyEnd = skipString(text, start);
+    const value = skipSpace(text, skipSpace(text, keyEnd) + 1);
+    if (text[skipSpace(text, keyEnd)] !== colon) throw new SyntaxError(`no colon behind the key at byte ${start}`);
+    const end = skipValue(text, value);
+    const key = text.toString('utf8', start + 1, keyEnd - 1);
+    found.push({ key, start, value, end });
+    if (key === until) return found;
+    i = skipSpace(text, end);
+    if (text[i] === comma) i = skipSpace(text, i + 1);
+  }
+  return found;
+}
+
+/** Views of the elements of the array whose bracket stands at `at`. */
+export function elementsOf(text: Buffer, at: number): Buffer[] {
+  if (text[at] !== openBracket) throw new SyntaxError(`no JSON array at byte ${at}`);
+  const found: Buffer[] = [];
+  let i = skipSpace(text, at + 1);
+  while (text[i] !== closeBracket) {
+    const end = skipValue(text, i);
+    found.push(text.subarray(i, end));
+    i = skipSpace(text, end);
+    if (text[i] === comma) i = skipSpace(text, i + 1);
+  }
+  return found;
+}
