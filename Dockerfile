@@ -1,0 +1,25 @@
+# The image: one binary of Node, our compiled sources and the libraries they use. No shell, no package manager.
+# Both bases can be replaced; the second needs glibc, libstdc++ and the CA certificates, and nothing else.
+ARG NODE_IMAGE=docker.io/library/node:24-bookworm-slim
+ARG RUNTIME_IMAGE=gcr.io/distroless/cc-debian12:nonroot
+
+FROM ${NODE_IMAGE} AS build
+WORKDIR /build
+COPY package.json package-lock.json ./
+# No package needs its install script: native ones bring their binaries.
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY tsconfig.json tsconfig.build.json ./
+COPY src src
+RUN node_modules/.bin/tsc -p tsconfig.build.json
+RUN npm ci --ignore-scripts --no-audit --no-fund --omit=dev
+
+FROM ${RUNTIME_IMAGE}
+COPY --from=build /usr/local/bin/node /usr/local/bin/node
+WORKDIR /app
+COPY LICENSE package.json ./
+COPY --from=build /build/node_modules node_modules
+COPY --from=build /build/dist dist
+ENV NODE_ENV=production
+USER 65532:65532
+EXPOSE 9090 9443 10250
+ENTRYPOINT ["node", "/app/dist/main.js"]

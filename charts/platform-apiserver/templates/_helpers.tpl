@@ -1,0 +1,63 @@
+{{- define "platform-apiserver.selectorLabels" -}}
+app.kubernetes.io/name: platform-apiserver
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "platform-apiserver.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{ include "platform-apiserver.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: platform
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "platform-apiserver.image" -}}
+{{- .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- with .Values.image.digest }}@{{ . }}{{ end }}
+{{- end }}
+
+{{- define "platform-apiserver.host" -}}
+{{ .Values.service.name }}.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{- define "platform-apiserver.configMapName" -}}
+{{ .Values.existingConfigMap | default "platform-config" }}
+{{- end }}
+
+{{/* The Secret with the serving certificate that is given to the server; empty when the server makes it. */}}
+{{- define "platform-apiserver.tlsSecretName" -}}
+{{- if eq .Values.tls.mode "secret" }}{{ .Values.tls.secretName }}
+{{- else if eq .Values.tls.mode "certManager" }}platform-apiserver-tls
+{{- end }}
+{{- end }}
+
+{{/* The cluster configuration object. */}}
+{{- define "platform-apiserver.configuration" -}}
+{{- $config := deepCopy .Values.config }}
+{{- $authentication := $config.authentication | default dict }}
+{{- if not $authentication.issuer }}
+{{- $_ := set $authentication "issuer" (printf "https://%s" (include "platform-apiserver.host" .)) }}
+{{- end }}
+{{- $_ := set $config "authentication" $authentication }}
+apiVersion: config.platform.io/v1alpha1
+kind: PlatformConfiguration
+{{ omit $config "apiVersion" "kind" | toYaml }}
+{{- end }}
+
+{{/* Names, as a YAML list, of the Secrets to which the value config refers. */}}
+{{- define "platform-apiserver.secretRefs" -}}
+{{- $names := list }}
+{{- if not .Values.existingConfigMap }}
+{{- with .Values.config.authentication }}
+{{- range .users }}{{ with (.passwordRef).name }}{{ $names = append $names . }}{{ end }}{{ end }}
+{{- range .clients }}{{ with (.secretRef).name }}{{ $names = append $names . }}{{ end }}{{ end }}
+{{- end }}
+{{- end }}
+{{- toYaml $names }}
+{{- end }}
+
+{{/* Names, as a YAML list, of the Secrets that the server reads and somebody else makes. */}}
+{{- define "platform-apiserver.secretNames" -}}
+{{- $names := concat (include "platform-apiserver.secretRefs" . | fromYamlArray) .Values.rbac.secretNames }}
+{{- without ($names | uniq | sortAlpha) "platform-admin" | toYaml }}
+{{- end }}

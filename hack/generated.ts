@@ -1,0 +1,32 @@
+/** How a generated folder is brought up to date, or checked with --check; used by the hack/update-*.ts scripts. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+/**
+ * Makes `folder` hold exactly `wanted`, file name to text. With --check on the command line nothing is written:
+ * each file that differs, is missing or is left over is named, and the process ends with 1.
+ */
+export function bring(folder: string, wanted: ReadonlyMap<string, string>): void {
+  const check = process.argv.includes('--check');
+  const name = (file: string): string => path.relative(process.cwd(), path.join(folder, file));
+  const present = existsSync(folder) ? readdirSync(folder) : [];
+  const stale = [...wanted].filter(
+    ([file, text]) => !present.includes(file) || readFileSync(path.join(folder, file), 'utf8') !== text,
+  );
+  const leftOver = present.filter((file) => !wanted.has(file));
+  if (check) {
+    for (const [file] of stale) console.error(`${name(file)} is not up to date: run make update`);
+    for (const file of leftOver) console.error(`${name(file)} is not generated any more: run make update`);
+    if (stale.length + leftOver.length > 0) process.exitCode = 1;
+    return;
+  }
+  mkdirSync(folder, { recursive: true });
+  for (const [file, text] of stale) {
+    writeFileSync(path.join(folder, file), text);
+    console.log(`wrote ${name(file)}`);
+  }
+  for (const file of leftOver) {
+    rmSync(path.join(folder, file));
+    console.log(`removed ${name(file)}`);
+  }
+}
