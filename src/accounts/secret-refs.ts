@@ -1,0 +1,71 @@
+/**
+ * The Secrets that the configuration points at (`passwordRef`, `secretRef`), each watched by its name: RBAC grants no more.
+ */
+import type { KubeClient } from '../kube/client.ts';
+import { createInformer, type Informer, type KubeObject } from '../kube/informer.ts';
+import type { Logger } from '../logger.ts';
+
+export interface SecretKeyRef {
+  readonly name: string;
+  readonly key: string;
+}
+
+export interface Secret extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+export class SecretRefs {
+  readonly #client: KubeClient;
+  readonly #namespace: string;
+  readonly #log: Logger;
+  readonly #informers = new Map<string, Informer<Secret>>();
+  readonly #changed: () => void;
+
+  /** `changed` is told after any of the Secrets changed. */
+  constructor(options: { client: KubeClient; namespace: string; log: Logger; changed: () => void }) {
+    this.#client = options.client;
+    this.#namespace = options.namespace;
+    this.#log = options.log;
+    this.#changed = options.changed;
+  }
+
+  /** Watches exactly these Secrets from now on. */
+  follow(names: ReadonlySet<string>): void {
+    for (const [name, informer] of this.#informers)
+      if (!names.has(name)) {
+        this.#informers.delete(name);
+        informer.stop();
+      }
+    for (const name of names) {
+      if (this.#informers.has(name)) continue;
+      const informer = createInformer<Secret>({
+        client: this.#client,
+        path: `/api/v1/namespaces/${this.#namespace}/secrets`,
+        fieldSelector: `metadata.name=${name}`,
+        log: this.#log,
+      });
+      informer.onChange(() => this.#changed());
+      informer.start();
+      this.#informers.set(name, informer);
+    }
+  }
+
+  /** Resolves when every followed Secret was read once, or the signal fires. */
+  async settled(signal?: AbortSignal): Promise<void> {
+    await Promise.all([...this.#informers.values()].map((informer) => informer.waitForSync(signal)));
+  }
+
+  /** The value under the key, trimmed of the line end that `echo` leaves; undefined if there is none (yet). */
+  read({ name, key }: SecretKeyRef): string | undefined {
+    const encoded = this.#informers.get(name)?.get(this.#namespace, name)?.data?.[key];
+    return encoded === undefined
+      ? undefined
+      : Buffer.from(encoded, 'base64')
+          .toString('utf8')
+          .replace(/\r?\n$/, '');
+  }
+
+  stop(): void {
+    for (const informer of this.#informers.values()) informer.stop();
+  }
+}

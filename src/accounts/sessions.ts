@@ -1,0 +1,293 @@
+/**
+ * Sessions: one object in the cluster a login, watched by every replica and written with compare-and-swap, so any replica serves
+ * any request (DESIGN.md 8). A session is over when it is revoked, idle or too old, or when its user, password or client went.
+ */
+import { LRUCache } from 'lru-cache';
+import { sessionsPath } from '../config/names.ts';
+import { serviceUnavailable } from '../errors.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { createInformer, type Informer, type KubeObject } from '../kube/informer.ts';
+import { isKubeError } from '../kube/kube-error.ts';
+import type { Logger } from '../logger.ts';
+import { hashToken, newSessionID, sameHash, type RefreshTokens } from './refresh-tokens.ts';
+
+export interface SessionSpec {
+  readonly userName: string;
+  readonly userUID: string;
+  readonly clientID: string;
+  readonly scope?: string;
+  readonly credentialID: string;
+  /** RFC 3339. */
+  readonly createdAt: string;
+  readonly expiresAt: string;
+}
+
+export interface Session extends KubeObject {
+  readonly spec: SessionSpec;
+  readonly status: {
+    readonly phase: 'Pending' | 'Active' | 'Revoked';
+    readonly currentHash?: string;
+    readonly previousHash?: string;
+    readonly rotatedAt?: string;
+    readonly lastUsedAt?: string;
+  };
+}
+
+/** Lives in milliseconds. */
+export interface SessionLives {
+  readonly refreshTokenIdle: number;
+  readonly refreshGrace: number;
+  readonly sessionMaxAge: number;
+}
+
+const apiVersion = 'iam.platform.io/v1alpha2';
+/** A watch that was silent for so long may hide a revocation (API.md 2). */
+const longestSilence = 15_000;
+const probeInterval = 5_000;
+const unknownLife = 2_000;
+const sweepInterval = 60_000;
+const sweptAtOnce = 200;
+
+export type Refreshed = { readonly session: Session; readonly refreshToken: string } | 'unknown' | 'reused' | 'ended';
+
+export class Sessions {
+  readonly #client: KubeClient;
+  readonly #path: string;
+  readonly #lives: () => SessionLives;
+  readonly #tokens: RefreshTokens;
+  readonly #clock: () => number;
+  readonly #log: Logger;
+  readonly #informer: Informer<Session>;
+  /** Sessions just written here: the watch brings them a moment later. */
+  readonly #written = new LRUCache<string, Session>({ max: 10_000, ttl: 60_000 });
+  /** Live reads under way, and the names that they did not find, by sid. */
+  readonly #reads = new Map<string, Promise<Session | undefined>>();
+  #lastProbe = 0;
+  readonly #namespace: string;
+  readonly #timers: NodeJS.Timeout[] = [];
+  readonly #ended = new Set<(sid: string) => void>();
+
+  constructor(options: {
+    client: KubeClient;
+    namespace: string;
+    lives: () => SessionLives;
+    tokens: RefreshTokens;
+    clock?: () => number;
+    log: Logger;
+  }) {
+    this.#client = options.client;
+    this.#namespace = options.namespace;
+    this.#path = sessionsPath(options.namespace);
+    this.#lives = options.lives;
+    this.#tokens = options.tokens;
+    this.#clock = options.clock ?? Date.now;
+    this.#log = options.log;
+    this.#informer = createInformer<Session>({ client: options.client, path: this.#path, log: options.log });
+    this.#informer.onChange((type, session) => {
+      if (type === 'DELETED' || session.status.phase === 'Revoked')
+        for (const tell of this.#ended) tell(session.metadata.name);
+    });
+  }
+
+  start(): void {
+    this.#informer.start();
+    this.#timers.push(
+      setInterval(() => void this.#ask(), probeInterval).unref(),
+      setInterval(() => void this.#sweep(), sweepInterval * (0.5 + Math.random())).unref(),
+    );
+  }
+
+  stop(): void {
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#informer.stop();
+  }
+
+  hasSynced(): boolean {
+    return this.#informer.hasSynced();
+  }
+
+  /** Told when a session was revoked or deleted, on whichever replica. */
+  onEnd(tell: (sid: string) => void): () => void {
+    this.#ended.add(tell);
+    return () => this.#ended.delete(tell);
+  }
+
+  /** A new session and its first refresh token; returns after the write. */
+  async create(
+    spec: Omit<SessionSpec, 'createdAt' | 'expiresAt'>,
+  ): Promise<{ session: Session; refreshToken: string }> {
+    const now = this.#clock();
+    const name = newSessionID();
+    const refreshToken = this.#tokens.first(name);
+    const session = await this.#client.json<Session>(this.#path, {
+      method: 'POST',
+      body: {
+        apiVersion,
+        kind: 'Session',
+        metadata: { name },
+        spec: { ...spec, createdAt: rfc3339(now), expiresAt: rfc3339(now + this.#lives().sessionMaxAge) },
+        status: { phase: 'Active', currentHash: hashToken(refreshToken), lastUsedAt: rfc3339(now) },
+      } satisfies Session,
+    });
+    this.#remember(session);
+    return { session, refreshToken };
+  }
+
+  /**
+   * The session if it is active. An unknown sid costs one live read, shared by those who ask at once, so a login on another
+   * replica counts at once. Throws 503 when the watch has been silent for too long to be believed.
+   */
+  async active(sid: string): Promise<Session | undefined> {
+    if (this.#clock() - Math.max(this.#informer.lastSignOfLife(), this.#lastProbe) > longestSilence)
+      throw serviceUnavailable('the state of sessions cannot be read from the cluster now');
+    const session = this.#known(sid) ?? (await this.#live(sid));
+    return session !== undefined && this.#isActive(session) ? session : undefined;
+  }
+
+  /** RFC 6749 section 6 with rotation, grace and reuse detection (API.md 2). `accept` judges the session before it rotates. */
+  async refresh(token: string, accept: (session: Session) => boolean): Promise<Refreshed> {
+    const sid = this.#tokens.sessionOf(token);
+    if (sid === undefined) return 'unknown';
+    const presented = hashToken(token);
+    let session = this.#known(sid) ?? (await this.#live(sid));
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      if (session === undefined) return 'unknown';
+      if (!accept(session)) return 'unknown';
+      if (!this.#isActive(session)) return 'ended';
+      const verdict = this.#judge(session, token, presented);
+      if (verdict === 'unknown') return 'unknown';
+      if (verdict === 'repeat') return { session, refreshToken: this.#tokens.successor(token) };
+      const updated: Session | undefined =
+        verdict === 'rotate' ? await this.#rotate(session, token) : await this.#end(session);
+      if (updated !== undefined)
+        return verdict === 'rotate' ? { session: updated, refreshToken: this.#tokens.successor(token) } : 'reused';
+      session = await this.#live(sid, true);
+    }
+    throw serviceUnavailable('the session is being changed by others all the time');
+  }
+
+  /** Ends a session; returns after the write. An unknown or ended one is no error. */
+  async revoke(sid: string): Promise<void> {
+    for (;;) {
+      const session = await this.#live(sid, true);
+      if (session === undefined || session.status.phase === 'Revoked' || (await this.#end(session)) !== undefined)
+        return;
+    }
+  }
+
+  /** The active sessions of a user as this replica knows them. */
+  ofUser(userUID: string): Session[] {
+    return this.#informer.list().filter((session) => session.spec.userUID === userUID && this.#isActive(session));
+  }
+
+  /** RFC 9700 section 4.14.2: what a refresh token that was presented means for its session. */
+  #judge(session: Session, token: string, presented: string): 'rotate' | 'repeat' | 'reuse' | 'unknown' {
+    const { currentHash, previousHash, rotatedAt } = session.status;
+    if (sameHash(presented, currentHash)) return 'rotate';
+    if (sameHash(presented, previousHash))
+      return this.#clock() - Date.parse(rotatedAt ?? '') <= this.#lives().refreshGrace ? 'repeat' : 'reuse';
+    return currentHash !== undefined && this.#tokens.precedes(token, currentHash) ? 'reuse' : 'unknown';
+  }
+
+  #rotate(session: Session, token: string): Promise<Session | undefined> {
+    const now = rfc3339(this.#clock());
+    return this.#replace(session, {
+      phase: 'Active',
+      currentHash: hashToken(this.#tokens.successor(token)),
+      previousHash: hashToken(token),
+      rotatedAt: now,
+      lastUsedAt: now,
+    });
+  }
+
+  #end(session: Session): Promise<Session | undefined> {
+    return this.#replace(session, { phase: 'Revoked' });
+  }
+
+  /** Undefined when somebody else changed the session meanwhile. */
+  async #replace(session: Session, status: Session['status']): Promise<Session | undefined> {
+    try {
+      const updated = await this.#client.json<Session>(`${this.#path}/${session.metadata.name}`, {
+        method: 'PUT',
+        body: { ...session, status },
+      });
+      this.#remember(updated);
+      return updated;
+    } catch (error) {
+      if (isKubeError(error, 409) || isKubeError(error, 404)) return undefined;
+      throw error;
+    }
+  }
+
+  #isActive({ spec, status }: Session): boolean {
+    const now = this.#clock();
+    return (
+      status.phase === 'Active' &&
+      Date.parse(spec.expiresAt) > now &&
+      Date.parse(status.lastUsedAt ?? spec.createdAt) + this.#lives().refreshTokenIdle > now
+    );
+  }
+
+  #known(sid: string): Session | undefined {
+    const written = this.#written.get(sid);
+    const watched = this.#informer.get(this.#namespace, sid);
+    if (written === undefined || watched === undefined) return written ?? watched;
+    return versionOf(written) > versionOf(watched) ? written : watched;
+  }
+
+  #remember(session: Session): void {
+    this.#written.set(session.metadata.name, session);
+  }
+
+  async #live(sid: string, afresh = false): Promise<Session | undefined> {
+    const under = afresh ? undefined : this.#reads.get(sid);
+    if (under !== undefined) return await under;
+    const read = this.#read(sid);
+    this.#reads.set(sid, read);
+    return await read;
+  }
+
+  async #read(sid: string): Promise<Session | undefined> {
+    let found = false;
+    try {
+      const session = await this.#client.json<Session>(`${this.#path}/${sid}`);
+      found = true;
+      return session;
+    } catch (error) {
+      if (isKubeError(error, 404)) return undefined;
+      throw error;
+    } finally {
+      // A name that was not found is not asked for again for a moment: garbage must not reach kube-apiserver at the callers' pace.
+      if (found) this.#reads.delete(sid);
+      else setTimeout(() => this.#reads.delete(sid), unknownLife).unref();
+    }
+  }
+
+  /** Deletes sessions that are over; replicas that sweep at the same time do each other no harm. */
+  async #sweep(): Promise<void> {
+    const over = this.#informer.list().filter((session) => !this.#isActive(session));
+    for (const { metadata } of over.slice(0, sweptAtOnce))
+      try {
+        await this.#client.json(`${this.#path}/${metadata.name}`, {
+          method: 'DELETE',
+          body: { preconditions: { resourceVersion: metadata.resourceVersion } },
+        });
+      } catch (error) {
+        if (!isKubeError(error, 404) && !isKubeError(error, 409))
+          this.#log.warn('an ended session could not be deleted', { error });
+      }
+  }
+
+  async #ask(): Promise<void> {
+    try {
+      await this.#client.json(this.#path, { query: { limit: 1, resourceVersion: 0 }, timeout: probeInterval });
+      this.#lastProbe = this.#clock();
+    } catch (error) {
+      this.#log.warn('the probe of the sessions failed', { error });
+    }
+  }
+}
+
+const versionOf = ({ metadata }: Session): bigint => BigInt(metadata.resourceVersion ?? 0);
+
+const rfc3339 = (time: number): string => new Date(time).toISOString();

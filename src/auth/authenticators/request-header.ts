@@ -1,0 +1,103 @@
+/**
+ * The aggregator: a front-proxy certificate plus X-Remote-* headers. Believed only when the leaf certificate verifies against the
+ * request-header CA alone; Node's own `socket.authorized` is never asked, because it knows other CAs.
+ */
+import type { Request } from 'express';
+import { X509Certificate } from 'node:crypto';
+import type { TLSSocket } from 'node:tls';
+import { badRequest } from '../../errors.ts';
+import type { RequestHeaderConfig } from '../request-header-config.ts';
+import { withAuthenticated } from '../user.ts';
+import type { Authenticator } from './authenticator.ts';
+
+/** id-kp-clientAuth, RFC 5280 section 4.2.1.12. */
+const clientAuth = '1.3.6.1.5.5.7.3.2';
+const longestChain = 5;
+
+const isCurrent = (certificate: X509Certificate, now: number): boolean =>
+  certificate.validFromDate.getTime() <= now && now <= certificate.validToDate.getTime();
+
+/** RFC 5280 section 6.1 for the short chains that are met here: signatures, dates, CA flags and the leaf's purpose. */
+export function verifiesForClient(
+  leaf: X509Certificate,
+  authorities: readonly X509Certificate[],
+  now: number,
+): boolean {
+  if (leaf.ca || !leaf.keyUsage?.includes(clientAuth)) return false;
+  let certificate = leaf;
+  for (let depth = 0; depth < longestChain; depth += 1) {
+    if (!isCurrent(certificate, now)) return false;
+    const child = certificate;
+    const root = authorities.find((ca) => isCurrent(ca, now) && child.checkIssued(ca) && child.verify(ca.publicKey));
+    if (root !== undefined) return true;
+    const issuer = child.issuerCertificate;
+    if (issuer === undefined || !issuer.ca || !child.checkIssued(issuer) || !child.verify(issuer.publicKey))
+      return false;
+    certificate = issuer;
+  }
+  return false;
+}
+
+/** The CN of a subject as X509Certificate prints it: a line a part. */
+const commonName = (certificate: X509Certificate): string => /^CN=(.*)$/m.exec(certificate.subject)?.[1] ?? '';
+
+interface Judged {
+  readonly config: RequestHeaderConfig;
+  readonly believed: boolean;
+}
+
+export function requestHeader(
+  config: () => RequestHeaderConfig | undefined,
+  clock: () => number = Date.now,
+): Authenticator {
+  /** A connection's certificate cannot change, so it is judged once for each configuration. */
+  const judged = new WeakMap<object, Judged>();
+
+  function believes(request: Request, current: RequestHeaderConfig): boolean {
+    const socket = request.socket as TLSSocket;
+    const connection =
+      ('session' in request && (request as { session?: object }).session) ||
+      ('stream' in request && (request as unknown as { stream: { session?: object } }).stream.session) ||
+      socket;
+    const before = judged.get(connection);
+    if (before?.config === current) return before.believed;
+    const leaf = socket.getPeerX509Certificate?.();
+    const believed =
+      leaf !== undefined &&
+      verifiesForClient(leaf, current.authorities, clock()) &&
+      (current.allowedNames.length === 0 || current.allowedNames.includes(commonName(leaf)));
+    judged.set(connection, { config: current, believed });
+    return believed;
+  }
+
+  return async (request) => {
+    const current = config();
+    if (current === undefined || !believes(request, current)) return undefined;
+    const headers = request.headersDistinct;
+    const first = (names: readonly string[]): string | undefined =>
+      names.flatMap((name) => headers[name] ?? []).find((value) => value !== '');
+    const username = first(current.usernameHeaders);
+    if (username === undefined) return undefined;
+    const uid = first(current.uidHeaders);
+    const extra: Record<string, string[]> = {};
+    for (const [name, values] of Object.entries(headers)) {
+      const prefix = current.extraHeaderPrefixes.find((one) => name.startsWith(one) && name.length > one.length);
+      if (prefix !== undefined && values !== undefined) extra[decode(name.slice(prefix.length)).toLowerCase()] = values;
+    }
+    return withAuthenticated({
+      username,
+      ...(uid === undefined ? {} : { uid }),
+      groups: current.groupHeaders.flatMap((name) => headers[name] ?? []),
+      ...(Object.keys(extra).length === 0 ? {} : { extra }),
+      via: 'request-header',
+    });
+  };
+}
+
+function decode(key: string): string {
+  try {
+    return decodeURIComponent(key);
+  } catch {
+    throw badRequest('the name of an X-Remote-Extra- header has a bad percent-encoding');
+  }
+}

@@ -1,0 +1,89 @@
+import { LRUCache } from 'lru-cache';
+import { serviceUnavailable } from '../../errors.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/kube-error.ts';
+import type { UserInfo } from '../user.ts';
+import type { Attributes, Authorizer, Decision } from './authorizer.ts';
+
+interface SubjectAccessReview {
+  readonly status?: { readonly allowed?: boolean; readonly denied?: boolean; readonly reason?: string };
+}
+
+const cacheSize = 50_000;
+const life = 10_000;
+/** kube-apiserver's own superusers, who need no review (k8s.io/apiserver DelegatingAuthorizationOptions). */
+const masters = 'system:masters';
+
+/**
+ * kube-apiserver's word on what a user may do, by SubjectAccessReview (authorization.k8s.io/v1), kept for 10 s.
+ * Equal questions that are under way are asked once.
+ */
+export function accessReview(client: KubeClient): Authorizer {
+  const decisions = new LRUCache<string, Decision>({ max: cacheSize, ttl: life });
+  const asking = new Map<string, Promise<Decision>>();
+  const identities = new WeakMap<UserInfo, string>();
+
+  function identity(user: UserInfo): string {
+    let key = identities.get(user);
+    if (key === undefined) {
+      key = JSON.stringify([user.username, user.uid, user.groups, user.extra]);
+      identities.set(user, key);
+    }
+    return key;
+  }
+
+  async function ask(user: UserInfo, attributes: Attributes): Promise<Decision> {
+    try {
+      const { username, uid, groups, extra } = user;
+      const review = await client.json<SubjectAccessReview>('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
+        method: 'POST',
+        body: {
+          apiVersion: 'authorization.k8s.io/v1',
+          kind: 'SubjectAccessReview',
+          spec: {
+            user: username,
+            ...(uid === undefined ? {} : { uid }),
+            groups,
+            ...(extra === undefined ? {} : { extra }),
+            ...('path' in attributes
+              ? { nonResourceAttributes: { verb: attributes.verb, path: attributes.path } }
+              : { resourceAttributes: { ...attributes, version: '*' } }),
+          },
+        },
+      });
+      return {
+        allowed: review.status?.allowed === true && review.status.denied !== true,
+        reason: review.status?.reason ?? '',
+      };
+    } catch (error) {
+      if (error instanceof KubeError) throw serviceUnavailable('the permission cannot be reviewed now', 1, error);
+      throw error;
+    }
+  }
+
+  return {
+    async authorize(user, attributes) {
+      if (user.groups.includes(masters)) return { allowed: true, reason: '' };
+      const key = `${identity(user)}${attributeKey(attributes)}`;
+      const kept = decisions.get(key);
+      if (kept !== undefined) return kept;
+      const under = asking.get(key);
+      if (under !== undefined) return await under;
+      const answer = ask(user, attributes);
+      asking.set(key, answer);
+      try {
+        const decision = await answer;
+        decisions.set(key, decision);
+        return decision;
+      } finally {
+        asking.delete(key);
+      }
+    },
+  };
+}
+
+/** No part of a name or path holds a NUL, so the key is unambiguous. */
+const attributeKey = (attributes: Attributes): string =>
+  'path' in attributes
+    ? `\0${attributes.verb}\0${attributes.path}`
+    : `\0${attributes.verb}\0${attributes.group}\0${attributes.resource}\0${attributes.subresource ?? ''}\0${attributes.namespace ?? ''}\0${attributes.name ?? ''}`;

@@ -1,0 +1,140 @@
+/**
+ * Our own JSON Web Tokens: access tokens (RFC 9068) and id_tokens (OpenID Connect Core section 2). The algorithm comes from the
+ * key that `kid` names, never from the token.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import jwt, { type JwtPayload } from 'jsonwebtoken';
+import { LRUCache } from 'lru-cache';
+import type { Account } from '../accounts/directory.ts';
+import type { Session } from '../accounts/sessions.ts';
+import type { Algorithm, SigningKey, SigningKeys } from '../accounts/signing-keys.ts';
+
+export interface TokenSettings {
+  readonly issuer: string;
+  readonly signingAlgorithm: Algorithm;
+  /** Milliseconds. */
+  readonly accessTokenMaxAge: number;
+  readonly maximumClockSkew: number;
+}
+
+/** What a verified access token says; whether its session and user still stand is asked elsewhere. */
+export interface AccessClaims {
+  readonly sub: string;
+  readonly sid: string;
+  readonly username: string;
+  readonly clientID: string;
+  /** Seconds since the epoch. */
+  readonly exp: number;
+}
+
+/** The token as the key of a cache: never the token itself. */
+export const fingerprint = (token: string): string => createHash('sha256').update(token).digest('base64');
+
+const cacheSize = 20_000;
+/** Nothing that we sign is longer; a longer one is not worth a look. */
+const longestToken = 16 * 1024;
+
+export class Tokens {
+  readonly #keys: SigningKeys;
+  readonly #settings: () => TokenSettings;
+  readonly #clock: () => number;
+  readonly #verified = new LRUCache<string, AccessClaims>({ max: cacheSize });
+
+  constructor(options: { keys: SigningKeys; settings: () => TokenSettings; clock?: () => number }) {
+    this.#keys = options.keys;
+    this.#settings = options.settings;
+    this.#clock = options.clock ?? Date.now;
+  }
+
+  /** An access token that does not outlive its session, and its life in whole seconds. */
+  issueAccess(session: Session, account: Account): { token: string; expiresIn: number } {
+    const { issuer, signingAlgorithm, accessTokenMaxAge } = this.#settings();
+    const iat = Math.floor(this.#clock() / 1_000);
+    const exp = Math.floor(Math.min(this.#clock() + accessTokenMaxAge, Date.parse(session.spec.expiresAt)) / 1_000);
+    const { clientID, scope } = session.spec;
+    const token = sign(this.#keys.current(signingAlgorithm), 'at+jwt', {
+      iss: issuer,
+      sub: account.uid,
+      aud: issuer,
+      exp,
+      iat,
+      jti: randomUUID(),
+      sid: session.metadata.name,
+      client_id: clientID,
+      ...(scope === undefined ? {} : { scope }),
+      username: account.username,
+      groups: account.groups,
+    });
+    return { token, expiresIn: exp - iat };
+  }
+
+  /** An id_token for the client of the session, with the claims that its scope asks for. */
+  issueIdentity(session: Session, account: Account): string {
+    const { issuer, accessTokenMaxAge } = this.#settings();
+    const iat = Math.floor(this.#clock() / 1_000);
+    const scopes = new Set(session.spec.scope?.split(' '));
+    return sign(this.#keys.current('RS256'), 'JWT', {
+      iss: issuer,
+      sub: account.uid,
+      aud: session.spec.clientID,
+      exp: iat + Math.floor(accessTokenMaxAge / 1_000),
+      iat,
+      auth_time: Math.floor(Date.parse(session.spec.createdAt) / 1_000),
+      sid: session.metadata.name,
+      ...(scopes.has('profile')
+        ? { preferred_username: account.username, name: account.displayName ?? account.username }
+        : {}),
+      ...(scopes.has('email') && account.email !== undefined ? { email: account.email } : {}),
+      ...(scopes.has('groups') ? { groups: account.groups } : {}),
+    });
+  }
+
+  /** True if a token says that it is ours, verified or not: then nobody else is asked about it. */
+  isOurs(token: string): boolean {
+    if (token.length > longestToken) return false;
+    const payload = jwt.decode(token, { json: true });
+    return payload?.iss === this.#settings().issuer;
+  }
+
+  /** RFC 9068 section 4. Undefined for anything but an access token of ours that is valid now. */
+  verifyAccess(token: string): AccessClaims | undefined {
+    if (token.length > longestToken) return undefined;
+    const key = fingerprint(token);
+    const { maximumClockSkew } = this.#settings();
+    const known = this.#verified.get(key);
+    if (known !== undefined) return known.exp * 1_000 + maximumClockSkew > this.#clock() ? known : undefined;
+    const claims = this.#verify(token);
+    if (claims !== undefined) this.#verified.set(key, claims);
+    return claims;
+  }
+
+  #verify(token: string): AccessClaims | undefined {
+    const { issuer, maximumClockSkew } = this.#settings();
+    try {
+      const kid = jwt.decode(token, { complete: true })?.header.kid;
+      const key = kid === undefined ? undefined : this.#keys.find(kid);
+      if (key === undefined) return undefined;
+      const { header, payload } = jwt.verify(token, key.publicKey, {
+        algorithms: [key.alg],
+        issuer,
+        audience: issuer,
+        clockTimestamp: Math.floor(this.#clock() / 1_000),
+        clockTolerance: Math.floor(maximumClockSkew / 1_000),
+        complete: true,
+      });
+      return header.typ === 'at+jwt' && typeof payload === 'object' ? claimsOf(payload) : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+function claimsOf(payload: JwtPayload): AccessClaims | undefined {
+  const { sub, sid, username, client_id: clientID, exp } = payload as Record<string, unknown>;
+  const texts = [sub, sid, username, clientID].every((claim) => typeof claim === 'string');
+  if (!texts || typeof exp !== 'number') return undefined;
+  return { sub, sid, username, clientID, exp } as AccessClaims;
+}
+
+const sign = (key: SigningKey, typ: string, claims: Record<string, unknown>): string =>
+  jwt.sign(claims, key.privateKey, { algorithm: key.alg, header: { alg: key.alg, kid: key.kid, typ } });

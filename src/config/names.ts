@@ -1,0 +1,24 @@
+/**
+ * The objects that the server reads and writes in its namespace (API.md 8). The chart's RBAC lists the same names.
+ */
+export const objectNames = {
+  adminSecret: 'platform-admin',
+  signingKeysSecret: 'platform-signing-keys',
+  refreshKeySecret: 'platform-refresh-key',
+  servingCertSecret: 'platform-serving-cert',
+  acceptedConfigMap: 'platform-config-accepted',
+  caConfigMap: 'platform-apiserver-ca',
+} as const;
+
+/** The keys inside them. */
+export const objectKeys = {
+  config: 'platform.yaml',
+  passwordHash: 'passwordHash',
+  password: 'password',
+  ca: 'ca.crt',
+} as const;
+
+export const resourcesGroup = 'resources.platform.io';
+export const resourcesVersion = 'v1alpha3';
+export const sessionsPath = (namespace: string): string =>
+  `/apis/iam.platform.io/v1alpha2/namespaces/${namespace}/sessions`;

@@ -1,0 +1,213 @@
+/**
+ * The cluster configuration object, `platform.yaml` (API.md 8): its shape, its defaults and what each key means.
+ * This schema is the documentation of the file: complete it before the code that reads a key.
+ */
+import { z } from 'zod';
+import { parseBytes, parseDuration } from './duration.ts';
+
+/** A Go duration in the file, milliseconds in the program. */
+const duration = (fallback: string, least = '1s') =>
+  z
+    .string()
+    .default(fallback)
+    .transform((text, context) => {
+      const value = parseDuration(text);
+      if (value === undefined || value < (parseDuration(least) ?? 0)) {
+        context.addIssue({
+          code: 'custom',
+          message: `must be a duration of at least ${least}, such as "${fallback}", not "${text}"`,
+        });
+        return z.NEVER;
+      }
+      return value;
+    });
+
+/** A `system:` name is Kubernetes' own (API.md 2). */
+const noSystem = (text: string): boolean => !text.startsWith('system:');
+
+const username = z
+  .string()
+  .max(253)
+  .regex(
+    /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/,
+    'must be lower-case letters, digits, "-" and ".", and begin and end with a letter or digit',
+  );
+
+const group = z.string().min(1).max(253).refine(noSystem, 'must not begin with "system:"');
+
+const secretKeyRef = z.strictObject({
+  name: z
+    .string()
+    .min(1)
+    .describe('A Secret in the namespace of the release; the chart value rbac.secretNames lets the server read it'),
+  key: z.string().min(1),
+});
+
+const passwordHash = z
+  .string()
+  .regex(
+    /^(\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}|\$argon2id\$v=19\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+)$/,
+    'must be a bcrypt or argon2id hash; "platform-apiserver hash-password" makes one',
+  );
+
+const httpsURL = (text: string): boolean => URL.canParse(text) && new URL(text).protocol === 'https:';
+
+const user = z
+  .strictObject({
+    username,
+    passwordRef: secretKeyRef.optional().describe('Where the hash is; recommended'),
+    passwordHash: passwordHash.optional().describe('The hash itself, bcrypt or argon2id'),
+    displayName: z.string().max(256).optional(),
+    email: z.email().optional(),
+    groups: z.array(group).max(100).default([]),
+    state: z.enum(['Active', 'Disabled']).default('Active'),
+  })
+  .refine(
+    (value) => (value.passwordRef === undefined) !== (value.passwordHash === undefined),
+    'must have exactly one of passwordRef and passwordHash',
+  );
+
+/** The grants that a configured client may be allowed. */
+export const clientGrantTypes = ['password', 'refresh_token'] as const;
+
+const client = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?$/, 'must be letters, digits, "-", "." and "_"')
+      .max(253),
+    secret: z.string().min(1).optional(),
+    secretHash: passwordHash.optional(),
+    secretRef: secretKeyRef.optional(),
+    grantTypes: z.array(z.enum(clientGrantTypes)).default(['password', 'refresh_token']),
+    redirectURIs: z.array(z.string()).default([]),
+  })
+  .refine(
+    (value) => [value.secret, value.secretHash, value.secretRef].filter((one) => one !== undefined).length === 1,
+    'must have exactly one of secret, secretHash and secretRef',
+  );
+
+const unique =
+  <T>(key: (item: T) => string, what: string) =>
+  (items: T[], context: z.RefinementCtx): void => {
+    const seen = new Set<string>();
+    for (const [index, item] of items.entries()) {
+      if (seen.has(key(item)))
+        context.addIssue({ code: 'custom', path: [index], message: `repeats the ${what} "${key(item)}"` });
+      seen.add(key(item));
+    }
+  };
+
+const loginLimit = z.strictObject({
+  maxTries: z.int().min(1).max(1000).default(5).describe('Failures of one user from one address within the window'),
+  within: duration('10m'),
+  perAddress: z.int().min(1).default(100).describe('Failures from one address within the window'),
+  perClient: z.int().min(1).default(1000).describe('Failures through one client within the window'),
+});
+
+const cidr = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()], 'must be an IP address or a CIDR block');
+
+const authentication = z.strictObject({
+  issuer: z
+    .string()
+    .refine(httpsURL, 'must be an https URL')
+    .refine((text) => !text.endsWith('/') && !/[?#]/.test(text), 'must have no trailing "/", no query and no fragment'),
+  keyRotation: duration('720h', '1h').describe('How old a signing key gets before a new one takes over'),
+  signingAlgorithm: z
+    .enum(['ES256', 'RS256'])
+    .default('ES256')
+    .describe('Of access tokens; id_tokens are always RS256'),
+  accessTokenMaxAge: duration('2h'),
+  refreshTokenIdle: duration('4h').describe('A session that is not refreshed for so long ends'),
+  refreshGrace: duration('10s', '0s').describe(
+    'How long a refresh token that was used already gets the same successor again',
+  ),
+  sessionMaxAge: duration('720h').describe('A session ends this long after its login, whatever happens'),
+  maximumClockSkew: duration('10s', '0s').describe('Tolerance for exp and nbf; iat is never compared'),
+  multipleLogin: z.boolean().default(true).describe("false: a new login ends the user's other sessions"),
+  loginLimit: loginLimit.prefault({}),
+  loginHistory: z
+    .strictObject({ keep: duration('168h'), maxEntries: z.int().min(1).max(10_000).default(100) })
+    .prefault({})
+    .describe('Login records kept of each user'),
+  clients: z
+    .array(client)
+    .superRefine(unique((item) => item.name, 'client name'))
+    .prefault([{ name: 'platform', secret: 'platform' }]),
+  users: z
+    .array(user)
+    .superRefine(unique((item) => item.username, 'username'))
+    .default([]),
+  identityProviders: z
+    .array(z.never('identity providers are not served by this version: leave the list empty'))
+    .default([]),
+});
+
+const requests = z.strictObject({
+  maxInFlight: z.int().min(1).default(400).describe('Requests served at once; more are answered 429'),
+  maxInFlightPerUser: z.int().min(1).default(100),
+  trustedProxies: z.array(cidr).default([]).describe('Whose X-Forwarded-For is believed'),
+  corsAllowedOrigins: z
+    .array(
+      z
+        .string()
+        .refine(
+          (text) => URL.canParse(text) && new URL(text).origin === text,
+          'must be an origin, such as "https://console.example.com"',
+        ),
+    )
+    .default([]),
+});
+
+const gateway = z.strictObject({
+  externalURL: z
+    .string()
+    .default('')
+    .refine((text) => text === '' || httpsURL(text), 'must be empty or an https URL')
+    .describe('Where clients outside the cluster reach the TLS listener'),
+});
+
+const logging = z.strictObject({
+  store: z
+    .literal('pods', { error: 'must be "pods": other log stores are not served by this version' })
+    .default('pods'),
+});
+
+const cache = z.strictObject({
+  allResources: z.boolean().default(false),
+  maxBytes: z
+    .string()
+    .default('1Gi')
+    .transform((text, context) => {
+      const value = parseBytes(text);
+      if (value !== undefined) return value;
+      context.addIssue({ code: 'custom', message: `must be a quantity such as "1Gi", not "${text}"` });
+      return z.NEVER;
+    }),
+  idle: duration('10m'),
+});
+
+const audit = z.strictObject({
+  policy: z
+    .strictObject({ level: z.enum(['None', 'Metadata', 'Request', 'RequestResponse']).default('Metadata') })
+    .prefault({}),
+  log: z.strictObject({ path: z.string().default('-') }).prefault({}),
+  webhook: z.null('audit webhooks are not served by this version: leave it null').default(null),
+});
+
+export const platformConfiguration = z.strictObject({
+  apiVersion: z.literal('config.platform.io/v1alpha1'),
+  kind: z.literal('PlatformConfiguration'),
+  authentication,
+  requests: requests.prefault({}),
+  gateway: gateway.prefault({}),
+  logging: logging.prefault({}),
+  cache: cache.prefault({}),
+  audit: audit.prefault({}),
+});
+
+/** The configuration as the program reads it: every default filled in, durations in milliseconds. */
+export type PlatformConfiguration = z.output<typeof platformConfiguration>;
+export type ConfiguredUser = PlatformConfiguration['authentication']['users'][number];
+export type ConfiguredClient = PlatformConfiguration['authentication']['clients'][number];
+export type LoginLimit = PlatformConfiguration['authentication']['loginLimit'];

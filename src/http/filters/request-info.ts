@@ -1,0 +1,87 @@
+import { badRequest, noSuchPath } from '../../errors.ts';
+import type { RequestInfo } from '../route.ts';
+
+const verbs: Readonly<Record<string, string>> = {
+  GET: 'get',
+  HEAD: 'get',
+  POST: 'create',
+  PUT: 'update',
+  PATCH: 'patch',
+  DELETE: 'delete',
+};
+
+const longestPath = 8 * 1024;
+
+/**
+ * What a URL asks for (k8s.io/apiserver pkg/endpoints/request/requestinfo.go). Accepted forms:
+ *
+ *     /kapis/{group}/{version}/{resource}[/{name}[/{subresource}]]
+ *     /kapis/{group}/{version}/namespaces/{namespace}/{resource}[/{name}[/{subresource}]]
+ *     /apis/… the same; /api/{version}/… the same in the core group; …/watch/… is the old form of a watch
+ *
+ * Anything else is a non-resource URL. Throws 400 for a path that is no path, 404 for one with empty segments.
+ */
+export function requestInfo(method: string, path: string, query: URLSearchParams): RequestInfo {
+  if (path.length > longestPath) throw badRequest(`the path must not be longer than ${longestPath} bytes`);
+  const segments = segmentsOf(path);
+  const [prefix = ''] = segments;
+  const grouped = prefix === 'apis' || prefix === 'kapis';
+  const rest = segments.slice(grouped ? 3 : 2);
+  if ((!grouped && prefix !== 'api') || rest.length === 0)
+    return { ...nothing, path, verb: method.toLowerCase(), prefix };
+  const oldWatch = rest[0] === 'watch' && rest.length > 1;
+  const parts = oldWatch ? rest.slice(1) : rest;
+  const inNamespace = parts[0] === 'namespaces' && parts.length > 2 && !namespaceSubresources.has(parts[2] ?? '');
+  const [resource = '', name = '', subresource = ''] = inNamespace ? parts.slice(2) : parts;
+  const namespace = inNamespace ? (parts[1] ?? '') : resource === 'namespaces' ? name : '';
+  return {
+    path,
+    isResourceRequest: true,
+    verb: verbOf(method, name, oldWatch, query),
+    prefix,
+    group: grouped ? (segments[1] ?? '') : '',
+    version: segments[grouped ? 2 : 1] ?? '',
+    namespace,
+    resource,
+    subresource,
+    name,
+  };
+}
+
+const namespaceSubresources = new Set(['status', 'finalize']);
+
+const nothing = {
+  isResourceRequest: false,
+  group: '',
+  version: '',
+  namespace: '',
+  resource: '',
+  subresource: '',
+  name: '',
+};
+
+function verbOf(method: string, name: string, oldWatch: boolean, query: URLSearchParams): string {
+  const verb = verbs[method] ?? method.toLowerCase();
+  if (verb === 'get' && (oldWatch || ['true', '1', ''].includes(query.get('watch') ?? 'no'))) return 'watch';
+  if (name !== '') return verb;
+  return verb === 'get' ? 'list' : verb === 'delete' ? 'deletecollection' : verb;
+}
+
+function segmentsOf(path: string): string[] {
+  if (!path.startsWith('/')) throw badRequest('the request target must be a path');
+  const segments = path.slice(1).split('/');
+  // One slash at the end is forgiven, as kube-apiserver does.
+  if (segments.length > 1 && segments.at(-1) === '') segments.pop();
+  return segments.map((segment) => {
+    let text: string;
+    try {
+      text = decodeURIComponent(segment);
+    } catch {
+      throw badRequest(`the path has a bad percent-encoding in ${JSON.stringify(segment.slice(0, 100))}`);
+    }
+    if (text === '.' || text === '..' || /[\0-\x1f\x7f/\\]/.test(text))
+      throw badRequest(`the path has a segment that no name can be: ${JSON.stringify(text.slice(0, 100))}`);
+    if (text === '' && segments.length > 1) throw noSuchPath();
+    return text;
+  });
+}
