@@ -1,0 +1,78 @@
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createKubeClient } from '../../src/kube/client.ts';
+import { startControlPlane, stopControlPlane } from './control-plane.ts';
+import { output } from './exec.ts';
+import { findAll } from './processes.ts';
+import { programs } from './programs.ts';
+import { seconds } from './progress.ts';
+
+/** Makes `<dir>/kubeconfig` lead to a cluster: the local one, or with CLUSTER=current the one that kubectl is set to. */
+export async function clusterUp(dir: string): Promise<void> {
+  const begin = performance.now();
+  if (usesCurrent()) {
+    const file = await adoptCurrent(dir);
+    console.log(`using the current cluster of kubectl: export KUBECONFIG=${file}`);
+    return;
+  }
+  const { kubeconfig, server } = await startControlPlane({ dir, nodes: wantedNodes() });
+  console.log(`the control plane is ready at ${server} after ${seconds(begin)}: export KUBECONFIG=${kubeconfig}`);
+}
+
+export async function clusterDown(dir: string): Promise<void> {
+  await stopControlPlane(dir);
+  const left = findAll(dir);
+  if (left.length > 0) throw new Error(`still running: ${left.map(({ name, pid }) => `${name} (${pid})`).join(', ')}`);
+  console.log('the control plane is down');
+}
+
+/** Prints what runs; false if the cluster cannot be used. */
+export async function clusterStatus(dir: string): Promise<boolean> {
+  for (const { name, pid } of findAll(dir).toReversed()) console.log(`${name.padEnd(24)} pid ${pid}`);
+  const kubeconfig = join(dir, 'kubeconfig');
+  if (!existsSync(kubeconfig)) {
+    console.log('no cluster: make cluster-up');
+    return false;
+  }
+  const kube = await createKubeClient({ kubeconfig });
+  try {
+    const version = await kube.json<{ gitVersion: string }>('/version');
+    const query = { limit: 1 };
+    const nodes = await kube.json<{ items: unknown[]; metadata: { remainingItemCount?: number } }>('/api/v1/nodes', {
+      query,
+    });
+    const count = nodes.items.length + (nodes.metadata.remainingItemCount ?? 0);
+    console.log(`Kubernetes ${version.gitVersion}, ${count} nodes: export KUBECONFIG=${kubeconfig}`);
+    return true;
+  } catch (error) {
+    console.log(`${kubeconfig}: ${(error as Error).message}`);
+    return false;
+  } finally {
+    await kube.close();
+  }
+}
+
+export function usesCurrent(): boolean {
+  const cluster = process.env['CLUSTER'] ?? '';
+  if (!['', 'current'].includes(cluster)) throw new Error('CLUSTER is either unset or current');
+  return cluster === 'current';
+}
+
+/** Copies the current context, alone and with its credentials, so that whoever uses our kubeconfig cannot stray to another. */
+async function adoptCurrent(dir: string): Promise<string> {
+  if (findAll(dir).length > 0) throw new Error('the local control plane is running: make cluster-down first');
+  const { kubectl } = await programs(['kubectl']);
+  const text = await output(kubectl, ['config', 'view', '--minify', '--flatten', '--raw']);
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const file = join(dir, 'kubeconfig');
+  await writeFile(file, text, { mode: 0o600 });
+  return file;
+}
+
+function wantedNodes(): number | undefined {
+  const text = process.env['NODES'] ?? '';
+  if (text === '') return undefined;
+  if (!/^\d{1,6}$/.test(text)) throw new Error(`NODES is a number, not ${text}`);
+  return Number(text);
+}

@@ -1,0 +1,49 @@
+import { createHash } from 'node:crypto';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { once } from 'node:events';
+
+/**
+ * Runs `work` while no other process on this machine runs work of the same name; `onWait` is called once if it has to wait.
+ * The lock is an abstract Unix socket: the kernel drops it with its holder, so a crash leaves nothing stale behind.
+ */
+export async function withLock<T>(name: string, work: () => Promise<T>, onWait?: () => void): Promise<T> {
+  const path = `\0platform-apiserver-${createHash('sha256').update(name).digest('hex')}`;
+  const waiting = new Set<Socket>();
+  let lock = await listen(path, waiting);
+  if (lock === undefined) onWait?.();
+  while (lock === undefined) {
+    await ended(path);
+    lock = await listen(path, waiting);
+  }
+  try {
+    return await work();
+  } finally {
+    lock.close();
+    for (const socket of waiting) socket.destroy();
+  }
+}
+
+async function listen(path: string, waiting: Set<Socket>): Promise<Server | undefined> {
+  const server = createServer((socket) => {
+    waiting.add(socket);
+    socket.on('error', () => undefined).on('close', () => waiting.delete(socket));
+  });
+  try {
+    server.listen(path);
+    await once(server, 'listening');
+    return server;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return undefined;
+    throw error;
+  }
+}
+
+/** Resolves when the holder lets go, or is gone already. */
+function ended(path: string): Promise<void> {
+  return new Promise((resolve) => {
+    connect(path)
+      .on('error', () => undefined)
+      .on('close', () => setTimeout(resolve, 20))
+      .resume();
+  });
+}

@@ -1,0 +1,77 @@
+/**
+ * Every control plane has a block 10.x.0.0/16 for all of its addresses: Services, nodes, pods, and the one address of this
+ * machine at which kube-apiserver finds an aggregated server (EndpointSlices refuse loopback addresses).
+ * With root the rest of the block is unreachable: without kube-proxy a packet to a ClusterIP would leave by the default route.
+ */
+import { networkInterfaces, userInfo } from 'node:os';
+import { chosen, seed } from './chosen.ts';
+import { execute, output } from './exec.ts';
+
+export interface Block {
+  /** All of it, such as 10.140.0.0/16. */
+  readonly cidr: string;
+  readonly services: string;
+  /** The ClusterIP of Service default/kubernetes. */
+  readonly firstService: string;
+  readonly pods: string;
+  /** The address for aggregated servers on this machine. */
+  readonly address: string;
+  /** The address of the nth node, from 0. */
+  node(index: number): string;
+}
+
+const first = 100;
+const blocks = 150;
+
+export async function addressBlock(folder: string): Promise<Block> {
+  const second = await chosen(folder, 'block', async (before) => {
+    if (before !== undefined) return before;
+    const start = seed(folder, blocks);
+    for (let step = 0; step < blocks; step++) {
+      const candidate = first + ((start + step) % blocks);
+      if (await isUnused(candidate)) return candidate;
+    }
+    throw new Error('every block from 10.100.0.0/16 to 10.249.0.0/16 is in use');
+  });
+  const base = `10.${second}`;
+  return {
+    cidr: `${base}.0.0/16`,
+    services: `${base}.0.0/20`,
+    firstService: `${base}.0.1`,
+    pods: `${base}.128.0/18`,
+    address: `${base}.255.1`,
+    node: (index) => `${base}.${64 + Math.floor(index / 250)}.${1 + (index % 250)}`,
+  };
+}
+
+async function isUnused(second: number): Promise<boolean> {
+  const { code, stdout } = await execute('ip', ['-4', 'route', 'show', 'root', `10.${second}.0.0/16`]);
+  return (code !== 0 || stdout.trim() === '') && !ownAddresses().some((address) => address.startsWith(`10.${second}.`));
+}
+
+const ownAddresses = (): string[] =>
+  Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => address));
+
+const isRoot = (): boolean => userInfo().uid === 0;
+
+/** Keeps the block's packets on this machine and gives the machine its address in it; without root it does nothing. */
+export async function openBlock({ cidr, address }: Block): Promise<void> {
+  if (!isRoot()) return;
+  await output('ip', ['route', 'replace', 'unreachable', cidr]);
+  await output('ip', ['address', 'replace', `${address}/32`, 'dev', 'lo']);
+}
+
+export async function closeBlock({ cidr, address }: Block): Promise<void> {
+  if (!isRoot()) return;
+  // What is gone already needs no removal.
+  await execute('ip', ['route', 'del', 'unreachable', cidr]);
+  await execute('ip', ['address', 'del', `${address}/32`, 'dev', 'lo']);
+}
+
+/** Throws, with the line that mends it, if this machine does not have the block's address. */
+export function assertAddress({ address }: Block): void {
+  if (!ownAddresses().includes(address))
+    throw new Error(
+      `kube-apiserver reaches an aggregated server only at an address that is not loopback, which takes root once:\n  sudo ip address replace ${address}/32 dev lo`,
+    );
+}

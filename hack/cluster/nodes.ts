@@ -1,0 +1,118 @@
+/** Makes the cluster have as many nodes as asked for: nodes by kwok, on which nothing runs. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { KubeClient } from '../../src/kube/client.ts';
+import { isKubeError } from '../../src/kube/kube-error.ts';
+import type { Block } from './network.ts';
+import { nodeName, registration, report } from './node.ts';
+import { progress } from './progress.ts';
+
+interface Node {
+  readonly metadata: { readonly name: string };
+  readonly spec: { readonly unschedulable?: boolean; readonly taints?: readonly { readonly key: string }[] };
+  readonly status: { readonly images?: readonly unknown[] };
+}
+
+interface NodeList {
+  readonly metadata: { readonly continue?: string };
+  readonly items: readonly Node[];
+}
+
+/** kube-apiserver gains nothing from more. */
+const parallel = 16;
+
+/**
+ * Creates the first `count` nodes and deletes the rest of ours; without `count` three, unless there are some.
+ * `check` throws if what the work needs has ended.
+ */
+export async function setNodes(
+  kube: KubeClient,
+  block: Block,
+  count: number | undefined,
+  check: () => Promise<void>,
+): Promise<void> {
+  const complete = new Set<string>();
+  const present = new Set<string>();
+  for await (const { metadata, status } of ourNodes(kube)) {
+    present.add(metadata.name);
+    if (status.images !== undefined) complete.add(metadata.name);
+  }
+  if (count === undefined && present.size > 0) return;
+  const wanted = Array.from({ length: count ?? 3 }, (_, index) => index);
+  const names = new Set(wanted.map((index) => nodeName(index)));
+  const surplus = [...present].filter((name) => !names.has(name));
+  const missing = wanted.filter((index) => !complete.has(nodeName(index)));
+  await inParallel(`deleting ${surplus.length} nodes`, surplus, (name) => remove(kube, name));
+  await inParallel(`creating ${missing.length} nodes`, missing, (index) => create(kube, block, index));
+  if (missing.length > 0) await settled(kube, check);
+}
+
+async function* ourNodes(kube: KubeClient): AsyncGenerator<Node> {
+  let token: string | undefined;
+  do {
+    const list: NodeList = await kube.json('/api/v1/nodes', {
+      query: { limit: 500, continue: token },
+      timeout: 60_000,
+    });
+    yield* list.items.filter(({ metadata }) => /^node-\d+$/.test(metadata.name));
+    token = list.metadata.continue;
+  } while (token !== undefined && token !== '');
+}
+
+/** In two writes, as a kubelet does it, so that managedFields look like a kubelet's. */
+async function create(kube: KubeClient, block: Block, index: number): Promise<void> {
+  const query = { fieldManager: 'kubelet' };
+  try {
+    await kube.json('/api/v1/nodes', { method: 'POST', query, body: registration(index, block), timeout: 60_000 });
+  } catch (error) {
+    if (!isKubeError(error, 409)) throw error;
+  }
+  await kube.json(`/api/v1/nodes/${nodeName(index)}/status`, {
+    method: 'PATCH',
+    query,
+    contentType: 'application/strategic-merge-patch+json',
+    body: report(index),
+    timeout: 60_000,
+  });
+}
+
+const remove = (kube: KubeClient, name: string): Promise<unknown> =>
+  kube.json(`/api/v1/nodes/${name}`, { method: 'DELETE', timeout: 60_000 });
+
+/** kube-controller-manager takes the taint of a new node away and taints a cordoned one; after that nobody writes them. */
+async function settled(kube: KubeClient, check: () => Promise<void>): Promise<void> {
+  for (const end = Date.now() + 300_000; Date.now() < end; await sleep(200)) {
+    await check();
+    if (await allSettled(kube)) return;
+  }
+  throw new Error('kube-controller-manager did not look after the new nodes within 5 minutes');
+}
+
+async function allSettled(kube: KubeClient): Promise<boolean> {
+  for await (const { spec } of ourNodes(kube)) {
+    const has = (taint: string): boolean =>
+      (spec.taints ?? []).some(({ key }) => key === `node.kubernetes.io/${taint}`);
+    if (has('not-ready') || has('unschedulable') !== (spec.unschedulable ?? false)) return false;
+  }
+  return true;
+}
+
+async function inParallel<T>(title: string, items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
+  if (items.length === 0) return;
+  const step = progress(title);
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < items.length) {
+      const item = items[next++] as T;
+      step.detail(String(next));
+      await work(item);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: parallel }, worker));
+    step.end(true);
+  } catch (error) {
+    next = items.length;
+    step.end(false);
+    throw error;
+  }
+}

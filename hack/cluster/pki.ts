@@ -1,0 +1,94 @@
+/** Certificates of a throw-away cluster: ECDSA P-256, PEM. */
+import 'reflect-metadata';
+import {
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  PemConverter,
+  SubjectAlternativeNameExtension,
+  X509CertificateGenerator,
+  type X509Certificate,
+} from '@peculiar/x509';
+import { isIP } from 'node:net';
+import { webcrypto } from 'node:crypto';
+
+export interface Pair {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+export interface Authority extends Pair {
+  issue(subject: Subject): Promise<Pair>;
+}
+
+/** What Kubernetes reads from a certificate: the user name, its group, and for a server the names and addresses it answers at. */
+export interface Subject {
+  readonly commonName: string;
+  readonly organization?: string;
+  readonly server?: readonly string[];
+}
+
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+const life = 3650 * 24 * 3600_000;
+
+const validity = (): { notBefore: Date; notAfter: Date } => ({
+  notBefore: new Date(Date.now() - 60_000),
+  notAfter: new Date(Date.now() + life),
+});
+
+const generate = (): Promise<webcrypto.CryptoKeyPair> =>
+  webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+
+async function pem(certificate: X509Certificate, key: webcrypto.CryptoKey): Promise<Pair> {
+  return { certificate: `${certificate.toString('pem')}\n`, key: await privatePem(key) };
+}
+
+const privatePem = async (key: webcrypto.CryptoKey): Promise<string> =>
+  `${PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')}\n`;
+
+/** The key pair that signs ServiceAccount tokens. */
+export async function signingKey(): Promise<{ readonly key: string; readonly publicKey: string }> {
+  const keys = await generate();
+  const publicKey = PemConverter.encode(await webcrypto.subtle.exportKey('spki', keys.publicKey), 'PUBLIC KEY');
+  return { key: await privatePem(keys.privateKey), publicKey: `${publicKey}\n` };
+}
+
+export async function createAuthority(commonName: string): Promise<Authority> {
+  const keys = await generate();
+  const name = `CN=${commonName}`;
+  const authority = await X509CertificateGenerator.createSelfSigned({
+    name,
+    keys,
+    signingAlgorithm: algorithm,
+    ...validity(),
+    extensions: [
+      new BasicConstraintsExtension(true, undefined, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign | KeyUsageFlags.digitalSignature, true),
+    ],
+  });
+  return {
+    ...(await pem(authority, keys.privateKey)),
+    async issue({ commonName: subject, organization, server }) {
+      const own = await generate();
+      const usages = server === undefined ? [ExtendedKeyUsage.clientAuth] : [ExtendedKeyUsage.serverAuth];
+      const names = (server ?? []).map((value) => ({ type: isIP(value) ? 'ip' : 'dns', value }) as const);
+      const certificate = await X509CertificateGenerator.create({
+        subject: organization === undefined ? `CN=${subject}` : `O=${organization}, CN=${subject}`,
+        issuer: authority.subject,
+        publicKey: own.publicKey,
+        signingKey: keys.privateKey,
+        signingAlgorithm: algorithm,
+        ...validity(),
+        extensions: [
+          new BasicConstraintsExtension(false, undefined, true),
+          new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+          new ExtendedKeyUsageExtension(usages),
+          ...(names.length === 0 ? [] : [new SubjectAlternativeNameExtension(names)]),
+        ],
+      });
+      return pem(certificate, own.privateKey);
+    },
+  };
+}

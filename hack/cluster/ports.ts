@@ -1,0 +1,19 @@
+import { chosen, freePort, isFree, seed } from './chosen.ts';
+
+/** A port for each name, kept from start to start; below the range from which the kernel takes ports for outgoing connections. */
+export async function choosePorts<Name extends string>(
+  folder: string,
+  names: readonly Name[],
+  inUse: boolean,
+): Promise<Record<Name, number>> {
+  const ports = new Map<Name, number>();
+  for (const name of names) {
+    const port = await chosen(folder, name, async (before) =>
+      before !== undefined && (inUse || (await isFree(before)))
+        ? before
+        : freePort(10_000 + seed(folder, 18_000), '127.0.0.1', [...ports.values()]),
+    );
+    ports.set(name, port);
+  }
+  return Object.fromEntries(ports) as Record<Name, number>;
+}
