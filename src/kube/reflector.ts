@@ -202,7 +202,13 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
       async (chunks) => {
         watching = !initial;
         for await (const line of lines(chunks)) {
-          handle(line);
+          try {
+            handle(line);
+          } catch (error) {
+            // An event that could not be handled is missing from the copy.
+            if (!(error instanceof KubeError)) resourceVersion = undefined;
+            throw error;
+          }
           watching = listed === undefined;
         }
       },

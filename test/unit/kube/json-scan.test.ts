@@ -1,0 +1,73 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { elementsOf, membersOf, skipValue } from '../../../src/kube/json-scan.ts';
+import { splitList, withTypeMeta } from '../../../src/kube/split-list.ts';
+
+/** The same value, written with and without white space. */
+const texts = (value: unknown): Buffer[] => [
+  Buffer.from(JSON.stringify(value)),
+  Buffer.from(JSON.stringify(value, null, 2)),
+];
+
+describe('scanning', () => {
+  test('finds every member of any object', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
+        for (const text of texts(object)) {
+          const members = membersOf(text, 0);
+          const found = members.map(({ start, end }) => JSON.parse(`{${text.toString('utf8', start, end)}}`) as object);
+          expect(Object.assign({}, ...found)).toEqual(JSON.parse(text.toString()));
+          expect(members).toHaveLength(Object.keys(object).length);
+          expect(skipValue(text, 0)).toBe(text.length);
+        }
+      }),
+    );
+  });
+
+  test('finds every element of any array', () => {
+    fc.assert(
+      fc.property(fc.array(fc.jsonValue()), (array) => {
+        for (const text of texts(array))
+          expect(elementsOf(text, 0).map((element) => JSON.parse(element.toString()) as unknown)).toEqual(
+            JSON.parse(text.toString()),
+          );
+      }),
+    );
+  });
+
+  test('stops behind the member that was looked for', () => {
+    expect(membersOf(Buffer.from('{"a":1,"b":2,"c"'), 0, 'b').map(({ key }) => key)).toEqual(['a', 'b']);
+  });
+
+  test.each(['{"a":"', '{"a":{', '{"a":}', '{"a"', '{a:1}', '[1]', ''])('refuses %j', (text) => {
+    expect(() => membersOf(Buffer.from(text), 0)).toThrow(SyntaxError);
+  });
+});
+
+describe('a list', () => {
+  test('is taken apart with its keys in any order', () => {
+    fc.assert(
+      fc.property(fc.array(fc.record({ metadata: fc.dictionary(fc.string(), fc.jsonValue()) })), (items) => {
+        const typed = { kind: 'NodeList', apiVersion: 'v1', metadata: { resourceVersion: '7', continue: 'x' }, items };
+        const custom = Object.fromEntries(Object.entries(typed).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+        for (const text of [...texts(typed), ...texts(custom)]) {
+          const list = splitList(text);
+          expect(list).toMatchObject({ kind: 'Node', apiVersion: 'v1', metadata: typed.metadata });
+          expect(list.items.map((item) => JSON.parse(item.toString()) as unknown)).toEqual(
+            JSON.parse(JSON.stringify(items)),
+          );
+        }
+      }),
+    );
+  });
+
+  test('gives its items what they are', () => {
+    expect(withTypeMeta(Buffer.from('{"metadata":{}}'), 'Node', 'v1').toString()).toBe(
+      '{"kind":"Node","apiVersion":"v1","metadata":{}}',
+    );
+  });
+
+  test('that is none is refused', () => {
+    expect(() => splitList(Buffer.from('{"kind":"Status"}'))).toThrow('the answer is no list');
+  });
+});
