@@ -4,6 +4,7 @@
  */
 import type { Request } from 'express';
 import { X509Certificate } from 'node:crypto';
+import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { badRequest } from '../../errors.ts';
 import type { RequestHeaderConfig } from '../request-header-config.ts';
@@ -54,14 +55,10 @@ export function requestHeader(
   const judged = new WeakMap<object, Judged>();
 
   function believes(request: Request, current: RequestHeaderConfig): boolean {
-    const socket = request.socket as TLSSocket;
-    const connection =
-      ('session' in request && (request as { session?: object }).session) ||
-      ('stream' in request && (request as unknown as { stream: { session?: object } }).stream.session) ||
-      socket;
+    const connection = connectionOf(request);
     const before = judged.get(connection);
     if (before?.config === current) return before.believed;
-    const leaf = socket.getPeerX509Certificate?.();
+    const leaf = (request.socket as TLSSocket).getPeerX509Certificate?.();
     const believed =
       leaf !== undefined &&
       verifiesForClient(leaf, current.authorities, clock()) &&
@@ -93,6 +90,10 @@ export function requestHeader(
     });
   };
 }
+
+/** What lives as long as the TLS connection: the HTTP/2 session or the socket. */
+const connectionOf = (request: Request): object =>
+  (request as Request & Partial<Pick<Http2ServerRequest, 'stream'>>).stream?.session ?? request.socket;
 
 function decode(key: string): string {
   try {

@@ -79,7 +79,7 @@ function segmentsOf(path: string): string[] {
     } catch {
       throw badRequest(`the path has a bad percent-encoding in ${JSON.stringify(segment.slice(0, 100))}`);
     }
-    if (text === '.' || text === '..' || /[\0-\x1f\x7f/\\]/.test(text))
+    if (text === '.' || text === '..' || /[\p{Cc}/\\]/u.test(text))
       throw badRequest(`the path has a segment that no name can be: ${JSON.stringify(text.slice(0, 100))}`);
     if (text === '' && segments.length > 1) throw noSuchPath();
     return text;

@@ -1,0 +1,30 @@
+import express, { type Express } from 'express';
+import http2, { type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+type Listener = (req: IncomingMessage | Http2ServerRequest, res: ServerResponse | Http2ServerResponse) => void;
+
+/** Methods of Express' request or response over another prototype. */
+const over = (base: object, methods: object, app: Express): object =>
+  Object.create(base, {
+    ...Object.getOwnPropertyDescriptors(methods),
+    app: { value: app, configurable: true, enumerable: true, writable: true },
+  }) as object;
+
+/**
+ * Express 5 gives every request and response prototypes that derive from HTTP/1.1's classes, which HTTP/2's objects cannot bear.
+ * This listener shows such requests to a view of the same app whose prototypes derive from the HTTP/2 classes.
+ */
+export function onBothVersions(app: Express): Listener {
+  const view = Object.create(app, {
+    request: { value: over(http2.Http2ServerRequest.prototype, express.request, app) },
+    response: { value: over(http2.Http2ServerResponse.prototype, express.response, app) },
+  }) as Express & { handle: Listener };
+  const plain = app as Express & { handle: Listener };
+  return (req, res) => {
+    if (req.httpVersionMajor < 2) return plain.handle(req, res);
+    // HTTP/2 has :authority in its place.
+    req.headers.host ??= (req as Http2ServerRequest).authority;
+    return view.handle(req, res);
+  };
+}

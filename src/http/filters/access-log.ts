@@ -1,0 +1,38 @@
+import { observeRequest } from '../metrics.ts';
+import type { Exchange, Filter } from '../exchange.ts';
+
+/** The query as the log may show it: a token that somebody put there is left out. */
+const shownQuery = ({ query }: Exchange): string => {
+  if (query.size === 0) return '';
+  const shown = new URLSearchParams(query);
+  for (const key of ['access_token', 'code', 'password', 'client_secret', 'refresh_token', 'token'])
+    if (shown.has(key)) shown.set(key, 'redacted');
+  return `?${shown.toString()}`;
+};
+
+const probes = new Set(['/healthz', '/livez', '/readyz']);
+
+/** One line and one observation a request, when its answer is over. */
+export const accessLog: Filter = (exchange) => {
+  const { req, res } = exchange;
+  res.once('close', () => {
+    const seconds = (performance.now() - exchange.started) / 1_000;
+    const { info, user } = exchange;
+    observeRequest(info, res.statusCode, seconds);
+    exchange.abort();
+    const failed = res.statusCode >= 500;
+    if (probes.has(exchange.path) && !failed) return;
+    exchange.log.log(failed ? 'warn' : 'info', 'request', {
+      auditID: exchange.auditID,
+      method: req.method,
+      path: `${exchange.path}${shownQuery(exchange)}`,
+      verb: info.verb,
+      status: res.statusCode,
+      seconds: Number(seconds.toFixed(4)),
+      sourceIP: exchange.sourceIP,
+      userAgent: req.headers['user-agent'],
+      ...(user === undefined ? {} : { user: user.username, via: user.via }),
+      ...(res.writableFinished ? {} : { aborted: true }),
+    });
+  });
+};

@@ -1,0 +1,41 @@
+import type { Authenticator } from '../../auth/authenticators/index.ts';
+import { badRequest, unauthorized } from '../../errors.ts';
+import type { Filter } from '../exchange.ts';
+
+/** What is served without an identity (API.md 1). */
+const openPaths = new Set([
+  '/healthz',
+  '/livez',
+  '/readyz',
+  '/kapis/version',
+  '/docs',
+  '/swagger/platform.json',
+  '/swagger/platform.v3.json',
+]);
+const openPrefixes = ['/oauth/', '/.well-known/', '/healthz/', '/livez/', '/readyz/'];
+
+const isOpen = (path: string, alsoOpen: ReadonlySet<string>): boolean =>
+  openPaths.has(path) || alsoOpen.has(path) || openPrefixes.some((prefix) => path.startsWith(prefix));
+
+/**
+ * Every request needs an identity, but on the open paths, where one is used if it is there and good (the names of health checks are
+ * shown only to those who have one). The OAuth endpoints authenticate clients by themselves.
+ */
+export const authentication =
+  (authenticate: Authenticator, alsoOpen: ReadonlySet<string>): Filter =>
+  async (exchange) => {
+    const { req, path, query } = exchange;
+    if (query.has('access_token'))
+      throw badRequest(
+        'a token in the query would be logged on its way: send it in the header "Authorization: Bearer …"',
+      );
+    if (path.startsWith('/oauth/') || path.startsWith('/.well-known/')) return;
+    const open = isOpen(path, alsoOpen);
+    if (open && !query.has('verbose')) return;
+    try {
+      exchange.user = await authenticate(req);
+    } catch (error) {
+      if (!open) throw error;
+    }
+    if (exchange.user === undefined && !open) throw unauthorized();
+  };

@@ -1,0 +1,30 @@
+import { parseDuration } from '../../config/duration.ts';
+import { badRequest, timeout } from '../../errors.ts';
+import type { Exchange, Filter } from '../exchange.ts';
+
+const longest = 60_000;
+
+/**
+ * No request but a watch goes on for more than 60 s; `?timeout=32s` asks for less (kubectl does).
+ * `late` answers in the handler's place.
+ */
+export const deadline =
+  (late: (exchange: Exchange, error: Error) => void): Filter =>
+  (exchange) => {
+    if (exchange.info.verb === 'watch') return;
+    let limit = longest;
+    const asked = exchange.info.prefix === 'oauth' ? null : exchange.query.get('timeout');
+    if (asked !== null) {
+      const parsed = parseDuration(asked);
+      if (parsed === undefined)
+        throw badRequest(
+          `invalid timeout specified in the request URL: ${JSON.stringify(asked)} is no duration such as "32s"`,
+        );
+      if (parsed > 0) limit = Math.min(parsed, longest);
+    }
+    const timer = setTimeout(() => {
+      exchange.abort(timeout('the request did not end within its deadline'));
+      late(exchange, timeout('the request did not end within its deadline'));
+    }, limit);
+    exchange.res.once('close', () => clearTimeout(timer));
+  };

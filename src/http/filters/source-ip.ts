@@ -1,0 +1,42 @@
+import { BlockList, isIPv6 } from 'node:net';
+import type { Filter } from '../exchange.ts';
+
+const bare = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/, '');
+
+function blockList(blocks: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const block of blocks) {
+    const [address = '', bits] = block.split('/');
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+    if (bits === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(bits), family);
+  }
+  return list;
+}
+
+/**
+ * The client's address: the peer's, or, where the peer is a trusted proxy, the last address in X-Forwarded-For that is none.
+ * `trustedProxies`: addresses and CIDR blocks.
+ */
+export function sourceIP(trustedProxies: () => readonly string[]): Filter {
+  let blocks: readonly string[] = [];
+  let trusted = blockList(blocks);
+  return (exchange) => {
+    const current = trustedProxies();
+    if (current !== blocks) {
+      blocks = current;
+      trusted = blockList(blocks);
+    }
+    let address = bare(exchange.req.socket.remoteAddress ?? '');
+    if (blocks.length > 0) {
+      const forwarded = (exchange.req.headersDistinct['x-forwarded-for'] ?? []).join(',').split(',');
+      const isTrusted = (one: string): boolean => trusted.check(one, isIPv6(one) ? 'ipv6' : 'ipv4');
+      while (isTrusted(address)) {
+        const next = bare((forwarded.pop() ?? '').trim());
+        if (!/^[0-9a-fA-F:.]+$/.test(next)) break;
+        address = next;
+      }
+    }
+    exchange.sourceIP = address;
+  };
+}

@@ -1,0 +1,104 @@
+/** /livez, /readyz and /healthz as kube-apiserver has them (k8s.io/apiserver pkg/server/healthz): each check by name. */
+import type { Response } from 'express';
+import { noSuchPath } from '../errors.ts';
+import type { RequestContext, Route } from './route.ts';
+
+export interface HealthCheck {
+  readonly name: string;
+  /** '' when all is well, else why not. */
+  readonly problem: () => string;
+  /** Says something is wrong without making the server unready. */
+  readonly warning?: () => string;
+}
+
+export class Health {
+  readonly #ready: readonly HealthCheck[];
+  #draining = false;
+
+  constructor(ready: readonly HealthCheck[]) {
+    this.#ready = [
+      ...ready,
+      { name: 'shutdown', problem: () => (this.#draining ? 'the server is shutting down' : '') },
+    ];
+  }
+
+  /** From now on not ready: whoever routes requests should route them elsewhere. */
+  drain(): void {
+    this.#draining = true;
+  }
+
+  isReady(): boolean {
+    return this.#ready.every((check) => check.problem() === '');
+  }
+
+  get routes(): readonly Route[] {
+    const live: readonly HealthCheck[] = [{ name: 'ping', problem: () => '' }];
+    return [
+      ...routesOf('/livez', 'Whether the process works', live),
+      ...routesOf('/readyz', 'Whether the server can answer', this.#ready),
+      ...routesOf('/healthz', 'The same as /readyz, under its old name', this.#ready),
+    ];
+  }
+}
+
+function routesOf(path: string, summary: string, checks: readonly HealthCheck[]): Route[] {
+  return [
+    {
+      method: 'get',
+      path,
+      summary,
+      open: true,
+      parameters: [
+        {
+          name: 'verbose',
+          in: 'query',
+          description: 'Names every check; needs an identity',
+          schema: { type: 'string' },
+        },
+        {
+          name: 'exclude',
+          in: 'query',
+          description: 'A check to leave out; may be repeated',
+          schema: { type: 'string' },
+        },
+      ],
+      handler: (_req, res, context) => {
+        const excluded = new Set(context.query.getAll('exclude'));
+        answer(
+          path.slice(1),
+          checks.filter((check) => !excluded.has(check.name)),
+          res,
+          context,
+        );
+      },
+    },
+    {
+      method: 'get',
+      path: `${path}/:check`,
+      summary: `${summary}: one check`,
+      open: true,
+      handler: (req, res, context) => {
+        const named = checks.filter((check) => check.name === req.params['check']);
+        if (named.length === 0) throw noSuchPath();
+        answer(path.slice(1), named, res, context);
+      },
+    },
+  ];
+}
+
+/** Names and reasons only for callers with an identity: they tell an attacker what to wait for. */
+function answer(probe: string, checks: readonly HealthCheck[], res: Response, { query, user }: RequestContext): void {
+  const problems = checks.map((check) => ({ ...check, why: check.problem(), warns: check.warning?.() ?? '' }));
+  const failed = problems.some(({ why }) => why !== '');
+  let text = failed ? `${probe} check failed\n` : 'ok';
+  if (query.has('verbose') && user !== undefined)
+    text = `${problems
+      .map(({ name, why, warns }) =>
+        why === '' ? `[+]${name} ok${warns === '' ? '' : ` (warning: ${warns})`}` : `[-]${name} failed: ${why}`,
+      )
+      .join('\n')}\n${probe} check ${failed ? 'failed' : 'passed'}\n`;
+  res.statusCode = failed ? 503 : 200;
+  res.setHeader('Content-Type', 'text/plain; charset=utf-8');
+  if (failed) res.setHeader('Retry-After', '1');
+  res.end(text);
+}

@@ -1,0 +1,157 @@
+/** The listeners: plain HTTP/1.1, and TLS with HTTP/2 and HTTP/1.1 on one port. Limits against slow and greedy clients are here. */
+import type { Express } from 'express';
+import http, { type Server, type ServerOptions } from 'node:http';
+import http2, {
+  type Http2SecureServer,
+  type Http2ServerResponse,
+  type SecureServerOptions,
+  type ServerHttp2Session,
+} from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { badRequest, headersTooLarge, timeout, type StatusError } from '../errors.ts';
+import { onBothVersions } from './express-on-http2.ts';
+
+const maxHeaderSize = 64 * 1024;
+const headersTimeout = 10_000;
+const requestTimeout = 30_000;
+const keepAliveTimeout = 75_000;
+const maxConnections = 20_000;
+const maxStreams = 1_000;
+
+const statusLines: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  408: 'Request Timeout',
+  431: 'Request Header Fields Too Large',
+};
+
+/** What Node's parser refused never became a request: the answer is written by hand. */
+function refuse(error: Error & { code?: string }, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, problem]: [number, StatusError] =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? [431, headersTooLarge()]
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? [408, timeout('the request did not arrive in time')]
+        : [400, badRequest('the request is not well-formed HTTP')];
+  const body = `${JSON.stringify({ ...problem.toStatus(), code: status })}\n`;
+  socket.end(
+    `HTTP/1.1 ${status} ${statusLines[status]}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}
+
+export interface Listener {
+  /** The port that was bound; another than asked for where that was 0. */
+  readonly port: number;
+  /** New certificates for new connections; those that are open go on with the old ones. */
+  setCertificate(certificate: Certificate): void;
+  /** Accepts no more, lets requests in flight end, and closes what is left after `grace` milliseconds. */
+  close(grace: number): Promise<void>;
+}
+
+export interface Certificate {
+  readonly key: string;
+  readonly cert: string;
+}
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+async function bind(server: Server | Http2SecureServer, { host, port }: Address): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+export async function listenHTTP(app: Express, address: Address): Promise<Listener> {
+  const server = http.createServer(
+    { maxHeaderSize, headersTimeout, requestTimeout, keepAliveTimeout, connectionsCheckingInterval: 2_000 },
+    app,
+  );
+  server.maxConnections = maxConnections;
+  server.on('clientError', refuse);
+  const port = await bind(server, address);
+  return {
+    port,
+    setCertificate: () => undefined,
+    close: async (grace) => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeIdleConnections();
+      const timer = setTimeout(() => server.closeAllConnections(), grace);
+      await closed;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** `requestCertificate`: ask clients for one; whether it means anything is decided for each request. */
+export async function listenTLS(
+  app: Express,
+  address: Address,
+  certificate: Certificate,
+  requestCertificate: boolean,
+): Promise<Listener> {
+  const options: SecureServerOptions &
+    Pick<
+      ServerOptions,
+      'headersTimeout' | 'requestTimeout' | 'keepAliveTimeout' | 'connectionsCheckingInterval' | 'maxHeaderSize'
+    > = {
+    ...certificate,
+    allowHTTP1: true,
+    minVersion: 'TLSv1.2',
+    maxHeaderSize,
+    headersTimeout,
+    requestTimeout,
+    keepAliveTimeout,
+    connectionsCheckingInterval: 2_000,
+    settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderSize },
+    // Resumed sessions would bring a client certificate that was judged by rules of another day.
+    ...(requestCertificate ? { requestCert: true, rejectUnauthorized: false, secureOptions: noTicket } : {}),
+  };
+  const server = http2.createSecureServer(options);
+  const sessions = new Set<ServerHttp2Session>();
+  const sockets = new Set<Socket>();
+  server.maxConnections = maxConnections;
+  server.on('clientError', refuse);
+  server.on('session', (session) => {
+    sessions.add(session);
+    session.once('close', () => sessions.delete(session));
+    session.on('error', () => session.destroy());
+  });
+  server.on('secureConnection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  // A client that reset its stream must not end the process.
+  server.on('request', (_req, res: Http2ServerResponse) => res.on('error', () => undefined));
+  server.on('request', onBothVersions(app));
+  const port = await bind(server, address);
+  return {
+    port,
+    setCertificate: (next) => server.setSecureContext(next),
+    close: async (grace) => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      for (const session of sessions) session.close();
+      (server as unknown as Partial<Server>).closeIdleConnections?.();
+      const timer = setTimeout(() => {
+        for (const session of sessions) session.destroy();
+        for (const socket of sockets) socket.destroy();
+      }, grace);
+      await closed;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** SSL_OP_NO_TICKET; with TLS 1.3 OpenSSL then sends stateful tickets, which no cache here keeps. */
+const noTicket = 0x4000;

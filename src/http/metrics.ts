@@ -1,0 +1,62 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { RequestInfo } from './route.ts';
+
+/** The one registry of the process, served at /metrics in Prometheus' text format. */
+export const registry = new Registry();
+
+const labels = ['verb', 'resource', 'code'] as const;
+
+const requests = new Counter({
+  name: 'platform_apiserver_requests_total',
+  help: 'Requests answered, by verb, resource and HTTP status.',
+  labelNames: labels,
+  registers: [registry],
+});
+
+const durations = new Histogram({
+  name: 'platform_apiserver_request_duration_seconds',
+  help: 'Time from the first byte of a request to the last of its answer, by verb and resource; watches are left out.',
+  labelNames: ['verb', 'resource'] as const,
+  buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+  registers: [registry],
+});
+
+/** Only what the route table knows may become a label: callers must not be able to make new ones. */
+const knownVerbs = new Set([
+  'get',
+  'list',
+  'watch',
+  'create',
+  'update',
+  'patch',
+  'delete',
+  'deletecollection',
+  'post',
+  'put',
+  'head',
+]);
+const knownResources = new Set<string>();
+
+export function knowResource(resource: string): void {
+  knownResources.add(resource);
+}
+
+export function observeRequest(info: RequestInfo, code: number, seconds: number): void {
+  const verb = knownVerbs.has(info.verb) ? info.verb : 'other';
+  const resource = info.isResourceRequest ? (knownResources.has(info.resource) ? info.resource : 'other') : '';
+  requests.inc({ verb, resource, code: String(code) });
+  if (verb !== 'watch') durations.observe({ verb, resource }, seconds);
+}
+
+/** A figure that is read when the metrics are. */
+export function gauge(name: string, help: string, read: () => number): void {
+  const metric: Gauge = new Gauge({
+    name: `platform_apiserver_${name}`,
+    help,
+    registers: [registry],
+    collect: () => metric.set(read()),
+  });
+}
+
+/** Event-loop delay, memory, garbage collection, file descriptors. */
+export const collectProcessMetrics = (): void => collectDefaultMetrics({ register: registry });

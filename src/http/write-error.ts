@@ -1,0 +1,65 @@
+/** The one place where an error becomes bytes: OAuth's JSON under /oauth and /.well-known, metav1.Status everywhere else. */
+import { internalError, OAuthError, StatusError, tooLarge, unsupportedMediaType } from '../errors.ts';
+import { KubeError } from '../kube/kube-error.ts';
+import type { Exchange } from './exchange.ts';
+
+const speaksOAuth = (path: string): boolean => path.startsWith('/oauth/') || path.startsWith('/.well-known/');
+
+/** Express and its body parsers throw errors with a status of their own. */
+function fromLibrary(error: unknown): StatusError | undefined {
+  const { status, type } = error as { status?: unknown; type?: unknown };
+  if (status === 413) return tooLarge('the body of the request is too large');
+  if (status === 415) return unsupportedMediaType(['application/x-www-form-urlencoded']);
+  if (typeof status === 'number' && status >= 400 && status < 500)
+    return new StatusError(
+      'BadRequest',
+      status,
+      type === 'request.aborted' ? 'the request was aborted' : 'the request cannot be read',
+      { cause: error },
+    );
+  return undefined;
+}
+
+function typed(error: unknown, exchange: Exchange): StatusError | OAuthError {
+  if (error instanceof StatusError || error instanceof OAuthError) return error;
+  if (error instanceof KubeError) return error.toStatusError();
+  return fromLibrary(error) ?? internalError(exchange.auditID, error);
+}
+
+/** RFC 6749 section 5.2 has few codes: the nearest one, and the HTTP status that fits. */
+function asOAuth(error: StatusError): OAuthError {
+  const code =
+    error.code >= 500
+      ? error.code === 500
+        ? 'server_error'
+        : 'temporarily_unavailable'
+      : error.code === 429
+        ? 'temporarily_unavailable'
+        : 'invalid_request';
+  return new OAuthError(code, error.message, { status: error.code, headers: error.headers, cause: error.cause });
+}
+
+export function writeError(exchange: Exchange, thrown: unknown): void {
+  const { res, log, auditID } = exchange;
+  let error = typed(thrown, exchange);
+  if (error.code >= 500 && error.cause !== undefined) log.error(error.message, { auditID, error: error.cause });
+  if (res.headersSent || res.writableEnded) {
+    // A stream that is under way cannot say more: cutting it tells the client that it is not whole.
+    if (!res.writableEnded) res.destroy();
+    return;
+  }
+  if (error instanceof StatusError && speaksOAuth(exchange.path)) error = asOAuth(error);
+  const body =
+    error instanceof OAuthError
+      ? JSON.stringify({ error: error.error, error_description: error.message })
+      : JSON.stringify({ ...error.toStatus() });
+  res.statusCode = error.code;
+  for (const name of ['Content-Encoding', 'ETag', 'Content-Disposition']) res.removeHeader(name);
+  res.setHeader('Content-Type', 'application/json');
+  res.setHeader('Cache-Control', error instanceof OAuthError ? 'no-store' : 'no-cache, private');
+  if (error instanceof OAuthError) res.setHeader('Pragma', 'no-cache');
+  for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
+  const bytes = Buffer.from(`${body}\n`);
+  res.setHeader('Content-Length', bytes.length);
+  res.end(exchange.req.method === 'HEAD' ? undefined : bytes);
+}

@@ -1,0 +1,49 @@
+/** Tells the cluster whom to trust: our CA in ConfigMap platform-apiserver-ca for clients, and in the APIService for the aggregator. */
+import { objectKeys, objectNames, resourcesGroup, resourcesVersion } from '../config/names.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { ensure } from '../kube/ensure.ts';
+import type { KubeObject } from '../kube/informer.ts';
+import { isKubeError } from '../kube/kube-error.ts';
+import type { Logger } from '../logger.ts';
+
+interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+interface APIService extends KubeObject {
+  readonly spec: { readonly caBundle?: string };
+}
+
+const merge = 'application/merge-patch+json';
+
+export async function publishAuthority(client: KubeClient, namespace: string, ca: string): Promise<void> {
+  const path = `/api/v1/namespaces/${namespace}/configmaps`;
+  const name = objectNames.caConfigMap;
+  const data = { [objectKeys.ca]: ca };
+  const current = await ensure<ConfigMap>(client, path, name, () => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name, namespace },
+    data,
+  }));
+  if (current.data?.[objectKeys.ca] !== ca)
+    await client.json(`${path}/${name}`, { method: 'PATCH', contentType: merge, body: { data } });
+}
+
+/** No APIService is no error: the gateway alone may be installed. */
+export async function publishCABundle(client: KubeClient, ca: string, log: Logger): Promise<void> {
+  const path = `/apis/apiregistration.k8s.io/v1/apiservices/${resourcesVersion}.${resourcesGroup}`;
+  const caBundle = Buffer.from(ca).toString('base64');
+  try {
+    const current = await client.json<APIService>(path);
+    if (current.spec.caBundle === caBundle) return;
+    await client.json(path, {
+      method: 'PATCH',
+      contentType: merge,
+      body: { spec: { caBundle, insecureSkipTLSVerify: null } },
+    });
+    log.info('the CA was written into the APIService');
+  } catch (error) {
+    if (!isKubeError(error, 404)) throw error;
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * The certificate that the TLS listeners show: from given files (cert-manager's, or one's own), read again when they change, or our
+ * own from the Secret platform-serving-cert, which all replicas share and whoever comes first makes and renews.
+ */
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { objectKeys, objectNames } from '../config/names.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { ensure } from '../kube/ensure.ts';
+import type { KubeObject } from '../kube/informer.ts';
+import { isKubeError } from '../kube/kube-error.ts';
+import type { Logger } from '../logger.ts';
+import { needsRenewal, newMaterial, renewed, type ServingMaterial } from './authority.ts';
+
+export interface Serving {
+  readonly key: string;
+  readonly cert: string;
+  /** The CA to publish; undefined if it is not known here. */
+  readonly ca: string | undefined;
+  /** Whether the CA is ours, so that the APIService's caBundle is ours to write. */
+  readonly own: boolean;
+}
+
+export type ServingSource = () => Promise<Serving>;
+
+/** The files are read at each call. `ca.crt` beside the certificate, as cert-manager writes it, is the CA. */
+export const servingFromFiles =
+  (certFile: string, keyFile: string): ServingSource =>
+  async () => {
+    const [cert, key] = await Promise.all([readFile(certFile, 'utf8'), readFile(keyFile, 'utf8')]);
+    const ca = await readFile(join(dirname(certFile), objectKeys.ca), 'utf8').catch(() => undefined);
+    return { cert, key, ca, own: false };
+  };
+
+interface Secret extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+const encode = (material: ServingMaterial): Record<string, string> =>
+  Object.fromEntries(Object.entries(material).map(([key, pem]) => [key, Buffer.from(String(pem)).toString('base64')]));
+
+function decode(secret: Secret): ServingMaterial {
+  const part = (key: keyof ServingMaterial): string => {
+    const value = secret.data?.[key];
+    if (value === undefined)
+      throw new Error(`Secret ${objectNames.servingCertSecret} has no ${key}; delete the Secret and a new one is made`);
+    return Buffer.from(value, 'base64').toString('utf8');
+  };
+  return { 'ca.crt': part('ca.crt'), 'ca.key': part('ca.key'), 'tls.crt': part('tls.crt'), 'tls.key': part('tls.key') };
+}
+
+/** `hosts`: the DNS names and addresses that the certificate must hold. */
+export function servingFromSecret(options: {
+  client: KubeClient;
+  namespace: string;
+  hosts: () => readonly string[];
+  log: Logger;
+}): ServingSource {
+  const { client, namespace, hosts, log } = options;
+  const path = `/api/v1/namespaces/${namespace}/secrets`;
+  const name = objectNames.servingCertSecret;
+  return async () => {
+    const secret = await ensure<Secret & { type?: string }>(client, path, name, async () => ({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      type: 'kubernetes.io/tls',
+      metadata: { name, namespace },
+      data: encode(await newMaterial(hosts(), Date.now())),
+    }));
+    let material = decode(secret);
+    if (needsRenewal(material['tls.crt'], hosts(), Date.now())) {
+      material = await renewed(material, hosts(), Date.now());
+      try {
+        await client.json(`${path}/${name}`, { method: 'PUT', body: { ...secret, data: encode(material) } });
+        log.info('the serving certificate was renewed');
+      } catch (error) {
+        if (!isKubeError(error, 409)) throw error;
+        material = decode(await client.json<Secret>(`${path}/${name}`));
+      }
+    }
+    return { cert: material['tls.crt'], key: material['tls.key'], ca: material['ca.crt'], own: true };
+  };
+}
