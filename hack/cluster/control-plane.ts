@@ -173,6 +173,8 @@ const apiserverFlags = (pki: string, block: Block): string[] => [
   `--client-ca-file=${pki}/ca.crt`,
   '--authorization-mode=Node,RBAC',
   '--enable-admission-plugins=NodeRestriction',
+  // It taints every new node as not ready, and kube-controller-manager takes that away by a third write of each node.
+  '--disable-admission-plugins=TaintNodesByCondition',
   '--allow-privileged',
   '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
   `--service-account-key-file=${pki}/service-account.pub`,

@@ -94,7 +94,7 @@ export function registration(index: number, block: Block): object {
       ],
       capacity,
       allocatable: { ...capacity, cpu: `${machine.cpu * 1000 - 100}m`, 'ephemeral-storage': '93478772582' },
-      conditions: conditions(new Date(Date.now() - 1000)),
+      conditions: firstConditions(),
       daemonEndpoints: { kubeletEndpoint: { Port: 10_250 } },
       nodeInfo: {
         architecture: arch,
@@ -114,30 +114,34 @@ export function registration(index: number, block: Block): object {
 /** What it sends from then on, as a patch of the node's status. */
 export const report = (index: number): object => ({
   status: {
-    conditions: conditions(new Date()),
+    conditions: conditions.map(([type]) => ({ type, lastHeartbeatTime: seconds(Date.now()) })),
     images: images.map((image, place) => ({
       names: [`${image.slice(0, image.lastIndexOf(':'))}@sha256:${hex(image)}`, image],
-      sizeBytes: 400_000_000 - place * 30_000_000 - (index % 7),
+      sizeBytes: 600_000_000 - place * 25_000_000 - (index % 7),
     })),
     nodeInfo: { kubeProxyVersion: cycle(versions, index) },
   },
 });
 
-function conditions(now: Date): object[] {
-  const times = { lastHeartbeatTime: now.toISOString().replace(/\.\d+/, '') };
-  const condition = (type: string, status: string, reason: string, message: string): object => ({
+/** A time as metav1.Time has it: whole seconds. */
+const seconds = (time: number): string => new Date(time).toISOString().replace(/\.\d+/, '');
+
+const conditions = [
+  ['NetworkUnavailable', 'False', 'CalicoIsUp', 'Calico is running on this node'],
+  ['MemoryPressure', 'False', 'KubeletHasSufficientMemory', 'kubelet has sufficient memory available'],
+  ['DiskPressure', 'False', 'KubeletHasNoDiskPressure', 'kubelet has no disk pressure'],
+  ['PIDPressure', 'False', 'KubeletHasSufficientPID', 'kubelet has sufficient PID available'],
+  ['Ready', 'True', 'KubeletReady', 'kubelet is posting ready status'],
+] as const;
+
+function firstConditions(): object[] {
+  const time = seconds(Date.now() - 1000);
+  return conditions.map(([type, status, reason, message]) => ({
     type,
     status,
     reason,
     message,
-    ...times,
-    lastTransitionTime: times.lastHeartbeatTime,
-  });
-  return [
-    condition('NetworkUnavailable', 'False', 'CalicoIsUp', 'Calico is running on this node'),
-    condition('MemoryPressure', 'False', 'KubeletHasSufficientMemory', 'kubelet has sufficient memory available'),
-    condition('DiskPressure', 'False', 'KubeletHasNoDiskPressure', 'kubelet has no disk pressure'),
-    condition('PIDPressure', 'False', 'KubeletHasSufficientPID', 'kubelet has sufficient PID available'),
-    condition('Ready', 'True', 'KubeletReady', 'kubelet is posting ready status'),
-  ];
+    lastHeartbeatTime: time,
+    lastTransitionTime: time,
+  }));
 }

@@ -78,7 +78,7 @@ async function create(kube: KubeClient, block: Block, index: number): Promise<vo
 const remove = (kube: KubeClient, name: string): Promise<unknown> =>
   kube.json(`/api/v1/nodes/${name}`, { method: 'DELETE', timeout: 60_000 });
 
-/** kube-controller-manager takes the taint of a new node away and taints a cordoned one; after that nobody writes them. */
+/** kube-controller-manager taints a cordoned node; after that nobody writes them. */
 async function settled(kube: KubeClient, check: () => Promise<void>): Promise<void> {
   for (const end = Date.now() + 300_000; Date.now() < end; await sleep(200)) {
     await check();
