@@ -10,7 +10,8 @@ const layers = [
   ['http'],
   ['oauth', 'kapis', 'gateway', 'describe'],
   ['server'],
-  ['main', 'cli'],
+  ['cli'],
+  ['main'],
 ];
 
 /** One library, one door. */

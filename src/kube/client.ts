@@ -33,17 +33,19 @@ export interface KubeClient {
   stream(path: string, options?: KubeRequest): Promise<KubeResponse>;
   /** The decoded body of a 2xx answer. Throws KubeError for any other. */
   json<T>(path: string, options?: KubeRequest): Promise<T>;
+  /** The audiences of our own token, which are kube-apiserver's; empty if we have no ServiceAccount token. */
+  audiences(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
 const credentialLife = 10_000;
 
 /** `kubeconfig`: a file; without one the pod's ServiceAccount. Throws if there is neither. */
-export async function createKubeClient(options: { kubeconfig?: string | undefined }): Promise<KubeClient> {
+export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | undefined }): Promise<KubeClient> {
   const load = (): KubeConfig => {
     const config = new KubeConfig();
-    if (options.kubeconfig === undefined) config.loadFromCluster();
-    else config.loadFromFile(options.kubeconfig);
+    if (kubeconfig === undefined) config.loadFromCluster();
+    else config.loadFromFile(kubeconfig);
     return config;
   };
   let config = load();
@@ -87,8 +89,8 @@ export async function createKubeClient(options: { kubeconfig?: string | undefine
 
   async function once(path: string, options: KubeRequest): Promise<Dispatcher.ResponseData> {
     const query = new URLSearchParams();
-    for (const [key, value] of Object.entries(options.query ?? {}))
-      if (value !== undefined) query.set(key, String(value));
+    for (const [name, value] of Object.entries(options.query ?? {}))
+      if (value !== undefined) query.set(name, String(value));
     const suffix = query.size === 0 ? '' : `?${query.toString()}`;
     try {
       return await request(`${server}${path}${suffix}`, {
@@ -130,8 +132,16 @@ export async function createKubeClient(options: { kubeconfig?: string | undefine
       if (status < 200 || status > 299) throw KubeError.from(status, text);
       return JSON.parse(text) as T;
     },
+    audiences: async () => audiencesOf((await authorization())['Authorization']),
     close: () => agent.destroy(),
   };
+}
+
+function audiencesOf(header: string | undefined): readonly string[] {
+  const payload = header?.split('.')[1];
+  if (payload === undefined) return [];
+  const { aud } = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8')) as { aud?: string | string[] };
+  return aud === undefined ? [] : [aud].flat();
 }
 
 async function readText(body: Readable): Promise<string> {

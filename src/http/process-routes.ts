@@ -1,0 +1,46 @@
+import { arch, platform } from 'node:process';
+import { registry } from './metrics.ts';
+import type { Route } from './route.ts';
+
+/** The figures of the process; who may read them is decided on the path. */
+export const metricsRoute: Route = {
+  method: 'get',
+  path: '/metrics',
+  summary: "The server's figures in Prometheus' text format",
+  handler: async (_req, res) => {
+    res.setHeader('Content-Type', registry.contentType);
+    res.end(await registry.metrics());
+  },
+};
+
+/** k8s.io/apimachinery pkg/version Info. */
+export function versionRoutes(path: string, version: string): Route[] {
+  const [major = '', minor = ''] = version.split('.');
+  const body = `${JSON.stringify({ major, minor, gitVersion: `v${version}`, platform: `${platform}/${arch}` })}\n`;
+  return [
+    {
+      method: 'get',
+      path,
+      summary: 'The version of this server',
+      open: true,
+      handler: (_req, res) => {
+        res.setHeader('Content-Type', 'application/json');
+        res.end(body);
+      },
+    },
+  ];
+}
+
+/** The paths that are served, as kube-apiserver lists its own at `/`. */
+export function indexRoute(routes: readonly Route[]): Route {
+  const paths = [...new Set(routes.map(({ path }) => path).filter((path) => !path.includes(':')))].toSorted();
+  return {
+    method: 'get',
+    path: '/',
+    summary: 'The paths that are served',
+    handler: (_req, res) => {
+      res.setHeader('Content-Type', 'application/json');
+      res.end(`${JSON.stringify({ paths })}\n`);
+    },
+  };
+}

@@ -1,0 +1,140 @@
+/**
+ * Feeds the configuration in force from its ConfigMap, watched: a change is live within a second. An invalid one is refused as a
+ * whole and told by an Event; the last accepted one is saved, so that a restart which meets an invalid one starts from it.
+ */
+import type { LiveConfiguration } from '../config/live.ts';
+import { objectKeys, objectNames } from '../config/names.ts';
+import { formatProblem, parseConfiguration, type Problem } from '../config/parse.ts';
+import type { Logger } from '../logger.ts';
+import type { KubeClient } from './client.ts';
+import { ensure } from './ensure.ts';
+import { createInformer, type Informer, type KubeObject } from './informer.ts';
+
+interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+const merge = 'application/merge-patch+json';
+/** metav1: an Event's message is cut there anyway. */
+const longestMessage = 1_000;
+
+export class PlatformConfigSource {
+  readonly #client: KubeClient;
+  readonly #namespace: string;
+  readonly #name: string;
+  readonly #live: LiveConfiguration;
+  readonly #log: Logger;
+  readonly #informer: Informer<ConfigMap>;
+  #saving: Promise<void> = Promise.resolve();
+
+  constructor(options: { client: KubeClient; namespace: string; name: string; live: LiveConfiguration; log: Logger }) {
+    this.#client = options.client;
+    this.#namespace = options.namespace;
+    this.#name = options.name;
+    this.#live = options.live;
+    this.#log = options.log;
+    this.#informer = createInformer<ConfigMap>({
+      client: options.client,
+      path: `/api/v1/namespaces/${options.namespace}/configmaps`,
+      fieldSelector: `metadata.name=${options.name}`,
+      log: options.log,
+    });
+    this.#informer.onChange((type, configMap) => {
+      if (type === 'DELETED') this.#refuse(configMap, [{ path: '', message: `ConfigMap ${this.#name} was deleted` }]);
+      else this.#take(configMap);
+    });
+  }
+
+  /** Resolves when there is a configuration to work with. Throws when there is none, not even an earlier one. */
+  async start(signal: AbortSignal): Promise<void> {
+    this.#informer.start();
+    await this.#informer.waitForSync(signal);
+    if (this.#informer.get(this.#namespace, this.#name) === undefined)
+      this.#live.refuse([{ path: '', message: `ConfigMap ${this.#namespace}/${this.#name} does not exist` }]);
+    if (!this.#live.accepted) await this.#restore();
+  }
+
+  async stop(): Promise<void> {
+    this.#informer.stop();
+    await this.#saving;
+  }
+
+  #take(configMap: ConfigMap): void {
+    const text = configMap.data?.[objectKeys.config];
+    if (text === undefined) {
+      this.#refuse(configMap, [{ path: `data.${objectKeys.config}`, message: 'is missing' }]);
+      return;
+    }
+    const parsed = parseConfiguration(text);
+    if (!parsed.ok) {
+      this.#refuse(configMap, parsed.problems);
+      return;
+    }
+    this.#live.accept(parsed.value);
+    this.#log.info('configuration accepted', { resourceVersion: configMap.metadata.resourceVersion });
+    this.#later('the accepted configuration could not be saved', () => this.#save(text));
+  }
+
+  #refuse(configMap: ConfigMap, problems: readonly Problem[]): void {
+    this.#live.refuse(problems);
+    const told = problems.map(formatProblem);
+    this.#log.error('configuration refused; the last good one stays in force', { problems: told });
+    this.#later('the Event could not be written', () => this.#tell(configMap, told.join('; ')));
+  }
+
+  async #restore(): Promise<void> {
+    const problems = this.#live.problems;
+    const path = `/api/v1/namespaces/${this.#namespace}/configmaps/${objectNames.acceptedConfigMap}`;
+    const saved = await this.#client.json<ConfigMap>(path).catch(() => undefined);
+    const parsed = parseConfiguration(saved?.data?.[objectKeys.config] ?? '');
+    if (!parsed.ok)
+      throw new Error(
+        `there is no valid configuration in ConfigMap ${this.#namespace}/${this.#name}:\n${problems.map(formatProblem).join('\n')}`,
+      );
+    this.#live.accept(parsed.value);
+    this.#live.refuse(problems);
+    this.#log.warn('started from the configuration that was accepted last');
+  }
+
+  async #save(text: string): Promise<void> {
+    const path = `/api/v1/namespaces/${this.#namespace}/configmaps`;
+    const name = objectNames.acceptedConfigMap;
+    const data = { [objectKeys.config]: text };
+    const saved = await ensure<ConfigMap>(this.#client, path, name, () => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name, namespace: this.#namespace },
+      data,
+    }));
+    if (saved.data?.[objectKeys.config] !== text)
+      await this.#client.json(`${path}/${name}`, { method: 'PATCH', contentType: merge, body: { data } });
+  }
+
+  async #tell(configMap: ConfigMap, message: string): Promise<void> {
+    const now = new Date().toISOString();
+    const { name, uid, resourceVersion } = configMap.metadata;
+    await this.#client.json(`/api/v1/namespaces/${this.#namespace}/events`, {
+      method: 'POST',
+      body: {
+        apiVersion: 'v1',
+        kind: 'Event',
+        metadata: { generateName: `${this.#name}.`, namespace: this.#namespace },
+        involvedObject: { apiVersion: 'v1', kind: 'ConfigMap', name, namespace: this.#namespace, uid, resourceVersion },
+        type: 'Warning',
+        reason: 'ConfigurationRefused',
+        message: message.slice(0, longestMessage),
+        source: { component: 'platform-apiserver' },
+        firstTimestamp: now,
+        lastTimestamp: now,
+        count: 1,
+      },
+    });
+  }
+
+  /** One write after the other, and none that fails matters to those who wait for the configuration. */
+  #later(what: string, task: () => Promise<void>): void {
+    this.#saving = this.#saving.then(task).catch((error: unknown) => {
+      this.#log.warn(what, { error });
+    });
+  }
+}

@@ -1,0 +1,49 @@
+import type { Request } from 'express';
+import type { Client, Directory } from '../accounts/directory.ts';
+import { OAuthError } from '../errors.ts';
+import { decode } from './form.ts';
+
+const invalidClient = (description: string): OAuthError => new OAuthError('invalid_client', description);
+
+/** RFC 6749 section 2.3.1: id and secret are form-encoded before they are put together. */
+function basic(header: string): { id: string; secret: string } {
+  const text = Buffer.from(header.slice('basic '.length).trim(), 'base64').toString('utf8');
+  const at = text.indexOf(':');
+  if (at === -1)
+    throw invalidClient(
+      'the Authorization header holds no client credentials: base64 of "client_id:client_secret" is expected',
+    );
+  return { id: decode(text.slice(0, at)), secret: decode(text.slice(at + 1)) };
+}
+
+/**
+ * Which client is asking, by HTTP Basic or by client_id and client_secret in the form. Both at once: 400 (RFC 6749 section 2.3).
+ * An unknown client and a wrong secret are the same 401.
+ */
+export async function authenticateClient(
+  req: Request,
+  form: ReadonlyMap<string, string>,
+  directory: Directory,
+): Promise<Client> {
+  const header = req.headers.authorization;
+  const inForm = { id: form.get('client_id'), secret: form.get('client_secret') };
+  let credentials: { id: string; secret: string };
+  if (header !== undefined && /^basic /i.test(header)) {
+    if (inForm.secret !== undefined)
+      throw new OAuthError(
+        'invalid_request',
+        'the client authenticates twice: send its secret in the form or by HTTP Basic, not both',
+      );
+    credentials = basic(header);
+    if (inForm.id !== undefined && inForm.id !== credentials.id)
+      throw new OAuthError('invalid_request', 'client_id in the form is another than in the Authorization header');
+  } else {
+    if (inForm.id === undefined || inForm.secret === undefined)
+      throw invalidClient('the client must authenticate: client_id and client_secret in the form, or HTTP Basic');
+    credentials = { id: inForm.id, secret: inForm.secret };
+  }
+  const client = directory.client(credentials.id);
+  if (client === undefined || !(await client.verify(credentials.secret)))
+    throw invalidClient('the client is unknown or its secret is wrong');
+  return client;
+}

@@ -1,0 +1,37 @@
+import type { Account, Client, Directory } from '../../accounts/directory.ts';
+import type { LoginLimiter } from '../../accounts/login-limit.ts';
+import type { Passwords } from '../../accounts/passwords.ts';
+import type { Session, Sessions } from '../../accounts/sessions.ts';
+import type { RequestContext } from '../../http/route.ts';
+
+/** What a grant is handed: the client has authenticated and may use this grant. */
+export interface GrantRequest {
+  readonly form: ReadonlyMap<string, string>;
+  readonly client: Client;
+  readonly context: RequestContext;
+}
+
+/** What a grant yields; the endpoint makes the tokens. */
+export interface Granted {
+  readonly session: Session;
+  readonly account: Account;
+  readonly refreshToken: string;
+  /** Of this access token; undefined if none was asked for. */
+  readonly scope: string | undefined;
+}
+
+/** One way to a token: its own checks only, the shared steps are the endpoint's. */
+export interface Grant {
+  readonly grantType: string;
+  /** Its own parameters, for the description; `required` ones are missing-checked by the grant. */
+  readonly parameters: readonly { readonly name: string; readonly required: boolean; readonly description: string }[];
+  grant(request: GrantRequest): Promise<Granted>;
+}
+
+export interface GrantParts {
+  readonly directory: Directory;
+  readonly passwords: Passwords;
+  readonly limiter: LoginLimiter;
+  readonly sessions: Sessions;
+  readonly multipleLogin: () => boolean;
+}

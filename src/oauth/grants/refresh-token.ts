@@ -1,0 +1,51 @@
+import type { Account } from '../../accounts/directory.ts';
+import type { Session } from '../../accounts/sessions.ts';
+import { OAuthError } from '../../errors.ts';
+import { required } from '../form.ts';
+import { narrowScope } from '../scope.ts';
+import type { Grant, GrantParts } from './grant.ts';
+
+/**
+ * RFC 6749 section 6, with rotation (RFC 9700 section 4.14.2). Whatever is wrong with the token is one answer; a token that was
+ * used before ends its session.
+ */
+export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
+  return {
+    grantType: 'refresh_token',
+    parameters: [
+      { name: 'refresh_token', required: true, description: 'The refresh token that came last' },
+      { name: 'scope', required: false, description: 'The granted scope or a part of it' },
+    ],
+    async grant({ form, client, context }) {
+      const token = required(form, 'refresh_token');
+      const standing = (session: Session): Account | undefined => {
+        const account = directory.account(session.spec.userName);
+        return account !== undefined &&
+          account.active &&
+          account.uid === session.spec.userUID &&
+          account.credentialID === session.spec.credentialID &&
+          session.spec.clientID === client.name
+          ? account
+          : undefined;
+      };
+      // Asked for too much, the token must not be spent.
+      let scope: string | undefined;
+      const refreshed = await sessions.refresh(token, (session) => {
+        if (standing(session) === undefined) return false;
+        scope = narrowScope(form.get('scope'), session.spec.scope);
+        return true;
+      });
+      const account = typeof refreshed === 'string' ? undefined : standing(refreshed.session);
+      if (typeof refreshed === 'string' || account === undefined) {
+        context.log.info('refresh refused', {
+          auditID: context.auditID,
+          client: client.name,
+          why: refreshed,
+          sourceIP: context.sourceIP,
+        });
+        throw new OAuthError('invalid_grant', 'the refresh token is unknown, expired, revoked or was used before');
+      }
+      return { ...refreshed, account, scope };
+    },
+  };
+}

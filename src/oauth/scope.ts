@@ -1,0 +1,25 @@
+import { OAuthError } from '../errors.ts';
+
+/** The scopes that mean something here; others are dropped, and the answer says what was granted (RFC 6749 section 3.3). */
+export const supportedScopes: readonly string[] = ['openid', 'profile', 'email', 'groups', 'offline_access'];
+
+/** RFC 6749 appendix A.4. */
+const shape = /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/;
+
+/** The granted part of a requested scope; undefined if none was asked for. Throws invalid_scope for what is no scope. */
+export function grantScope(requested: string | undefined): string | undefined {
+  if (requested === undefined) return undefined;
+  if (requested.length > 1_000 || !shape.test(requested))
+    throw new OAuthError('invalid_scope', 'the scope must be words separated by single spaces');
+  return [...new Set(requested.split(' '))].filter((one) => supportedScopes.includes(one)).join(' ');
+}
+
+/** RFC 6749 section 6: a refresh may ask for less than the login was granted, never for more. */
+export function narrowScope(requested: string | undefined, granted: string | undefined): string | undefined {
+  if (requested === undefined) return granted;
+  const before = new Set(granted?.split(' '));
+  const asked = grantScope(requested);
+  if (asked?.split(' ').some((one) => one !== '' && !before.has(one)))
+    throw new OAuthError('invalid_scope', 'the scope is wider than the one that was granted');
+  return asked;
+}

@@ -1,0 +1,236 @@
+/**
+ * The composition root: every part is built once, in order, each handed what it needs; the two faces are mounted from the same
+ * parts. The only file that knows them all.
+ */
+import { readFileSync, watchFile, unwatchFile } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ensureAdminSecret } from './accounts/admin.ts';
+import { Directory } from './accounts/directory.ts';
+import { LoginLimiter } from './accounts/login-limit.ts';
+import { Passwords } from './accounts/passwords.ts';
+import { RefreshTokens } from './accounts/refresh-tokens.ts';
+import { SecretRefs } from './accounts/secret-refs.ts';
+import { Sessions } from './accounts/sessions.ts';
+import { SigningKeys } from './accounts/signing-keys.ts';
+import {
+  aggregatedAuthenticator,
+  gatewayAuthenticator,
+  platformToken,
+  requestHeader,
+  tokenReview,
+} from './auth/authenticators/index.ts';
+import { accessReview } from './auth/authorizers/access-review.ts';
+import { RequestHeaderSource } from './auth/request-header-config.ts';
+import { Tokens } from './auth/tokens.ts';
+import type { Flags } from './config/flags.ts';
+import { LiveConfiguration } from './config/live.ts';
+import { formatProblem, parseConfiguration } from './config/parse.ts';
+import { createFace } from './http/chain.ts';
+import { Health } from './http/health.ts';
+import { listenHTTP, listenTLS, type Certificate } from './http/listen.ts';
+import { collectProcessMetrics, gauge } from './http/metrics.ts';
+import { indexRoute, metricsRoute, versionRoutes } from './http/process-routes.ts';
+import { createKubeClient } from './kube/client.ts';
+import { PlatformConfigSource } from './kube/platform-config.ts';
+import type { Logger } from './logger.ts';
+import { createGrants } from './oauth/grants/index.ts';
+import { tokenRoute } from './oauth/token-endpoint.ts';
+import { publishAuthority, publishCABundle } from './tls/publish.ts';
+import { servingFromFiles, servingFromSecret } from './tls/serving.ts';
+
+/** How often certificates, their files and what was published are looked at again. */
+const certificateInterval = 30_000;
+const filePollInterval = 1_000;
+
+export interface RunningServer {
+  readonly ports: { readonly http: number; readonly https: number; readonly aggregated: number };
+  /** Not ready for `announce` milliseconds, then no new requests and `grace` milliseconds for those in flight. */
+  stop(times: { announce: number; grace: number }): Promise<void>;
+}
+
+/** Throws if it cannot serve; `signal` ends a start that is under way. */
+export async function startServer(flags: Flags, log: Logger, signal: AbortSignal): Promise<RunningServer> {
+  const { namespace } = flags;
+  const client = await createKubeClient({ kubeconfig: flags.kubeconfig });
+  const live = new LiveConfiguration();
+  const configuration = await followConfiguration();
+
+  const passwords = new Passwords();
+  await ensureAdminSecret({ client, namespace, configuration: live.value, passwords, log });
+  const secrets = new SecretRefs({ client, namespace, log, changed: () => directory.rebuild() });
+  const directory = new Directory({ config: live, secrets, passwords });
+  live.subscribe(() => directory.rebuild());
+  await secrets.settled(signal);
+
+  const refreshTokens = await RefreshTokens.load(client, namespace);
+  const sessions = new Sessions({
+    client,
+    namespace,
+    lives: () => live.value.authentication,
+    tokens: refreshTokens,
+    log,
+  });
+  sessions.start();
+  const tokens = new Tokens({
+    keys: await SigningKeys.load(client, namespace),
+    settings: () => live.value.authentication,
+  });
+
+  const requestHeaders = new RequestHeaderSource({ client, log });
+  requestHeaders.start();
+  const tokenAuthenticators = [
+    platformToken({ tokens, sessions, directory }),
+    tokenReview(client, async () => {
+      const own = await client.audiences();
+      return own.length === 0 ? [] : [live.value.authentication.issuer, ...own];
+    }),
+  ];
+  const authorizer = accessReview(client);
+
+  const health = new Health([
+    {
+      name: 'configuration',
+      problem: () => (live.accepted ? '' : 'none was accepted yet'),
+      warning: () =>
+        live.problems.length === 0 ? '' : `the newest one was refused: ${live.problems.map(formatProblem).join('; ')}`,
+    },
+    { name: 'sessions', problem: () => (sessions.hasSynced() ? '' : 'not read yet') },
+    { name: 'request-header-ca', problem: () => requestHeaders.problem },
+  ]);
+  collectProcessMetrics();
+  gauge(
+    'configuration_problems',
+    'Problems of the newest configuration; 0 when it is in force.',
+    () => live.problems.length,
+  );
+
+  const limiter = new LoginLimiter(() => live.value.authentication.loginLimit);
+  const grants = createGrants({
+    directory,
+    passwords,
+    limiter,
+    sessions,
+    multipleLogin: () => live.value.authentication.multipleLogin,
+  });
+  const packageVersion = versionOf();
+  const gatewayRoutes = [
+    ...health.routes,
+    metricsRoute,
+    tokenRoute({ grants, directory, tokens }),
+    ...versionRoutes('/kapis/version', packageVersion),
+  ];
+  const aggregatedRoutes = [...health.routes, metricsRoute, ...versionRoutes('/version', packageVersion)];
+  const shared = { authorizer, requests: () => live.value.requests, log };
+  const gateway = createFace(gatewayRoutes, { ...shared, authenticator: gatewayAuthenticator(tokenAuthenticators) });
+  const aggregated = createFace([...aggregatedRoutes, indexRoute(aggregatedRoutes)], {
+    ...shared,
+    authenticator: aggregatedAuthenticator(
+      requestHeader(() => requestHeaders.value),
+      tokenAuthenticators,
+    ),
+    open: new Set(['/version']),
+  });
+
+  const { tlsCertFile, tlsPrivateKeyFile } = flags;
+  const serving =
+    tlsCertFile !== undefined && tlsPrivateKeyFile !== undefined
+      ? servingFromFiles(tlsCertFile, tlsPrivateKeyFile)
+      : servingFromSecret({ client, namespace, hosts: () => hostsOf(flags, live.value.gateway.externalURL), log });
+  let certificate = await serving();
+  const listeners = [
+    await listenHTTP(gateway, { host: flags.bindAddress, port: flags.httpPort }),
+    await listenTLS(gateway, { host: flags.bindAddress, port: flags.httpsPort }, certificate, false),
+    await listenTLS(aggregated, { host: flags.aggregatedBindAddress, port: flags.aggregatedPort }, certificate, true),
+  ] as const;
+  const publish = async (): Promise<void> => {
+    if (certificate.ca === undefined) return;
+    await publishAuthority(client, namespace, certificate.ca);
+    if (certificate.own) await publishCABundle(client, certificate.ca, log);
+  };
+  const lookAgain = async (): Promise<void> => {
+    try {
+      const next = await serving();
+      if (next.cert !== certificate.cert) {
+        const shown: Certificate = next;
+        for (const listener of listeners) listener.setCertificate(shown);
+        log.info('the serving certificate was changed');
+      }
+      certificate = next;
+      await publish();
+    } catch (error) {
+      log.warn('the serving certificate could not be looked at again', { error });
+    }
+  };
+  await publish();
+  const timer = setInterval(() => void lookAgain(), certificateInterval);
+  live.subscribe(() => void lookAgain());
+
+  const [http, https, aggregator] = listeners;
+  const ports = { http: http.port, https: https.port, aggregated: aggregator.port };
+  log.info('serving', { version: packageVersion, ...ports });
+  return {
+    ports,
+    async stop({ announce, grace }) {
+      health.drain();
+      clearInterval(timer);
+      await sleep(announce);
+      await Promise.all(listeners.map((listener) => listener.close(grace)));
+      requestHeaders.stop();
+      sessions.stop();
+      secrets.stop();
+      await configuration.stop();
+      await client.close();
+      log.info('ended');
+    },
+  };
+
+  /** From the ConfigMap, or from a file that is looked at each second. */
+  async function followConfiguration(): Promise<{ stop(): Promise<void> }> {
+    const file = flags.config;
+    if (file === undefined) {
+      const source = new PlatformConfigSource({ client, namespace, name: flags.configMap, live, log });
+      await source.start(signal);
+      return source;
+    }
+    const read = async (): Promise<void> => {
+      const parsed = parseConfiguration(await readFile(file, 'utf8'));
+      if (parsed.ok) live.accept(parsed.value);
+      else {
+        live.refuse(parsed.problems);
+        log.error('configuration refused', { problems: parsed.problems.map(formatProblem) });
+      }
+    };
+    await read();
+    if (!live.accepted) throw new Error(`${file} is invalid:\n${live.problems.map(formatProblem).join('\n')}`);
+    const changed = (): void => {
+      read().catch((error: unknown) => log.error('the configuration cannot be read', { error }));
+    };
+    watchFile(file, { interval: filePollInterval }, changed);
+    return {
+      async stop() {
+        unwatchFile(file, changed);
+      },
+    };
+  }
+}
+
+/** The names and addresses by which the TLS listeners are reached. */
+function hostsOf({ serviceName, namespace, bindAddress, aggregatedBindAddress }: Flags, externalURL: string): string[] {
+  const service = [
+    serviceName,
+    `${serviceName}.${namespace}`,
+    `${serviceName}.${namespace}.svc`,
+    `${serviceName}.${namespace}.svc.cluster.local`,
+  ];
+  const bound = [bindAddress, aggregatedBindAddress].filter((address) => address !== '0.0.0.0' && address !== '::');
+  const external = externalURL === '' ? [] : [new URL(externalURL).hostname.replace(/^\[|\]$/g, '')];
+  return [...new Set([...service, 'localhost', '127.0.0.1', '::1', ...bound, ...external])];
+}
+
+function versionOf(): string {
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+    version: string;
+  };
+  return version;
+}
