@@ -69,8 +69,12 @@ export async function linkPrograms(folder: string, names: readonly Program[]): P
 
 /** The folder of a module pinned in programs/go.mod, for what a module holds beside code. */
 export async function moduleFolder(module: string): Promise<string> {
-  return (await output('go', ['list', '-m', '-f', '{{.Dir}}', module], { cwd: source })).trim();
+  const text = await output('go', ['mod', 'download', '-json', module], { cwd: source });
+  return (JSON.parse(text) as { Dir: string }).Dir;
 }
+
+/** What every program is built with. */
+export const goBuildFlags = async (): Promise<string[]> => flags(await kubernetesVersion());
 
 async function add<Name extends Program>(found: Map<Name, string>, names: readonly Name[], folder: string) {
   for (const name of names) {
@@ -94,7 +98,7 @@ async function cacheFolder(): Promise<string> {
   });
   const hash = createHash('sha256')
     .update(go)
-    .update(flags(await kubernetesVersion()).join(' '));
+    .update((await goBuildFlags()).join(' '));
   for (const file of ['go.mod', 'go.sum', 'coredns/main.go']) hash.update(await readFile(join(source, file)));
   const base = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
   return join(base, 'platform-apiserver', hash.digest('hex').slice(0, 16));

@@ -1,0 +1,65 @@
+# make run [NODES=3] [HTTP_PORT=9090] [HTTPS_PORT=9443] [AGGREGATED_PORT=10250], make cluster-up [NODES=3]; make alone
+# lists the targets. With CLUSTER=current the cluster is the one that kubectl is set to.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+# The Node that package.json pins, whatever the machine has.
+node := node_modules/.bin/node
+installed := node_modules/.package-lock.json
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# npm writes this file last.
+$(installed): package-lock.json
+	npm ci --loglevel=error --no-audit --no-fund
+	@touch $@
+
+.PHONY: run
+run: $(installed) ## start a control plane and the server behind it, here
+	@$(node) hack/run/main.ts
+
+.PHONY: cluster-up
+cluster-up: $(installed) ## start the control plane, or change its number of nodes
+	@$(node) hack/cluster/main.ts up
+
+.PHONY: cluster-down
+cluster-down: $(installed) ## end the control plane and throw its state away
+	@$(node) hack/cluster/main.ts down
+
+.PHONY: cluster-status
+cluster-status: $(installed) ## show what runs
+	@$(node) hack/cluster/main.ts status
+
+.PHONY: build
+build: $(installed) ## compile src to dist
+	@$(node) node_modules/.bin/tsc -p tsconfig.build.json
+
+.PHONY: test
+test: $(installed) ## run the unit, conformance and integration tests
+	@$(node) test/suites.ts
+
+.PHONY: e2e
+e2e: $(installed) ## install the chart into a one-node cluster (Linux, root)
+	@$(node) test/e2e/main.ts
+
+.PHONY: bench
+bench: $(installed) ## compare speed with kube-apiserver and nginx
+	@$(node) test/bench/main.ts
+
+.PHONY: verify
+verify: $(installed) ## check types, style, layers, dead code, generated files, chart and manifests
+	@$(node) hack/verify/main.ts
+
+.PHONY: update
+update: $(installed) ## bring up to date what is generated, and format
+	@$(node) hack/update-crds.ts
+	@$(node) hack/update-manifests.ts
+	@$(node) node_modules/.bin/prettier --write --log-level=warn .
+	@gofmt -w $$(git ls-files '*.go')
+
+.PHONY: clean
+clean: cluster-down ## also remove what was built
+	rm -rf dist coverage .cluster

@@ -1,0 +1,49 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { output } from '../cluster/exec.ts';
+import { programs } from '../cluster/programs.ts';
+import { complaint, root } from './checks.ts';
+import { kubernetesSchemas } from './schemas.ts';
+
+const chart = join(root, 'charts/platform-apiserver');
+
+/** The values that the chart is tried with: each file of its folder ci. */
+const values = (): string[] => readdirSync(join(chart, 'ci')).map((file) => join(chart, 'ci', file));
+
+export async function chartLint(): Promise<string[]> {
+  const { helm } = await programs(['helm']);
+  const problems = await Promise.all(
+    values().map((file) => complaint(helm, ['lint', '--strict', '--quiet', '--values', file, chart])),
+  );
+  return problems.flat();
+}
+
+/** Each document that helm and kustomize render, judged by the schema that kube-apiserver publishes for its kind. */
+export async function rendered(): Promise<string[]> {
+  const { helm, kubectl } = await programs(['helm', 'kubectl']);
+  const template = ['template', 'platform-apiserver', chart, '--namespace', 'platform-system', '--values'];
+  const commands = [
+    ...values().map((file) => [helm, ...template, file] as const),
+    ...kustomizations(join(root, 'manifests')).map((folder) => [kubectl, 'kustomize', folder] as const),
+  ];
+  const validate = await kubernetesSchemas();
+  const problems: string[] = [];
+  for (const [program, ...args] of commands) {
+    const documents = parseAllDocuments(await output(program, args)).filter(({ contents }) => contents !== null);
+    if (documents.length === 0) problems.push(`${args.at(-1)}: renders nothing`);
+    for (const document of documents)
+      problems.push(
+        ...document.errors.map(({ message }) => `${args.at(-1)}: ${message}`),
+        ...validate(document.toJS()).map((problem) => `${args.at(-1)}: ${problem}`),
+      );
+  }
+  return problems;
+}
+
+function kustomizations(folder: string): string[] {
+  const inner = readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .flatMap((entry) => kustomizations(join(folder, entry.name)));
+  return existsSync(join(folder, 'kustomization.yaml')) ? [folder, ...inner] : inner;
+}

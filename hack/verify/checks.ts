@@ -1,0 +1,52 @@
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { execute, output } from '../cluster/exec.ts';
+import { goBuildFlags } from '../cluster/programs.ts';
+
+export interface Check {
+  readonly name: string;
+  /** Every problem found, as it shall be read; none means that the check passes. */
+  run(): Promise<string[]>;
+}
+
+export const root = join(import.meta.dirname, '../..');
+
+/** A check by a program of node_modules, or by a script of ours: its output is the problem if it fails. */
+export function command(name: string, program: string, ...args: string[]): Check {
+  const script = program.endsWith('.ts') ? program : join('node_modules/.bin', program);
+  return { name, run: () => complaint(process.execPath, [script, ...args], root) };
+}
+
+export async function goFormat(): Promise<string[]> {
+  const files = await tracked('*.go');
+  if (files.length === 0) return [];
+  const unformatted = (await output('gofmt', ['-l', ...files], { cwd: root })).trim();
+  return unformatted === '' ? [] : unformatted.split('\n');
+}
+
+/** In every module, with the flags that the programs are built with, so that the compiler's cache serves both. */
+export async function goVet(): Promise<string[]> {
+  const modules = (await tracked('*go.mod')).map((file) => join(root, dirname(file)));
+  const flags = await goBuildFlags();
+  const env = { CGO_ENABLED: '0' };
+  const problems = await Promise.all(modules.map((folder) => complaint('go', ['vet', ...flags, './...'], folder, env)));
+  return problems.flat();
+}
+
+/** What a program says if it fails. */
+export async function complaint(
+  program: string,
+  args: readonly string[],
+  cwd = root,
+  env: Readonly<Record<string, string>> = {},
+): Promise<string[]> {
+  const { code, stdout, stderr } = await execute(program, args, { cwd, env });
+  return code === 0 ? [] : [`${stdout}${stderr}`.trim() || `ended with ${code}`];
+}
+
+/** Files of the repository, also new ones, that match a pattern of git's. */
+async function tracked(pattern: string): Promise<string[]> {
+  const args = ['ls-files', '--cached', '--others', '--exclude-standard', pattern];
+  const lines = (await output('git', args, { cwd: root })).split('\n');
+  return lines.filter((line) => line !== '' && existsSync(join(root, line)));
+}

@@ -1,0 +1,38 @@
+/** Everything that is true of the tree without running the server. Prints each check with its time, and every problem. */
+import { availableParallelism } from 'node:os';
+import { seconds } from '../cluster/progress.ts';
+import { chartLint, rendered } from './chart.ts';
+import { command, goFormat, goVet, type Check } from './checks.ts';
+
+const checks: readonly Check[] = [
+  command('types', 'tsc', '--noEmit'),
+  command('lint and layers', 'oxlint', '--format=unix', '--deny-warnings'),
+  command('dead code and dependencies', 'knip', '--no-progress', '--treat-config-hints-as-errors'),
+  command('format (make update)', 'prettier', '--check', '--log-level=warn', '.'),
+  command('generated CRDs (make update)', 'hack/update-crds.ts', '--check'),
+  command('generated manifests (make update)', 'hack/update-manifests.ts', '--check'),
+  { name: 'Go format (make update)', run: goFormat },
+  { name: 'Go vet', run: goVet },
+  { name: 'chart lint', run: chartLint },
+  { name: 'chart and manifests against the schemas of Kubernetes', run: rendered },
+];
+
+const begin = performance.now();
+let failed = 0;
+const queue = [...checks];
+
+async function worker(): Promise<void> {
+  for (let check = queue.shift(); check !== undefined; check = queue.shift()) {
+    const started = performance.now();
+    const problems = await check
+      .run()
+      .catch((error: unknown) => [String(error instanceof Error ? error.message : error)]);
+    if (problems.length > 0) failed++;
+    console.log(`${problems.length === 0 ? 'ok    ' : 'FAILED'} ${check.name} (${seconds(started)})`);
+    for (const problem of problems) console.log(problem.replaceAll(/^/gm, '  '));
+  }
+}
+
+await Promise.all(Array.from({ length: availableParallelism() }, worker));
+console.log(`verify: ${checks.length - failed} of ${checks.length} checks passed (${seconds(begin)})`);
+process.exitCode = failed === 0 ? 0 : 1;

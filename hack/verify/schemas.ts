@@ -1,0 +1,70 @@
+/** The schemas of Kubernetes' own kinds, from the description that kube-apiserver's source publishes. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Ajv, type ValidateFunction } from 'ajv';
+import { moduleFolder } from '../cluster/programs.ts';
+
+interface Schema {
+  type?: string | string[];
+  $ref?: string;
+  anyOf?: Schema[];
+  properties?: Record<string, Schema>;
+  additionalProperties?: unknown;
+  readonly 'x-kubernetes-group-version-kind'?: readonly { group: string; version: string; kind: string }[];
+}
+
+interface Swagger {
+  readonly definitions: Record<string, Schema>;
+}
+
+/** Kinds of other projects that the chart may render; their schemas are not Kubernetes'. */
+const foreign = ['cert-manager.io/'];
+
+/** A function that lists what is wrong with an object; a field that the kind does not have is wrong. */
+export async function kubernetesSchemas(): Promise<(object: unknown) => string[]> {
+  const file = join(await moduleFolder('k8s.io/kubernetes'), 'api/openapi-spec/swagger.json');
+  const { definitions } = JSON.parse(await readFile(file, 'utf8')) as Swagger;
+  for (const schema of Object.values(definitions)) schema.additionalProperties ??= schema.properties === undefined;
+  allowWhatSwaggerCannotSay(definitions);
+
+  const ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false });
+  ajv.addSchema({ $id: 'kubernetes', definitions });
+  const byKind = new Map<string, string>();
+  for (const [name, schema] of Object.entries(definitions))
+    for (const { group, version, kind } of schema['x-kubernetes-group-version-kind'] ?? [])
+      byKind.set(`${group === '' ? '' : `${group}/`}${version} ${kind}`, name);
+
+  const compiled = new Map<string, ValidateFunction>();
+  return (object) => {
+    const { apiVersion, kind, metadata } = object as {
+      apiVersion?: string;
+      kind?: string;
+      metadata?: { name?: string };
+    };
+    const title = `${kind} ${metadata?.name}`;
+    if (foreign.some((group) => apiVersion?.startsWith(group))) return [];
+    const name = byKind.get(`${apiVersion} ${kind}`);
+    if (name === undefined) return [`${title}: Kubernetes has no ${kind} in ${apiVersion}`];
+    const validate = compiled.get(name) ?? ajv.compile({ $ref: `kubernetes#/definitions/${name}` });
+    compiled.set(name, validate);
+    validate(object);
+    return (validate.errors ?? []).map(
+      ({ instancePath, message, params }) => `${title}: ${instancePath} ${message} ${JSON.stringify(params)}`,
+    );
+  };
+}
+
+/** Types that are written in more than one way. */
+function allowWhatSwaggerCannotSay(definitions: Record<string, Schema>): void {
+  const numberOrString = ['number', 'string'];
+  const set = (name: string, schema: Schema): void => {
+    if (definitions[name] === undefined) throw new Error(`Kubernetes' description has no ${name} any more`);
+    definitions[name] = schema;
+  };
+  set('io.k8s.apimachinery.pkg.util.intstr.IntOrString', { type: numberOrString });
+  set('io.k8s.apimachinery.pkg.api.resource.Quantity', { type: numberOrString });
+  const extensions = 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1';
+  const ref = { $ref: `#/definitions/${extensions}.JSONSchemaProps` };
+  set(`${extensions}.JSONSchemaPropsOrArray`, ref);
+  set(`${extensions}.JSONSchemaPropsOrBool`, { anyOf: [{ type: 'boolean' }, ref] });
+}
