@@ -29,12 +29,14 @@ const redaction = winston.format((entry) => {
   return entry;
 });
 
+const stamp = winston.format((entry) => Object.assign(entry, { time: new Date().toISOString() }));
+
 /** A logger that writes to standard output; `silent` for tests. */
 export function createLogger(options: { level?: string; silent?: boolean } = {}): Logger {
   return winston.createLogger({
     level: options.level ?? 'info',
     silent: options.silent ?? false,
-    format: winston.format.combine(winston.format.timestamp({ alias: 'time' }), redaction(), winston.format.json()),
+    format: winston.format.combine(stamp(), redaction(), winston.format.json()),
     transports: [new winston.transports.Console()],
   });
 }

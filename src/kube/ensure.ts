@@ -6,7 +6,12 @@ import { isKubeError } from './kube-error.ts';
  * Reads an object, or creates it with what `make` gives when there is none. When another replica was faster (409) its object is
  * read: all replicas go on with the same one. `collection` is the path of the list, such as /api/v1/namespaces/x/secrets.
  */
-export async function ensure<T extends KubeObject>(client: KubeClient, collection: string, name: string, make: () => Promise<T> | T): Promise<T> {
+export async function ensure<T extends KubeObject>(
+  client: KubeClient,
+  collection: string,
+  name: string,
+  make: () => Promise<T> | T,
+): Promise<T> {
   try {
     return await client.json<T>(`${collection}/${name}`);
   } catch (error) {
