@@ -11,7 +11,9 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY src src
 RUN node_modules/.bin/tsc -p tsconfig.build.json
-RUN npm ci --ignore-scripts --no-audit --no-fund --omit=dev
+# Types and source maps are nobody's at run time, and a third of the size.
+RUN npm ci --ignore-scripts --no-audit --no-fund --omit=dev && \
+    find node_modules -type f -regex '.*\.\(d\.[cm]?ts\|map\)' -delete
 
 FROM ${RUNTIME_IMAGE}
 COPY --from=build /usr/local/bin/node /usr/local/bin/node
