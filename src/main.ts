@@ -36,6 +36,9 @@ async function serve(argv: readonly string[]): Promise<number> {
   return 0;
 }
 
+// A bug in one request must not end the others; one outside of any promise leaves nobody knows what state.
+process.on('unhandledRejection', (error) => createLogger().error('a rejected promise was not handled', { error }));
+
 async function run([command, ...rest]: readonly string[]): Promise<number> {
   if (command === 'hash-password') return await hashPassword();
   if (command === 'check-config') return await checkConfig(rest[0]);

@@ -29,6 +29,7 @@ import { formatProblem, parseConfiguration } from './config/parse.ts';
 import { createFace } from './http/chain.ts';
 import { Health } from './http/health.ts';
 import { listenHTTP, listenTLS, type Certificate } from './http/listen.ts';
+import { OpenWatches } from './http/open-watches.ts';
 import { collectProcessMetrics, gauge } from './http/metrics.ts';
 import { indexRoute, metricsRoute, versionRoutes } from './http/process-routes.ts';
 import { createKubeClient } from './kube/client.ts';
@@ -121,7 +122,10 @@ export async function startServer(flags: Flags, log: Logger, signal: AbortSignal
     ...versionRoutes('/kapis/version', packageVersion),
   ];
   const aggregatedRoutes = [...health.routes, metricsRoute, ...versionRoutes('/version', packageVersion)];
-  const shared = { authorizer, requests: () => live.value.requests, log };
+  const watches = new OpenWatches();
+  sessions.onEnd((sid) => watches.endSession(sid));
+  gauge('open_watches', 'Watches that are open now.', () => watches.size);
+  const shared = { authorizer, watches, requests: () => live.value.requests, log };
   const gateway = createFace(gatewayRoutes, { ...shared, authenticator: gatewayAuthenticator(tokenAuthenticators) });
   const aggregated = createFace([...aggregatedRoutes, indexRoute(aggregatedRoutes)], {
     ...shared,
@@ -175,6 +179,7 @@ export async function startServer(flags: Flags, log: Logger, signal: AbortSignal
       health.drain();
       clearInterval(timer);
       await sleep(announce);
+      watches.endAll(grace / 2);
       await Promise.all(listeners.map((listener) => listener.close(grace)));
       requestHeaders.stop();
       sessions.stop();

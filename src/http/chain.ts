@@ -21,6 +21,7 @@ import {
   securityHeaders,
   sourceIP,
 } from './filters/index.ts';
+import type { OpenWatches } from './open-watches.ts';
 import type { Route } from './route.ts';
 import { writeError } from './write-error.ts';
 
@@ -32,6 +33,7 @@ export interface ChainOptions {
   readonly open?: ReadonlySet<string>;
   /** Paths that need an identity but no permission. */
   readonly free?: (path: string) => boolean;
+  readonly watches: OpenWatches;
   readonly log: Logger;
 }
 
@@ -49,6 +51,7 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Exp
     inFlight(() => requests().maxInFlight),
     deadline(writeError),
     authentication(options.authenticator, options.open ?? new Set()),
+    options.watches.filter,
     perUser(() => requests().maxInFlightPerUser),
     authorization(options.authorizer, options.free ?? (() => false)),
   ];
