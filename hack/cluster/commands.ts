@@ -9,15 +9,16 @@ import { programs } from './programs.ts';
 import { seconds } from './progress.ts';
 
 /** Makes `<dir>/kubeconfig` lead to a cluster: the local one, or with CLUSTER=current the one that kubectl is set to. */
-export async function clusterUp(dir: string): Promise<void> {
+export async function clusterUp(dir: string): Promise<{ readonly kubeconfig: string }> {
   const begin = performance.now();
   if (usesCurrent()) {
-    const file = await adoptCurrent(dir);
-    console.log(`using the current cluster of kubectl: export KUBECONFIG=${file}`);
-    return;
+    const kubeconfig = await adoptCurrent(dir);
+    console.log(`using the current cluster of kubectl: export KUBECONFIG=${kubeconfig}`);
+    return { kubeconfig };
   }
   const { kubeconfig, server } = await startControlPlane({ dir, nodes: wantedNodes() });
   console.log(`the control plane is ready at ${server} after ${seconds(begin)}: export KUBECONFIG=${kubeconfig}`);
+  return { kubeconfig };
 }
 
 export async function clusterDown(dir: string): Promise<void> {
@@ -53,7 +54,7 @@ export async function clusterStatus(dir: string): Promise<boolean> {
   }
 }
 
-export function usesCurrent(): boolean {
+function usesCurrent(): boolean {
   const cluster = process.env['CLUSTER'] ?? '';
   if (!['', 'current'].includes(cluster)) throw new Error('CLUSTER is either unset or current');
   return cluster === 'current';

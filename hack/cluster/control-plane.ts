@@ -1,8 +1,7 @@
 /** A real control plane on this machine: etcd, kube-apiserver with the aggregator on, kube-controller-manager, and kwok for its nodes. */
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { existsSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
 import { withLock } from './lock.ts';
@@ -10,8 +9,9 @@ import { addressBlock, closeBlock, openBlock, type Block } from './network.ts';
 import { setNodes } from './nodes.ts';
 import { createAuthority, signingKey, type Pair } from './pki.ts';
 import { choosePorts } from './ports.ts';
-import { assertAlive, clearLog, find, findAll, start, stop, type Running } from './processes.ts';
+import { assertAlive, find, findAll, start, stop, type Command, type Running } from './processes.ts';
 import { programs } from './programs.ts';
+import { until } from './until.ts';
 
 export interface ControlPlaneOptions {
   /** Holds all of its state; two control planes at a time need two folders. */
@@ -85,30 +85,31 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   });
 }
 
-/** Ends everything that was started with `dir` and removes its state but for the numbers chosen (ports, addresses). */
+/** Ends everything that was started with `dir` and removes its state, but for what the next start uses again. */
 export async function stopControlPlane(dir: string): Promise<void> {
   const folder = resolve(dir);
-  if (!existsSync(folder)) return;
+  if (!existsSync(join(folder, 'chosen.json'))) return; // not a folder of ours
   await withLock(folder, async () => {
     for (const running of findAll(folder)) {
       // A server of ours says goodbye to its clients; of the control plane nothing is kept, so it need not tidy up.
       await stop(folder, running, isControlPlane(running) ? 'SIGKILL' : 'SIGTERM');
     }
-    if (existsSync(join(folder, 'chosen.json'))) await closeBlock(await addressBlock(folder));
-    for (const part of state) await rm(join(folder, part), { recursive: true, force: true });
+    await closeBlock(await addressBlock(folder));
+    for (const part of await readdir(folder))
+      if (!kept.includes(part)) await rm(join(folder, part), { recursive: true, force: true });
   });
 }
 
-const state = ['etcd', 'pki', 'logs', 'processes', 'kubeconfig', 'controller-manager.kubeconfig'];
+/** The numbers chosen (ports, addresses), and links to programs. */
+const kept = ['chosen.json', 'bin'];
 
 const isControlPlane = ({ name }: Running): boolean => name === 'etcd' || name === 'kwok' || name.startsWith('kube-');
 
 /** The process as it runs, or started; one that runs with other flags is started anew. */
-async function ensure(dir: string, name: string, command: readonly [string, ...string[]]): Promise<Running> {
+async function ensure(dir: string, name: string, command: Command): Promise<Running> {
   const running = find(dir, name);
   if (running !== undefined && JSON.stringify(running.command) === JSON.stringify(command)) return running;
   if (running !== undefined) await stop(dir, running, 'SIGTERM');
-  await clearLog(dir, name);
   return start(dir, name, command);
 }
 
@@ -233,12 +234,4 @@ async function ready(kube: KubeClient, check: () => Promise<void>): Promise<void
 
 async function found(kube: KubeClient, path: string, check: () => Promise<void>): Promise<void> {
   await until(`${path} exists`, check, async () => (await kube.json(path)) !== undefined);
-}
-
-async function until(what: string, check: () => Promise<void>, holds: () => Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 60_000; ; await sleep(50)) {
-    await check();
-    if (await holds().catch(() => false)) return;
-    if (Date.now() > end) throw new Error(`waited 60 s in vain until ${what}`);
-  }
 }

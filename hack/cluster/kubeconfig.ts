@@ -1,37 +1,39 @@
-import { writeFile } from 'node:fs/promises';
-import { stringify } from 'yaml';
+import { readFile, writeFile } from 'node:fs/promises';
+import { parse, stringify } from 'yaml';
 import type { Pair } from './pki.ts';
-
-/** A client certificate, or a file whose token is read again as it is renewed. */
-export type Credential = Pair | { readonly tokenFile: string };
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-/** Writes a kubeconfig with one cluster and one user. */
+/** Writes a kubeconfig with one cluster and one user, who has a client certificate. */
 export async function writeKubeconfig(
   file: string,
   cluster: { readonly server: string; readonly authority: string },
-  credential: Credential,
+  user: Pair,
 ): Promise<void> {
-  const user =
-    'tokenFile' in credential
-      ? { tokenFile: credential.tokenFile }
-      : {
-          'client-certificate-data': base64(credential.certificate),
-          'client-key-data': base64(credential.key),
-        };
-  const content = {
+  const name = 'platform';
+  await write(file, {
     apiVersion: 'v1',
     kind: 'Config',
-    clusters: [
+    clusters: [{ name, cluster: { server: cluster.server, 'certificate-authority-data': base64(cluster.authority) } }],
+    users: [
       {
-        name: 'platform',
-        cluster: { server: cluster.server, 'certificate-authority-data': base64(cluster.authority) },
+        name,
+        user: { 'client-certificate-data': base64(user.certificate), 'client-key-data': base64(user.key) },
       },
     ],
-    users: [{ name: 'platform', user }],
-    contexts: [{ name: 'platform', context: { cluster: 'platform', user: 'platform' } }],
-    'current-context': 'platform',
-  };
-  await writeFile(file, stringify(content), { mode: 0o600 });
+    contexts: [{ name, context: { cluster: name, user: name } }],
+    'current-context': name,
+  });
 }
+
+/**
+ * Writes the kubeconfig `from`, which has one user, for another: the bearer of the token in `tokenFile`, which is read
+ * again as it is renewed. In client-node's spelling: it does not know the field tokenFile that kubectl reads.
+ */
+export async function writeTokenKubeconfig(file: string, from: string, tokenFile: string): Promise<void> {
+  const kubeconfig = parse(await readFile(from, 'utf8')) as { users: { name: string }[] };
+  const user = { 'auth-provider': { name: 'tokenFile', config: { tokenFile } } };
+  await write(file, { ...kubeconfig, users: kubeconfig.users.map(({ name }) => ({ name, user })) });
+}
+
+const write = (file: string, content: object): Promise<void> => writeFile(file, stringify(content), { mode: 0o600 });

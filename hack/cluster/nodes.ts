@@ -1,10 +1,10 @@
 /** Makes the cluster have as many nodes as asked for: nodes by kwok, on which nothing runs. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { isKubeError } from '../../src/kube/kube-error.ts';
 import type { Block } from './network.ts';
 import { nodeName, registration, report } from './node.ts';
 import { progress } from './progress.ts';
+import { until } from './until.ts';
 
 interface Node {
   readonly metadata: { readonly name: string };
@@ -43,7 +43,7 @@ export async function setNodes(
   const missing = wanted.filter((index) => !complete.has(nodeName(index)));
   await inParallel(`deleting ${surplus.length} nodes`, surplus, (name) => remove(kube, name));
   await inParallel(`creating ${missing.length} nodes`, missing, (index) => create(kube, block, index));
-  if (missing.length > 0) await settled(kube, check);
+  if (missing.length > 0) await until('the new nodes have their taints', check, () => allSettled(kube), 300_000);
 }
 
 async function* ourNodes(kube: KubeClient): AsyncGenerator<Node> {
@@ -79,14 +79,6 @@ const remove = (kube: KubeClient, name: string): Promise<unknown> =>
   kube.json(`/api/v1/nodes/${name}`, { method: 'DELETE', timeout: 60_000 });
 
 /** kube-controller-manager taints a cordoned node; after that nobody writes them. */
-async function settled(kube: KubeClient, check: () => Promise<void>): Promise<void> {
-  for (const end = Date.now() + 300_000; Date.now() < end; await sleep(200)) {
-    await check();
-    if (await allSettled(kube)) return;
-  }
-  throw new Error('kube-controller-manager did not look after the new nodes within 5 minutes');
-}
-
 async function allSettled(kube: KubeClient): Promise<boolean> {
   for await (const { spec } of ourNodes(kube)) {
     const has = (taint: string): boolean =>

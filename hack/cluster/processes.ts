@@ -1,8 +1,8 @@
 /** Processes that outlive the command that starts them, each on record in `<folder>/processes/<name>.json`. */
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, readdirSync, rmSync } from 'node:fs';
-import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -16,7 +16,7 @@ export interface Running {
 
 const record = (folder: string, name: string): string => join(folder, 'processes', `${name}.json`);
 
-export const logFile = (folder: string, name: string): string => join(folder, 'logs', `${name}.log`);
+export const logFile = (folder: string, name: string): string => join(folder, `${name}.log`);
 
 /** A process that has ended but that nobody has waited for (Z) is not alive, whatever kill(pid, 0) says. */
 function startTimeOf(pid: number): string | undefined {
@@ -55,12 +55,18 @@ export function findAll(folder: string): Running[] {
     .toSorted((a, b) => Number(b.startTime) - Number(a.startTime));
 }
 
-/** Starts `command` in a session of its own, so that Ctrl-C at the terminal does not reach it. */
-export async function start(folder: string, name: string, command: readonly [string, ...string[]]): Promise<Running> {
+export type Command = readonly [program: string, ...args: string[]];
+
+/** A process that we started ourselves. It does not keep us alive, unless `child.ref()` is called. */
+export interface Started extends Running {
+  readonly child: ChildProcess;
+}
+
+/** Starts `command` in a session of its own, so that Ctrl-C at the terminal does not reach it, with a new log. */
+export async function start(folder: string, name: string, command: Command): Promise<Started> {
   await mkdir(join(folder, 'processes'), { recursive: true, mode: 0o700 });
-  await mkdir(join(folder, 'logs'), { recursive: true, mode: 0o700 });
   const [program, ...args] = command;
-  const log = await open(logFile(folder, name), 'a', 0o600);
+  const log = await open(logFile(folder, name), 'w', 0o600);
   try {
     const child = spawn(program, args, { stdio: ['ignore', log.fd, log.fd], detached: true });
     await once(child, 'spawn');
@@ -70,7 +76,7 @@ export async function start(folder: string, name: string, command: readonly [str
     const file = record(folder, name);
     await writeFile(`${file}.new`, JSON.stringify(running), { mode: 0o600 });
     await rename(`${file}.new`, file);
-    return running;
+    return { ...running, child };
   } finally {
     await log.close();
   }
@@ -105,5 +111,3 @@ export async function logEnd(folder: string, name: string, lines = 15): Promise<
   const text = await readFile(logFile(folder, name), 'utf8').catch(() => '');
   return text.trimEnd().split('\n').slice(-lines).join('\n');
 }
-
-export const clearLog = (folder: string, name: string): Promise<void> => rm(logFile(folder, name), { force: true });

@@ -1,0 +1,37 @@
+import { rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { KubeClient } from '../../src/kube/client.ts';
+import { writeTokenKubeconfig } from '../cluster/kubeconfig.ts';
+import { release } from './chart.ts';
+
+export interface Identity {
+  /** Leads to the cluster as the chart's ServiceAccount. */
+  readonly kubeconfig: string;
+  /** Ends the renewal of its token. */
+  close(): void;
+}
+
+const life = 3600;
+const renewal = 300_000;
+
+/**
+ * The identity that the server has in a pod, so that the chart's RBAC counts here too. As in a pod the token stands in a
+ * file and is renewed there. `kubeconfig` is the administrator's, whose cluster `kube` is.
+ */
+export async function serverIdentity(kube: KubeClient, kubeconfig: string, dir: string): Promise<Identity> {
+  const tokenFile = join(dir, 'server.token');
+  const renew = async (): Promise<void> => {
+    const path = `/api/v1/namespaces/${release.namespace}/serviceaccounts/${release.name}/token`;
+    const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: life } };
+    const { status } = await kube.json<{ status: { token: string } }>(path, { method: 'POST', body });
+    await writeFile(`${tokenFile}.new`, status.token, { mode: 0o600 });
+    await rename(`${tokenFile}.new`, tokenFile);
+  };
+  await renew();
+  const own = join(dir, 'server.kubeconfig');
+  await writeTokenKubeconfig(own, kubeconfig, tokenFile);
+  const timer = setInterval(() => {
+    renew().catch((error: unknown) => console.error(`the server's token was not renewed: ${String(error)}`));
+  }, renewal);
+  return { kubeconfig: own, close: () => clearInterval(timer) };
+}

@@ -1,0 +1,121 @@
+/** make run: a control plane, our chart in it, and one server as a process behind the chart's Service. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
+import { isKubeError } from '../../src/kube/kube-error.ts';
+import { clusterUp } from '../cluster/commands.ts';
+import { output } from '../cluster/exec.ts';
+import { addressBlock, assertAddress, openBlock } from '../cluster/network.ts';
+import { find, logEnd } from '../cluster/processes.ts';
+import { linkPrograms } from '../cluster/programs.ts';
+import { installChart, release } from './chart.ts';
+import { quote, removeEnv, writeEnv } from './env-file.ts';
+import { showWarnings } from './follow.ts';
+import { serverIdentity } from './identity.ts';
+import { serverPorts } from './ports.ts';
+import { apisAvailable, setEndpoints } from './registration.ts';
+import { startServer, type Server } from './server.ts';
+
+const root = join(import.meta.dirname, '../..');
+const dir = join(root, '.cluster');
+const env = join(dir, 'env');
+const authority = join(dir, 'ca.crt');
+const bin = join(dir, 'bin');
+const nodes = '/resources.platform.io/v1alpha3/nodes';
+
+try {
+  const before = find(dir, 'server');
+  if (before !== undefined)
+    throw new Error(`the server of this work tree is running already, as process ${before.pid}`);
+  process.on('exit', () => removeEnv(env));
+  process.exitCode = await run();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exit(1);
+}
+
+/** Runs one server until it ends; answers our own exit code. */
+async function run(): Promise<number> {
+  await output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root });
+  const { kubeconfig } = await clusterUp(dir);
+  const block = await addressBlock(dir);
+  await openBlock(block);
+  assertAddress(block);
+  const { address } = block;
+  const ports = await serverPorts(dir, address);
+  const url = `https://127.0.0.1:${ports.https}`;
+  await installChart(kubeconfig, { config: { authentication: { issuer: url }, gateway: { externalURL: url } } });
+  await linkPrograms(bin, ['kubectl', 'helm']);
+
+  const kube = await createKubeClient({ kubeconfig });
+  const identity = await serverIdentity(kube, kubeconfig, dir);
+  const server = await startServer({ dir, kubeconfig: identity.kubeconfig, address, ports });
+  const hide = showWarnings(server.log);
+  let asked = false;
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(signal, () => {
+      asked = true;
+      void server.stop();
+    });
+  try {
+    await server.ready();
+    await setEndpoints(kube, [{ address, port: ports.aggregated }]);
+    await apisAvailable(kube, server.check);
+    await announce(kube, kubeconfig, server);
+    const code = await server.exited;
+    if (asked) return 0;
+    console.error(`the server has ended${code === null ? '' : ` with ${code}`}; the end of its log:`);
+    console.error(await logEnd(dir, 'server'));
+    return code === 0 ? 0 : 1;
+  } catch (error) {
+    if (asked) return 0;
+    throw error;
+  } finally {
+    await server.stop();
+    removeEnv(env);
+    hide();
+    identity.close();
+    await kube.close();
+  }
+}
+
+/** Tells scripts and people where the server is and how to come in. */
+async function announce(kube: KubeClient, kubeconfig: string, server: Server): Promise<void> {
+  const path = `/api/v1/namespaces/${release.namespace}`;
+  const ca = await kube.json<{ data: Record<string, string> }>(`${path}/configmaps/platform-apiserver-ca`);
+  await writeFile(authority, ca.data['ca.crt'] ?? '');
+  const password = await adminPassword(kube, `${path}/secrets/platform-admin`);
+  const kubectl = join(bin, 'kubectl');
+  await writeEnv(env, {
+    BASE_URL: server.baseURL,
+    TLS_URL: server.tlsURL,
+    CA_FILE: authority,
+    ADMIN_USERNAME: 'admin',
+    ADMIN_PASSWORD: password ?? '',
+    KUBECONFIG: kubeconfig,
+    KUBECTL: kubectl,
+    SERVER_PID: String(server.pid),
+  });
+  const form = `-d grant_type=password -d username=admin --data-urlencode password=${quote(password ?? '…')} -d client_id=platform -d client_secret=platform`;
+  console.log(`platform-apiserver is ready at ${server.baseURL}
+
+admin's password: ${password ?? 'changed by its owner'}
+
+TOKEN=$(curl -sS ${server.baseURL}/oauth/token ${form} | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
+curl -sS -H "Authorization: Bearer $TOKEN" '${server.baseURL}/kapis${nodes}?limit=3'
+${quote(kubectl)} --kubeconfig ${quote(kubeconfig)} get --raw /apis${nodes}
+
+Ctrl-C ends the server; make cluster-down ends the control plane. Log: ${server.log}`);
+}
+
+/** Undefined once its owner has changed it. */
+async function adminPassword(kube: KubeClient, path: string): Promise<string | undefined> {
+  try {
+    const secret = await kube.json<{ data?: Record<string, string> }>(path);
+    const password = secret.data?.['password'];
+    return password === undefined ? undefined : Buffer.from(password, 'base64').toString('utf8');
+  } catch (error) {
+    if (isKubeError(error, 404)) return undefined;
+    throw error;
+  }
+}
