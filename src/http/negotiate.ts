@@ -16,7 +16,7 @@ const anything: AcceptClause = { type: '*', subtype: '*', q: 1, parameters: {} }
 export function parseAccept(header: string | undefined): readonly AcceptClause[] {
   if (header === undefined || header.trim() === '') return [anything];
   return header
-    .split(/,(?=(?:[^"]*"[^"]*")*[^"]*$)/)
+    .split(',')
     .map(parseClause)
     .filter((clause) => clause !== undefined)
     .filter(({ q }) => q > 0)

@@ -1,5 +1,6 @@
 /** Writing answers whose bytes are at hand: nothing is decoded or encoded here. */
 import type { Request, Response } from 'express';
+import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { acceptsGzip } from './negotiate.ts';
 
@@ -36,66 +37,83 @@ export async function write(req: Request, res: Response, answer: Answer): Promis
   if (req.method === 'HEAD') res.end();
   else if (gzip) await writeGzip(res, body);
   else if (length <= batchSize) res.end(body.length === 1 ? body[0] : Buffer.concat(body, length));
-  else {
-    await writePieces(res, body);
-    res.end();
-  }
+  else await writePieces(res, body);
 }
 
 /** A JSON document, with the newline that Kubernetes' own end with. */
 export const writeJson = (req: Request, res: Response, value: unknown, answer: Partial<Answer> = {}): Promise<void> =>
   write(req, res, { contentType: 'application/json', ...answer, body: [Buffer.from(`${JSON.stringify(value)}\n`)] });
 
-/** Writes the pieces, waiting for a slow reader. Returns early when the client has gone away. */
-async function writePieces(
-  res: NodeJS.WritableStream & { destroyed?: boolean },
-  pieces: readonly Buffer[],
-): Promise<void> {
-  let batch: Buffer[] = [];
-  let size = 0;
-  for (const [index, piece] of pieces.entries()) {
-    batch.push(piece);
-    size += piece.length;
-    if (size < batchSize && index < pieces.length - 1) continue;
-    if (res.destroyed) return;
-    if (!res.write(Buffer.concat(batch, size))) await drained(res);
-    batch = [];
-    size = 0;
+/** The body of an answer that is written bit by bit, at the pace of its reader; for HTTP/1.1 and HTTP/2 alike. */
+export class BodyWriter {
+  readonly #res: Response;
+  #closed: boolean;
+  #waiting: (() => void) | undefined;
+
+  constructor(res: Response) {
+    this.#res = res;
+    this.#closed = res.destroyed || res.writableEnded;
+    const wake = (): void => {
+      this.#waiting?.();
+      this.#waiting = undefined;
+    };
+    res.on('drain', wake);
+    res.once('close', () => {
+      this.#closed = true;
+      wake();
+    });
+  }
+
+  /** The answer has ended or the client has gone away: nothing can be written any more. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Resolves when the reader is ready for more; undefined if it is already. */
+  write(bytes: Buffer): Promise<void> | undefined {
+    if (this.#closed || this.#res.write(bytes)) return undefined;
+    return new Promise((resolve) => {
+      this.#waiting = resolve;
+    });
+  }
+
+  end(): void {
+    if (!this.#closed) this.#res.end();
+    this.#closed = true;
   }
 }
 
-/** Resolves when the stream takes more, or will never again. */
-export function drained(stream: NodeJS.WritableStream & { destroyed?: boolean }): Promise<void> {
-  return new Promise((resolve) => {
-    if (stream.destroyed) return resolve();
-    const done = (): void => {
-      stream.off('drain', done);
-      stream.off('close', done);
-      stream.off('error', done);
-      resolve();
-    };
-    stream.on('drain', done);
-    stream.on('close', done);
-    stream.on('error', done);
-  });
+/** The pieces joined to some hundred KB each. */
+function* batches(pieces: readonly Buffer[]): Generator<Buffer> {
+  let batch: Buffer[] = [];
+  let size = 0;
+  for (const piece of pieces) {
+    batch.push(piece);
+    size += piece.length;
+    if (size < batchSize) continue;
+    yield Buffer.concat(batch, size);
+    batch = [];
+    size = 0;
+  }
+  if (size > 0) yield Buffer.concat(batch, size);
+}
+
+async function writePieces(res: Response, pieces: readonly Buffer[]): Promise<void> {
+  const body = new BodyWriter(res);
+  for (const batch of batches(pieces)) {
+    if (body.closed) return;
+    await body.write(batch);
+  }
+  body.end();
 }
 
 /** Compressed while it is written, off the event loop; level 1 as kube-apiserver does. */
-async function writeGzip(res: Response, body: readonly Buffer[]): Promise<void> {
-  const gzip = createGzip({ level: 1 });
-  gzip.on('data', (chunk: Buffer) => {
-    if (!res.destroyed && !res.write(chunk)) {
-      gzip.pause();
-      void drained(res).then(() => gzip.resume());
-    }
-  });
-  const ended = new Promise<void>((resolve) => {
-    gzip.once('end', resolve);
-    gzip.once('close', resolve);
-  });
-  res.once('close', () => gzip.destroy());
-  await writePieces(gzip, body);
-  gzip.end();
-  await ended;
-  res.end();
+async function writeGzip(res: Response, pieces: readonly Buffer[]): Promise<void> {
+  const body = new BodyWriter(res);
+  const gzip = Readable.from(batches(pieces)).pipe(createGzip({ level: 1 }));
+  for await (const chunk of gzip) {
+    if (body.closed) return;
+    await body.write(chunk as Buffer);
+  }
+  body.end();
 }

@@ -1,0 +1,50 @@
+import { badRequest } from '../errors.ts';
+import { elementsOf, membersOf, skipValue } from '../kube/json-scan.ts';
+import type { StoredObject } from '../kube/stored-object.ts';
+
+export type Scalar = string | number | boolean;
+
+/** `.spec.unschedulable`, `metadata.labels.kubernetes\.io/arch`, `status.addresses.0.type`. Throws 400 for what is no path. */
+export function parseFieldPath(path: string): readonly string[] {
+  const segments: string[] = [];
+  let segment = '';
+  const text = path.startsWith('.') ? path.slice(1) : path;
+  for (let i = 0; i < text.length; i += 1) {
+    const char = text.charAt(i);
+    if (char === '.') {
+      segments.push(segment);
+      segment = '';
+    } else if (char === '\\' && i + 1 < text.length) segment += text.charAt((i += 1));
+    else segment += char;
+  }
+  segments.push(segment);
+  if (segments.includes('')) throw badRequest(`${JSON.stringify(path)} is no path such as .spec.unschedulable`);
+  return segments;
+}
+
+/** The text, number or boolean at a path; undefined if there is nothing, null, an object or an array. */
+export function valueAt(object: StoredObject<unknown>, path: readonly string[]): Scalar | undefined {
+  let text = object.bytes;
+  let at = 0;
+  for (const segment of path) {
+    const first = text[at];
+    if (first === 0x7b) {
+      const member = membersOf(text, at, segment).at(-1);
+      if (member?.key !== segment) return undefined;
+      at = member.value;
+    } else if (first === 0x5b) {
+      const element = /^\d{1,9}$/.test(segment) ? elementsOf(text, at)[Number(segment)] : undefined;
+      if (element === undefined) return undefined;
+      text = element;
+      at = 0;
+    } else return undefined;
+  }
+  return scalarAt(text, at);
+}
+
+function scalarAt(text: Buffer, at: number): Scalar | undefined {
+  const first = text[at];
+  if (first === 0x7b || first === 0x5b || first === undefined) return undefined;
+  const value = JSON.parse(text.toString('utf8', at, skipValue(text, at))) as Scalar | null;
+  return value ?? undefined;
+}

@@ -1,0 +1,81 @@
+import { describe, expect, test } from '@jest/globals';
+import { StatusError } from '../../../src/errors.ts';
+import { acceptsGzip, negotiate, parseAccept } from '../../../src/http/negotiate.ts';
+import { prettyJson, wantsPretty } from '../../../src/http/pretty.ts';
+import * as fc from 'fast-check';
+
+describe('Accept', () => {
+  test('is read with q and parameters, the preferred first', () => {
+    const clauses = parseAccept(
+      'text/html;q=0.5, application/json;as=Table;g="meta.k8s.io";v=v1 , */*;q=0.1,a/b;q=0,c/*',
+    );
+    expect(clauses.map(({ type, subtype }) => `${type}/${subtype}`)).toEqual([
+      'application/json',
+      'c/*',
+      'text/html',
+      '*/*',
+    ]);
+    expect(clauses[0]?.parameters).toEqual({ as: 'Table', g: 'meta.k8s.io', v: 'v1' });
+  });
+
+  test.each([undefined, '', '  ', '*/*', 'application/*', 'APPLICATION/JSON', 'application/json;charset=utf-8'])(
+    '%j takes JSON',
+    (header) => {
+      expect(negotiate(header, ['application/json'], (type) => type)).toBe('application/json');
+    },
+  );
+
+  test.each(['text/html', 'application/json;q=0', 'application/vnd.kubernetes.protobuf', 'nonsense', ';', 'a/b/c'])(
+    '%j is 406',
+    (header) => {
+      const choose = (): string => negotiate(header, ['application/json'], (type) => type);
+      expect(choose).toThrow(StatusError);
+      expect(choose).toThrow('only the following media types are accepted: application/json');
+    },
+  );
+
+  test('falls through to the next clause when the first cannot be served', () => {
+    const chosen = negotiate(
+      'application/json;as=Unknown,application/json;as=Table',
+      ['application/json'],
+      (_, { as }) => (as === 'Table' ? as : undefined),
+    );
+    expect(chosen).toBe('Table');
+  });
+});
+
+test.each([
+  [undefined, false],
+  ['', false],
+  ['gzip', true],
+  ['deflate, GZIP;q=0.5', true],
+  ['gzip;q=0', false],
+  ['gzip;q=0.0, *', false],
+  ['*', true],
+  ['br', false],
+])('Accept-Encoding %j takes gzip: %s', (header, takes) => {
+  expect(acceptsGzip(header)).toBe(takes);
+});
+
+describe('pretty', () => {
+  test('indents like JSON.stringify', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        expect(prettyJson(Buffer.from(JSON.stringify(value))).toString()).toBe(JSON.stringify(value, null, 2));
+      }),
+    );
+  });
+
+  test.each([
+    ['', 'kubectl/v1.36', false],
+    ['', 'curl/8', true],
+    ['', 'Mozilla/5.0 (X11)', true],
+    ['', undefined, false],
+    ['pretty=', 'curl/8', true],
+    ['pretty=0', 'curl/8', false],
+    ['pretty=true', 'kubectl', true],
+    ['pretty=1', 'kubectl', true],
+  ])('?%s by %s: %s', (query, userAgent, wanted) => {
+    expect(wantsPretty(new URLSearchParams(query), userAgent)).toBe(wanted);
+  });
+});
