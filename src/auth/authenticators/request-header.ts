@@ -8,6 +8,7 @@ import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { badRequest } from '../../errors.ts';
 import type { RequestHeaderConfig } from '../request-header-config.ts';
+import { headerValues } from '../header-values.ts';
 import { withAuthenticated } from '../user.ts';
 import type { Authenticator } from './authenticator.ts';
 
@@ -70,21 +71,21 @@ export function requestHeader(
   return async (request) => {
     const current = config();
     if (current === undefined || !believes(request, current)) return undefined;
-    const headers = request.headersDistinct;
+    const headers = headerValues(request);
     const first = (names: readonly string[]): string | undefined =>
-      names.flatMap((name) => headers[name] ?? []).find((value) => value !== '');
+      names.flatMap((name) => headers.get(name) ?? []).find((value) => value !== '');
     const username = first(current.usernameHeaders);
     if (username === undefined) return undefined;
     const uid = first(current.uidHeaders);
     const extra: Record<string, string[]> = {};
-    for (const [name, values] of Object.entries(headers)) {
+    for (const [name, values] of headers) {
       const prefix = current.extraHeaderPrefixes.find((one) => name.startsWith(one) && name.length > one.length);
-      if (prefix !== undefined && values !== undefined) extra[decode(name.slice(prefix.length)).toLowerCase()] = values;
+      if (prefix !== undefined) extra[decode(name.slice(prefix.length)).toLowerCase()] = values;
     }
     return withAuthenticated({
       username,
       ...(uid === undefined ? {} : { uid }),
-      groups: current.groupHeaders.flatMap((name) => headers[name] ?? []),
+      groups: current.groupHeaders.flatMap((name) => headers.get(name) ?? []),
       ...(Object.keys(extra).length === 0 ? {} : { extra }),
       via: 'request-header',
     });

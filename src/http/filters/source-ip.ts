@@ -1,4 +1,5 @@
 import { BlockList, isIPv6 } from 'node:net';
+import { headerValues } from '../../auth/header-values.ts';
 import type { Filter } from '../exchange.ts';
 
 const bare = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/, '');
@@ -29,7 +30,7 @@ export function sourceIP(trustedProxies: () => readonly string[]): Filter {
     }
     let address = bare(exchange.req.socket.remoteAddress ?? '');
     if (blocks.length > 0) {
-      const forwarded = (exchange.req.headersDistinct['x-forwarded-for'] ?? []).join(',').split(',');
+      const forwarded = (headerValues(exchange.req).get('x-forwarded-for') ?? []).join(',').split(',');
       const isTrusted = (one: string): boolean => trusted.check(one, isIPv6(one) ? 'ipv6' : 'ipv4');
       while (isTrusted(address)) {
         const next = bare((forwarded.pop() ?? '').trim());
