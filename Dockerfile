@@ -1,5 +1,5 @@
 # The image: one binary of Node, our compiled sources and the libraries they use. No shell, no package manager.
-# Both bases can be replaced; the second needs glibc, libstdc++ and the CA certificates, and nothing else.
+# Both bases can be replaced: the first needs Node 24, npm, find and glibc, the second glibc and libstdc++ only.
 ARG NODE_IMAGE=docker.io/library/node:24-bookworm-slim
 ARG RUNTIME_IMAGE=gcr.io/distroless/cc-debian12:nonroot
 
