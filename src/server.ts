@@ -59,9 +59,14 @@ export async function startServer(flags: Flags, log: Logger, signal: AbortSignal
 
   const passwords = new Passwords();
   await ensureAdminSecret({ client, namespace, configuration: live.value, passwords, log });
-  const secrets = new SecretRefs({ client, namespace, log, changed: () => directory.rebuild() });
+  const secrets = new SecretRefs({ client, namespace, log, changed: () => rebuild() });
   const directory = new Directory({ config: live, secrets, passwords });
-  live.subscribe(() => directory.rebuild());
+  const watches = new OpenWatches();
+  const rebuild = (): void => {
+    directory.rebuild();
+    watches.recheck();
+  };
+  live.subscribe(rebuild);
   await secrets.settled(signal);
 
   const refreshTokens = await RefreshTokens.load(client, namespace);
@@ -122,7 +127,6 @@ export async function startServer(flags: Flags, log: Logger, signal: AbortSignal
     ...versionRoutes('/kapis/version', packageVersion),
   ];
   const aggregatedRoutes = [...health.routes, metricsRoute, ...versionRoutes('/version', packageVersion)];
-  const watches = new OpenWatches();
   sessions.onEnd((sid) => watches.endSession(sid));
   gauge('open_watches', 'Watches that are open now.', () => watches.size);
   const shared = { authorizer, watches, requests: () => live.value.requests, log };
@@ -179,7 +183,7 @@ export async function startServer(flags: Flags, log: Logger, signal: AbortSignal
       health.drain();
       clearInterval(timer);
       await sleep(announce);
-      watches.endAll(grace / 2);
+      watches.endAll(announce === 0 ? 0 : grace / 2);
       await Promise.all(listeners.map((listener) => listener.close(grace)));
       requestHeaders.stop();
       sessions.stop();

@@ -51,7 +51,7 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Exp
     inFlight(() => requests().maxInFlight),
     deadline(writeError),
     authentication(options.authenticator, options.open ?? new Set()),
-    options.watches.filter,
+    options.watches.filter(options.authenticator),
     perUser(() => requests().maxInFlightPerUser),
     authorization(options.authorizer, options.free ?? (() => false)),
   ];

@@ -1,15 +1,19 @@
+import type { Authenticator } from '../auth/authenticators/index.ts';
+import { StatusError } from '../errors.ts';
 import type { Exchange, Filter } from './exchange.ts';
 
-/** The watches that are open: they end with their session, and when the server drains. */
+/** The watches that are open: they end with the identity that opened them, and when the server drains. */
 export class OpenWatches {
-  readonly #open = new Set<Exchange>();
+  readonly #open = new Map<Exchange, Authenticator>();
 
-  /** Comes after authentication. */
-  readonly filter: Filter = (exchange) => {
-    if (exchange.info.verb !== 'watch') return;
-    this.#open.add(exchange);
-    exchange.res.once('close', () => this.#open.delete(exchange));
-  };
+  /** Comes after authentication, by the same authenticator. */
+  filter(authenticate: Authenticator): Filter {
+    return (exchange) => {
+      if (exchange.info.verb !== 'watch') return;
+      this.#open.set(exchange, authenticate);
+      exchange.res.once('close', () => this.#open.delete(exchange));
+    };
+  }
 
   get size(): number {
     return this.#open.size;
@@ -17,12 +21,25 @@ export class OpenWatches {
 
   /** The session was revoked: what it may not read any more must not flow on. */
   endSession(sid: string): void {
-    for (const exchange of this.#open) if (exchange.user?.sessionID === sid) exchange.abort();
+    for (const exchange of this.#open.keys()) if (exchange.user?.sessionID === sid) exchange.abort();
+  }
+
+  /** Users or clients changed: a watch whose credential is no longer good ends. One that cannot be judged now goes on. */
+  recheck(): void {
+    for (const [exchange, authenticate] of this.#open)
+      authenticate(exchange.req).then(
+        (user) => {
+          if (user === undefined) exchange.abort();
+        },
+        (error: unknown) => {
+          if (error instanceof StatusError && error.code === 401) exchange.abort();
+        },
+      );
   }
 
   /** All of them, evenly spread over `spread` milliseconds, so that their clients do not come back all at once. */
   endAll(spread: number): void {
-    const all = [...this.#open];
+    const all = [...this.#open.keys()];
     for (const [index, exchange] of all.entries())
       setTimeout(() => exchange.abort(), (index * spread) / Math.max(1, all.length)).unref();
   }
