@@ -10,7 +10,7 @@ import { setNodes } from './nodes.ts';
 import { createAuthority, signingKey, type Pair } from './pki.ts';
 import { choosePorts } from './ports.ts';
 import { assertAlive, find, findAll, start, stop, type Command, type Running } from './processes.ts';
-import { programs } from './programs.ts';
+import { kwokStages, programs } from './programs.ts';
 import { until } from './until.ts';
 
 export interface ControlPlaneOptions {
@@ -71,7 +71,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       const kwok = await ensure(dir, 'kwok', [
         paths.kwok,
         `--kubeconfig=${kubeconfig}`,
-        ...kwokFlags(`${paths.kwok}.yaml`, block),
+        ...kwokFlags(await kwokStages(), block),
       ]);
       const processes = [etcd, apiserver, controllerManager, kwok];
       const check = (): Promise<void> => assertAlive(dir, processes);

@@ -8,8 +8,8 @@ import {
   KeyUsagesExtension,
   PemConverter,
   SubjectAlternativeNameExtension,
+  X509Certificate,
   X509CertificateGenerator,
-  type X509Certificate,
 } from '@peculiar/x509';
 import { isIP } from 'node:net';
 import { webcrypto } from 'node:crypto';
@@ -68,8 +68,20 @@ export async function createAuthority(commonName: string): Promise<Authority> {
       new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign | KeyUsageFlags.digitalSignature, true),
     ],
   });
+  return authorityOf(authority, keys.privateKey);
+}
+
+/** One that was made before, from its PEM. */
+export async function loadAuthority({ certificate, key }: Pair): Promise<Authority> {
+  const [bytes] = PemConverter.decode(key);
+  if (bytes === undefined) throw new Error('the key of the authority is not PEM');
+  const privateKey = await webcrypto.subtle.importKey('pkcs8', bytes, algorithm, true, ['sign']);
+  return authorityOf(new X509Certificate(certificate), privateKey);
+}
+
+async function authorityOf(authority: X509Certificate, privateKey: webcrypto.CryptoKey): Promise<Authority> {
   return {
-    ...(await pem(authority, keys.privateKey)),
+    ...(await pem(authority, privateKey)),
     async issue({ commonName: subject, organization, server }) {
       const own = await generate();
       const usages = server === undefined ? [ExtendedKeyUsage.clientAuth] : [ExtendedKeyUsage.serverAuth];
@@ -78,7 +90,7 @@ export async function createAuthority(commonName: string): Promise<Authority> {
         subject: organization === undefined ? `CN=${subject}` : `O=${organization}, CN=${subject}`,
         issuer: authority.subject,
         publicKey: own.publicKey,
-        signingKey: keys.privateKey,
+        signingKey: privateKey,
         signingAlgorithm: algorithm,
         ...validity(),
         extensions: [

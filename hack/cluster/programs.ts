@@ -4,6 +4,7 @@
  * The last two are kept in the user's cache folder, so each is had once a machine.
  */
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { access, constants, copyFile, mkdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -71,6 +72,21 @@ export async function linkPrograms(folder: string, names: readonly Program[]): P
 export async function moduleFolder(module: string): Promise<string> {
   const text = await output('go', ['mod', 'download', '-json', module], { cwd: source });
   return (JSON.parse(text) as { Dir: string }).Dir;
+}
+
+/** A file with what kwok does to nodes and pods: a kwok built as a module has it not in it but in its module's folder. */
+export async function kwokStages(): Promise<string> {
+  const cache = await cacheFolder();
+  const path = join(cache, 'kwok.yaml');
+  if (existsSync(path)) return path;
+  const folder = join(await moduleFolder('sigs.k8s.io/kwok'), 'kustomize/stage');
+  const files = ['node/fast/node-initialize', 'pod/fast/pod-ready', 'pod/fast/pod-complete', 'pod/fast/pod-delete'];
+  const stages = await Promise.all(files.map((file) => readFile(join(folder, `${file}.yaml`), 'utf8')));
+  await mkdir(cache, { recursive: true });
+  const temporary = `${path}.${process.pid}`;
+  await writeFile(temporary, stages.join('\n---\n'));
+  await rename(temporary, path);
+  return path;
 }
 
 /** What every program is built with. */
@@ -144,16 +160,7 @@ async function build(cache: string, name: Program, version: string, count: strin
   });
   step.end(code === 0);
   if (code !== 0) throw new Error(`go build ${packages[name]} failed:\n${stderr}`);
-  if (name === 'kwok') await writeFile(join(cache, 'kwok.yaml'), await kwokStages());
   await rename(path, join(cache, name));
-}
-
-/** A kwok built as a module has no stages in it; they are files of the module. */
-async function kwokStages(): Promise<string> {
-  const folder = join(await moduleFolder('sigs.k8s.io/kwok'), 'kustomize/stage');
-  const files = ['node/fast/node-initialize', 'pod/fast/pod-ready', 'pod/fast/pod-complete', 'pod/fast/pod-delete'];
-  const stages = await Promise.all(files.map((file) => readFile(join(folder, `${file}.yaml`), 'utf8')));
-  return stages.join('\n---\n');
 }
 
 /** The official binaries, where the machine reaches them; else a line that says why not. */

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { output } from '../cluster/exec.ts';
+import { execute, output } from '../cluster/exec.ts';
 import { programs } from '../cluster/programs.ts';
 
 /** Where the chart puts the server, and what it calls it and its ServiceAccount. */
@@ -8,12 +10,25 @@ export const release = { name: 'platform-apiserver', namespace: 'platform-system
 const chart = join(import.meta.dirname, '../../charts/platform-apiserver');
 
 /**
- * Installs or upgrades the chart for servers that run as processes: nothing here could run its pods.
- * `values` are the chart's own, laid over that.
+ * Installs or upgrades the chart for servers that run as processes: nothing here could run its pods. `values` are the
+ * chart's own, laid over that. Does nothing if that is what was installed last, so what was edited since stays.
  */
 export async function installChart(kubeconfig: string, values: Readonly<Record<string, unknown>> = {}): Promise<void> {
   const { helm } = await programs(['helm']);
   const { name, namespace } = release;
-  const args = ['upgrade', name, chart, '--install', '--namespace', namespace, '--create-namespace', '--values', '-'];
-  await output(helm, [...args, '--kubeconfig', kubeconfig], { input: JSON.stringify({ replicaCount: 0, ...values }) });
+  const where = ['--namespace', namespace, '--kubeconfig', kubeconfig];
+  const input = JSON.stringify({ replicaCount: 0, ...values });
+  const description = `chart and values ${fingerprint(input)}`;
+  const status = await execute(helm, ['status', name, ...where]);
+  if (status.code === 0 && /^STATUS: deployed$/m.test(status.stdout) && status.stdout.includes(description)) return;
+  const what = ['--install', '--create-namespace', '--values', '-', '--description', description];
+  // Else what was edited by kubectl would be a conflict for ever.
+  await output(helm, ['upgrade', name, chart, ...what, '--force-conflicts', ...where], { input });
+}
+
+function fingerprint(values: string): string {
+  const hash = createHash('sha256').update(values);
+  for (const file of globSync('**/*.*', { cwd: chart }).toSorted())
+    hash.update(file).update(readFileSync(join(chart, file)));
+  return hash.digest('hex').slice(0, 16);
 }

@@ -27,6 +27,7 @@ try {
   const before = find(dir, 'server');
   if (before !== undefined)
     throw new Error(`the server of this work tree is running already, as process ${before.pid}`);
+  removeEnv(env);
   process.on('exit', () => removeEnv(env));
   process.exitCode = await run();
 } catch (error) {
@@ -54,7 +55,9 @@ async function run(): Promise<number> {
   let asked = false;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => {
+      if (asked) process.kill(server.pid, 'SIGKILL');
       asked = true;
+      console.log('ending the server; once more ends it at once');
       void server.stop();
     });
   try {
