@@ -26,15 +26,7 @@ export class OpenWatches {
 
   /** Users or clients changed: a watch whose credential is no longer good ends. One that cannot be judged now goes on. */
   recheck(): void {
-    for (const [exchange, authenticate] of this.#open)
-      authenticate(exchange.req).then(
-        (user) => {
-          if (user === undefined) exchange.abort();
-        },
-        (error: unknown) => {
-          if (error instanceof StatusError && error.code === 401) exchange.abort();
-        },
-      );
+    for (const [exchange, authenticate] of this.#open) void judge(exchange, authenticate);
   }
 
   /** All of them, evenly spread over `spread` milliseconds, so that their clients do not come back all at once. */
@@ -42,5 +34,13 @@ export class OpenWatches {
     const all = [...this.#open.keys()];
     for (const [index, exchange] of all.entries())
       setTimeout(() => exchange.abort(), (index * spread) / Math.max(1, all.length)).unref();
+  }
+}
+
+async function judge(exchange: Exchange, authenticate: Authenticator): Promise<void> {
+  try {
+    if ((await authenticate(exchange.req)) === undefined) exchange.abort();
+  } catch (error) {
+    if (error instanceof StatusError && error.code === 401) exchange.abort();
   }
 }
