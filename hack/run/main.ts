@@ -55,9 +55,8 @@ async function run(): Promise<number> {
   let asked = false;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => {
-      if (asked) process.kill(server.pid, 'SIGKILL');
+      if (!asked) console.log('the server finishes what it is at and ends');
       asked = true;
-      console.log('ending the server; once more ends it at once');
       void server.stop();
     });
   try {
