@@ -24,7 +24,7 @@ export interface Authority extends Pair {
 }
 
 /** What Kubernetes reads from a certificate: the user name, its group, and for a server the names and addresses it answers at. */
-export interface Subject {
+interface Subject {
   readonly commonName: string;
   readonly organization?: string;
   readonly server?: readonly string[];

@@ -29,7 +29,7 @@ function startTimeOf(pid: number): string | undefined {
   }
 }
 
-export const isAlive = ({ pid, startTime }: Running): boolean => startTimeOf(pid) === startTime;
+const isAlive = ({ pid, startTime }: Running): boolean => startTimeOf(pid) === startTime;
 
 /** The process of that name, if it is alive. */
 export function find(folder: string, name: string): Running | undefined {
