@@ -23,8 +23,6 @@ export async function clusterUp(dir: string): Promise<{ readonly kubeconfig: str
 
 export async function clusterDown(dir: string): Promise<void> {
   await stopControlPlane(dir);
-  const left = findAll(dir);
-  if (left.length > 0) throw new Error(`still running: ${left.map(({ name, pid }) => `${name} (${pid})`).join(', ')}`);
   console.log('the control plane is down');
 }
 

@@ -3,16 +3,12 @@
  * setup-envtest fetches (etcd, kube-apiserver and kubectl only); a build of the Go modules pinned in programs/go.mod.
  * The last two are kept in the user's cache folder, so each is had once a machine.
  */
-import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { access, constants, copyFile, mkdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
+import { access, constants, copyFile, mkdir, rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { execute, output } from './exec.ts';
+import { execute } from './exec.ts';
+import { cacheFolder, goBuildFlags, kubernetesVersion, modules } from './go-modules.ts';
 import { withLock } from './lock.ts';
 import { progress } from './progress.ts';
-
-const source = join(import.meta.dirname, 'programs');
 
 /** Every program and its Go package; all but coredns stand as tools in programs/go.mod. */
 const packages = {
@@ -68,30 +64,6 @@ export async function linkPrograms(folder: string, names: readonly Program[]): P
   }
 }
 
-/** The folder of a module pinned in programs/go.mod, for what a module holds beside code. */
-export async function moduleFolder(module: string): Promise<string> {
-  const text = await output('go', ['mod', 'download', '-json', module], { cwd: source });
-  return (JSON.parse(text) as { Dir: string }).Dir;
-}
-
-/** A file with what kwok does to nodes and pods: a kwok built as a module has it not in it but in its module's folder. */
-export async function kwokStages(): Promise<string> {
-  const cache = await cacheFolder();
-  const path = join(cache, 'kwok.yaml');
-  if (existsSync(path)) return path;
-  const folder = join(await moduleFolder('sigs.k8s.io/kwok'), 'kustomize/stage');
-  const files = ['node/fast/node-initialize', 'pod/fast/pod-ready', 'pod/fast/pod-complete', 'pod/fast/pod-delete'];
-  const stages = await Promise.all(files.map((file) => readFile(join(folder, `${file}.yaml`), 'utf8')));
-  await mkdir(cache, { recursive: true });
-  const temporary = `${path}.${process.pid}`;
-  await writeFile(temporary, stages.join('\n---\n'));
-  await rename(temporary, path);
-  return path;
-}
-
-/** What every program is built with. */
-export const goBuildFlags = async (): Promise<string[]> => flags(await kubernetesVersion());
-
 async function add<Name extends Program>(found: Map<Name, string>, names: readonly Name[], folder: string) {
   for (const name of names) {
     const path = join(folder, name);
@@ -105,21 +77,6 @@ const executable = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Anything that changes the bytes of a program changes the folder. */
-async function cacheFolder(): Promise<string> {
-  const go = await output('go', ['env', 'GOVERSION', 'GOOS', 'GOARCH'], { cwd: source }).catch((error: unknown) => {
-    throw new Error('the programs of the cluster are built with Go (https://go.dev/dl), which does not start', {
-      cause: error,
-    });
-  });
-  const hash = createHash('sha256')
-    .update(go)
-    .update((await goBuildFlags()).join(' '));
-  for (const file of ['go.mod', 'go.sum', 'coredns/main.go']) hash.update(await readFile(join(source, file)));
-  const base = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
-  return join(base, 'platform-apiserver', hash.digest('hex').slice(0, 16));
-}
-
 /** Fetches or builds into the cache what is not there; the caller holds its lock. */
 async function obtain(cache: string, names: readonly Program[]): Promise<void> {
   await mkdir(cache, { recursive: true });
@@ -128,33 +85,17 @@ async function obtain(cache: string, names: readonly Program[]): Promise<void> {
     for (const name of names) if (!(await executable(join(cache, name)))) rest.push(name);
     return rest;
   };
-  const version = await kubernetesVersion();
   const fetchable = (await missing()).filter((name) => prebuilt.includes(name));
-  if (fetchable.length > 0) await fetchPrebuilt(cache, version, fetchable);
+  if (fetchable.length > 0) await fetchPrebuilt(cache, fetchable);
   const rest = await missing();
-  for (const [index, name] of rest.entries())
-    await build(cache, name, version, `program ${index + 1} of ${rest.length}`);
+  for (const [index, name] of rest.entries()) await build(cache, name, `program ${index + 1} of ${rest.length}`);
 }
 
-async function kubernetesVersion(): Promise<string> {
-  const version = /^\tk8s\.io\/kubernetes (v\S+)/m.exec(await readFile(join(source, 'go.mod'), 'utf8'))?.[1];
-  if (version === undefined) throw new Error('programs/go.mod does not require k8s.io/kubernetes');
-  return version;
-}
-
-/** The version is linked in as Kubernetes' own build does; without it kube-apiserver calls itself v0.0.0. */
-function flags(version: string): string[] {
-  const [major, minor] = version.slice(1).split('.');
-  const facts = { gitVersion: version, gitMajor: major, gitMinor: minor, gitTreeState: 'clean' };
-  const links = Object.entries(facts).map(([key, value]) => `-X k8s.io/component-base/version.${key}=${value}`);
-  return ['-trimpath', '-gcflags=all=-dwarf=false', '-ldflags', ['-s', '-w', ...links].join(' ')];
-}
-
-async function build(cache: string, name: Program, version: string, count: string): Promise<void> {
+async function build(cache: string, name: Program, count: string): Promise<void> {
   const step = progress(`building ${name} (${count})`);
   const path = join(cache, `.${name}`);
-  const { code, stderr } = await execute('go', ['build', ...flags(version), '-o', path, packages[name]], {
-    cwd: source,
+  const { code, stderr } = await execute('go', ['build', ...(await goBuildFlags()), '-o', path, packages[name]], {
+    cwd: modules,
     env: { CGO_ENABLED: '0' },
     onStderr: (text) => step.detail(text.trim().split('\n').at(-1) ?? ''),
   });
@@ -164,9 +105,9 @@ async function build(cache: string, name: Program, version: string, count: strin
 }
 
 /** The official binaries, where the machine reaches them; else a line that says why not. */
-async function fetchPrebuilt(cache: string, version: string, names: readonly Program[]): Promise<void> {
-  await build(cache, 'setup-envtest', version, 'fetches the prebuilt ones');
-  const series = version.replace(/^v(\d+\.\d+)\..*/, '$1.x');
+async function fetchPrebuilt(cache: string, names: readonly Program[]): Promise<void> {
+  await build(cache, 'setup-envtest', 'fetches the prebuilt ones');
+  const series = (await kubernetesVersion()).replace(/^v(\d+\.\d+)\..*/, '$1.x');
   const tool = join(cache, 'setup-envtest');
   const folder = join(cache, 'envtest');
   const refused = (why: string): void => {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { execute, output } from '../cluster/exec.ts';
-import { goBuildFlags } from '../cluster/programs.ts';
+import { goBuildFlags } from '../cluster/go-modules.ts';
 
 export interface Check {
   readonly name: string;

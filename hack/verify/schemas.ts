@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Ajv, type ValidateFunction } from 'ajv';
-import { moduleFolder } from '../cluster/programs.ts';
+import { moduleFolder } from '../cluster/go-modules.ts';
 
 interface Schema {
   type?: string | string[];

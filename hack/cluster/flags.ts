@@ -1,0 +1,73 @@
+/** The flags of each program of a control plane, but for those that only its starter knows. */
+import { join } from 'node:path';
+import type { Block } from './network.ts';
+
+export const etcdFlags = (dir: string, port: number, peerPort: number): string[] => [
+  '--name=platform',
+  `--data-dir=${join(dir, 'etcd')}`,
+  `--listen-client-urls=http://127.0.0.1:${port}`,
+  `--advertise-client-urls=http://127.0.0.1:${port}`,
+  `--listen-peer-urls=http://127.0.0.1:${peerPort}`,
+  `--initial-advertise-peer-urls=http://127.0.0.1:${peerPort}`,
+  `--initial-cluster=platform=http://127.0.0.1:${peerPort}`,
+  '--unsafe-no-fsync', // its data need not survive the machine
+  `--quota-backend-bytes=${8 * 2 ** 30}`,
+  '--log-level=warn',
+];
+
+export const apiserverFlags = (pki: string, block: Block): string[] => [
+  '--bind-address=127.0.0.1',
+  `--tls-cert-file=${pki}/apiserver.crt`,
+  `--tls-private-key-file=${pki}/apiserver.key`,
+  `--client-ca-file=${pki}/ca.crt`,
+  '--authorization-mode=Node,RBAC',
+  '--enable-admission-plugins=NodeRestriction',
+  // It taints every new node as not ready, and kube-controller-manager takes that away by a third write of each node.
+  '--disable-admission-plugins=TaintNodesByCondition',
+  '--allow-privileged',
+  '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
+  `--service-account-key-file=${pki}/service-account.pub`,
+  `--service-account-signing-key-file=${pki}/service-account.key`,
+  `--service-cluster-ip-range=${block.services}`,
+  `--requestheader-client-ca-file=${pki}/front-proxy-ca.crt`,
+  '--requestheader-allowed-names=front-proxy-client',
+  '--requestheader-username-headers=X-Remote-User',
+  '--requestheader-uid-headers=X-Remote-Uid',
+  '--requestheader-group-headers=X-Remote-Group',
+  '--requestheader-extra-headers-prefix=X-Remote-Extra-',
+  `--proxy-client-cert-file=${pki}/front-proxy-client.crt`,
+  `--proxy-client-key-file=${pki}/front-proxy-client.key`,
+  '--enable-aggregator-routing', // to endpoints: nothing here routes ClusterIPs
+];
+
+export const controllerManagerFlags = (pki: string, kubeconfig: string): string[] => [
+  `--kubeconfig=${kubeconfig}`,
+  `--authentication-kubeconfig=${kubeconfig}`,
+  `--authorization-kubeconfig=${kubeconfig}`,
+  '--bind-address=127.0.0.1',
+  '--leader-elect=false',
+  '--use-service-account-credentials',
+  `--service-account-private-key-file=${pki}/service-account.key`,
+  `--root-ca-file=${pki}/ca.crt`,
+  `--client-ca-file=${pki}/ca.crt`,
+  `--requestheader-client-ca-file=${pki}/front-proxy-ca.crt`,
+  `--cluster-signing-cert-file=${pki}/ca.crt`,
+  `--cluster-signing-key-file=${pki}/ca.key`,
+  // ttl-controller writes every node again each time the cluster outgrows a size; our nodes have its annotation from the start.
+  '--controllers=*,-ttl-controller',
+  // No kubelet renews a lease, so silence is no sign of a dead node.
+  '--node-monitor-grace-period=8760h',
+  '--node-startup-grace-period=8760h',
+  '--kube-api-qps=1000',
+  '--kube-api-burst=2000',
+];
+
+export const kwokFlags = (stages: string, block: Block): string[] => [
+  `--config=${stages}`,
+  '--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake',
+  // No leases: a kwok started anew would leave the nodes alone until those of its predecessor expire.
+  '--node-lease-duration-seconds=0',
+  `--cidr=${block.pods}`,
+  `--node-ip=${block.address}`,
+  '--v=WARN',
+];

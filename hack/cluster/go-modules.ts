@@ -1,0 +1,64 @@
+/** The Go modules of the cluster's programs, pinned in programs/go.mod, and the folder in which what is made of them is kept. */
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { output } from './exec.ts';
+
+/** Where `go` is run for them. */
+export const modules = join(import.meta.dirname, 'programs');
+
+export async function kubernetesVersion(): Promise<string> {
+  const version = /^\tk8s\.io\/kubernetes (v\S+)/m.exec(await readFile(join(modules, 'go.mod'), 'utf8'))?.[1];
+  if (version === undefined) throw new Error('programs/go.mod does not require k8s.io/kubernetes');
+  return version;
+}
+
+/**
+ * What every program is built with. The version is linked in as Kubernetes' own build does; without it kube-apiserver
+ * calls itself v0.0.0.
+ */
+export async function goBuildFlags(): Promise<string[]> {
+  const gitVersion = await kubernetesVersion();
+  const [gitMajor, gitMinor] = gitVersion.slice(1).split('.');
+  const facts = Object.entries({ gitVersion, gitMajor, gitMinor, gitTreeState: 'clean' });
+  const links = facts.map(([key, value]) => `-X k8s.io/component-base/version.${key}=${value}`);
+  return ['-trimpath', '-gcflags=all=-dwarf=false', '-ldflags', ['-s', '-w', ...links].join(' ')];
+}
+
+/** In the user's cache; anything that changes the bytes of a program changes the folder. */
+export async function cacheFolder(): Promise<string> {
+  const go = await output('go', ['env', 'GOVERSION', 'GOOS', 'GOARCH'], { cwd: modules }).catch((error: unknown) => {
+    throw new Error('the programs of the cluster are built with Go (https://go.dev/dl), which does not start', {
+      cause: error,
+    });
+  });
+  const hash = createHash('sha256')
+    .update(go)
+    .update((await goBuildFlags()).join(' '));
+  for (const file of ['go.mod', 'go.sum', 'coredns/main.go']) hash.update(await readFile(join(modules, file)));
+  const base = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
+  return join(base, 'platform-apiserver', hash.digest('hex').slice(0, 16));
+}
+
+/** The folder of a module for what a module holds beside code. */
+export async function moduleFolder(module: string): Promise<string> {
+  const text = await output('go', ['mod', 'download', '-json', module], { cwd: modules });
+  return (JSON.parse(text) as { Dir: string }).Dir;
+}
+
+/** A file with what kwok does to nodes and pods: a kwok built as a module has it not in it but in its module's folder. */
+export async function kwokStages(): Promise<string> {
+  const cache = await cacheFolder();
+  const path = join(cache, 'kwok.yaml');
+  if (existsSync(path)) return path;
+  const folder = join(await moduleFolder('sigs.k8s.io/kwok'), 'kustomize/stage');
+  const files = ['node/fast/node-initialize', 'pod/fast/pod-ready', 'pod/fast/pod-complete', 'pod/fast/pod-delete'];
+  const stages = await Promise.all(files.map((file) => readFile(join(folder, `${file}.yaml`), 'utf8')));
+  await mkdir(cache, { recursive: true });
+  const temporary = `${path}.${process.pid}`;
+  await writeFile(temporary, stages.join('\n---\n'));
+  await rename(temporary, path);
+  return path;
+}
