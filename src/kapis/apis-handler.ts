@@ -1,0 +1,282 @@
+/**
+ * `/apis/{group}/{version}/{resource}[/{name}]`: the same objects as an aggregated API, with the semantics of kube-apiserver
+ * (k8s.io/apiserver pkg/endpoints/handlers/get.go, pkg/storage/cacher).
+ */
+import type { Request } from 'express';
+import type { Authorizer } from '../auth/authorizers/authorizer.ts';
+import { badRequest, expired, notFound, StatusError, timeout, tooManyRequests } from '../errors.ts';
+import { negotiate } from '../http/negotiate.ts';
+import { prettyJson, wantsPretty } from '../http/pretty.ts';
+import type { Handler, RequestContext } from '../http/route.ts';
+import { write } from '../http/write.ts';
+import type { StoredObject } from '../kube/stored-object.ts';
+import { decodeContinue, encodeContinue } from './continue-token.ts';
+import { parseGetOptions, parseListOptions, parseWatchOptions, selectorsOf, type ListOptions } from './list-options.ts';
+import type { Filter } from './query.ts';
+import { asked, demandUnderlying, synced } from './reading.ts';
+import type { Resource } from './resource.ts';
+import { partialView, servedView, tableView, type MetaVersion, type TableOptions, type View } from './views.ts';
+import { refuseWatch, serveWatch, watchDuration } from './watch.ts';
+
+const offered = ['application/json', 'application/yaml'];
+/** How long a resourceVersion that lies ahead is waited for, in milliseconds. */
+const aheadWait = 3000;
+const newline = Buffer.from('\n');
+
+interface ApisHandlers {
+  readonly collection: Handler;
+  readonly object: Handler;
+}
+
+/** What the Accept header asks for: the objects themselves, or one of meta.k8s.io's kinds. */
+interface Target {
+  readonly contentType: string;
+  readonly kind: '' | 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList';
+  readonly version: MetaVersion;
+  readonly pretty: boolean;
+}
+
+function targetOf(req: Request): Target {
+  return negotiate(
+    req.headers.accept,
+    offered,
+    (contentType, { as: kind = '', g, v, stream = '', sv = '', pretty }) => {
+      if ((stream !== '' && stream !== 'watch') || sv !== '') return undefined;
+      const common = { contentType, pretty: pretty === '1' };
+      if (kind === '' && g === undefined && v === undefined) return { ...common, kind, version: 'v1' };
+      const isKnown = kind === 'Table' || kind === 'PartialObjectMetadata' || kind === 'PartialObjectMetadataList';
+      return isKnown && g === 'meta.k8s.io' && (v === 'v1' || v === 'v1beta1')
+        ? { ...common, kind, version: v }
+        : undefined;
+    },
+  );
+}
+
+/** A list cannot be shown as a single object's metadata, nor the other way round. */
+function checkTarget({ kind }: Target, isList: boolean, what: string): void {
+  const wrong = isList ? 'PartialObjectMetadata' : 'PartialObjectMetadataList';
+  if (kind === wrong)
+    throw new StatusError(
+      'NotAcceptable',
+      406,
+      `you requested ${wrong}, but the requested object is ${isList ? 'a' : 'not a'} list (${what})`,
+    );
+}
+
+function includeObject(query: URLSearchParams): TableOptions['includeObject'] {
+  const text = query.get('includeObject') || 'Metadata';
+  if (text !== 'None' && text !== 'Metadata' && text !== 'Object')
+    throw badRequest(
+      `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(text)}: must be 'Metadata', 'Object', 'None', or empty`,
+    );
+  return text;
+}
+
+const tooLargeVersion = (version: number, current: number): StatusError =>
+  timeout(`Timeout: Too large resource version: ${version}, current: ${current}`, {
+    causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+    retryAfterSeconds: 1,
+  });
+
+const tooOldContinue =
+  'The provided continue parameter is too old to display a consistent list result. You can start a new list without the ' +
+  'continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with ' +
+  'the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the ' +
+  'first chunk was returned and now may show up in the list.';
+
+/** What a list is taken from. */
+interface Snapshot<F> {
+  /** By name. */
+  readonly objects: readonly StoredObject<F>[];
+  readonly resourceVersion: number;
+  /** The first name to show, '' for the first of all. */
+  readonly start: string;
+}
+
+export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): ApisHandlers {
+  const { definition, store } = resource;
+  const { served, kind } = definition;
+  const views = new Map<string, View<F>>();
+
+  /** Views are shared, so that watches share frames. */
+  function view(key: string, make: () => View<F>): View<F> {
+    const known = views.get(key) ?? make();
+    views.set(key, known);
+    return known;
+  }
+
+  function viewOf(target: Target, query: URLSearchParams, noHeaders = false): View<F> {
+    const { version } = target;
+    if (target.kind === '') return view('', () => servedView(definition));
+    if (target.kind !== 'Table') return view(`metadata ${version}`, () => partialView(version));
+    const include = includeObject(query);
+    return view(`table ${version} ${include} ${noHeaders}`, () =>
+      tableView(definition, { version, includeObject: include, noHeaders, now: Date.now }),
+    );
+  }
+
+  const ready = (context: RequestContext): Promise<void> =>
+    synced(resource, context, () => tooManyRequests(`the copy of ${served.resource} is not complete yet`, 1));
+
+  /** Waits for a resourceVersion that lies ahead; throws 504 when it does not come. */
+  async function reach(version: number, context: RequestContext): Promise<void> {
+    if (store.resourceVersion >= version) return;
+    if (!(await store.reached(version, AbortSignal.any([context.signal, AbortSignal.timeout(aheadWait)]))))
+      throw tooLargeVersion(version, store.resourceVersion);
+  }
+
+  const current = (start = ''): Snapshot<F> => ({
+    objects: store.order('name'),
+    resourceVersion: store.resourceVersion,
+    start,
+  });
+
+  /** By the table of https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list. */
+  async function snapshot(options: ListOptions, context: RequestContext): Promise<Snapshot<F>> {
+    const { resourceVersion: version, resourceVersionMatch: match, limit } = options;
+    if (options.continue !== '') {
+      if (typeof version === 'number')
+        throw badRequest('specifying resource version is not allowed when using continue');
+      const token = decodeContinue(options.continue);
+      if (token.resourceVersion === -1) {
+        await asked(resource.confirm(context.signal));
+        return current(token.start);
+      }
+      // Another replica may have given the token, and this one's copy be behind.
+      await reach(token.resourceVersion, context);
+      const objects = store.at(token.resourceVersion);
+      if (objects === undefined) throw expired(tooOldContinue, encodeContinue(-1, token.start));
+      return { objects, ...token };
+    }
+    if (version === 'latest') await asked(resource.confirm(context.signal));
+    if (typeof version === 'number') {
+      await reach(version, context);
+      if (match === 'Exact' || (match === '' && limit > 0)) {
+        const objects = store.at(version);
+        if (objects === undefined) throw expired('The resourceVersion for the provided list is too old.');
+        return { objects, resourceVersion: version, start: '' };
+      }
+    }
+    return current();
+  }
+
+  async function list(...[req, res, context]: Parameters<Handler>): Promise<void> {
+    const target = targetOf(req);
+    checkTarget(target, true, `${kind}List`);
+    const options = parseListOptions(context.query);
+    const filters = selectorsOf(context.query, definition, '');
+    const look = viewOf(target, context.query);
+    await ready(context);
+    const { objects, resourceVersion, start } = await snapshot(options, context);
+    const limit = options.resourceVersion === 'any' && options.continue === '' ? 0 : options.limit;
+    const first = firstFrom(objects, start);
+    const { selected, hasMore } = take(objects, first, limit, filters);
+    const metadata = {
+      resourceVersion,
+      ...(hasMore ? { continue: encodeContinue(resourceVersion, `${selected.at(-1)?.name ?? ''}\0`) } : {}),
+      ...(hasMore && filters.length === 0 ? { remainingItemCount: objects.length - first - selected.length } : {}),
+    };
+    await answer(req, context, res, target, look.list(selected, metadata));
+  }
+
+  async function get(...[req, res, context]: Parameters<Handler>): Promise<void> {
+    const target = targetOf(req);
+    checkTarget(target, false, kind);
+    const version = parseGetOptions(context.query);
+    const look = viewOf(target, context.query);
+    await ready(context);
+    const { namespace, name } = context.info;
+    if (version === 'latest') await asked(resource.confirmObject(namespace, name, context.signal));
+    else if (version !== 'any') await reach(version, context);
+    const object = store.get(namespace, name);
+    if (object === undefined) throw notFound(served, name);
+    await answer(req, context, res, target, look.object(object));
+  }
+
+  async function watch(...[req, res, context]: Parameters<Handler>): Promise<void> {
+    const target = targetOf(req);
+    const options = parseWatchOptions(context.query);
+    const filters = selectorsOf(context.query, definition, context.info.name);
+    const look = viewOf(target, context.query, true);
+    const firstView = viewOf(target, context.query);
+    await ready(context);
+    const { resourceVersion, sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = options;
+    const initialEvents = sendInitialEvents ?? typeof resourceVersion !== 'number';
+    if (resourceVersion === 'latest') await asked(resource.confirm(context.signal));
+    if (initialEvents && typeof resourceVersion === 'number') {
+      try {
+        await reach(resourceVersion, context);
+      } catch (error) {
+        if (error instanceof StatusError) return refuseWatch(res, error);
+        throw error;
+      }
+    }
+    await serveWatch(req, res, {
+      store,
+      from: initialEvents || typeof resourceVersion !== 'number' ? undefined : resourceVersion,
+      initialEvents,
+      initialEventsEnd: sendInitialEvents === true && allowWatchBookmarks,
+      bookmarks: allowWatchBookmarks,
+      duration: watchDuration(timeoutSeconds),
+      filters,
+      view: look,
+      firstView,
+      recheck: () => demandUnderlying(authorizer, context, resource),
+      signal: context.signal,
+    });
+  }
+
+  return {
+    async collection(req, res, context) {
+      await demandUnderlying(authorizer, context, resource);
+      await (context.info.verb === 'watch' ? watch : list)(req, res, context);
+    },
+    async object(req, res, context) {
+      await demandUnderlying(authorizer, context, resource);
+      await (context.info.verb === 'watch' ? watch : get)(req, res, context);
+    },
+  };
+}
+
+async function answer(
+  req: Request,
+  { query }: RequestContext,
+  res: Parameters<Handler>[1],
+  { contentType, pretty }: Target,
+  document: readonly Buffer[],
+): Promise<void> {
+  const isPretty = pretty || wantsPretty(query, req.headers['user-agent']);
+  const body = isPretty ? [prettyJson(Buffer.concat(document))] : document;
+  await write(req, res, { contentType, body: [...body, newline] });
+}
+
+/** The objects from `first` on that pass, at most `limit` unless that is 0. */
+function take<F>(
+  objects: readonly StoredObject<F>[],
+  first: number,
+  limit: number,
+  filters: readonly Filter<F>[],
+): { selected: readonly StoredObject<F>[]; hasMore: boolean } {
+  const end = limit === 0 ? objects.length : first + limit;
+  if (filters.length === 0) return { selected: objects.slice(first, end), hasMore: end < objects.length };
+  const selected: StoredObject<F>[] = [];
+  for (let i = first; i < objects.length; i += 1) {
+    const object = objects[i] as StoredObject<F>;
+    if (!filters.every((filter) => filter(object))) continue;
+    if (limit > 0 && selected.length === limit) return { selected, hasMore: true };
+    selected.push(object);
+  }
+  return { selected, hasMore: false };
+}
+
+/** The index of the first object whose name is not before `start`. */
+function firstFrom(objects: readonly StoredObject<unknown>[], start: string): number {
+  let low = 0;
+  let high = objects.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((objects[middle] as StoredObject<unknown>).name < start) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

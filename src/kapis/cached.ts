@@ -1,0 +1,143 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { isKubeError, KubeError, unreachable } from '../kube/kube-error.ts';
+import type { KubeClient, KubeRequest } from '../kube/client.ts';
+import { sleep, systemClock, type Clock } from '../kube/clock.ts';
+import { createReflector } from '../kube/reflector.ts';
+import type { ListMeta } from '../kube/split-list.ts';
+import { Store } from '../kube/store.ts';
+import { storeObject, type StoredObject } from '../kube/stored-object.ts';
+import type { Logger } from '../logger.ts';
+import { collectionPath, type Resource, type ResourceDefinition } from './resource.ts';
+
+export interface CacheFigures {
+  readonly objects: number;
+  /** Of the objects, outside the V8 heap. */
+  readonly bytes: number;
+  /** Milliseconds since the epoch; 0 before the first. */
+  readonly lastSignOfLife: number;
+}
+
+export interface CachedResource<F> extends Resource<F> {
+  start(): void;
+  stop(): void;
+  figures(): CacheFigures;
+}
+
+export interface CacheOptions {
+  readonly client: Pick<KubeClient, 'stream'>;
+  readonly log: Logger;
+  readonly clock?: Clock;
+}
+
+/** The time that a change needs from kube-apiserver's answer to our copy, generously. */
+const settleTime = 50;
+const mostSettles = 200;
+const never = new AbortController().signal;
+
+export function createCached<F>(definition: ResourceDefinition<F>, options: CacheOptions): CachedResource<F> {
+  const { client, log, clock = systemClock } = options;
+  const path = collectionPath(definition.underlying);
+  const store = new Store<F>();
+  const reflector = createReflector<StoredObject<F>>({
+    client,
+    path,
+    log,
+    clock,
+    decode: (object, bytes) =>
+      storeObject(object, bytes, {
+        selfLink: ({ metadata: { namespace, name } }) => `${collectionPath(definition.underlying, namespace)}/${name}`,
+        fields: (decoded) => definition.fields(decoded),
+      }),
+    replace: (items, resourceVersion) => store.replace(items, Number(resourceVersion)),
+    apply: (type, object) => store.apply(type, object),
+    bookmark: (resourceVersion) => store.bookmark(Number(resourceVersion)),
+  });
+
+  /** The metadata of the one object, or of the list, that a path names. Throws KubeError. */
+  async function metadataOf(of: string, query: KubeRequest['query'], kind: string): Promise<ListMeta> {
+    const { status, body } = await client.stream(of, {
+      ...(query === undefined ? {} : { query }),
+      headers: { accept: `application/json;as=${kind};g=meta.k8s.io;v=v1` },
+    });
+    const chunks: Buffer[] = [];
+    for await (const chunk of body) chunks.push(chunk as Buffer);
+    const text = Buffer.concat(chunks).toString('utf8');
+    if (status !== 200) throw KubeError.from(status, text);
+    return (JSON.parse(text) as { metadata: ListMeta }).metadata;
+  }
+
+  let asking: Promise<number> | undefined;
+  let asked: Promise<number> | undefined;
+  /** The resourceVersion of the cluster now. Callers share a question that is asked after the last of them has come. */
+  function latest(): Promise<number> {
+    if (asking === undefined) {
+      asking = metadataOf(path, { limit: 1 }, 'PartialObjectMetadataList')
+        .then(({ resourceVersion }) => Number(resourceVersion))
+        .finally(() => {
+          asking = undefined;
+        });
+      return asking;
+    }
+    asked ??= asking
+      .catch(() => undefined)
+      .then(() => {
+        asked = undefined;
+        return latest();
+      });
+    return asked;
+  }
+
+  /**
+   * Waits until the copy has reached the cluster's resourceVersion. That number counts the changes of every resource, so the copy
+   * of a quiet one does not see it before the next bookmark, up to a minute later: then it is enough that a watch is open and has
+   * told nothing more for `settleTime`.
+   */
+  async function confirm(): Promise<void> {
+    const target = await latest();
+    for (let i = 0; i < mostSettles && store.resourceVersion < target; i += 1) {
+      const watched = reflector.isWatching();
+      await sleep(clock, settleTime, never);
+      // What has arrived meanwhile is read before the timers' next turn.
+      await turn();
+      if (watched && reflector.isWatching()) return;
+    }
+    if (store.resourceVersion < target) throw unreachable(new Error(`the watch of ${path} is interrupted`));
+  }
+
+  return {
+    definition,
+    store,
+    hasSynced: () => reflector.hasSynced(),
+    async waitForSync(signal) {
+      if (!(await store.reached(1, signal))) throw signal.reason;
+    },
+    confirm: (signal) => abortable(confirm(), signal),
+    async confirmObject(namespace, name, signal) {
+      const object = `${collectionPath(definition.underlying, namespace)}/${encodeURIComponent(name)}`;
+      try {
+        const { resourceVersion } = await metadataOf(object, undefined, 'PartialObjectMetadata');
+        const target = Number(resourceVersion);
+        const present = store.get(namespace, name);
+        if (present !== undefined && present.resourceVersion >= target) return;
+        if (!(await store.reached(target, signal))) throw signal.reason;
+      } catch (error) {
+        if (!isKubeError(error, 404)) throw error;
+        // Its deletion is on the way, unless it has never been.
+        if (store.get(namespace, name) !== undefined) await abortable(confirm(), signal);
+      }
+    },
+    start: () => reflector.start(),
+    stop: () => reflector.stop(),
+    figures: () => ({ objects: store.size, bytes: store.bytes, lastSignOfLife: reflector.lastSignOfLife() }),
+  };
+}
+
+/** The same promise, but rejected with the signal's reason as soon as that is aborted. */
+function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason as Error);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort);
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}

@@ -1,0 +1,145 @@
+/**
+ * What there is: the documents by which clients find the groups and resources, in the old form (metav1.APIGroupList, APIGroup,
+ * APIResourceList) and aggregated (apidiscovery.k8s.io, k8s.io/apiserver pkg/endpoints/discovery/aggregated).
+ */
+import { createHash } from 'node:crypto';
+import { negotiate } from '../http/negotiate.ts';
+import type { Handler, Route } from '../http/route.ts';
+import { writeJson } from '../http/write.ts';
+import type { ResourceDefinition } from './resource.ts';
+
+/** metav1.APIResource. */
+export interface ApiResource {
+  readonly name: string;
+  readonly singularName: string;
+  readonly namespaced: boolean;
+  readonly kind: string;
+  readonly verbs: readonly string[];
+  readonly shortNames?: readonly string[];
+}
+
+export interface ApiGroupVersion {
+  readonly group: string;
+  readonly version: string;
+  readonly resources: readonly ApiResource[];
+}
+
+/** The groups of these resources, one version each. */
+export function groupVersionsOf(definitions: readonly ResourceDefinition<never>[]): readonly ApiGroupVersion[] {
+  const groups = Map.groupBy(definitions, ({ served: { group, version } }) => `${group}/${version}`);
+  return [...groups.values()].map((members) => {
+    const { group, version } = (members[0] as ResourceDefinition<never>).served;
+    return { group, version, resources: members.map(apiResource) };
+  });
+}
+
+const apiResource = ({ served, singular, namespaced, kind, shortNames }: ResourceDefinition<never>): ApiResource => ({
+  name: served.resource,
+  singularName: singular,
+  namespaced,
+  kind,
+  verbs: ['get', 'list', 'watch'],
+  ...(shortNames.length === 0 ? {} : { shortNames }),
+});
+
+const versionOf = ({ group, version }: ApiGroupVersion): { groupVersion: string; version: string } => ({
+  groupVersion: `${group}/${version}`,
+  version,
+});
+
+/** The versions of one group, the preferred one first. */
+function apiGroup(members: readonly ApiGroupVersion[]): object {
+  const versions = members.map(versionOf);
+  return { name: members[0]?.group, versions, preferredVersion: versions[0] };
+}
+
+type AggregatedVersion = 'v2' | 'v2beta1';
+
+/** apidiscovery.k8s.io's APIGroupDiscoveryList. */
+function aggregated(version: AggregatedVersion, groups: readonly (readonly ApiGroupVersion[])[]): object {
+  return {
+    kind: 'APIGroupDiscoveryList',
+    apiVersion: `apidiscovery.k8s.io/${version}`,
+    metadata: {},
+    items: groups.map((members) => ({
+      metadata: { name: members[0]?.group, creationTimestamp: null },
+      versions: members.map(({ group, version: served, resources }) => ({
+        version: served,
+        resources: resources.map(({ name, kind, namespaced, singularName, shortNames, verbs }) => ({
+          resource: name,
+          responseKind: { group, version: served, kind },
+          scope: namespaced ? 'Namespaced' : 'Cluster',
+          singularResource: singularName,
+          verbs,
+          ...(shortNames === undefined ? {} : { shortNames }),
+        })),
+        freshness: 'Current',
+      })),
+    })),
+  };
+}
+
+const json = 'application/json';
+
+/** A document in the old form, which every JSON client reads. */
+const legacy =
+  (document: object): Handler =>
+  (req, res) =>
+    negotiate(req.headers.accept, [json], (_, { as }) =>
+      as === undefined || as === '' ? () => writeJson(req, res, document) : undefined,
+    )();
+
+/** Both forms. Aggregated is asked for by parameters of the media type; a 304 answers a known ETag. */
+function both(document: object, groups: readonly (readonly ApiGroupVersion[])[]): Handler {
+  const documents = Object.fromEntries(
+    (['v2', 'v2beta1'] as const).map((version) => {
+      const body = Buffer.from(`${JSON.stringify(aggregated(version, groups))}\n`);
+      const etag = `"${createHash('sha512').update(body).digest('hex').toUpperCase()}"`;
+      return [version, { value: aggregated(version, groups), etag }];
+    }),
+  );
+  return (req, res) =>
+    negotiate(req.headers.accept, [json], (_, { as = '', g, v = '' }) => {
+      if (as === '') return () => writeJson(req, res, document, { headers: { Vary: 'Accept' } });
+      const found = documents[v];
+      if (as !== 'APIGroupDiscoveryList' || g !== 'apidiscovery.k8s.io' || found === undefined) return undefined;
+      return async () => {
+        const headers = { ETag: found.etag, Vary: 'Accept', 'Cache-Control': 'public' };
+        if (isKnown(req.headers['if-none-match'], found.etag)) {
+          res.writeHead(304, headers).end();
+          return;
+        }
+        const contentType = `${json};g=apidiscovery.k8s.io;v=${v};as=APIGroupDiscoveryList`;
+        await writeJson(req, res, found.value, { contentType, headers });
+      };
+    })();
+}
+
+/** RFC 9110 section 13.1.2; the comparison is weak. */
+export const isKnown = (ifNoneMatch: string | undefined, etag: string): boolean =>
+  ifNoneMatch !== undefined &&
+  ifNoneMatch
+    .split(',')
+    .map((text) => text.trim().replace(/^W\//, ''))
+    .some((text) => text === etag || text === '*');
+
+/** The routes of discovery below /apis or /kapis. */
+export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: readonly ApiGroupVersion[]): Route[] {
+  const groups = [...Map.groupBy(groupVersions, ({ group }) => group).values()];
+  const list = { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(apiGroup) };
+  return [
+    { method: 'get', path: prefix, summary: 'The groups that are served', handler: both(list, groups) },
+    ...groups.map((members): Route => ({
+      method: 'get',
+      path: `${prefix}/${members[0]?.group}`,
+      summary: 'The versions of the group',
+      handler: legacy({ kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(members) }),
+    })),
+    ...groupVersions.map(({ group, version, resources }): Route => ({
+      method: 'get',
+      path: `${prefix}/${group}/${version}`,
+      summary: 'The resources of the group and version',
+      handler: legacy({ kind: 'APIResourceList', apiVersion: 'v1', groupVersion: `${group}/${version}`, resources }),
+    })),
+  ];
+}

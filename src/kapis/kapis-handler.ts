@@ -1,0 +1,79 @@
+/** `/kapis/{group}/{version}/{resource}[/{name}]`: the list language of the platform over the objects of the core API. */
+import type { Authorizer } from '../auth/authorizers/authorizer.ts';
+import { notFound, serviceUnavailable } from '../errors.ts';
+import { negotiate } from '../http/negotiate.ts';
+import { prettyJson } from '../http/pretty.ts';
+import type { Handler } from '../http/route.ts';
+import { write } from '../http/write.ts';
+import { parseWatchOptions } from './list-options.ts';
+import { pageOf, parseGetQuery, parseListQuery, parseWatchQuery, type Filter } from './query.ts';
+import { demandUnderlying, synced } from './reading.ts';
+import type { Resource } from './resource.ts';
+import { coreView, type View } from './views.ts';
+import { serveWatch, watchDuration } from './watch.ts';
+
+const json = 'application/json';
+const anyJson = (header: string | undefined): string => negotiate(header, [json], (type) => type);
+
+interface KapisHandlers {
+  readonly collection: Handler;
+  readonly object: Handler;
+}
+
+export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): KapisHandlers {
+  const { definition, store } = resource;
+  const views = { plain: coreView(definition, false), full: coreView(definition, true) };
+  const viewOf = ({ managedFields }: { managedFields: boolean }): View<F> => (managedFields ? views.full : views.plain);
+  const notReady = (): Error & ReturnType<typeof serviceUnavailable> =>
+    serviceUnavailable(`the copy of ${definition.underlying.resource} is not complete yet`, 1);
+
+  async function begin(...[req, , context]: Parameters<Handler>): Promise<void> {
+    anyJson(req.headers.accept);
+    await demandUnderlying(authorizer, context, resource);
+  }
+
+  async function watch(...[req, res, context]: Parameters<Handler>): Promise<void> {
+    const options = parseWatchOptions(context.query);
+    const query = parseWatchQuery(context.query, definition);
+    const named: Filter<F>[] = context.info.name === '' ? [] : [({ name }) => name === context.info.name];
+    await synced(resource, context, notReady);
+    const { resourceVersion, sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = options;
+    const view = viewOf(query);
+    await serveWatch(req, res, {
+      store,
+      from: typeof resourceVersion === 'number' && sendInitialEvents !== true ? resourceVersion : undefined,
+      initialEvents: sendInitialEvents ?? typeof resourceVersion !== 'number',
+      initialEventsEnd: sendInitialEvents === true && allowWatchBookmarks,
+      bookmarks: allowWatchBookmarks,
+      duration: watchDuration(timeoutSeconds),
+      filters: [...named, ...query.filters],
+      view,
+      firstView: view,
+      recheck: () => demandUnderlying(authorizer, context, resource),
+      signal: context.signal,
+    });
+  }
+
+  return {
+    async collection(req, res, context) {
+      await begin(req, res, context);
+      if (context.info.verb === 'watch') return watch(req, res, context);
+      const query = parseListQuery(context.query, definition);
+      await synced(resource, context, notReady);
+      const { objects, total } = pageOf(store, query);
+      const body = viewOf(query).list(objects, { resourceVersion: store.resourceVersion }, total);
+      await write(req, res, { contentType: json, body: query.pretty ? [prettyJson(Buffer.concat(body))] : body });
+    },
+    async object(req, res, context) {
+      await begin(req, res, context);
+      if (context.info.verb === 'watch') return watch(req, res, context);
+      const query = parseGetQuery(context.query);
+      await synced(resource, context, notReady);
+      const { namespace, name } = context.info;
+      const object = store.get(namespace, name);
+      if (object === undefined) throw notFound(definition.underlying, name);
+      const body = viewOf(query).object(object);
+      await write(req, res, { contentType: json, body: query.pretty ? [prettyJson(Buffer.concat(body))] : body });
+    },
+  };
+}

@@ -1,0 +1,146 @@
+/** metav1.ListOptions of a request, decoded and validated as k8s.io/apimachinery pkg/apis/meta/internalversion/validation does. */
+import { badRequest, invalid, type StatusCause } from '../errors.ts';
+import type { Filter } from './query.ts';
+import type { ResourceDefinition } from './resource.ts';
+import { matchesLabels, parseFieldSelector, parseLabelSelector } from './selectors.ts';
+
+/** 'latest' is an unset resourceVersion, 'any' is "0". */
+export type RequestedVersion = 'latest' | 'any' | number;
+
+export interface ListOptions {
+  readonly resourceVersion: RequestedVersion;
+  readonly resourceVersionMatch: '' | 'NotOlderThan' | 'Exact';
+  /** 0: no limit. */
+  readonly limit: number;
+  /** '' for the first page. */
+  readonly continue: string;
+}
+
+export interface WatchOptions {
+  readonly resourceVersion: RequestedVersion;
+  /** Undefined: as it was before streaming lists, that is for 'latest' and 'any'. */
+  readonly sendInitialEvents: boolean | undefined;
+  readonly allowWatchBookmarks: boolean;
+  /** Seconds; undefined: as long as the server likes. */
+  readonly timeoutSeconds: number | undefined;
+}
+
+/** Convert_Slice_string_To_bool: anything but "false" and "0" is true. */
+function flag(query: URLSearchParams, name: string): boolean | undefined {
+  const text = query.get(name);
+  return text === null ? undefined : text.toLowerCase() !== 'false' && text !== '0';
+}
+
+function int64(query: URLSearchParams, name: string): number | undefined {
+  const text = query.get(name);
+  if (text === null || text === '') return undefined;
+  if (!/^[+-]?\d{1,18}$/.test(text)) throw badRequest(`${name}: ${JSON.stringify(text)} is no whole number`);
+  return Number(text);
+}
+
+function requestedVersion(query: URLSearchParams): RequestedVersion {
+  const text = query.get('resourceVersion') ?? '';
+  if (text === '') return 'latest';
+  if (text === '0') return 'any';
+  const version = /^\d{1,20}$/.test(text) ? Number(text) : NaN;
+  if (Number.isNaN(version)) throw badRequest(`invalid resource version: ${JSON.stringify(text)}`);
+  return version === 0 ? 'any' : version;
+}
+
+const forbidden = (field: string, why: string): StatusCause => ({
+  reason: 'FieldValueForbidden',
+  message: `Forbidden: ${why}`,
+  field,
+});
+const notSupported = (field: string, value: string, supported: readonly string[]): StatusCause => ({
+  reason: 'FieldValueNotSupported',
+  message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported.map((text) => JSON.stringify(text)).join(', ')}`,
+  field,
+});
+const matchField = 'resourceVersionMatch';
+
+function refuse(causes: readonly StatusCause[]): void {
+  if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', causes);
+}
+
+/** Throws 400 for what cannot be read and 422 for what cannot be combined. */
+export function parseListOptions(query: URLSearchParams): ListOptions {
+  const limit = int64(query, 'limit') ?? 0;
+  const match = query.get(matchField) ?? '';
+  const version = query.get('resourceVersion') ?? '';
+  const token = query.get('continue') ?? '';
+  const causes: StatusCause[] = [];
+  if (match !== '') {
+    if (version === '')
+      causes.push(forbidden(matchField, 'resourceVersionMatch is forbidden unless resourceVersion is provided'));
+    if (token !== '') causes.push(forbidden(matchField, 'resourceVersionMatch is forbidden when continue is provided'));
+    if (match !== 'Exact' && match !== 'NotOlderThan')
+      causes.push(notSupported(matchField, match, ['Exact', 'NotOlderThan', '']));
+    if (match === 'Exact' && version === '0')
+      causes.push(forbidden(matchField, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));
+  }
+  if (query.has('sendInitialEvents'))
+    causes.push(forbidden('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
+  refuse(causes);
+  return {
+    resourceVersion: requestedVersion(query),
+    resourceVersionMatch: match as ListOptions['resourceVersionMatch'],
+    limit: Math.max(limit, 0),
+    continue: token,
+  };
+}
+
+/** Throws 400 for what cannot be read and 422 for what cannot be combined. */
+export function parseWatchOptions(query: URLSearchParams): WatchOptions {
+  const match = query.get(matchField) ?? '';
+  const sendInitialEvents = flag(query, 'sendInitialEvents');
+  const timeoutSeconds = int64(query, 'timeoutSeconds');
+  const causes: StatusCause[] = [];
+  if (sendInitialEvents !== undefined && match !== 'NotOlderThan')
+    causes.push(forbidden(matchField, 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'));
+  if (match !== '') {
+    if (sendInitialEvents === undefined)
+      causes.push(
+        forbidden(matchField, 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'),
+      );
+    if (match !== 'NotOlderThan') causes.push(notSupported(matchField, match, ['NotOlderThan']));
+    if ((query.get('continue') ?? '') !== '')
+      causes.push(forbidden(matchField, 'resourceVersionMatch is forbidden when continue is provided'));
+  }
+  refuse(causes);
+  return {
+    resourceVersion: requestedVersion(query),
+    sendInitialEvents,
+    allowWatchBookmarks: flag(query, 'allowWatchBookmarks') ?? false,
+    timeoutSeconds: timeoutSeconds === undefined || timeoutSeconds <= 0 ? undefined : timeoutSeconds,
+  };
+}
+
+/** The resourceVersion of a get. Throws 400. */
+export const parseGetOptions = (query: URLSearchParams): RequestedVersion => requestedVersion(query);
+
+/**
+ * labelSelector and fieldSelector as /apis takes them: only the resource's own field labels. `name`: of the single object that is
+ * asked for by its path. Throws 400.
+ */
+export function selectorsOf<F>(
+  query: URLSearchParams,
+  { fieldLabels }: ResourceDefinition<F>,
+  name: string,
+): readonly Filter<F>[] {
+  const filters: Filter<F>[] = [];
+  const labelSelector = parseLabelSelector(query.get('labelSelector') ?? '');
+  if (labelSelector.length > 0) filters.push(({ labels }) => matchesLabels(labelSelector, labels));
+  const terms = parseFieldSelector(query.get('fieldSelector') ?? '');
+  for (const { path, equals, value } of terms) {
+    const label = Object.hasOwn(fieldLabels, path) ? fieldLabels[path] : undefined;
+    if (label === undefined) throw badRequest(`field label not supported: ${path}`);
+    filters.push((object) => (label(object) === value) === equals);
+  }
+  if (name === '') return filters;
+  const named = terms.find(({ path, equals }) => path === 'metadata.name' && equals);
+  if (terms.length > 0 && named?.value !== name)
+    throw badRequest("fieldSelector metadata.name doesn't match requested name");
+  filters.push((object) => object.name === name);
+  return filters;
+}

@@ -1,0 +1,270 @@
+/** The list language of /kapis (API.md: page, limit, sortBy and the filters). */
+import { badRequest, StatusError } from '../errors.ts';
+import { byName, type OrderName, type Store } from '../kube/store.ts';
+import type { StoredObject } from '../kube/stored-object.ts';
+import { parseFieldPath, valueAt, type Scalar } from './field-path.ts';
+import type { ResourceDefinition } from './resource.ts';
+import { matchesLabels, parseFieldSelector, parseLabelSelector } from './selectors.ts';
+
+export type Filter<F> = (object: StoredObject<F>) => boolean;
+
+export interface ListQuery<F> {
+  /** From 1. */
+  readonly page: number;
+  /** -1: all. */
+  readonly limit: number;
+  /** A maintained order, or a path to sort by. */
+  readonly order: OrderName | { readonly path: readonly string[]; readonly ascending: boolean };
+  /** `order` is read from its end. */
+  readonly reversed: boolean;
+  /** All must hold. */
+  readonly filters: readonly Filter<F>[];
+  readonly managedFields: boolean;
+  readonly pretty: boolean;
+}
+
+const listParameters = [
+  'page',
+  'limit',
+  'sortBy',
+  'ascending',
+  'name',
+  'names',
+  'uid',
+  'namespace',
+  'ownerReference',
+  'ownerKind',
+  'label',
+  'annotation',
+  'status',
+  'labelSelector',
+  'fieldSelector',
+  'managedFields',
+  'pretty',
+  'timeout',
+  'watch',
+  'resourceVersion',
+  'resourceVersionMatch',
+  'allowWatchBookmarks',
+  'timeoutSeconds',
+  'sendInitialEvents',
+];
+const getParameters = ['managedFields', 'pretty', 'timeout'];
+/** Without meaning for a watch, which has no pages and no order. */
+const listOnly = ['page', 'limit', 'sortBy', 'ascending'];
+
+/** Throws 400 for a parameter that is unknown or given twice. */
+function check(query: URLSearchParams, known: readonly string[]): void {
+  const seen = new Set<string>();
+  for (const name of query.keys()) {
+    if (name === 'continue') throw badRequest('continue: /kapis has pages (page, limit); continue belongs to /apis');
+    if (!known.includes(name))
+      throw badRequest(`unknown parameter ${JSON.stringify(name)}; the known ones are ${known.join(', ')}`);
+    if (seen.has(name)) throw badRequest(`${name}: the parameter is given more than once`);
+    seen.add(name);
+  }
+}
+
+/** What `parse` makes of a parameter, undefined if it is not given. A refusal names the parameter. */
+function parameter<T>(query: URLSearchParams, name: string, parse: (text: string) => T): T | undefined {
+  const text = query.get(name);
+  if (text === null) return undefined;
+  try {
+    return parse(text);
+  } catch (error) {
+    if (error instanceof StatusError) throw badRequest(`${name}: ${error.message}`);
+    throw error;
+  }
+}
+
+function flag(text: string): boolean {
+  if (text === 'true' || text === '1') return true;
+  if (text === 'false' || text === '0') return false;
+  throw badRequest(`must be true or false, not ${JSON.stringify(text)}`);
+}
+
+const whole =
+  (least: number, words: string) =>
+  (text: string): number => {
+    const value = /^-?\d{1,15}$/.test(text) ? Number(text) : NaN;
+    if (!(value >= least)) throw badRequest(`must be ${words}, not ${JSON.stringify(text)}`);
+    return value;
+  };
+
+const page = whole(1, 'a whole number from 1');
+const limit = whole(-1, 'a whole number from 0, or -1 for all');
+
+/** The query of `GET /kapis/…/{resources}`. Throws 400 naming what is wrong. */
+export function parseListQuery<F>(query: URLSearchParams, definition: ResourceDefinition<F>): ListQuery<F> {
+  check(query, listParameters);
+  const ascending = parameter(query, 'ascending', flag) ?? false;
+  return {
+    page: parameter(query, 'page', page) ?? 1,
+    limit: parameter(query, 'limit', limit) ?? -1,
+    ...(parameter(query, 'sortBy', (text) => sorting(text, ascending)) ?? sorting('createTime', ascending)),
+    filters: filtersOf(query, definition),
+    managedFields: parameter(query, 'managedFields', flag) ?? false,
+    pretty: parameter(query, 'pretty', flag) ?? false,
+  };
+}
+
+/** The query of a watch on /kapis; what says from where and for how long is ListOptions'. */
+export function parseWatchQuery<F>(
+  query: URLSearchParams,
+  definition: ResourceDefinition<F>,
+): Pick<ListQuery<F>, 'filters' | 'managedFields'> {
+  check(query, listParameters);
+  const senseless = listOnly.find((name) => query.has(name));
+  if (senseless !== undefined) throw badRequest(`${senseless}: a watch has no pages and no order`);
+  return { filters: filtersOf(query, definition), managedFields: parameter(query, 'managedFields', flag) ?? false };
+}
+
+/** The query of `GET /kapis/…/{resources}/{name}`. */
+export function parseGetQuery(query: URLSearchParams): Pick<ListQuery<unknown>, 'managedFields' | 'pretty'> {
+  check(query, getParameters);
+  return {
+    managedFields: parameter(query, 'managedFields', flag) ?? false,
+    pretty: parameter(query, 'pretty', flag) ?? false,
+  };
+}
+
+function sorting(sortBy: string, ascending: boolean): Pick<ListQuery<unknown>, 'order' | 'reversed'> {
+  if (sortBy === 'name') return { order: 'name', reversed: !ascending };
+  if (sortBy === 'createTime' || sortBy === 'creationTimestamp')
+    return { order: ascending ? 'oldest' : 'newest', reversed: false };
+  if (!sortBy.startsWith('.'))
+    throw badRequest(`must be name, createTime, creationTimestamp or a .path, not ${JSON.stringify(sortBy)}`);
+  return { order: { path: parseFieldPath(sortBy), ascending }, reversed: false };
+}
+
+function filtersOf<F>(query: URLSearchParams, definition: ResourceDefinition<F>): readonly Filter<F>[] {
+  const filters: Filter<F>[] = [];
+  const add = (name: string, make: (text: string) => Filter<F> | readonly Filter<F>[]): void => {
+    const made = parameter(query, name, make);
+    if (made !== undefined) filters.push(...[made].flat());
+  };
+  add('names', (text) => {
+    const names = new Set(text.split(','));
+    return ({ name }) => names.has(name);
+  });
+  add(
+    'name',
+    (text) =>
+      ({ name }) =>
+        name.includes(text),
+  );
+  add(
+    'uid',
+    (text) =>
+      ({ uid }) =>
+        uid === text,
+  );
+  add(
+    'namespace',
+    (text) =>
+      ({ namespace }) =>
+        namespace === text,
+  );
+  add(
+    'ownerReference',
+    (text) =>
+      ({ ownerReferences }) =>
+        ownerReferences.some(({ uid }) => uid === text),
+  );
+  add(
+    'ownerKind',
+    (text) =>
+      ({ ownerReferences }) =>
+        ownerReferences.some(({ kind }) => kind === text),
+  );
+  add('status', (text) => {
+    if (!definition.statuses.includes(text))
+      throw badRequest(`must be one of ${definition.statuses.join(', ')}, not ${JSON.stringify(text)}`);
+    return (object) => definition.statusOf(object) === text;
+  });
+  for (const name of ['label', 'labelSelector'])
+    add(name, (text) => {
+      const selector = parseLabelSelector(text);
+      return selector.length === 0 ? [] : ({ labels }) => matchesLabels(selector, labels);
+    });
+  add('annotation', (text) => {
+    const selector = parseLabelSelector(text, true);
+    return selector.length === 0 ? [] : ({ annotations }) => matchesLabels(selector, annotations);
+  });
+  add('fieldSelector', (text) => parseFieldSelector(text).map((term) => fieldFilter(term, definition)));
+  return filters;
+}
+
+/** A field that is missing is the empty text, unless Kubernetes has a default for it. */
+function fieldFilter<F>(
+  { path, equals, value }: { path: string; equals: boolean; value: string },
+  { fieldLabels }: ResourceDefinition<F>,
+): Filter<F> {
+  const label = Object.hasOwn(fieldLabels, path) ? fieldLabels[path] : undefined;
+  if (label !== undefined) return (object) => (label(object) === value) === equals;
+  const segments = parseFieldPath(path);
+  return (object) => (String(valueAt(object, segments) ?? '') === value) === equals;
+}
+
+export interface Page<F> {
+  readonly objects: readonly StoredObject<F>[];
+  /** Before paging. */
+  readonly total: number;
+}
+
+/** The page that a query asks for. Unfiltered and in a maintained order it is a slice, whatever the number of objects. */
+export function pageOf<F>(store: Store<F>, query: ListQuery<F>): Page<F> {
+  const { filters, order, reversed, limit: size } = query;
+  const all = store.order(typeof order === 'string' ? order : 'name');
+  let objects = filters.length === 0 ? all : all.filter((object) => filters.every((filter) => filter(object)));
+  if (typeof order !== 'string') objects = sortedBy(objects, order.path, order.ascending);
+  const total = objects.length;
+  if (size === -1) return { objects: query.page > 1 ? [] : reversed ? objects.toReversed() : objects.slice(), total };
+  const start = (query.page - 1) * size;
+  if (!reversed) return { objects: objects.slice(start, start + size), total };
+  return { objects: objects.slice(Math.max(total - start - size, 0), Math.max(total - start, 0)).toReversed(), total };
+}
+
+type Key = { readonly rank: number; readonly value: number | string };
+
+const number = /^-?\d+(\.\d+)?$/;
+const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+
+function keyOf(value: Scalar | undefined): Key | undefined {
+  if (value === undefined) return undefined;
+  const text = String(value);
+  if (typeof value === 'number' || number.test(text)) return { rank: 0, value: Number(text) };
+  const time = rfc3339.test(text) ? Date.parse(text) : NaN;
+  return Number.isNaN(time) ? { rank: 2, value: text } : { rank: 1, value: time };
+}
+
+/** Numbers as numbers, times as times, else by code point; in this order where they mix. What is missing comes last, either way. */
+function sortedBy<F>(
+  objects: readonly StoredObject<F>[],
+  path: readonly string[],
+  ascending: boolean,
+): StoredObject<F>[] {
+  const direction = ascending ? 1 : -1;
+  return objects
+    .map((object) => ({ object, key: keyOf(valueAt(object, path)) }))
+    .toSorted((a, b) => {
+      if (a.key === undefined || b.key === undefined)
+        return Number(a.key === undefined) - Number(b.key === undefined) || byName(a.object, b.object);
+      return direction * compareKeys(a.key, b.key) || byName(a.object, b.object);
+    })
+    .map(({ object }) => object);
+}
+
+function compareKeys(a: Key, b: Key): number {
+  if (a.rank !== b.rank) return a.rank - b.rank;
+  if (typeof a.value === 'number' && typeof b.value === 'number') return a.value - b.value;
+  return byCodePoint(String(a.value), String(b.value));
+}
+
+/** JavaScript's own comparison goes by UTF-16 units, where a surrogate stands before U+E000. */
+export function byCodePoint(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i += 1)
+    if (a[i] !== b[i]) return (a.codePointAt(i) as number) - (b.codePointAt(i) as number);
+  return a.length - b.length;
+}

@@ -1,0 +1,45 @@
+/** What both doors do before they read: the caller's right to the underlying resource, and a copy that is complete. */
+import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
+import { unauthorized, type StatusError } from '../errors.ts';
+import type { RequestContext } from '../http/route.ts';
+import { KubeError } from '../kube/kube-error.ts';
+import type { Resource } from './resource.ts';
+
+/** A copy that is not complete is waited for so long, in milliseconds; then the caller is told to come again. */
+const longestWait = 10_000;
+
+/** Throws 403 unless the caller may do on the underlying resource what the request does here. */
+export async function demandUnderlying<F>(
+  authorizer: Authorizer,
+  { user, info }: RequestContext,
+  { definition: { underlying } }: Resource<F>,
+): Promise<void> {
+  if (user === undefined) throw unauthorized();
+  const { group, resource } = underlying;
+  const { verb, namespace, name } = info;
+  await demand(authorizer, user, { verb, group, resource, namespace, name });
+}
+
+/** Resolves when the first list is complete; throws what `late` makes when that takes too long. */
+export async function synced<F>(
+  resource: Resource<F>,
+  context: RequestContext,
+  late: () => StatusError,
+): Promise<void> {
+  if (resource.hasSynced()) return;
+  const tooLate = AbortSignal.timeout(longestWait);
+  try {
+    await resource.waitForSync(AbortSignal.any([context.signal, tooLate]));
+  } catch (error) {
+    throw tooLate.aborted ? late() : error;
+  }
+}
+
+/** What the cluster refused or could not answer becomes our own answer. */
+export async function asked(question: Promise<void>): Promise<void> {
+  try {
+    await question;
+  } catch (error) {
+    throw error instanceof KubeError ? error.toStatusError() : error;
+  }
+}

@@ -1,0 +1,65 @@
+/** What a resource is and how it is read. The handlers work on any resource; `resources/` has one file each. */
+import type { KubeObject } from '../kube/kube-object.ts';
+import type { Store } from '../kube/store.ts';
+import type { StoredObject } from '../kube/stored-object.ts';
+
+export interface GroupVersionResource {
+  readonly group: string;
+  readonly version: string;
+  /** Plural, in lower case. */
+  readonly resource: string;
+}
+
+/** metav1.TableColumnDefinition. */
+export interface Column {
+  readonly name: string;
+  readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
+  readonly format: string;
+  readonly description: string;
+  readonly priority: number;
+}
+
+/** `F` is what is kept of every object beside its bytes and the metadata that all have. */
+export interface ResourceDefinition<F> {
+  readonly kind: string;
+  readonly singular: string;
+  readonly shortNames: readonly string[];
+  readonly namespaced: boolean;
+  /** What is read, and what a caller must be allowed to read. Its objects are served as they are on /kapis. */
+  readonly underlying: GroupVersionResource;
+  /** What it is called on /kapis and /apis; on /apis the objects get this apiVersion. */
+  readonly served: GroupVersionResource;
+  fields(object: KubeObject): F;
+  readonly columns: readonly Column[];
+  /** A table's cells in the order of the columns. `now`: milliseconds since the epoch. */
+  cells(object: StoredObject<F>, now: number): readonly string[];
+  /** The field labels that /apis takes (Kubernetes' own for this kind) and their values. */
+  readonly fieldLabels: Readonly<Record<string, (object: StoredObject<F>) => string>>;
+  /** What the `status` parameter of /kapis may be, and which one an object has. */
+  readonly statuses: readonly string[];
+  statusOf(object: StoredObject<F>): string;
+}
+
+/** A resource that is answered from a copy which one upstream watch keeps current. */
+export interface Resource<F> {
+  readonly definition: ResourceDefinition<F>;
+  readonly store: Store<F>;
+  /** The first list is complete. */
+  hasSynced(): boolean;
+  /** Resolves when `hasSynced`; throws the signal's reason when that is aborted before. */
+  waitForSync(signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves when the store is no older than the cluster was when this was called. Throws KubeError when the cluster cannot be
+   * asked, and the signal's reason.
+   */
+  confirm(signal: AbortSignal): Promise<void>;
+  /** The same for a single object. `namespace` is '' at cluster scope. */
+  confirmObject(namespace: string, name: string, signal: AbortSignal): Promise<void>;
+}
+
+/** The path of a collection in the API that has it; of one namespace's part if that is not ''. */
+export const collectionPath = ({ group, version, resource }: GroupVersionResource, namespace = ''): string =>
+  `${group === '' ? `/api/${version}` : `/apis/${group}/${version}`}/${namespace === '' ? '' : `namespaces/${namespace}/`}${resource}`;
+
+export const groupVersion = ({ group, version }: { readonly group: string; readonly version: string }): string =>
+  group === '' ? version : `${group}/${version}`;
