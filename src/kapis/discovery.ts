@@ -25,15 +25,15 @@ export interface ApiGroupVersion {
 }
 
 /** The groups of these resources, one version each. */
-export function groupVersionsOf(definitions: readonly ResourceDefinition<never>[]): readonly ApiGroupVersion[] {
+export function groupVersionsOf(definitions: readonly ResourceDefinition<unknown>[]): readonly ApiGroupVersion[] {
   const groups = Map.groupBy(definitions, ({ served: { group, version } }) => `${group}/${version}`);
   return [...groups.values()].map((members) => {
-    const { group, version } = (members[0] as ResourceDefinition<never>).served;
+    const { group, version } = (members[0] as ResourceDefinition<unknown>).served;
     return { group, version, resources: members.map(apiResource) };
   });
 }
 
-const apiResource = ({ served, singular, namespaced, kind, shortNames }: ResourceDefinition<never>): ApiResource => ({
+const apiResource = ({ served, singular, namespaced, kind, shortNames }: ResourceDefinition<unknown>): ApiResource => ({
   name: served.resource,
   singularName: singular,
   namespaced,

@@ -125,7 +125,7 @@ export const parseGetOptions = (query: URLSearchParams): RequestedVersion => req
  */
 export function selectorsOf<F>(
   query: URLSearchParams,
-  { fieldLabels }: ResourceDefinition<F>,
+  definition: ResourceDefinition<F>,
   name: string,
 ): readonly Filter<F>[] {
   const filters: Filter<F>[] = [];
@@ -133,9 +133,8 @@ export function selectorsOf<F>(
   if (labelSelector.length > 0) filters.push(({ labels }) => matchesLabels(labelSelector, labels));
   const terms = parseFieldSelector(query.get('fieldSelector') ?? '');
   for (const { path, equals, value } of terms) {
-    const label = Object.hasOwn(fieldLabels, path) ? fieldLabels[path] : undefined;
-    if (label === undefined) throw badRequest(`field label not supported: ${path}`);
-    filters.push((object) => (label(object) === value) === equals);
+    if (!definition.fieldLabels.includes(path)) throw badRequest(`field label not supported: ${path}`);
+    filters.push((object) => (definition.fieldLabel(object, path) === value) === equals);
   }
   if (name === '') return filters;
   const named = terms.find(({ path, equals }) => path === 'metadata.name' && equals);

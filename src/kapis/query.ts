@@ -198,10 +198,10 @@ function filtersOf<F>(query: URLSearchParams, definition: ResourceDefinition<F>)
 /** A field that is missing is the empty text, unless Kubernetes has a default for it. */
 function fieldFilter<F>(
   { path, equals, value }: { path: string; equals: boolean; value: string },
-  { fieldLabels }: ResourceDefinition<F>,
+  definition: ResourceDefinition<F>,
 ): Filter<F> {
-  const label = Object.hasOwn(fieldLabels, path) ? fieldLabels[path] : undefined;
-  if (label !== undefined) return (object) => (label(object) === value) === equals;
+  if (definition.fieldLabels.includes(path))
+    return (object) => (definition.fieldLabel(object, path) === value) === equals;
   const segments = parseFieldPath(path);
   return (object) => (String(valueAt(object, segments) ?? '') === value) === equals;
 }

@@ -33,8 +33,9 @@ export interface ResourceDefinition<F> {
   readonly columns: readonly Column[];
   /** A table's cells in the order of the columns. `now`: milliseconds since the epoch. */
   cells(object: StoredObject<F>, now: number): readonly string[];
-  /** The field labels that /apis takes (Kubernetes' own for this kind) and their values. */
-  readonly fieldLabels: Readonly<Record<string, (object: StoredObject<F>) => string>>;
+  /** The field labels that /apis takes: Kubernetes' own for this kind. */
+  readonly fieldLabels: readonly string[];
+  fieldLabel(object: StoredObject<F>, label: string): string;
   /** What the `status` parameter of /kapis may be, and which one an object has. */
   readonly statuses: readonly string[];
   statusOf(object: StoredObject<F>): string;

@@ -8,7 +8,7 @@ import type { Resource } from './resource.ts';
 
 export interface KapisDeps {
   readonly authorizer: Authorizer;
-  readonly resources: readonly Resource<never>[];
+  readonly resources: readonly Resource<unknown>[];
   /** Groups that others serve and that discovery names too. */
   readonly otherGroups?: readonly ApiGroupVersion[];
 }

@@ -126,10 +126,8 @@ export const nodes: ResourceDefinition<NodeFields> = {
     version,
     ...wide,
   ],
-  fieldLabels: {
-    'metadata.name': (node) => node.name,
-    'spec.unschedulable': ({ fields: { unschedulable } }) => String(unschedulable),
-  },
+  fieldLabels: ['metadata.name', 'spec.unschedulable'],
+  fieldLabel: (node, label) => (label === 'metadata.name' ? node.name : String(node.fields.unschedulable)),
   statuses: ['running', 'warning', 'unschedulable'],
   statusOf: ({ fields: { status } }) => status,
 };
