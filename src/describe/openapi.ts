@@ -1,119 +1,133 @@
 /**
- * /openapi/v2 and /openapi/v3 of the aggregated face, as kube-aggregator and kubectl ask for them
- * (k8s.io/kube-openapi pkg/handler and pkg/handler3).
+ * `/openapi/v2` and `/openapi/v3` of the aggregated face (k8s.io/kube-openapi pkg/handler and handler3): kube-apiserver merges the one
+ * and passes on the other, and kubectl explain reads them.
  */
-import type { Response } from 'express';
 import { createHash } from 'node:crypto';
-import { notAcceptable } from '../errors.ts';
-import type { RequestContext, Route } from '../http/route.ts';
+import { StatusError } from '../errors.ts';
+import { isKnown, negotiate } from '../http/negotiate.ts';
+import type { Handler, Route } from '../http/route.ts';
+import { write } from '../http/write.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Logger } from '../logger.ts';
-import { closure, readCoreSchemas, type Schemas } from './cluster-schemas.ts';
-import { asSwagger, groupDocument, schemaNamespace, type DescribedResource } from './group-document.ts';
+import { openapi3, swagger2 } from './documents.ts';
+import { ownSchemas, unknownSchemas, type DescribedResource, type Schemas } from './schemas.ts';
+
+export interface OpenapiOptions {
+  readonly client: Pick<KubeClient, 'json'>;
+  readonly log: Logger;
+  /** Of this server. */
+  readonly version: string;
+  /** The routes of the aggregated face that are to be described. */
+  readonly routes: readonly Route[];
+  /** All of one group and version. */
+  readonly resources: readonly DescribedResource[];
+}
 
 interface Document {
   readonly body: Buffer;
-  /** Upper-case hex SHA-512 of the body. */
+  /** SHA-512 in upper-case hexadecimal. */
   readonly hash: string;
 }
 
 interface Documents {
   readonly v2: Document;
   readonly v3: Document;
+  readonly root: Document;
 }
 
-const year = 31_536_000_000;
-/** A cluster that was upgraded has other schemas; one that could not be asked is asked again soon. */
-const goodFor = 600_000;
-const retryAfter = 10_000;
+/** The cluster is asked for its own schemas once in a while: it may have been upgraded. */
+const refreshInterval = 10 * 60_000;
+const retryInterval = 10_000;
+const coreDocument = '/openapi/v3/api/v1';
 
-const documentOf = (content: unknown): Document => {
-  const body = Buffer.from(`${JSON.stringify(content)}\n`);
+const takesJson = (header: string | undefined): string => negotiate(header, ['application/json'], (type) => type);
+
+function documentOf(value: object): Document {
+  const body = Buffer.from(JSON.stringify(value));
   return { body, hash: createHash('sha512').update(body).digest('hex').toUpperCase() };
-};
-
-export interface OpenAPIOptions {
-  readonly client: KubeClient;
-  readonly resource: DescribedResource;
-  /** The list kind in the core group whose schemas are taken, such as io.k8s.api.core.v1.NodeList. */
-  readonly coreSchema: string;
-  readonly log: Logger;
 }
 
-export function openapiRoutes({ client, resource, coreSchema, log }: OpenAPIOptions): Route[] {
-  let kept: { documents: Promise<Documents>; until: number } | undefined;
+export function openapiRoutes(options: OpenapiOptions): Route[] {
+  const { client, log, version, routes, resources } = options;
+  const [first] = resources;
+  if (first === undefined) throw new Error('no resource to describe');
+  const groupPath = `apis/${first.group}/${first.version}`;
+  let documents: Documents | undefined;
+  let fetchAfter = 0;
+  let fetching: Promise<Documents> | undefined;
 
-  async function make(): Promise<Documents> {
-    let schemas: Schemas | undefined;
+  function build(schemas: Schemas): Documents {
+    const described = routes.filter(({ path }) => path === `/${groupPath}` || path.startsWith(`/${groupPath}/`));
+    const description = { title: 'platform-apiserver', version, routes: described, resources, schemas };
+    const v3 = documentOf(openapi3(description));
+    const paths = { [groupPath]: { serverRelativeURL: `/openapi/v3/${groupPath}?hash=${v3.hash}` } };
+    return { v2: documentOf(swagger2(description)), v3, root: documentOf({ paths }) };
+  }
+
+  async function fetchSchemas(): Promise<Documents> {
     try {
-      schemas = closure(await readCoreSchemas(client), coreSchema, schemaNamespace(resource));
+      const core = await client.json<{ components?: { schemas?: Schemas } }>(coreDocument, { timeout: 5_000 });
+      const cluster = core.components?.schemas ?? {};
+      fetchAfter = Date.now() + refreshInterval;
+      return build(
+        Object.assign(
+          {},
+          ...resources.map((resource) => ownSchemas(cluster, resource) ?? unknownSchemas(resource)),
+        ) as Schemas,
+      );
     } catch (error) {
-      log.warn("the cluster's schemas cannot be read; ours say less until they can", { error });
-      if (kept !== undefined) kept.until = Date.now() + retryAfter;
+      log.warn("the cluster's own schemas cannot be had", { error });
+      fetchAfter = Date.now() + retryInterval;
+      return documents ?? build(Object.assign({}, ...resources.map(unknownSchemas)) as Schemas);
     }
-    const v3 = groupDocument(resource, schemas);
-    return { v2: documentOf(asSwagger(v3)), v3: documentOf(v3) };
   }
 
-  function documents(): Promise<Documents> {
-    if (kept === undefined || Date.now() > kept.until) kept = { documents: make(), until: Date.now() + goodFor };
-    return kept.documents;
+  /** What is known is answered at once, and looked at again behind the caller's back. */
+  async function current(): Promise<Documents> {
+    if (Date.now() >= fetchAfter)
+      fetching ??= fetchSchemas().then((found) => {
+        documents = found;
+        fetching = undefined;
+        return found;
+      });
+    return documents ?? (await (fetching as Promise<Documents>));
   }
 
-  const key = `apis/${resource.group}/${resource.version}`;
-  const path = `/openapi/v3/${key}`;
+  /** A 406 of these documents has no body; callers fall back to JSON. */
+  const answer =
+    (name: keyof Documents, hashed: boolean): Handler =>
+    async (req, res, { query }) => {
+      try {
+        takesJson(req.headers.accept);
+      } catch (error) {
+        if (!(error instanceof StatusError)) throw error;
+        res.writeHead(406, { 'Cache-Control': 'no-cache, private', Vary: 'Accept' }).end();
+        return;
+      }
+      const { body, hash } = (await current())[name];
+      const etag = `"${hash}"`;
+      const asked = hashed ? (query.get('hash') ?? '') : '';
+      if (asked !== '' && asked !== hash) {
+        res.writeHead(301, { Location: `${req.path}?hash=${hash}`, 'Cache-Control': 'no-cache, private' }).end();
+        return;
+      }
+      const headers = {
+        ETag: etag,
+        Vary: 'Accept',
+        ...(asked === ''
+          ? {}
+          : {
+              'Cache-Control': 'public, immutable',
+              Expires: new Date(Date.now() + 365 * 24 * 3600 * 1000).toUTCString(),
+            }),
+      };
+      if (isKnown(req.headers['if-none-match'], etag)) res.writeHead(304, headers).end();
+      else await write(req, res, { contentType: 'application/json', body: [body], headers });
+    };
+
   return [
-    {
-      method: 'get',
-      path: '/openapi/v2',
-      summary: 'Swagger 2.0 of the aggregated group',
-      handler: async (_req, res, context) => send(res, context, (await documents()).v2),
-    },
-    {
-      method: 'get',
-      path: '/openapi/v3',
-      summary: 'Where the OpenAPI 3 documents are',
-      handler: async (_req, res, context) => {
-        const { hash } = (await documents()).v3;
-        send(res, context, documentOf({ paths: { [key]: { serverRelativeURL: `${path}?hash=${hash}` } } }));
-      },
-    },
-    {
-      method: 'get',
-      path,
-      summary: 'OpenAPI 3 of the aggregated group',
-      handler: async (_req, res, context) => {
-        const { v3 } = await documents();
-        const asked = context.query.get('hash');
-        if (asked !== null && asked !== v3.hash) {
-          res.statusCode = 301;
-          res.setHeader('Location', `${path}?hash=${v3.hash}`);
-          res.end();
-          return;
-        }
-        if (asked !== null) {
-          res.setHeader('Cache-Control', 'public, immutable');
-          res.setHeader('Expires', new Date(Date.now() + year).toUTCString());
-        }
-        send(res, context, v3);
-      },
-    },
+    { method: 'get', path: '/openapi/v2', summary: 'Swagger 2.0', handler: answer('v2', false) },
+    { method: 'get', path: '/openapi/v3', summary: 'The OpenAPI documents', handler: answer('root', false) },
+    { method: 'get', path: `/openapi/v3/${groupPath}`, summary: 'OpenAPI 3.0', handler: answer('v3', true) },
   ];
-}
-
-/** JSON with an ETag; a client that takes only protobuf is told so and falls back. */
-function send(res: Response, { query }: RequestContext, { body, hash }: Document): void {
-  const { accept = '*/*', 'if-none-match': known } = res.req.headers;
-  if (!/(^|[\s,])(\*\/\*|application\/(\*|json))($|[\s,;])/.test(accept)) throw notAcceptable(['application/json']);
-  if (!query.has('hash')) res.setHeader('Cache-Control', 'no-cache, private');
-  res.setHeader('ETag', `"${hash}"`);
-  res.setHeader('Vary', 'Accept');
-  if (known?.split(',').some((tag) => tag.trim().replace(/^W\//, '') === `"${hash}"`)) {
-    res.statusCode = 304;
-    res.end();
-    return;
-  }
-  res.setHeader('Content-Type', 'application/json');
-  res.setHeader('Content-Length', body.length);
-  res.end(body);
 }

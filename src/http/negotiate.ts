@@ -75,3 +75,11 @@ export function acceptsGzip(header: string | undefined): boolean {
   const coding = codings.find(({ name }) => name === 'gzip') ?? codings.find(({ name }) => name === '*');
   return coding !== undefined && !coding.refused;
 }
+
+/** RFC 9110 section 13.1.2; the comparison is weak. */
+export const isKnown = (ifNoneMatch: string | undefined, etag: string): boolean =>
+  ifNoneMatch !== undefined &&
+  ifNoneMatch
+    .split(',')
+    .map((text) => text.trim().replace(/^W\//, ''))
+    .some((text) => text === etag || text === '*');

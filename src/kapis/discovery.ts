@@ -3,7 +3,7 @@
  * APIResourceList) and aggregated (apidiscovery.k8s.io, k8s.io/apiserver pkg/endpoints/discovery/aggregated).
  */
 import { createHash } from 'node:crypto';
-import { negotiate } from '../http/negotiate.ts';
+import { isKnown, negotiate } from '../http/negotiate.ts';
 import type { Handler, Route } from '../http/route.ts';
 import { writeJson } from '../http/write.ts';
 import type { ResourceDefinition } from './resource.ts';
@@ -114,14 +114,6 @@ function both(document: object, groups: readonly (readonly ApiGroupVersion[])[])
       };
     })();
 }
-
-/** RFC 9110 section 13.1.2; the comparison is weak. */
-export const isKnown = (ifNoneMatch: string | undefined, etag: string): boolean =>
-  ifNoneMatch !== undefined &&
-  ifNoneMatch
-    .split(',')
-    .map((text) => text.trim().replace(/^W\//, ''))
-    .some((text) => text === etag || text === '*');
 
 /** The routes of discovery below /apis or /kapis. */
 export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: readonly ApiGroupVersion[]): Route[] {

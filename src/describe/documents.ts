@@ -1,0 +1,126 @@
+/** The OpenAPI documents of a group and version, made from the routes that serve it. */
+import type { Parameter, Route } from '../http/route.ts';
+import { asSwagger2, schemaName, type DescribedResource, type Schemas } from './schemas.ts';
+
+export interface Description {
+  readonly title: string;
+  readonly version: string;
+  readonly routes: readonly Route[];
+  readonly resources: readonly DescribedResource[];
+  readonly schemas: Schemas;
+}
+
+type Action = 'list' | 'get' | 'watch' | 'watchlist';
+
+/** `/apis/x/:name` as OpenAPI writes it. */
+const templated = (path: string): string => path.replace(/:(\w+)/g, '{$1}');
+
+const actionOf = (path: string): Action =>
+  path.includes('/watch/') ? (path.includes(':name') ? 'watch' : 'watchlist') : path.includes(':name') ? 'get' : 'list';
+
+const verbs: Readonly<Record<Action, string>> = { list: 'list', get: 'read', watch: 'watch', watchlist: 'watch' };
+
+const camel = (text: string): string =>
+  text.replace(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9])/g, (_, c: string) => c.toUpperCase());
+
+interface Operation {
+  readonly path: string;
+  readonly route: Route;
+  readonly resource: DescribedResource | undefined;
+  readonly operationId: string;
+  readonly action: Action | undefined;
+}
+
+function operationsOf({ routes, resources }: Description): Operation[] {
+  return routes.map((route) => {
+    const resource = resources.find(({ group, version, resource: plural }) =>
+      new RegExp(`^/apis/${group}/${version}/(watch/)?${plural}(/:name)?$`).test(route.path),
+    );
+    const path = templated(route.path);
+    if (resource === undefined)
+      return { path, route, resource, action: undefined, operationId: `get${camel(route.path)}` };
+    const { group, version, kind } = resource;
+    const action = actionOf(route.path);
+    const many = action === 'watchlist' ? 'List' : '';
+    return {
+      path,
+      route,
+      resource,
+      action,
+      operationId: `${verbs[action]}${camel(group)}${camel(version)}${kind}${many}`,
+    };
+  });
+}
+
+const mediaTypes = ['application/json', 'application/yaml'];
+
+function extensions({ action, resource }: Operation): Readonly<Record<string, unknown>> {
+  if (action === undefined || resource === undefined) return {};
+  const { group, version, kind } = resource;
+  return { 'x-kubernetes-action': action, 'x-kubernetes-group-version-kind': { group, version, kind } };
+}
+
+/** The schema of an answer; frames of a watch have none of their own. */
+const answerSchema = ({ action, resource }: Operation): string | undefined =>
+  resource === undefined || action === 'watch' || action === 'watchlist'
+    ? undefined
+    : schemaName(resource, action === 'list' ? 'List' : '');
+
+const unique = (parameter: Parameter): Readonly<Record<string, unknown>> =>
+  parameter.in === 'query' ? { ...parameter.schema, uniqueItems: true } : parameter.schema;
+
+export function openapi3(description: Description): object {
+  const { title, version, schemas } = description;
+  const paths = operationsOf(description).map((operation) => {
+    const { path, route, operationId } = operation;
+    const schema = answerSchema(operation);
+    const content =
+      schema === undefined
+        ? { 'application/json': { schema: { type: 'object' } } }
+        : Object.fromEntries(mediaTypes.map((type) => [type, { schema: { $ref: `#/components/schemas/${schema}` } }]));
+    const get = {
+      description: route.summary,
+      operationId,
+      parameters: (route.parameters ?? []).map((parameter) => ({ ...parameter, schema: unique(parameter) })),
+      responses: { '200': { description: 'OK', content }, '401': { description: 'Unauthorized' } },
+      ...extensions(operation),
+    };
+    return [path, { get }];
+  });
+  return {
+    openapi: '3.0.0',
+    info: { title, version },
+    paths: Object.fromEntries(paths) as object,
+    components: { schemas },
+  };
+}
+
+export function swagger2(description: Description): object {
+  const { title, version, schemas } = description;
+  const paths = operationsOf(description).map((operation) => {
+    const { path, route, operationId } = operation;
+    const schema = answerSchema(operation);
+    const get = {
+      description: route.summary,
+      operationId,
+      produces: schema === undefined ? ['application/json'] : mediaTypes,
+      schemes: ['https'],
+      parameters: (route.parameters ?? []).map(({ schema: type, ...parameter }) => ({
+        ...parameter,
+        ...unique({ ...parameter, schema: type }),
+      })),
+      responses: {
+        '200': { description: 'OK', ...(schema === undefined ? {} : { schema: { $ref: `#/definitions/${schema}` } }) },
+        '401': { description: 'Unauthorized' },
+      },
+      ...extensions(operation),
+    };
+    return [path, { get }];
+  });
+  return {
+    swagger: '2.0',
+    info: { title, version },
+    paths: Object.fromEntries(paths) as object,
+    definitions: asSwagger2(schemas),
+  };
+}

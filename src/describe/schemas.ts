@@ -1,0 +1,117 @@
+/** Schemas of the cluster, taken over under names of our own. */
+
+export type Schema = Readonly<Record<string, unknown>>;
+export type Schemas = Readonly<Record<string, Schema>>;
+
+/** A resource that is described by the schema of another API's. */
+export interface DescribedResource {
+  readonly group: string;
+  readonly version: string;
+  /** Plural. */
+  readonly resource: string;
+  readonly kind: string;
+  /** The name of its schema in the cluster's own document, such as io.k8s.api.core.v1.Node; the list's has List behind it. */
+  readonly source: string;
+}
+
+const refPrefix = '#/components/schemas/';
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The value with every object in it replaced by what `change` makes of it, the inner ones first. */
+function mapObjects(value: unknown, change: (object: Schema) => unknown): unknown {
+  if (Array.isArray(value)) return value.map((item) => mapObjects(item, change));
+  if (!isObject(value)) return value;
+  return change(Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapObjects(item, change)])));
+}
+
+const referenced = (schema: Schema): string | undefined => {
+  const ref = schema['$ref'];
+  return typeof ref === 'string' && ref.startsWith(refPrefix) ? ref.slice(refPrefix.length) : undefined;
+};
+
+/** `io.platform.resources.v1alpha3` for group resources.platform.io: the reversed domain, as Kubernetes names its own. */
+const packageOf = ({ group, version }: DescribedResource): string =>
+  `${group.split('.').toReversed().join('.')}.${version}`;
+
+export const schemaName = (resource: DescribedResource, suffix = ''): string =>
+  `${packageOf(resource)}.${resource.kind}${suffix}`;
+
+/**
+ * The schemas of the resource and its list, and of all that they refer to, named in our own package: a name of Kubernetes' own is
+ * never defined a second time. Undefined if the cluster does not have them.
+ */
+export function ownSchemas(cluster: Schemas, resource: DescribedResource): Schemas | undefined {
+  const { group, version, kind, source } = resource;
+  const roots = new Map([
+    [source, kind],
+    [`${source}List`, `${kind}List`],
+  ]);
+  const own: Record<string, Schema> = {};
+  const pending = [...roots.keys()];
+  const seen = new Set(pending);
+  const ownName = (name: string): string => `${packageOf(resource)}.${roots.get(name) ?? name.split('.').at(-1)}`;
+  for (const name of pending) {
+    const schema = cluster[name];
+    if (schema === undefined) return undefined;
+    const renamed = mapObjects(schema, (object) => {
+      const target = referenced(object);
+      if (target === undefined) return object;
+      if (!seen.has(target)) {
+        seen.add(target);
+        pending.push(target);
+      }
+      return { ...object, $ref: `${refPrefix}${ownName(target)}` };
+    }) as Schema;
+    const { 'x-kubernetes-group-version-kind': _gvk, ...rest } = renamed;
+    const rootKind = roots.get(name);
+    own[ownName(name)] =
+      rootKind === undefined
+        ? rest
+        : { ...rest, 'x-kubernetes-group-version-kind': [{ group, version, kind: rootKind }] };
+  }
+  return own;
+}
+
+/** What is said of a resource whose true schema cannot be had. */
+export function unknownSchemas(resource: DescribedResource): Schemas {
+  const { group, version, kind } = resource;
+  const texts = { apiVersion: { type: 'string' }, kind: { type: 'string' } };
+  const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+  return {
+    [schemaName(resource)]: {
+      ...open,
+      properties: { ...texts, metadata: open },
+      'x-kubernetes-group-version-kind': [{ group, version, kind }],
+    },
+    [schemaName(resource, 'List')]: {
+      type: 'object',
+      required: ['items'],
+      properties: {
+        ...texts,
+        metadata: open,
+        items: { type: 'array', items: { $ref: `${refPrefix}${schemaName(resource)}` } },
+      },
+      'x-kubernetes-group-version-kind': [{ group, version, kind: `${kind}List` }],
+    },
+  };
+}
+
+/** Any value in OpenAPI 3.0, as Swagger 2.0 has it. */
+export const asSwagger2 = (value: unknown): unknown =>
+  mapObjects(value, (object) => {
+    const target = referenced(object);
+    if (target !== undefined) return { ...object, $ref: `#/definitions/${target}` };
+    const { allOf, oneOf, anyOf, nullable: _nullable, default: preset, ...rest } = object;
+    // `{allOf: [{$ref}], default: {}}` is 3.0's way to give a reference a description.
+    const [only, ...more] = Array.isArray(allOf) ? (allOf as Schema[]) : [];
+    const isReference = only?.['$ref'] !== undefined && more.length === 0;
+    return {
+      ...rest,
+      ...(isReference ? only : {}),
+      ...(preset === undefined || isReference ? {} : { default: preset }),
+      // A number or a text: IntOrString and Quantity are texts in 2.0.
+      ...(oneOf === undefined && anyOf === undefined ? {} : { type: 'string' }),
+    };
+  });
