@@ -26,12 +26,15 @@ import { Tokens } from './auth/tokens.ts';
 import type { Flags } from './config/flags.ts';
 import { LiveConfiguration } from './config/live.ts';
 import { formatProblem, parseConfiguration } from './config/parse.ts';
+import { openapiRoutes } from './describe/openapi.ts';
 import { createFace } from './http/chain.ts';
 import { Health } from './http/health.ts';
 import { listenHTTP, listenTLS, type Certificate } from './http/listen.ts';
 import { OpenWatches } from './http/open-watches.ts';
-import { collectProcessMetrics, gauge } from './http/metrics.ts';
+import { collectProcessMetrics, gauge, knowResource } from './http/metrics.ts';
 import { indexRoute, metricsRoute, versionRoutes } from './http/process-routes.ts';
+import { apisRoutes, kapisRoutes } from './kapis/routes.ts';
+import { createNodes } from './kapis/resources/index.ts';
 import { createKubeClient } from './kube/client.ts';
 import { PlatformConfigSource } from './kube/platform-config.ts';
 import type { Logger } from './logger.ts';
@@ -83,6 +86,9 @@ export async function startServer(flags: Flags, log: Logger, signal: AbortSignal
     settings: () => live.value.authentication,
   });
 
+  const nodes = createNodes({ client, log });
+  nodes.start();
+
   const requestHeaders = new RequestHeaderSource({ client, log });
   requestHeaders.start();
   const tokenAuthenticators = [
@@ -125,9 +131,27 @@ export async function startServer(flags: Flags, log: Logger, signal: AbortSignal
     metricsRoute,
     tokenRoute({ grants, directory, tokens }),
     ...versionRoutes('/kapis/version', packageVersion),
+    ...kapisRoutes({ authorizer, resources: [nodes] }),
   ];
-  const aggregatedRoutes = [...health.routes, metricsRoute, ...versionRoutes('/version', packageVersion)];
+  const groupRoutes = apisRoutes({ authorizer, resources: [nodes] });
+  const { served, kind } = nodes.definition;
+  const described = [{ ...served, kind, source: `io.k8s.api.core.v1.${kind}` }];
+  const aggregatedRoutes = [
+    ...health.routes,
+    metricsRoute,
+    ...versionRoutes('/version', packageVersion),
+    ...groupRoutes,
+    ...openapiRoutes({ client, log, version: packageVersion, routes: groupRoutes, resources: described }),
+  ];
   sessions.onEnd((sid) => watches.endSession(sid));
+  knowResource(nodes.definition.served.resource);
+  gauge('store_objects', 'Objects held of the nodes.', () => nodes.figures().objects);
+  gauge('store_bytes', 'Bytes held of the nodes, outside the V8 heap.', () => nodes.figures().bytes);
+  gauge(
+    'store_age_seconds',
+    'Time since the watch of the nodes was last heard.',
+    () => (Date.now() - nodes.figures().lastSignOfLife) / 1_000,
+  );
   gauge('open_watches', 'Watches that are open now.', () => watches.size);
   const shared = { authorizer, watches, requests: () => live.value.requests, log };
   const gateway = createFace(gatewayRoutes, { ...shared, authenticator: gatewayAuthenticator(tokenAuthenticators) });
@@ -185,6 +209,7 @@ export async function startServer(flags: Flags, log: Logger, signal: AbortSignal
       await sleep(announce);
       watches.endAll(announce === 0 ? 0 : grace / 2);
       await Promise.all(listeners.map((listener) => listener.close(grace)));
+      nodes.stop();
       requestHeaders.stop();
       sessions.stop();
       secrets.stop();
