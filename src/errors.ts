@@ -7,7 +7,6 @@
 /** metav1.StatusReason (k8s.io/apimachinery pkg/apis/meta/v1/types.go), those that this server gives. */
 export type StatusReason =
   | 'BadRequest'
-  | 'Conflict'
   | 'Expired'
   | 'Forbidden'
   | 'InternalError'
@@ -152,16 +151,6 @@ export const methodNotAllowed = (allow: readonly string[]): StatusError =>
 
 export const notAcceptable = (offered: readonly string[]): StatusError =>
   new StatusError('NotAcceptable', 406, `only the following media types are accepted: ${offered.join(', ')}`);
-
-export const conflict = (resource: GroupResource, name: string, why: string): StatusError =>
-  new StatusError(
-    'Conflict',
-    409,
-    `Operation cannot be fulfilled on ${qualified(resource)} ${JSON.stringify(name)}: ${why}`,
-    {
-      details: about(resource, name),
-    },
-  );
 
 export const expired = (message: string, continueToken?: string): StatusError =>
   new StatusError('Expired', 410, message, continueToken === undefined ? {} : { continueToken });
