@@ -1,6 +1,7 @@
 /**
- * Refresh tokens: `<sid>.<256 bits>`, opaque to clients; only their hashes are stored. The successor of a token is an HMAC of
- * it, so every retry within the grace gets the same one, on every replica, and nothing needs to be remembered for it.
+ * Refresh tokens: `<sid>.<256 bits>.<seal>`, opaque to clients; only their hashes are stored. The successor of a token is an HMAC
+ * of it, so every retry within the grace gets the same one, on every replica, and nothing needs to be remembered for it. The seal
+ * is an HMAC of the rest: what has none of ours costs no look at the cluster, and what has one was genuine at some time.
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { objectNames } from '../config/names.ts';
@@ -11,15 +12,13 @@ import type { Secret } from './secret-refs.ts';
 /** 32 lower-case hex digits: the name of a Session. */
 export const newSessionID = (): string => randomBytes(16).toString('hex');
 
-const shape = /^([0-9a-f]{32})\.[A-Za-z0-9_-]{43}$/;
+const shape = /^(([0-9a-f]{32})\.[A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{22})$/;
+const sealBytes = 16;
 
 export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex');
 
 export const sameHash = (a: string, b: string | undefined): boolean =>
   b !== undefined && a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
-
-/** More rotations than a session can see at one an hour in its default life. */
-const longestChain = 1_000;
 
 export class RefreshTokens {
   readonly #key: Buffer;
@@ -50,25 +49,30 @@ export class RefreshTokens {
   }
 
   first(sid: string): string {
-    return `${sid}.${randomBytes(32).toString('base64url')}`;
+    return this.#sealed(`${sid}.${randomBytes(32).toString('base64url')}`);
   }
 
+  /** Of a token of ours. */
   successor(token: string): string {
-    return `${this.sessionOf(token) ?? ''}.${createHmac('sha256', this.#key).update(token).digest('base64url')}`;
+    return this.#sealed(`${this.sessionOf(token) ?? ''}.${this.#mac(token).toString('base64url')}`);
   }
 
-  /** The session that a token claims to belong to; undefined if it does not look like one of ours. */
+  /** The session that a token belongs or once belonged to; undefined if it is none of ours. */
   sessionOf(token: string): string | undefined {
-    return shape.exec(token)?.[1];
+    const [, body, sid, seal] = shape.exec(token) ?? [];
+    return body !== undefined && sameHash(this.#seal(body), seal) ? sid : undefined;
   }
 
-  /** Whether the token with this hash comes after `token` in its chain: then `token` was genuine, and is being reused. */
-  precedes(token: string, hash: string): boolean {
-    let next = token;
-    for (let step = 0; step < longestChain; step += 1) {
-      next = this.successor(next);
-      if (sameHash(hashToken(next), hash)) return true;
-    }
-    return false;
+  #sealed(body: string): string {
+    return `${body}.${this.#seal(body)}`;
+  }
+
+  #seal(body: string): string {
+    return this.#mac(body).subarray(0, sealBytes).toString('base64url');
+  }
+
+  /** A body and a token never look the same, so one key does for both. */
+  #mac(text: string): Buffer {
+    return createHmac('sha256', this.#key).update(text).digest();
   }
 }

@@ -5,9 +5,10 @@
 import { LRUCache } from 'lru-cache';
 import { sessionsPath } from '../config/names.ts';
 import { serviceUnavailable } from '../errors.ts';
-import type { KubeClient } from '../kube/client.ts';
+import type { KubeClient, KubeRequest } from '../kube/client.ts';
+import { systemClock, type Clock } from '../kube/clock.ts';
 import { createInformer, type Informer, type KubeObject } from '../kube/informer.ts';
-import { isKubeError } from '../kube/kube-error.ts';
+import { isKubeError, KubeError } from '../kube/kube-error.ts';
 import type { Logger } from '../logger.ts';
 import { hashToken, newSessionID, sameHash, type RefreshTokens } from './refresh-tokens.ts';
 
@@ -43,7 +44,8 @@ export interface SessionLives {
 const apiVersion = 'iam.platform.io/v1alpha2';
 /** A watch that was silent for so long may hide a revocation (API.md 2). */
 const longestSilence = 15_000;
-const probeInterval = 5_000;
+/** So often the watch itself proves that it is alive: any other request would prove something about itself only. */
+const watchSeconds = 5;
 const unknownLife = 2_000;
 const sweepInterval = 60_000;
 const sweptAtOnce = 200;
@@ -55,16 +57,15 @@ export class Sessions {
   readonly #path: string;
   readonly #lives: () => SessionLives;
   readonly #tokens: RefreshTokens;
-  readonly #clock: () => number;
+  readonly #clock: Clock;
   readonly #log: Logger;
   readonly #informer: Informer<Session>;
-  /** Sessions just written here: the watch brings them a moment later. */
-  readonly #written = new LRUCache<string, Session>({ max: 10_000, ttl: 60_000 });
+  /** Sessions just written here, which the watch brings a moment later; 'deleted' once the watch has seen them go. */
+  readonly #written = new LRUCache<string, Session | 'deleted'>({ max: 10_000, ttl: 60_000 });
   /** Live reads under way, and the names that they did not find, by sid. */
   readonly #reads = new Map<string, Promise<Session | undefined>>();
-  #lastProbe = 0;
   readonly #namespace: string;
-  readonly #timers: NodeJS.Timeout[] = [];
+  #stopSweeping: () => void = () => undefined;
   readonly #ended = new Set<(sid: string) => void>();
 
   constructor(options: {
@@ -72,7 +73,7 @@ export class Sessions {
     namespace: string;
     lives: () => SessionLives;
     tokens: RefreshTokens;
-    clock?: () => number;
+    clock?: Clock;
     log: Logger;
   }) {
     this.#client = options.client;
@@ -80,10 +81,18 @@ export class Sessions {
     this.#path = sessionsPath(options.namespace);
     this.#lives = options.lives;
     this.#tokens = options.tokens;
-    this.#clock = options.clock ?? Date.now;
+    this.#clock = options.clock ?? systemClock;
     this.#log = options.log;
-    this.#informer = createInformer<Session>({ client: options.client, path: this.#path, log: options.log });
+    this.#informer = createInformer<Session>({
+      client: options.client,
+      path: this.#path,
+      log: options.log,
+      clock: this.#clock,
+      watchSeconds,
+    });
     this.#informer.onChange((type, session) => {
+      // A name is never used again: a copy of ours must not bring the session back.
+      if (type === 'DELETED') this.#written.set(session.metadata.name, 'deleted');
       if (type === 'DELETED' || session.status.phase === 'Revoked')
         for (const tell of this.#ended) tell(session.metadata.name);
     });
@@ -91,14 +100,11 @@ export class Sessions {
 
   start(): void {
     this.#informer.start();
-    this.#timers.push(
-      setInterval(() => void this.#ask(), probeInterval).unref(),
-      setInterval(() => void this.#sweep(), sweepInterval * (0.5 + Math.random())).unref(),
-    );
+    this.#sweepLater();
   }
 
   stop(): void {
-    for (const timer of this.#timers) clearInterval(timer);
+    this.#stopSweeping();
     this.#informer.stop();
   }
 
@@ -116,10 +122,10 @@ export class Sessions {
   async create(
     spec: Omit<SessionSpec, 'createdAt' | 'expiresAt'>,
   ): Promise<{ session: Session; refreshToken: string }> {
-    const now = this.#clock();
+    const now = this.#clock.now();
     const name = newSessionID();
     const refreshToken = this.#tokens.first(name);
-    const session = await this.#client.json<Session>(this.#path, {
+    const session = await this.#ask(this.#path, {
       method: 'POST',
       body: {
         apiVersion,
@@ -138,7 +144,7 @@ export class Sessions {
    * replica counts at once. Throws 503 when the watch has been silent for too long to be believed.
    */
   async active(sid: string): Promise<Session | undefined> {
-    if (this.#clock() - Math.max(this.#informer.lastSignOfLife(), this.#lastProbe) > longestSilence)
+    if (this.#clock.now() - this.#informer.lastSignOfLife() > longestSilence)
       throw serviceUnavailable('the state of sessions cannot be read from the cluster now');
     const session = this.#known(sid) ?? (await this.#live(sid));
     return session !== undefined && this.#isActive(session) ? session : undefined;
@@ -148,20 +154,24 @@ export class Sessions {
   async refresh(token: string, accept: (session: Session) => boolean): Promise<Refreshed> {
     const sid = this.#tokens.sessionOf(token);
     if (sid === undefined) return 'unknown';
-    const presented = hashToken(token);
-    let session = this.#known(sid) ?? (await this.#live(sid));
+    const known = this.#known(sid);
+    // The watch may lag behind another replica: on what it brought only a rotation is tried, which the cluster confirms or refuses.
+    if (known !== undefined && accept(known) && this.#judge(known, token) === 'rotate') {
+      const rotated = await this.#rotate(known, token);
+      if (rotated !== undefined) return rotated;
+    }
     for (let attempt = 0; attempt < 5; attempt += 1) {
-      if (session === undefined) return 'unknown';
-      if (!accept(session)) return 'unknown';
-      if (!this.#isActive(session)) return 'ended';
-      const verdict = this.#judge(session, token, presented);
-      if (verdict === 'unknown') return 'unknown';
+      const session = await this.#live(sid, known !== undefined || attempt > 0);
+      if (session === undefined || !accept(session)) return 'unknown';
+      const verdict = this.#judge(session, token);
       if (verdict === 'repeat') return { session, refreshToken: this.#tokens.successor(token) };
-      const updated: Session | undefined =
-        verdict === 'rotate' ? await this.#rotate(session, token) : await this.#end(session);
-      if (updated !== undefined)
-        return verdict === 'rotate' ? { session: updated, refreshToken: this.#tokens.successor(token) } : 'reused';
-      session = await this.#live(sid, true);
+      if (verdict === 'ended') return verdict;
+      if (verdict === 'reused') {
+        if ((await this.#end(session)) !== undefined) return 'reused';
+      } else {
+        const rotated = await this.#rotate(session, token);
+        if (rotated !== undefined) return rotated;
+      }
     }
     throw serviceUnavailable('the session is being changed by others all the time');
   }
@@ -177,27 +187,36 @@ export class Sessions {
 
   /** The active sessions of a user as this replica knows them. */
   ofUser(userUID: string): Session[] {
-    return this.#informer.list().filter((session) => session.spec.userUID === userUID && this.#isActive(session));
+    const names = new Set([...this.#written.keys(), ...this.#informer.list().map(({ metadata }) => metadata.name)]);
+    return [...names]
+      .map((name) => this.#known(name))
+      .filter((session) => session !== undefined)
+      .filter((session) => session.spec.userUID === userUID && this.#isActive(session));
   }
 
   /** RFC 9700 section 4.14.2: what a refresh token that was presented means for its session. */
-  #judge(session: Session, token: string, presented: string): 'rotate' | 'repeat' | 'reuse' | 'unknown' {
+  #judge(session: Session, token: string): 'rotate' | 'repeat' | 'reused' | 'ended' {
+    if (!this.#isActive(session)) return 'ended';
     const { currentHash, previousHash, rotatedAt } = session.status;
+    const presented = hashToken(token);
     if (sameHash(presented, currentHash)) return 'rotate';
-    if (sameHash(presented, previousHash))
-      return this.#clock() - Date.parse(rotatedAt ?? '') <= this.#lives().refreshGrace ? 'repeat' : 'reuse';
-    return currentHash !== undefined && this.#tokens.precedes(token, currentHash) ? 'reuse' : 'unknown';
+    const repeats =
+      sameHash(presented, previousHash) &&
+      this.#clock.now() - Date.parse(rotatedAt ?? '') <= this.#lives().refreshGrace;
+    return repeats ? 'repeat' : 'reused';
   }
 
-  #rotate(session: Session, token: string): Promise<Session | undefined> {
-    const now = rfc3339(this.#clock());
-    return this.#replace(session, {
+  async #rotate(session: Session, token: string): Promise<Refreshed | undefined> {
+    const now = rfc3339(this.#clock.now());
+    const refreshToken = this.#tokens.successor(token);
+    const updated = await this.#replace(session, {
       phase: 'Active',
-      currentHash: hashToken(this.#tokens.successor(token)),
+      currentHash: hashToken(refreshToken),
       previousHash: hashToken(token),
       rotatedAt: now,
       lastUsedAt: now,
     });
+    return updated && { session: updated, refreshToken };
   }
 
   #end(session: Session): Promise<Session | undefined> {
@@ -207,7 +226,7 @@ export class Sessions {
   /** Undefined when somebody else changed the session meanwhile. */
   async #replace(session: Session, status: Session['status']): Promise<Session | undefined> {
     try {
-      const updated = await this.#client.json<Session>(`${this.#path}/${session.metadata.name}`, {
+      const updated = await this.#ask(`${this.#path}/${session.metadata.name}`, {
         method: 'PUT',
         body: { ...session, status },
       });
@@ -220,7 +239,7 @@ export class Sessions {
   }
 
   #isActive({ spec, status }: Session): boolean {
-    const now = this.#clock();
+    const now = this.#clock.now();
     return (
       status.phase === 'Active' &&
       Date.parse(spec.expiresAt) > now &&
@@ -230,13 +249,15 @@ export class Sessions {
 
   #known(sid: string): Session | undefined {
     const written = this.#written.get(sid);
+    if (written === 'deleted') return undefined;
     const watched = this.#informer.get(this.#namespace, sid);
     if (written === undefined || watched === undefined) return written ?? watched;
     return versionOf(written) > versionOf(watched) ? written : watched;
   }
 
   #remember(session: Session): void {
-    this.#written.set(session.metadata.name, session);
+    const { name } = session.metadata;
+    if (this.#written.get(name) !== 'deleted') this.#written.set(name, session);
   }
 
   async #live(sid: string, afresh = false): Promise<Session | undefined> {
@@ -250,7 +271,7 @@ export class Sessions {
   async #read(sid: string): Promise<Session | undefined> {
     let found = false;
     try {
-      const session = await this.#client.json<Session>(`${this.#path}/${sid}`);
+      const session = await this.#ask(`${this.#path}/${sid}`);
       found = true;
       return session;
     } catch (error) {
@@ -261,6 +282,24 @@ export class Sessions {
       if (found) this.#reads.delete(sid);
       else setTimeout(() => this.#reads.delete(sid), unknownLife).unref();
     }
+  }
+
+  /** Throws KubeError 404 and 409, which mean something here; 503 for whatever else is wrong between us and the cluster. */
+  async #ask(path: string, options?: KubeRequest): Promise<Session> {
+    try {
+      return await this.#client.json<Session>(path, options);
+    } catch (error) {
+      if (error instanceof KubeError && error.code !== 404 && error.code !== 409)
+        throw serviceUnavailable('the state of sessions cannot be read or written in the cluster now', 1, error);
+      throw error;
+    }
+  }
+
+  #sweepLater(): void {
+    this.#stopSweeping = this.#clock.after(sweepInterval * (0.5 + this.#clock.random()), () => {
+      this.#sweepLater();
+      this.#sweep().catch((error: unknown) => this.#log.warn('the ended sessions could not be swept', { error }));
+    });
   }
 
   /** Deletes sessions that are over; replicas that sweep at the same time do each other no harm. */
@@ -276,15 +315,6 @@ export class Sessions {
         if (!isKubeError(error, 404) && !isKubeError(error, 409))
           this.#log.warn('an ended session could not be deleted', { error });
       }
-  }
-
-  async #ask(): Promise<void> {
-    try {
-      await this.#client.json(this.#path, { query: { limit: 1, resourceVersion: 0 }, timeout: probeInterval });
-      this.#lastProbe = this.#clock();
-    } catch (error) {
-      this.#log.warn('the probe of the sessions failed', { error });
-    }
   }
 }
 

@@ -208,6 +208,5 @@ export const platformConfiguration = z.strictObject({
 
 /** The configuration as the program reads it: every default filled in, durations in milliseconds. */
 export type PlatformConfiguration = z.output<typeof platformConfiguration>;
-export type ConfiguredUser = PlatformConfiguration['authentication']['users'][number];
 export type ConfiguredClient = PlatformConfiguration['authentication']['clients'][number];
 export type LoginLimit = PlatformConfiguration['authentication']['loginLimit'];

@@ -74,9 +74,10 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Exp
     for (const filter of filters) {
       const pending = filter(exchange);
       if (pending !== undefined) await pending;
+      // A filter may have answered, or the deadline while a filter waited.
+      if (res.writableEnded) return;
     }
-    // The deadline may have answered while a filter waited.
-    if (!res.writableEnded) next();
+    next();
   });
   for (const { method, path, handler } of routes)
     app[method](path, (req: Request, res: Response) => handler(req, res, exchangeOf(req, res)));

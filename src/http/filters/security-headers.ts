@@ -6,11 +6,17 @@ export const securityHeaders =
   ({ req, res }) => {
     res.setHeader('Cache-Control', 'no-cache, private');
     res.setHeader('X-Content-Type-Options', 'nosniff');
-    const origin = req.headers.origin;
-    if (origin === undefined || !allowedOrigins().includes(origin)) return;
+    const origins = allowedOrigins();
+    if (origins.length > 0) res.setHeader('Vary', 'Origin');
+    const { origin } = req.headers;
+    if (origin === undefined || !origins.includes(origin)) return;
     res.setHeader('Access-Control-Allow-Origin', origin);
     res.setHeader('Access-Control-Allow-Headers', 'Authorization, Content-Type, Accept');
     res.setHeader('Access-Control-Allow-Methods', 'GET, HEAD, POST, PUT, PATCH, DELETE');
     res.setHeader('Access-Control-Expose-Headers', 'Audit-Id, Retry-After');
-    res.setHeader('Vary', 'Origin');
+    // A preflight carries no identity (Fetch standard, section 3.2.2) and asks for nothing else.
+    if (req.method !== 'OPTIONS' || req.headers['access-control-request-method'] === undefined) return;
+    res.setHeader('Access-Control-Max-Age', '600');
+    res.statusCode = 204;
+    res.end();
   };
