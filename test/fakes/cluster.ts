@@ -1,0 +1,324 @@
+import { PassThrough, Readable } from 'node:stream';
+import type { KubeClient, KubeRequest, KubeResponse } from '../../src/kube/client.ts';
+import { systemClock, type Clock } from '../../src/kube/clock.ts';
+import { KubeError, unreachable } from '../../src/kube/kube-error.ts';
+import type { ChangeType, KubeObject } from '../../src/kube/kube-object.ts';
+
+type Stored = KubeObject & Record<string, unknown>;
+type Json = Readonly<Record<string, unknown>>;
+
+export interface SeenRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly body: unknown;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+interface Change {
+  readonly collection: string;
+  readonly type: ChangeType;
+  readonly object: Stored;
+}
+
+interface Watcher {
+  readonly collection: string;
+  readonly name: string | undefined;
+  readonly tell: (type: ChangeType, object: Stored) => void;
+}
+
+const failure = (code: number, reason: string, message: string): Answer => ({
+  status: code,
+  body: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', reason, message, code },
+});
+
+const copy = <T>(value: T): T => structuredClone(value);
+
+/** RFC 7386. */
+function mergePatch(target: unknown, patch: unknown): unknown {
+  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
+  const merged: Record<string, unknown> = typeof target === 'object' && target !== null ? { ...target } : {};
+  for (const [key, value] of Object.entries(patch))
+    if (value === null) delete merged[key];
+    else merged[key] = mergePatch(merged[key], value);
+  return merged;
+}
+
+/**
+ * A kube-apiserver in memory, as far as this server asks it: get, list, watch (streaming lists too), create, update with
+ * compare-and-swap, merge patch, delete with preconditions; `respond` serves what is asked by POST and stored nowhere. Each replica
+ * takes a client of its own, whose faults are its own.
+ */
+export class MemoryCluster {
+  readonly clock: Clock;
+  readonly #collections = new Map<string, Map<string, Stored>>();
+  readonly #watchers = new Set<Watcher>();
+  readonly #history: Change[] = [];
+  readonly #responders = new Map<string, (body: Json) => unknown>();
+  #version = 1_000;
+
+  constructor(clock: Clock = systemClock) {
+    this.clock = clock;
+  }
+
+  client(): MemoryClient {
+    return new MemoryClient(this);
+  }
+
+  /** POST to this path is answered so; what is thrown reaches the caller. */
+  respond(path: string, answer: (body: Json) => unknown): void {
+    this.#responders.set(path, answer);
+  }
+
+  get(collection: string, name: string): Stored | undefined {
+    return copy(this.#collections.get(collection)?.get(name));
+  }
+
+  list(collection: string): Stored[] {
+    return copy([...(this.#collections.get(collection)?.values() ?? [])]);
+  }
+
+  /** Creates or replaces, as an administrator does. */
+  put(collection: string, object: KubeObject & Json): void {
+    const before = this.#collections.get(collection)?.get(object.metadata.name);
+    this.#write(collection, copy(object), before);
+  }
+
+  delete(collection: string, name: string): void {
+    const before = this.#collections.get(collection)?.get(name);
+    if (before !== undefined) this.#remove(collection, before);
+  }
+
+  handle({ method, path, query, body }: SeenRequest): Answer {
+    const responder = this.#responders.get(path);
+    if (method === 'POST' && responder !== undefined) return { status: 201, body: copy(responder(body as Json)) };
+    const at = path.lastIndexOf('/');
+    const last = path.slice(at + 1);
+    if (method === 'POST') return this.#create(path, body as Stored);
+    // A name follows a plural, which follows a namespace or a version.
+    if (/\/(v\d\w*|namespaces\/[^/]+)\/[^/]+$/.test(path))
+      return method === 'GET' ? this.#list(path, query) : failure(405, 'MethodNotAllowed', 'not on a collection');
+    const collection = path.slice(0, at);
+    const current = this.#collections.get(collection)?.get(last);
+    if (current === undefined) return failure(404, 'NotFound', `${collection} "${last}" not found`);
+    if (method === 'GET') return { status: 200, body: copy(current) };
+    if (method === 'DELETE') {
+      const wanted = (body as { preconditions?: { resourceVersion?: string } } | undefined)?.preconditions;
+      if (wanted?.resourceVersion !== undefined && wanted.resourceVersion !== current.metadata.resourceVersion)
+        return failure(409, 'Conflict', 'the precondition does not hold');
+      this.#remove(collection, current);
+      return { status: 200, body: { kind: 'Status', status: 'Success' } };
+    }
+    const next = method === 'PATCH' ? (mergePatch(current, body) as Stored) : (copy(body) as Stored);
+    const base = (body as Partial<KubeObject>).metadata?.resourceVersion;
+    if (base !== undefined && base !== current.metadata.resourceVersion)
+      return failure(409, 'Conflict', 'the object has been modified');
+    return { status: 200, body: copy(this.#write(collection, next, current)) };
+  }
+
+  /** Tells of every change after the resourceVersion `since`, and of later ones. Returns what ends the calls. */
+  watch(collection: string, name: string | undefined, since: string, tell: Watcher['tell']): () => void {
+    const watcher: Watcher = { collection, name, tell };
+    for (const change of this.#history)
+      if (BigInt(change.object.metadata.resourceVersion ?? 0) > BigInt(since)) inform(watcher, change);
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  get version(): string {
+    return String(this.#version);
+  }
+
+  #create(collection: string, body: Stored & { stringData?: Record<string, string>; data?: Json }): Answer {
+    const { stringData, ...rest } = copy(body);
+    const { generateName, ...metadata } = rest.metadata as KubeObject['metadata'] & { generateName?: string };
+    const name = metadata.name ?? `${generateName ?? ''}${this.#version}`;
+    if (this.#collections.get(collection)?.has(name) === true)
+      return failure(409, 'AlreadyExists', `"${name}" already exists`);
+    const encoded = Object.entries(stringData ?? {}).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+    const object = {
+      ...rest,
+      metadata: { ...metadata, name },
+      ...(stringData === undefined ? {} : { data: { ...rest.data, ...(Object.fromEntries(encoded) as Json) } }),
+    } as Stored;
+    return { status: 201, body: copy(this.#write(collection, object, undefined)) };
+  }
+
+  #list(path: string, query: SeenRequest['query']): Answer {
+    const items = this.list(path).filter((object) => matches(object, query['fieldSelector']));
+    return {
+      status: 200,
+      body: { kind: 'List', apiVersion: 'v1', metadata: { resourceVersion: this.version }, items },
+    };
+  }
+
+  #write(collection: string, object: Stored, before: Stored | undefined): Stored {
+    this.#version += 1;
+    const namespace = /\/namespaces\/([^/]+)\/[^/]+$/.exec(collection)?.[1];
+    const stored: Stored = {
+      ...object,
+      metadata: {
+        ...object.metadata,
+        ...(namespace === undefined ? {} : { namespace }),
+        uid: before?.metadata.uid ?? `uid-${this.#version}`,
+        creationTimestamp: before?.metadata.creationTimestamp ?? new Date(this.clock.now()).toISOString(),
+        resourceVersion: this.version,
+      },
+    };
+    const collected = this.#collections.get(collection) ?? new Map<string, Stored>();
+    this.#collections.set(collection, collected.set(stored.metadata.name, stored));
+    this.#tell(collection, before === undefined ? 'ADDED' : 'MODIFIED', stored);
+    return stored;
+  }
+
+  #remove(collection: string, object: Stored): void {
+    this.#version += 1;
+    this.#collections.get(collection)?.delete(object.metadata.name);
+    this.#tell(collection, 'DELETED', {
+      ...object,
+      metadata: { ...object.metadata, resourceVersion: this.version },
+    });
+  }
+
+  #tell(collection: string, type: ChangeType, object: Stored): void {
+    const change = { collection, type, object };
+    this.#history.push(change);
+    for (const watcher of this.#watchers) inform(watcher, change);
+  }
+}
+
+function inform(watcher: Watcher, { collection, type, object }: Change): void {
+  if (watcher.collection === collection && (watcher.name === undefined || watcher.name === object.metadata.name))
+    watcher.tell(type, copy(object));
+}
+
+const nameIn = (fieldSelector: unknown): string | undefined =>
+  typeof fieldSelector === 'string' ? /^metadata\.name=(.+)$/.exec(fieldSelector)?.[1] : undefined;
+
+const matches = (object: KubeObject, fieldSelector: unknown): boolean =>
+  fieldSelector === undefined || nameIn(fieldSelector) === object.metadata.name;
+
+/** One replica's way to the cluster, with the faults that a test wants it to have. */
+export class MemoryClient implements KubeClient {
+  /** Every request that was sent, watches too. */
+  readonly requests: SeenRequest[] = [];
+  /** Runs before the cluster sees a request; what it throws is what the caller gets. */
+  before: (request: SeenRequest) => void | Promise<void> = () => undefined;
+  /** Runs after the cluster did what was asked and before the caller hears of it. */
+  after: (request: SeenRequest) => void | Promise<void> = () => undefined;
+  ownAudiences: readonly string[] = [];
+  readonly #cluster: MemoryCluster;
+  readonly #held: (() => void)[] = [];
+  #holding = false;
+
+  constructor(cluster: MemoryCluster) {
+    this.#cluster = cluster;
+  }
+
+  /** Watches say nothing from now on, as on a connection that hangs, and no new one is answered. */
+  holdWatches(): void {
+    this.#holding = true;
+  }
+
+  /** What was held arrives, and all goes on. */
+  releaseWatches(): void {
+    this.#holding = false;
+    for (const say of this.#held.splice(0)) say();
+  }
+
+  /** Requests of one kind: `asked('POST', '/sessions')`. */
+  asked(method: string, pathEnd: string): SeenRequest[] {
+    return this.requests.filter(
+      (one) => one.method === method && one.path.endsWith(pathEnd) && one.query['watch'] === undefined,
+    );
+  }
+
+  async json<T>(path: string, options: KubeRequest = {}): Promise<T> {
+    const { status, body } = await this.#exchange(path, options);
+    const text = JSON.stringify(body);
+    if (status < 200 || status > 299) throw KubeError.from(status, text);
+    return JSON.parse(text) as T;
+  }
+
+  async stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
+    if (options.query?.['watch'] !== undefined) return await this.#watch(path, options);
+    const { status, body } = await this.#exchange(path, options);
+    return { status, headers: {}, body: Readable.from([Buffer.from(JSON.stringify(body))]) };
+  }
+
+  audiences = async (): Promise<readonly string[]> => this.ownAudiences;
+
+  close = async (): Promise<void> => undefined;
+
+  #seen(path: string, { method = 'GET', query = {}, body }: KubeRequest): SeenRequest {
+    const request = { method, path, query, body: body === undefined ? undefined : copy(body) };
+    this.requests.push(request);
+    return request;
+  }
+
+  async #exchange(path: string, options: KubeRequest): Promise<Answer> {
+    const request = this.#seen(path, options);
+    await this.before(request);
+    if (options.signal?.aborted === true) throw unreachable(options.signal.reason);
+    const answer = this.#cluster.handle(request);
+    await this.after(request);
+    return answer;
+  }
+
+  async #watch(path: string, options: KubeRequest): Promise<KubeResponse> {
+    const request = this.#seen(path, options);
+    await this.before(request);
+    const { signal, query = {} } = options;
+    if (this.#holding)
+      await new Promise<void>((resolve, reject) => {
+        signal?.addEventListener('abort', () => reject(unreachable(signal.reason)));
+        this.#held.push(resolve);
+      });
+    const body = new PassThrough();
+    const say = (event: unknown): void => {
+      const write = (): void => {
+        if (!body.writableEnded && !body.destroyed) body.write(`${JSON.stringify(event)}\n`);
+      };
+      if (this.#holding) this.#held.push(write);
+      else write();
+    };
+    const bookmark = (ends: boolean): void =>
+      say({
+        type: 'BOOKMARK',
+        object: {
+          metadata: {
+            resourceVersion: this.#cluster.version,
+            ...(ends ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}),
+          },
+        },
+      });
+    const tell = (type: ChangeType, object: Stored): void => say({ type, object });
+    const initial = query['sendInitialEvents'] === 'true';
+    const since = initial ? this.#cluster.version : String(query['resourceVersion'] ?? this.#cluster.version);
+    if (initial) {
+      for (const object of this.#cluster.list(path)) if (matches(object, query['fieldSelector'])) tell('ADDED', object);
+      bookmark(true);
+    }
+    const stopTelling = this.#cluster.watch(path, nameIn(query['fieldSelector']), since, tell);
+    const cancel = this.#cluster.clock.after(Number(query['timeoutSeconds'] ?? 300) * 1_000, () => {
+      if (this.#holding) return;
+      bookmark(false);
+      end();
+    });
+    const end = (): void => {
+      stopTelling();
+      cancel();
+      body.end();
+    };
+    body.on('error', () => undefined);
+    signal?.addEventListener('abort', () => {
+      end();
+      body.destroy(signal.reason as Error);
+    });
+    return { status: 200, headers: {}, body };
+  }
+}
