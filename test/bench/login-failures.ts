@@ -1,0 +1,79 @@
+/** Whether the time of a refused login tells why it was refused. */
+import { Connection, type Target } from './connection.ts';
+import { loginForm, type Users } from './readers.ts';
+import { problemOf, request, type Request } from './requests.ts';
+import { ascending, compare, quantile, type Comparison } from './statistics.ts';
+
+const samples = 250;
+
+export interface LoginFailures {
+  readonly reasons: readonly { readonly reason: string; readonly p50: number; readonly p90: number }[];
+  readonly comparisons: readonly ({ readonly of: readonly [string, string] } & Comparison)[];
+  readonly problems: readonly string[];
+}
+
+export async function measureLoginFailures(
+  target: Target,
+  { readers, disabled }: Users,
+  signal: AbortSignal,
+): Promise<LoginFailures> {
+  const refused = { status: 400, text: '"invalid_grant"' };
+  const login = (username: string, password: string): Request =>
+    request('/oauth/token', refused, { form: loginForm({ username, password }) });
+  const makers: Readonly<Record<string, (index: number) => Request>> = {
+    'wrong password': (index) => login(readers[index % readers.length]?.username ?? '', `no-${index}`),
+    'unknown user': (index) => login(`nobody-${index}`, `no-${index}`),
+    'disabled user': (index) => {
+      const { username = '', password = '' } = disabled[index % disabled.length] ?? {};
+      return login(username, password);
+    },
+  };
+  const times = new Map(Object.keys(makers).map((reason) => [reason, [] as number[]]));
+  const problems = new Set<string>();
+  const connection = new Connection(target);
+  for (let index = -5; index < samples; index++) {
+    // In another order each time: what follows what must not matter.
+    for (const [reason, make] of shuffled(Object.entries(makers))) {
+      signal.throwIfAborted();
+      const { text, expected } = make(index + 5);
+      const wire = Buffer.from(text, 'latin1');
+      const begin = performance.now();
+      const answer = await connection.send(wire, true);
+      const took = performance.now() - begin;
+      const problem = problemOf(answer, expected);
+      if (problem !== undefined) problems.add(`${reason}: ${problem}`);
+      else if (index >= 0) times.get(reason)?.push(took);
+    }
+    if (problems.size > 0) break;
+  }
+  connection.close();
+  const reasons = [...times].map(([reason, all]) => {
+    const sorted = ascending(all);
+    return { reason, p50: quantile(sorted, 0.5), p90: quantile(sorted, 0.9) };
+  });
+  const pairs = [...times].flatMap(([a, first], index) =>
+    [...times].slice(index + 1).map(([b, second]) => ({ of: [a, b] as const, ...compare(first, second) })),
+  );
+  return { reasons, comparisons: pairs, problems: [...problems] };
+}
+
+const shuffled = <T>(items: readonly T[]): T[] =>
+  items
+    .map((item) => [Math.random(), item] as const)
+    .toSorted(([a], [b]) => a - b)
+    .map(([, item]) => item);
+
+export function describeLoginFailures({ reasons, comparisons, problems }: LoginFailures): string {
+  if (problems.length > 0) return `refused logins: WRONG: ${problems.join('; ')}`;
+  return [
+    `refused logins, ${samples} of each, one at a time`,
+    ...reasons.map(
+      ({ reason, p50, p90 }) => `  ${reason.padEnd(34)} p50 ${p50.toFixed(2)} ms, p90 ${p90.toFixed(2)} ms`,
+    ),
+    ...comparisons.map(
+      ({ of, exceeds, z, distance, chance }) =>
+        `  ${of.join(' / ').padEnd(34)} the first takes longer with probability ${exceeds.toFixed(3)} (Mann–Whitney z ${z.toFixed(1)}); ` +
+        `Kolmogorov–Smirnov ${distance.toFixed(3)}, by chance ${chance.toFixed(3)}`,
+    ),
+  ].join('\n');
+}

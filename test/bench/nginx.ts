@@ -1,0 +1,121 @@
+/** nginx as Debian packs it, serving files: what no server can beat by much. */
+import { access, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { homedir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { execute, output } from '../../hack/cluster/exec.ts';
+import { createAuthority } from '../../hack/cluster/pki.ts';
+import { assertAlive, start } from '../../hack/cluster/processes.ts';
+import { progress } from '../../hack/cluster/progress.ts';
+import { until } from '../../hack/cluster/until.ts';
+import type { Target } from './connection.ts';
+import { withChildren } from './processes.ts';
+
+export interface Nginx {
+  readonly plain: Target;
+  readonly tls: Target;
+  /** The master and its workers. */
+  readonly pids: readonly number[];
+}
+
+const installed = '/usr/sbin/nginx';
+
+/**
+ * The machine's nginx; else Debian's package is unpacked into the user's cache folder. Installing it would start a web server
+ * on port 80 of every address, and take root.
+ */
+export async function findNginx(): Promise<string> {
+  if (await exists(installed)) return installed;
+  const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver');
+  const program = join(cache, 'nginx/usr/sbin/nginx');
+  if (await exists(program)) return program;
+  const step = progress('fetching nginx');
+  const folder = join(cache, `.nginx.${process.pid}`);
+  try {
+    await mkdir(folder, { recursive: true });
+    await download(folder);
+    const packed = (await readdir(folder)).filter((file) => file.endsWith('.deb'));
+    await output('dpkg', ['-x', join(folder, packed[0] ?? ''), join(folder, 'nginx')]);
+    await output(join(folder, 'nginx/usr/sbin/nginx'), ['-v']);
+    await rename(join(folder, 'nginx'), join(cache, 'nginx'));
+    step.end(true);
+  } catch (cause) {
+    step.end(false);
+    throw new Error('there is no nginx, and its package cannot be had: install it, such as by apt-get install nginx', {
+      cause,
+    });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+  return program;
+}
+
+/** With the lists of packages as they are; if they are too old, root can renew them. */
+async function download(cwd: string): Promise<void> {
+  const { code } = await execute('apt-get', ['download', 'nginx'], { cwd });
+  if (code === 0) return;
+  if (userInfo().uid === 0) await output('apt-get', ['update']);
+  await output('apt-get', ['download', 'nginx'], { cwd });
+}
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+/** Serves `files`, by their paths without a leading slash, on loopback; x.gz is what a client gets that asks for x gzipped. */
+export async function startNginx(options: {
+  readonly program: string;
+  readonly dir: string;
+  readonly ports: { readonly plain: number; readonly tls: number };
+  readonly files: Readonly<Record<string, Buffer>>;
+}): Promise<Nginx> {
+  const { program, dir, ports, files } = options;
+  const folder = join(dir, 'nginx');
+  await mkdir(join(folder, 'files'), { recursive: true });
+  for (const [name, bytes] of Object.entries(files)) await writeFile(join(folder, 'files', name), bytes);
+  const authority = await createAuthority('bench');
+  const servername = 'localhost';
+  const pair = await authority.issue({ commonName: 'nginx', server: [servername] });
+  await writeFile(join(folder, 'tls.crt'), pair.certificate);
+  await writeFile(join(folder, 'tls.key'), pair.key, { mode: 0o600 });
+  await writeFile(join(folder, 'nginx.conf'), configuration(ports));
+  const running = await start(dir, 'nginx', [program, '-p', folder, '-c', 'nginx.conf', '-e', 'stderr']);
+  const host = '127.0.0.1';
+  await until(
+    'nginx answers',
+    () => assertAlive(dir, [running]),
+    async () => (await fetch(`http://${host}:${ports.plain}/${Object.keys(files)[0]}`)).ok,
+  );
+  await sleep(200); // all workers are there, and the master rests
+  return {
+    plain: { host, port: ports.plain },
+    tls: { host, port: ports.tls, tls: { ca: authority.certificate, servername } },
+    pids: withChildren(running.pid),
+  };
+}
+
+const configuration = ({ plain, tls }: { plain: number; tls: number }): string => `daemon off;
+${userInfo().uid === 0 ? "user root; # the state folder is nobody else's" : ''}
+worker_processes auto;
+pid nginx.pid;
+error_log stderr;
+events {}
+http {
+  ${['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${name};`).join(' ')}
+  access_log off;
+  sendfile on;
+  tcp_nopush on;
+  gzip_static on;
+  keepalive_requests 1000000000;
+  default_type application/json;
+  ssl_certificate tls.crt;
+  ssl_certificate_key tls.key;
+  server {
+    listen 127.0.0.1:${plain};
+    listen 127.0.0.1:${tls} ssl;
+    root files;
+  }
+}
+`;

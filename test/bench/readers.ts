@@ -1,0 +1,107 @@
+/** A hundred callers of each server, so that nothing is fast only because the same one asks again. */
+import { randomBytes } from 'node:crypto';
+import type { KubeClient } from '../../src/kube/client.ts';
+import { Passwords } from '../../src/accounts/passwords.ts';
+import { Connection, type Target } from './connection.ts';
+import { problemOf, request } from './requests.ts';
+
+const count = 100;
+const group = 'bench-readers';
+const namespace = 'bench';
+const atOnce = 16;
+
+export interface User {
+  readonly username: string;
+  readonly password: string;
+}
+
+export interface Users {
+  readonly readers: readonly User[];
+  /** Who have the right password, and may not come in. */
+  readonly disabled: readonly User[];
+  /** The chart's values that make them be. */
+  readonly values: object;
+}
+
+export async function makeUsers(): Promise<Users> {
+  const passwords = new Passwords();
+  const make = async (name: string, state: string): Promise<{ user: User; configured: object }> => {
+    const user = { username: name, password: randomBytes(12).toString('base64url') };
+    const passwordHash = await passwords.hash(user.password);
+    return { user, configured: { username: name, passwordHash, state, groups: [group] } };
+  };
+  const numbers = Array.from({ length: count }, (_, index) => index + 1);
+  const readers = await inParallel(numbers, (number) => make(`reader-${number}`, 'Active'));
+  const disabled = await inParallel(numbers, (number) => make(`disabled-${number}`, 'Disabled'));
+  return {
+    readers: readers.map(({ user }) => user),
+    disabled: disabled.map(({ user }) => user),
+    values: {
+      config: {
+        authentication: {
+          users: [...readers, ...disabled].map(({ configured }) => configured),
+          // The bench fails to log in more often than a person would.
+          loginLimit: { maxTries: 1000, within: '1s', perAddress: 1_000_000, perClient: 1_000_000 },
+        },
+      },
+    },
+  };
+}
+
+/** Allows the readers of both servers to read nodes. */
+export async function allowReaders(kube: KubeClient): Promise<void> {
+  await kube.json('/api/v1/namespaces', { method: 'POST', body: { metadata: { name: namespace } } });
+  const apiGroup = 'rbac.authorization.k8s.io';
+  await kube.json(`/apis/${apiGroup}/v1/clusterrolebindings`, {
+    method: 'POST',
+    body: {
+      metadata: { name: group },
+      roleRef: { apiGroup, kind: 'ClusterRole', name: 'platform-node-reader' },
+      subjects: [group, `system:serviceaccounts:${namespace}`].map((name) => ({ apiGroup, kind: 'Group', name })),
+    },
+  });
+}
+
+/** Tokens of as many ServiceAccounts. */
+export async function serviceAccountTokens(kube: KubeClient): Promise<string[]> {
+  const path = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+  const names = Array.from({ length: count }, (_, index) => `reader-${index + 1}`);
+  return inParallel(names, async (name) => {
+    await kube.json(path, { method: 'POST', body: { metadata: { name } } });
+    const body = { spec: { expirationSeconds: 6 * 3600 } };
+    const review = await kube.json<{ status: { token: string } }>(`${path}/${name}/token`, { method: 'POST', body });
+    return review.status.token;
+  });
+}
+
+export const loginForm = ({ username, password }: User): Record<string, string> => ({
+  grant_type: 'password',
+  username,
+  password,
+  client_id: 'platform',
+  client_secret: 'platform',
+});
+
+/** Tokens of ours. */
+export async function platformTokens(target: Target, readers: readonly User[]): Promise<string[]> {
+  return inParallel(readers, async (user) => {
+    const connection = new Connection(target);
+    const { text, expected } = request('/oauth/token', { text: 'access_token' }, { form: loginForm(user) });
+    const answer = await connection.send(Buffer.from(text), true);
+    connection.close();
+    const problem = problemOf(answer, expected);
+    if (problem !== undefined) throw new Error(`${user.username} cannot log in: ${problem}`);
+    return (JSON.parse(String(answer.body)) as { access_token: string }).access_token;
+  });
+}
+
+async function inParallel<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  const queue = [...items.entries()];
+  const worker = async (): Promise<void> => {
+    for (let entry = queue.shift(); entry !== undefined; entry = queue.shift())
+      results[entry[0]] = await work(entry[1]);
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+  return results;
+}

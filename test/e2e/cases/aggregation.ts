@@ -1,0 +1,54 @@
+import { deepStrictEqual, match, rejects, strictEqual } from 'node:assert/strict';
+import { nodeName } from '../node/identities.ts';
+import { apiService } from '../release.ts';
+import { step, type Case } from '../steps.ts';
+
+const path = '/apis/resources.platform.io/v1alpha3/nodes';
+const resource = 'nodes.resources.platform.io';
+
+export const aggregation: Case = {
+  title: 'kubectl reaches the pods through kube-apiserver',
+  steps: (cluster) => [
+    step('the aggregated API is available', async () => {
+      await cluster.until('the APIService is available', async () => {
+        const { status } = await cluster.kube.json<{ status: { conditions?: Condition[] } }>(apiService);
+        const available = status.conditions?.find(({ type }) => type === 'Available');
+        if (available?.status !== 'True') throw new Error(available?.message ?? 'it has no condition Available');
+        return true;
+      });
+    }),
+    step(`kubectl get --raw ${path}`, async () => {
+      const list = JSON.parse(await cluster.kubectl(`get --raw ${path}`)) as {
+        kind: string;
+        items: { metadata: { name: string } }[];
+      };
+      strictEqual(list.kind, 'NodeList');
+      deepStrictEqual(
+        list.items.map(({ metadata }) => metadata.name),
+        [nodeName],
+      );
+    }),
+    step(`kubectl get ${resource} prints a table`, async () => {
+      const table = await cluster.kubectl(`get ${resource}`);
+      match(table, new RegExp(`^NAME +STATUS +ROLES +AGE +VERSION\\n${nodeName} +Ready `));
+    }),
+    step('who may read nothing is refused', async () => {
+      await rejects(cluster.kubectl(`get ${resource} --as jane`), /nodes\.resources\.platform\.io is forbidden/);
+    }),
+    step('until the ClusterRole platform-node-reader is bound to her', async () => {
+      const binding = 'clusterrolebinding jane-reads-nodes';
+      await cluster.kubectl(`create ${binding} --clusterrole=platform-node-reader --user=jane`);
+      await cluster.until('jane may read nodes', async () => {
+        const name = await cluster.kubectl(`get ${resource} --as jane --output name`);
+        return name.trim() === `node.resources.platform.io/${nodeName}`;
+      });
+      await cluster.kubectl(`delete ${binding}`);
+    }),
+  ],
+};
+
+interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly message: string;
+}

@@ -1,0 +1,49 @@
+import { deepStrictEqual, strictEqual } from 'node:assert/strict';
+import type { Cluster } from '../cluster.ts';
+import { namespace, pods, release } from '../release.ts';
+import { step, type Case } from '../steps.ts';
+
+export const confinement: Case = {
+  title: 'The server is confined',
+  steps: (cluster) => [
+    step('it runs as 65532, without a capability, without a way to gain one, under a seccomp filter', async () => {
+      const text = await inServer(cluster, "fs.readFileSync('/proc/1/status', 'utf8')");
+      const status = Object.fromEntries(text.split('\n').map((line) => line.split(/:\s+/, 2) as [string, string]));
+      const none = '0'.repeat(16);
+      deepStrictEqual(
+        ['Uid', 'Gid', 'CapEff', 'CapPrm', 'CapBnd', 'NoNewPrivs', 'Seccomp'].map((name) => status[name]),
+        [ids, ids, none, none, none, '1', '2'],
+      );
+    }),
+    step('it can write nowhere', async () => {
+      for (const folder of ['', '/app', '/tmp', '/usr/local/bin'])
+        strictEqual((await inServer(cluster, attempt(folder))).trim(), 'EROFS', folder);
+    }),
+    step('its image holds no shell', async () => {
+      const shells = "['/bin/sh', '/bin/bash', '/usr/bin/sh'].some((path) => fs.existsSync(path))";
+      strictEqual((await inServer(cluster, shells)).trim(), 'false');
+    }),
+    step('the kubelet finds it alive and ready', async () => {
+      for (const { status } of await pods(cluster))
+        for (const path of ['livez', 'readyz'])
+          strictEqual((await cluster.inside.request(`http://${status.podIP}:9090/${path}`)).status, 200);
+      const query = { fieldSelector: 'reason=Unhealthy' };
+      const events = await cluster.kube.json<{ items: { message: string }[] }>(
+        `/api/v1/namespaces/${namespace}/events`,
+        { query },
+      );
+      // Before a server listens, its startup probe may fail.
+      const messages = events.items.map(({ message }) => message).filter((message) => !message.startsWith('Startup'));
+      deepStrictEqual(messages, []);
+    }),
+  ],
+};
+
+const attempt = (folder: string): string =>
+  `(() => { try { fs.writeFileSync('${folder}/x', ''); return 'written' } catch ({ code }) { return code } })()`;
+
+const ids = Array.from({ length: 4 }, () => '65532').join('\t');
+
+/** An expression evaluated by a second process in the server's container. */
+const inServer = (cluster: Cluster, expression: string): Promise<string> =>
+  cluster.kubectl(`--namespace ${namespace} exec deployment/${release} -- node --print`, expression);

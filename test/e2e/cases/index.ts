@@ -1,0 +1,20 @@
+import type { Item } from '../inventory.ts';
+import type { Case } from '../steps.ts';
+import { aggregation } from './aggregation.ts';
+import { confinement } from './confinement.ts';
+import { insideAPod } from './inside-a-pod.ts';
+import { installation } from './installation.ts';
+import { nodePort } from './node-port.ts';
+import { replacement } from './replacement.ts';
+import { uninstallation } from './uninstallation.ts';
+
+/** In the order in which they run. `before`: what is in the cluster before the first. */
+export const cases = (before: readonly Item[]): readonly Case[] => [
+  installation,
+  insideAPod,
+  nodePort,
+  aggregation,
+  confinement,
+  replacement,
+  uninstallation(before),
+];

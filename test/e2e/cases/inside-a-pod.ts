@@ -1,0 +1,47 @@
+import { deepStrictEqual, strictEqual } from 'node:assert/strict';
+import { nodeName } from '../node/identities.ts';
+import { adminPassword, authority, host, listNodes, logIn, nodesPath, pods, refresh } from '../release.ts';
+import { step, type Case } from '../steps.ts';
+
+export const insideAPod: Case = {
+  title: 'A component in the cluster calls the server by its name',
+  steps: (cluster) => {
+    const client = cluster.inside;
+    let token = '';
+    return [
+      step(`gets a token for admin at http://${host}/oauth/token`, async () => {
+        const answer = await logIn(client, `http://${host}`, await adminPassword(cluster));
+        strictEqual(answer.expires_in, 7200);
+        token = answer.access_token;
+      }),
+      step(`lists the nodes at http://${host}${nodesPath}`, async () => {
+        deepStrictEqual(await listNodes(client, `http://${host}`, token), [nodeName]);
+      }),
+      step('is answered 401 without a token, and as OAuth says with a wrong password', async () => {
+        strictEqual((await client.request(`http://${host}${nodesPath}`)).status, 401);
+        const form = { grant_type: 'password', username: 'admin', password: 'wrong' };
+        const credentials = { client_id: 'platform', client_secret: 'platform' };
+        const answer = await client.request(`http://${host}/oauth/token`, { form: { ...form, ...credentials } });
+        strictEqual(answer.status, 400);
+        strictEqual((JSON.parse(answer.body) as { error: string }).error, 'invalid_grant');
+      }),
+      step('the same by https, verified by the authority in the ConfigMap platform-apiserver-ca', async () => {
+        const verified = { authority: await authority(cluster) };
+        const answer = await logIn(client, `https://${host}`, await adminPassword(cluster), verified);
+        deepStrictEqual(await listNodes(client, `https://${host}`, answer.access_token, verified), [nodeName]);
+      }),
+      step('a token from one replica is good at the other at once, and can be refreshed there', async () => {
+        const [first = '', second = ''] = (await pods(cluster)).map(({ status }) => `http://${status.podIP}:9090`);
+        for (const [from, to] of [
+          [first, second],
+          [second, first],
+        ] as const) {
+          const one = await logIn(client, from, await adminPassword(cluster));
+          deepStrictEqual(await listNodes(client, to, one.access_token), [nodeName]);
+          const next = await refresh(client, to, one.refresh_token);
+          deepStrictEqual(await listNodes(client, from, next.access_token), [nodeName]);
+        }
+      }),
+    ];
+  },
+};

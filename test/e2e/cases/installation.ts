@@ -1,0 +1,28 @@
+import { deepStrictEqual, match, strictEqual } from 'node:assert/strict';
+import { helmInstall, isReady, namespace, pods, release } from '../release.ts';
+import { step, type Case } from '../steps.ts';
+
+export const installation: Case = {
+  title: 'helm installs the chart',
+  steps: (cluster) => [
+    step('into a namespace that admits only pods of the restricted standard', async () => {
+      await cluster.kubectl(`create namespace ${namespace}`);
+      await cluster.kubectl(`label namespace ${namespace} pod-security.kubernetes.io/enforce=restricted`);
+    }),
+    step('and it is done when both replicas are ready', async () => {
+      await helmInstall(cluster);
+      deepStrictEqual((await pods(cluster)).map(isReady), [true, true]);
+    }),
+    step('no container had to be started twice', async () => {
+      const restarts = (await pods(cluster)).map(({ status }) => status.containerStatuses?.[0]?.restartCount);
+      deepStrictEqual(restarts, [0, 0]);
+    }),
+    step('the notes say how to read the generated password, and that works', async () => {
+      const notes = await cluster.helm(`get notes ${release} --namespace ${namespace}`);
+      const [, command = ''] = /^ +kubectl (.* get secret platform-admin .*) \| base64 -d$/m.exec(notes) ?? [];
+      const encoded = await cluster.kubectl(command.replaceAll("'", ''));
+      match(Buffer.from(encoded, 'base64').toString('utf8'), /^\S{16,}$/);
+      strictEqual(notes.includes('WARNING: plain HTTP'), true);
+    }),
+  ],
+};

@@ -1,0 +1,76 @@
+import { deepStrictEqual } from 'node:assert/strict';
+import type { Cluster } from '../cluster.ts';
+import { nodeName } from '../node/identities.ts';
+import {
+  adminPassword,
+  apiService,
+  authority,
+  helmInstall,
+  host,
+  listNodes,
+  logIn,
+  namespace,
+  pods,
+  refresh,
+  release,
+  type Tokens,
+} from '../release.ts';
+import { step, type Case } from '../steps.ts';
+
+export const nodePort: Case = {
+  title: 'People outside the cluster call the server at a port of the node',
+  steps: (cluster) => {
+    let before: { kept: unknown; tokens: Tokens };
+    let ports: Record<string, string>;
+    return [
+      step('helm upgrade makes the Service one of type NodePort, and starts no pod anew', async () => {
+        const tokens = await logIn(cluster.inside, `http://${host}`, await adminPassword(cluster));
+        before = { kept: await keeps(cluster), tokens };
+        await helmInstall(cluster, 'service.type=NodePort');
+        ports = await nodePorts(cluster);
+      }),
+      step("the admin's password, the authority and the caBundle are what they were", async () => {
+        deepStrictEqual(await keeps(cluster), before.kept);
+      }),
+      step('whoever was logged in still is', async () => {
+        const { access_token, refresh_token } = before.tokens;
+        deepStrictEqual(await listNodes(cluster.inside, `http://${host}`, access_token), [nodeName]);
+        await refresh(cluster.inside, `http://${host}`, refresh_token);
+      }),
+      step('a machine outside gets a token by http and lists the nodes', async () => {
+        const base = `http://${ports['http']}`;
+        // kube-proxy takes a moment to see the new port.
+        await cluster.until(`${base} answers`, async () => {
+          const { status } = await cluster.outside.request(`${base}/readyz`);
+          return status === 200;
+        });
+        const { access_token } = await logIn(cluster.outside, base, await adminPassword(cluster));
+        deepStrictEqual(await listNodes(cluster.outside, base, access_token), [nodeName]);
+      }),
+      step("and by https, under the server's name", async () => {
+        const connection = { authority: await authority(cluster), connectTo: ports['https'] ?? '' };
+        const base = `https://${host}`;
+        const { access_token } = await logIn(cluster.outside, base, await adminPassword(cluster), connection);
+        deepStrictEqual(await listNodes(cluster.outside, base, access_token, connection), [nodeName]);
+      }),
+    ];
+  },
+};
+
+/** What an upgrade must not change. */
+async function keeps(cluster: Cluster): Promise<unknown> {
+  const { spec } = await cluster.kube.json<{ spec: { caBundle: string } }>(apiService);
+  return {
+    password: await adminPassword(cluster),
+    authority: await authority(cluster),
+    caBundle: spec.caBundle,
+    pods: (await pods(cluster)).map(({ metadata }) => metadata.uid).toSorted(),
+  };
+}
+
+async function nodePorts({ kube, nodeAddress }: Cluster): Promise<Record<string, string>> {
+  const { spec } = await kube.json<{ spec: { ports: { name: string; nodePort: number }[] } }>(
+    `/api/v1/namespaces/${namespace}/services/${release}`,
+  );
+  return Object.fromEntries(spec.ports.map((port) => [port.name, `${nodeAddress}:${port.nodePort}`]));
+}

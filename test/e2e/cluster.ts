@@ -1,0 +1,129 @@
+/** The cluster that the cases are given. */
+import { join } from 'node:path';
+import { startControlPlane } from '../../hack/cluster/control-plane.ts';
+import { execute, output } from '../../hack/cluster/exec.ts';
+import { addressBlock } from '../../hack/cluster/network.ts';
+import { assertAlive } from '../../hack/cluster/processes.ts';
+import { programs } from '../../hack/cluster/programs.ts';
+import { progress } from '../../hack/cluster/progress.ts';
+import { until } from '../../hack/cluster/until.ts';
+import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
+import { curl, type Client } from './curl.ts';
+import { clientImage, corednsImage, names, serverImage, tag } from './images/all.ts';
+import { coverMachine, inMemory } from './machine/mounts.ts';
+import { fromOutside, makeNetwork, nodeAddress } from './machine/network.ts';
+import { importImage, startContainerd } from './node/containerd.ts';
+import { corednsObjects } from './node/coredns.ts';
+import { nodeName, writeKubeletPki } from './node/identities.ts';
+import { startNode } from './node/kubernetes.ts';
+
+export interface Cluster {
+  /** For files; gone at the end. */
+  readonly folder: string;
+  /** As a cluster administrator. */
+  readonly kube: KubeClient;
+  /**
+   * The standard output of kubectl, and of helm, as a cluster administrator. `words` are split at spaces, `more` are not.
+   * Throws if it fails or takes too long.
+   */
+  readonly kubectl: (words: string, ...more: readonly string[]) => Promise<string>;
+  readonly helm: (words: string) => Promise<string>;
+  /** Requests from within a pod, and from a machine outside the cluster. */
+  readonly inside: Client;
+  readonly outside: Client;
+  readonly nodeAddress: string;
+  readonly image: { readonly repository: string; readonly tag: string };
+  /** Waits half a minute until something holds; an error of it counts as no. */
+  readonly until: (what: string, holds: () => Promise<boolean>) => Promise<void>;
+  /** Throws if a program of the cluster has ended. */
+  readonly check: () => Promise<void>;
+}
+
+export async function startCluster(folder: string, controlGroup: string): Promise<Cluster> {
+  const step = progress('a cluster of one node');
+  await coverMachine(folder);
+  const block = await addressBlock(folder);
+  await makeNetwork(block);
+  const address = nodeAddress(block);
+  const kubeletFlags = await writeKubeletPki(folder, address);
+  const [controlPlane] = await Promise.all([
+    startControlPlane({
+      dir: folder,
+      nodes: 0,
+      apiserverFlags: [
+        '--bind-address=0.0.0.0',
+        `--advertise-address=${address}`,
+        // As most clusters have it: to an aggregated server by its ClusterIP.
+        '--enable-aggregator-routing=false',
+        ...kubeletFlags,
+      ],
+    }),
+    startContainerd(folder, block).then(() => importImages(folder)),
+  ]);
+  step.detail('has its control plane and its images');
+  const { kubeconfig, server } = controlPlane;
+  const processes = [...controlPlane.processes, ...(await startNode({ folder, server, block, controlGroup }))];
+  const check = (): Promise<void> => assertAlive(folder, processes);
+  const kube = await createKubeClient({ kubeconfig });
+  const paths = await programs(['kubectl', 'helm']);
+  const options = {
+    timeout: 60_000,
+    env: { KUBECONFIG: kubeconfig, ...helmFolders(folder) },
+  };
+  const kubectl: Cluster['kubectl'] = (words, ...more) =>
+    output(paths.kubectl, [...words.split(' '), ...more], options);
+  const pod = [paths.kubectl, '--kubeconfig', kubeconfig, '--namespace', 'default', 'exec', '-i', client, '--'];
+  const cluster: Cluster = {
+    folder,
+    kube,
+    kubectl,
+    helm: (words) => output(paths.helm, words.split(' '), { ...options, timeout: 150_000 }),
+    inside: curl(pod),
+    outside: curl(fromOutside()),
+    nodeAddress: address,
+    image: { repository: names.server, tag },
+    until: (what, holds) => until(what, check, holds, 30_000),
+    check,
+  };
+  await apply(paths.kubectl, options, [...corednsObjects(block), clientPod]);
+  const ready = { kind: 'Ready', nodes: `/api/v1/nodes/${nodeName}`, pod: `/api/v1/namespaces/default/pods/${client}` };
+  for (const path of [ready.nodes, ready.pod])
+    await cluster.until(`${path} is ready`, async () => {
+      const { status } = await kube.json<{ status: { conditions?: { type: string; status: string }[] } }>(path);
+      return status.conditions?.some(({ type, status: value }) => type === ready.kind && value === 'True') ?? false;
+    });
+  await cluster.until('the node has its lease', async () => {
+    await kube.json(`/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${nodeName}`);
+    return true;
+  });
+  await kubectl('--namespace kube-system rollout status deployment/coredns --timeout=60s');
+  step.end(true);
+  return cluster;
+}
+
+async function importImages(folder: string): Promise<void> {
+  const images = [clientImage(), corednsImage(), serverImage(inMemory(folder, 'dist'))];
+  await Promise.all(images.map(async (image) => importImage(await image)));
+}
+
+const client = 'client';
+
+const clientPod = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: client, namespace: 'default' },
+  spec: { terminationGracePeriodSeconds: 0, containers: [{ name: client, image: `${names.client}:${tag}` }] },
+};
+
+async function apply(
+  kubectl: string,
+  options: { readonly timeout: number; readonly env: Readonly<Record<string, string>> },
+  items: readonly object[],
+): Promise<void> {
+  const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
+  const { code, stderr } = await execute(kubectl, ['apply', '-f', '-'], { ...options, input });
+  if (code !== 0) throw new Error(`kubectl apply failed: ${stderr}`);
+}
+
+const helmFolders = (folder: string): Record<string, string> =>
+  Object.fromEntries(['CACHE', 'CONFIG', 'DATA'].map((name) => [`HELM_${name}_HOME`, join(folder, 'helm')]));

@@ -1,0 +1,59 @@
+/** Container images without a registry: an OCI image layout in a tar archive, as `ctr images import` takes it. */
+import { createHash } from 'node:crypto';
+import { tar, type Entry } from './tar.ts';
+
+export interface Image {
+  /** With its tag; nothing resolves the host name. */
+  readonly name: string;
+  readonly layers: readonly (readonly Entry[])[];
+  readonly config: {
+    readonly User?: string;
+    readonly WorkingDir?: string;
+    readonly Env?: readonly string[];
+    readonly Entrypoint?: readonly string[];
+    readonly Cmd?: readonly string[];
+  };
+}
+
+interface Descriptor {
+  readonly mediaType: string;
+  readonly digest: string;
+  readonly size: number;
+}
+
+const mediaType = (name: string): string => `application/vnd.oci.image.${name}`;
+
+const json = (value: unknown): Buffer[] => [Buffer.from(JSON.stringify(value))];
+
+export function archive({ name, layers, config }: Image): Buffer[] {
+  const files: Entry[] = [];
+  const add = (type: string, bytes: readonly Buffer[]): Descriptor => {
+    const hash = createHash('sha256');
+    for (const piece of bytes) hash.update(piece);
+    const hex = hash.digest('hex');
+    const content = Buffer.concat(bytes);
+    files.push({ path: `blobs/sha256/${hex}`, content });
+    return { mediaType: mediaType(type), digest: `sha256:${hex}`, size: content.length };
+  };
+
+  const descriptors = layers.map((entries) => add('layer.v1.tar', tar(entries)));
+  const configuration = add(
+    'config.v1+json',
+    json({
+      architecture: process.arch === 'x64' ? 'amd64' : process.arch,
+      os: 'linux',
+      config,
+      rootfs: { type: 'layers', diff_ids: descriptors.map(({ digest }) => digest) },
+    }),
+  );
+  const manifest = add(
+    'manifest.v1+json',
+    json({ schemaVersion: 2, mediaType: mediaType('manifest.v1+json'), config: configuration, layers: descriptors }),
+  );
+  const annotations = { 'io.containerd.image.name': name };
+  return tar([
+    { path: 'oci-layout', content: Buffer.from('{"imageLayoutVersion":"1.0.0"}') },
+    { path: 'index.json', content: json({ schemaVersion: 2, manifests: [{ ...manifest, annotations }] })[0] as Buffer },
+    ...files,
+  ]);
+}

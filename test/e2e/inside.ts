@@ -1,0 +1,16 @@
+/** What main.ts runs in the namespaces: the cluster, then the cases. Its end is the end of every process in there. */
+import { basename } from 'node:path';
+import { cases } from './cases/index.ts';
+import { startCluster } from './cluster.ts';
+import { inventory } from './inventory.ts';
+import { runCases } from './steps.ts';
+
+const folder = process.argv[2] ?? '';
+try {
+  const cluster = await startCluster(folder, basename(folder));
+  const passed = await runCases(cases(await inventory(cluster.kube)), cluster);
+  process.exit(passed ? 0 : 1);
+} catch (error) {
+  console.error(error);
+  process.exit(2);
+}

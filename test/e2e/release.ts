@@ -1,0 +1,115 @@
+/** The release under test, as those who use it see it. */
+import { join } from 'node:path';
+import { isKubeError } from '../../src/kube/kube-error.ts';
+import type { Cluster } from './cluster.ts';
+import type { Client, Request } from './curl.ts';
+
+export const release = 'platform-apiserver';
+export const namespace = 'platform-system';
+export const chart = join(import.meta.dirname, '../../charts/platform-apiserver');
+export const host = `${release}.${namespace}.svc`;
+export const nodesPath = '/kapis/resources.platform.io/v1alpha3/nodes';
+export const apiService = '/apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.resources.platform.io';
+
+/** helm install or upgrade; what `--set` sets comes after the chart's own values. */
+export async function helmInstall(cluster: Cluster, ...settings: readonly string[]): Promise<void> {
+  const { repository, tag } = cluster.image;
+  const values = [`image.repository=${repository}`, `image.tag=${tag}`, ...settings];
+  const flags = `--install --namespace ${namespace} --create-namespace --wait --timeout 120s`;
+  await cluster.helm(`upgrade ${release} ${chart} ${flags} --set ${values.join(',')}`);
+}
+
+interface ContainerStatus {
+  readonly restartCount: number;
+  readonly state?: { readonly terminated?: { readonly exitCode: number } };
+}
+
+export interface Pod {
+  readonly metadata: { readonly name: string; readonly uid: string; readonly deletionTimestamp?: string };
+  readonly status: {
+    readonly podIP?: string;
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+    readonly containerStatuses?: readonly ContainerStatus[];
+  };
+}
+
+/** The server's pods that nobody has asked to end. */
+export async function pods({ kube }: Cluster): Promise<Pod[]> {
+  const query = { labelSelector: `app.kubernetes.io/name=${release}` };
+  const { items } = await kube.json<{ items: Pod[] }>(`/api/v1/namespaces/${namespace}/pods`, { query });
+  return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+}
+
+export const isReady = ({ status }: Pod): boolean =>
+  status.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') ?? false;
+
+/** What is at a path, or undefined if nothing is. */
+export async function found<T>({ kube }: Cluster, path: string): Promise<T | undefined> {
+  try {
+    return await kube.json<T>(path);
+  } catch (error) {
+    if (isKubeError(error, 404)) return undefined;
+    throw error;
+  }
+}
+
+export async function adminPassword({ kube }: Cluster): Promise<string> {
+  const { data } = await kube.json<{ data: Record<string, string> }>(
+    `/api/v1/namespaces/${namespace}/secrets/platform-admin`,
+  );
+  return Buffer.from(data['password'] ?? '', 'base64').toString('utf8');
+}
+
+/** The authority that the release publishes for its callers, in PEM. */
+export async function authority({ kube }: Cluster): Promise<string> {
+  const { data } = await kube.json<{ data: Record<string, string> }>(
+    `/api/v1/namespaces/${namespace}/configmaps/platform-apiserver-ca`,
+  );
+  return data['ca.crt'] ?? '';
+}
+
+export interface Tokens {
+  readonly access_token: string;
+  readonly refresh_token: string;
+  readonly expires_in: number;
+}
+
+type Connection = Pick<Request, 'authority' | 'connectTo'>;
+
+export async function logIn(
+  client: Client,
+  base: string,
+  password: string,
+  connection: Connection = {},
+): Promise<Tokens> {
+  return tokens(client, base, { grant_type: 'password', username: 'admin', password }, connection);
+}
+
+export async function refresh(client: Client, base: string, token: string): Promise<Tokens> {
+  return tokens(client, base, { grant_type: 'refresh_token', refresh_token: token }, {});
+}
+
+async function tokens(
+  client: Client,
+  base: string,
+  grant: Readonly<Record<string, string>>,
+  connection: Connection,
+): Promise<Tokens> {
+  const form = { ...grant, client_id: 'platform', client_secret: 'platform' };
+  const { status, body } = await client.request(`${base}/oauth/token`, { form, ...connection });
+  if (status !== 200) throw new Error(`${base}/oauth/token answers ${status}: ${body}`);
+  return JSON.parse(body) as Tokens;
+}
+
+/** The names of the nodes, as the server lists them. */
+export async function listNodes(
+  client: Client,
+  base: string,
+  token: string,
+  connection: Connection = {},
+): Promise<string[]> {
+  const { status, body } = await client.request(`${base}${nodesPath}`, { token, ...connection });
+  if (status !== 200) throw new Error(`${base}${nodesPath} answers ${status}: ${body}`);
+  const { items } = JSON.parse(body) as { items: { metadata: { name: string } }[] };
+  return items.map(({ metadata }) => metadata.name);
+}
