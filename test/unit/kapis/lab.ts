@@ -1,0 +1,227 @@
+/** A door with fifty nodes behind it and without sockets. */
+import type { Request, Response } from 'express';
+import { Writable } from 'node:stream';
+import type { Attributes, Authorizer } from '../../../src/auth/authorizers/authorizer.ts';
+import { StatusError } from '../../../src/errors.ts';
+import { requestInfo } from '../../../src/http/filters/request-info.ts';
+import type { Handler, RequestContext, Route } from '../../../src/http/route.ts';
+import type { KubeObject } from '../../../src/kube/kube-object.ts';
+import { Store } from '../../../src/kube/store.ts';
+import { storeObject, type StoredObject } from '../../../src/kube/stored-object.ts';
+import type { Resource } from '../../../src/kapis/resource.ts';
+import { nodes, type NodeFields } from '../../../src/kapis/resources/nodes.ts';
+import { createLogger } from '../../../src/logger.ts';
+
+export interface NodeOptions {
+  readonly resourceVersion?: number;
+  readonly labels?: Record<string, string>;
+  readonly annotations?: Record<string, string>;
+  /** Seconds after the first. */
+  readonly second?: number;
+  readonly unschedulable?: boolean;
+  readonly status?: object;
+  readonly owner?: { kind: string; uid: string };
+}
+
+export function nodeObject(name: string, options: NodeOptions = {}): KubeObject {
+  const { resourceVersion = 1, labels, annotations, second = 0, unschedulable, status, owner } = options;
+  const metadata = {
+    name,
+    uid: `uid-${name}`,
+    resourceVersion: String(resourceVersion),
+    creationTimestamp: new Date(1_700_000_000_000 + second * 1000).toISOString().replace('.000', ''),
+    ...(labels === undefined ? {} : { labels }),
+    ...(annotations === undefined ? {} : { annotations }),
+    ...(owner === undefined ? {} : { ownerReferences: [{ apiVersion: 'v1', name: 'owner', ...owner }] }),
+    managedFields: [{ manager: 'test', operation: 'Update' }],
+  };
+  return {
+    kind: 'Node',
+    apiVersion: 'v1',
+    metadata,
+    spec: unschedulable === undefined ? {} : { unschedulable },
+    status: status ?? {},
+  } as KubeObject;
+}
+
+export function node(name: string, options: NodeOptions = {}): StoredObject<NodeFields> {
+  const object = nodeObject(name, options);
+  return storeObject(object, Buffer.from(JSON.stringify(object)), {
+    selfLink: ({ metadata }) => `/api/v1/nodes/${metadata.name}`,
+    fields: (decoded) => nodes.fields(decoded),
+  });
+}
+
+export class FakeResponse extends Writable {
+  statusCode = 200;
+  headersSent = false;
+  readonly headers: Record<string, string> = {};
+  readonly chunks: Buffer[] = [];
+  /** Held back while true: a reader that does not read. */
+  stalled = false;
+  #waiting: (() => void) | undefined;
+
+  constructor() {
+    super({ highWaterMark: 1024 });
+  }
+
+  setHeader(name: string, value: string | number): void {
+    this.headers[name.toLowerCase()] = String(value);
+  }
+
+  appendHeader(name: string, value: string): void {
+    this.setHeader(name, value);
+  }
+
+  writeHead(status: number, headers: Record<string, string>): this {
+    this.statusCode = status;
+    for (const [name, value] of Object.entries(headers)) this.setHeader(name, value);
+    this.flushHeaders();
+    return this;
+  }
+
+  flushHeaders(): void {
+    this.headersSent = true;
+  }
+
+  override _write(chunk: Buffer, _: string, done: () => void): void {
+    this.headersSent = true;
+    this.chunks.push(chunk);
+    if (this.stalled) this.#waiting = done;
+    else done();
+  }
+
+  read(): void {
+    this.stalled = false;
+    this.#waiting?.();
+  }
+
+  get text(): string {
+    return Buffer.concat(this.chunks).toString();
+  }
+
+  get body(): Record<string, unknown> & { metadata: Record<string, string>; items: KubeObject[] } {
+    return JSON.parse(this.text) as ReturnType<() => this['body']>;
+  }
+
+  /** Of a watch. */
+  get events(): { type: string; object: KubeObject & Record<string, unknown> }[] {
+    return this.text
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as { type: string; object: KubeObject & Record<string, unknown> });
+  }
+}
+
+export interface FakeResource extends Resource<NodeFields> {
+  synced: boolean;
+  /** How often the cluster was asked whether the copy is current. */
+  confirmations: string[];
+  /** Called instead of asking the cluster. */
+  onConfirm: () => void;
+}
+
+export function fakeResource(store: Store<NodeFields> = new Store()): FakeResource {
+  const resource: FakeResource = {
+    definition: nodes,
+    store,
+    synced: true,
+    confirmations: [],
+    onConfirm: () => undefined,
+    hasSynced: () => resource.synced,
+    waitForSync: (signal) =>
+      new Promise((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason as Error));
+      }),
+    async confirm() {
+      resource.confirmations.push('list');
+      resource.onConfirm();
+    },
+    async confirmObject(_, name) {
+      resource.confirmations.push(name);
+      resource.onConfirm();
+    },
+  };
+  return resource;
+}
+
+export class FakeAuthorizer implements Authorizer {
+  readonly asked: Attributes[] = [];
+  allowed = true;
+
+  async authorize(_: unknown, attributes: Attributes): Promise<{ allowed: boolean; reason: string }> {
+    this.asked.push(attributes);
+    return { allowed: this.allowed, reason: '' };
+  }
+}
+
+export interface Call {
+  readonly response: FakeResponse;
+  readonly abort: () => void;
+  /** Resolves with the error that the handler threw, undefined if none. */
+  readonly done: Promise<StatusError | undefined>;
+}
+
+/** Finds the route as Express would and calls its handler. */
+export function call(
+  routes: readonly Route[],
+  url: string,
+  { method = 'GET', headers = {} }: { method?: string; headers?: Record<string, string> } = {},
+): Call {
+  const [path = '', search = ''] = url.split('?');
+  const query = new URLSearchParams(search);
+  const info = requestInfo(method, path, query);
+  const route = routes.find((candidate) => new RegExp(`^${candidate.path.replace(/:\w+/g, '[^/]+')}$`).test(path));
+  if (route === undefined) throw new Error(`no route for ${path}`);
+  const controller = new AbortController();
+  const context: RequestContext = {
+    info,
+    query,
+    auditID: 'audit',
+    sourceIP: '127.0.0.1',
+    log: createLogger({ silent: true }),
+    signal: controller.signal,
+    user: { username: 'alice', groups: [], via: 'token' },
+  };
+  const response = new FakeResponse();
+  const req = { method, headers, path, url } as unknown as Request;
+  return { response, abort: () => controller.abort(), done: outcome(route.handler, req, response, context) };
+}
+
+async function outcome(
+  handler: Handler,
+  req: Request,
+  response: FakeResponse,
+  context: RequestContext,
+): Promise<StatusError | undefined> {
+  try {
+    await handler(req, response as unknown as Response, context);
+    return undefined;
+  } catch (error) {
+    if (error instanceof StatusError) return error;
+    throw error;
+  }
+}
+
+/** The answer to a request that is to succeed. */
+export async function get(
+  routes: readonly Route[],
+  url: string,
+  options: { method?: string; headers?: Record<string, string> } = {},
+): Promise<FakeResponse> {
+  const { response, done } = call(routes, url, options);
+  const error = await done;
+  if (error !== undefined) throw error;
+  return response;
+}
+
+/** The Status of a request that is to be refused. */
+export async function refused(
+  routes: readonly Route[],
+  url: string,
+  options: { method?: string; headers?: Record<string, string> } = {},
+): Promise<StatusError> {
+  const error = await call(routes, url, options).done;
+  if (error === undefined) throw new Error(`${url} was answered`);
+  return error;
+}

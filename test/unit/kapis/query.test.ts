@@ -1,0 +1,197 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { StatusError } from '../../../src/errors.ts';
+import { byCodePoint, pageOf, parseGetQuery, parseListQuery, parseWatchQuery } from '../../../src/kapis/query.ts';
+import { nodes, type NodeFields } from '../../../src/kapis/resources/nodes.ts';
+import { Store } from '../../../src/kube/store.ts';
+import type { StoredObject } from '../../../src/kube/stored-object.ts';
+import { node } from './lab.ts';
+
+function storeOf(...items: StoredObject<NodeFields>[]): Store<NodeFields> {
+  const store = new Store<NodeFields>();
+  store.replace(items, 100);
+  return store;
+}
+
+const condition = (type: string, status: string): object => ({ type, status });
+const store = storeOf(
+  node('alpha', { second: 3, labels: { env: 'prod', rack: '10' }, annotations: { 'a.io/url': 'https://x/' } }),
+  node('beta', {
+    second: 1,
+    unschedulable: true,
+    labels: { env: 'dev', rack: '9' },
+    owner: { kind: 'Machine', uid: 'm1' },
+  }),
+  node('gamma', {
+    second: 3,
+    status: { conditions: [condition('Ready', 'False')], nodeInfo: { kubeletVersion: 'v1.36' } },
+  }),
+  node('delta', {
+    second: 2,
+    status: { conditions: [condition('Ready', 'True'), condition('DiskPressure', 'False')] },
+  }),
+);
+
+const names = (query: string): string[] =>
+  pageOf(store, parseListQuery(new URLSearchParams(query), nodes)).objects.map(({ name }) => name);
+
+const watchOf = (query: string): unknown => parseWatchQuery(new URLSearchParams(query), nodes);
+
+describe('a list of /kapis', () => {
+  test.each([
+    ['', 'alpha gamma delta beta'],
+    ['ascending=true', 'beta delta alpha gamma'],
+    ['sortBy=createTime', 'alpha gamma delta beta'],
+    ['sortBy=creationTimestamp&ascending=true', 'beta delta alpha gamma'],
+    ['sortBy=name', 'gamma delta beta alpha'],
+    ['sortBy=name&ascending=true', 'alpha beta delta gamma'],
+    ['sortBy=name&ascending=true&limit=2', 'alpha beta'],
+    ['sortBy=name&ascending=true&limit=2&page=2', 'delta gamma'],
+    ['sortBy=name&limit=3', 'gamma delta beta'],
+    ['sortBy=name&limit=3&page=2', 'alpha'],
+    ['sortBy=name&limit=3&page=3', ''],
+    ['limit=0', ''],
+    ['limit=-1', 'alpha gamma delta beta'],
+    ['limit=-1&page=2', ''],
+    ['limit=100', 'alpha gamma delta beta'],
+    ['page=999999999999999&limit=999999999999999', ''],
+    ['sortBy=.metadata.labels.rack&ascending=true', 'beta alpha delta gamma'],
+    ['sortBy=.metadata.labels.rack', 'alpha beta delta gamma'],
+    ['sortBy=.metadata.creationTimestamp&ascending=true', 'beta delta alpha gamma'],
+    ['sortBy=.spec.unschedulable', 'beta alpha delta gamma'],
+    ['sortBy=.status.conditions.0.status&ascending=true', 'gamma delta alpha beta'],
+    ['name=l', 'alpha delta'],
+    ['name=', 'alpha gamma delta beta'],
+    ['names=beta,alpha,none', 'alpha beta'],
+    ['uid=uid-beta', 'beta'],
+    ['namespace=default', ''],
+    ['ownerReference=m1', 'beta'],
+    ['ownerKind=Machine', 'beta'],
+    ['ownerKind=Node', ''],
+    ['label=env', 'alpha beta'],
+    ['labelSelector=env%20in%20(prod)', 'alpha'],
+    ['labelSelector=env!=prod', 'gamma delta beta'],
+    ['annotation=a.io/url=https://x/', 'alpha'],
+    ['status=unschedulable', 'beta'],
+    ['status=warning', 'gamma'],
+    ['status=running', 'alpha delta'],
+    ['fieldSelector=metadata.name=beta', 'beta'],
+    ['fieldSelector=metadata.name!=beta,metadata.name!=alpha', 'gamma delta'],
+    ['fieldSelector=spec.unschedulable=false', 'alpha gamma delta'],
+    ['fieldSelector=spec.unschedulable=true', 'beta'],
+    ['fieldSelector=status.nodeInfo.kubeletVersion=v1.36', 'gamma'],
+    ['fieldSelector=.status.nodeInfo.kubeletVersion=', 'alpha delta beta'],
+    ['fieldSelector=metadata.annotations.a\\.io/url=https://x/', 'alpha'],
+    ['fieldSelector=status.conditions.1.type=DiskPressure', 'delta'],
+    ['fieldSelector=status.conditions=', 'alpha gamma delta beta'],
+    ['name=a&status=running&limit=1', 'alpha'],
+  ])('?%s', (query, expected) => {
+    expect(names(query).join(' ')).toBe(expected);
+  });
+
+  test('counts before paging', () => {
+    expect(pageOf(store, parseListQuery(new URLSearchParams('limit=1'), nodes)).total).toBe(4);
+    expect(pageOf(store, parseListQuery(new URLSearchParams('limit=0&name=l'), nodes)).total).toBe(2);
+  });
+
+  test.each([
+    ['page=0', 'page: must be a whole number from 1, not "0"'],
+    ['page=-1', 'page: '],
+    ['page=1.5', 'page: '],
+    ['page=', 'page: '],
+    ['page=1e3', 'page: '],
+    ['page=٣', 'page: '],
+    ['limit=-2', 'limit: must be a whole number from 0, or -1 for all, not "-2"'],
+    ['limit=ten', 'limit: '],
+    ['limit=9999999999999999', 'limit: '],
+    ['ascending=yes', 'ascending: must be true or false, not "yes"'],
+    ['sortBy=age', 'sortBy: must be name, createTime, creationTimestamp or a .path, not "age"'],
+    ['sortBy=.', 'sortBy: "." is no path'],
+    ['sortBy=.a..b', 'sortBy: ".a..b" is no path'],
+    ['status=Ready', 'status: must be one of running, warning, unschedulable, not "Ready"'],
+    ['labelSelector=a%20b', "labelSelector: unable to parse requirement: found 'b'"],
+    ['label=,', 'label: '],
+    ['annotation=-a', 'annotation: '],
+    ['fieldSelector=a', "fieldSelector: invalid selector: 'a'; can't understand 'a'"],
+    ['fieldSelector=a..b=c', 'fieldSelector: "a..b" is no path'],
+    ['managedFields=1.0', 'managedFields: '],
+    ['pretty=x', 'pretty: '],
+    ['limit=1&limit=1', 'limit: the parameter is given more than once'],
+    ['continue=abc', 'continue: /kapis has pages (page, limit); continue belongs to /apis'],
+    ['lable=a', 'unknown parameter "lable"; the known ones are page, limit, sortBy'],
+    ['__proto__=a', 'unknown parameter "__proto__"'],
+  ])('?%s is 400', (query, message) => {
+    const parse = (): unknown => parseListQuery(new URLSearchParams(query), nodes);
+    expect(parse).toThrow(StatusError);
+    expect(parse).toThrow(message);
+  });
+
+  test('as a watch has no pages', () => {
+    expect(() => watchOf('watch=true&page=1')).toThrow('page: a watch has no pages and no order');
+    expect(() => watchOf('watch=true&ascending=true')).toThrow('ascending: ');
+    expect(watchOf('watch=true&name=a&resourceVersion=1')).toMatchObject({ managedFields: false });
+  });
+
+  test('has other parameters than a single object', () => {
+    expect(parseGetQuery(new URLSearchParams('managedFields=true&pretty=1'))).toEqual({
+      managedFields: true,
+      pretty: true,
+    });
+    expect(() => parseGetQuery(new URLSearchParams('limit=1'))).toThrow(
+      'unknown parameter "limit"; the known ones are managedFields, pretty, timeout',
+    );
+  });
+
+  test('is paged like a naive model', () => {
+    const item = fc.record({ second: fc.nat(4), rack: fc.option(fc.constantFrom('9', '10', 'a', 'Z', 'é')) });
+    fc.assert(
+      fc.property(
+        fc.array(item, { maxLength: 20 }),
+        fc.constantFrom('name', 'createTime', '.metadata.labels.rack'),
+        fc.boolean(),
+        fc.integer({ min: 1, max: 5 }),
+        fc.integer({ min: -1, max: 7 }),
+        (items, sortBy, ascending, page, limit) => {
+          const all = items.map(({ second, rack }, index) => ({
+            name: `n${String(index).padStart(2, '0')}`,
+            second,
+            rack,
+          }));
+          const sign = ascending ? 1 : -1;
+          const ranks = ['9', '10', 'Z', 'a', 'é'];
+          const sorted = all.toSorted((a, b) => {
+            const ties = a.name < b.name ? -1 : 1;
+            if (sortBy === 'name') return sign * ties;
+            if (sortBy === 'createTime') return sign * (a.second - b.second) || ties;
+            if (a.rack === null || b.rack === null) return Number(a.rack === null) - Number(b.rack === null) || ties;
+            return sign * (ranks.indexOf(a.rack) - ranks.indexOf(b.rack)) || ties;
+          });
+          const start = (page - 1) * limit;
+          const expected = limit === -1 ? (page === 1 ? sorted : []) : sorted.slice(start, start + limit);
+          const filled = storeOf(
+            ...all.map(({ name, second, rack }) =>
+              node(name, { second, ...(rack === null ? {} : { labels: { rack } }) }),
+            ),
+          );
+          const query = new URLSearchParams({
+            sortBy,
+            ascending: String(ascending),
+            page: String(page),
+            limit: String(limit),
+          });
+          const got = pageOf(filled, parseListQuery(query, nodes));
+          expect(got.objects.map(({ name }) => name)).toEqual(expected.map(({ name }) => name));
+          expect(got.total).toBe(all.length);
+        },
+      ),
+    );
+  });
+
+  test('sorts texts by code point', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (a, b) => {
+        expect(Math.sign(byCodePoint(a, b))).toBe(Math.sign(Buffer.compare(Buffer.from(a), Buffer.from(b))));
+      }),
+    );
+  });
+});
