@@ -13,7 +13,7 @@ import type { StoredObject } from '../kube/stored-object.ts';
 import { decodeContinue, encodeContinue } from './continue-token.ts';
 import { parseGetOptions, parseListOptions, parseWatchOptions, selectorsOf, type ListOptions } from './list-options.ts';
 import type { Filter } from './query.ts';
-import { asked, demandUnderlying, synced } from './reading.ts';
+import { asked, demandUnderlying, synced, within } from './reading.ts';
 import type { Resource } from './resource.ts';
 import { partialView, servedView, tableView, type MetaVersion, type TableOptions, type View } from './views.ts';
 import { refuseWatch, serveWatch, watchDuration } from './watch.ts';
@@ -121,8 +121,10 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
   /** Waits for a resourceVersion that lies ahead; throws 504 when it does not come. */
   async function reach(version: number, context: RequestContext): Promise<void> {
     if (store.resourceVersion >= version) return;
-    if (!(await store.reached(version, AbortSignal.any([context.signal, AbortSignal.timeout(aheadWait)]))))
-      throw tooLargeVersion(version, store.resourceVersion);
+    const late = (): StatusError => tooLargeVersion(version, store.resourceVersion);
+    await within(context.signal, aheadWait, late, async (signal) => {
+      if (!(await store.reached(version, signal))) throw signal.reason;
+    });
   }
 
   const current = (start = ''): Snapshot<F> => ({

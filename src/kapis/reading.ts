@@ -20,6 +20,22 @@ export async function demandUnderlying<F>(
   await demand(authorizer, user, { verb, group, resource, namespace, name });
 }
 
+/** Runs with a signal that is also aborted, with the reason that `late` makes, after so many milliseconds. */
+export async function within<T>(
+  signal: AbortSignal,
+  milliseconds: number,
+  late: () => StatusError,
+  run: (limited: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const limit = new AbortController();
+  const timer = setTimeout(() => limit.abort(late()), milliseconds);
+  try {
+    return await run(AbortSignal.any([signal, limit.signal]));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Resolves when the first list is complete; throws what `late` makes when that takes too long. */
 export async function synced<F>(
   resource: Resource<F>,
@@ -27,12 +43,7 @@ export async function synced<F>(
   late: () => StatusError,
 ): Promise<void> {
   if (resource.hasSynced()) return;
-  const tooLate = AbortSignal.timeout(longestWait);
-  try {
-    await resource.waitForSync(AbortSignal.any([context.signal, tooLate]));
-  } catch (error) {
-    throw tooLate.aborted ? late() : error;
-  }
+  await within(context.signal, longestWait, late, (signal) => resource.waitForSync(signal));
 }
 
 /** What the cluster refused or could not answer becomes our own answer. */

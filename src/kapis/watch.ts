@@ -37,8 +37,8 @@ export interface WatchRequest<F> {
 export const watchDuration = (timeoutSeconds: number | undefined): number =>
   Math.min(timeoutSeconds === undefined ? 1_800_000 * (1 + Math.random()) : timeoutSeconds * 1000, 2 ** 31 - 1);
 
-/** A reader that is so many changes behind is cut off; it can come back with its last resourceVersion. */
-const longestQueue = 5000;
+/** A reader that does not read and is so many changes behind is cut off; it can come back with its last resourceVersion. */
+const longestQueue = 10_000;
 const bookmarkInterval = 60_000;
 const lastBookmark = 2000;
 /** Frames go to the socket joined to about so many bytes. */
@@ -122,7 +122,6 @@ class Watch<F> {
   #queue: Queued<F>[];
   /** Those before it are written. */
   #next = 0;
-  readonly #longest: number;
   #isFirst = true;
   #ended = false;
   #wake: (() => void) | undefined;
@@ -133,7 +132,6 @@ class Watch<F> {
     this.#body = body;
     this.#request = request;
     this.#queue = [...past];
-    this.#longest = past.length + longestQueue;
     this.#present = request.initialEvents ? request.store.order('name').slice() : [];
     if (request.initialEventsEnd) this.#queue.push({ bookmark: request.store.resourceVersion, initial: true });
   }
@@ -144,7 +142,7 @@ class Watch<F> {
       // A watch may begin ahead of this replica's copy.
       change: (change) => {
         if (change.resourceVersion > from) this.#push(change);
-        if (this.#queue.length - this.#next > this.#longest) res.destroy();
+        if (this.#queue.length - this.#next > longestQueue && res.writableNeedDrain) res.destroy();
       },
       reset: () => this.#push({ error: expired('too old resource version: the history of the cluster was replaced') }),
     });

@@ -1,0 +1,162 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { kapisRoutes } from '../../../src/kapis/routes.ts';
+import type { Route } from '../../../src/http/route.ts';
+import { call, FakeAuthorizer, fakeResource, get, node, refused, type FakeResource } from './lab.ts';
+
+const path = '/kapis/resources.platform.io/v1alpha3/nodes';
+let resource: FakeResource;
+let authorizer: FakeAuthorizer;
+let routes: Route[];
+beforeEach(() => {
+  resource = fakeResource();
+  authorizer = new FakeAuthorizer();
+  routes = kapisRoutes({ authorizer, resources: [resource] });
+  resource.store.replace([node('a', { second: 1 }), node('b', { second: 2 })], 10);
+});
+
+describe('a list', () => {
+  test('has the objects of the core API with selfLink, without managedFields, and their number', async () => {
+    const { body, headers, text } = await get(routes, `${path}?limit=1`);
+    expect(body).toEqual({
+      kind: 'NodeList',
+      apiVersion: 'v1',
+      metadata: { resourceVersion: '10' },
+      items: [
+        {
+          kind: 'Node',
+          apiVersion: 'v1',
+          metadata: {
+            selfLink: '/api/v1/nodes/b',
+            name: 'b',
+            uid: 'uid-b',
+            resourceVersion: '1',
+            creationTimestamp: '2023-11-14T22:13:22Z',
+          },
+          spec: {},
+          status: {},
+        },
+      ],
+      totalItems: 2,
+    });
+    expect(text.endsWith('"totalItems":2}')).toBe(true);
+    expect(headers).toEqual({
+      'content-type': 'application/json',
+      'cache-control': 'no-cache, private',
+      'content-length': String(text.length),
+    });
+  });
+
+  test('of nothing has no items', async () => {
+    expect((await get(routes, `${path}?limit=0`)).body.items).toEqual([]);
+    expect((await get(routes, `${path}?name=x&managedFields=true`)).body).toMatchObject({ items: [], totalItems: 0 });
+  });
+
+  test('has managedFields when they are asked for', async () => {
+    const { items } = (await get(routes, `${path}?managedFields=true`)).body;
+    expect(items.map(({ metadata }) => metadata)).toMatchObject([
+      { name: 'b', managedFields: [{ manager: 'test', operation: 'Update' }] },
+      { name: 'a', managedFields: [{ manager: 'test', operation: 'Update' }] },
+    ]);
+  });
+
+  test('is indented when that is asked for', async () => {
+    const { text, body } = await get(routes, `${path}?pretty=true`);
+    expect(text).toBe(JSON.stringify(body, null, 2));
+  });
+
+  test('is not indented for curl', async () => {
+    expect((await get(routes, path, { headers: { 'user-agent': 'curl/8' } })).text).not.toContain('\n');
+  });
+
+  test('answers HEAD with the headers alone', async () => {
+    const { headers, text } = await get(routes, path, { method: 'HEAD' });
+    expect(Number(headers['content-length'])).toBeGreaterThan(100);
+    expect(text).toBe('');
+  });
+
+  test('is 406 for who takes no JSON', async () => {
+    expect(await refused(routes, path, { headers: { accept: 'text/html' } })).toMatchObject({ code: 406 });
+  });
+
+  test('needs the right to the underlying resource, before anything else is judged', async () => {
+    authorizer.allowed = false;
+    const error = await refused(routes, `${path}?nonsense=1`);
+    expect(error.toStatus()).toMatchObject({
+      code: 403,
+      reason: 'Forbidden',
+      message: 'nodes is forbidden: User "alice" cannot list resource "nodes" in API group "" at the cluster scope',
+    });
+    expect(authorizer.asked).toEqual([{ verb: 'list', group: '', resource: 'nodes', namespace: '', name: '' }]);
+  });
+});
+
+describe('a single object', () => {
+  test('is found by its name', async () => {
+    expect((await get(routes, `${path}/a`)).body).toMatchObject({ kind: 'Node', metadata: { name: 'a' } });
+    expect(authorizer.asked).toEqual([{ verb: 'get', group: '', resource: 'nodes', namespace: '', name: 'a' }]);
+    const full = (await get(routes, `${path}/a?managedFields=true`)).body;
+    expect(full.metadata).toHaveProperty('managedFields');
+  });
+
+  test('that is none is 404', async () => {
+    expect((await refused(routes, `${path}/x`)).toStatus()).toMatchObject({
+      code: 404,
+      message: 'nodes "x" not found',
+      details: { name: 'x', kind: 'nodes' },
+    });
+  });
+
+  test('knows no list parameters', async () => {
+    expect(await refused(routes, `${path}/a?limit=1`)).toMatchObject({ code: 400 });
+  });
+});
+
+describe('a watch', () => {
+  test('begins with what is there, in the form of the core API', async () => {
+    const { response, abort, done } = call(routes, `${path}?watch=true&name=a`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(response.events).toMatchObject([
+      { type: 'ADDED', object: { apiVersion: 'v1', metadata: { name: 'a', selfLink: '/api/v1/nodes/a' } } },
+    ]);
+    expect(authorizer.asked).toMatchObject([{ verb: 'watch', resource: 'nodes' }]);
+    abort();
+    await done;
+  });
+
+  test('of one object follows it alone', async () => {
+    const { response, abort, done } = call(routes, `${path}/b?watch=true&resourceVersion=10`);
+    resource.store.apply('MODIFIED', node('a', { resourceVersion: 11 }));
+    resource.store.apply('MODIFIED', node('b', { resourceVersion: 12 }));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(response.events).toMatchObject([{ type: 'MODIFIED', object: { metadata: { name: 'b' } } }]);
+    abort();
+    await done;
+  });
+
+  test('has no pages', async () => {
+    expect(await refused(routes, `${path}?watch=true&limit=1`)).toMatchObject({ code: 400 });
+  });
+});
+
+describe('a copy that is not complete', () => {
+  beforeEach(() => {
+    jest.useFakeTimers();
+    resource.synced = false;
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  test('is waited for, then it is 503 with Retry-After', async () => {
+    const asking = refused(routes, path);
+    await jest.advanceTimersByTimeAsync(10_000);
+    expect(await asking).toMatchObject({ code: 503, reason: 'ServiceUnavailable', headers: { 'Retry-After': '1' } });
+  });
+
+  test('is waited for no longer than the caller waits', async () => {
+    const { abort, done } = call(routes, path);
+    await jest.advanceTimersByTimeAsync(10);
+    abort();
+    await expect(done).rejects.toThrow('aborted');
+  });
+});

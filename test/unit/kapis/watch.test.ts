@@ -1,0 +1,288 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { forbidden, serviceUnavailable } from '../../../src/errors.ts';
+import { apisRoutes } from '../../../src/kapis/routes.ts';
+import type { Route } from '../../../src/http/route.ts';
+import { call, FakeAuthorizer, fakeResource, node, refused, type Call, type FakeResource } from './lab.ts';
+
+const path = '/apis/resources.platform.io/v1alpha3/nodes';
+let resource: FakeResource;
+let authorizer: FakeAuthorizer;
+let routes: Route[];
+let calls: Call[];
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+  calls = [];
+  resource = fakeResource();
+  authorizer = new FakeAuthorizer();
+  routes = apisRoutes({ authorizer, resources: [resource] });
+  resource.store.replace([node('a', { resourceVersion: 5 }), node('b', { resourceVersion: 6 })], 10);
+});
+afterEach(async () => {
+  for (const { abort, done } of calls) {
+    abort();
+    await done;
+  }
+  jest.useRealTimers();
+});
+
+const settle = async (): Promise<void> => {
+  for (let i = 0; i < 6; i += 1) await new Promise((resolve) => setImmediate(resolve));
+};
+
+async function watch(query: string, headers: Record<string, string> = {}, of = path): Promise<Call> {
+  const begun = call(routes, `${of}?watch=true&${query}`, { headers });
+  calls.push(begun);
+  await settle();
+  return begun;
+}
+
+const told = ({ response }: Call): string[] =>
+  response.events.map(({ type, object: { metadata } }) => `${type} ${metadata.name ?? ''}@${metadata.resourceVersion}`);
+
+const modify = (name: string, resourceVersion: number, labels: Record<string, string> = {}): void =>
+  resource.store.apply('MODIFIED', node(name, { resourceVersion, labels }));
+
+describe('a watch', () => {
+  test('answers at once, before there is anything to say', async () => {
+    const { response } = await watch('resourceVersion=10');
+    expect(response.headersSent).toBe(true);
+    expect(response.headers).toEqual({ 'content-type': 'application/json', 'cache-control': 'no-cache, private' });
+    expect(response.text).toBe('');
+  });
+
+  test.each(['', 'resourceVersion=0'])('?%s begins with what is there', async (query) => {
+    const begun = await watch(query);
+    expect(told(begun)).toEqual(['ADDED a@5', 'ADDED b@6']);
+    modify('a', 11);
+    await settle();
+    expect(told(begun).slice(2)).toEqual(['MODIFIED a@11']);
+    expect(begun.response.events[0]?.object).toMatchObject({
+      kind: 'Node',
+      apiVersion: 'resources.platform.io/v1alpha3',
+    });
+  });
+
+  test('of a past resourceVersion begins with what has changed since', async () => {
+    modify('a', 11);
+    resource.store.apply('DELETED', node('b', { resourceVersion: 12 }));
+    resource.store.apply('ADDED', node('c', { resourceVersion: 13 }));
+    const begun = await watch('resourceVersion=11');
+    modify('c', 14);
+    await settle();
+    expect(told(begun)).toEqual(['DELETED b@12', 'ADDED c@13', 'MODIFIED c@14']);
+  });
+
+  test('of a resourceVersion that lies ahead tells only what comes after it', async () => {
+    const begun = await watch('resourceVersion=12');
+    modify('a', 11);
+    modify('a', 12);
+    modify('a', 13);
+    await settle();
+    expect(told(begun)).toEqual(['MODIFIED a@13']);
+  });
+
+  test('sees objects come into its selector and leave it', async () => {
+    const begun = await watch('resourceVersion=10&labelSelector=env');
+    modify('a', 11, { env: 'prod' });
+    modify('a', 12, { env: 'dev' });
+    modify('b', 13);
+    modify('a', 14);
+    modify('a', 15, { env: 'prod' });
+    resource.store.apply('DELETED', node('a', { resourceVersion: 16, labels: { env: 'prod' } }));
+    resource.store.apply('DELETED', node('b', { resourceVersion: 17 }));
+    await settle();
+    expect(told(begun)).toEqual(['ADDED a@11', 'MODIFIED a@12', 'DELETED a@14', 'ADDED a@15', 'DELETED a@16']);
+    // What is taken away is shown as it was last seen.
+    expect(begun.response.events[2]?.object.metadata.labels).toEqual({ env: 'dev' });
+  });
+
+  test('of one object, by its path or the old form of a watch, sees no other', async () => {
+    const byPath = await watch('resourceVersion=10', {}, `${path}/a`);
+    const old = await watch('resourceVersion=10', {}, path.replace('/nodes', '/watch/nodes/a'));
+    modify('b', 11);
+    modify('a', 12);
+    await settle();
+    expect(told(byPath)).toEqual(['MODIFIED a@12']);
+    expect(told(old)).toEqual(['MODIFIED a@12']);
+    const error = await refused(routes, `${path}/a?watch=true&fieldSelector=metadata.name%3Db`);
+    expect(error).toMatchObject({ code: 400, message: "fieldSelector metadata.name doesn't match requested name" });
+  });
+
+  test('as a streaming list marks the end of what was there', async () => {
+    const begun = await watch('sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true');
+    expect(told(begun)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);
+    expect(begun.response.events[2]?.object).toEqual({
+      kind: 'Node',
+      apiVersion: 'resources.platform.io/v1alpha3',
+      metadata: {
+        resourceVersion: '10',
+        creationTimestamp: null,
+        annotations: { 'k8s.io/initial-events-end': 'true' },
+      },
+    });
+    expect(resource.confirmations).toEqual(['list']);
+  });
+
+  test('without initial events begins with the next change', async () => {
+    const begun = await watch('sendInitialEvents=false&resourceVersionMatch=NotOlderThan');
+    modify('a', 11);
+    await settle();
+    expect(told(begun)).toEqual(['MODIFIED a@11']);
+  });
+
+  test('has bookmarks each minute and before its end, if it wants them', async () => {
+    const begun = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=100');
+    const plain = await watch('resourceVersion=10&timeoutSeconds=100');
+    resource.store.bookmark(20);
+    await jest.advanceTimersByTimeAsync(60_000);
+    await settle();
+    expect(told(begun)).toEqual(['BOOKMARK @20']);
+    resource.store.bookmark(30);
+    await jest.advanceTimersByTimeAsync(38_000);
+    await settle();
+    expect(told(begun)).toEqual(['BOOKMARK @20', 'BOOKMARK @30']);
+    expect(begun.response.writableEnded).toBe(false);
+    await jest.advanceTimersByTimeAsync(2000);
+    await settle();
+    expect(begun.response.writableEnded).toBe(true);
+    expect(plain.response.writableEnded).toBe(true);
+    expect(told(plain)).toEqual([]);
+  });
+
+  test('ends by itself after half an hour to an hour', async () => {
+    const begun = await watch('resourceVersion=10');
+    await jest.advanceTimersByTimeAsync(1_799_000);
+    expect(begun.response.writableEnded).toBe(false);
+    await jest.advanceTimersByTimeAsync(1_801_000);
+    await settle();
+    expect(begun.response.writableEnded).toBe(true);
+  });
+
+  test('of a forgotten resourceVersion is one ERROR, and ends', async () => {
+    const begun = await watch('resourceVersion=9');
+    await begun.done;
+    expect(begun.response.statusCode).toBe(200);
+    expect(begun.response.events).toMatchObject([
+      {
+        type: 'ERROR',
+        object: { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version: 9 (10)' },
+      },
+    ]);
+    expect(begun.response.writableEnded).toBe(true);
+  });
+
+  test('as a streaming list not older than what does not come is one ERROR', async () => {
+    const begun = await watch('sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99');
+    await jest.advanceTimersByTimeAsync(3000);
+    await begun.done;
+    expect(begun.response.events).toMatchObject([{ type: 'ERROR', object: { code: 504, reason: 'Timeout' } }]);
+  });
+
+  test('ends with an ERROR when the cluster was restored from a backup', async () => {
+    const begun = await watch('resourceVersion=10');
+    resource.store.replace([], 3);
+    await begun.done;
+    expect(begun.response.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
+  });
+
+  test('ends when its caller may no longer watch, and goes on while that cannot be told', async () => {
+    const begun = await watch('resourceVersion=10');
+    authorizer.authorize = () => Promise.reject(serviceUnavailable('kube-apiserver cannot be reached'));
+    await jest.advanceTimersByTimeAsync(60_000);
+    await settle();
+    expect(begun.response.writableEnded).toBe(false);
+    authorizer.authorize = () => Promise.reject(forbidden({ group: '', resource: 'nodes' }, '', 'no more'));
+    await jest.advanceTimersByTimeAsync(60_000);
+    await begun.done;
+    expect(begun.response.events).toMatchObject([{ type: 'ERROR', object: { code: 403, reason: 'Forbidden' } }]);
+  });
+
+  test('ends when the server drains', async () => {
+    const begun = await watch('resourceVersion=10');
+    begun.abort();
+    await begun.done;
+    expect(begun.response.writableEnded).toBe(true);
+  });
+
+  test('waits for a slow reader, and cuts off one that is thousands of changes behind', async () => {
+    const begun = await watch('resourceVersion=10');
+    begun.response.stalled = true;
+    for (let version = 11; version < 20; version += 1) modify('a', version);
+    await settle();
+    begun.response.read();
+    await settle();
+    expect(told(begun)).toHaveLength(9);
+    begun.response.stalled = true;
+    for (let version = 20; version < 40; version += 1) modify('a', version);
+    await settle();
+    for (let version = 40; version < 10_040; version += 1) modify('a', version);
+    expect(begun.response.destroyed).toBe(false);
+    modify('a', 10_040);
+    expect(begun.response.destroyed).toBe(true);
+  });
+
+  test('bears many changes at once', async () => {
+    const begun = await watch('resourceVersion=10');
+    for (let version = 11; version <= 20_010; version += 1) modify('a', version);
+    await settle();
+    expect(told(begun).at(-1)).toBe('MODIFIED a@20010');
+    expect(told(begun)).toHaveLength(20_000);
+  });
+
+  test('as tables names the columns once', async () => {
+    const begun = await watch('', { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' });
+    modify('a', 11);
+    await settle();
+    const tables = begun.response.events.map(({ type, object }) => ({
+      type,
+      columns: (object['columnDefinitions'] as unknown[] | null)?.length,
+      cell: (object['rows'] as { cells: string[] }[])[0]?.cells[0],
+    }));
+    expect(tables).toEqual([
+      { type: 'ADDED', columns: 10, cell: 'a' },
+      { type: 'ADDED', columns: undefined, cell: 'b' },
+      { type: 'MODIFIED', columns: undefined, cell: 'a' },
+    ]);
+  });
+
+  test('of metadata alone has nothing else', async () => {
+    const begun = await watch('', { accept: 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io' });
+    expect(begun.response.events.map(({ object }) => Object.keys(object))).toEqual([
+      ['kind', 'apiVersion', 'metadata'],
+      ['kind', 'apiVersion', 'metadata'],
+    ]);
+  });
+
+  test.each([
+    ['sendInitialEvents=true', 422],
+    ['resourceVersionMatch=NotOlderThan', 422],
+    ['sendInitialEvents=true&resourceVersionMatch=Exact', 422],
+    ['resourceVersion=x', 400],
+    ['timeoutSeconds=x', 400],
+    ['fieldSelector=spec.x%3Dy', 400],
+  ])('?%s is %i', async (query, code) => {
+    expect(await refused(routes, `${path}?watch=true&${query}`)).toMatchObject({ code });
+  });
+
+  test('follows the store whatever happens', async () => {
+    const begun = await watch('resourceVersion=10&labelSelector=odd');
+    const seen = new Map<string, number>();
+    let version = 10;
+    for (let i = 0; i < 500; i += 1) {
+      version += 1;
+      const name = `n${(i * 7) % 13}`;
+      if (i % 5 === 4) resource.store.apply('DELETED', node(name, { resourceVersion: version }));
+      else modify(name, version, i % 3 === 0 ? { odd: '' } : {});
+      if (i % 50 === 0) await settle();
+    }
+    await settle();
+    for (const { type, object } of begun.response.events) {
+      const { name, resourceVersion } = object.metadata;
+      expect(seen.has(name)).toBe(type !== 'ADDED');
+      if (type === 'DELETED') seen.delete(name);
+      else seen.set(name, Number(resourceVersion));
+    }
+    const expected = resource.store.order('name').filter(({ labels }) => 'odd' in labels);
+    expect(seen).toEqual(new Map(expected.map((object) => [object.name, object.resourceVersion])));
+  });
+});
