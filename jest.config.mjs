@@ -1,11 +1,24 @@
 /** Node strips the types itself, so a line of a test is a line of its source. */
-export default {
+const project = {
   testEnvironment: 'node',
-  testMatch: ['**/*.test.ts'],
   transform: { '\\.ts$': '<rootDir>/test/strip-types.ts' },
   extensionsToTreatAsEsm: ['.ts'],
   moduleFileExtensions: ['ts', 'js', 'mjs', 'json'],
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.cluster/'],
+};
+
+export default {
+  projects: [
+    { ...project, testMatch: ['<rootDir>/test/!(integration)/**/*.test.ts'] },
+    // One control plane for all files: its setup runs only when one of them does.
+    {
+      ...project,
+      testMatch: ['<rootDir>/test/integration/**/*.test.ts'],
+      globalSetup: '<rootDir>/test/integration/lab/setup.ts',
+      globalTeardown: '<rootDir>/test/integration/lab/teardown.ts',
+      setupFilesAfterEnv: ['<rootDir>/test/integration/lab/each-file.ts'],
+    },
+  ],
   coverageProvider: 'babel',
   collectCoverageFrom: ['src/**/*.ts'],
 };

@@ -84,5 +84,13 @@ export default defineConfig({
     'typescript/no-unsafe-return': 'error',
     'typescript/switch-exhaustiveness-check': 'error',
   },
-  overrides: [...overrides, { files: ['hack/**', 'test/**', 'src/cli/**'], rules: { 'no-console': 'off' } }],
+  overrides: [
+    ...overrides,
+    { files: ['hack/**', 'test/**', 'src/cli/**'], rules: { 'no-console': 'off' } },
+    {
+      files: ['test/**'],
+      // Assertions that several tests share are functions called expectSo.
+      rules: { 'jest/expect-expect': ['error', { assertFunctionNames: ['expect', 'expect*'] }] },
+    },
+  ],
 });

@@ -1,0 +1,42 @@
+import { execute, type Executed } from '../../../hack/cluster/exec.ts';
+import { lab } from './lab.ts';
+
+/** A kubectl of some version, with the administrator's kubeconfig. */
+export type Kubectl = (...args: readonly string[]) => Promise<Executed>;
+
+const environment = (): Readonly<Record<string, string>> => ({
+  KUBECONFIG: lab().kubeconfig,
+  // A cache of discovery that lives no longer than the run.
+  KUBECACHEDIR: `${lab().dir}/kubectl-cache`,
+  HOME: lab().dir,
+});
+
+const run =
+  (program: () => string): Kubectl =>
+  (...args) =>
+    execute(program(), args, { env: environment(), timeout: 60_000 });
+
+/** Of the cluster's own version. */
+export const kubectl: Kubectl = run(() => lab().kubectl);
+
+/** Debian's. Where it cannot be had, a test that needs it fails and says so. */
+export const oldKubectl: Kubectl = run(() => {
+  const { oldKubectl: found } = lab();
+  if ('why' in found) throw new Error(found.why);
+  return found.path;
+});
+
+/** The standard output of a call that must succeed. */
+export async function succeed(client: Kubectl, ...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await client(...args);
+  if (code !== 0) throw new Error(`kubectl ${args.join(' ')} ended with ${code}: ${stderr || stdout}`);
+  return stdout;
+}
+
+/** The rows of a table that kubectl printed, each a cell per column. */
+export function rows(table: string): string[][] {
+  const lines = table.trimEnd().split('\n');
+  const header = lines[0] ?? '';
+  const starts = [...header.matchAll(/\S+(?: \S+)*/g)].map(({ index }) => index);
+  return lines.map((line) => starts.map((start, at) => line.slice(start, starts[at + 1]).trim()));
+}

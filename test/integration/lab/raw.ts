@@ -1,0 +1,77 @@
+/** Bytes on a socket: what no HTTP client would send. */
+import net, { type Socket } from 'node:net';
+import tls from 'node:tls';
+import { lab } from './lab.ts';
+
+export interface RawAnswer {
+  readonly status: number;
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export function connect(url: string, alpn?: string): Socket {
+  const { protocol, hostname, port } = new URL(url);
+  return protocol === 'https:'
+    ? tls.connect({
+        host: hostname,
+        port: Number(port),
+        ca: lab().authority,
+        ...(alpn === undefined ? {} : { ALPNProtocols: [alpn] }),
+      })
+    : net.connect({ host: hostname, port: Number(port) });
+}
+
+/** Everything that the server sends until it closes. */
+export function drain(socket: Socket): Promise<string> {
+  return new Promise((resolve) => {
+    let text = '';
+    socket.setEncoding('latin1');
+    socket.on('data', (chunk: string) => (text += chunk));
+    // A reset after an answer is a way to close.
+    socket.on('error', () => undefined);
+    socket.on('close', () => resolve(text));
+  });
+}
+
+/** The answers that a connection got, in their order. */
+export function answersIn(text: string): RawAnswer[] {
+  const answers: RawAnswer[] = [];
+  let rest = text;
+  while (rest.startsWith('HTTP/1.1 ')) {
+    const end = rest.indexOf('\r\n\r\n');
+    if (end === -1) break;
+    const [line = '', ...lines] = rest.slice(0, end).split('\r\n');
+    const headers = Object.fromEntries(
+      lines.map((header) => [
+        header.slice(0, header.indexOf(':')).toLowerCase(),
+        header.slice(header.indexOf(':') + 1).trim(),
+      ]),
+    );
+    rest = rest.slice(end + 4);
+    let body = '';
+    if (headers['transfer-encoding'] === 'chunked') {
+      for (;;) {
+        const size = Number.parseInt(rest, 16);
+        const start = rest.indexOf('\r\n') + 2;
+        body += rest.slice(start, start + size);
+        rest = rest.slice(start + size + 2);
+        if (!(size > 0)) break;
+      }
+    } else {
+      const length = Number(headers['content-length'] ?? 0);
+      body = rest.slice(0, length);
+      rest = rest.slice(length);
+    }
+    answers.push({ status: Number(line.split(' ')[1]), headers, body: Buffer.from(body, 'latin1').toString('utf8') });
+  }
+  return answers;
+}
+
+/** Sends the bytes and says that no more come; then what came back until the server closed. */
+export async function exchange(url: string, bytes: string | Buffer): Promise<RawAnswer[]> {
+  const socket = connect(url);
+  const answer = drain(socket);
+  socket.end(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
+  return answersIn(await answer);
+}

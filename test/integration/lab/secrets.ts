@@ -1,0 +1,23 @@
+/** Every password and token of the run, so that the logs can be searched for them. */
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { lab } from './lab.ts';
+import { clientSecrets, passwords } from './people.ts';
+
+const file = (): string => join(lab().dir, 'secrets');
+
+/** `platform` is the default client's secret, but its name too. */
+const isSecret = (text: unknown): text is string => typeof text === 'string' && text.length > 8;
+
+export function remember(...texts: readonly unknown[]): void {
+  const lines = texts.filter(isSecret).map((text) => `${JSON.stringify(text)}\n`);
+  if (lines.length > 0) appendFileSync(file(), lines.join(''), { mode: 0o600 });
+}
+
+/** Also as they look when they are encoded for a form. */
+export function remembered(): string[] {
+  const lines = existsSync(file()) ? readFileSync(file(), 'utf8').trim().split('\n') : [];
+  const kept = lines.filter((line) => line !== '').map((line) => JSON.parse(line) as string);
+  const all = [...kept, lab().adminPassword, ...Object.values(passwords), ...Object.values(clientSecrets)];
+  return [...new Set(all.flatMap((text) => [text, encodeURIComponent(text)]))];
+}

@@ -1,0 +1,80 @@
+/** Servers of ours, as processes. */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { freePort } from '../../../hack/cluster/chosen.ts';
+import { find, stop, type Running } from '../../../hack/cluster/processes.ts';
+import { startServer, type Server } from '../../../hack/run/server.ts';
+import { lab, type Ports } from './lab.ts';
+
+const prefix = 'server-';
+
+export const isServer = (name: string): boolean => name.startsWith(prefix);
+
+/** Every start has a log of its own, so that nothing of a run is lost. */
+function newName(dir: string): string {
+  for (let number = 1; ; number += 1) {
+    const name = `${prefix}${number}`;
+    const log = join(dir, `${name}.log`);
+    if (existsSync(log)) continue;
+    writeFileSync(log, '');
+    return name;
+  }
+}
+
+/** The logs of all servers that were ever started in this run. */
+export const serverLogs = (dir: string): string[] =>
+  readdirSync(dir)
+    .filter((file) => isServer(file) && file.endsWith('.log'))
+    .map((file) => join(dir, file));
+
+interface StartOptions {
+  readonly dir: string;
+  readonly kubeconfig: string;
+  readonly address: string;
+  readonly ports: Ports;
+  readonly flags?: readonly string[];
+}
+
+export async function startNamed(options: StartOptions): Promise<{ name: string; server: Server }> {
+  const name = newName(options.dir);
+  return { name, server: await startServer({ ...options, name }) };
+}
+
+const replicasFile = (dir: string): string => join(dir, 'replicas.json');
+
+/** Which of the servers are the two replicas now. */
+export const writeReplicas = (dir: string, names: readonly string[]): void =>
+  writeFileSync(replicasFile(dir), JSON.stringify(names));
+
+const replicaNames = (dir: string): string[] => JSON.parse(readFileSync(replicasFile(dir), 'utf8')) as string[];
+
+/** The processes of the two replicas; undefined for one that has ended. */
+export const replicaProcesses = (): (Running | undefined)[] =>
+  replicaNames(lab().dir).map((name) => find(lab().dir, name));
+
+/** The logs of the two replicas since they were last started. */
+export const replicaLogs = (): string[] => replicaNames(lab().dir).map((name) => join(lab().dir, `${name}.log`));
+
+export async function stopReplica(index: 0 | 1, signal: 'SIGTERM' | 'SIGINT' | 'SIGKILL' = 'SIGINT'): Promise<void> {
+  const running = replicaProcesses()[index];
+  if (running !== undefined) await stop(lab().dir, running, signal, 30_000);
+}
+
+/** Starts a replica that was stopped, at its old ports, and waits until it is ready. */
+export async function startReplica(index: 0 | 1): Promise<void> {
+  const { dir, serverKubeconfig: kubeconfig, address, replicas } = lab();
+  const { name, server } = await startNamed({ dir, kubeconfig, address, ports: replicas[index] });
+  const names = replicaNames(dir);
+  names[index] = name;
+  writeReplicas(dir, names);
+  await server.ready();
+}
+
+/** One more server beside the replicas, of which kube-apiserver does not know. The caller stops it. */
+export async function startExtra(flags: readonly string[] = []): Promise<Server & { readonly ports: Ports }> {
+  const { dir, serverKubeconfig: kubeconfig, address } = lab();
+  const http = await freePort(30_000);
+  const ports = { http, https: await freePort(http + 1), aggregated: await freePort(11_250, address) };
+  const { server } = await startNamed({ dir, kubeconfig, address, ports, flags });
+  return { ...server, ports };
+}

@@ -1,0 +1,2 @@
+/** After the last test file. */
+export { endLab as default } from './setup.ts';
