@@ -39,6 +39,9 @@ function asOAuth(error: StatusError): OAuthError {
   return new OAuthError(code, error.message, { status: error.code, headers: error.headers, cause: error.cause });
 }
 
+/** RFC 6749 section 5.2: printable ASCII without quotation mark and backslash. */
+const describable = (text: string): string => text.replaceAll('"', "'").replace(/[^\x20-\x5b\x5d-\x7e]/g, '?');
+
 export function writeError(exchange: Exchange, thrown: unknown): void {
   const { res, log, auditID } = exchange;
   let error = typed(thrown, exchange);
@@ -51,7 +54,7 @@ export function writeError(exchange: Exchange, thrown: unknown): void {
   if (error instanceof StatusError && speaksOAuth(exchange.path)) error = asOAuth(error);
   const body =
     error instanceof OAuthError
-      ? JSON.stringify({ error: error.error, error_description: error.message })
+      ? JSON.stringify({ error: error.error, error_description: describable(error.message) })
       : JSON.stringify({ ...error.toStatus() });
   res.statusCode = error.code;
   for (const name of ['Content-Encoding', 'ETag', 'Content-Disposition']) res.removeHeader(name);

@@ -4,15 +4,19 @@ import { OAuthError } from '../errors.ts';
 const mediaType = 'application/x-www-form-urlencoded';
 const limit = 64 * 1024;
 
-const read = express.text({ type: mediaType, limit, defaultCharset: 'utf-8' });
+/** RFC 6749 appendix B knows UTF-8 only. */
+const accepted = new RegExp(`^${mediaType}\\s*(;\\s*(charset="?utf-8"?\\s*)?)?$`, 'i');
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+const read = express.raw({ type: mediaType, limit });
 
 /**
  * The form of a request to an OAuth endpoint. RFC 6749 section 3.2: parameters without a value are treated as omitted, none may
  * be repeated. Throws OAuthError 415, 413 or 400.
  */
 export async function readForm(req: Request, res: Response): Promise<ReadonlyMap<string, string>> {
-  if (!new RegExp(`^${mediaType}\\s*(;|$)`, 'i').test(req.headers['content-type'] ?? ''))
-    throw new OAuthError('invalid_request', `the body must be ${mediaType}`, { status: 415 });
+  if (!accepted.test(req.headers['content-type'] ?? ''))
+    throw new OAuthError('invalid_request', `the body must be ${mediaType} in UTF-8`, { status: 415 });
   await new Promise<void>((resolve, reject) => {
     read(req, res, (error?: unknown) => {
       if (error === undefined) resolve();
@@ -20,10 +24,8 @@ export async function readForm(req: Request, res: Response): Promise<ReadonlyMap
     });
   });
   const body: unknown = req.body;
-  const text = typeof body === 'string' ? body : '';
-  if (text.includes('\uFFFD')) throw new OAuthError('invalid_request', 'the form is no UTF-8');
   const form = new Map<string, string>();
-  for (const pair of text.split('&')) {
+  for (const pair of textOf(Buffer.isBuffer(body) ? body : Buffer.alloc(0)).split('&')) {
     if (pair === '') continue;
     const at = pair.indexOf('=');
     const name = decode(at === -1 ? pair : pair.slice(0, at));
@@ -33,6 +35,14 @@ export async function readForm(req: Request, res: Response): Promise<ReadonlyMap
   }
   for (const [name, value] of form) if (value === '') form.delete(name);
   return form;
+}
+
+function textOf(bytes: Buffer): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw new OAuthError('invalid_request', 'the form is no UTF-8');
+  }
 }
 
 /** RFC 6749 appendix B: UTF-8, percent-encoded, a plus for a space. */
