@@ -1,0 +1,23 @@
+import { parseFlags } from '../config/flags.ts';
+import { createLogger } from '../logger.ts';
+import { startServer, type RunningServer } from '../server.ts';
+
+/** Serves until `ended` is aborted; its reason is the signal that asked for it. Returns the exit code. Throws UsageError. */
+export async function serve(argv: readonly string[], ended: AbortSignal): Promise<number> {
+  const log = createLogger();
+  const flags = parseFlags(argv, process.env);
+  // A bug in one request must not end the others.
+  process.on('unhandledRejection', (error) => log.error('a rejected promise was not handled', { error }));
+  let server: RunningServer;
+  try {
+    server = await startServer(flags, log, ended);
+  } catch (error) {
+    if (ended.aborted) return 0;
+    throw error;
+  }
+  if (!ended.aborted) await new Promise((resolve) => ended.addEventListener('abort', resolve));
+  log.info('shutting down', { signal: String(ended.reason) });
+  // In a cluster, whoever routes to us needs a moment to see that we are not ready; at a terminal, nobody routes.
+  await server.stop({ announce: ended.reason === 'SIGTERM' ? 4_000 : 0, grace: 20_000 });
+  return 0;
+}
