@@ -3,9 +3,10 @@
  * so that a request sees one state of it.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { parametersOf } from '../config/hash-parameters.ts';
 import type { LiveConfiguration } from '../config/live.ts';
 import type { ConfiguredClient, PlatformConfiguration } from '../config/schema.ts';
-import { parametersOf, type Passwords } from './passwords.ts';
+import type { Passwords } from './passwords.ts';
 import type { SecretRefs } from './secret-refs.ts';
 import { configuredUserUID } from './uuid.ts';
 

@@ -7,24 +7,14 @@ import bcrypt from 'bcrypt';
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { parametersOf, type HashParameters } from '../config/hash-parameters.ts';
 import { OAuthError } from '../errors.ts';
 import { TaskQueue } from './queue.ts';
-
-/** The cost of a hash: `bcrypt:12`, `argon2id:19456:2:1` (memory in KiB, passes, lanes). */
-export type HashParameters = string;
 
 export const preferred: HashParameters = 'argon2id:19456:2:1';
 
 /** More than a thousand bytes are no password but an attack on the hash. */
 export const longestPassword = 1024;
-
-/** Undefined if the text is no hash that this server verifies. */
-export function parametersOf(hash: string): HashParameters | undefined {
-  const blowfish = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/.exec(hash);
-  if (blowfish !== null) return `bcrypt:${Number(blowfish[1])}`;
-  const argon = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+$/.exec(hash);
-  return argon === null ? undefined : `argon2id:${argon[1]}:${argon[2]}:${argon[3]}`;
-}
 
 /** How a hash is made and compared; replaced in tests to count the work. */
 export interface HashFunctions {

@@ -1,18 +1,32 @@
+const units: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3, // U+00B5
+  μs: 1e-3, // U+03BC
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+};
+const part = String.raw`(\d+\.?\d*|\.\d+)(${Object.keys(units).join('|')})`;
+const whole = new RegExp(`^(?:${part})+$`);
+const parts = new RegExp(part, 'g');
+
 /**
- * Go's duration syntax, as Kubernetes' own configuration uses it: '2h', '1h30m', '500ms', '7d' is not one.
+ * Go's duration syntax without a sign (time.ParseDuration), as Kubernetes uses it: '2h', '1h30m', '1.5s', '500ms', '0'; '7d' is none.
  * Milliseconds; undefined if the text is no duration.
  */
 export function parseDuration(text: string): number | undefined {
-  if (!/^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/.test(text)) return undefined;
+  if (text === '0') return 0;
+  if (text.length > 100 || !whole.test(text)) return undefined;
   let total = 0;
-  for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g))
-    total += Number(amount) * { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }[unit as 'ms' | 's' | 'm' | 'h'];
+  for (const [, amount, unit] of text.matchAll(parts)) total += Number(amount) * (units[unit ?? ''] ?? 0);
   return total;
 }
 
 /** Kubernetes' quantity for bytes: '1Gi', '500M', '1024'. Undefined if the text is none. */
 export function parseBytes(text: string): number | undefined {
-  const match = /^(\d+)(Ki|Mi|Gi|Ti|k|M|G|T)?$/.exec(text);
+  const match = /^(\d{1,12})(Ki|Mi|Gi|Ti|k|M|G|T)?$/.exec(text);
   if (match === null) return undefined;
   const factors: Record<string, number> = {
     Ki: 1024,

@@ -17,7 +17,7 @@ const largest = 1024 * 1024;
 export function parseConfiguration(text: string): Parsed {
   if (text.length > largest) return { ok: false, problems: [{ path: '', message: 'must be smaller than 1 MiB' }] };
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, uniqueKeys: true });
+  const document = parseDocument(text, { lineCounter: lines, uniqueKeys: true, stringKeys: true });
   if (document.errors.length > 0)
     return {
       ok: false,

@@ -4,6 +4,10 @@
  */
 import { z } from 'zod';
 import { parseBytes, parseDuration } from './duration.ts';
+import { parametersOf } from './hash-parameters.ts';
+
+/** Ten years: a time that far ahead is still a date. */
+const longest = '87600h';
 
 /** A Go duration in the file, milliseconds in the program. */
 const duration = (fallback: string, least = '1s') =>
@@ -12,10 +16,10 @@ const duration = (fallback: string, least = '1s') =>
     .default(fallback)
     .transform((text, context) => {
       const value = parseDuration(text);
-      if (value === undefined || value < (parseDuration(least) ?? 0)) {
+      if (value === undefined || value < (parseDuration(least) ?? 0) || value > (parseDuration(longest) ?? 0)) {
         context.addIssue({
           code: 'custom',
-          message: `must be a duration of at least ${least}, such as "${fallback}", not "${text}"`,
+          message: `must be a duration from ${least} to ${longest}, such as "${fallback}", not "${text}"`,
         });
         return z.NEVER;
       }
@@ -45,12 +49,18 @@ const secretKeyRef = z.strictObject({
 
 const passwordHash = z
   .string()
-  .regex(
-    /^(\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}|\$argon2id\$v=19\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+)$/,
-    'must be a bcrypt or argon2id hash; "platform-apiserver hash-password" makes one',
+  .refine(
+    (text) => parametersOf(text) !== undefined,
+    'must be a bcrypt hash of cost 4 to 16, or an argon2id hash of at most 256 MiB, 16 passes and 16 lanes; "platform-apiserver hash-password" makes one',
   );
 
 const httpsURL = (text: string): boolean => URL.canParse(text) && new URL(text).protocol === 'https:';
+
+/** Refinements look at what is there although other parts are wrong, so that all problems are told at once. */
+const anyObject = {
+  when: ({ value }: { value: unknown }): boolean =>
+    typeof value === 'object' && value !== null && !Array.isArray(value),
+};
 
 const user = z
   .strictObject({
@@ -62,10 +72,10 @@ const user = z
     groups: z.array(group).max(100).default([]),
     state: z.enum(['Active', 'Disabled']).default('Active'),
   })
-  .refine(
-    (value) => (value.passwordRef === undefined) !== (value.passwordHash === undefined),
-    'must have exactly one of passwordRef and passwordHash',
-  );
+  .refine((value) => (value.passwordRef === undefined) !== (value.passwordHash === undefined), {
+    ...anyObject,
+    error: 'must have exactly one of passwordRef and passwordHash',
+  });
 
 /** The grants that a configured client may be allowed. */
 export const clientGrantTypes = ['password', 'refresh_token'] as const;
@@ -84,17 +94,20 @@ const client = z
   })
   .refine(
     (value) => [value.secret, value.secretHash, value.secretRef].filter((one) => one !== undefined).length === 1,
-    'must have exactly one of secret, secretHash and secretRef',
+    { ...anyObject, error: 'must have exactly one of secret, secretHash and secretRef' },
   );
 
+const anyList = { when: ({ value }: { value: unknown }): boolean => Array.isArray(value) };
+
 const unique =
-  <T>(key: (item: T) => string, what: string) =>
-  (items: T[], context: z.RefinementCtx): void => {
-    const seen = new Set<string>();
+  <K extends string>(key: K, what: string) =>
+  (items: Partial<Record<K, unknown>>[], context: z.RefinementCtx): void => {
+    const seen = new Set<unknown>();
     for (const [index, item] of items.entries()) {
-      if (seen.has(key(item)))
-        context.addIssue({ code: 'custom', path: [index], message: `repeats the ${what} "${key(item)}"` });
-      seen.add(key(item));
+      const name = item?.[key];
+      if (typeof name !== 'string') continue;
+      if (seen.has(name)) context.addIssue({ code: 'custom', path: [index], message: `repeats the ${what} "${name}"` });
+      seen.add(name);
     }
   };
 
@@ -132,12 +145,9 @@ const authentication = z.strictObject({
     .describe('Login records kept of each user'),
   clients: z
     .array(client)
-    .superRefine(unique((item) => item.name, 'client name'))
+    .superRefine(unique('name', 'client name'), anyList)
     .prefault([{ name: 'platform', secret: 'platform' }]),
-  users: z
-    .array(user)
-    .superRefine(unique((item) => item.username, 'username'))
-    .default([]),
+  users: z.array(user).superRefine(unique('username', 'username'), anyList).default([]),
   identityProviders: z
     .array(z.never('identity providers are not served by this version: leave the list empty'))
     .default([]),

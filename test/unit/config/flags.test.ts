@@ -1,0 +1,85 @@
+import { describe, expect, test } from '@jest/globals';
+import { parseFlags, UsageError } from '../../../src/config/flags.ts';
+
+const defaults = {
+  httpPort: 9090,
+  httpsPort: 9443,
+  aggregatedPort: 10250,
+  bindAddress: '0.0.0.0',
+  aggregatedBindAddress: '0.0.0.0',
+  tlsCertFile: undefined,
+  tlsPrivateKeyFile: undefined,
+  kubeconfig: undefined,
+  namespace: 'ns',
+  serviceName: 'platform-apiserver',
+  configMap: 'platform-config',
+  config: undefined,
+};
+
+describe('the command line', () => {
+  test('has defaults for all but the namespace', () => {
+    expect(parseFlags(['--namespace=ns'], {})).toEqual(defaults);
+    expect(parseFlags([], { POD_NAMESPACE: 'ns' })).toEqual(defaults);
+  });
+
+  test('reads POD_NAMESPACE and nothing else from the environment, and the flag wins', () => {
+    const asked: string[] = [];
+    const environment = new Proxy<Record<string, string>>(
+      { POD_NAMESPACE: 'pod' },
+      {
+        get: (target, name) => {
+          asked.push(String(name));
+          return target[String(name)];
+        },
+      },
+    );
+    expect(parseFlags([], environment).namespace).toBe('pod');
+    expect(parseFlags(['--namespace', 'flag'], environment).namespace).toBe('flag');
+    expect([...new Set(asked)]).toEqual(['POD_NAMESPACE']);
+  });
+
+  test.each([
+    ['--http-port=0', { httpPort: 0 }],
+    ['--https-port=65535', { httpsPort: 65_535 }],
+    ['--aggregated-port=443', { aggregatedPort: 443 }],
+    ['--bind-address=127.0.0.1', { bindAddress: '127.0.0.1' }],
+    ['--aggregated-bind-address=::1', { aggregatedBindAddress: '::1' }],
+    ['--tls-cert-file=c --tls-private-key-file=k', { tlsCertFile: 'c', tlsPrivateKeyFile: 'k' }],
+    ['--kubeconfig=k', { kubeconfig: 'k' }],
+    ['--service-name=s', { serviceName: 's' }],
+    ['--config-map=c', { configMap: 'c' }],
+    ['--config=f', { config: 'f' }],
+  ])('%s', (line, expected) => {
+    expect(parseFlags(['--namespace=ns', ...line.split(' ')], {})).toEqual({ ...defaults, ...expected });
+  });
+
+  test.each([
+    ['--http-port=x', '--http-port'],
+    ['--http-port=', '--http-port'],
+    ['--http-port', '--http-port'],
+    ['--https-port=65536', '--https-port'],
+    ['--https-port=99999999999', '--https-port'],
+    ['--aggregated-port=-1', '--aggregated-port'],
+    ['--aggregated-port=1.5', '--aggregated-port'],
+    ['--aggregated-port=0x10', '--aggregated-port'],
+    ['--tls-cert-file=c', '--tls-private-key-file'],
+    ['--tls-private-key-file=k', '--tls-cert-file'],
+    ['--config=f --config-map=c', '--config-map'],
+    ['--namespace=', '--namespace'],
+    ['--no-such-flag', '--no-such-flag'],
+    ['--no-such-flag=1', '--no-such-flag'],
+    ['-x', '-x'],
+    ['serve', 'serve'],
+  ])('%s is an error that names %s', (line, named) => {
+    const parse = (): unknown => parseFlags(['--namespace=ns', ...line.split(' ')], {});
+    expect(parse).toThrow(UsageError);
+    expect(parse).toThrow(named);
+  });
+
+  test.each([{}, { POD_NAMESPACE: '' }, { NAMESPACE: 'x' }])(
+    'without a namespace says where to give it: %j',
+    (environment) => {
+      expect(() => parseFlags([], environment)).toThrow(/--namespace.*POD_NAMESPACE/);
+    },
+  );
+});

@@ -1,0 +1,336 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { formatProblem, parseConfiguration } from '../../../src/config/parse.ts';
+
+const hour = 3_600_000;
+
+/** The document of the contract (section 8). */
+const example = `apiVersion: config.platform.io/v1alpha1
+kind: PlatformConfiguration
+authentication:
+  issuer: https://platform-apiserver.platform-system.svc
+  signingAlgorithm: ES256        # or RS256
+  keyRotation: 720h
+  accessTokenMaxAge: 2h
+  refreshTokenIdle: 4h
+  refreshGrace: 10s
+  sessionMaxAge: 720h
+  maximumClockSkew: 10s
+  multipleLogin: true            # false: a new login ends the user's other sessions
+  loginLimit: {maxTries: 5, within: 10m, perAddress: 100, perClient: 1000}
+  loginHistory: {keep: 168h, maxEntries: 100}
+  clients:
+  - name: platform
+    secret: platform             # or secretHash:, or secretRef: {name, key}
+    grantTypes: [password, refresh_token]
+    redirectURIs: []
+  users:
+  - username: admin
+    passwordRef: {name: platform-admin, key: passwordHash}   # or passwordHash: $2b$12$… / $argon2id$…, inline
+    groups: [platform:admins]    # bound to the chart's rbac.adminClusterRole
+    state: Active                # or Disabled
+  identityProviders: []
+logging: {store: pods}           # or opensearch | elasticsearch | loki, with its own section
+gateway: {externalURL: ""}
+requests: {maxInFlight: 400, maxInFlightPerUser: 100, trustedProxies: [], corsAllowedOrigins: []}
+cache: {allResources: false, maxBytes: 1Gi, idle: 10m}
+audit: {policy: {level: Metadata}, log: {path: "-"}, webhook: null}
+`;
+
+const expected = {
+  apiVersion: 'config.platform.io/v1alpha1',
+  kind: 'PlatformConfiguration',
+  authentication: {
+    issuer: 'https://platform-apiserver.platform-system.svc',
+    signingAlgorithm: 'ES256',
+    keyRotation: 720 * hour,
+    accessTokenMaxAge: 2 * hour,
+    refreshTokenIdle: 4 * hour,
+    refreshGrace: 10_000,
+    sessionMaxAge: 720 * hour,
+    maximumClockSkew: 10_000,
+    multipleLogin: true,
+    loginLimit: { maxTries: 5, within: 600_000, perAddress: 100, perClient: 1_000 },
+    loginHistory: { keep: 168 * hour, maxEntries: 100 },
+    clients: [
+      { name: 'platform', secret: 'platform', grantTypes: ['password', 'refresh_token'], redirectURIs: [] as string[] },
+    ],
+    users: [
+      {
+        username: 'admin',
+        passwordRef: { name: 'platform-admin', key: 'passwordHash' },
+        groups: ['platform:admins'],
+        state: 'Active',
+      },
+    ],
+    identityProviders: [] as unknown[],
+  },
+  logging: { store: 'pods' },
+  gateway: { externalURL: '' },
+  requests: {
+    maxInFlight: 400,
+    maxInFlightPerUser: 100,
+    trustedProxies: [] as string[],
+    corsAllowedOrigins: [] as string[],
+  },
+  cache: { allResources: false, maxBytes: 1_073_741_824, idle: 600_000 },
+  audit: { policy: { level: 'Metadata' }, log: { path: '-' }, webhook: null },
+};
+
+const withAuthentication = (text: string): string => `apiVersion: config.platform.io/v1alpha1
+kind: PlatformConfiguration
+authentication:
+  issuer: https://a.example
+${text}`;
+
+const problems = (text: string): string[] => {
+  const parsed = parseConfiguration(text);
+  return parsed.ok ? [] : parsed.problems.map(formatProblem);
+};
+const paths = (text: string): string[] => {
+  const parsed = parseConfiguration(text);
+  return parsed.ok ? [] : parsed.problems.map(({ path }) => path);
+};
+
+describe('the configuration document', () => {
+  test('of the contract is accepted as it stands', () => {
+    expect(parseConfiguration(example)).toEqual({ ok: true, value: expected });
+  });
+
+  test('needs only an issuer: all else has the value that the contract shows', () => {
+    const { authentication, ...rest } = expected;
+    expect(parseConfiguration(withAuthentication(''))).toEqual({
+      ok: true,
+      value: { ...rest, authentication: { ...authentication, issuer: 'https://a.example', users: [] } },
+    });
+  });
+
+  test('gives no client when the list is empty, so that the default one can be removed', () => {
+    const parsed = parseConfiguration(withAuthentication('  clients: []'));
+    expect(parsed).toMatchObject({ ok: true, value: { authentication: { clients: [] } } });
+  });
+
+  test('is refused with every problem at once, each with its path', () => {
+    expect(
+      problems(`apiVersion: config.platform.io/v2
+kind: Configuration
+colour: red
+authentication:
+  issuer: http://a.example/
+  signingAlgorithm: HS256
+  keyRotation: 1s
+  accessTokenMaxAge: 7d
+  sessionMaxAge: 999999h
+  multipleLogin: sometimes
+  loginLimit: {maxTries: 0, perAddress: 1.5, speed: 1}
+  clients:
+  - {name: a b, secret: x}
+  - {name: c}
+  - {name: c, secret: x, secretHash: y}
+  users:
+  - {username: Admin, passwordHash: secret}
+  - {username: bob, groups: ["system:masters"], shell: bash}
+  - {username: bob, passwordRef: {name: a}, state: Away, email: bob}
+  identityProviders: [{name: ldap}]
+requests: {maxInFlight: 0, trustedProxies: [proxy], corsAllowedOrigins: ["https://a/", "*"]}
+gateway: {externalURL: http://a}
+logging: {store: loki}
+cache: {maxBytes: plenty, allResources: 1}
+audit: {policy: {level: All}, webhook: {url: x}}
+`).map((line) => line.slice(0, line.indexOf(':'))),
+    ).toEqual([
+      'apiVersion',
+      'kind',
+      'authentication.issuer',
+      'authentication.issuer',
+      'authentication.keyRotation',
+      'authentication.signingAlgorithm',
+      'authentication.accessTokenMaxAge',
+      'authentication.sessionMaxAge',
+      'authentication.multipleLogin',
+      'authentication.loginLimit.maxTries',
+      'authentication.loginLimit.perAddress',
+      'authentication.loginLimit.speed',
+      'authentication.clients[0].name',
+      'authentication.clients[1]',
+      'authentication.clients[2].secretHash',
+      'authentication.clients[2]',
+      'authentication.clients[2]',
+      'authentication.users[0].username',
+      'authentication.users[0].passwordHash',
+      'authentication.users[1].groups[0]',
+      'authentication.users[1].shell',
+      'authentication.users[1]',
+      'authentication.users[2].passwordRef.key',
+      'authentication.users[2].email',
+      'authentication.users[2].state',
+      'authentication.users[2]',
+      'authentication.identityProviders[0]',
+      'requests.maxInFlight',
+      'requests.trustedProxies[0]',
+      'requests.corsAllowedOrigins[0]',
+      'requests.corsAllowedOrigins[1]',
+      'gateway.externalURL',
+      'logging.store',
+      'cache.allResources',
+      'cache.maxBytes',
+      'audit.policy.level',
+      'audit.webhook',
+      'colour',
+    ]);
+  });
+
+  test.each([
+    ['issuer: https://b.example/', 'issuer'],
+    ['issuer: https://b.example?x', 'issuer'],
+    ['issuer: ftp://b.example', 'issuer'],
+    ['issuer: ""', 'issuer'],
+    ['issuer: 5', 'issuer'],
+    ['issuer: {}', 'issuer'],
+  ])('refuses the issuer %s', (line, path) => {
+    expect(new Set(paths(withAuthentication('').replace('issuer: https://a.example', line)))).toEqual(
+      new Set([`authentication.${path}`]),
+    );
+  });
+
+  test.each([
+    ['users: 3', 'users'],
+    ['users: [3]', 'users[0]'],
+    ['users: [null]', 'users[0]'],
+    ['clients: [[]]', 'clients[0]'],
+    ['users: null', 'users'],
+    ['clients: null', 'clients'],
+    ['clients: {}', 'clients'],
+    ['refreshGrace: -1s', 'refreshGrace'],
+    ['refreshGrace: 5', 'refreshGrace'],
+    ['refreshTokenIdle: 0s', 'refreshTokenIdle'],
+    ['sessionMaxAge: 87601h', 'sessionMaxAge'],
+    [`sessionMaxAge: ${'9'.repeat(90)}h`, 'sessionMaxAge'],
+    ['keyRotation: 59m', 'keyRotation'],
+    ['loginLimit: null', 'loginLimit'],
+    ['loginHistory: {maxEntries: 0}', 'loginHistory.maxEntries'],
+    [
+      'users: [{username: a, passwordHash: "$2b$31$aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}]',
+      'users[0].passwordHash',
+    ],
+    ['users: [{username: "system:a", passwordRef: {name: a, key: b}}]', 'users[0].username'],
+    ['users: [{username: "a@b", passwordRef: {name: a, key: b}}]', 'users[0].username'],
+    ['users: [{username: "-a", passwordRef: {name: a, key: b}}]', 'users[0].username'],
+    [`users: [{username: "${'a'.repeat(254)}", passwordRef: {name: a, key: b}}]`, 'users[0].username'],
+    ['users: [{username: a, passwordRef: {name: a, key: b}, groups: ["system:authenticated"]}]', 'users[0].groups[0]'],
+    ['users: [{username: a, passwordRef: {name: a, key: b}, groups: [""]}]', 'users[0].groups[0]'],
+    ['users: [{username: a, passwordRef: {name: "", key: b}}]', 'users[0].passwordRef.name'],
+    ['users: [{username: a}]', 'users[0]'],
+    ['clients: [{name: a, secret: x, grantTypes: [implicit]}]', 'clients[0].grantTypes[0]'],
+    ['clients: [{name: a, secret: 5}]', 'clients[0].secret'],
+    ['clients: [{name: a, secret: x, secretRef: {name: a, key: b}}]', 'clients[0]'],
+  ])('refuses %s', (line, path) => {
+    expect(paths(withAuthentication(`  ${line}\n`))).toEqual([`authentication.${path}`]);
+  });
+
+  test.each([
+    ['refreshGrace: 0s'],
+    ['maximumClockSkew: "0"'],
+    ['sessionMaxAge: 87600h'],
+    ['users: [{username: a, passwordHash: "$2b$10$aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}]'],
+    [
+      'users: [{username: a.b-c1, passwordRef: {name: a, key: b}, email: a@b.example, displayName: A, state: Disabled}]',
+    ],
+    ['clients: [{name: a, secretRef: {name: a, key: b}, grantTypes: []}]'],
+  ])('accepts %s', (line) => {
+    expect(problems(withAuthentication(`  ${line}\n`))).toEqual([]);
+  });
+
+  test.each(['__proto__', 'constructor', 'toString', 'Authentication', 'apiversion'])(
+    'does not know the key %s',
+    (key) => {
+      expect(problems(withAuthentication(`${key}: {}\n`))).toEqual([`${key}: is no known key`]);
+      expect(problems(withAuthentication(`  ${key}: {}\n`))).toEqual([`authentication.${key}: is no known key`]);
+    },
+  );
+
+  test('says of a repeated name where it is repeated', () => {
+    expect(
+      problems(
+        withAuthentication(`  users:
+  - {username: a, passwordRef: {name: a, key: b}}
+  - {username: b, passwordRef: {name: a, key: b}}
+  - {username: a, passwordRef: {name: c, key: b}}
+  clients: [{name: x, secret: y}, {name: x, secret: z}]
+`),
+      ),
+    ).toEqual([
+      'authentication.clients[1]: repeats the client name "x"',
+      'authentication.users[2]: repeats the username "a"',
+    ]);
+  });
+
+  test('never tells a secret that stands in it', () => {
+    const secret = 'correct-horse-battery';
+    const text = withAuthentication(`  users:
+  - {username: a, passwordHash: ${secret}}
+  - {username: b, passwordRef: ${secret}}
+  - {username: b, passwordHash: [${secret}]}
+  clients:
+  - {name: x, secret: [${secret}]}
+  - {name: y, secret: ${secret}, secretHash: ${secret}}
+  - {name: z, secretRef: ${secret}}
+`);
+    expect(problems(text).length).toBeGreaterThan(5);
+    expect(problems(text).join('\n')).not.toContain(secret);
+    expect(problems(`${text}"${secret}`).join('\n')).not.toContain(secret);
+  });
+});
+
+describe('a text that is no YAML mapping', () => {
+  test.each([
+    ['a: b: c', 'line 1'],
+    ['a: 1\nb: 2\na: 3', 'line 3'],
+    ['a: 1\n---\nb: 2', 'line 2'],
+    ['a: 1\nb: "x', 'line 2'],
+    ['a: 1\nb: [1, 2', 'line 2'],
+    ['\ta: 1', 'line 1'],
+    ['a: 1\n\n\nb: %x', 'line 4'],
+    ['a: 1\n[b]: 2', 'line 2'],
+  ])('%j is refused at %s', (text, line) => {
+    const parsed = parseConfiguration(text);
+    expect(parsed).toMatchObject({ ok: false });
+    expect(paths(text)[0]).toBe(line);
+    expect(problems(text)[0]).toMatch(/^line \d+: is no valid YAML: /);
+  });
+
+  test.each(['', ' \n', '# nothing', 'null', '[]', '- a', '5', 'text', '"', '{}x', 'x: *nobody'])(
+    '%j is refused',
+    (text) => {
+      expect(problems(text).length).toBeGreaterThan(0);
+    },
+  );
+
+  test('is refused when it is larger than a ConfigMap can be', () => {
+    expect(problems(`# ${'x'.repeat(1024 * 1024)}`)).toEqual(['must be smaller than 1 MiB']);
+  });
+
+  test('is refused when its aliases would fill the memory', () => {
+    const bomb = Array.from(
+      { length: 30 },
+      (_, at) => `a${at}: &a${at} [${at === 0 ? '1' : `*a${at - 1}, *a${at - 1}`}]`,
+    );
+    expect(problems(bomb.join('\n')).join()).toMatch(/alias/i);
+  });
+
+  test('is refused, whatever it is, and nothing is thrown', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          fc.json(),
+          fc.string({ unit: fc.constantFrom(...'a: -[]{}&*!|>\'"\n\t#%@`,?'.split('')) }),
+        ),
+        (text) => {
+          expect(problems(text).length).toBeGreaterThan(0);
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+});
