@@ -15,16 +15,10 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
   });
 
 async function run([command, ...rest]: readonly string[]): Promise<number> {
-  switch (command) {
-    case 'hash-password':
-      return await (await import('./cli/hash-password.ts')).hashPassword();
-    case 'check-config':
-      return await (await import('./cli/check-config.ts')).checkConfig(rest[0]);
-    default: {
-      const { serve } = await import('./cli/serve.ts');
-      return await serve(command === undefined ? [] : [command, ...rest], ended.signal);
-    }
-  }
+  if (command === 'hash-password') return await (await import('./cli/hash-password.ts')).hashPassword();
+  if (command === 'check-config') return await (await import('./cli/check-config.ts')).checkConfig(rest[0]);
+  const { serve } = await import('./cli/serve.ts');
+  return await serve(command === undefined ? [] : [command, ...rest], ended.signal);
 }
 
 try {
