@@ -1,0 +1,110 @@
+import type { Request, Response } from 'express';
+import { describe, expect, test } from '@jest/globals';
+import { gunzipSync } from 'node:zlib';
+import { BodyWriter, write, writeJson } from '../../../src/http/write.ts';
+import { FakeResponse } from '../kapis/lab.ts';
+
+const request = (headers: Record<string, string> = {}, method = 'GET'): Request =>
+  ({ method, headers }) as unknown as Request;
+const asResponse = (response: FakeResponse): Response => response as unknown as Response;
+
+const large = Array.from({ length: 3000 }, (_, index) => Buffer.from(`${index} ${'x'.repeat(500)}\n`));
+const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20));
+
+describe('an answer', () => {
+  test('has its length and may be told apart from a cached one', async () => {
+    const response = new FakeResponse();
+    await write(request(), asResponse(response), {
+      status: 201,
+      contentType: 'text/plain',
+      body: [Buffer.from('a'), Buffer.from('ö')],
+      headers: { ETag: '"x"' },
+    });
+    expect(response.statusCode).toBe(201);
+    expect(response.text).toBe('aö');
+    expect(response.headers).toEqual({
+      'content-type': 'text/plain',
+      'cache-control': 'no-cache, private',
+      'content-length': '3',
+      etag: '"x"',
+    });
+  });
+
+  test('of JSON ends with a newline', async () => {
+    const response = new FakeResponse();
+    await writeJson(request(), asResponse(response), { a: 1 });
+    expect(response.text).toBe('{"a":1}\n');
+    expect(response.headers['content-type']).toBe('application/json');
+  });
+
+  test('is not written a second time', async () => {
+    const response = new FakeResponse();
+    response.end('late');
+    await writeJson(request(), asResponse(response), {});
+    expect(response.text).toBe('late');
+    expect(response.headers).toEqual({});
+  });
+
+  test('that is large goes out at the pace of its reader, and is the same', async () => {
+    const response = new FakeResponse();
+    response.stalled = true;
+    const writing = write(request(), asResponse(response), { contentType: 'text/plain', body: large });
+    await settle();
+    expect(response.chunks).toHaveLength(1);
+    expect(response.chunks[0]?.length).toBeLessThan(600_000);
+    response.read();
+    await writing;
+    expect(response.text).toBe(Buffer.concat(large).toString());
+    expect(response.headers).toMatchObject({
+      'content-length': String(Buffer.concat(large).length),
+      vary: 'Accept-Encoding',
+    });
+    expect(response.writableEnded).toBe(true);
+  });
+
+  test.each([{}, { 'accept-encoding': 'gzip' }])('ends when its reader goes away: %j', async (headers) => {
+    const response = new FakeResponse();
+    response.stalled = true;
+    const writing = write(request(headers), asResponse(response), { contentType: 'text/plain', body: large });
+    await settle();
+    response.destroy();
+    await writing;
+    expect(response.text.length).toBeLessThan(600_000);
+  });
+
+  test('that is large is compressed for who takes gzip', async () => {
+    const response = new FakeResponse();
+    await write(request({ 'accept-encoding': 'gzip' }), asResponse(response), {
+      contentType: 'text/plain',
+      body: large,
+    });
+    expect(response.headers).toMatchObject({ 'content-encoding': 'gzip', vary: 'Accept-Encoding' });
+    expect(response.headers).not.toHaveProperty('content-length');
+    expect(gunzipSync(Buffer.concat(response.chunks)).equals(Buffer.concat(large))).toBe(true);
+  });
+
+  test('that is small is not compressed', async () => {
+    const response = new FakeResponse();
+    const body = [Buffer.alloc(128 * 1024, 'x')];
+    await write(request({ 'accept-encoding': 'gzip' }), asResponse(response), { contentType: 'text/plain', body });
+    expect(response.headers).not.toHaveProperty('content-encoding');
+  });
+
+  test('to HEAD has the headers alone', async () => {
+    const response = new FakeResponse();
+    await write(request({}, 'HEAD'), asResponse(response), { contentType: 'text/plain', body: large });
+    expect(response.text).toBe('');
+    expect(response.headers['content-length']).toBe(String(Buffer.concat(large).length));
+  });
+});
+
+test('a body that has ended takes no more', () => {
+  const response = new FakeResponse();
+  const body = new BodyWriter(asResponse(response));
+  expect(body.write(Buffer.from('a'))).toBeUndefined();
+  body.end();
+  expect(body.closed).toBe(true);
+  expect(body.write(Buffer.from('b'))).toBeUndefined();
+  body.end();
+  expect(response.text).toBe('a');
+});

@@ -1,0 +1,199 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { CachedResource } from '../../../src/kapis/cached.ts';
+import { createNodes } from '../../../src/kapis/resources/index.ts';
+import type { NodeFields } from '../../../src/kapis/resources/nodes.ts';
+import { createLogger } from '../../../src/logger.ts';
+import { bookmark, FakeClock, FakeCluster, settle, status, type FakeRequest } from '../kube/fakes.ts';
+import { nodeObject } from './lab.ts';
+
+let cluster: FakeCluster;
+let clock: FakeClock;
+let nodes: CachedResource<NodeFields>;
+let upstream: FakeRequest;
+const never = new AbortController().signal;
+
+beforeEach(async () => {
+  cluster = new FakeCluster();
+  clock = new FakeClock();
+  nodes = createNodes({ client: cluster, log: createLogger({ silent: true }), clock });
+  nodes.start();
+  await settle();
+  upstream = cluster.last;
+});
+afterEach(() => nodes.stop());
+
+const event = (type: string, name: string, resourceVersion: number): unknown => ({
+  type,
+  object: nodeObject(name, { resourceVersion }),
+});
+
+async function sync(): Promise<void> {
+  await upstream.open();
+  await upstream.send(event('ADDED', 'a', 5), event('ADDED', 'b', 6), bookmark('10', true));
+}
+
+/** Whether a promise has been kept by now. */
+const isKept = (promise: Promise<unknown>): Promise<boolean> =>
+  Promise.race([promise.then(() => true), settle().then(() => false)]);
+
+/** What a promise is broken with. */
+const broken = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+const list = (resourceVersion: string): unknown => ({
+  kind: 'PartialObjectMetadataList',
+  metadata: { resourceVersion },
+  items: [],
+});
+
+describe('a cached resource', () => {
+  test('is complete after the first list, and says what it holds', async () => {
+    const waiting = nodes.waitForSync(never);
+    expect(nodes.hasSynced()).toBe(false);
+    expect(nodes.figures()).toEqual({ objects: 0, bytes: 0, lastSignOfLife: 0 });
+    await expect(nodes.waitForSync(AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
+    await sync();
+    await waiting;
+    expect(nodes.hasSynced()).toBe(true);
+    expect(nodes.figures()).toMatchObject({ objects: 2, lastSignOfLife: clock.now() });
+    expect(nodes.figures().bytes).toBeGreaterThan(300);
+    expect(upstream.path).toBe('/api/v1/nodes');
+  });
+
+  test('is confirmed at once when the cluster has nothing newer', async () => {
+    await sync();
+    const confirming = nodes.confirm(never);
+    expect(cluster.last.query).toEqual({ limit: 1 });
+    await cluster.last.answer(200, list('10'));
+    expect(await isKept(confirming)).toBe(true);
+  });
+
+  test('waits for the change that the cluster has already', async () => {
+    await sync();
+    const confirming = nodes.confirm(never);
+    await cluster.last.answer(200, list('11'));
+    expect(await isKept(confirming)).toBe(false);
+    await upstream.send(event('MODIFIED', 'a', 11));
+    await clock.advance(50);
+    expect(await isKept(confirming)).toBe(true);
+    expect(nodes.store.get('', 'a')?.resourceVersion).toBe(11);
+  });
+
+  test('believes an open watch that stays silent, as other resources count too', async () => {
+    await sync();
+    const confirming = nodes.confirm(never);
+    await cluster.last.answer(200, list('500'));
+    await clock.advance(49);
+    expect(await isKept(confirming)).toBe(false);
+    await clock.advance(1);
+    expect(await isKept(confirming)).toBe(true);
+  });
+
+  test('does not believe a watch that is interrupted', async () => {
+    await sync();
+    const confirming = nodes.confirm(never);
+    const question = cluster.last;
+    await upstream.reset();
+    await question.answer(200, list('500'));
+    await clock.advance(300);
+    expect(await isKept(confirming)).toBe(false);
+    await clock.advance(200);
+    await cluster.last.open();
+    await clock.advance(100);
+    expect(await isKept(confirming)).toBe(true);
+  });
+
+  test('gives up on a watch that stays interrupted', async () => {
+    await sync();
+    const refusal = broken(nodes.confirm(never));
+    const question = cluster.last;
+    await upstream.reset();
+    await question.answer(200, list('500'));
+    for (let i = 0; i < 220; i += 1) await clock.advance(50);
+    expect(await refusal).toMatchObject({
+      message: 'kube-apiserver cannot be reached: the watch of /api/v1/nodes is interrupted',
+    });
+  });
+
+  test('asks one question for all who came before it was asked', async () => {
+    await sync();
+    const before = cluster.requests.length;
+    const first = nodes.confirm(never);
+    const others = [nodes.confirm(never), nodes.confirm(never)];
+    expect(cluster.requests).toHaveLength(before + 1);
+    await cluster.last.answer(200, list('10'));
+    expect(await isKept(first)).toBe(true);
+    expect(cluster.requests).toHaveLength(before + 2);
+    await cluster.last.answer(200, list('10'));
+    await Promise.all(others);
+    expect(cluster.requests).toHaveLength(before + 2);
+  });
+
+  test('tells each who asked that the cluster cannot be asked', async () => {
+    await sync();
+    const first = broken(nodes.confirm(never));
+    const second = nodes.confirm(never);
+    await cluster.last.answer(500, status(500, 'InternalError'));
+    expect(await first).toMatchObject({ code: 500 });
+    await cluster.last.answer(200, list('10'));
+    await second;
+  });
+
+  test('does not wait for the cluster longer than the caller does', async () => {
+    await sync();
+    const controller = new AbortController();
+    const refusal = broken(nodes.confirm(controller.signal));
+    controller.abort(new Error('gone'));
+    expect(await refusal).toMatchObject({ message: 'gone' });
+  });
+});
+
+const one = (resourceVersion: string): unknown => ({ kind: 'PartialObjectMetadata', metadata: { resourceVersion } });
+
+describe('a single object', () => {
+  test('is confirmed by asking for its metadata alone', async () => {
+    await sync();
+    const confirming = nodes.confirmObject('', 'a', never);
+    expect(cluster.last.path).toBe('/api/v1/nodes/a');
+    await cluster.last.answer(200, one('5'));
+    expect(await isKept(confirming)).toBe(true);
+  });
+
+  test('is waited for when the cluster has a newer state', async () => {
+    await sync();
+    const confirming = nodes.confirmObject('', 'a', never);
+    await cluster.last.answer(200, one('12'));
+    expect(await isKept(confirming)).toBe(false);
+    await upstream.send(event('MODIFIED', 'a', 12));
+    expect(await isKept(confirming)).toBe(true);
+  });
+
+  test('that is in neither place needs no waiting', async () => {
+    await sync();
+    const confirming = nodes.confirmObject('', 'x', never);
+    await cluster.last.answer(404, status(404, 'NotFound'));
+    expect(await isKept(confirming)).toBe(true);
+  });
+
+  test('whose deletion is on the way is waited for', async () => {
+    await sync();
+    const confirming = nodes.confirmObject('', 'a', never);
+    await cluster.last.answer(404, status(404, 'NotFound'));
+    await cluster.last.answer(200, list('12'));
+    expect(await isKept(confirming)).toBe(false);
+    await upstream.send(event('DELETED', 'a', 12));
+    await clock.advance(50);
+    expect(await isKept(confirming)).toBe(true);
+    expect(nodes.store.get('', 'a')).toBeUndefined();
+  });
+
+  test('that the cluster refuses is refused', async () => {
+    await sync();
+    const refusal = broken(nodes.confirmObject('', 'a', never));
+    await cluster.last.answer(403, status(403, 'Forbidden'));
+    expect(await refusal).toMatchObject({ code: 403 });
+  });
+});
