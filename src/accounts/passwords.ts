@@ -6,9 +6,9 @@ import { hash as argon2Hash, verify as argon2Verify } from '@node-rs/argon2';
 import bcrypt from 'bcrypt';
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parametersOf, type HashParameters } from '../config/hash-parameters.ts';
 import { OAuthError } from '../errors.ts';
+import { systemClock, type Clock } from '../kube/clock.ts';
 import { TaskQueue } from './queue.ts';
 
 export const preferred: HashParameters = 'argon2id:19456:2:1';
@@ -30,23 +30,32 @@ export const nativeHashFunctions: HashFunctions = {
     return await argon2Hash(password, { memoryCost: first, timeCost: second, parallelism: third });
   },
   async verify(hash, password) {
-    return hash.startsWith('$2') ? await bcrypt.compare(password, hash) : await argon2Verify(hash, password);
+    // $2y$ is PHP's and htpasswd's name for what OpenBSD calls $2b$; the library knows the latter only.
+    if (hash.startsWith('$2')) return await bcrypt.compare(password, hash.replace('$2y$', '$2b$'));
+    return await argon2Verify(hash, password);
   },
 };
 
 const refusal = (): OAuthError =>
   new OAuthError('temporarily_unavailable', 'too many logins at once; try again', { headers: { 'Retry-After': '1' } });
 
+type Stopwatch = Pick<Clock, 'now' | 'after'>;
+
+/** The time of day may jump, and what a hash costs must not. */
+const stopwatch: Stopwatch = { now: () => performance.now(), after: (time, run) => systemClock.after(time, run) };
+
 export class Passwords {
   readonly #functions: HashFunctions;
+  readonly #clock: Stopwatch;
   readonly #queue = new TaskQueue(Math.max(1, availableParallelism() - 1), 64);
   readonly #decoys = new Map<HashParameters, Promise<string>>();
   /** Milliseconds that one verification takes, by its parameters: a running mean. */
   readonly #costs = new Map<HashParameters, number>();
-  #slowest: HashParameters = preferred;
+  #inUse: readonly HashParameters[] = [preferred];
 
-  constructor(functions: HashFunctions = nativeHashFunctions) {
+  constructor(functions: HashFunctions = nativeHashFunctions, clock: Stopwatch = stopwatch) {
     this.#functions = functions;
+    this.#clock = clock;
   }
 
   /** A new hash of the preferred kind. */
@@ -55,52 +64,62 @@ export class Passwords {
   }
 
   /**
-   * Tells which parameters are in use, so that a failure never takes less than the slowest of them.
-   * Each is measured once, on a decoy.
+   * Tells which parameters are in use, so that a failure never takes less than the slowest of them. Each is measured once, on a
+   * decoy; one that cannot be is measured at its first use. Never rejects.
    */
   async prepare(inUse: Iterable<HashParameters>): Promise<void> {
-    const all = new Set(inUse);
-    if (all.size === 0) all.add(preferred);
-    for (const parameters of all)
-      if (!this.#costs.has(parameters)) await this.#measured(parameters, await this.#decoy(parameters), '');
-    this.#slowest = [...all].reduce((a, b) => ((this.#costs.get(a) ?? 0) >= (this.#costs.get(b) ?? 0) ? a : b));
+    const all = [...new Set(inUse)];
+    this.#inUse = all.length === 0 ? [preferred] : all;
+    for (const parameters of this.#inUse)
+      if (!this.#costs.has(parameters)) await this.#verifyDecoy(parameters, '').catch(() => undefined);
   }
 
   /**
-   * Exactly one verification whatever `hash` is: of a decoy with the slowest parameters where there is no hash (no such user).
-   * A false answer comes no sooner than the slowest hash in use takes. Throws OAuthError 503 when too many wait.
+   * Exactly one verification whatever `hash` is: of a decoy with the slowest parameters where there is no hash (no such user). A
+   * false answer comes no sooner than the slowest hash in use takes; so does that for a user who is not `active`, who is refused
+   * whatever the password. Throws OAuthError 503 when too many wait.
    */
-  async verify(hash: string | undefined, password: string): Promise<boolean> {
+  async verify(hash: string | undefined, password: string, active = true): Promise<boolean> {
+    const fits = Buffer.byteLength(password) <= longestPassword;
+    const tried = fits ? password : '';
     return await this.#queue.run(async () => {
+      const started = this.#clock.now();
+      const slowest = this.#slowest();
       const known = hash === undefined ? undefined : parametersOf(hash);
-      const started = performance.now();
       const right =
         hash === undefined || known === undefined
-          ? (await this.#measured(this.#slowest, await this.#decoy(this.#slowest), password), false)
-          : await this.#measured(known, hash, password);
-      if (!right) {
-        const missing = (this.#costs.get(this.#slowest) ?? 0) - (performance.now() - started);
-        if (known !== undefined && known !== this.#slowest && missing > 0) await sleep(missing);
-      }
-      return right;
+          ? (await this.#verifyDecoy(slowest, tried), false)
+          : await this.#measured(known, hash, tried);
+      if (right && fits && active) return true;
+      const missing = (this.#costs.get(slowest) ?? 0) - (this.#clock.now() - started);
+      if (known !== undefined && known !== slowest && missing > 0)
+        await new Promise<void>((resolve) => this.#clock.after(missing, resolve));
+      return false;
     }, refusal);
   }
 
+  #slowest(): HashParameters {
+    const cost = (parameters: HashParameters): number => this.#costs.get(parameters) ?? 0;
+    return this.#inUse.reduce((a, b) => (cost(a) >= cost(b) ? a : b));
+  }
+
   async #measured(parameters: HashParameters, hash: string, password: string): Promise<boolean> {
-    const started = performance.now();
+    const started = this.#clock.now();
     const right = await this.#functions.verify(hash, password);
-    const took = performance.now() - started;
+    const took = this.#clock.now() - started;
     const before = this.#costs.get(parameters);
     this.#costs.set(parameters, before === undefined ? took : before * 0.9 + took * 0.1);
     return right;
   }
 
-  #decoy(parameters: HashParameters): Promise<string> {
+  async #verifyDecoy(parameters: HashParameters, password: string): Promise<void> {
     let decoy = this.#decoys.get(parameters);
     if (decoy === undefined) {
       decoy = this.#functions.hash(randomBytes(16).toString('base64'), parameters);
       this.#decoys.set(parameters, decoy);
+      // A failure is not for ever.
+      decoy.catch(() => this.#decoys.delete(parameters));
     }
-    return decoy;
+    await this.#measured(parameters, await decoy, password);
   }
 }

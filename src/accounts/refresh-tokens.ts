@@ -11,6 +11,7 @@ import type { Secret } from './secret-refs.ts';
 
 /** 32 lower-case hex digits: the name of a Session. */
 export const newSessionID = (): string => randomBytes(16).toString('hex');
+export const isSessionID = (text: string): boolean => /^[0-9a-f]{32}$/.test(text);
 
 const shape = /^(([0-9a-f]{32})\.[A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{22})$/;
 const sealBytes = 16;

@@ -10,7 +10,7 @@ import { systemClock, type Clock } from '../kube/clock.ts';
 import { createInformer, type Informer, type KubeObject } from '../kube/informer.ts';
 import { isKubeError, KubeError } from '../kube/kube-error.ts';
 import type { Logger } from '../logger.ts';
-import { hashToken, newSessionID, sameHash, type RefreshTokens } from './refresh-tokens.ts';
+import { hashToken, isSessionID, newSessionID, sameHash, type RefreshTokens } from './refresh-tokens.ts';
 
 export interface SessionSpec {
   readonly userName: string;
@@ -146,6 +146,7 @@ export class Sessions {
   async active(sid: string): Promise<Session | undefined> {
     if (this.#clock.now() - this.#informer.lastSignOfLife() > longestSilence)
       throw serviceUnavailable('the state of sessions cannot be read from the cluster now');
+    if (!isSessionID(sid)) return undefined;
     const session = this.#known(sid) ?? (await this.#live(sid));
     return session !== undefined && this.#isActive(session) ? session : undefined;
   }

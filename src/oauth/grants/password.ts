@@ -1,4 +1,3 @@
-import { longestPassword } from '../../accounts/passwords.ts';
 import { OAuthError } from '../../errors.ts';
 import { required } from '../form.ts';
 import { grantScope } from '../scope.ts';
@@ -33,11 +32,10 @@ export function passwordGrant({ directory, passwords, limiter, sessions, multipl
       const before = limiter.retryAfter(attempt);
       if (before > 0) throw limited(before);
       const account = directory.account(username);
-      const usable = Buffer.byteLength(password) <= longestPassword ? password : '';
-      const right = await passwords.verify(account?.passwordHash, usable);
+      const right = await passwords.verify(account?.passwordHash, password, account?.active);
       const after = limiter.retryAfter(attempt);
       if (after > 0) throw limited(after);
-      if (!right || account === undefined || !account.active) {
+      if (!right || account === undefined) {
         limiter.failed(attempt);
         context.log.info('login failed', {
           auditID: context.auditID,

@@ -1,0 +1,217 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { LoginLimiter, type LoginAttempt } from '../../../src/accounts/login-limit.ts';
+
+const second = 1_000;
+const minute = 60 * second;
+const limit = { maxTries: 5, within: 10 * minute, perAddress: 12, perClient: 30 };
+
+const attempt = (username: string, address = '10.0.0.1', client = 'platform'): LoginAttempt => ({
+  username,
+  address,
+  client,
+});
+
+interface Lab {
+  readonly limiter: LoginLimiter;
+  readonly advance: (milliseconds: number) => void;
+  readonly wait: (one: LoginAttempt) => number;
+  readonly fail: (one: LoginAttempt, times?: number) => void;
+}
+
+function lab(chosen = limit): Lab {
+  let now = 1_000_000;
+  const limiter = new LoginLimiter(
+    () => chosen,
+    () => now,
+  );
+  return {
+    limiter,
+    advance: (milliseconds) => {
+      now += milliseconds;
+    },
+    wait: (one) => limiter.retryAfter(one),
+    fail: (one, times = 1) => {
+      for (let time = 0; time < times; time += 1) limiter.failed(one);
+    },
+  };
+}
+
+describe('the delay of a user', () => {
+  test.each([
+    [0, 0],
+    [1, 0],
+    [2, 0],
+    [3, 1],
+    [4, 2],
+    [5, 4],
+    [6, 8],
+    [7, 16],
+    [8, 32],
+    [9, 60],
+    [10, 60],
+    [11, 60],
+  ])('after %d failures from different addresses is %d s', (failures, seconds) => {
+    const { wait, fail } = lab({ ...limit, perAddress: 1_000 });
+    for (let index = 0; index < failures; index += 1) fail(attempt('alice', `10.0.0.${index}`));
+    expect(wait(attempt('alice', '10.1.0.1'))).toBe(seconds);
+    expect(wait(attempt('bob', '10.1.0.1'))).toBe(0);
+  });
+
+  test('is over when it has passed, in whole seconds that are never too few', () => {
+    const { wait, fail, advance } = lab();
+    fail(attempt('alice'), 4);
+    expect(wait(attempt('alice'))).toBe(2);
+    advance(1);
+    expect(wait(attempt('alice'))).toBe(2);
+    advance(second);
+    expect(wait(attempt('alice'))).toBe(1);
+    advance(998);
+    expect(wait(attempt('alice'))).toBe(1);
+    advance(1);
+    expect(wait(attempt('alice'))).toBe(0);
+  });
+
+  test('begins anew a window after the last failure', () => {
+    const { wait, fail, advance } = lab();
+    fail(attempt('alice'), 4);
+    advance(limit.within - 1);
+    fail(attempt('alice'));
+    expect(wait(attempt('alice', '10.1.0.1'))).toBe(4);
+    advance(limit.within);
+    fail(attempt('alice'));
+    expect(wait(attempt('alice', '10.1.0.1'))).toBe(0);
+  });
+});
+
+describe('the hard limit', () => {
+  test('of a user from one address lasts a window after the last failure, and is that pair’s alone', () => {
+    const { wait, fail, advance } = lab();
+    fail(attempt('alice'), limit.maxTries - 1);
+    advance(minute);
+    expect(wait(attempt('alice'))).toBe(0);
+    fail(attempt('alice'));
+    expect(wait(attempt('alice'))).toBe(limit.within / second);
+    advance(minute);
+    expect(wait(attempt('alice'))).toBe(limit.within / second - 60);
+    expect(wait(attempt('alice', '10.0.0.2'))).toBe(0);
+    expect(wait(attempt('bob'))).toBe(0);
+    advance(limit.within - minute - 1);
+    expect(wait(attempt('alice'))).toBe(1);
+    advance(1);
+    expect(wait(attempt('alice'))).toBe(0);
+  });
+
+  test('of an address counts failures of whatever names', () => {
+    const { wait, fail } = lab();
+    for (let index = 0; index < limit.perAddress - 1; index += 1) fail(attempt(`nobody-${index}`));
+    expect(wait(attempt('alice'))).toBe(0);
+    fail(attempt('another'));
+    expect(wait(attempt('alice'))).toBe(limit.within / second);
+    expect(wait(attempt('alice', '10.0.0.2'))).toBe(0);
+  });
+
+  test('of a client counts failures from whatever addresses', () => {
+    const { wait, fail } = lab();
+    for (let index = 0; index < limit.perClient - 1; index += 1) fail(attempt(`nobody-${index}`, `10.2.0.${index}`));
+    expect(wait(attempt('alice'))).toBe(0);
+    fail(attempt('another', '10.3.0.1'));
+    expect(wait(attempt('alice'))).toBe(limit.within / second);
+    expect(wait(attempt('alice', '10.0.0.1', 'console'))).toBe(0);
+  });
+
+  test('does not take one pair for another, whatever the names', () => {
+    const { wait, fail } = lab();
+    fail(attempt('a","b', 'c'), limit.maxTries);
+    expect(wait(attempt('a', 'b","c'))).toBe(0);
+    fail(attempt('x', ''), limit.maxTries);
+    expect(wait(attempt('', 'x'))).toBe(0);
+  });
+
+  test('follows the configuration as it changes', () => {
+    let maxTries = 100;
+    const limiter = new LoginLimiter(
+      () => ({ ...limit, maxTries }),
+      () => 0,
+    );
+    limiter.failed(attempt('alice'));
+    limiter.failed(attempt('alice'));
+    expect(limiter.retryAfter(attempt('alice'))).toBe(0);
+    maxTries = 2;
+    expect(limiter.retryAfter(attempt('alice'))).toBe(limit.within / second);
+  });
+});
+
+describe('a success', () => {
+  test('forgives the user, from wherever the failures came', () => {
+    const { limiter, wait, fail } = lab();
+    fail(attempt('alice'), 4);
+    limiter.succeeded(attempt('alice'));
+    expect(wait(attempt('alice'))).toBe(0);
+    fail(attempt('alice'), 2);
+    expect(wait(attempt('alice'))).toBe(0);
+  });
+
+  test('forgives neither the address nor the client: one good account must not cover for guesses at others', () => {
+    const { limiter, wait, fail } = lab({ ...limit, perClient: 12 });
+    for (let index = 0; index < 11; index += 1) {
+      fail(attempt(`victim-${index}`));
+      limiter.succeeded(attempt('mallory'));
+    }
+    expect(wait(attempt('mallory'))).toBe(0);
+    fail(attempt('victim'));
+    limiter.succeeded(attempt('mallory'));
+    expect(wait(attempt('mallory'))).toBe(limit.within / second);
+    expect(wait(attempt('mallory', '10.9.9.9'))).toBe(limit.within / second);
+  });
+});
+
+describe('the limiter', () => {
+  test('forgets the oldest when a flood of names fills its tables, and stays at its size', () => {
+    const { wait, fail, advance } = lab({ ...limit, perAddress: 1e9, perClient: 1e9 });
+    fail(attempt('alice'), limit.maxTries);
+    advance(second);
+    expect(wait(attempt('alice'))).toBeGreaterThan(0);
+    for (let index = 0; index < 30_000; index += 1) fail(attempt(`name-${index}`, `address-${index}`));
+    expect(wait(attempt('alice'))).toBe(0);
+    fail(attempt('name-29999', 'address-29999'), limit.maxTries);
+    expect(wait(attempt('name-29999', 'address-29999'))).toBeGreaterThan(0);
+  });
+
+  test('never lets more guesses at a user from one address through than its limit, however they are timed', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 4 * minute }), { maxLength: 60 }), (pauses) => {
+        const { limiter, advance, wait } = lab();
+        const guesses: number[] = [];
+        let now = 0;
+        for (const pause of pauses) {
+          advance(pause);
+          now += pause;
+          if (wait(attempt('alice')) > 0) continue;
+          limiter.failed(attempt('alice'));
+          guesses.push(now);
+        }
+        for (const start of guesses)
+          expect(guesses.filter((at) => at >= start && at < start + limit.within).length).toBeLessThanOrEqual(
+            limit.maxTries,
+          );
+      }),
+    );
+  });
+
+  test('says after which wait it is right to try again', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: minute }), (failures, pause) => {
+        const { limiter, advance, wait } = lab();
+        for (let index = 0; index < failures; index += 1) {
+          limiter.failed(attempt('alice', `10.0.0.${index % 7}`));
+          advance(pause / 40);
+        }
+        const seconds = wait(attempt('alice'));
+        expect(Number.isInteger(seconds)).toBe(true);
+        advance(seconds * second);
+        expect(wait(attempt('alice'))).toBe(0);
+      }),
+    );
+  });
+});
