@@ -41,9 +41,26 @@ function thumbprint(jwk: JsonWebKey): string {
   return createHash('sha256').update(JSON.stringify(members)).digest('base64url');
 }
 
+/** What RFC 7518 section 3.1 asks of a key for each algorithm. */
+function fits(alg: Algorithm, { asymmetricKeyType, asymmetricKeyDetails }: KeyObject): boolean {
+  return alg === 'ES256'
+    ? asymmetricKeyType === 'ec' && asymmetricKeyDetails?.namedCurve === 'prime256v1'
+    : asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) >= 2048;
+}
+
+/** Throws for what is no private key for this algorithm: found at the start, not at the first login. */
 function readKey(alg: Algorithm, pem: string): SigningKey {
-  const privateKey = createPrivateKey(pem);
-  const publicKey = createPublicKey(pem);
+  let privateKey: KeyObject;
+  try {
+    privateKey = createPrivateKey(pem);
+    if (!fits(alg, privateKey)) throw new Error(`it is for another algorithm, or too short`);
+  } catch (cause) {
+    throw new Error(
+      `${alg}.pem in Secret ${objectNames.signingKeysSecret} is no key for ${alg}; delete the Secret and a new one is made`,
+      { cause },
+    );
+  }
+  const publicKey = createPublicKey(privateKey);
   return { kid: thumbprint(publicKey.export({ format: 'jwk' })), alg, privateKey, publicKey };
 }
 
