@@ -1,6 +1,5 @@
 /** Writing answers whose bytes are at hand: nothing is decoded or encoded here. */
 import type { Request, Response } from 'express';
-import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { acceptsGzip } from './negotiate.ts';
 
@@ -35,9 +34,9 @@ export async function write(req: Request, res: Response, answer: Answer): Promis
   if (gzip) res.setHeader('Content-Encoding', 'gzip');
   else res.setHeader('Content-Length', length);
   if (req.method === 'HEAD') res.end();
-  else if (gzip) await writeGzip(res, body);
+  else if (gzip) await writeGzip(res, body, length);
   else if (length <= batchSize) res.end(body.length === 1 ? body[0] : Buffer.concat(body, length));
-  else await writePieces(res, body);
+  else await writePieces(res, body, length);
 }
 
 /** A JSON document, with the newline that Kubernetes' own end with. */
@@ -48,19 +47,14 @@ export const writeJson = (req: Request, res: Response, value: unknown, answer: P
 export class BodyWriter {
   readonly #res: Response;
   #closed: boolean;
-  #waiting: (() => void) | undefined;
+  #wake: (() => void) | undefined;
 
   constructor(res: Response) {
     this.#res = res;
     this.#closed = res.destroyed || res.writableEnded;
-    const wake = (): void => {
-      this.#waiting?.();
-      this.#waiting = undefined;
-    };
-    res.on('drain', wake);
     res.once('close', () => {
       this.#closed = true;
-      wake();
+      this.#wake?.();
     });
   }
 
@@ -69,11 +63,15 @@ export class BodyWriter {
     return this.#closed;
   }
 
-  /** Resolves when the reader is ready for more; undefined if it is already. */
-  write(bytes: Buffer): Promise<void> | undefined {
-    if (this.#closed || this.#res.write(bytes)) return undefined;
+  /** Resolves when the bytes are with the socket, so that their memory can be used again, or when the client has gone away. */
+  write(bytes: Buffer): Promise<void> {
     return new Promise((resolve) => {
-      this.#waiting = resolve;
+      if (this.#closed) return resolve();
+      this.#wake = resolve;
+      this.#res.write(bytes, (error) => {
+        if (error) this.#closed = true;
+        resolve();
+      });
     });
   }
 
@@ -83,37 +81,60 @@ export class BodyWriter {
   }
 }
 
-/** The pieces joined to some hundred KB each. */
-function* batches(pieces: readonly Buffer[]): Generator<Buffer> {
-  let batch: Buffer[] = [];
-  let size = 0;
-  for (const piece of pieces) {
-    batch.push(piece);
-    size += piece.length;
-    if (size < batchSize) continue;
-    yield Buffer.concat(batch, size);
-    batch = [];
-    size = 0;
-  }
-  if (size > 0) yield Buffer.concat(batch, size);
+/** Hands the pieces on in batches that share one piece of memory. `send` resolves when it is done with it, false to stop. */
+async function inBatches(
+  pieces: readonly Buffer[],
+  length: number,
+  send: (bytes: Buffer) => Promise<boolean>,
+): Promise<void> {
+  const memory = Buffer.allocUnsafeSlow(Math.min(length, batchSize));
+  let used = 0;
+  for (const piece of pieces)
+    for (let at = 0; at < piece.length;) {
+      const taken = piece.copy(memory, used, at);
+      at += taken;
+      used += taken;
+      if (used < memory.length) continue;
+      if (!(await send(memory))) return;
+      used = 0;
+    }
+  if (used > 0) await send(memory.subarray(0, used));
 }
 
-async function writePieces(res: Response, pieces: readonly Buffer[]): Promise<void> {
+async function writePieces(res: Response, pieces: readonly Buffer[], length: number): Promise<void> {
   const body = new BodyWriter(res);
-  for (const batch of batches(pieces)) {
-    if (body.closed) return;
-    await body.write(batch);
-  }
+  await inBatches(pieces, length, async (bytes) => {
+    await body.write(bytes);
+    return !body.closed;
+  });
   body.end();
 }
 
 /** Compressed while it is written, off the event loop; level 1 as kube-apiserver does. */
-async function writeGzip(res: Response, pieces: readonly Buffer[]): Promise<void> {
+async function writeGzip(res: Response, pieces: readonly Buffer[], length: number): Promise<void> {
   const body = new BodyWriter(res);
-  const gzip = Readable.from(batches(pieces)).pipe(createGzip({ level: 1 }));
-  for await (const chunk of gzip) {
-    if (body.closed) return;
-    await body.write(chunk as Buffer);
-  }
+  const gzip = createGzip({ level: 1 });
+  const compress = async (): Promise<void> => {
+    await inBatches(pieces, length, async (bytes) => {
+      await new Promise<void>((resolve) => {
+        gzip.once('close', resolve);
+        gzip.write(bytes, () => {
+          gzip.off('close', resolve);
+          resolve();
+        });
+      });
+      return !gzip.destroyed;
+    });
+    gzip.end();
+  };
+  await Promise.all([
+    compress(),
+    (async () => {
+      for await (const chunk of gzip) {
+        await body.write(chunk as Buffer);
+        if (body.closed) return;
+      }
+    })(),
+  ]);
   body.end();
 }

@@ -54,7 +54,7 @@ describe('an answer', () => {
     expect(response.chunks[0]?.length).toBeLessThan(600_000);
     response.read();
     await writing;
-    expect(response.text).toBe(Buffer.concat(large).toString());
+    expect(Buffer.concat(large).equals(Buffer.concat(response.chunks))).toBe(true);
     expect(response.headers).toMatchObject({
       'content-length': String(Buffer.concat(large).length),
       vary: 'Accept-Encoding',
@@ -98,13 +98,13 @@ describe('an answer', () => {
   });
 });
 
-test('a body that has ended takes no more', () => {
+test('a body that has ended takes no more', async () => {
   const response = new FakeResponse();
   const body = new BodyWriter(asResponse(response));
-  expect(body.write(Buffer.from('a'))).toBeUndefined();
+  await body.write(Buffer.from('a'));
   body.end();
   expect(body.closed).toBe(true);
-  expect(body.write(Buffer.from('b'))).toBeUndefined();
+  await body.write(Buffer.from('b'));
   body.end();
   expect(response.text).toBe('a');
 });

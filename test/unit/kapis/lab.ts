@@ -86,7 +86,8 @@ export class FakeResponse extends Writable {
 
   override _write(chunk: Buffer, _: string, done: () => void): void {
     this.headersSent = true;
-    this.chunks.push(chunk);
+    // A socket is done with the bytes when it says so, and their memory may be used again.
+    this.chunks.push(Buffer.from(chunk));
     if (this.stalled) this.#waiting = done;
     else done();
   }
