@@ -78,7 +78,10 @@ export class PlatformConfigSource {
   #refuse(configMap: ConfigMap, problems: readonly Problem[]): void {
     this.#live.refuse(problems);
     const told = problems.map(formatProblem);
-    this.#log.error('configuration refused; the last good one stays in force', { problems: told });
+    this.#log.error('configuration refused; the last good one stays in force', {
+      resourceVersion: configMap.metadata.resourceVersion,
+      problems: told,
+    });
     this.#later('the Event could not be written', () => this.#tell(configMap, told.join('; ')));
   }
 
