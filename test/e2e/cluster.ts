@@ -33,8 +33,8 @@ export interface Cluster {
   readonly outside: Client;
   readonly nodeAddress: string;
   readonly image: { readonly repository: string; readonly tag: string };
-  /** Waits half a minute until something holds; an error of it counts as no. */
-  readonly until: (what: string, holds: () => Promise<boolean>) => Promise<void>;
+  /** Waits half a minute until something holds; `false` and an error both count as no. */
+  readonly until: (what: string, holds: () => Promise<boolean | void>) => Promise<void>;
   /** Throws if a program of the cluster has ended. */
   readonly check: () => Promise<void>;
 }
@@ -82,7 +82,7 @@ export async function startCluster(folder: string, controlGroup: string): Promis
     outside: curl(fromOutside()),
     nodeAddress: address,
     image: { repository: names.server, tag },
-    until: (what, holds) => until(what, check, holds, 30_000),
+    until: (what, holds) => until(what, check, async () => (await holds()) !== false, 30_000),
     check,
   };
   await apply(paths.kubectl, options, [...corednsObjects(block), clientPod]);
@@ -92,10 +92,6 @@ export async function startCluster(folder: string, controlGroup: string): Promis
       const { status } = await kube.json<{ status: { conditions?: { type: string; status: string }[] } }>(path);
       return status.conditions?.some(({ type, status: value }) => type === ready.kind && value === 'True') ?? false;
     });
-  await cluster.until('the node has its lease', async () => {
-    await kube.json(`/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${nodeName}`);
-    return true;
-  });
   await kubectl('--namespace kube-system rollout status deployment/coredns --timeout=60s');
   step.end(true);
   return cluster;

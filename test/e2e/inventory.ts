@@ -17,8 +17,9 @@ interface Discovery {
   }[];
 }
 
-/** What comes and goes by itself. */
-const restless = ['events', 'events.events.k8s.io'];
+/** Events come and go by themselves, and so does the kubelet's lease, which is its own affair. */
+const isRestless = ({ resource, namespace }: Item): boolean =>
+  resource.startsWith('events') || namespace === 'kube-node-lease';
 
 export async function inventory(kube: KubeClient): Promise<Item[]> {
   const all = await Promise.all(
@@ -30,28 +31,28 @@ export async function inventory(kube: KubeClient): Promise<Item[]> {
       return (list.items ?? []).map(({ metadata: { name, namespace = '' } }) => ({ resource, namespace, name }));
     }),
   );
-  return all.flat();
+  return all.flat().filter((item) => !isRestless(item));
 }
 
+/** Each resource in the first version that has it. */
 async function listable(kube: KubeClient): Promise<{ resource: string; path: string }[]> {
   const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
-  const answers = await Promise.all(
-    ['/api', '/apis'].map((root) => kube.json<Discovery>(root, { headers: { accept } })),
-  );
-  return answers.flatMap(({ items }) =>
-    items.flatMap(({ metadata: { name: group = '' }, versions: [preferred] }) =>
-      (preferred?.resources ?? [])
-        .filter(({ verbs }) => verbs.includes('list'))
-        .map(({ resource }) => ({
-          resource: group === '' ? resource : `${resource}.${group}`,
-          path: `${group === '' ? '/api' : `/apis/${group}`}/${preferred?.version}/${resource}`,
-        }))
-        .filter(({ resource }) => !restless.includes(resource)),
-    ),
-  );
+  const paths = new Map<string, string>();
+  for (const root of ['/api', '/apis']) {
+    const { items } = await kube.json<Discovery>(root, { headers: { accept } });
+    for (const { metadata, versions } of items)
+      for (const { version, resources } of versions)
+        for (const { resource: plural, verbs } of resources) {
+          const group = metadata.name ?? '';
+          const resource = group === '' ? plural : `${plural}.${group}`;
+          const path = [root, ...(group === '' ? [] : [group]), version, plural].join('/');
+          if (verbs.includes('list') && !paths.has(resource)) paths.set(resource, path);
+        }
+  }
+  return [...paths].map(([resource, path]) => ({ resource, path }));
 }
 
-export const describe = ({ resource, namespace, name }: Item): string =>
+const describe = ({ resource, namespace, name }: Item): string =>
   `${resource} ${namespace === '' ? '' : `${namespace}/`}${name}`;
 
 /** What is in one and not in the other, with a sign before it. */
