@@ -39,22 +39,28 @@ export const readLog = (file: string): LogLine[] =>
     .slice(0, -1)
     .map((line) => JSON.parse(line) as LogLine);
 
-/** How many configurations the server of this log has judged. */
-const judged = (file: string): number =>
-  readLog(file).filter(({ message }) => /^configuration (accepted|refused)/.test(message)).length;
+/** Writes platform.yaml, waits until both replicas have judged just that, and answers the problems that they found. */
+export async function writeText(text: string): Promise<readonly string[]> {
+  const { resourceVersion } = (await patch(configMap, { data: { [key]: text } })).metadata;
+  const verdicts = await eventually('both replicas have judged the configuration', () =>
+    replicaLogs().map((file) => {
+      const verdict = readLog(file).findLast(
+        (line) => /^configuration (accepted|refused)/.test(line.message) && line['resourceVersion'] === resourceVersion,
+      );
+      if (verdict === undefined) throw new Error(`${file} does not mention ${resourceVersion}`);
+      return verdict;
+    }),
+  );
+  const found = verdicts.map((verdict) => (verdict['problems'] ?? []) as string[]);
+  if (JSON.stringify(found[0]) !== JSON.stringify(found[1]))
+    throw new Error(`the replicas differ: ${JSON.stringify(found)}`);
+  return found[0] ?? [];
+}
 
-/** Writes platform.yaml and resolves when both replicas have accepted or refused just that. */
-export async function writeText(text: string): Promise<void> {
-  const before = await get<ConfigMap>(configMap);
-  const logs = replicaLogs();
-  const counts = logs.map(judged);
-  const { metadata } = await patch(configMap, { data: { [key]: text } });
-  // Writing what stands there is no change.
-  if (metadata.resourceVersion === before.metadata.resourceVersion) return;
-  await eventually('both replicas have judged the configuration', () => {
-    for (const [index, file] of logs.entries())
-      if (judged(file) <= (counts[index] ?? 0)) throw new Error(`${file} does not mention it`);
-  });
+/** The same for one that must be accepted. */
+async function accept(text: string): Promise<void> {
+  const problems = await writeText(text);
+  if (problems.length > 0) throw new Error(`the configuration was refused: ${problems.join('; ')}`);
 }
 
 /** Changes the configuration that is in force; answers what puts back the one before. */
@@ -62,6 +68,6 @@ export async function configure(change: (configuration: Configuration) => void):
   const text = await readText();
   const configuration = parse(text) as Configuration;
   change(configuration);
-  await writeText(stringify(configuration));
-  return () => writeText(text);
+  await accept(stringify(configuration));
+  return () => accept(text);
 }

@@ -1,0 +1,160 @@
+/** The tools of the command line, and what the server says to a wrong one. */
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { platformApiserver } from './lab/cli.ts';
+import { configure, readText } from './lab/configure.ts';
+import { lab } from './lab/lab.ts';
+import { login } from './lab/login.ts';
+import { remember } from './lab/secrets.ts';
+
+describe('hash-password', () => {
+  const password = 'correct horse battery Ω staple';
+
+  test('prints a hash that makes a user of the ConfigMap', async () => {
+    remember(password);
+    const { code, stdout, stderr } = await platformApiserver(['hash-password'], password);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^\$argon2id\$\S+\n$/);
+    const restore = await configure(({ authentication }) => {
+      authentication.users.push({ username: 'hashed-by-hand', passwordHash: stdout.trim() });
+    });
+    expect(await login('hashed-by-hand', undefined, password)).toHaveProperty('access_token');
+    await restore();
+  });
+
+  test('leaves out the line end that echo adds, and salts', async () => {
+    const [first, second] = await Promise.all([
+      platformApiserver(['hash-password'], 'the same password\n'),
+      platformApiserver(['hash-password'], 'the same password\n'),
+    ]);
+    expect(first.code).toBe(0);
+    expect(first.stdout).not.toBe(second.stdout);
+  });
+
+  test.each([
+    ['too short', 'seven 7'],
+    ['empty', ''],
+    ['too long', 'x'.repeat(1_025)],
+  ])('refuses one that is %s, with a word to a person', async (_, text) => {
+    const { code, stdout, stderr } = await platformApiserver(['hash-password'], text);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain('8 characters');
+    expect(stderr).not.toContain('    at ');
+  });
+});
+
+function file(name: string, text: string): string {
+  const path = join(lab().dir, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+describe('check-config', () => {
+  let valid = '';
+  beforeAll(async () => {
+    valid = await readText();
+  });
+
+  test("accepts what the chart's ConfigMap holds", async () => {
+    const { code, stdout } = await platformApiserver(['check-config', file('valid.yaml', valid)]);
+    expect(code).toBe(0);
+    expect(stdout).toContain('is valid');
+  });
+
+  test('names every problem with its path', async () => {
+    const wrong = `
+apiVersion: config.platform.io/v1alpha1
+kind: PlatformConfiguration
+authentication:
+  issuer: http://insecure.example.com
+  accessTokenMaxAge: soon
+  users:
+    - username: Admin
+      passwordHash: plain text
+    - username: twice
+      passwordRef: {name: a, key: b}
+    - username: twice
+      passwordRef: {name: a, key: b}
+      groups: [system:masters]
+  clients:
+    - name: nothing
+requests: {maxInFlight: 0}
+surprise: true
+`;
+    const { code, stdout, stderr } = await platformApiserver(['check-config', file('wrong.yaml', wrong)]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    for (const path of [
+      'authentication.issuer',
+      'authentication.accessTokenMaxAge',
+      'authentication.users[0].username',
+      'authentication.users[0].passwordHash',
+      'authentication.users[2].groups[0]',
+      'authentication.clients[0]',
+      'requests.maxInFlight',
+      'surprise',
+    ])
+      expect(stderr).toContain(`${path}: `);
+    expect(stderr).not.toContain('    at ');
+  });
+
+  test.each([
+    ['no YAML', 'a: [', 1],
+    ['a list', '- a\n', 1],
+    ['nothing', '', 1],
+    ['the same key twice', 'kind: a\nkind: b\n', 1],
+    [
+      'too many aliases',
+      `a: &a [x,x,x,x,x,x,x,x,x]\n${'bcdefghi'
+        .split('')
+        .map((name, at) => `${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[at]}`).join(',')}]`)
+        .join('\n')}\n`,
+      1,
+    ],
+  ])('refuses %s', async (_, text, expected) => {
+    const { code, stderr } = await platformApiserver(['check-config', file('refused.yaml', text)]);
+    expect(code).toBe(expected);
+    expect(stderr).toContain('refused.yaml: ');
+    expect(stderr).not.toContain('    at ');
+  });
+
+  test('says when there is no such file, and when none is named', async () => {
+    const missing = await platformApiserver(['check-config', join(lab().dir, 'nowhere.yaml')]);
+    expect(missing.code).toBe(2);
+    expect(missing.stderr).toContain('nowhere.yaml');
+    expect((await platformApiserver(['check-config'])).code).toBe(2);
+  });
+});
+
+describe('a wrong command line', () => {
+  test.each([
+    [['--nonsense'], 'nonsense'],
+    [['--http-port=x', '--namespace=a'], 'http-port'],
+    [['--http-port=70000', '--namespace=a'], 'http-port'],
+    [['--tls-cert-file=a', '--namespace=a'], 'tls-private-key-file'],
+    [['--config=a', '--config-map=b', '--namespace=a'], 'config'],
+    [['--http-port=1'], 'namespace'],
+    [['nonsense'], 'nonsense'],
+  ])('%j: 2, naming what is wrong', async (args, named) => {
+    const { code, stderr } = await platformApiserver(args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(named);
+    expect(stderr).not.toContain('    at ');
+  });
+
+  test.each([
+    ['no kubeconfig', ['--namespace=a', '--kubeconfig=/nowhere/at/all']],
+    [
+      'no such ConfigMap',
+      ['--namespace=platform-system', '--config-map=nowhere', '--http-port=0', '--https-port=0', '--aggregated-port=0'],
+    ],
+    ['no such file', ['--namespace=platform-system', '--config=/nowhere/at/all']],
+  ])('%s: 1, and says so in its log', async (_, args) => {
+    const kubeconfig = args.some((arg) => arg.startsWith('--kubeconfig'))
+      ? []
+      : [`--kubeconfig=${lab().serverKubeconfig}`];
+    const { code, stdout } = await platformApiserver([...args, ...kubeconfig]);
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ level: 'error' });
+  });
+});

@@ -1,0 +1,153 @@
+/** Protection against guessing (API.md 2). Only limits that hold for minutes are tried: no assertion waits for one to pass. */
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { configure } from './lab/configure.ts';
+import { gateway, type Answer } from './lab/http.ts';
+import { passwordForm, postForm, type OAuthProblem } from './lab/login.ts';
+import { passwords } from './lab/people.ts';
+
+let restore = (): Promise<void> => Promise.resolve();
+afterEach(() => restore());
+
+/** Puts a limit in force, with a user and a client that nobody has guessed at yet. */
+async function limit(
+  limits: { maxTries?: number; perAddress?: number; perClient?: number },
+  trustedProxies: readonly string[] = ['127.0.0.0/8'],
+): Promise<{ username: string; client: string }> {
+  const username = `guessed-${randomUUID()}`;
+  const client = `client-${randomUUID()}`;
+  restore = await configure((configuration) => {
+    const { authentication } = configuration;
+    const alice = authentication.users.find((user) => user.username === 'alice');
+    authentication.users.push({ ...alice, username });
+    authentication.clients.push({ name: client, secret: 'for as long as a test 6612' });
+    authentication.loginLimit = { ...authentication.loginLimit, within: '10m', ...limits };
+    configuration.requests = { ...configuration.requests, trustedProxies };
+  });
+  return { username, client };
+}
+
+let addresses = 0;
+const newAddress = (): string => `203.0.113.${(addresses += 1)}`;
+const stranger = (): string => `stranger-${randomUUID()}`;
+
+interface Attempt {
+  readonly username: string;
+  readonly right?: boolean;
+  readonly address?: string;
+  readonly client?: string;
+}
+
+/** As a proxy passes it on. */
+const attempt = ({ username, right = false, address = '203.0.113.250', client }: Attempt): Promise<Answer> =>
+  postForm(
+    {
+      ...passwordForm(username, right ? passwords.alice : 'a guess'),
+      ...(client === undefined ? {} : { client_id: client, client_secret: 'for as long as a test 6612' }),
+    },
+    { base: gateway(), headers: { 'x-forwarded-for': address } },
+  );
+
+function expectLimited(answer: Answer): void {
+  expect({ status: answer.status, ...(answer.json as OAuthProblem) }).toMatchObject({
+    status: 429,
+    error: 'invalid_grant',
+  });
+  expect(answer.headers['retry-after']).toMatch(/^[1-9]\d{0,2}$/);
+  expect(answer.headers['cache-control']).toBe('no-store');
+}
+
+const expectWrong = (answer: Answer): void => expect(answer.status).toBe(400);
+const expectRight = (answer: Answer): void => expect(answer.status).toBe(200);
+
+describe('failures of one user from one address', () => {
+  test('are limited, then also the right password is; elsewhere the user may log in', async () => {
+    const { username } = await limit({ maxTries: 2 });
+    const address = newAddress();
+    expectWrong(await attempt({ username, address }));
+    expectWrong(await attempt({ username, address }));
+    expectLimited(await attempt({ username, address }));
+    expectLimited(await attempt({ username, address, right: true }));
+    expectRight(await attempt({ username, address: newAddress(), right: true }));
+    // A success somewhere else does not open this door.
+    expectLimited(await attempt({ username, address, right: true }));
+  });
+
+  test('are limited alike for a name that does not exist', async () => {
+    await limit({ maxTries: 2 });
+    const [username, address] = [stranger(), newAddress()];
+    expectWrong(await attempt({ username, address }));
+    expectWrong(await attempt({ username, address }));
+    expectLimited(await attempt({ username, address }));
+  });
+
+  test('are limited alike for one who is disabled', async () => {
+    await limit({ maxTries: 2 });
+    const address = newAddress();
+    expectWrong(await attempt({ username: 'dave', address }));
+    expectWrong(await attempt({ username: 'dave', address }));
+    expectLimited(await attempt({ username: 'dave', address }));
+  });
+
+  test('are forgiven by a success', async () => {
+    const { username } = await limit({ maxTries: 2 });
+    const address = newAddress();
+    for (let round = 0; round < 3; round += 1) {
+      expectWrong(await attempt({ username, address }));
+      expectRight(await attempt({ username, address, right: true }));
+    }
+  });
+
+  test('at once are no more than one after another', async () => {
+    const { username } = await limit({ maxTries: 2 });
+    const address = newAddress();
+    const answers = await Promise.all(Array.from({ length: 8 }, () => attempt({ username, address })));
+    expect(answers.map(({ status }) => status).toSorted((x, y) => x - y)).toEqual([
+      400, 400, 429, 429, 429, 429, 429, 429,
+    ]);
+  });
+});
+
+describe('failures from one address', () => {
+  test('are limited for every name; a success does not forgive them', async () => {
+    const { username } = await limit({ perAddress: 3 });
+    const address = newAddress();
+    expectWrong(await attempt({ username: stranger(), address }));
+    expectWrong(await attempt({ username: stranger(), address }));
+    expectRight(await attempt({ username, address, right: true }));
+    expectWrong(await attempt({ username: stranger(), address }));
+    expectLimited(await attempt({ username: stranger(), address }));
+    expectLimited(await attempt({ username, address, right: true }));
+    expectRight(await attempt({ username, address: newAddress(), right: true }));
+  });
+
+  test('count for the address that a trusted proxy saw, not for one that the client made up', async () => {
+    await limit({ perAddress: 2 });
+    const address = newAddress();
+    for (let round = 0; round < 2; round += 1)
+      expectWrong(await attempt({ username: stranger(), address: `${newAddress()}, ${address}` }));
+    expectLimited(await attempt({ username: stranger(), address: `${newAddress()},${address}` }));
+  });
+
+  test('count for the peer where no proxy is trusted', async () => {
+    await limit({ maxTries: 2 }, []);
+    const username = stranger();
+    expectWrong(await attempt({ username, address: newAddress() }));
+    expectWrong(await attempt({ username, address: newAddress() }));
+    expectLimited(await attempt({ username, address: newAddress() }));
+  });
+});
+
+describe('failures through one client', () => {
+  test('are limited for every name and address; other clients go on', async () => {
+    const { username, client } = await limit({ perClient: 3 });
+    for (let round = 0; round < 3; round += 1)
+      expectWrong(await attempt({ username: stranger(), address: newAddress(), client }));
+    expectLimited(await attempt({ username: stranger(), address: newAddress(), client }));
+    expectLimited(await attempt({ username, address: newAddress(), right: true, client }));
+    // One through which nobody has failed.
+    await restore();
+    const other = await limit({ perClient: 3 });
+    expectRight(await attempt({ username: other.username, address: newAddress(), right: true, client: other.client }));
+  });
+});

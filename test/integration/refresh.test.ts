@@ -1,0 +1,168 @@
+/** Refresh tokens over two replicas: rotation, grace, reuse (API.md 2). */
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { configure, type Configuration } from './lab/configure.ts';
+import { eventually } from './lab/eventually.ts';
+import { call, gateway, nodesPath } from './lab/http.ts';
+import { decodeToken } from './lab/jwt.ts';
+import { get, kube, releasePath } from './lab/kube.ts';
+import { login, postForm, refreshForm, tokens, type OAuthProblem, type Tokens } from './lab/login.ts';
+
+const [a, b] = [0, 1].map((replica) => gateway(replica as 0 | 1)) as [string, string];
+
+let restore: (() => Promise<void>) | undefined;
+afterEach(async () => {
+  await restore?.();
+  restore = undefined;
+});
+
+async function set(change: (authentication: Configuration['authentication']) => void): Promise<void> {
+  await restore?.();
+  restore = await configure(({ authentication }) => change(authentication));
+}
+
+const refresh = (token: string, base: string): Promise<Tokens> => tokens(refreshForm(token), base);
+
+const statusWith = async (token: string, base: string): Promise<number> =>
+  (await call(`${base}${nodesPath}?limit=0`, { token })).status;
+
+async function expectRefused(token: string, base: string): Promise<void> {
+  const answer = await postForm(refreshForm(token), { base });
+  expect({ status: answer.status, error: (answer.json as OAuthProblem).error }).toEqual({
+    status: 400,
+    error: 'invalid_grant',
+  });
+}
+
+/** An access token counts no more, on either replica. */
+const expectEnded = (token: string): Promise<void> =>
+  eventually('the access token is refused', async () => {
+    expect([await statusWith(token, a), await statusWith(token, b)]).toEqual([401, 401]);
+  });
+
+const sessionOf = (token: string): string =>
+  `${releasePath.replace('/api/v1', '/apis/iam.platform.io/v1alpha2')}/sessions/${String(decodeToken(token).claims['sid'])}`;
+
+describe('a session', () => {
+  test('begun at one replica is used, refreshed and used on at the other', async () => {
+    const first = await login('admin', a);
+    expect(await statusWith(first.access_token, b)).toBe(200);
+    const second = await refresh(first.refresh_token, b);
+    expect(second.refresh_token).not.toBe(first.refresh_token);
+    expect(decodeToken(second.access_token).claims['sid']).toBe(decodeToken(first.access_token).claims['sid']);
+    expect(await statusWith(second.access_token, a)).toBe(200);
+    const third = await refresh(second.refresh_token, a);
+    expect(await statusWith(third.access_token, b)).toBe(200);
+    // Access tokens live on until they expire.
+    expect(await statusWith(first.access_token, a)).toBe(200);
+  });
+
+  test('keeps no token in the cluster, only hashes', async () => {
+    const first = await login('admin');
+    const second = await refresh(first.refresh_token, b);
+    const session = JSON.stringify(await get(sessionOf(first.access_token)));
+    for (const token of [first, second].flatMap((all) => [all.access_token, all.refresh_token]))
+      for (const part of token.split('.').filter((text) => text.length > 20 && !session.includes(`"name":"${text}"`)))
+        expect(session).not.toContain(part);
+  });
+
+  test('ends everywhere when its object is deleted', async () => {
+    const { access_token: token, refresh_token: next } = await login('admin');
+    expect(await statusWith(token, b)).toBe(200);
+    await kube().json(sessionOf(token), { method: 'DELETE' });
+    await expectEnded(token);
+    await expectRefused(next, a);
+    await expectRefused(next, b);
+  });
+
+  test('ends everywhere when its object is revoked', async () => {
+    const { access_token: token, refresh_token: next } = await login('admin');
+    const session = await get<{ status: object }>(sessionOf(token));
+    await kube().json(sessionOf(token), {
+      method: 'PUT',
+      body: { ...session, status: { ...session.status, phase: 'Revoked' } },
+    });
+    await expectEnded(token);
+    await expectRefused(next, b);
+  });
+});
+
+describe('within the grace', () => {
+  test('every retry of a refresh gets the same successor, on any replica', async () => {
+    await set((authentication) => {
+      authentication['refreshGrace'] = '10m';
+    });
+    const { refresh_token: token } = await login('admin', a);
+    const all = await Promise.all(Array.from({ length: 8 }, (_, index) => refresh(token, index % 2 === 0 ? a : b)));
+    const successors = new Set(all.map(({ refresh_token: successor }) => successor));
+    expect(successors.size).toBe(1);
+    for (const { access_token: access } of all) expect(await statusWith(access, b)).toBe(200);
+    const [successor = ''] = successors;
+    expect((await refresh(token, b)).refresh_token).toBe(successor);
+    await refresh(successor, a);
+  });
+
+  test('what comes after the successor was used is reuse', async () => {
+    await set((authentication) => {
+      authentication['refreshGrace'] = '10m';
+    });
+    const first = await login('admin', a);
+    const second = await refresh(first.refresh_token, b);
+    const third = await refresh(second.refresh_token, a);
+    await expectRefused(first.refresh_token, b);
+    await expectEnded(third.access_token);
+    await expectRefused(third.refresh_token, a);
+    await expectRefused(third.refresh_token, b);
+  });
+});
+
+describe('after the grace', () => {
+  test('a refresh token that was used revokes its session on every replica', async () => {
+    await set((authentication) => {
+      authentication['refreshGrace'] = '0s';
+    });
+    const other = await login('admin', a);
+    const first = await login('admin', a);
+    const second = await refresh(first.refresh_token, a);
+    // Not in the same millisecond.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await expectRefused(first.refresh_token, b);
+    await expectEnded(first.access_token);
+    await expectEnded(second.access_token);
+    await expectRefused(second.refresh_token, a);
+    // Another login of the same person is another session.
+    expect(await statusWith(other.access_token, b)).toBe(200);
+    await refresh(other.refresh_token, b);
+  });
+});
+
+describe('settings', () => {
+  test('a session that nobody refreshes for refreshTokenIdle is over', async () => {
+    const idle = await login('admin');
+    await set((authentication) => {
+      authentication['refreshTokenIdle'] = '1s';
+    });
+    await eventually('the idle session is over', () => expectRefused(idle.refresh_token, b));
+    await expectEnded(idle.access_token);
+  });
+
+  test('a login ends the other sessions of its user where only one is allowed', async () => {
+    await set((authentication) => {
+      authentication['multipleLogin'] = false;
+    });
+    const alice = await login('alice', a);
+    const before = await login('admin', a);
+    const after = await login('admin', b);
+    await expectEnded(before.access_token);
+    await expectRefused(before.refresh_token, a);
+    expect(await statusWith(after.access_token, a)).toBe(200);
+    // 403: known, and without rights.
+    expect(await statusWith(alice.access_token, a)).toBe(403);
+  });
+
+  test('a client that may no longer refresh gets no refresh token', async () => {
+    await set(({ clients }) => {
+      for (const client of clients) if (client.name === 'platform') client['grantTypes'] = ['password'];
+    });
+    expect(await login('alice')).not.toHaveProperty('refresh_token');
+  });
+});
