@@ -15,6 +15,8 @@ interface ConfigMap extends KubeObject {
 }
 
 const merge = 'application/merge-patch+json';
+/** Of the saved copy: which ConfigMap it was accepted from. */
+const originAnnotation = 'platform.io/accepted-from';
 /** metav1: an Event's message is cut there anyway. */
 const longestMessage = 1_000;
 
@@ -89,7 +91,8 @@ export class PlatformConfigSource {
     const problems = this.#live.problems;
     const path = `/api/v1/namespaces/${this.#namespace}/configmaps/${objectNames.acceptedConfigMap}`;
     const saved = await this.#client.json<ConfigMap>(path).catch(() => undefined);
-    const parsed = parseConfiguration(saved?.data?.[objectKeys.config] ?? '');
+    const mine = saved?.metadata.annotations?.[originAnnotation] === this.#name;
+    const parsed = parseConfiguration((mine ? saved.data?.[objectKeys.config] : undefined) ?? '');
     if (!parsed.ok)
       throw new Error(
         `there is no valid configuration in ConfigMap ${this.#namespace}/${this.#name}:\n${problems.map(formatProblem).join('\n')}`,
@@ -103,14 +106,19 @@ export class PlatformConfigSource {
     const path = `/api/v1/namespaces/${this.#namespace}/configmaps`;
     const name = objectNames.acceptedConfigMap;
     const data = { [objectKeys.config]: text };
+    const annotations = { [originAnnotation]: this.#name };
     const saved = await ensure<ConfigMap>(this.#client, path, name, () => ({
       apiVersion: 'v1',
       kind: 'ConfigMap',
-      metadata: { name, namespace: this.#namespace },
+      metadata: { name, namespace: this.#namespace, annotations },
       data,
     }));
-    if (saved.data?.[objectKeys.config] !== text)
-      await this.#client.json(`${path}/${name}`, { method: 'PATCH', contentType: merge, body: { data } });
+    if (saved.data?.[objectKeys.config] !== text || saved.metadata.annotations?.[originAnnotation] !== this.#name)
+      await this.#client.json(`${path}/${name}`, {
+        method: 'PATCH',
+        contentType: merge,
+        body: { metadata: { annotations }, data },
+      });
   }
 
   async #tell(configMap: ConfigMap, message: string): Promise<void> {
