@@ -38,7 +38,7 @@ const main = join(import.meta.dirname, '../../dist/main.js');
 
 /** Ends the server by SIGTERM if its starter dies, even if that was killed. */
 const setpriv = '/usr/bin/setpriv';
-const leash = existsSync(setpriv) ? [setpriv, '--pdeathsig', 'TERM', '--'] : [];
+export const leash = existsSync(setpriv) ? [setpriv, '--pdeathsig', 'TERM', '--'] : [];
 
 /** Starts one server as a process; `ready()` waits for it. */
 export async function startServer(options: ServerOptions): Promise<Server> {

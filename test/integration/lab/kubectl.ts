@@ -1,8 +1,13 @@
 import { execute, type Executed } from '../../../hack/cluster/exec.ts';
 import { lab } from './lab.ts';
+import { startProgram, type Program } from './program.ts';
 
 /** A kubectl of some version, with the administrator's kubeconfig. */
-export type Kubectl = (...args: readonly string[]) => Promise<Executed>;
+export interface Kubectl {
+  (...args: readonly string[]): Promise<Executed>;
+  /** Runs beside the test until it is ended. */
+  start(...args: readonly string[]): Program;
+}
 
 const environment = (): Readonly<Record<string, string>> => ({
   KUBECONFIG: lab().kubeconfig,
@@ -11,10 +16,12 @@ const environment = (): Readonly<Record<string, string>> => ({
   HOME: lab().dir,
 });
 
-const run =
-  (program: () => string): Kubectl =>
-  (...args) =>
-    execute(program(), args, { env: environment(), timeout: 60_000 });
+const run = (program: () => string): Kubectl =>
+  Object.assign(
+    (...args: readonly string[]): Promise<Executed> =>
+      execute(program(), args, { env: environment(), timeout: 60_000 }),
+    { start: (...args: readonly string[]): Program => startProgram(program(), args, environment()) },
+  );
 
 /** Of the cluster's own version. */
 export const kubectl: Kubectl = run(() => lab().kubectl);

@@ -1,0 +1,43 @@
+/** Programs that run beside a test and print lines, such as a watch. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { leash } from '../../../hack/run/server.ts';
+import { eventually } from './eventually.ts';
+
+export interface Program {
+  /** Its complete lines so far, of standard output. */
+  readonly lines: () => readonly string[];
+  /** Waits for a line that `matches`, from the line `from` on. */
+  line(what: string, matches: (line: string) => boolean, from?: number): Promise<string>;
+  /** Ends it, if it has not ended by itself. */
+  end(): Promise<void>;
+}
+
+/** Its standard input stays open until it is ended. */
+export function startProgram(
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Program {
+  const [first = '', ...rest] = [...leash, program, ...args];
+  const child = spawn(first, rest, { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+  let output = '';
+  let errors = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
+  const ended = once(child, 'close');
+  const lines = (): string[] => output.split('\n').slice(0, -1);
+  return {
+    lines,
+    line: (what, matches, from = 0) =>
+      eventually(what, () => {
+        const found = lines().slice(from).find(matches);
+        if (found === undefined) throw new Error(`${program} printed\n${output}${errors}`);
+        return found;
+      }),
+    end: async () => {
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
