@@ -1,0 +1,409 @@
+/** The nodes of /kapis: every row of API.md 3's table of parameters, and the objects as kube-apiserver itself has them. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { eventually } from './lab/eventually.ts';
+import { call, gateway, nodesPath, secureGateway, type Answer, type Call } from './lab/http.ts';
+import { createNode, get, nodePath, nodes, patch, remove, type KubeList, type KubeObject } from './lab/kube.ts';
+import { adminToken } from './lab/login.ts';
+import { expectStatus } from './lab/status.ts';
+
+type NodeList = KubeList & { readonly totalItems: number };
+
+const ask = async (path: string, more: Call & { readonly base?: string } = {}): Promise<Answer> => {
+  const { base = gateway(), ...rest } = more;
+  return await call(`${base}${nodesPath}${path}`, { token: await adminToken(), ...rest });
+};
+
+async function list(query: string): Promise<NodeList> {
+  const answer = await ask(query);
+  expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 });
+  return answer.json as NodeList;
+}
+
+const namesIn = ({ items }: Pick<KubeList, 'items'>): string[] => items.map(({ metadata }) => metadata.name);
+
+/** The order of API.md 3 unless another is asked for: the newest first, ties by name. */
+const newestFirst = (items: readonly KubeObject[]): string[] =>
+  items
+    .toSorted(({ metadata: a }, { metadata: b }) => {
+      const times = Date.parse(b.creationTimestamp ?? '') - Date.parse(a.creationTimestamp ?? '');
+      return times === 0 ? (a.name < b.name ? -1 : 1) : times;
+    })
+    .map(({ metadata }) => metadata.name);
+
+const onBothReplicas = (what: string, check: (base: string) => Promise<void>): Promise<unknown> =>
+  Promise.all([gateway(0), gateway(1)].map((base) => eventually(what, () => check(base))));
+
+/** Nobody but these tests writes to them. */
+const own: Readonly<Record<string, { metadata?: object; spec?: object }>> = {
+  'row-a': {
+    metadata: {
+      labels: { suite: 'rows', env: 'prod', rack: '10' },
+      annotations: { 'example.com/url': 'https://example.com/?a=b,c' },
+      ownerReferences: [{ apiVersion: 'example.com/v1', kind: 'Machine', name: 'm', uid: 'machine-uid-1' }],
+    },
+  },
+  'row-b': { metadata: { labels: { suite: 'rows', env: 'dev', rack: '9' } }, spec: { unschedulable: true } },
+  'row-c': { metadata: { labels: { suite: 'rows', env: '' } }, spec: { podCIDR: '10.9.8.0/24' } },
+  'row-d.example': { metadata: { labels: { suite: 'rows', rack: 'a' } } },
+};
+
+beforeAll(async () => {
+  for (const [name, more] of Object.entries(own)) await createNode(name, more);
+  await onBothReplicas('all nodes are there', async (base) => {
+    const { totalItems } = (await ask('?label=suite=rows', { base })).json as NodeList;
+    if (totalItems !== Object.keys(own).length) throw new Error(`there are ${totalItems}`);
+  });
+});
+afterAll(async () => {
+  for (const name of Object.keys(own)) await remove(nodePath(name));
+});
+
+const query = (parameters: Readonly<Record<string, string>>): string =>
+  `?${new URLSearchParams(parameters).toString()}`;
+/** Only our own nodes, by name. */
+const rows = { label: 'suite=rows', sortBy: 'name', ascending: 'true' } as const;
+
+describe('filters', () => {
+  test.each<[Record<string, string>, string]>([
+    [{}, 'row-a row-b row-c row-d.example'],
+    [{ name: 'row-' }, 'row-a row-b row-c row-d.example'],
+    [{ name: 'w-d' }, 'row-d.example'],
+    [{ name: 'ROW' }, ''],
+    [{ name: '' }, 'row-a row-b row-c row-d.example'],
+    [{ names: 'row-a' }, 'row-a'],
+    [{ names: 'row-c,row-a,row' }, 'row-a row-c'],
+    [{ names: '' }, ''],
+    [{ namespace: 'default' }, ''],
+    [{ ownerReference: 'machine-uid-1' }, 'row-a'],
+    [{ ownerReference: 'machine-uid' }, ''],
+    [{ ownerKind: 'Machine' }, 'row-a'],
+    [{ ownerKind: 'Node' }, ''],
+    [{ label: 'suite=rows,env' }, 'row-a row-b row-c'],
+    [{ annotation: 'example.com/url' }, 'row-a'],
+    [{ annotation: '!example.com/url' }, 'row-b row-c row-d.example'],
+    [{ status: 'unschedulable' }, 'row-b'],
+    [{ labelSelector: '' }, 'row-a row-b row-c row-d.example'],
+    [{ labelSelector: 'env=prod' }, 'row-a'],
+    [{ labelSelector: 'env==prod' }, 'row-a'],
+    [{ labelSelector: 'env!=prod' }, 'row-b row-c row-d.example'],
+    [{ labelSelector: 'env=' }, 'row-c'],
+    [{ labelSelector: 'env in (prod, dev)' }, 'row-a row-b'],
+    [{ labelSelector: 'env notin (prod,dev)' }, 'row-c row-d.example'],
+    [{ labelSelector: '!env' }, 'row-d.example'],
+    [{ labelSelector: 'rack>9' }, 'row-a'],
+    [{ labelSelector: 'rack<10,env=dev' }, 'row-b'],
+    [{ fieldSelector: '' }, 'row-a row-b row-c row-d.example'],
+    [{ fieldSelector: 'metadata.name=row-b' }, 'row-b'],
+    [{ fieldSelector: 'metadata.name!=row-b' }, 'row-a row-c row-d.example'],
+    [{ fieldSelector: 'spec.unschedulable=true' }, 'row-b'],
+    [{ fieldSelector: 'spec.unschedulable=false' }, 'row-a row-c row-d.example'],
+    [{ fieldSelector: 'spec.podCIDR=10.9.8.0/24' }, 'row-c'],
+    [{ fieldSelector: '.metadata.labels.env==dev,spec.unschedulable=true' }, 'row-b'],
+    [{ fieldSelector: 'metadata.annotations.example\\.com/url=https://example.com/?a\\=b\\,c' }, 'row-a'],
+    [{ fieldSelector: 'metadata.ownerReferences.0.kind=Machine' }, 'row-a'],
+    [{ fieldSelector: 'no.such.field=' }, 'row-a row-b row-c row-d.example'],
+    [{ fieldSelector: 'no.such.field=x' }, ''],
+    [{ name: 'row-', labelSelector: 'rack', fieldSelector: 'spec.unschedulable=false' }, 'row-a row-d.example'],
+  ])('%j', async (parameters, expected) => {
+    const found = await list(query({ ...rows, ...parameters }));
+    expect(namesIn(found).join(' ')).toBe(expected);
+    expect(found.totalItems).toBe(found.items.length);
+  });
+
+  test('uid', async () => {
+    const { uid = '' } = (await get(nodePath('row-c'))).metadata;
+    expect(namesIn(await list(query({ uid })))).toEqual(['row-c']);
+    expect(namesIn(await list(query({ uid: uid.slice(1) })))).toEqual([]);
+  });
+
+  test('label and field selectors select what kube-apiserver selects', async () => {
+    for (const parameters of [
+      { labelSelector: 'kubernetes.io/arch=amd64' },
+      { labelSelector: 'kubernetes.io/hostname,!suite' },
+      { labelSelector: 'suite notin (rows)' },
+      { fieldSelector: 'spec.unschedulable=false' },
+      { fieldSelector: 'metadata.name!=row-a,spec.unschedulable!=true' },
+    ]) {
+      const theirs = await get<KubeList>(`/api/v1/nodes${query(parameters)}`);
+      expect(namesIn(await list(query(parameters))).toSorted()).toEqual(namesIn(theirs).toSorted());
+    }
+  });
+});
+
+describe('order and pages', () => {
+  test.each<[Record<string, string>, string, number]>([
+    [{ limit: '2' }, 'row-a row-b', 4],
+    [{ limit: '2', page: '1' }, 'row-a row-b', 4],
+    [{ limit: '2', page: '2' }, 'row-c row-d.example', 4],
+    [{ limit: '3', page: '2' }, 'row-d.example', 4],
+    [{ limit: '2', page: '3' }, '', 4],
+    [{ limit: '100', page: '1' }, 'row-a row-b row-c row-d.example', 4],
+    [{ limit: '0' }, '', 4],
+    [{ limit: '0', page: '7' }, '', 4],
+    [{ limit: '-1' }, 'row-a row-b row-c row-d.example', 4],
+    [{ limit: '-1', page: '2' }, '', 4],
+    [{ page: '999999999999999', limit: '999999999999999' }, '', 4],
+    [{ limit: '1', page: '2', labelSelector: 'env' }, 'row-b', 3],
+    [{ ascending: 'false' }, 'row-d.example row-c row-b row-a', 4],
+    [{ ascending: '0', limit: '1' }, 'row-d.example', 4],
+    [{ ascending: '1', limit: '1' }, 'row-a', 4],
+    [{ sortBy: '.metadata.name' }, 'row-a row-b row-c row-d.example', 4],
+    // Numbers as numbers, then text; what is missing comes last either way.
+    [{ sortBy: '.metadata.labels.rack' }, 'row-b row-a row-d.example row-c', 4],
+    [{ sortBy: '.metadata.labels.rack', ascending: 'false' }, 'row-d.example row-a row-b row-c', 4],
+    [{ sortBy: '.spec.unschedulable' }, 'row-b row-a row-c row-d.example', 4],
+    [{ sortBy: '.no.such.field' }, 'row-a row-b row-c row-d.example', 4],
+  ])('%j', async (parameters, expected, total) => {
+    const found = await list(query({ ...rows, ...parameters }));
+    expect(namesIn(found).join(' ')).toBe(expected);
+    expect(found.totalItems).toBe(total);
+  });
+
+  test.each(['', 'sortBy=createTime', 'sortBy=creationTimestamp', 'sortBy=createTime&ascending=false'])(
+    'the newest first, ties by name: ?%s',
+    async (text) => {
+      const { items } = await nodes();
+      expect(namesIn(await list(`?${text}`))).toEqual(newestFirst(items));
+    },
+  );
+
+  test.each(['ascending=true', 'sortBy=.metadata.creationTimestamp&ascending=true'])(
+    'the oldest first: ?%s',
+    async (text) => {
+      const found = (await list(`?${text}`)).items.map(({ metadata }) => Date.parse(metadata.creationTimestamp ?? ''));
+      expect(found).toEqual(found.toSorted((a, b) => a - b));
+    },
+  );
+
+  test.each([1, 2, 3, 5, 100])('pages of %d are the whole, each node once', async (size) => {
+    const found: string[] = [];
+    for (let page = 1; ; page += 1) {
+      const { items } = await list(`?limit=${size}&page=${page}`);
+      if (items.length === 0) break;
+      found.push(...namesIn({ items }));
+    }
+    expect(found).toEqual(newestFirst((await nodes()).items));
+  });
+});
+
+describe('a parameter that is wrong: 400 naming it', () => {
+  test.each([
+    'page=0',
+    'page=-1',
+    'page=1.5',
+    'page=one',
+    'page=',
+    'page=1e3',
+    'page=%2B1',
+    'page=0x1',
+    'page=%201',
+    'page=99999999999999999999',
+    'limit=-2',
+    'limit=1.0',
+    'limit=ten',
+    'limit=',
+    'limit=99999999999999999999',
+    'sortBy=age',
+    'sortBy=',
+    'sortBy=.',
+    'sortBy=.a..b',
+    'sortBy=.a.',
+    'ascending=yes',
+    'ascending=',
+    'ascending=TRUE',
+    'status=Ready',
+    'status=',
+    'labelSelector=a%20b',
+    'labelSelector=,',
+    'labelSelector=a=b=c',
+    'labelSelector=a%20in%20b',
+    'labelSelector=a%20in%20(b',
+    'labelSelector=a>b',
+    'labelSelector=-a',
+    'labelSelector=a/b/c',
+    `labelSelector=a=${'b'.repeat(64)}`,
+    'labelSelector=%00',
+    'label=,',
+    'annotation=-a',
+    'fieldSelector=a',
+    'fieldSelector=a..b=c',
+    'fieldSelector==c',
+    'fieldSelector=metadata.name=a=b',
+    'fieldSelector=metadata.name=a%5Cb',
+    'managedFields=maybe',
+    'pretty=maybe',
+    'timeout=soon',
+    'timeout=-1s',
+    'continue=abc',
+    'nonsense=1',
+    'Limit=1',
+    '__proto__=1',
+    'constructor=1',
+    'limit=1&limit=1',
+    'limit=1&limit=2',
+    'name=a&name=b',
+    'labelSelector=a&labelSelector=b',
+    'sortBy=name&sortBy=name',
+  ])('?%s', async (text) => {
+    const name = text.slice(0, text.indexOf('='));
+    expect(expectStatus(await ask(`?${text}`), 400, 'BadRequest').message).toContain(name);
+  });
+
+  test('an unknown one with the known ones', async () => {
+    const { message } = expectStatus(await ask('?lable=a'), 400, 'BadRequest');
+    for (const known of ['"lable"', 'page', 'limit', 'sortBy', 'labelSelector', 'fieldSelector'])
+      expect(message).toContain(known);
+  });
+
+  test.each(['page=1', 'limit=1', 'sortBy=name', 'ascending=true'])('watch with %s', async (text) => {
+    const { message } = expectStatus(await ask(`?watch=true&${text}`), 400, 'BadRequest');
+    expect(message).toContain(text.slice(0, text.indexOf('=')));
+  });
+
+  test.each(['limit=1', 'labelSelector=a', 'nonsense=1', 'pretty=maybe'])('of a single node: %s', async (text) => {
+    const { message } = expectStatus(await ask(`/row-a?${text}`), 400, 'BadRequest');
+    expect(message).toContain(text.slice(0, text.indexOf('=')));
+  });
+});
+
+/** As the core API has it, with what API.md 3 adds and leaves out. */
+function asServed(node: KubeObject, managedFields = false): object {
+  const { managedFields: fields, ...metadata } = node.metadata;
+  return {
+    ...node,
+    kind: 'Node',
+    apiVersion: 'v1',
+    metadata: {
+      ...metadata,
+      ...(managedFields ? { managedFields: fields } : {}),
+      selfLink: `/api/v1/nodes/${metadata.name}`,
+    },
+  };
+}
+
+describe('an item is the object of the core API', () => {
+  test('in the list', async () => {
+    // kwok and kube-controller-manager write to some of them meanwhile.
+    await eventually('both have the same nodes', async () => {
+      const theirs = await nodes();
+      const { kind, apiVersion, items, totalItems } = await list('');
+      expect({ kind, apiVersion }).toEqual({ kind: 'NodeList', apiVersion: 'v1' });
+      expect(totalItems).toBe(theirs.items.length);
+      const byName = new Map(items.map((item) => [item.metadata.name, item]));
+      for (const node of theirs.items) expect(byName.get(node.metadata.name)).toEqual(asServed(node));
+    });
+  });
+
+  test.each([true, false])('alone, with managedFields=%s, on each replica and listener', async (managedFields) => {
+    for (const base of [gateway(0), gateway(1), secureGateway(0), secureGateway(1)])
+      await eventually('both have the same node', async () => {
+        const theirs = await get(nodePath('row-a'));
+        const ours = (await ask(`/row-a?managedFields=${managedFields}`, { base })).json;
+        expect(ours).toEqual(asServed(theirs, managedFields));
+      });
+  });
+
+  test('with managedFields in the list, if they are asked for', async () => {
+    const { items } = await list('?names=row-b&managedFields=true');
+    expect(items).toEqual([asServed(await get(nodePath('row-b')), true)]);
+  });
+
+  test('indented, if that is asked for', async () => {
+    const [plain, pretty] = [await ask('/row-c'), await ask('/row-c?pretty=true')];
+    expect(pretty.json).toEqual(plain.json);
+    expect(plain.text).not.toContain('\n  ');
+    expect(pretty.text).toBe(JSON.stringify(plain.json, undefined, 2));
+  });
+
+  test('and the list says how old it is', async () => {
+    const { metadata, items } = await list('');
+    const newest = Math.max(...items.map((item) => Number(item.metadata.resourceVersion)));
+    expect(Number(metadata.resourceVersion)).toBeGreaterThanOrEqual(newest);
+    expect(Object.keys(metadata)).toEqual(['resourceVersion']);
+  });
+});
+
+describe('a request', () => {
+  test.each(['nothing', 'row', 'row-a.', 'ROW-A', '%F0%9F%90%9D'])('for a node %s that is not: 404', async (name) => {
+    const decoded = decodeURIComponent(name);
+    const status = expectStatus(await ask(`/${name}`), 404, 'NotFound');
+    expect(status.message).toBe(`nodes "${decoded}" not found`);
+    expect(status.details).toEqual({ name: decoded, kind: 'nodes' });
+  });
+
+  test.each(['/row-a/status', '/row-a/proxy/x', '/row-a/nothing'])('for %s: 404', async (path) => {
+    expectStatus(await ask(path), 404, 'NotFound');
+  });
+
+  test('of another resource, group or version: 404', async () => {
+    for (const path of [
+      '/kapis/resources.platform.io/v1alpha3/nothing',
+      '/kapis/resources.platform.io/v1alpha3/Nodes',
+      '/kapis/resources.platform.io/v1/nodes',
+      '/kapis/nothing.platform.io/v1alpha3/nodes',
+      '/kapis/resources.platform.io/v1alpha3/namespaces/default/nodes',
+    ])
+      expectStatus(await call(`${gateway()}${path}`, { token: await adminToken() }), 404, 'NotFound');
+  });
+
+  test('with a Content-Type, as some clients send it, is served', async () => {
+    for (const type of ['application/json', 'text/plain', 'nonsense'])
+      expect((await ask('/row-a', { headers: { 'content-type': type } })).status).toBe(200);
+  });
+
+  test.each(['application/json', '*/*', 'application/*;q=0.1, text/html', ''])('that accepts %j', async (accept) => {
+    const { status, headers } = await ask('/row-a', { headers: { accept } });
+    expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: 'application/json' });
+  });
+
+  test.each(['text/html', 'application/vnd.kubernetes.protobuf', 'application/json;q=0'])(
+    'that accepts only %s: 406',
+    async (accept) => {
+      expectStatus(await ask('/row-a', { headers: { accept } }), 406, 'NotAcceptable');
+    },
+  );
+
+  test('by HEAD has the headers of GET and no body', async () => {
+    for (const path of ['/row-a', '?labelSelector=suite=rows']) {
+      const [got, head] = [await ask(path), await ask(path, { method: 'HEAD' })];
+      expect({ status: head.status, body: head.text }).toEqual({ status: 200, body: '' });
+      expect(head.headers['content-length']).toBe(got.headers['content-length']);
+      expect(head.headers['content-type']).toBe('application/json');
+    }
+  });
+
+  test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('by %s: 405 and what is allowed', async (method) => {
+    for (const path of ['', '/row-a']) {
+      const answer = await ask(path, { method, body: '{}', headers: { 'content-type': 'application/json' } });
+      expectStatus(answer, 405, 'MethodNotAllowed');
+      expect(answer.headers.allow).toBe('GET, HEAD');
+    }
+  });
+});
+
+describe('a change through kube-apiserver is seen', () => {
+  const changing = 'changing-node';
+  afterAll(() => remove(nodePath(changing)));
+
+  test('of a node that is made, altered and deleted, by both replicas', async () => {
+    await createNode(changing);
+    await onBothReplicas('the node is there', async (base) => {
+      expect((await ask(`/${changing}`, { base })).status).toBe(200);
+    });
+    const { metadata } = await patch(nodePath(changing), { metadata: { labels: { colour: 'blue' } } });
+    await onBothReplicas('the label is there', async (base) => {
+      const found = (await ask('?labelSelector=colour%3Dblue', { base })).json as NodeList;
+      expect(found.items.map((item) => item.metadata.resourceVersion)).toEqual([metadata.resourceVersion]);
+    });
+    await patch(nodePath(changing), { metadata: { labels: { colour: null } }, spec: { unschedulable: true } });
+    await onBothReplicas('it left the one filter and came into the other', async (base) => {
+      expect(((await ask('?label=colour', { base })).json as NodeList).totalItems).toBe(0);
+      const found = (await ask(`?status=unschedulable&names=${changing}`, { base })).json as NodeList;
+      expect(found.totalItems).toBe(1);
+    });
+    await remove(nodePath(changing));
+    await onBothReplicas('the node is gone', async (base) => {
+      expectStatus(await ask(`/${changing}`, { base }), 404, 'NotFound');
+    });
+  });
+});
