@@ -46,12 +46,14 @@ export class Tokens {
     this.#clock = options.clock ?? Date.now;
   }
 
-  /** An access token that does not outlive its session, and its life in whole seconds. */
-  issueAccess(session: Session, account: Account): { token: string; expiresIn: number } {
+  /**
+   * An access token that does not outlive its session, and its life in whole seconds. Its `scope` may be less than that of the
+   * session (RFC 6749 section 6).
+   */
+  issueAccess(session: Session, account: Account, scope: string | undefined): { token: string; expiresIn: number } {
     const { issuer, signingAlgorithm, accessTokenMaxAge } = this.#settings();
     const iat = Math.floor(this.#clock() / 1_000);
     const exp = Math.floor(Math.min(this.#clock() + accessTokenMaxAge, Date.parse(session.spec.expiresAt)) / 1_000);
-    const { clientID, scope } = session.spec;
     const token = sign(this.#keys.current(signingAlgorithm), 'at+jwt', {
       iss: issuer,
       sub: account.uid,
@@ -60,7 +62,7 @@ export class Tokens {
       iat,
       jti: randomUUID(),
       sid: session.metadata.name,
-      client_id: clientID,
+      client_id: session.spec.clientID,
       ...(scope === undefined ? {} : { scope }),
       username: account.username,
       groups: account.groups,
@@ -68,11 +70,11 @@ export class Tokens {
     return { token, expiresIn: exp - iat };
   }
 
-  /** An id_token for the client of the session, with the claims that its scope asks for. */
-  issueIdentity(session: Session, account: Account): string {
+  /** An id_token for the client of the session, with the claims that the scope asks for. */
+  issueIdentity(session: Session, account: Account, scope: string): string {
     const { issuer, accessTokenMaxAge } = this.#settings();
     const iat = Math.floor(this.#clock() / 1_000);
-    const scopes = new Set(session.spec.scope?.split(' '));
+    const scopes = new Set(scope.split(' '));
     return sign(this.#keys.current('RS256'), 'JWT', {
       iss: issuer,
       sub: account.uid,
@@ -99,8 +101,9 @@ export class Tokens {
   /** RFC 9068 section 4. Undefined for anything but an access token of ours that is valid now. */
   verifyAccess(token: string): AccessClaims | undefined {
     if (token.length > longestToken) return undefined;
-    const key = fingerprint(token);
-    const { maximumClockSkew } = this.#settings();
+    const { issuer, maximumClockSkew } = this.#settings();
+    // What was verified for one issuer says nothing under another.
+    const key = `${fingerprint(token)} ${issuer}`;
     const known = this.#verified.get(key);
     if (known !== undefined) return known.exp * 1_000 + maximumClockSkew > this.#clock() ? known : undefined;
     const claims = this.#verify(token);

@@ -34,14 +34,14 @@ export function tokenRoute(options: { grants: readonly Grant[]; directory: Direc
       if (!client.grantTypes.includes(grantType))
         throw new OAuthError('unauthorized_client', `the client "${client.name}" may not use the grant ${grantType}`);
       const { session, account, refreshToken, scope } = await grant.grant({ form, client, context });
-      const { token, expiresIn } = tokens.issueAccess(session, account);
+      const { token, expiresIn } = tokens.issueAccess(session, account, scope);
       const body = {
         access_token: token,
         token_type: 'Bearer',
         ...(client.grantTypes.includes('refresh_token') ? { refresh_token: refreshToken } : {}),
         expires_in: expiresIn,
         ...(scope === undefined ? {} : { scope }),
-        ...(scope?.split(' ').includes('openid') ? { id_token: tokens.issueIdentity(session, account) } : {}),
+        ...(scope?.split(' ').includes('openid') ? { id_token: tokens.issueIdentity(session, account, scope) } : {}),
       };
       res.setHeader('Content-Type', 'application/json');
       res.setHeader('Cache-Control', 'no-store');

@@ -6,7 +6,6 @@ import type { Request } from 'express';
 import { X509Certificate } from 'node:crypto';
 import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
-import { badRequest } from '../../errors.ts';
 import type { RequestHeaderConfig } from '../request-header-config.ts';
 import { headerValues } from '../header-values.ts';
 import { withAuthenticated } from '../user.ts';
@@ -77,16 +76,18 @@ export function requestHeader(
     const username = first(current.usernameHeaders);
     if (username === undefined) return undefined;
     const uid = first(current.uidHeaders);
-    const extra: Record<string, string[]> = {};
+    const extra = new Map<string, string[]>();
     for (const [name, values] of headers) {
       const prefix = current.extraHeaderPrefixes.find((one) => name.startsWith(one) && name.length > one.length);
-      if (prefix !== undefined) extra[decode(name.slice(prefix.length)).toLowerCase()] = values;
+      if (prefix === undefined) continue;
+      const key = decode(name.slice(prefix.length));
+      extra.set(key, [...(extra.get(key) ?? []), ...values]);
     }
     return withAuthenticated({
       username,
       ...(uid === undefined ? {} : { uid }),
       groups: current.groupHeaders.flatMap((name) => headers.get(name) ?? []),
-      ...(Object.keys(extra).length === 0 ? {} : { extra }),
+      ...(extra.size === 0 ? {} : { extra: Object.fromEntries(extra) }),
       via: 'request-header',
     });
   };
@@ -96,10 +97,11 @@ export function requestHeader(
 const connectionOf = (request: Request): object =>
   (request as Request & Partial<Pick<Http2ServerRequest, 'stream'>>).stream?.session ?? request.socket;
 
+/** A key that cannot be decoded stays as it came, as in k8s.io/apiserver's unescapeExtraKey. */
 function decode(key: string): string {
   try {
     return decodeURIComponent(key);
   } catch {
-    throw badRequest('the name of an X-Remote-Extra- header has a bad percent-encoding');
+    return key;
   }
 }

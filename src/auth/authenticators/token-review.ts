@@ -9,6 +9,8 @@ import type { TokenAuthenticator } from './authenticator.ts';
 interface TokenReview {
   readonly status?: {
     readonly authenticated?: boolean;
+    /** Those of `spec.audiences` that the token is for; none: it is for kube-apiserver's own. */
+    readonly audiences?: readonly string[];
     readonly user?: { username?: string; uid?: string; groups?: string[]; extra?: Record<string, string[]> };
   };
 }
@@ -25,9 +27,9 @@ export function looksLikeJWT(token: string): boolean {
   if (token.length > longestToken || parts.length !== 3 || !parts.every((part) => /^[A-Za-z0-9_-]+$/.test(part)))
     return false;
   try {
-    const [header, payload] = parts.map(
-      (part) => JSON.parse(Buffer.from(part, 'base64url').toString('utf8')) as unknown,
-    );
+    const [header, payload] = parts
+      .slice(0, 2)
+      .map((part) => JSON.parse(Buffer.from(part, 'base64url').toString('utf8')) as unknown);
     return (
       typeof (header as { alg?: unknown } | null)?.alg === 'string' &&
       typeof (payload as { iss?: unknown } | null)?.iss === 'string'
@@ -42,8 +44,12 @@ export function looksLikeJWT(token: string): boolean {
  * seconds, refusals too; equal questions are asked once; at most 32 are under way; what is no JWT is not asked about.
  * `audiences`: a token is good for us when it is meant for one of these.
  */
-export function tokenReview(client: KubeClient, audiences: () => Promise<readonly string[]>): TokenAuthenticator {
-  const known = new LRUCache<string, { user: UserInfo | undefined }>({ max: cacheSize });
+export function tokenReview(
+  client: KubeClient,
+  audiences: () => Promise<readonly string[]>,
+  clock: () => number = () => performance.now(),
+): TokenAuthenticator {
+  const known = new LRUCache<string, { user: UserInfo | undefined }>({ max: cacheSize, perf: { now: clock } });
   const asking = new Map<string, Promise<UserInfo | undefined>>();
 
   async function ask(token: string): Promise<UserInfo | undefined> {
@@ -56,8 +62,9 @@ export function tokenReview(client: KubeClient, audiences: () => Promise<readonl
         spec: { token, ...(wanted.length === 0 ? {} : { audiences: wanted }) },
       },
     });
-    const { authenticated, user } = reviewed.status ?? {};
+    const { authenticated, audiences: meant = [], user } = reviewed.status ?? {};
     if (authenticated !== true || user?.username === undefined) return undefined;
+    if (wanted.length > 0 && meant.length > 0 && !meant.some((one) => wanted.includes(one))) return undefined;
     return withAuthenticated({
       username: user.username,
       ...(user.uid === undefined ? {} : { uid: user.uid }),

@@ -18,8 +18,8 @@ const masters = 'system:masters';
  * kube-apiserver's word on what a user may do, by SubjectAccessReview (authorization.k8s.io/v1), kept for 10 s.
  * Equal questions that are under way are asked once.
  */
-export function accessReview(client: KubeClient): Authorizer {
-  const decisions = new LRUCache<string, Decision>({ max: cacheSize, ttl: life });
+export function accessReview(client: KubeClient, clock: () => number = () => performance.now()): Authorizer {
+  const decisions = new LRUCache<string, Decision>({ max: cacheSize, ttl: life, perf: { now: clock } });
   const asking = new Map<string, Promise<Decision>>();
   const identities = new WeakMap<UserInfo, string>();
 

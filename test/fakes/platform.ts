@@ -1,0 +1,108 @@
+/** The accounts, sessions and tokens of one replica over a cluster in memory, put together as server.ts does. */
+import { Directory } from '../../src/accounts/directory.ts';
+import { LoginLimiter } from '../../src/accounts/login-limit.ts';
+import { Passwords } from '../../src/accounts/passwords.ts';
+import { RefreshTokens } from '../../src/accounts/refresh-tokens.ts';
+import { SecretRefs } from '../../src/accounts/secret-refs.ts';
+import { Sessions } from '../../src/accounts/sessions.ts';
+import { SigningKeys } from '../../src/accounts/signing-keys.ts';
+import { Tokens } from '../../src/auth/tokens.ts';
+import { LiveConfiguration } from '../../src/config/live.ts';
+import { createLogger, type Logger } from '../../src/logger.ts';
+import { createGrants } from '../../src/oauth/grants/index.ts';
+import { tokenRoute } from '../../src/oauth/token-endpoint.ts';
+import type { Route } from '../../src/http/route.ts';
+import { FakeClock, settle } from '../unit/kube/fakes.ts';
+import { MemoryCluster, type MemoryClient } from './cluster.ts';
+import { configuration } from './configuration.ts';
+import { CountingHashes } from './hashes.ts';
+
+export const namespace = 'platform-system';
+const cheap = 'bcrypt:4';
+export const rightPassword = 'correct horse';
+
+export interface Platform {
+  readonly clock: FakeClock;
+  readonly cluster: MemoryCluster;
+  readonly client: MemoryClient;
+  readonly live: LiveConfiguration;
+  readonly directory: Directory;
+  readonly sessions: Sessions;
+  readonly tokens: Tokens;
+  readonly hashes: CountingHashes;
+  readonly tokenRoute: Route;
+  /** Puts another configuration in force; a user without `passwordHash` has the right password. */
+  configure(authentication: Readonly<Record<string, unknown>>): void;
+  stop(): void;
+}
+
+export interface PlatformOptions {
+  readonly authentication?: Readonly<Record<string, unknown>>;
+  readonly log?: Logger;
+}
+
+/** The keys are made once for all tests of a file: RSA keys take long to find. */
+const keys = SigningKeys.load(new MemoryCluster().client(), namespace);
+
+export async function createPlatform({
+  authentication = {},
+  log = createLogger({ silent: true }),
+}: PlatformOptions = {}): Promise<Platform> {
+  const clock = new FakeClock();
+  const cluster = new MemoryCluster(clock);
+  const client = cluster.client();
+  const hashes = new CountingHashes();
+  const passwords = new Passwords(hashes, clock);
+  const live = new LiveConfiguration();
+  const secrets = new SecretRefs({ client, namespace, log, changed: () => directory.rebuild() });
+  const directory = new Directory({ config: live, secrets, passwords });
+  const passwordHash = hashes.of(rightPassword, cheap);
+  const configure = (changes: Readonly<Record<string, unknown>>): void => {
+    const users = (changes['users'] ?? [{ username: 'alice', groups: ['a'] }]) as object[];
+    live.accept(
+      configuration({
+        authentication: { ...changes, users: users.map((user) => ({ passwordHash, ...user })) },
+      }),
+    );
+  };
+  configure(authentication);
+  live.subscribe(() => directory.rebuild());
+  const sessions = new Sessions({
+    client,
+    namespace,
+    lives: () => live.value.authentication,
+    tokens: await RefreshTokens.load(client, namespace),
+    clock,
+    log,
+  });
+  sessions.start();
+  const tokens = new Tokens({
+    keys: await keys,
+    settings: () => live.value.authentication,
+    clock: () => clock.now(),
+  });
+  const limiter = new LoginLimiter(
+    () => live.value.authentication.loginLimit,
+    () => clock.now(),
+  );
+  const multipleLogin = (): boolean => live.value.authentication.multipleLogin;
+  const grants = createGrants({ directory, passwords, limiter, sessions, multipleLogin });
+  await settle();
+  const platform: Platform = {
+    clock,
+    cluster,
+    client,
+    live,
+    directory,
+    sessions,
+    tokens,
+    hashes,
+    tokenRoute: tokenRoute({ grants, directory, tokens }),
+    configure,
+    stop() {
+      sessions.stop();
+      secrets.stop();
+    },
+  };
+  return platform;
+}

@@ -1,0 +1,74 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Request } from 'express';
+import { aggregatedAuthenticator } from '../../../../src/auth/authenticators/index.ts';
+import { bearer } from '../../../../src/auth/authenticators/bearer.ts';
+import type { TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
+import type { UserInfo } from '../../../../src/auth/user.ts';
+import { serviceUnavailable } from '../../../../src/errors.ts';
+
+const alice: UserInfo = { username: 'alice', groups: [], via: 'token' };
+const robot: UserInfo = { username: 'robot', groups: [], via: 'token-review' };
+const knows =
+  (good: string, user: UserInfo): TokenAuthenticator =>
+  async (token) =>
+    token === good ? user : undefined;
+const request = (authorization?: string, parts: object = {}): Request =>
+  ({ headers: authorization === undefined ? {} : { authorization }, ...parts }) as unknown as Request;
+
+const authenticate = bearer([knows('one', alice), knows('two', robot)]);
+
+describe('a bearer token', () => {
+  test.each([
+    ['Bearer one', alice],
+    ['bearer one', alice],
+    ['BEARER two', robot],
+  ])('is judged by the first that knows it: %s', async (authorization, user) => {
+    expect(await authenticate(request(authorization))).toBe(user);
+  });
+
+  test.each(['Bearer three', 'Bearer one two', 'Bearer  one', 'Bearer '])(
+    'that nobody knows is 401: %j',
+    async (text) => {
+      await expect(authenticate(request(text))).rejects.toMatchObject({
+        code: 401,
+        headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' },
+      });
+    },
+  );
+
+  test.each([[undefined], ['Basic b25lOm9uZQ=='], ['Bearer'], ['BearerX one'], ['']])(
+    'is not in %j: others may be asked',
+    async (text) => {
+      expect(await authenticate(request(text))).toBeUndefined();
+    },
+  );
+
+  test.each([[{ query: { access_token: 'one' } }], [{ body: { access_token: 'one' } }]])(
+    'counts in the header only, not in %j',
+    async (parts) => {
+      expect(await authenticate(request(undefined, parts))).toBeUndefined();
+    },
+  );
+
+  test('that cannot be judged is the error of who cannot', async () => {
+    const failure = serviceUnavailable('not now');
+    const failing = bearer([() => Promise.reject(failure), knows('one', alice)]);
+    await expect(failing(request('Bearer one'))).rejects.toBe(failure);
+  });
+});
+
+describe('on the aggregated face', () => {
+  const proxied: UserInfo = { username: 'proxied', groups: [], via: 'request-header' };
+
+  test('the front proxy decides, whatever token comes along', async () => {
+    const both = aggregatedAuthenticator(async () => proxied, [knows('one', alice)]);
+    expect(await both(request('Bearer one'))).toBe(proxied);
+    expect(await both(request('Bearer wrong'))).toBe(proxied);
+  });
+
+  test('without the front proxy the token decides', async () => {
+    const both = aggregatedAuthenticator(async () => undefined, [knows('one', alice)]);
+    expect(await both(request('Bearer one'))).toBe(alice);
+    expect(await both(request())).toBeUndefined();
+  });
+});

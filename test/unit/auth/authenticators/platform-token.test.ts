@@ -1,0 +1,126 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import type { Session } from '../../../../src/accounts/sessions.ts';
+import { platformToken } from '../../../../src/auth/authenticators/platform-token.ts';
+import type { TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
+import { craftJWT, readJWT } from '../../../fakes/jwt.ts';
+import { issuer } from '../../../fakes/configuration.ts';
+import { createPlatform, type Platform } from '../../../fakes/platform.ts';
+import { settle } from '../../kube/fakes.ts';
+
+const running: Platform[] = [];
+afterEach(() => {
+  for (const one of running.splice(0)) one.stop();
+});
+
+interface LoggedIn {
+  readonly platform: Platform;
+  readonly session: Session;
+  readonly token: string;
+  readonly authenticate: TokenAuthenticator;
+}
+
+async function logIn(): Promise<LoggedIn> {
+  const platform = await createPlatform();
+  running.push(platform);
+  const { directory, sessions, tokens } = platform;
+  const account = directory.account('alice');
+  if (account === undefined) throw new Error('alice is not configured');
+  const { session } = await sessions.create({
+    userName: account.username,
+    userUID: account.uid,
+    clientID: 'platform',
+    credentialID: account.credentialID,
+  });
+  const { token } = tokens.issueAccess(session, account, undefined);
+  return { platform, session, token, authenticate: platformToken(platform) };
+}
+
+const refusal = { code: 401, headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' } };
+
+describe('a token of ours', () => {
+  test('is its user, by what the directory says now', async () => {
+    const { platform, session, token, authenticate } = await logIn();
+    const user = await authenticate(token);
+    expect(user).toEqual({
+      username: 'alice',
+      uid: readJWT(token).claims['sub'],
+      groups: ['a', 'system:authenticated'],
+      via: 'token',
+      sessionID: session.metadata.name,
+    });
+    // The very same object: caches of access reviews key on it.
+    expect(await authenticate(token)).toBe(user);
+    platform.configure({ users: [{ username: 'alice', groups: ['b'] }] });
+    expect(await authenticate(token)).toMatchObject({ groups: ['b', 'system:authenticated'] });
+  });
+
+  test.each<[string, (lab: LoggedIn) => Promise<void> | void]>([
+    ['the session was revoked', ({ platform, session }) => platform.sessions.revoke(session.metadata.name)],
+    [
+      'the session was deleted',
+      async ({ platform, session }) => {
+        platform.cluster.delete(
+          '/apis/iam.platform.io/v1alpha2/namespaces/platform-system/sessions',
+          session.metadata.name,
+        );
+        await settle();
+      },
+    ],
+    [
+      'the user was disabled',
+      ({ platform }) => platform.configure({ users: [{ username: 'alice', state: 'Disabled' }] }),
+    ],
+    ['the user was deleted', ({ platform }) => platform.configure({ users: [{ username: 'bob' }] })],
+    [
+      'the password was changed',
+      ({ platform }) =>
+        platform.configure({
+          users: [{ username: 'alice', passwordHash: platform.hashes.of('another password', 'bcrypt:4') }],
+        }),
+    ],
+    [
+      'the client was removed',
+      ({ platform }) => platform.configure({ clients: [{ name: 'another', secret: 'x', grantTypes: ['password'] }] }),
+    ],
+    ['the token has expired', ({ platform }) => platform.clock.advance(3 * 3_600_000)],
+  ])('is 401 as soon as %s', async (_, change) => {
+    const lab = await logIn();
+    await expect(lab.authenticate(lab.token)).resolves.toBeDefined();
+    await change(lab);
+    await expect(lab.authenticate(lab.token)).rejects.toMatchObject(refusal);
+  });
+
+  test('is 503 while nobody can say whether its session stands', async () => {
+    const { platform, token, authenticate } = await logIn();
+    platform.client.holdWatches();
+    await platform.clock.advance(15_001);
+    await expect(authenticate(token)).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
+  });
+
+  test('for a user or a client that its session is not of is 401', async () => {
+    const { platform, session, authenticate } = await logIn();
+    platform.configure({
+      users: [{ username: 'alice' }, { username: 'bob' }],
+      clients: ['platform', 'another'].map((name) => ({ name, secret: 'x', grantTypes: ['password'] })),
+    });
+    const { directory, tokens } = platform;
+    const [alice, bob] = [directory.account('alice'), directory.account('bob')];
+    if (alice === undefined || bob === undefined) throw new Error('they are not configured');
+    const another = { ...session, spec: { ...session.spec, clientID: 'another' } };
+    for (const token of [tokens.issueAccess(session, bob, undefined), tokens.issueAccess(another, alice, undefined)])
+      await expect(authenticate(token.token)).rejects.toMatchObject(refusal);
+  });
+});
+
+test('a token that says it is ours and is not is 401: nobody else is asked about it', async () => {
+  const { authenticate } = await logIn();
+  await expect(authenticate(craftJWT({ alg: 'ES256' }, { iss: issuer }))).rejects.toMatchObject(refusal);
+});
+
+test.each([['opaque'], [craftJWT({ alg: 'ES256' }, { iss: 'https://another.example' })], ['']])(
+  'a token of somebody else is left to others: %s',
+  async (token) => {
+    const { authenticate } = await logIn();
+    expect(await authenticate(token)).toBeUndefined();
+  },
+);

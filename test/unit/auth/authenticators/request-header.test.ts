@@ -1,0 +1,165 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import type { Request } from 'express';
+import { X509Certificate } from 'node:crypto';
+import { createAuthority } from '../../../../hack/cluster/pki.ts';
+import { requestHeader, verifiesForClient } from '../../../../src/auth/authenticators/request-header.ts';
+import { readRequestHeaderConfig, type RequestHeaderConfig } from '../../../../src/auth/request-header-config.ts';
+import type { UserInfo } from '../../../../src/auth/user.ts';
+
+const day = 86_400_000;
+
+/** The certificates of all tests: making one takes longer than judging it. */
+const made: Record<'trusted' | 'proxy' | 'other' | 'server' | 'foreign' | 'injected', string> = {
+  trusted: '',
+  proxy: '',
+  other: '',
+  server: '',
+  foreign: '',
+  injected: '',
+};
+const certificate = (name: keyof typeof made): X509Certificate => new X509Certificate(made[name]);
+
+beforeAll(async () => {
+  const [trusted, stranger] = await Promise.all([createAuthority('front-proxy-ca'), createAuthority('front-proxy-ca')]);
+  made.trusted = trusted.certificate;
+  made.proxy = (await trusted.issue({ commonName: 'front-proxy-client' })).certificate;
+  made.other = (await trusted.issue({ commonName: 'somebody-else' })).certificate;
+  made.server = (await trusted.issue({ commonName: 'front-proxy-client', server: ['localhost'] })).certificate;
+  made.foreign = (await stranger.issue({ commonName: 'front-proxy-client' })).certificate;
+  made.injected = (
+    await trusted.issue({ commonName: 'somebody-else', organization: 'x\\0ACN=front-proxy-client' })
+  ).certificate;
+});
+
+const configured = (data: Readonly<Record<string, string>> = {}): RequestHeaderConfig =>
+  readRequestHeaderConfig({
+    'requestheader-client-ca-file': made.trusted,
+    'requestheader-allowed-names': '["front-proxy-client"]',
+    'requestheader-username-headers': '["X-Remote-User"]',
+    'requestheader-uid-headers': '["X-Remote-Uid"]',
+    'requestheader-group-headers': '["X-Remote-Group"]',
+    'requestheader-extra-headers-prefix': '["X-Remote-Extra-"]',
+    ...data,
+  });
+
+interface Asked {
+  readonly headers?: readonly (readonly [string, string])[];
+  readonly shows?: keyof typeof made | undefined;
+  readonly config?: RequestHeaderConfig | undefined;
+}
+
+const alice = [['X-Remote-User', 'alice']] as const;
+
+const requestOf = (headers: readonly (readonly [string, string])[], shows?: keyof typeof made): Request =>
+  ({
+    rawHeaders: headers.flat(),
+    socket: { getPeerX509Certificate: () => (shows === undefined ? undefined : certificate(shows)) },
+  }) as unknown as Request;
+
+function identify(asked: Asked): Promise<UserInfo | undefined> {
+  const { headers = alice } = asked;
+  const shows = 'shows' in asked ? asked.shows : 'proxy';
+  const config = 'config' in asked ? asked.config : configured();
+  return requestHeader(() => config)(requestOf(headers, shows));
+}
+
+describe('the headers are believed', () => {
+  test('from the aggregator: user, uid, every group and system:authenticated', async () => {
+    const headers = [
+      ['x-remote-user', 'alice'],
+      ['X-Remote-Uid', '42'],
+      ['X-Remote-Group', 'a'],
+      ['X-REMOTE-GROUP', 'b,c'],
+      ['X-Remote-Groups', 'd'],
+    ] as const;
+    expect(await identify({ headers })).toEqual({
+      username: 'alice',
+      uid: '42',
+      groups: ['a', 'b,c', 'system:authenticated'],
+      via: 'request-header',
+    });
+  });
+
+  test('by the names that the cluster configured, the first that is not empty', async () => {
+    const config = configured({
+      'requestheader-username-headers': '["X-First","X-Second"]',
+      'requestheader-group-headers': '["X-G","X-H"]',
+    });
+    const headers = [
+      ['X-Remote-User', 'wrong'],
+      ['X-Second', 'alice'],
+      ['X-First', ''],
+      ['X-H', 'h'],
+      ['X-G', 'g'],
+    ] as const;
+    expect(await identify({ headers, config })).toMatchObject({
+      username: 'alice',
+      groups: ['g', 'h', 'system:authenticated'],
+    });
+  });
+
+  test('of any name when the configuration allows every name', async () => {
+    const config = configured({ 'requestheader-allowed-names': '[]' });
+    expect(await identify({ shows: 'other', config })).toMatchObject({ username: 'alice' });
+  });
+});
+
+describe('the extra values', () => {
+  test.each([
+    ['are kept in their order', ['Scopes: a', 'Scopes: b'], { scopes: ['a', 'b'] }],
+    ['have percent-decoded keys', ['Example.com%2Fkey: v'], { 'example.com/key': ['v'] }],
+    ['have keys in lower case before they are decoded', ['%C3%89T: v'], { Ét: ['v'] }],
+    ['of one key under two spellings are all kept', ['a%2Fb: 1', 'A%2fB: 2', '%61/b: 3'], { 'a/b': ['1', '2', '3'] }],
+    ['keep a key whose encoding is bad as it came', ['50%: v', '%ff: w'], { '50%': ['v'], '%ff': ['w'] }],
+    [
+      'may be called like a part of every object',
+      ['__proto__: v', 'constructor: w'],
+      {
+        ['__proto__']: ['v'],
+        constructor: ['w'],
+      },
+    ],
+    ['have a key', [': v'], undefined],
+  ])('%s', async (_, lines, extra) => {
+    const headers = lines.map((line) => {
+      const [key = '', value = ''] = line.split(': ');
+      return [`X-Remote-Extra-${key}`, value] as const;
+    });
+    const user = await identify({ headers: [...alice, ...headers] });
+    expect(user?.extra && Object.entries(user.extra)).toEqual(extra && Object.entries(extra));
+  });
+});
+
+describe('the headers are ignored', () => {
+  test.each<[string, () => Asked]>([
+    ['without a certificate', () => ({ shows: undefined })],
+    ['of a certificate with another name', () => ({ shows: 'other' })],
+    ['of a certificate for servers', () => ({ shows: 'server' })],
+    ['of a certificate from another CA of the same name', () => ({ shows: 'foreign' })],
+    ['of a certificate that has the name in another part of its subject', () => ({ shows: 'injected' })],
+    ['of the CA itself', () => ({ shows: 'trusted', config: configured({ 'requestheader-allowed-names': '[]' }) })],
+    ['before there is a configuration', () => ({ config: undefined })],
+    ['without a user', () => ({ headers: [['X-Remote-Group', 'system:masters']] })],
+    ['with an empty user', () => ({ headers: [['X-Remote-User', '']] })],
+    ['without a name for the user', () => ({ config: configured({ 'requestheader-username-headers': '[]' }) })],
+  ])('%s', async (_, asked) => {
+    expect(await identify(asked())).toBeUndefined();
+  });
+});
+
+test.each([
+  ['now', 0, true],
+  ['before it is valid', -2 * day, false],
+  ['after it has expired', 3_651 * day, false],
+])('a certificate %s', (_, shift, verifies) => {
+  expect(verifiesForClient(certificate('proxy'), [certificate('trusted')], Date.now() + shift)).toBe(verifies);
+});
+
+test('a change of the configuration counts on connections that are open', async () => {
+  let config = configured();
+  const authenticate = requestHeader(() => config);
+  const request = requestOf(alice, 'proxy');
+  expect(await authenticate(request)).toBeDefined();
+  config = configured({ 'requestheader-allowed-names': '["another"]' });
+  expect(await authenticate(request)).toBeUndefined();
+});

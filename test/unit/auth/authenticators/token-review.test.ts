@@ -1,0 +1,183 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { looksLikeJWT, tokenReview } from '../../../../src/auth/authenticators/token-review.ts';
+import type { TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
+import { KubeError, unreachable } from '../../../../src/kube/kube-error.ts';
+import { MemoryCluster, type MemoryClient } from '../../../fakes/cluster.ts';
+import { craftJWT } from '../../../fakes/jwt.ts';
+import { settle } from '../../kube/fakes.ts';
+
+const path = '/apis/authentication.k8s.io/v1/tokenreviews';
+const issuer = 'https://kubernetes.default.svc';
+const tokenOf = (subject: string): string => craftJWT({ alg: 'RS256' }, { iss: issuer, sub: subject });
+const robot = { username: 'system:serviceaccount:default:robot', groups: ['system:serviceaccounts'] };
+
+interface Lab {
+  readonly authenticate: TokenAuthenticator;
+  readonly client: MemoryClient;
+  readonly reviews: () => number;
+}
+
+function lab(status: unknown, audiences: readonly string[] = []): Lab {
+  const cluster = new MemoryCluster();
+  cluster.respond(path, () => (status === undefined ? {} : { status }));
+  const client = cluster.client();
+  return {
+    authenticate: tokenReview(
+      client,
+      async () => audiences,
+      () => Date.now(),
+    ),
+    client,
+    reviews: () => client.asked('POST', '/tokenreviews').length,
+  };
+}
+
+/** Holds every review until the returned function is called. */
+function hold(client: MemoryClient): () => void {
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => (release = resolve));
+  client.before = () => held;
+  return release;
+}
+
+const refusal = { code: 401, headers: { 'WWW-Authenticate': expect.stringContaining('error="invalid_token"') } };
+
+describe('a token that kube-apiserver accepts', () => {
+  test('is its user with all that it says, and system:authenticated', async () => {
+    const { authenticate } = lab({ authenticated: true, user: { ...robot, uid: '42', extra: { pod: ['a', 'b'] } } });
+    expect(await authenticate(tokenOf('robot'))).toEqual({
+      username: robot.username,
+      uid: '42',
+      groups: ['system:serviceaccounts', 'system:authenticated'],
+      extra: { pod: ['a', 'b'] },
+      via: 'token-review',
+    });
+  });
+
+  test.each([
+    ['with the audiences that it may be for', ['https://platform.example', issuer]],
+    ['without audiences where none are known', []],
+  ])('is asked about %s', async (_, audiences) => {
+    const { authenticate, client } = lab({ authenticated: true, user: robot }, audiences);
+    const token = tokenOf('robot');
+    await authenticate(token);
+    expect(client.asked('POST', path)[0]?.body).toEqual({
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenReview',
+      spec: { token, ...(audiences.length === 0 ? {} : { audiences }) },
+    });
+  });
+
+  test('is asked about once by all who come at once', async () => {
+    const { authenticate, reviews } = lab({ authenticated: true, user: robot });
+    const users = await Promise.all(Array.from({ length: 40 }, () => authenticate(tokenOf('robot'))));
+    expect(new Set(users).size).toBe(1);
+    expect(reviews()).toBe(1);
+  });
+});
+
+test.each([
+  ['is refused', { authenticated: false }],
+  ['is refused with a reason', { authenticated: false, error: 'the token has expired' }],
+  ['is accepted without a user', { authenticated: true }],
+  ['is accepted for a user without a name', { authenticated: true, user: { groups: ['system:masters'] } }],
+  ['is accepted in another word', { authenticated: 'true', user: robot }],
+  ['is accepted for others than were asked for', { authenticated: true, user: robot, audiences: ['vault'] }],
+  ['has no answer', undefined],
+])('a token that %s is 401', async (_, status) => {
+  const { authenticate } = lab(status, ['https://platform.example', issuer]);
+  await expect(authenticate(tokenOf('robot'))).rejects.toMatchObject(refusal);
+});
+
+describe('answers are kept for seconds', () => {
+  beforeEach(() => {
+    jest.useFakeTimers();
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  test.each([
+    ['accepted', { authenticated: true, user: robot }, 10],
+    ['refused', { authenticated: false }, 5],
+  ])('when the token was %s', async (_, status, seconds) => {
+    const { authenticate, reviews } = lab(status);
+    const ask = (): Promise<unknown> => authenticate(tokenOf('robot')).catch(() => undefined);
+    await ask();
+    jest.advanceTimersByTime(seconds * 1_000 - 100);
+    await ask();
+    expect(reviews()).toBe(1);
+    jest.advanceTimersByTime(200);
+    await ask();
+    expect(reviews()).toBe(2);
+  });
+});
+
+describe('what kube-apiserver cannot say', () => {
+  test.each([
+    ['not reached', unreachable(new Error('reset'))],
+    ...[400, 401, 403, 404, 409, 422, 429, 500, 503].map((code): [string, KubeError] => [
+      `answers ${code}`,
+      new KubeError(code, { message: 'no' }),
+    ]),
+  ])('is 503 and not 401, and is not kept: %s', async (_, failure) => {
+    const { authenticate, client, reviews } = lab({ authenticated: true, user: robot });
+    client.before = () => {
+      throw failure;
+    };
+    await expect(authenticate(tokenOf('robot'))).rejects.toMatchObject({ code: 503, cause: failure });
+    client.before = () => undefined;
+    await expect(authenticate(tokenOf('robot'))).resolves.toMatchObject({ username: robot.username });
+    expect(reviews()).toBe(2);
+  });
+
+  test('of too many tokens at once is 503 for the ones beyond', async () => {
+    const { authenticate, client, reviews } = lab({ authenticated: true, user: robot });
+    const release = hold(client);
+    const all = Array.from({ length: 33 }, (_, index) => authenticate(tokenOf(`robot-${index}`)));
+    await expect(all.at(-1)).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
+    await settle();
+    expect(reviews()).toBe(32);
+    // One that is being asked about already takes no place.
+    const repeated = authenticate(tokenOf('robot-0'));
+    release();
+    await expect(Promise.all([...all.slice(0, 32), repeated])).resolves.toHaveLength(33);
+    await expect(authenticate(tokenOf('robot-32'))).resolves.toBeDefined();
+  });
+});
+
+const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+describe('what is no JWT', () => {
+  const payload = part({ iss: issuer });
+
+  test.each([
+    ['opaque', 'sha256~abcdef'],
+    ['two parts', `${part({ alg: 'RS256' })}.${payload}`],
+    ['four parts', `${part({ alg: 'RS256' })}.${payload}.c2ln.c2ln`],
+    ['no signature', `${part({ alg: 'RS256' })}.${payload}.`],
+    ['no algorithm', `${part({})}.${payload}.c2ln`],
+    ['no issuer', `${part({ alg: 'RS256' })}.${part({ sub: 'x' })}.c2ln`],
+    ['a header that is null', `${part(null)}.${payload}.c2ln`],
+    ['a payload that is text', `${part({ alg: 'RS256' })}.${part('x')}.c2ln`],
+    ['no JSON', `${Buffer.from('{').toString('base64url')}.${payload}.c2ln`],
+    ['base64 of another alphabet', `${part({ alg: 'RS256' })}.${payload}.c+/=`],
+    ['too long', craftJWT({ alg: 'RS256' }, { iss: issuer, padding: 'x'.repeat(20_000) })],
+  ])('never reaches kube-apiserver: %s', async (_, token) => {
+    const { authenticate, reviews } = lab({ authenticated: true, user: robot });
+    expect(await authenticate(token)).toBeUndefined();
+    expect(reviews()).toBe(0);
+  });
+
+  test('is told from one without an error, whatever it is', () => {
+    fc.assert(fc.property(fc.string(), (text) => !looksLikeJWT(text)));
+    fc.assert(
+      fc.property(fc.array(fc.json(), { minLength: 3, maxLength: 3 }), (parts) => {
+        expect(typeof looksLikeJWT(parts.map((text) => Buffer.from(text).toString('base64url')).join('.'))).toBe(
+          'boolean',
+        );
+      }),
+    );
+  });
+});

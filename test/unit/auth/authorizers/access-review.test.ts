@@ -1,0 +1,173 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { accessReview } from '../../../../src/auth/authorizers/access-review.ts';
+import type { Attributes, Authorizer } from '../../../../src/auth/authorizers/authorizer.ts';
+import type { UserInfo } from '../../../../src/auth/user.ts';
+import { KubeError, unreachable } from '../../../../src/kube/kube-error.ts';
+import { MemoryCluster, type MemoryClient } from '../../../fakes/cluster.ts';
+
+const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+const alice: UserInfo = { username: 'alice', uid: '42', groups: ['a', 'b'], via: 'token' };
+const listNodes = { verb: 'list', group: '', resource: 'nodes' };
+
+interface Spec {
+  readonly user: string;
+  readonly resourceAttributes?: Readonly<Record<string, string>>;
+}
+
+interface Lab {
+  /** The last review. */
+  readonly reviewed: () => { spec: object };
+  readonly authorizer: Authorizer;
+  readonly client: MemoryClient;
+  readonly reviews: () => number;
+}
+
+function lab(decide: (spec: Spec) => unknown = () => ({ allowed: true })): Lab {
+  const cluster = new MemoryCluster();
+  cluster.respond(path, ({ spec }) => ({ status: decide(spec as Spec) }));
+  const client = cluster.client();
+  return {
+    authorizer: accessReview(client, () => Date.now()),
+    client,
+    reviews: () => client.asked('POST', path).length,
+  };
+}
+
+describe('the review says who', () => {
+  test.each<[string, UserInfo, object]>([
+    ['a user', alice, { user: 'alice', uid: '42', groups: ['a', 'b'] }],
+    ['a user without uid and groups', { ...alice, uid: undefined as never, groups: [] }, { user: 'alice', groups: [] }],
+    [
+      'a user with extra values',
+      { ...alice, extra: { scopes: ['x', 'y'] } },
+      { user: 'alice', uid: '42', groups: ['a', 'b'], extra: { scopes: ['x', 'y'] } },
+    ],
+  ])('%s', async (_, user, expected) => {
+    const { authorizer, reviewed } = lab();
+    await authorizer.authorize(user, listNodes);
+    const { spec, ...rest } = reviewed();
+    expect(rest).toEqual({ apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview' });
+    expect(spec).toEqual({ ...expected, resourceAttributes: { ...listNodes, version: '*' } });
+  });
+});
+
+describe('the review says what', () => {
+  test.each<[Attributes, object]>([
+    [
+      { verb: 'watch', group: 'apps', resource: 'deployments' },
+      { group: 'apps', resource: 'deployments' },
+    ],
+    [
+      { verb: 'get', group: '', resource: 'pods', subresource: 'log', namespace: 'ns', name: 'p' },
+      { subresource: 'log', namespace: 'ns', name: 'p' },
+    ],
+  ])('%j', async (attributes, expected) => {
+    const { authorizer, reviewed } = lab();
+    await authorizer.authorize(alice, attributes);
+    expect(reviewed()).toMatchObject({
+      spec: { resourceAttributes: { ...expected, verb: attributes.verb, version: '*' } },
+    });
+  });
+
+  test('a path', async () => {
+    const { authorizer, reviewed } = lab();
+    await authorizer.authorize(alice, { verb: 'get', path: '/metrics' });
+    const { spec } = reviewed();
+    expect(spec).toMatchObject({ nonResourceAttributes: { verb: 'get', path: '/metrics' } });
+    expect(spec).not.toHaveProperty('resourceAttributes');
+  });
+});
+
+test.each([
+  ['allows', { allowed: true, reason: 'a role' }, { allowed: true, reason: 'a role' }],
+  ['does not allow', { allowed: false }, { allowed: false, reason: '' }],
+  ['allows and denies', { allowed: true, denied: true, reason: 'no' }, { allowed: false, reason: 'no' }],
+  ['cannot evaluate', { allowed: false, evaluationError: 'oops' }, { allowed: false, reason: '' }],
+  ['allows in another word', { allowed: 'true' }, { allowed: false, reason: '' }],
+  ['says nothing', undefined, { allowed: false, reason: '' }],
+])('a review that %s', async (_, status, decision) => {
+  const { authorizer } = lab(() => status);
+  expect(await authorizer.authorize(alice, listNodes)).toEqual(decision);
+});
+
+test.each([
+  ['is not reached', unreachable(new Error('reset'))],
+  ...[400, 401, 403, 404, 409, 422, 429, 500, 503].map((code): [string, KubeError] => [
+    `answers ${code}`,
+    new KubeError(code, { message: 'no' }),
+  ]),
+])('when kube-apiserver %s nothing is allowed, nothing is forbidden, and nothing is kept', async (_, failure) => {
+  const { authorizer, client } = lab();
+  client.before = () => {
+    throw failure;
+  };
+  await expect(authorizer.authorize(alice, listNodes)).rejects.toMatchObject({ code: 503, cause: failure });
+  client.before = () => undefined;
+  await expect(authorizer.authorize(alice, listNodes)).resolves.toMatchObject({ allowed: true });
+});
+
+test('system:masters may do everything without a review', async () => {
+  const { authorizer, reviews } = lab(() => ({ allowed: false }));
+  const root = { ...alice, groups: ['system:masters'] };
+  expect(await authorizer.authorize(root, listNodes)).toMatchObject({ allowed: true });
+  expect(reviews()).toBe(0);
+});
+
+describe('a decision', () => {
+  beforeEach(() => {
+    jest.useFakeTimers();
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  test.each([[true], [false]])('is kept for ten seconds, allowed: %j', async (allowed) => {
+    const { authorizer, reviews } = lab(() => ({ allowed }));
+    await authorizer.authorize(alice, listNodes);
+    jest.advanceTimersByTime(9_900);
+    // The same user in another request is the same question.
+    expect(await authorizer.authorize({ ...alice }, { ...listNodes })).toMatchObject({ allowed });
+    expect(reviews()).toBe(1);
+    jest.advanceTimersByTime(200);
+    await authorizer.authorize(alice, listNodes);
+    expect(reviews()).toBe(2);
+  });
+
+  test('is asked for once by all who ask at once, and each hears a failure', async () => {
+    const { authorizer, client, reviews } = lab();
+    const ask = (): Promise<unknown>[] => Array.from({ length: 30 }, () => authorizer.authorize(alice, listNodes));
+    client.before = () => {
+      throw unreachable(new Error('reset'));
+    };
+    const failed = await Promise.allSettled(ask());
+    expect(failed.map(({ status }) => status)).toEqual(failed.map(() => 'rejected'));
+    client.before = () => undefined;
+    await Promise.all(ask());
+    expect(reviews()).toBe(2);
+  });
+});
+
+test('is never taken for that of another user or another question', async () => {
+  const word = fc.constantFrom('', 'a', 'b', 'a,b', '"', '\\', '[');
+  const user = fc.record({
+    username: word,
+    groups: fc.array(word, { maxLength: 2 }),
+    extra: fc.option(fc.dictionary(word, fc.array(word, { maxLength: 1 }), { maxKeys: 1 }), { nil: undefined }),
+  });
+  const attributes = fc.oneof(
+    fc.record({ verb: word, path: word }),
+    fc.record({ verb: word, group: word, resource: word, subresource: word, namespace: word, name: word }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.tuple(user, attributes), { maxLength: 20 }), async (questions) => {
+      const { authorizer, client } = lab();
+      for (const [{ extra, ...who }, what] of questions)
+        await authorizer.authorize({ ...who, ...(extra === undefined ? {} : { extra }), via: 'token' }, what);
+      const asked = client.asked('POST', path).map(({ body }) => JSON.stringify(body));
+      // Each different question was asked, and none twice.
+      expect(new Set(asked).size).toBe(asked.length);
+      expect(asked).toHaveLength(new Set(questions.map((one) => JSON.stringify(one))).size);
+    }),
+  );
+});

@@ -1,0 +1,46 @@
+import { expect, test } from '@jest/globals';
+import { demand, type Attributes } from '../../../../src/auth/authorizers/authorizer.ts';
+import type { UserInfo } from '../../../../src/auth/user.ts';
+
+const alice: UserInfo = { username: 'alice', groups: [], via: 'token' };
+const decide = (attributes: Attributes, allowed: boolean, reason = ''): Promise<void> =>
+  demand({ authorize: async () => ({ allowed, reason }) }, alice, attributes);
+
+const resource = { verb: 'list', group: '', resource: 'nodes' };
+
+test('who may is not stopped', async () => {
+  await expect(decide(resource, true, 'a role')).resolves.toBeUndefined();
+});
+
+/** As k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go writes them. */
+test.each<[Attributes, string, object | undefined]>([
+  [
+    resource,
+    'nodes is forbidden: User "alice" cannot list resource "nodes" in API group "" at the cluster scope',
+    { kind: 'nodes' },
+  ],
+  [
+    { verb: 'get', group: '', resource: 'nodes', name: 'n1' },
+    'nodes "n1" is forbidden: User "alice" cannot get resource "nodes" in API group "" at the cluster scope',
+    { kind: 'nodes', name: 'n1' },
+  ],
+  [
+    { verb: 'watch', group: 'apps', resource: 'deployments', namespace: 'ns' },
+    'deployments.apps is forbidden: User "alice" cannot watch resource "deployments" in API group "apps" in the namespace "ns"',
+    { kind: 'deployments', group: 'apps' },
+  ],
+  [
+    { verb: 'get', group: '', resource: 'pods', subresource: 'log', namespace: 'ns', name: 'p' },
+    'pods "p" is forbidden: User "alice" cannot get resource "pods/log" in API group "" in the namespace "ns"',
+    { kind: 'pods', name: 'p' },
+  ],
+  [{ verb: 'get', path: '/metrics' }, 'forbidden: User "alice" cannot get path "/metrics"', undefined],
+])('who may not do %j is told so in the words of kube-apiserver', async (attributes, message, details) => {
+  await expect(decide(attributes, false)).rejects.toMatchObject({
+    code: 403,
+    reason: 'Forbidden',
+    message,
+    ...(details === undefined ? {} : { details }),
+  });
+  await expect(decide(attributes, false, 'because')).rejects.toMatchObject({ message: `${message}: because` });
+});

@@ -1,0 +1,19 @@
+import { expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { headerValues } from '../../../src/auth/header-values.ts';
+
+const name = fc.stringMatching(/^[A-Za-z-]{1,8}$/);
+const pairs = fc.array(fc.tuple(name, fc.string({ maxLength: 8 })), { maxLength: 20 });
+
+test('every value is kept apart, in its order, whatever the case of its name', () => {
+  fc.assert(
+    fc.property(pairs, (given) => {
+      const headers = headerValues({ rawHeaders: given.flat() });
+      for (const [key] of given) {
+        const values = given.filter(([other]) => other.toLowerCase() === key.toLowerCase()).map(([, value]) => value);
+        expect(headers.get(key.toLowerCase())).toEqual(values);
+      }
+      expect([...headers.values()].flat()).toHaveLength(given.length);
+    }),
+  );
+});

@@ -1,0 +1,284 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { createHmac, generateKeyPairSync } from 'node:crypto';
+import type { Account } from '../../../src/accounts/directory.ts';
+import type { Session } from '../../../src/accounts/sessions.ts';
+import { SigningKeys } from '../../../src/accounts/signing-keys.ts';
+import { Tokens, type TokenSettings } from '../../../src/auth/tokens.ts';
+import { MemoryCluster } from '../../fakes/cluster.ts';
+import { craftJWT, readJWT } from '../../fakes/jwt.ts';
+
+const issuer = 'https://platform.example';
+const now = 1_800_000_000;
+const hour = 3_600;
+
+const account: Account = {
+  username: 'alice',
+  uid: 'uid-alice',
+  groups: ['a', 'b'],
+  displayName: 'Alice A.',
+  email: 'alice@example.com',
+  active: true,
+  passwordHash: undefined,
+  credentialID: 'c1',
+};
+
+const sessionWith = (spec: Partial<Session['spec']> = {}): Session => ({
+  metadata: { name: 'session-1' },
+  spec: {
+    userName: 'alice',
+    userUID: 'uid-alice',
+    clientID: 'platform',
+    credentialID: 'c1',
+    createdAt: new Date((now - hour) * 1_000).toISOString(),
+    expiresAt: new Date((now + 24 * hour) * 1_000).toISOString(),
+    ...spec,
+  },
+  status: { phase: 'Active' },
+});
+
+let keys: SigningKeys;
+beforeAll(async () => {
+  keys = await SigningKeys.load(new MemoryCluster().client(), 'platform-system');
+});
+
+interface Lab {
+  readonly tokens: Tokens;
+  readonly settings: { -readonly [K in keyof TokenSettings]: TokenSettings[K] };
+  /** Seconds after `now`. */
+  readonly at: (seconds: number) => void;
+}
+
+function lab(changes: Partial<TokenSettings> = {}): Lab {
+  let clock = now * 1_000;
+  const settings = {
+    issuer,
+    signingAlgorithm: 'ES256' as const,
+    accessTokenMaxAge: 2 * hour * 1_000,
+    maximumClockSkew: 10_000,
+    ...changes,
+  };
+  return {
+    tokens: new Tokens({ keys, settings: () => settings, clock: () => clock }),
+    settings,
+    at: (seconds) => {
+      clock = (now + seconds) * 1_000;
+    },
+  };
+}
+
+describe('an access token', () => {
+  test.each(['ES256', 'RS256'] as const)('signed by %s is the JWT of RFC 9068 and is verified', (signingAlgorithm) => {
+    const { tokens } = lab({ signingAlgorithm });
+    const { token, expiresIn } = tokens.issueAccess(sessionWith({ scope: 'openid groups' }), account, 'openid groups');
+    const { header, claims } = readJWT(token);
+    expect(header).toEqual({ typ: 'at+jwt', alg: signingAlgorithm, kid: keys.current(signingAlgorithm).kid });
+    expect(claims).toEqual({
+      iss: issuer,
+      aud: issuer,
+      sub: 'uid-alice',
+      sid: 'session-1',
+      client_id: 'platform',
+      scope: 'openid groups',
+      username: 'alice',
+      groups: ['a', 'b'],
+      iat: now,
+      exp: now + 2 * hour,
+      jti: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    });
+    expect(expiresIn).toBe(2 * hour);
+    expect(tokens.verifyAccess(token)).toEqual({
+      sub: 'uid-alice',
+      sid: 'session-1',
+      username: 'alice',
+      clientID: 'platform',
+      exp: now + 2 * hour,
+    });
+  });
+
+  test('without a scope has no such claim', () => {
+    expect(readJWT(lab().tokens.issueAccess(sessionWith(), account, undefined).token).claims).not.toHaveProperty(
+      'scope',
+    );
+  });
+
+  test('does not outlive its session, and says so', () => {
+    const { tokens } = lab();
+    const session = sessionWith({ expiresAt: new Date((now + 90) * 1_000 + 700).toISOString() });
+    const { token, expiresIn } = tokens.issueAccess(session, account, undefined);
+    expect([expiresIn, readJWT(token).claims['exp']]).toEqual([90, now + 90]);
+  });
+
+  test('is never the same twice', () => {
+    const { tokens } = lab();
+    const issued = Array.from({ length: 20 }, () => tokens.issueAccess(sessionWith(), account, undefined).token);
+    expect(new Set(issued.map((token) => readJWT(token).claims['jti'])).size).toBe(20);
+  });
+
+  test.each([
+    [0, true],
+    [2 * hour - 1, true],
+    [2 * hour + 9, true],
+    [2 * hour + 10, false],
+    [3 * hour, false],
+    // iat is never compared with our clock.
+    [-hour, true],
+  ])('%d seconds after it was issued is good: %j, seen before or not', (seconds, good) => {
+    const { tokens, at } = lab();
+    const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+    at(seconds);
+    expect(tokens.verifyAccess(token) !== undefined).toBe(good);
+    at(0);
+    expect(tokens.verifyAccess(token)).toBeDefined();
+    at(seconds);
+    expect(tokens.verifyAccess(token) !== undefined).toBe(good);
+  });
+
+  test('changed in any character is none', () => {
+    const { tokens } = lab();
+    const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+    // The last characters of a part may hold bits that mean nothing.
+    const position = fc.nat(token.length - 1).filter((at) => !/^..?(\.|$)/.test(token.slice(at)) && token[at] !== '.');
+    fc.assert(
+      fc.property(position, fc.constantFrom('A', 'B', '-', '.', ' ', 'é'), (at, character) => {
+        fc.pre(token[at] !== character);
+        expect(tokens.verifyAccess(`${token.slice(0, at)}${character}${token.slice(at + 1)}`)).toBeUndefined();
+      }),
+    );
+  });
+
+  test('of another issuer is not ours, by name or by verification, even when the issuer was ours before', () => {
+    const { tokens, settings } = lab();
+    const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+    expect([tokens.isOurs(token), tokens.verifyAccess(token) !== undefined]).toEqual([true, true]);
+    settings.issuer = 'https://another.example';
+    expect([tokens.isOurs(token), tokens.verifyAccess(token) !== undefined]).toEqual([false, false]);
+  });
+});
+
+describe('no access token', () => {
+  const claims = {
+    iss: issuer,
+    aud: issuer,
+    sub: 'uid-alice',
+    sid: 'session-1',
+    client_id: 'platform',
+    username: 'alice',
+    exp: now + hour,
+    iat: now,
+  };
+  type Forgery = () => string;
+  const signed =
+    (header: object, changes: object = {}, alg: 'ES256' | 'RS256' = 'ES256'): Forgery =>
+    () => {
+      const key = keys.current(alg);
+      return craftJWT({ typ: 'at+jwt', alg, kid: key.kid, ...header }, { ...claims, ...changes }, key.privateKey);
+    };
+  const without = (name: keyof typeof claims): Forgery => signed({}, { [name]: undefined });
+
+  test('is what these tests would forge if nothing were wrong', () => {
+    expect(lab().tokens.verifyAccess(signed({})())).toBeDefined();
+  });
+
+  test.each<[string, Forgery]>([
+    ['has no algorithm', signed({ alg: 'none' })],
+    ['has no signature', () => `${craftJWT({ typ: 'at+jwt', alg: 'none' }, claims).split('.').slice(0, 2).join('.')}.`],
+    [
+      'is signed with our public key as a shared secret',
+      () => {
+        const key = keys.current('RS256');
+        const content = craftJWT({ typ: 'at+jwt', alg: 'HS256', kid: key.kid }, claims)
+          .split('.')
+          .slice(0, 2)
+          .join('.');
+        const pem = key.publicKey.export({ type: 'spki', format: 'pem' });
+        return `${content}.${createHmac('sha256', pem).update(content).digest('base64url')}`;
+      },
+    ],
+    ['names another algorithm than the key has', signed({ alg: 'RS256' })],
+    ['names the other key', () => signed({ kid: keys.current('RS256').kid })()],
+    ['names a key that is not ours', signed({ kid: 'unknown' })],
+    ['names no key', signed({ kid: undefined })],
+    [
+      'brings its own key',
+      () => {
+        const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+        const jwk = publicKey.export({ format: 'jwk' });
+        return craftJWT({ typ: 'at+jwt', alg: 'ES256', kid: keys.current('ES256').kid, jwk }, claims, privateKey);
+      },
+    ],
+    ['is an id_token by type', signed({ typ: 'JWT' })],
+    ['has no type', signed({ typ: undefined })],
+    ['is of another issuer', signed({}, { iss: 'https://another.example' })],
+    ['is for somebody else', signed({}, { aud: 'platform' })],
+    ['is for kube-apiserver', signed({}, { aud: ['kubernetes'] })],
+    ['has expired', signed({}, { exp: now - 11 })],
+    ['is not valid yet', signed({}, { nbf: now + 11 })],
+    ['ends at no time', signed({}, { exp: 'never' })],
+    ['has a user that is no text', signed({}, { username: ['alice'] })],
+    ...(['iss', 'aud', 'sub', 'sid', 'client_id', 'username', 'exp'] as const).map((name): [string, Forgery] => [
+      `has no ${name}`,
+      without(name),
+    ]),
+    ['is longer than any of ours', signed({}, { padding: 'x'.repeat(20_000) })],
+    ['is not a JWT', () => 'opaque'],
+    ['is empty', () => ''],
+    ['has two parts', () => 'e30.e30'],
+  ])('is one that %s', (_, forge) => {
+    expect(lab().tokens.verifyAccess(forge())).toBeUndefined();
+  });
+
+  test('is our own id_token', () => {
+    const { tokens } = lab();
+    const session = sessionWith({ clientID: issuer, scope: 'openid' });
+    expect(tokens.verifyAccess(tokens.issueIdentity(session, account, 'openid'))).toBeUndefined();
+  });
+
+  test('makes verification or recognition throw', () => {
+    const { tokens } = lab();
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[\w-]{0,20}\.[\w-]{0,20}\.[\w-]{0,20}$/)), (text) => {
+        expect(tokens.verifyAccess(text)).toBeUndefined();
+        expect(tokens.isOurs(text)).toBe(false);
+      }),
+    );
+  });
+});
+
+describe('an id_token', () => {
+  test.each([
+    ['openid', {}],
+    ['openid profile', { preferred_username: 'alice', name: 'Alice A.' }],
+    ['openid email', { email: 'alice@example.com' }],
+    ['openid groups', { groups: ['a', 'b'] }],
+  ])('for the scope %s says no more than that asks for', (scope, more) => {
+    const { tokens } = lab();
+    // What the login was granted is more than what this token was asked for.
+    const session = sessionWith({ scope: 'openid profile email groups' });
+    const { header, claims } = readJWT(tokens.issueIdentity(session, account, scope));
+    expect(header).toEqual({ typ: 'JWT', alg: 'RS256', kid: keys.current('RS256').kid });
+    expect(claims).toEqual({
+      iss: issuer,
+      sub: 'uid-alice',
+      aud: 'platform',
+      sid: 'session-1',
+      iat: now,
+      auth_time: now - hour,
+      exp: now + 2 * hour,
+      ...more,
+    });
+  });
+
+  test('names a user without a display name by the username, and has no e-mail where there is none', () => {
+    const { tokens } = lab();
+    const { claims } = readJWT(
+      tokens.issueIdentity(
+        sessionWith(),
+        { ...account, displayName: undefined, email: undefined },
+        'openid profile email',
+      ),
+    );
+    expect(claims).toMatchObject({ name: 'alice', preferred_username: 'alice' });
+    expect(claims).not.toHaveProperty('email');
+  });
+});
