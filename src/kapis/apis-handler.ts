@@ -123,7 +123,7 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
     if (store.resourceVersion >= version) return;
     const late = (): StatusError => tooLargeVersion(version, store.resourceVersion);
     await within(context.signal, aheadWait, late, async (signal) => {
-      if (!(await store.reached(version, signal))) throw signal.reason;
+      if (!(await resource.reach(version, signal))) throw signal.reason;
     });
   }
 

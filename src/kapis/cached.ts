@@ -104,12 +104,27 @@ export function createCached<F>(definition: ResourceDefinition<F>, options: Cach
     if (store.resourceVersion < target) throw unreachable(new Error(`the watch of ${path} is interrupted`));
   }
 
+  /**
+   * The other way round: a resourceVersion that a client has from another replica, or from the core API, is certain to be reached only
+   * when the watch itself says so. The question makes kube-apiserver find out how far the resource is.
+   */
+  async function hurry(resourceVersion: number): Promise<void> {
+    if ((await latest()) < resourceVersion) return;
+    await sleep(clock, settleTime, never);
+    if (store.resourceVersion < resourceVersion) reflector.hurry();
+  }
+
   return {
     definition,
     store,
     hasSynced: () => reflector.hasSynced(),
     async waitForSync(signal) {
       if (!(await store.reached(1, signal))) throw signal.reason;
+    },
+    reach(resourceVersion, signal) {
+      // Who cannot be asked cannot be hurried: it may come nevertheless.
+      if (store.resourceVersion < resourceVersion) hurry(resourceVersion).catch(() => undefined);
+      return store.reached(resourceVersion, signal);
     },
     confirm: (signal) => abortable(confirm(), signal),
     async confirmObject(namespace, name, signal) {

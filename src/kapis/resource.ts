@@ -49,6 +49,8 @@ export interface Resource<F> {
   hasSynced(): boolean;
   /** Resolves when `hasSynced`; throws the signal's reason when that is aborted before. */
   waitForSync(signal: AbortSignal): Promise<void>;
+  /** Resolves with true when the store has reached a resourceVersion, with false when the signal is aborted before. */
+  reach(resourceVersion: number, signal: AbortSignal): Promise<boolean>;
   /**
    * Resolves when the store is no older than the cluster was when this was called. Throws KubeError when the cluster cannot be
    * asked, and the signal's reason.

@@ -43,12 +43,17 @@ export interface Reflector {
   isWatching(): boolean;
   /** When kube-apiserver last sent anything, in milliseconds since the epoch; 0 before the first time. */
   lastSignOfLife(): number;
+  /** Makes a bookmark come within two seconds, not within a minute, if a watch is open. */
+  hurry(): void;
 }
 
 const pageSize = 500;
 const longestDelay = 30_000;
 /** A quiet watch has a bookmark about each minute (kube-apiserver's bookmarkFrequency). */
 const longestSilence = 75_000;
+/** A watch of so many seconds has its bookmark after one: kube-apiserver sends the last one 2 s before the end. */
+const hurriedSeconds = 3;
+const hurried = new Error('a bookmark is wanted soon');
 const newline = 0x0a;
 
 interface WatchEvent {
@@ -88,6 +93,9 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
   /** A list in pages that expires on the way is asked for at once the next time. */
   let paged = true;
   let failures = 0;
+  /** Ends the request that is open. */
+  let giveUp: ((reason: Error) => void) | undefined;
+  let hurrying = false;
 
   const alive = (): void => {
     lastSign = clock.now();
@@ -107,6 +115,7 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
     read: (chunks: AsyncIterable<Buffer>) => Promise<R>,
   ): Promise<R> {
     const silent = new AbortController();
+    giveUp = (reason) => silent.abort(reason);
     let cancel: (() => void) | undefined;
     const heard = (): void => {
       cancel?.();
@@ -163,7 +172,7 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
 
   /** Follows one watch to its end. `initial`: a streaming list, whose first events are the whole state. */
   async function watch(initial: boolean): Promise<void> {
-    const seconds = watchSeconds ?? 300 + Math.floor(clock.random() * 300);
+    const seconds = hurrying ? hurriedSeconds : (watchSeconds ?? 300 + Math.floor(clock.random() * 300));
     let listed: Map<string, T> | undefined = initial ? new Map() : undefined;
 
     const handle = (line: Buffer): void => {
@@ -240,6 +249,7 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
     while (!stopped.signal.aborted) {
       const begun = clock.now();
       const version = resourceVersion;
+      const short = hurrying;
       let wait: number | undefined;
       try {
         await once();
@@ -248,6 +258,7 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
         if (idle) wait = backoff();
       } catch (error) {
         if (stopped.signal.aborted) return;
+        if (error === hurried) continue;
         const gone = isExpired(error);
         if (gone) {
           if (version === undefined) paged = false;
@@ -258,6 +269,7 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
         log.warn(gone ? 'listing again' : 'a list or watch failed', { path, error, delay: wait });
       } finally {
         watching = false;
+        if (short) hurrying = false;
       }
       if (wait !== undefined) await sleep(clock, wait, stopped.signal);
     }
@@ -279,6 +291,11 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
     hasSynced: () => synced,
     isWatching: () => watching,
     lastSignOfLife: () => lastSign,
+    hurry() {
+      if (!watching || hurrying) return;
+      hurrying = true;
+      giveUp?.(hurried);
+    },
   };
 }
 

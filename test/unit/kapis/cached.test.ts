@@ -142,6 +142,35 @@ describe('a cached resource', () => {
     await second;
   });
 
+  test('hurries the watch for a resourceVersion that the cluster has and the copy of a quiet resource has not', async () => {
+    await sync();
+    const reaching = nodes.reach(500, never);
+    await cluster.last.answer(200, list('501'));
+    await clock.advance(50);
+    expect(upstream.signal?.aborted).toBe(true);
+    expect(cluster.last.query).toMatchObject({ watch: 'true', resourceVersion: '10', timeoutSeconds: 3 });
+    expect(await isKept(reaching)).toBe(false);
+    await cluster.last.open();
+    await cluster.last.send(bookmark('501'));
+    expect(await reaching).toBe(true);
+  });
+
+  test.each([
+    ['is there already', 10, '10'],
+    ['lies ahead of the cluster', 500, '499'],
+    ['comes by itself', 11, '11'],
+  ])('leaves the watch alone when what is waited for %s', async (_, version, latest) => {
+    await sync();
+    const limit = new AbortController();
+    const reaching = nodes.reach(version, limit.signal);
+    if (version > 10) await cluster.last.answer(200, list(latest));
+    if (version === 11) await upstream.send(event('MODIFIED', 'a', 11));
+    await clock.advance(100);
+    limit.abort();
+    expect(await reaching).toBe(version < 500);
+    expect(upstream.signal?.aborted).toBe(false);
+  });
+
   test('does not wait for the cluster longer than the caller does', async () => {
     await sync();
     const controller = new AbortController();

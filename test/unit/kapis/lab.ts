@@ -134,6 +134,7 @@ export function fakeResource(store: Store<NodeFields> = new Store()): FakeResour
       new Promise((_, reject) => {
         signal.addEventListener('abort', () => reject(signal.reason as Error));
       }),
+    reach: (resourceVersion, signal) => store.reached(resourceVersion, signal),
     async confirm() {
       resource.confirmations.push('list');
       resource.onConfirm();

@@ -242,6 +242,32 @@ describe('the watch', () => {
     expect(cluster.requests[1]?.signal?.aborted).toBe(true);
   });
 
+  test('that is hurried goes on where it was, short enough for a bookmark, once', async () => {
+    const { cluster, reflector, told } = await synced();
+    await cluster.last.send(added('b', '11'));
+    reflector.hurry();
+    await settle();
+    expect(cluster.requests[0]?.signal?.aborted).toBe(true);
+    expect(cluster.last.query).toMatchObject({ resourceVersion: '11', timeoutSeconds: 3, allowWatchBookmarks: 'true' });
+    await cluster.last.open();
+    reflector.hurry();
+    await settle();
+    await cluster.last.send(bookmark('20'));
+    expect(told.at(-1)).toBe('bookmark 20');
+    expect(cluster.requests).toHaveLength(2);
+    await cluster.last.end();
+    expect(cluster.last.query['resourceVersion']).toBe('20');
+    expect(cluster.last.query['timeoutSeconds']).toBeGreaterThanOrEqual(300);
+  });
+
+  test('that is not open cannot be hurried', async () => {
+    const { cluster, reflector } = await synced();
+    await cluster.last.reset();
+    reflector.hurry();
+    await settle();
+    expect(cluster.requests).toHaveLength(1);
+  });
+
   test('a callback that fails leads to a new list, not to the end', async () => {
     const { cluster, clock } = await synced();
     await cluster.last.sendBytes(Buffer.from('{"type":"ADDED","object":{}}\n'));
