@@ -92,6 +92,7 @@ describe('a token of ours', () => {
 
   test('is 503 while nobody can say whether its session stands', async () => {
     const { platform, token, authenticate } = await logIn();
+    await settle();
     platform.client.holdWatches();
     await platform.clock.advance(15_001);
     await expect(authenticate(token)).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });

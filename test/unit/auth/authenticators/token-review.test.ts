@@ -35,10 +35,9 @@ function lab(status: unknown, audiences: readonly string[] = []): Lab {
 
 /** Holds every review until the returned function is called. */
 function hold(client: MemoryClient): () => void {
-  let release = (): void => undefined;
-  const held = new Promise<void>((resolve) => (release = resolve));
-  client.before = () => held;
-  return release;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  client.before = () => promise;
+  return resolve;
 }
 
 const refusal = { code: 401, headers: { 'WWW-Authenticate': expect.stringContaining('error="invalid_token"') } };

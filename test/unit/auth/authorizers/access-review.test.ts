@@ -31,6 +31,7 @@ function lab(decide: (spec: Spec) => unknown = () => ({ allowed: true })): Lab {
     authorizer: accessReview(client, () => Date.now()),
     client,
     reviews: () => client.asked('POST', path).length,
+    reviewed: () => client.asked('POST', path).at(-1)?.body as { spec: object },
   };
 }
 
