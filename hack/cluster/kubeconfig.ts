@@ -28,12 +28,11 @@ export async function writeKubeconfig(
 
 /**
  * Writes the kubeconfig `from`, which has one user, for another: the bearer of the token in `tokenFile`, which is read
- * again as it is renewed. In client-node's spelling: it does not know the field tokenFile that kubectl reads.
+ * again as it is renewed.
  */
 export async function writeTokenKubeconfig(file: string, from: string, tokenFile: string): Promise<void> {
   const kubeconfig = parse(await readFile(from, 'utf8')) as { users: { name: string }[] };
-  const user = { 'auth-provider': { name: 'tokenFile', config: { tokenFile } } };
-  await write(file, { ...kubeconfig, users: kubeconfig.users.map(({ name }) => ({ name, user })) });
+  await write(file, { ...kubeconfig, users: kubeconfig.users.map(({ name }) => ({ name, user: { tokenFile } })) });
 }
 
 const write = (file: string, content: object): Promise<void> => writeFile(file, stringify(content), { mode: 0o600 });

@@ -3,8 +3,10 @@
  * ServiceAccount, whose token it reads again each minute); the requests are our own on one undici Agent, because client-node's
  * calls open a new TLS connection each and hide the bytes.
  */
-import { KubeConfig } from '@kubernetes/client-node';
+import { KubeConfig, loadYaml } from '@kubernetes/client-node';
 import { Agent, request, type Dispatcher } from 'undici';
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { KubeError, unreachable } from './kube-error.ts';
 
@@ -45,7 +47,10 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
   const load = (): KubeConfig => {
     const config = new KubeConfig();
     if (kubeconfig === undefined) config.loadFromCluster();
-    else config.loadFromFile(kubeconfig);
+    else {
+      config.loadFromFile(kubeconfig);
+      addTokenFiles(config, kubeconfig);
+    }
     return config;
   };
   let config = load();
@@ -135,6 +140,20 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     audiences: async () => audiencesOf((await authorization())['Authorization']),
     close: () => agent.destroy(),
   };
+}
+
+/** kubectl's `tokenFile`, which client-node does not know: without it we would call as nobody. Read again as it is renewed. */
+function addTokenFiles(config: KubeConfig, file: string): void {
+  const { users } = loadYaml<{ users?: { name: string; user?: { tokenFile?: string } }[] }>(readFileSync(file, 'utf8'));
+  const tokenFiles = new Map(users?.map(({ name, user }) => [name, user?.tokenFile]));
+  config.users = config.users.map((user) => {
+    const tokenFile = tokenFiles.get(user.name);
+    if (!tokenFile) return user;
+    return {
+      ...user,
+      authProvider: { name: 'tokenFile', config: { tokenFile: resolve(dirname(file), tokenFile) } },
+    };
+  });
 }
 
 function audiencesOf(header: string | undefined): readonly string[] {
