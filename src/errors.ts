@@ -132,8 +132,8 @@ export const forbidden = (resource: GroupResource, name: string, why: string, op
   );
 
 /** A refused non-resource URL. */
-export const forbiddenPath = (path: string, why: string): StatusError =>
-  new StatusError('Forbidden', 403, `forbidden: ${why}`, { details: { name: path } });
+export const forbiddenPath = (why: string): StatusError =>
+  new StatusError('Forbidden', 403, `forbidden: ${why}`, { details: {} });
 
 export const notFound = (resource: GroupResource, name: string): StatusError =>
   new StatusError('NotFound', 404, `${qualified(resource)} ${JSON.stringify(name)} not found`, {

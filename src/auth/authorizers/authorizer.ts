@@ -36,10 +36,7 @@ export async function demand(authorizer: Authorizer, user: UserInfo, attributes:
   if (allowed) return;
   const why = reason === '' ? '' : `: ${reason}`;
   if ('path' in attributes)
-    throw forbiddenPath(
-      attributes.path,
-      `User "${user.username}" cannot ${attributes.verb} path "${attributes.path}"${why}`,
-    );
+    throw forbiddenPath(`User "${user.username}" cannot ${attributes.verb} path "${attributes.path}"${why}`);
   const { verb, group, resource, subresource = '', namespace = '', name = '' } = attributes;
   const what = subresource === '' ? resource : `${resource}/${subresource}`;
   const scope = namespace === '' ? 'at the cluster scope' : `in the namespace "${namespace}"`;

@@ -34,17 +34,18 @@ export function requestInfo(method: string, path: string, query: URLSearchParams
   const inNamespace = parts[0] === 'namespaces' && parts.length > 2 && !namespaceSubresources.has(parts[2] ?? '');
   const [resource = '', name = '', subresource = ''] = inNamespace ? parts.slice(2) : parts;
   const namespace = inNamespace ? (parts[1] ?? '') : resource === 'namespaces' ? name : '';
+  const verb = verbOf(method, name, oldWatch, prefix, query);
   return {
     path,
     isResourceRequest: true,
-    verb: verbOf(method, name, oldWatch, query),
+    verb,
     prefix,
     group: grouped ? (segments[1] ?? '') : '',
     version: segments[grouped ? 2 : 1] ?? '',
     namespace,
     resource,
     subresource,
-    name,
+    name: verb === 'list' || verb === 'watch' ? name || selectedName(query) : name,
   };
 }
 
@@ -60,11 +61,20 @@ const nothing = {
   name: '',
 };
 
-function verbOf(method: string, name: string, oldWatch: boolean, query: URLSearchParams): string {
+/** One object is watched by its own path only on /kapis, and by the old form; kube-apiserver takes it for a get. */
+function verbOf(method: string, name: string, oldWatch: boolean, prefix: string, query: URLSearchParams): string {
   const verb = verbs[method] ?? method.toLowerCase();
-  if (verb === 'get' && (oldWatch || ['true', '1', ''].includes(query.get('watch') ?? 'no'))) return 'watch';
+  const canWatch = name === '' || oldWatch || prefix === 'kapis';
+  if (verb === 'get' && canWatch && (oldWatch || !['false', '0'].includes((query.get('watch') ?? '0').toLowerCase())))
+    return 'watch';
   if (name !== '') return verb;
   return verb === 'get' ? 'list' : verb === 'delete' ? 'deletecollection' : verb;
+}
+
+/** A list or watch of a single name needs no more than the right to that name; kubectl watches one object so. */
+function selectedName(query: URLSearchParams): string {
+  const [, name = ''] = /(?:^|[^\\],)metadata\.name==?([\w.:-]+)(?:,|$)/.exec(query.get('fieldSelector') ?? '') ?? [];
+  return name;
 }
 
 function segmentsOf(path: string): string[] {

@@ -1,0 +1,15 @@
+/** Users for as long as a test file: configured, with the password of alice. */
+import { configure } from './configure.ts';
+import { login } from './login.ts';
+import { passwords } from './people.ts';
+
+/** Adds them, each with its groups; answers what takes them away. */
+export const addUsers = (users: Readonly<Record<string, readonly string[]>>): Promise<() => Promise<void>> =>
+  configure(({ authentication }) => {
+    const alice = authentication.users.find(({ username }) => username === 'alice');
+    for (const [username, groups] of Object.entries(users))
+      authentication.users.push({ username, groups, passwordHash: alice?.['passwordHash'] });
+  });
+
+export const tokenOf = async (username: string): Promise<string> =>
+  (await login(username, undefined, passwords.alice)).access_token;
