@@ -12,7 +12,7 @@ const read = express.raw({ type: mediaType, limit });
 
 /**
  * The form of a request to an OAuth endpoint. RFC 6749 section 3.2: parameters without a value are treated as omitted, none may
- * be repeated. Throws OAuthError 415, 413 or 400.
+ * be repeated; a bearer never stands in a form. Throws OAuthError 415, 413 or 400.
  */
 export async function readForm(req: Request, res: Response): Promise<ReadonlyMap<string, string>> {
   if (!accepted.test(req.headers['content-type'] ?? ''))
@@ -33,6 +33,8 @@ export async function readForm(req: Request, res: Response): Promise<ReadonlyMap
     if (form.has(name)) throw new OAuthError('invalid_request', `the parameter ${JSON.stringify(name)} is repeated`);
     form.set(name, value);
   }
+  if (form.has('access_token'))
+    throw new OAuthError('invalid_request', 'an access token belongs in the Authorization header, never in a form');
   for (const [name, value] of form) if (value === '') form.delete(name);
   return form;
 }

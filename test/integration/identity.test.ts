@@ -1,0 +1,346 @@
+/** Who is calling (API.md 1): tokens of ours and of ServiceAccounts, the aggregator's certificate, and nothing else. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { aggregatorCertificate, clientAuthority, proxyAuthority, strangeAuthority } from './lab/certificates.ts';
+import { eventually } from './lab/eventually.ts';
+import {
+  aggregated,
+  apisPath,
+  call,
+  gateway,
+  nodesPath,
+  secureGateway,
+  type Answer,
+  type Call,
+  type Status,
+} from './lab/http.ts';
+import { bind, createServiceAccount, removeServiceAccount, serviceAccountToken, unbind } from './lab/kube.ts';
+import { kubectl, succeed } from './lab/kubectl.ts';
+import { adminToken, login, passwordForm, postForm } from './lab/login.ts';
+import { remember } from './lab/secrets.ts';
+import { expectStatus } from './lab/status.ts';
+
+/** The nodes on every listener of both replicas. */
+const everywhere = (): string[] =>
+  ([0, 1] as const).flatMap((replica) => [
+    `${gateway(replica)}${nodesPath}?limit=1`,
+    `${secureGateway(replica)}${nodesPath}?limit=1`,
+    `${aggregated(replica)}${apisPath}/nodes?limit=1`,
+  ]);
+const aggregatedNodes = (): string => `${aggregated()}${apisPath}/nodes?limit=1`;
+const listeners = (): string[] => everywhere().slice(0, 3);
+
+const statuses = (options: Call, urls = everywhere()): Promise<number[]> =>
+  Promise.all(urls.map(async (url) => (await call(url, options)).status));
+const all = (status: number, urls = everywhere()): number[] => urls.map(() => status);
+
+const challenge = 'Bearer realm="platform"';
+const badToken = `${challenge}, error="invalid_token"`;
+
+function expectChallenge(answer: Answer, expected: string): void {
+  expect(expectStatus(answer, 401, 'Unauthorized').message).toBe('Unauthorized');
+  expect(answer.headers['www-authenticate']).toBe(expected);
+}
+
+/** Whom a refusal names. */
+async function refusedUser(url: string, options: Call): Promise<string> {
+  const { message } = expectStatus(await call(url, options), 403, 'Forbidden');
+  return /User "(.*?)" cannot/.exec(message)?.[1] ?? '';
+}
+
+describe('a token of ours', () => {
+  test('is an identity on every listener of every replica', async () => {
+    expect(await statuses({ token: await adminToken() })).toEqual(all(200));
+    const { access_token: token } = await login('alice');
+    for (const url of everywhere()) expect(await refusedUser(url, { token })).toBe('alice');
+  });
+
+  test.each(['bearer', 'BEARER', 'BeArEr'])('whatever the case of the scheme: %s', async (scheme) => {
+    expect(await statuses({ headers: { authorization: `${scheme} ${await adminToken()}` } })).toEqual(all(200));
+  });
+});
+
+describe('no identity', () => {
+  test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])('%s: 401 and the challenge', async (method) => {
+    for (const url of everywhere()) expectChallenge(await call(url, { method }), challenge);
+  });
+
+  test('HEAD and OPTIONS too', async () => {
+    expect(await statuses({ method: 'HEAD' })).toEqual(all(401));
+    expect(await statuses({ method: 'OPTIONS' })).toEqual(all(401));
+  });
+
+  test.each(['/', '/kapis', '/apis', '/api', '/api/v1/nodes', '/metrics', '/openapi/v2', '/version/x', '/nothing'])(
+    'for %s: 401, whether it is there or not',
+    async (path) => {
+      for (const base of [gateway(), secureGateway(), aggregated()])
+        expectChallenge(await call(`${base}${path}`), challenge);
+    },
+  );
+
+  test.each([
+    ['Basic', 'Basic YWRtaW46YWRtaW4='],
+    ['no scheme', 'abc'],
+    ['a scheme alone', 'Bearer'],
+    ['an empty one', ''],
+    ['Negotiate', 'Negotiate abc'],
+  ])('but %s: 401', async (_, authorization) => {
+    for (const url of listeners()) expectChallenge(await call(url, { headers: { authorization } }), challenge);
+  });
+
+  test.each([
+    ['garbage', 'Bearer garbage'],
+    ['two words', 'Bearer a b'],
+    ['what looks like a JWT', 'Bearer a.b.c'],
+    ['an unsigned JWT', 'Bearer eyJhbGciOiJub25lIn0.eyJpc3MiOiJ4In0.eA'],
+    ['a long one', `Bearer ${'x'.repeat(30_000)}`],
+    [
+      'a JWT of 20,000 letters',
+      `Bearer eyJhbGciOiJFUzI1NiJ9.${Buffer.from(`{"iss":"x","a":"${'y'.repeat(15_000)}"}`).toString('base64url')}.eA`,
+    ],
+    ['bad UTF-8', 'Bearer \xff\xfe'],
+  ])('but %s for a token: 401 saying so', async (_, authorization) => {
+    for (const url of listeners()) expectChallenge(await call(url, { headers: { authorization } }), badToken);
+  });
+});
+
+describe('without an identity', () => {
+  test.each(['/healthz', '/livez', '/readyz', '/readyz/configuration', '/livez/ping'])('%s', async (path) => {
+    for (const base of [gateway(), secureGateway(), aggregated()]) {
+      const { status, text } = await call(`${base}${path}`);
+      expect({ status, text }).toEqual({ status: 200, text: 'ok' });
+    }
+  });
+
+  test('the names of the checks are not told', async () => {
+    for (const base of [gateway(), aggregated()]) {
+      expect((await call(`${base}/readyz?verbose`)).text).toBe('ok');
+      expect((await call(`${base}/readyz?verbose`, { token: 'garbage' })).text).toBe('ok');
+      const told = await call(`${base}/readyz?verbose`, { token: (await login('alice')).access_token });
+      expect(told.text).toContain('[+]configuration ok');
+    }
+  });
+
+  test('the versions', async () => {
+    expect((await call(`${gateway()}/kapis/version`)).json).toHaveProperty('gitVersion');
+    expect((await call(`${aggregated()}/version`)).json).toHaveProperty('gitVersion');
+    expectChallenge(await call(`${gateway()}/version`), challenge);
+  });
+});
+
+describe('a token of a ServiceAccount', () => {
+  const names = ['identity-member', 'identity-nobody', 'identity-deleted'];
+  beforeAll(async () => {
+    for (const name of names) await createServiceAccount(name);
+    await bind('identity-member', 'platform-node-reader', {
+      kind: 'ServiceAccount',
+      name: 'identity-member',
+      namespace: 'default',
+    });
+  });
+  afterAll(async () => {
+    await unbind('identity-member');
+    for (const name of names) await removeServiceAccount(name);
+  });
+
+  test('by kubectl create token', async () => {
+    const token = (await succeed(kubectl, 'create', 'token', 'identity-member')).trim();
+    expect(await statuses({ token })).toEqual(all(200));
+  });
+
+  test('has its name', async () => {
+    const token = await serviceAccountToken('identity-nobody');
+    for (const url of everywhere())
+      expect(await refusedUser(url, { token })).toBe('system:serviceaccount:default:identity-nobody');
+  });
+
+  test('has its groups', async () => {
+    const token = await serviceAccountToken('identity-nobody');
+    await bind('identity-groups', 'platform-node-reader', { kind: 'Group', name: 'system:serviceaccounts:default' });
+    await eventually('the group may read', async () => expectAll(await statuses({ token }), 200));
+    await unbind('identity-groups');
+  });
+
+  test('for our issuer as audience', async () => {
+    const token = await serviceAccountToken('identity-member', ['https://platform-apiserver.platform-system.svc']);
+    expect(await statuses({ token })).toEqual(all(200));
+  });
+
+  test.each([['https://elsewhere.example.com'], ['platform'], ['https://platform-apiserver.platform-system.svc/']])(
+    'for %s as audience: 401',
+    async (audience) => {
+      const token = await serviceAccountToken('identity-member', [audience]);
+      for (const url of listeners()) expectChallenge(await call(url, { token }), badToken);
+    },
+  );
+
+  test('with another signature: 401', async () => {
+    const token = await serviceAccountToken('identity-member');
+    const [header, claims, signature = ''] = token.split('.');
+    const forged = [
+      `${header}.${claims}.${signature.split('').toReversed().join('')}`,
+      `${header}.${Buffer.from('{"iss":"https://kubernetes.default.svc","sub":"system:admin"}').toString('base64url')}.${signature}`,
+    ];
+    for (const bad of forged) for (const url of listeners()) expectChallenge(await call(url, { token: bad }), badToken);
+  });
+
+  test('that was deleted: 401, also when one of the same name is made', async () => {
+    const token = await serviceAccountToken('identity-deleted');
+    expect(await refusedUser(`${gateway()}${nodesPath}`, { token })).toContain('identity-deleted');
+    await removeServiceAccount('identity-deleted');
+    await createServiceAccount('identity-deleted');
+    await eventually('the token is refused', async () => expectAll(await statuses({ token }), 401));
+  });
+});
+
+/** For use where only a thrown error counts. */
+function expectAll(found: readonly number[], status: number): void {
+  if (found.some((one) => one !== status)) throw new Error(found.join(' '));
+}
+
+const masters = { 'x-remote-user': 'admin', 'x-remote-group': ['system:masters', 'platform:admins'] };
+
+describe('X-Remote-* headers', () => {
+  test('without a certificate are no identity', async () => {
+    expect(await statuses({ headers: masters })).toEqual(all(401));
+    const underscores = { x_remote_user: 'admin', x_remote_group: 'system:masters' };
+    expect(await statuses({ headers: underscores })).toEqual(all(401));
+  });
+
+  test('beside a token do not change whose it is', async () => {
+    const { access_token: token } = await login('alice');
+    for (const url of everywhere()) expect(await refusedUser(url, { token, headers: masters })).toBe('alice');
+  });
+
+  test.each<[string, () => Promise<NonNullable<Call['certificate']>>]>([
+    [
+      'a client of kube-apiserver, even its administrator',
+      async () => (await clientAuthority()).issue({ commonName: 'kubernetes-admin', organization: 'system:masters' }),
+    ],
+    [
+      "a client of kube-apiserver that has the aggregator's name",
+      async () => (await clientAuthority()).issue({ commonName: 'front-proxy-client' }),
+    ],
+    ['another CA of the same name', async () => (await strangeAuthority()).issue({ commonName: 'front-proxy-client' })],
+    [
+      'the proxy CA for a name that is not allowed',
+      async () => (await proxyAuthority()).issue({ commonName: 'somebody' }),
+    ],
+    [
+      'the proxy CA for an allowed name as organization',
+      async () => (await proxyAuthority()).issue({ commonName: 'somebody', organization: 'front-proxy-client' }),
+    ],
+    [
+      'the proxy CA for a server',
+      async () => (await proxyAuthority()).issue({ commonName: 'front-proxy-client', server: ['localhost'] }),
+    ],
+    ['the proxy CA for itself', () => proxyAuthority()],
+  ])('with a certificate of %s are no identity', async (_, issue) => {
+    const certificate = await issue();
+    expect(await statuses({ headers: masters, certificate })).toEqual(all(401));
+    // Nor is the certificate by itself; a token counts as without it.
+    expect(await statuses({ certificate })).toEqual(all(401));
+    const { access_token: token } = await login('alice');
+    expect(await refusedUser(aggregatedNodes(), { token, certificate, headers: masters })).toBe('alice');
+  });
+});
+
+describe("the aggregator's certificate", () => {
+  test('introduces callers, with their groups', async () => {
+    expect((await call(aggregatedNodes(), { certificate: aggregatorCertificate(), headers: masters })).status).toBe(
+      200,
+    );
+    const stranger = { 'x-remote-user': 'a stranger', 'x-remote-group': 'strangers' };
+    expect(await refusedUser(aggregatedNodes(), { certificate: aggregatorCertificate(), headers: stranger })).toBe(
+      'a stranger',
+    );
+  });
+
+  test('counts before a token', async () => {
+    const headers = { 'x-remote-user': 'a stranger' };
+    expect(
+      await refusedUser(aggregatedNodes(), {
+        certificate: aggregatorCertificate(),
+        headers,
+        token: await adminToken(),
+      }),
+    ).toBe('a stranger');
+  });
+
+  test('alone is no identity; then a token may be one', async () => {
+    expectChallenge(await call(aggregatedNodes(), { certificate: aggregatorCertificate() }), challenge);
+    const groups = { 'x-remote-group': 'system:masters' };
+    expectChallenge(
+      await call(aggregatedNodes(), { certificate: aggregatorCertificate(), headers: groups }),
+      challenge,
+    );
+    expect(
+      (await call(aggregatedNodes(), { certificate: aggregatorCertificate(), token: await adminToken() })).status,
+    ).toBe(200);
+  });
+
+  test('counts nowhere else', async () => {
+    expectChallenge(
+      await call(`${secureGateway()}${nodesPath}`, { certificate: aggregatorCertificate(), headers: masters }),
+      challenge,
+    );
+  });
+
+  test('of any that the proxy CA signs for the allowed name', async () => {
+    const another = await (await proxyAuthority()).issue({ commonName: 'front-proxy-client' });
+    expect((await call(aggregatedNodes(), { certificate: another, headers: masters })).status).toBe(200);
+  });
+});
+
+describe('what a caller asks to be', () => {
+  test('by Impersonate-* is not believed', async () => {
+    const { access_token: token } = await login('alice');
+    const headers = { 'impersonate-user': 'admin', 'impersonate-group': 'system:masters' };
+    for (const answer of await Promise.all(everywhere().map((url) => call(url, { token, headers })))) {
+      const { message } = expectStatus(answer, 403, 'Forbidden');
+      expect(message).toContain('User "alice" cannot');
+    }
+  });
+});
+
+describe('a token elsewhere than in the Authorization header', () => {
+  let token = '';
+  beforeAll(async () => {
+    token = await adminToken();
+  });
+
+  test('in the query: 400, also beside a good one', async () => {
+    for (const url of everywhere()) {
+      for (const options of [{}, { token }]) {
+        const status: Status = expectStatus(await call(`${url}&access_token=${token}`, options), 400, 'BadRequest');
+        expect(status.message).toContain('Authorization');
+        expect(status.message).not.toContain(token);
+      }
+    }
+  });
+
+  test('in a form of the token endpoint: 400', async () => {
+    remember(token);
+    const answer = await postForm({ ...passwordForm('alice'), access_token: token });
+    expect({ status: answer.status, ...(answer.json as object) }).toMatchObject({
+      status: 400,
+      error: 'invalid_request',
+    });
+  });
+
+  test.each(['token', 'access_token', 'Authorization', '__Secure-session'])('in the cookie %s: 401', async (name) => {
+    expect(await statuses({ headers: { cookie: `${name}=${token}` } })).toEqual(all(401));
+    expect(await statuses({ headers: { cookie: `${name}=Bearer ${token}` } })).toEqual(all(401));
+  });
+
+  test.each(['proxy-authorization', 'x-auth-token', 'x-access-token', 'sec-websocket-protocol'])(
+    'in the header %s: 401',
+    async (name) => {
+      expect(await statuses({ headers: { [name]: `Bearer ${token}` } })).toEqual(all(401));
+    },
+  );
+
+  test('in the body: 401', async () => {
+    const options = { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' } };
+    expect(await statuses({ ...options, body: `access_token=${token}` })).toEqual(all(401));
+  });
+});
