@@ -3,8 +3,12 @@ import winston from 'winston';
 /** Structured logs: one JSON object a line on standard output. */
 export type Logger = winston.Logger;
 
-/** Names of fields whose values are never written, at any depth. */
-const secret = /^(authorization|cookie|set-cookie|password|client_secret|secret|.*token|.*hash|code|assertion)$/i;
+const secret =
+  /^(authorization|cookie|set-cookie|.*password|.*secret|.*token|.*hash|code|.*_code|.*verifier|.*assertion)$/i;
+
+/** Is the value of a field or parameter of this name never written? */
+export const isSecret = (name: string): boolean => secret.test(name);
+
 const bearer = /\b(Bearer|Basic)\s+[A-Za-z0-9\-._~+/]+=*/g;
 const jwt = /\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g;
 
@@ -20,12 +24,12 @@ function redact(value: unknown, depth = 0): unknown {
   if (depth > 6) return '[deep]';
   if (Array.isArray(value)) return value.map((item) => redact(item, depth + 1));
   return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, secret.test(key) ? '[redacted]' : redact(item, depth + 1)]),
+    Object.entries(value).map(([key, item]) => [key, isSecret(key) ? '[redacted]' : redact(item, depth + 1)]),
   );
 }
 
 const redaction = winston.format((entry) => {
-  for (const key of Object.keys(entry)) entry[key] = secret.test(key) ? '[redacted]' : redact(entry[key]);
+  for (const key of Object.keys(entry)) entry[key] = isSecret(key) ? '[redacted]' : redact(entry[key]);
   return entry;
 });
 

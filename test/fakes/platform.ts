@@ -32,8 +32,8 @@ export interface Platform {
   readonly hashes: CountingHashes;
   readonly tokenRoute: Route;
   /** Puts another configuration in force; a user without `passwordHash` has the right password. */
-  configure(authentication: Readonly<Record<string, unknown>>): void;
-  stop(): void;
+  readonly configure: (authentication: Readonly<Record<string, unknown>>) => void;
+  readonly stop: () => void;
 }
 
 export interface PlatformOptions {

@@ -1,3 +1,4 @@
+import { isSecret } from '../../logger.ts';
 import { observeRequest } from '../metrics.ts';
 import type { Exchange, Filter } from '../exchange.ts';
 
@@ -5,8 +6,7 @@ import type { Exchange, Filter } from '../exchange.ts';
 const shownQuery = ({ query }: Exchange): string => {
   if (query.size === 0) return '';
   const shown = new URLSearchParams(query);
-  for (const key of ['access_token', 'code', 'password', 'client_secret', 'refresh_token', 'token'])
-    if (shown.has(key)) shown.set(key, 'redacted');
+  for (const key of query.keys()) if (isSecret(key)) shown.set(key, 'redacted');
   return `?${shown.toString()}`;
 };
 

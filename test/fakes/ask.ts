@@ -1,0 +1,45 @@
+import http, { type RequestListener, type OutgoingHttpHeaders } from 'node:http';
+import { duplexPair } from 'node:stream';
+
+export interface Ask {
+  readonly method?: string;
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: string | Buffer;
+  /** The address of the peer; 192.0.2.1 unless stated. */
+  readonly from?: string;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly text: string;
+  /** Throws for what is no JSON object. */
+  readonly json: () => Record<string, unknown>;
+}
+
+/** One request over HTTP/1.1 through a pipe in memory instead of a socket; the bytes are those of the wire. */
+export function ask(app: RequestListener, path: string, options: Ask = {}): Promise<Answer> {
+  const { method = 'GET', headers = {}, body, from = '192.0.2.1' } = options;
+  const [client, server] = duplexPair();
+  http.createServer(app).emit('connection', Object.assign(server, { remoteAddress: from }));
+  return new Promise((resolve, reject) => {
+    const request = http.request({
+      createConnection: () => client,
+      method,
+      path,
+      headers: { host: 'platform.example', connection: 'close', ...headers },
+    });
+    request.once('error', reject);
+    request.once('response', (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.once('error', reject);
+      response.once('end', () => {
+        const text = Buffer.concat(chunks).toString('utf8');
+        const json = (): Record<string, unknown> => JSON.parse(text) as Record<string, unknown>;
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json });
+      });
+    });
+    request.end(body);
+  });
+}

@@ -1,0 +1,16 @@
+import { Writable } from 'node:stream';
+import winston from 'winston';
+import { createLogger, type Logger } from '../../src/logger.ts';
+
+/** A logger as in production but for where it writes to, and the lines that it has written. */
+export function logOfLines(): { readonly log: Logger; readonly lines: () => string[] } {
+  let text = '';
+  const stream = new Writable({
+    write(chunk: Buffer, _, done) {
+      text += chunk.toString('utf8');
+      done();
+    },
+  });
+  const log = createLogger().clear().add(new winston.transports.Stream({ stream }));
+  return { log, lines: () => text.split('\n').filter((line) => line !== '') };
+}

@@ -1,0 +1,100 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import type { Request } from 'express';
+import type { Client, Directory } from '../../../src/accounts/directory.ts';
+import { authenticateClient } from '../../../src/oauth/client-authentication.ts';
+
+/** The clients that there are, by name and secret; each secret that is tried is kept. */
+function lab(secrets: Readonly<Record<string, string>>) {
+  const tried: string[] = [];
+  const client = (name: string): Client | undefined =>
+    Object.hasOwn(secrets, name)
+      ? {
+          name,
+          grantTypes: ['password'],
+          verify: async (secret) => {
+            tried.push(secret);
+            return secret === secrets[name];
+          },
+        }
+      : undefined;
+  const authenticate = (authorization: string | undefined, form: Readonly<Record<string, string>>): Promise<Client> =>
+    authenticateClient(
+      { headers: authorization === undefined ? {} : { authorization } } as unknown as Request,
+      new Map(Object.entries(form)),
+      { client } as unknown as Directory,
+    );
+  return { tried, authenticate };
+}
+
+const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
+const encoded = (text: string): string => new URLSearchParams([['', text]]).toString().slice(1);
+const platform = { platform: 'secret' };
+const invalidClient = {
+  error: 'invalid_client',
+  code: 401,
+  headers: { 'WWW-Authenticate': 'Basic realm="platform", charset="UTF-8"' },
+};
+const invalidRequest = { error: 'invalid_request', code: 400 };
+
+describe('a client is known', () => {
+  test.each([
+    ['by its form', undefined, { client_id: 'platform', client_secret: 'secret' }],
+    ['by HTTP Basic', basic('platform:secret'), {}],
+    ['whatever the case of the scheme', basic('platform:secret').replace('Basic', 'bASIC'), {}],
+    ['by HTTP Basic, named in the form too', basic('platform:secret'), { client_id: 'platform' }],
+    ['by its form beside another scheme', 'Bearer x', { client_id: 'platform', client_secret: 'secret' }],
+    ['by HTTP Basic with every byte encoded', basic('%70latform:%73ecret'), {}],
+  ])('%s', async (_, authorization, form) => {
+    expect(await lab(platform).authenticate(authorization, form)).toMatchObject({ name: 'platform' });
+  });
+
+  test('by HTTP Basic whatever its name and secret are, when they are form-encoded first', async () => {
+    const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 });
+    await fc.assert(
+      fc.asyncProperty(text, text, async (id, secret) => {
+        const { authenticate } = lab({ [id]: secret });
+        expect((await authenticate(basic(`${encoded(id)}:${encoded(secret)}`), {})).name).toBe(id);
+      }),
+    );
+  });
+});
+
+describe('a client is not known', () => {
+  test.each([
+    ['without anything', undefined, {}],
+    ['without a secret', undefined, { client_id: 'platform' }],
+    ['without a name', undefined, { client_secret: 'secret' }],
+    ['by a wrong secret', undefined, { client_id: 'platform', client_secret: 'Secret' }],
+    ['by a name that there is not', undefined, { client_id: 'other', client_secret: 'secret' }],
+    ['by a name that every object has', undefined, { client_id: 'constructor', client_secret: 'secret' }],
+    ['by a wrong secret in HTTP Basic', basic('platform:secrets'), {}],
+    ['by HTTP Basic without a secret', basic('platform:'), {}],
+    ['by HTTP Basic without a colon', basic('platform'), {}],
+    ['by HTTP Basic with nothing', 'Basic ', {}],
+    ['by HTTP Basic that is no base64', 'Basic !!!', {}],
+    ['by a bearer token', 'Bearer platform:secret', {}],
+  ])('%s: 401 that says how', async (_, authorization, form) => {
+    await expect(lab(platform).authenticate(authorization, form)).rejects.toMatchObject(invalidClient);
+  });
+
+  test('and nothing tells an unknown one from a wrong secret', async () => {
+    const { authenticate } = lab(platform);
+    const refusal = (form: Readonly<Record<string, string>>): Promise<unknown> =>
+      authenticate(undefined, form).catch((error: unknown) => error);
+    const ofBoth = await Promise.all(['other', 'platform'].map((id) => refusal({ client_id: id, client_secret: 'x' })));
+    expect(ofBoth[0]).toEqual(ofBoth[1]);
+    expect(ofBoth[0]).toMatchObject(invalidClient);
+  });
+});
+
+test.each([
+  ['both ways at once', basic('platform:secret'), { client_id: 'platform', client_secret: 'secret' }],
+  ['by HTTP Basic and a secret in the form', basic('platform:secret'), { client_secret: 'secret' }],
+  ['under two names', basic('platform:secret'), { client_id: 'other' }],
+  ['by HTTP Basic with a bad encoding', basic('platform:100%'), {}],
+])('a client that authenticates %s is 400, and no secret is looked at', async (_, authorization, form) => {
+  const { authenticate, tried } = lab(platform);
+  await expect(authenticate(authorization, form)).rejects.toMatchObject(invalidRequest);
+  expect(tried).toEqual([]);
+});

@@ -1,0 +1,54 @@
+/** The token endpoint behind the filters of every request, without sockets. */
+import type { Express } from 'express';
+import { createFace } from '../../../src/http/chain.ts';
+import { OpenWatches } from '../../../src/http/open-watches.ts';
+import { createLogger, type Logger } from '../../../src/logger.ts';
+import { ask, type Answer, type Ask } from '../../fakes/ask.ts';
+import { createPlatform, rightPassword, type Platform } from '../../fakes/platform.ts';
+
+export interface Lab extends Platform {
+  readonly app: Express;
+  /** Asks for a token: the fields of the form, undefined ones left out. */
+  readonly token: (fields: Fields, options?: Ask) => Promise<Answer>;
+}
+
+export type Fields = Readonly<Record<string, string | undefined>>;
+
+export const asClient = { client_id: 'platform', client_secret: 'platform' };
+export const login = { grant_type: 'password', username: 'alice', password: rightPassword, ...asClient };
+
+export const refreshWith = (token: unknown): Fields => ({
+  grant_type: 'refresh_token',
+  refresh_token: String(token),
+  ...asClient,
+});
+
+const form = (fields: Fields): string =>
+  new URLSearchParams(
+    Object.entries(fields).flatMap(([name, value]): [string, string][] => (value === undefined ? [] : [[name, value]])),
+  ).toString();
+
+export async function createLab(
+  authentication: Readonly<Record<string, unknown>> = {},
+  log: Logger = createLogger({ silent: true }),
+): Promise<Lab> {
+  const platform = await createPlatform({ authentication, log });
+  const app = createFace([platform.tokenRoute], {
+    authenticator: async () => undefined,
+    authorizer: { authorize: async () => ({ allowed: false, reason: '' }) },
+    requests: () => platform.live.value.requests,
+    watches: new OpenWatches(),
+    log,
+  });
+  return {
+    ...platform,
+    app,
+    token: (fields, { headers = {}, ...options } = {}) =>
+      ask(app, '/oauth/token', {
+        method: 'POST',
+        body: form(fields),
+        headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+        ...options,
+      }),
+  };
+}

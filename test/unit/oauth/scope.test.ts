@@ -1,0 +1,52 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { grantScope, narrowScope, supportedScopes } from '../../../src/oauth/scope.ts';
+
+describe('a login is granted', () => {
+  test.each([
+    [undefined, undefined],
+    ['openid', 'openid'],
+    ['profile openid', 'profile openid'],
+    ['openid openid', 'openid'],
+    ['openid everything', 'openid'],
+    ['everything', ''],
+  ])('of %j the scope %j', (requested, granted) => {
+    expect(grantScope(requested)).toBe(granted);
+  });
+
+  test.each([' openid', 'openid ', 'openid  profile', 'a\tb', 'a"b', 'a\\b', 'ä', 'a\nb', 'x'.repeat(1_001)])(
+    'nothing of %j, which is no scope',
+    (requested) => {
+      expect(() => grantScope(requested)).toThrow(expect.objectContaining({ error: 'invalid_scope', code: 400 }));
+    },
+  );
+});
+
+describe('a refresh is granted', () => {
+  test.each([
+    [undefined, undefined, undefined],
+    [undefined, 'openid profile', 'openid profile'],
+    ['openid', 'openid profile', 'openid'],
+    ['profile openid', 'openid profile', 'profile openid'],
+  ])('of %j after %j the scope %j', (requested, before, granted) => {
+    expect(narrowScope(requested, before)).toBe(granted);
+  });
+
+  test.each([
+    ['openid', undefined],
+    ['openid', ''],
+    ['openid email', 'openid profile'],
+  ])('no %j after %j', (requested, before) => {
+    expect(() => narrowScope(requested, before)).toThrow(expect.objectContaining({ error: 'invalid_scope' }));
+  });
+
+  test('never more than the login was', () => {
+    const scope = fc.subarray([...supportedScopes], { minLength: 1 }).map((words) => words.join(' '));
+    fc.assert(
+      fc.property(scope, scope, (requested, before) => {
+        fc.pre(requested.split(' ').some((word) => !before.split(' ').includes(word)));
+        expect(() => narrowScope(requested, before)).toThrow('wider');
+      }),
+    );
+  });
+});
