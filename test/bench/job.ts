@@ -8,13 +8,21 @@ export interface Job {
   readonly requests: readonly Request[];
   /** The processes that serve them. */
   readonly pids: readonly number[];
+  /** The processes that those ask in their turn. */
+  readonly behind: readonly number[];
+  /** The file that says how many changes there have been. */
+  readonly changes: string;
 }
 
+/** One round. */
 export interface Measured {
   readonly requests: number;
   readonly seconds: number;
   /** Milliseconds of CPU that the serving processes used, over all requests. */
   readonly cpu: number;
+  readonly cpuBehind: number;
+  /** Of nodes, that arrived meanwhile. */
+  readonly changes: number;
   /** Milliseconds. */
   readonly p50: number;
   readonly p99: number;
@@ -23,6 +31,13 @@ export interface Measured {
   /** Megabytes after the last answer, and the most meanwhile. */
   readonly rss: number;
   readonly peak: number;
+  /** The part of the time in which the generator had something to do: near 1, it is what was measured. */
+  readonly generatorBusy: number;
   /** Each answer that was not as expected; then the figures mean nothing. */
   readonly problems: readonly string[];
 }
+
+/** How many requests are under way at a time. */
+export const concurrency = 16;
+/** How long a round lasts. */
+export const roundSeconds = 2;

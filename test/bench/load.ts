@@ -1,38 +1,48 @@
 /** The load generator, a process of its own: a Job on standard input, a Measured on standard output. It ends by itself. */
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { changesIn } from './changes.ts';
 import { Connection } from './connection.ts';
-import type { Job, Measured } from './job.ts';
+import { concurrency, roundSeconds, type Job, type Measured } from './job.ts';
 import { cpuTime, memory, resetPeaks } from './processes.ts';
-import { problemOf, statusIsRight } from './requests.ts';
-import { quantile } from './statistics.ts';
+import { problemOf } from './requests.ts';
+import { ascending, quantile } from './statistics.ts';
 
-const concurrency = 16;
-const seconds = 2.5;
 /** Where a request takes long, at least so many; where it is short, at most. */
 const fewest = 2 * concurrency;
 const most = 1_000_000;
-/** Every request once, but no longer than this. */
-const warmUp = { least: 400, longest: 2_000 };
-const checked = 4;
+/** Milliseconds. */
+const warmUp = { least: 400, longest: 1_500 };
+/** Servers keep a verdict on a token and an access review for 10 s: as many callers as have one run out in a round are new in it. */
+const newCallers = roundSeconds / 10;
+/** So many answers are looked at as a whole, as many as have so many bytes together. */
+const checked = { least: 4, most: 30, bytes: 2e5 };
+/** Of an answer's size to the sizes of those that were looked at as a whole. */
+const tolerance = 0.1;
 /** Processes finish what follows an answer (logs, garbage) before their CPU is read. */
 const pause = 100;
 const longest = 120_000;
 
 setTimeout(() => process.exit(1), longest).unref();
 
-const { target, requests, pids } = JSON.parse(await text(process.stdin)) as Job;
+const { target, requests, pids, behind, changes } = JSON.parse(await text(process.stdin)) as Job;
 const wire = requests.map((one) => Buffer.from(one.text, 'latin1'));
 const connections = Array.from({ length: concurrency }, () => new Connection(target));
 const problems = new Set<string>();
+/** Sizes of the answers that were looked at as a whole. */
+const sizes = { smallest: Infinity, largest: 0 };
 let next = 0;
 
-/** Each connection sends one request after the other while `goOn` holds; after a wrong answer none sends more. */
-async function run(goOn: () => boolean, sent: (connection: Connection, index: number) => Promise<void>): Promise<void> {
+/** Each connection sends one request after the other, in turn from the first `among`, while `goOn` holds and no answer is wrong. */
+async function run(
+  goOn: () => boolean,
+  sent: (connection: Connection, index: number) => Promise<void>,
+  among = requests.length,
+): Promise<void> {
   await Promise.all(
     connections.map(async (connection) => {
       while (problems.size === 0 && goOn()) {
-        const index = next++ % requests.length;
+        const index = next++ % among;
         try {
           await sent(connection, index);
         } catch (error) {
@@ -43,69 +53,88 @@ async function run(goOn: () => boolean, sent: (connection: Connection, index: nu
   );
 }
 
-let smallest = Infinity;
-
-/** Sends a request and looks at the whole answer. */
-async function check(connection: Connection, index: number): Promise<void> {
-  const answer = await connection.send(wire[index] as Buffer, true);
+async function exchange(connection: Connection, index: number, whole = false): Promise<number> {
+  const answer = await connection.send(wire[index] as Buffer, whole);
   const problem = problemOf(answer, requests[index]?.expected ?? {});
-  if (problem !== undefined) problems.add(problem.trim());
-  smallest = Math.min(smallest, answer.bytes);
-}
-
-/** Sends a request and looks at status and size only. */
-async function exchange(connection: Connection, index: number): Promise<number> {
-  const answer = await connection.send(wire[index] as Buffer);
-  if (!statusIsRight(answer, requests[index]?.expected ?? {})) problems.add(`status ${answer.status}`);
-  if (answer.bytes < smallest / 2) problems.add(`an answer of ${answer.bytes} bytes`);
+  if (problem !== undefined) problems.add(problem);
   return answer.bytes;
 }
 
+/** Looks at the whole answer. */
+async function check(connection: Connection, index: number): Promise<void> {
+  const bytes = await exchange(connection, index, true);
+  sizes.smallest = Math.min(sizes.smallest, bytes);
+  sizes.largest = Math.max(sizes.largest, bytes);
+}
+
+/** Looks at status and size only. */
+async function glance(connection: Connection, index: number): Promise<number> {
+  const bytes = await exchange(connection, index);
+  if (bytes < sizes.smallest * (1 - tolerance) || bytes > sizes.largest * (1 + tolerance))
+    problems.add(`an answer of ${bytes} bytes, where others have from ${sizes.smallest} to ${sizes.largest}`);
+  return bytes;
+}
+
 async function measure(): Promise<Measured> {
-  let left = checked;
-  await run(() => left-- > 0, check);
+  const known = Math.ceil(requests.length * (1 - newCallers));
+  const checkSome = async (count: number): Promise<void> => {
+    let left = count;
+    await run(() => left-- > 0, check, known);
+  };
+  await checkSome(1);
+  await checkSome(Math.max(checked.least, Math.min(checked.most, Math.round(checked.bytes / sizes.largest))));
   const warm = performance.now();
   await run(
     () => {
       const elapsed = performance.now() - warm;
-      return elapsed < warmUp.least || (elapsed < warmUp.longest && next < requests.length);
+      return elapsed < warmUp.least || (elapsed < warmUp.longest && next < known);
     },
-    async (connection, index) => void (await exchange(connection, index)),
+    async (connection, index) => void (await glance(connection, index)),
+    known,
   );
 
-  await sleep(pause);
+  next = known;
+  let begun = 0;
   const latencies: number[] = [];
   let bytes = 0;
-  let begun = 0;
+  await sleep(pause);
   resetPeaks(pids);
-  const before = cpuTime(pids);
+  const used = (): { cpu: number; cpuBehind: number; changes: number } => ({
+    cpu: cpuTime(pids),
+    cpuBehind: cpuTime(behind),
+    changes: changesIn(changes),
+  });
+  const before = used();
+  const loop = performance.eventLoopUtilization();
   const begin = performance.now();
-  const end = begin + seconds * 1000;
+  const end = begin + roundSeconds * 1000;
   await run(
     () => begun < most && (performance.now() < end || begun < fewest) && ++begun > 0,
     async (connection, index) => {
       const started = performance.now();
-      const size = await exchange(connection, index);
-      bytes += size;
+      const size = await glance(connection, index);
+      bytes += size; // not before the await: others add to it meanwhile
       latencies.push(performance.now() - started);
     },
   );
-  const elapsed = (performance.now() - begin) / 1000;
+  const seconds = (performance.now() - begin) / 1000;
+  const generatorBusy = performance.eventLoopUtilization(loop).utilization;
   await sleep(pause);
-  const cpu = cpuTime(pids) - before;
-  const after = memory(pids);
+  const after = { ...used(), ...memory(pids) };
 
-  left = 1;
-  await run(() => left-- > 0, check);
-  latencies.sort((a, b) => a - b);
+  await checkSome(1);
+  const sorted = ascending(latencies);
   return {
     requests: latencies.length,
-    seconds: elapsed,
-    cpu,
-    p50: quantile(latencies, 0.5),
-    p99: quantile(latencies, 0.99),
-    bytes: bytes / latencies.length,
+    seconds,
     ...after,
+    cpu: after.cpu - before.cpu,
+    cpuBehind: after.cpuBehind - before.cpuBehind,
+    changes: after.changes - before.changes,
+    p50: quantile(sorted, 0.5),
+    p99: quantile(sorted, 0.99),
+    bytes: bytes / latencies.length,
+    generatorBusy,
     problems: [...problems],
   };
 }

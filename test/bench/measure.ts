@@ -3,44 +3,49 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { Case, Subject } from './cases.ts';
+import type { Case, Server, Subject } from './cases.ts';
+import { changesIn } from './changes.ts';
 import type { Measured } from './job.ts';
 import { cpuTime, memory } from './processes.ts';
 import { median } from './statistics.ts';
 
 const rounds = 3;
-/** Between measurements, for garbage and caches to settle. */
-const pause = 700;
-const restSeconds = 4;
+/** Milliseconds between measurements, for garbage and caches to settle. */
+const pause = 300;
+const restSeconds = 10;
+
 const load = fileURLToPath(import.meta.resolve('./load.ts'));
+const hash = fileURLToPath(import.meta.resolve('./hash.ts'));
 
 export interface Row {
   readonly subject: Subject;
+  readonly rounds: readonly Figures[];
   /** The median of each figure over the rounds. */
   readonly figures: Figures;
   readonly problems: readonly string[];
-  readonly rounds: readonly Measured[];
 }
 
 export interface Figures {
-  /** Milliseconds of CPU a request. */
+  /** Milliseconds of CPU a request: of the server itself, and beside that of those it asks. */
   readonly cpu: number;
+  readonly behind: number;
   readonly perSecond: number;
   /** Milliseconds. */
   readonly p50: number;
   readonly p99: number;
-  /** Bytes of a body. */
-  readonly bytes: number;
   /** Megabytes. */
   readonly rss: number;
   readonly peak: number;
+  /** Bytes of a body. */
+  readonly bytes: number;
+  /** The part of the time in which the load generator was busy. */
+  readonly generator: number;
+  /** Of nodes, a second. */
+  readonly changes: number;
 }
 
-/** Milliseconds of CPU a second that a process uses while nobody asks. */
-export type Rest = ReadonlyMap<Subject['server'], number>;
-
 /** The subjects take turns, so that what else the machine does meets them all. */
-export async function measureCase({ subjects }: Case, rest: Rest, signal: AbortSignal): Promise<Row[]> {
+export async function measureCase({ subjects }: Case, rest: readonly AtRest[], signal: AbortSignal): Promise<Row[]> {
   const measured = subjects.map((): Measured[] => []);
   for (let round = 0; round < rounds; round++)
     for (const [index, subject] of subjects.entries()) {
@@ -50,59 +55,86 @@ export async function measureCase({ subjects }: Case, rest: Rest, signal: AbortS
     }
   return subjects.map((subject, index) => {
     const all = measured[index] ?? [];
-    const of = (figure: (one: Measured) => number): number => median(all.map(figure));
-    // The changes are written to kube-apiserver alone, and reading is not to blame for that.
-    const atRest = subject.server === 'kube-apiserver' ? (rest.get(subject.server) ?? 0) : 0;
+    const figures = all.map((one) => figuresOf(subject, one, rest));
+    const medianOf = (key: keyof Figures): number => median(figures.map((one) => one[key]));
     return {
       subject,
+      rounds: figures,
       figures: {
-        cpu: of(({ cpu, seconds, requests }) => Math.max(0, cpu - atRest * seconds) / requests),
-        perSecond: of(({ requests, seconds }) => requests / seconds),
-        p50: of(({ p50 }) => p50),
-        p99: of(({ p99 }) => p99),
-        bytes: of(({ bytes }) => bytes),
-        rss: of(({ rss }) => rss),
-        peak: of(({ peak }) => peak),
+        cpu: medianOf('cpu'),
+        behind: medianOf('behind'),
+        perSecond: medianOf('perSecond'),
+        p50: medianOf('p50'),
+        p99: medianOf('p99'),
+        rss: medianOf('rss'),
+        peak: medianOf('peak'),
+        bytes: medianOf('bytes'),
+        generator: medianOf('generator'),
+        changes: medianOf('changes'),
       },
       problems: [...new Set(all.flatMap(({ problems }) => problems))],
-      rounds: all,
     };
   });
 }
 
-async function measure({ target, requests, pids }: Subject, signal: AbortSignal): Promise<Measured> {
-  const child = spawn(process.execPath, [load], { stdio: ['pipe', 'pipe', 'inherit'], signal, killSignal: 'SIGKILL' });
+function figuresOf({ server, job }: Subject, one: Measured, rest: readonly AtRest[]): Figures {
+  const { seconds, requests, changes } = one;
+  const atRest = (pids: readonly number[]): number =>
+    rest.reduce((sum, { cpuPerChange, pids: [pid = 0] }) => sum + (pids.includes(pid) ? cpuPerChange * changes : 0), 0);
+  // The changes are written to kube-apiserver alone, and reading is not to blame for that. What following them costs us is ours.
+  const spared = server === 'kube-apiserver' ? atRest(job?.pids ?? []) : 0;
+  return {
+    cpu: Math.max(0, one.cpu - spared) / requests,
+    behind: Math.max(0, one.cpuBehind - atRest(job?.behind ?? [])) / requests,
+    perSecond: requests / seconds,
+    p50: one.p50,
+    p99: one.p99,
+    rss: one.rss,
+    peak: one.peak,
+    bytes: one.bytes,
+    generator: one.generatorBusy,
+    changes: changes / seconds,
+  };
+}
+
+async function measure({ job }: Subject, signal: AbortSignal): Promise<Measured> {
+  const child = spawn(process.execPath, [job === undefined ? hash : load], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    signal,
+    killSignal: 'SIGKILL',
+  });
   const closed = once(child, 'close') as Promise<[number | null]>;
-  child.stdin.on('error', () => undefined).end(JSON.stringify({ target, requests, pids }));
+  child.stdin.on('error', () => undefined).end(JSON.stringify(job ?? {}));
   const [output, [code]] = await Promise.all([text(child.stdout), closed]);
   if (code !== 0) throw new Error(`the load generator ended with ${code}`);
   return JSON.parse(output) as Measured;
 }
 
 export interface AtRest {
-  readonly server: Subject['server'];
+  readonly server: Server | 'etcd';
+  readonly pids: readonly number[];
+  /** Milliseconds of CPU a second. */
   readonly cpuPerSecond: number;
+  /** The same, a change: when the machine is busy, both come slower. */
+  readonly cpuPerChange: number;
+  /** Megabytes. */
   readonly rss: number;
 }
 
 /** What the servers use while only the changes arrive. */
 export async function measureRest(
-  servers: Readonly<Record<Subject['server'], readonly number[]>>,
+  servers: readonly Pick<AtRest, 'server' | 'pids'>[],
+  changesFile: string,
   signal: AbortSignal,
 ): Promise<AtRest[]> {
-  const entries = Object.entries(servers) as [Subject['server'], readonly number[]][];
-  const seen = new Map(entries.map(([server]) => [server, [] as number[]]));
-  for (let round = 0; round < rounds; round++) {
-    const before = entries.map(([, pids]) => cpuTime(pids));
-    const begin = performance.now();
-    await sleep(restSeconds * 1000, undefined, { signal });
-    const seconds = (performance.now() - begin) / 1000;
-    for (const [index, [server, pids]] of entries.entries())
-      seen.get(server)?.push((cpuTime(pids) - (before[index] ?? 0)) / seconds);
-  }
-  return entries.map(([server, pids]) => ({
-    server,
-    cpuPerSecond: median(seen.get(server) ?? []),
-    rss: memory(pids).rss,
-  }));
+  const before = servers.map(({ pids }) => cpuTime(pids));
+  const changesBefore = changesIn(changesFile);
+  const begin = performance.now();
+  await sleep(restSeconds * 1000, undefined, { signal });
+  const seconds = (performance.now() - begin) / 1000;
+  const changes = changesIn(changesFile) - changesBefore;
+  return servers.map(({ server, pids }, index) => {
+    const cpu = cpuTime(pids) - (before[index] ?? 0);
+    return { server, pids, cpuPerSecond: cpu / seconds, cpuPerChange: cpu / changes, rss: memory(pids).rss };
+  });
 }

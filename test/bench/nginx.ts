@@ -16,6 +16,8 @@ export interface Nginx {
   readonly tls: Target;
   /** The master and its workers. */
   readonly pids: readonly number[];
+  /** Bytes of each file. */
+  readonly sizes: Readonly<Record<string, number>>;
 }
 
 const installed = '/usr/sbin/nginx';
@@ -93,6 +95,7 @@ export async function startNginx(options: {
     plain: { host, port: ports.plain },
     tls: { host, port: ports.tls, tls: { ca: authority.certificate, servername } },
     pids: withChildren(running.pid),
+    sizes: Object.fromEntries(Object.entries(files).map(([name, bytes]) => [name, bytes.length])),
   };
 }
 

@@ -1,11 +1,15 @@
-/** A hundred callers of each server, so that nothing is fast only because the same one asks again. */
+/**
+ * A hundred callers of each server, so that nothing is fast only because the same one asks again; for each face of ours others, so
+ * that none finds what the server remembers of the one before.
+ */
 import { randomBytes } from 'node:crypto';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { Passwords } from '../../src/accounts/passwords.ts';
 import { Connection, type Target } from './connection.ts';
 import { problemOf, request } from './requests.ts';
 
-const count = 100;
+export const callers = 100;
+const faces = 3;
 const group = 'bench-readers';
 const namespace = 'bench';
 const atOnce = 16;
@@ -23,6 +27,9 @@ export interface Users {
   readonly values: object;
 }
 
+const names = (of: string, count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `${of}-${index + 1}`);
+
 export async function makeUsers(): Promise<Users> {
   const passwords = new Passwords();
   const make = async (name: string, state: string): Promise<{ user: User; configured: object }> => {
@@ -30,9 +37,8 @@ export async function makeUsers(): Promise<Users> {
     const passwordHash = await passwords.hash(user.password);
     return { user, configured: { username: name, passwordHash, state, groups: [group] } };
   };
-  const numbers = Array.from({ length: count }, (_, index) => index + 1);
-  const readers = await inParallel(numbers, (number) => make(`reader-${number}`, 'Active'));
-  const disabled = await inParallel(numbers, (number) => make(`disabled-${number}`, 'Disabled'));
+  const readers = await inParallel(names('reader', faces * callers), (name) => make(name, 'Active'));
+  const disabled = await inParallel(names('disabled', callers), (name) => make(name, 'Disabled'));
   return {
     readers: readers.map(({ user }) => user),
     disabled: disabled.map(({ user }) => user),
@@ -65,8 +71,7 @@ export async function allowReaders(kube: KubeClient): Promise<void> {
 /** Tokens of as many ServiceAccounts. */
 export async function serviceAccountTokens(kube: KubeClient): Promise<string[]> {
   const path = `/api/v1/namespaces/${namespace}/serviceaccounts`;
-  const names = Array.from({ length: count }, (_, index) => `reader-${index + 1}`);
-  return inParallel(names, async (name) => {
+  return inParallel(names('reader', callers), async (name) => {
     await kube.json(path, { method: 'POST', body: { metadata: { name } } });
     const body = { spec: { expirationSeconds: 6 * 3600 } };
     const review = await kube.json<{ status: { token: string } }>(`${path}/${name}/token`, { method: 'POST', body });

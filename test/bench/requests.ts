@@ -10,6 +10,8 @@ export interface Expected {
   /** What stands somewhere in the body. */
   readonly text?: string;
   readonly gzip?: boolean;
+  /** The size of the body as sent, where it is known. */
+  readonly bytes?: number;
   /** 200 unless stated. */
   readonly status?: number;
 }
@@ -41,13 +43,21 @@ export function request(
   return { text: `${lines.join('\r\n')}\r\n\r\n${body}`, expected };
 }
 
-export const statusIsRight = ({ status }: Answer, expected: Expected): boolean => status === (expected.status ?? 200);
+/** What the head of an answer tells of it being wrong. */
+function problemOfHead({ status, bytes, gzip }: Answer, expected: Expected): string | undefined {
+  if (status !== (expected.status ?? 200)) return `status ${status}`;
+  if (gzip !== (expected.gzip ?? false)) return gzip ? 'gzip, not asked for' : 'no gzip';
+  return bytes === (expected.bytes ?? bytes) ? undefined : `${bytes} bytes instead of ${expected.bytes}`;
+}
 
-/** What is wrong with an answer whose body was kept; undefined if nothing is. */
+/** What is wrong with an answer; undefined if nothing is. Only of one whose body was kept is the body looked at. */
 export function problemOf(answer: Answer, expected: Expected): string | undefined {
-  const body = answer.body ?? Buffer.alloc(0);
-  if (!statusIsRight(answer, expected)) return `status ${answer.status}: ${body.toString('utf8', 0, 300)}`;
-  if (answer.gzip !== (expected.gzip ?? false)) return answer.gzip ? 'gzip, not asked for' : 'no gzip';
+  const { body } = answer;
+  const problem = problemOfHead(answer, expected);
+  if (body === undefined || problem !== undefined)
+    return problem === undefined || body === undefined
+      ? problem
+      : `${problem}: ${body.toString('utf8', 0, 300).trim()}`;
   const text = (answer.gzip ? gunzipSync(body) : body).toString('utf8');
   if (expected.text !== undefined && !text.includes(expected.text)) return `no ${expected.text} in the body`;
   if (expected.items === undefined && expected.name === undefined) return undefined;

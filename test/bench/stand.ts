@@ -1,6 +1,5 @@
 /** Everything that is measured, started: control plane with nodes, our server as make run starts it, nginx, and the changes. */
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
 import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { freePort } from '../../hack/cluster/chosen.ts';
 import { startControlPlane } from '../../hack/cluster/control-plane.ts';
@@ -16,8 +15,8 @@ import { startChanges } from './changes.ts';
 import { Connection, type Target } from './connection.ts';
 import { findNginx, startNginx, type Nginx } from './nginx.ts';
 import { paths } from './paths.ts';
-import { allowReaders, makeUsers, platformTokens, serviceAccountTokens, type Users } from './readers.ts';
-import { request } from './requests.ts';
+import { allowReaders, callers, makeUsers, platformTokens, serviceAccountTokens, type Users } from './readers.ts';
+import { problemOf, request } from './requests.ts';
 
 export interface Stand {
   readonly nodes: number;
@@ -27,15 +26,18 @@ export interface Stand {
     readonly tls: Target;
     readonly aggregated: Target;
     readonly pids: readonly number[];
-    /** One a reader. */
-    readonly tokens: readonly string[];
+    /** One a reader, for each of the three. */
+    readonly tokens: Readonly<Record<'plain' | 'tls' | 'aggregated', readonly string[]>>;
   };
+  readonly etcd: { readonly pids: readonly number[] };
   readonly kubeApiserver: {
     readonly tls: Target;
     readonly pids: readonly number[];
     readonly tokens: readonly string[];
   };
   readonly nginx: Nginx;
+  /** The file that says how many changes there have been. */
+  readonly changes: string;
   /** Ends what stopping the processes of the state folder does not. */
   close(): Promise<void>;
 }
@@ -74,22 +76,25 @@ export async function startStand(dir: string, nodes: number): Promise<Stand> {
     const plain = { host, port: ports.http };
     const tokens = await platformTokens(plain, users.readers);
     const files = await filesOf(plain, tokens[0], server.check);
+    const share = (part: number): string[] => tokens.slice(part * callers, (part + 1) * callers);
     const nginx = await startNginx({
       program: nginxProgram,
       dir,
       ports: { plain: chosen.nginx, tls: chosen['nginx-tls'] },
       files,
     });
+    const pidsOf = (program: string): number[] =>
+      controlPlane.processes.filter(({ name }) => name === program).map(({ pid }) => pid);
     const kubeApiserver = {
       tls: {
         host,
         port: Number(new URL(controlPlane.server).port),
         tls: { ca: await rootAuthority(kube), servername: 'kubernetes' },
       },
-      pids: controlPlane.processes.filter(({ name }) => name === 'kube-apiserver').map(({ pid }) => pid),
+      pids: pidsOf('kube-apiserver'),
       tokens: await serviceAccountTokens(kube),
     };
-    await startChanges(dir, kubeconfig, nodes);
+    const changes = await startChanges(dir, kubeconfig, nodes);
     return {
       nodes,
       users,
@@ -98,10 +103,12 @@ export async function startStand(dir: string, nodes: number): Promise<Stand> {
         tls: { host, port: ports.https, tls },
         aggregated: { host: address, port: ports.aggregated, tls },
         pids: [server.pid],
-        tokens,
+        tokens: { plain: share(0), tls: share(1), aggregated: share(2) },
       },
+      etcd: { pids: pidsOf('etcd') },
       kubeApiserver,
       nginx,
+      changes,
       close,
     };
   } catch (error) {
@@ -120,25 +127,32 @@ const authority = (kube: KubeClient): Promise<string> => configMap(kube, release
 
 const rootAuthority = (kube: KubeClient): Promise<string> => configMap(kube, 'default', 'kube-root-ca.crt');
 
-/** For nginx: the bytes that our server answers. */
+/** For nginx: the bytes that our server answers; gzipped ones as well. */
 async function filesOf(
   target: Target,
   token: string | undefined,
   check: () => Promise<void>,
 ): Promise<Record<string, Buffer>> {
-  const files: Record<string, Buffer> = { health: Buffer.from('ok') };
+  const files: Record<string, Buffer> = {};
+  const sources = {
+    health: { path: paths.health },
+    node: { path: paths.node(1) },
+    page: { path: paths.page(1) },
+    list: { path: paths.list },
+    'list.gz': { path: paths.list, gzip: true },
+  };
   const connection = new Connection(target);
   try {
-    for (const [name, path] of Object.entries({ node: paths.node(1), page: paths.page(1), list: paths.list }))
+    for (const [name, { path, ...expected }] of Object.entries(sources))
       await until(`${path} is answered`, check, async () => {
-        const { status, body } = await connection.send(Buffer.from(request(path, {}, { token }).text), true);
-        if (status !== 200 || body === undefined) throw new Error(`status ${status}: ${String(body).slice(0, 300)}`);
-        files[name] = body;
+        const answer = await connection.send(Buffer.from(request(path, expected, { token }).text), true);
+        const problem = problemOf(answer, expected);
+        if (problem !== undefined) throw new Error(problem);
+        files[name] = answer.body ?? Buffer.alloc(0);
         return true;
       });
   } finally {
     connection.close();
   }
-  files['list.gz'] = gzipSync(files['list'] ?? '', { level: 1 }); // the level of kube-apiserver
   return files;
 }

@@ -6,14 +6,14 @@ export const quantile = (sorted: ArrayLike<number>, share: number): number =>
 
 export const median = (values: Iterable<number>): number => quantile(ascending(values), 0.5);
 
+/** Each chance is the probability of a difference at least as large between samples of the same distribution. */
 export interface Comparison {
-  /** The probability that a value of the first sample exceeds one of the second: 0.5 if they cannot be told apart. */
+  /** Mann–Whitney: the probability that a value of the first exceeds one of the second; 0.5 if they cannot be told apart. */
   readonly exceeds: number;
-  /** Mann–Whitney: how many standard deviations that is from 0.5. */
-  readonly z: number;
-  /** Kolmogorov–Smirnov: the largest distance of the distributions, and the probability of one so large by chance. */
+  readonly rankChance: number;
+  /** Kolmogorov–Smirnov: the largest distance of the distributions. */
   readonly distance: number;
-  readonly chance: number;
+  readonly distanceChance: number;
 }
 
 export function compare(a: Iterable<number>, b: Iterable<number>): Comparison {
@@ -30,7 +30,20 @@ export function compare(a: Iterable<number>, b: Iterable<number>): Comparison {
     distance = Math.max(distance, Math.abs(below / m - index / n), Math.abs(notAbove / m - (index + 1) / n));
   }
   const deviation = Math.sqrt((n * m * (n + m + 1)) / 12);
-  return { exceeds: wins / (n * m), z: (wins - (n * m) / 2) / deviation, distance, chance: chanceOf(distance, n, m) };
+  return {
+    exceeds: wins / (n * m),
+    rankChance: twoSided((wins - (n * m) / 2) / deviation),
+    distance,
+    distanceChance: chanceOf(distance, n, m),
+  };
+}
+
+/** The probability that a normal variable is at least `z` standard deviations off (Abramowitz and Stegun 7.1.26, to 1.5e-7). */
+function twoSided(z: number): number {
+  const x = Math.abs(z) / Math.SQRT2;
+  const t = 1 / (1 + 0.327_591_1 * x);
+  const series = [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592];
+  return series.reduce((sum, coefficient) => (sum + coefficient) * t, 0) * Math.exp(-x * x);
 }
 
 /** The asymptotic distribution of Kolmogorov and Smirnov, with Stephens' correction for small samples. */

@@ -1,8 +1,10 @@
-import type { Row, Figures } from './measure.ts';
 import type { Server } from './cases.ts';
+import type { Figures, Row } from './measure.ts';
+import { median } from './statistics.ts';
 
 const columns: readonly [title: string, key: keyof Figures, scale: number][] = [
   ['CPU ms', 'cpu', 1],
+  ['behind ms', 'behind', 1],
   ['requests/s', 'perSecond', 1],
   ['p50 ms', 'p50', 1],
   ['p99 ms', 'p99', 1],
@@ -10,52 +12,79 @@ const columns: readonly [title: string, key: keyof Figures, scale: number][] = [
   ['peak MB', 'peak', 1],
   ['body KB', 'bytes', 1e-3],
 ];
+const compared = ['cpu', 'perSecond', 'p50', 'p99', 'rss'] as const;
 
-const labels = 28;
-const width = 11;
+/** Busier than that, the load generator was what limited the requests. */
+const busy = 0.95;
 
 const line = (label: string, cells: readonly string[]): string =>
-  `${label.padEnd(labels)}${cells.map((cell) => cell.padStart(width)).join('')}`;
+  `${label.padEnd(46)}${cells.map((cell) => ` ${cell}`.padStart(12)).join('')}`;
 
 /** Three digits that count, and whole numbers above them. */
 export const figure = (value: number): string =>
   value >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
 
-/** Every subject with its figures; under ours, what they are of each peer's. */
+/** A line a server, with what was measured. */
 export function table(title: string, rows: readonly Row[]): string {
-  const names = columns.map(([name]) => name);
-  const lines = [title, line('', names)];
-  for (const row of rows) {
-    lines.push(
-      row.problems.length > 0
-        ? `  ${row.subject.label}: WRONG: ${row.problems.join('; ')}`
-        : line(
-            `  ${row.subject.label}`,
-            columns.map(([, key, scale]) => figure(row.figures[key] * scale)),
-          ),
-    );
-    for (const [peer, ratios] of Object.entries(ratiosOf(row, rows)))
-      lines.push(
-        line(
-          `    ÷ ${peer}`,
-          columns.map(([, key]) => `×${figure(ratios[key])}`),
-        ),
-      );
-  }
-  return lines.join('\n');
+  const head = line(
+    '',
+    columns.map(([name]) => name),
+  );
+  const lines = rows.map(({ subject, figures, problems }) => {
+    if (problems.length > 0) return `  ${subject.label}: WRONG: ${problems.join('; ')}`;
+    const mark = (key: keyof Figures): string => (key === 'perSecond' && figures.generator > busy ? '>' : '');
+    const cells = columns.map(([, key, scale]) => `${mark(key)}${figure(figures[key] * scale)}`);
+    return line(`  ${subject.label}`, cells);
+  });
+  return [title, head, ...lines].join('\n');
 }
 
-/** Ours by each peer's: by nginx with TLS where ours has TLS; kube-apiserver always has. */
-export function ratiosOf(row: Row, rows: readonly Row[]): Partial<Record<Server, Figures>> {
-  if (row.subject.server !== 'ours' || row.problems.length > 0) return {};
-  const ratios: Partial<Record<Server, Figures>> = {};
-  for (const peer of rows) {
-    const { server, target } = peer.subject;
-    const comparable =
-      server === 'kube-apiserver' || (target.tls === undefined) === (row.subject.target.tls === undefined);
-    if (server === 'ours' || !comparable || peer.problems.length > 0) continue;
-    const by = (key: keyof Figures): number => row.figures[key] / peer.figures[key];
-    ratios[server] = Object.fromEntries(columns.map(([, key]) => [key, by(key)])) as unknown as Figures;
-  }
-  return ratios;
+export interface Ratios {
+  /** What of ours. */
+  readonly label: string;
+  readonly peer: Server;
+  /** The median over the rounds of ours ÷ the peer's in the same round. */
+  readonly ratios: Readonly<Record<(typeof compared)[number], number>>;
+  /** Of the ratios of CPU. */
+  readonly least: number;
+  readonly most: number;
+}
+
+const hasTLS = ({ subject: { job } }: Row): boolean => job?.target.tls !== undefined;
+
+/** Ours by each peer that is asked in the same way, with TLS or without. */
+export function ratiosOf(rows: readonly Row[]): Ratios[] {
+  const right = rows.filter(({ problems }) => problems.length === 0);
+  return right
+    .filter(({ subject }) => subject.server === 'ours')
+    .flatMap((row) =>
+      right
+        .filter((peer) => peer.subject.server !== 'ours' && hasTLS(peer) === hasTLS(row))
+        .map((peer) => {
+          const by = (key: keyof Figures): number[] =>
+            row.rounds.map((round, index) => round[key] / (peer.rounds[index]?.[key] ?? Number.NaN));
+          const ratios = Object.fromEntries(compared.map((key) => [key, median(by(key))])) as Ratios['ratios'];
+          const { label } = row.subject;
+          return {
+            label,
+            peer: peer.subject.server,
+            ratios,
+            least: Math.min(...by('cpu')),
+            most: Math.max(...by('cpu')),
+          };
+        }),
+    );
+}
+
+export function ratioTable(cases: readonly { readonly name: string; readonly ratios: readonly Ratios[] }[]): string {
+  const titles = compared.map((key) => columns.find(([, of]) => of === key)?.[0].replace(/ m?[sB]$/i, '') ?? '');
+  const lines = cases.flatMap(({ name, ratios: all }) =>
+    all.map(({ label, peer, ratios, least, most }) =>
+      line(`${name}: ${label} ÷ ${peer}`, [
+        ...compared.map((key) => `×${figure(ratios[key])}`),
+        `${figure(least)}–${figure(most)}`,
+      ]),
+    ),
+  );
+  return [line('ours ÷ peer', [...titles, 'CPU from–to']), ...lines].join('\n');
 }

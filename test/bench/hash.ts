@@ -1,0 +1,44 @@
+/**
+ * What a token by the password grant cannot cost less than, a process of its own: the password verified as the server does it, and
+ * nothing else. Prints a Measured and ends by itself.
+ */
+import { Passwords } from '../../src/accounts/passwords.ts';
+import { concurrency, roundSeconds, type Measured } from './job.ts';
+import { memory } from './processes.ts';
+import { ascending, quantile } from './statistics.ts';
+
+const passwords = new Passwords();
+const hash = await passwords.hash('a password');
+const problems = new Set<string>();
+const times: number[] = [];
+const before = process.cpuUsage();
+const begin = performance.now();
+const elapsed = (): number => (performance.now() - begin) / 1000;
+
+await Promise.all(
+  Array.from({ length: concurrency }, async () => {
+    while (elapsed() < roundSeconds) {
+      const started = performance.now();
+      if (!(await passwords.verify(hash, 'a password'))) problems.add('the right password is refused');
+      times.push(performance.now() - started);
+    }
+  }),
+);
+
+const seconds = elapsed();
+const { user, system } = process.cpuUsage(before);
+const sorted = ascending(times);
+const measured: Measured = {
+  requests: times.length,
+  seconds,
+  cpu: (user + system) / 1000,
+  cpuBehind: 0,
+  changes: 0,
+  p50: quantile(sorted, 0.5),
+  p99: quantile(sorted, 0.99),
+  bytes: 0,
+  ...memory([process.pid]),
+  generatorBusy: 0,
+  problems: [...problems],
+};
+process.stdout.write(JSON.stringify(measured));
