@@ -34,6 +34,7 @@ const measured: Measured = {
   cpu: (user + system) / 1000,
   cpuBehind: 0,
   changes: 0,
+  changesPerSecond: 0,
   p50: quantile(sorted, 0.5),
   p99: quantile(sorted, 0.99),
   bytes: 0,

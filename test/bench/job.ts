@@ -23,6 +23,7 @@ export interface Measured {
   readonly cpuBehind: number;
   /** Of nodes, that arrived meanwhile. */
   readonly changes: number;
+  readonly changesPerSecond: number;
   /** Milliseconds. */
   readonly p50: number;
   readonly p99: number;

@@ -121,6 +121,7 @@ async function measure(): Promise<Measured> {
   const generatorBusy = performance.eventLoopUtilization(loop).utilization;
   await sleep(pause);
   const after = { ...used(), ...memory(pids) };
+  const observed = (performance.now() - begin) / 1000;
 
   await checkSome(1);
   const sorted = ascending(latencies);
@@ -131,6 +132,7 @@ async function measure(): Promise<Measured> {
     cpu: after.cpu - before.cpu,
     cpuBehind: after.cpuBehind - before.cpuBehind,
     changes: after.changes - before.changes,
+    changesPerSecond: (after.changes - before.changes) / observed,
     p50: quantile(sorted, 0.5),
     p99: quantile(sorted, 0.99),
     bytes: bytes / latencies.length,

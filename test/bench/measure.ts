@@ -93,7 +93,7 @@ function figuresOf({ server, job }: Subject, one: Measured, rest: readonly AtRes
     peak: one.peak,
     bytes: one.bytes,
     generator: one.generatorBusy,
-    changes: changes / seconds,
+    changes: one.changesPerSecond,
   };
 }
 
