@@ -87,6 +87,14 @@ export function createCached<F>(definition: ResourceDefinition<F>, options: Cach
     return asked;
   }
 
+  /** Resolves when the copy has reached a resourceVersion, or after so many milliseconds. */
+  async function reachedWithin(resourceVersion: number, milliseconds: number): Promise<void> {
+    const limit = new AbortController();
+    const cancel = clock.after(milliseconds, () => limit.abort());
+    await store.reached(resourceVersion, limit.signal);
+    cancel();
+  }
+
   /**
    * Waits until the copy has reached the cluster's resourceVersion. That number counts the changes of every resource, so the copy
    * of a quiet one does not see it before the next bookmark, up to a minute later: then it is enough that a watch is open and has
@@ -96,7 +104,7 @@ export function createCached<F>(definition: ResourceDefinition<F>, options: Cach
     const target = await latest();
     for (let i = 0; i < mostSettles && store.resourceVersion < target; i += 1) {
       const watched = reflector.isWatching();
-      await sleep(clock, settleTime, never);
+      await reachedWithin(target, settleTime);
       // What has arrived meanwhile is read before the timers' next turn.
       await turn();
       if (watched && reflector.isWatching()) return;
