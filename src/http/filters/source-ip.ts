@@ -1,4 +1,4 @@
-import { BlockList, isIPv6 } from 'node:net';
+import { BlockList, isIP, isIPv6 } from 'node:net';
 import { headerValues } from '../../auth/header-values.ts';
 import type { Filter } from '../exchange.ts';
 
@@ -34,7 +34,7 @@ export function sourceIP(trustedProxies: () => readonly string[]): Filter {
       const isTrusted = (one: string): boolean => trusted.check(one, isIPv6(one) ? 'ipv6' : 'ipv4');
       while (isTrusted(address)) {
         const next = bare((forwarded.pop() ?? '').trim());
-        if (!/^[0-9a-fA-F:.]+$/.test(next)) break;
+        if (isIP(next) === 0) break;
         address = next;
       }
     }

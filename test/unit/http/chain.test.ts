@@ -1,0 +1,138 @@
+import { describe, expect, test } from '@jest/globals';
+import { ask, type Ask } from '../../fakes/ask.ts';
+import { as, doing, face, resourcePath } from './lab.ts';
+
+describe('every answer', () => {
+  test.each<[string, string, Ask, number]>([
+    ['of a handler', resourcePath, as('alice'), 200],
+    ['to nobody', resourcePath, {}, 401],
+    ['to a bad token', resourcePath, as('bad'), 401],
+    ['on an open path', '/livez', {}, 200],
+    ['on a path that there is not', '/nowhere', as('alice'), 404],
+    ['to a method that there is not', resourcePath, { ...as('alice'), method: 'POST' }, 405],
+    ['to a path that is none', '/%', {}, 400],
+    ['to a preflight', resourcePath, { method: 'OPTIONS' }, 401],
+  ])('%s has the headers that all have, and no name of a program', async (_, path, options, status) => {
+    const answer = await ask(face().app, path, options);
+    expect(answer.status).toBe(status);
+    expect(answer.headers).toMatchObject({
+      'audit-id': expect.stringMatching(/^[0-9a-f-]{36}$/),
+      'cache-control': 'no-cache, private',
+      'x-content-type-options': 'nosniff',
+    });
+    for (const name of ['x-powered-by', 'server', 'etag', 'set-cookie'])
+      expect(answer.headers).not.toHaveProperty(name);
+  });
+});
+
+describe('who is nobody', () => {
+  test.each([resourcePath, '/metrics', '/nowhere', '/', '/oauth', '/livezz', '/LIVEZ', '/swagger', '/.well-known'])(
+    'has no answer at %s but 401 with the challenge of RFC 6750',
+    async (path) => {
+      const { app, handled } = face();
+      const answer = await ask(app, path);
+      expect(answer.status).toBe(401);
+      expect(answer.headers['www-authenticate']).toBe('Bearer realm="platform"');
+      expect(answer.json()).toEqual({
+        kind: 'Status',
+        apiVersion: 'v1',
+        metadata: {},
+        status: 'Failure',
+        message: 'Unauthorized',
+        reason: 'Unauthorized',
+        code: 401,
+      });
+      expect(handled).toEqual([]);
+    },
+  );
+
+  test.each(['/livez', '/kapis/version', '/oauth/open', '/version'])('is answered at %s', async (path) => {
+    const { app } = face({
+      routes: [doing((_, res) => void res.end(), path)],
+      open: new Set(['/version']),
+    });
+    expect((await ask(app, path)).status).toBe(200);
+  });
+
+  test('is no longer nobody on an open path with a good token where that counts, and a bad one does no harm', async () => {
+    const { app, handled } = face();
+    for (const [path, username] of [
+      ['/livez?verbose', 'alice'],
+      ['/livez?verbose', 'bad'],
+      ['/livez', 'alice'],
+    ] as const)
+      expect((await ask(app, path, as(username))).status).toBe(200);
+    expect(handled.map(({ user }) => user?.username)).toEqual(['alice', undefined, undefined]);
+  });
+});
+
+test.each([resourcePath, '/livez', '/oauth/open'])('a token in the query of %s is 400', async (path) => {
+  const { app, handled } = face();
+  const answer = await ask(app, `${path}?access_token=alice`, as('alice'));
+  expect(answer.status).toBe(400);
+  expect(handled).toEqual([]);
+});
+
+describe('who has an identity', () => {
+  test.each([
+    ['/metrics', [{ verb: 'get', path: '/metrics' }]],
+    ['/nowhere', [{ verb: 'get', path: '/nowhere' }]],
+    // What a path below /kapis reads is another resource, which its handler asks about.
+    [resourcePath, []],
+    ['/apis', []],
+    ['/', []],
+    [
+      '/apis/resources.platform.io/v1alpha3/nodes/n1',
+      [{ verb: 'get', group: 'resources.platform.io', resource: 'nodes', subresource: '', namespace: '', name: 'n1' }],
+    ],
+  ])('is asked at %s for the right to %j', async (path, attributes) => {
+    const { app, asked } = face();
+    await ask(app, path, as('alice'));
+    expect(asked).toEqual(attributes);
+  });
+
+  test('and has no right is 403 before any handler, also where nothing is', async () => {
+    const { app, handled } = face({ allowed: false });
+    for (const path of ['/metrics', '/nowhere', '/apis/resources.platform.io/v1alpha3/nodes'])
+      expect((await ask(app, path, as('alice'))).status).toBe(403);
+    expect(handled).toEqual([]);
+  });
+
+  test('is refused before it is asked about when too many are there', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const held = doing(async (_, res) => {
+      await promise;
+      res.end();
+    }, '/metrics');
+    const { app, asked } = face({ settings: { maxInFlightPerUser: 1 }, routes: [held] });
+    const first = ask(app, '/metrics', as('alice'));
+    await new Promise((next) => setImmediate(next));
+    expect((await ask(app, '/metrics', as('alice'))).status).toBe(429);
+    resolve();
+    expect((await first).status).toBe(200);
+    expect(asked).toHaveLength(1);
+  });
+});
+
+describe('a method that there is not', () => {
+  test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PURGE'])(
+    '%s is 405 with those that there are',
+    async (method) => {
+      const answer = await ask(face().app, resourcePath, { ...as('alice'), method });
+      expect(answer).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
+      expect(answer.json()).toMatchObject({ kind: 'Status', reason: 'MethodNotAllowed', code: 405 });
+    },
+  );
+
+  test('names all methods of several routes', async () => {
+    const routes = [doing(() => undefined), doing(() => undefined, '/kapis/version', 'post')];
+    const answer = await ask(face({ routes }).app, '/kapis/version', { method: 'DELETE' });
+    expect(answer.headers.allow).toBe('GET, HEAD, POST');
+  });
+});
+
+test('HEAD is GET without the body', async () => {
+  const { app } = face();
+  const [get, head] = [await ask(app, '/livez'), await ask(app, '/livez', { method: 'HEAD' })];
+  expect([get.status, head.status, get.text, head.text]).toEqual([200, 200, 'answered', '']);
+});

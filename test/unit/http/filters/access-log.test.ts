@@ -1,0 +1,88 @@
+import { describe, expect, test } from '@jest/globals';
+import { ask, type Ask } from '../../../fakes/ask.ts';
+import { logOfLines } from '../../../fakes/log.ts';
+import { settle } from '../../kube/fakes.ts';
+import { as, doing, face, resourcePath } from '../lab.ts';
+
+/** The lines that one request leaves. */
+async function logged(path: string, options: Ask = {}): Promise<Record<string, unknown>[]> {
+  const { log, lines } = logOfLines();
+  const failing = doing((_, res) => void res.writeHead(500).end(), '/readyz');
+  const routes = [
+    failing,
+    doing((_, res) => void res.end(), '/livez'),
+    doing((_, res) => void res.end(), resourcePath),
+  ];
+  await ask(face({ log, routes }).app, path, options);
+  await settle();
+  return lines().map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+test('a request leaves one line that says who asked what and how it ended', async () => {
+  const headers = { 'audit-id': 'c0ffee00-1', 'user-agent': 'kubectl/v1.34' };
+  expect(await logged(`${resourcePath}?limit=5`, { ...as('alice', headers), from: '192.0.2.7' })).toEqual([
+    {
+      level: 'info',
+      message: 'request',
+      time: expect.any(String),
+      auditID: 'c0ffee00-1',
+      method: 'GET',
+      path: `${resourcePath}?limit=5`,
+      verb: 'list',
+      status: 200,
+      seconds: expect.any(Number),
+      sourceIP: '192.0.2.7',
+      userAgent: 'kubectl/v1.34',
+      user: 'alice',
+      via: 'token',
+    },
+  ]);
+});
+
+test('who has no identity has no name there', async () => {
+  const [line] = await logged(resourcePath);
+  expect(line).toMatchObject({ status: 401 });
+  expect(line).not.toHaveProperty('user');
+});
+
+test('a probe leaves a line only when it fails', async () => {
+  expect(await logged('/livez')).toEqual([]);
+  expect(await logged('/readyz')).toMatchObject([{ level: 'warn', status: 500 }]);
+});
+
+describe('a line holds no secret', () => {
+  test.each([
+    'access_token',
+    'refresh_token',
+    'token',
+    'id_token_hint',
+    'subject_token',
+    'password',
+    'newPassword',
+    'client_secret',
+    'client_assertion',
+    'code',
+    'device_code',
+    'user_code',
+    'code_verifier',
+    'ACCESS_TOKEN',
+    'access%5ftoken',
+  ])('that came in the query as %s', async (name) => {
+    const value = name === 'id_token_hint' ? 'eyJhbGciOiJub25lIn0.eyJhIjoxfQ.c2ln' : 'hush-hush';
+    for (const query of [`?${name}=${value}`, `?a=1&${name}=${value}&${name}=${value}2`])
+      expect(JSON.stringify(await logged(`${resourcePath}${query}`, as('alice')))).not.toContain(value);
+  });
+
+  test('that came as a header', async () => {
+    const headers = { authorization: 'Bearer hush-hush', cookie: 'hush-hush', 'user-agent': 'x Bearer hush-hush' };
+    const lines = await logged(resourcePath, { headers });
+    // The user of these tests is called as its token.
+    const written = lines.map((line) => ({ ...line, user: undefined }));
+    expect(JSON.stringify(written)).not.toContain('hush-hush');
+  });
+
+  test('nor a line of its own that the caller wrote', async () => {
+    const lines = await logged(`${resourcePath}?name=%0A%7B%22level%22%3A%22error%22%7D`, as('alice'));
+    expect(lines).toHaveLength(1);
+  });
+});

@@ -1,0 +1,50 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { ask, type Answer } from '../../../fakes/ask.ts';
+import { as, doing, face, resourcePath } from '../lab.ts';
+
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask', 'performance'] });
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+/** A request whose handler never answers: what it is answered with, and when its signal fires. */
+function silent(query: string): { answer: Promise<Answer>; pass: (milliseconds: number) => Promise<boolean> } {
+  const { promise: handling, resolve } = Promise.withResolvers<AbortSignal>();
+  const never = doing((_req, _res, context) => {
+    resolve(context.signal);
+  }, resourcePath);
+  const answer = ask(face({ routes: [never] }).app, `${resourcePath}${query}`, as('alice'));
+  return {
+    answer,
+    pass: async (milliseconds: number): Promise<boolean> => {
+      const signal = await handling;
+      jest.advanceTimersByTime(milliseconds);
+      return signal.aborted;
+    },
+  };
+}
+
+describe('a request that does not end', () => {
+  test.each([
+    ['', 60_000],
+    ['?timeout=32s', 32_000],
+    ['?timeout=1m30s', 60_000],
+    ['?timeout=0s', 60_000],
+    ['?timeout=1500ms', 1_500],
+  ])('with %j is 504 after %d ms and its handler is told', async (query, limit) => {
+    const { answer, pass } = silent(query);
+    expect(await pass(limit - 1)).toBe(false);
+    expect(await pass(1)).toBe(true);
+    const { status, json } = await answer;
+    expect(status).toBe(504);
+    expect(json()).toMatchObject({ kind: 'Status', reason: 'Timeout', code: 504 });
+  });
+});
+
+test.each(['?timeout=32', '?timeout=soon', '?timeout='])('%j is 400', async (query) => {
+  const answer = await ask(face().app, `${resourcePath}${query}`, as('alice'));
+  expect(answer.status).toBe(400);
+  expect(answer.json()['message']).toContain('invalid timeout specified in the request URL');
+});

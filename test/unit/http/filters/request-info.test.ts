@@ -1,0 +1,123 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { requestInfo } from '../../../../src/http/filters/request-info.ts';
+import type { RequestInfo } from '../../../../src/http/route.ts';
+
+const parse = (method: string, url: string): RequestInfo => {
+  const [path = '', query = ''] = url.split('?');
+  return requestInfo(method, path, new URLSearchParams(query));
+};
+
+/** Verb and the parts that are not empty, in short. */
+const short = ({ verb, prefix, group, version, namespace, resource, subresource, name }: RequestInfo): string =>
+  [verb, prefix, `${group}/${version}`, namespace, resource, name, subresource].join(' ').trimEnd();
+
+/** After TestGetAPIRequestInfo of k8s.io/apiserver. */
+describe('a resource', () => {
+  test.each([
+    ['GET', '/api/v1/namespaces', 'list api /v1  namespaces'],
+    ['GET', '/api/v1/namespaces/other', 'get api /v1 other namespaces other'],
+    ['GET', '/api/v1/namespaces/other/status', 'get api /v1 other namespaces other status'],
+    ['PUT', '/api/v1/namespaces/other/finalize', 'update api /v1 other namespaces other finalize'],
+    ['GET', '/api/v1/namespaces/other/pods', 'list api /v1 other pods'],
+    ['GET', '/api/v1/namespaces/other/pods/foo', 'get api /v1 other pods foo'],
+    ['HEAD', '/api/v1/namespaces/other/pods/foo', 'get api /v1 other pods foo'],
+    ['GET', '/api/v1/namespaces/other/pods/foo/log', 'get api /v1 other pods foo log'],
+    ['GET', '/api/v1/pods', 'list api /v1  pods'],
+    ['HEAD', '/api/v1/pods', 'list api /v1  pods'],
+    ['GET', '/api/v1/watch/pods', 'watch api /v1  pods'],
+    ['GET', '/api/v1/watch/namespaces/other/pods', 'watch api /v1 other pods'],
+    ['GET', '/api/v1/pods?watch=true', 'watch api /v1  pods'],
+    ['GET', '/api/v1/pods?watch=True', 'watch api /v1  pods'],
+    ['GET', '/api/v1/pods?watch=1', 'watch api /v1  pods'],
+    ['GET', '/api/v1/pods?watch', 'watch api /v1  pods'],
+    ['GET', '/api/v1/pods?watch=false', 'list api /v1  pods'],
+    ['GET', '/api/v1/pods?watch=0', 'list api /v1  pods'],
+    ['POST', '/api/v1/namespaces/other/pods', 'create api /v1 other pods'],
+    ['POST', '/api/v1/pods?watch=true', 'create api /v1  pods'],
+    ['PUT', '/api/v1/namespaces/other/pods/foo', 'update api /v1 other pods foo'],
+    ['PATCH', '/api/v1/namespaces/other/pods/foo', 'patch api /v1 other pods foo'],
+    ['DELETE', '/api/v1/namespaces/other/pods/foo', 'delete api /v1 other pods foo'],
+    ['DELETE', '/api/v1/namespaces/other/pods', 'deletecollection api /v1 other pods'],
+    ['GET', '/apis/apps/v1/namespaces/other/deployments/d/scale', 'get apis apps/v1 other deployments d scale'],
+    ['GET', '/kapis/resources.platform.io/v1alpha3/nodes', 'list kapis resources.platform.io/v1alpha3  nodes'],
+    ['GET', '/kapis/resources.platform.io/v1alpha3/nodes/', 'list kapis resources.platform.io/v1alpha3  nodes'],
+    ['GET', '/kapis/g/v1/nodes/n%201', 'get kapis g/v1  nodes n 1'],
+    ['GET', '/kapis/g/v1/watch', 'list kapis g/v1  watch'],
+  ])('%s %s is %j', (method, url, expected) => {
+    const info = parse(method, url);
+    expect(info.isResourceRequest).toBe(true);
+    expect(short(info)).toBe(expected);
+  });
+});
+
+describe('no resource', () => {
+  test.each([
+    ['GET', '/'],
+    ['GET', '/api'],
+    ['GET', '/api/v1'],
+    ['GET', '/apis'],
+    ['GET', '/apis/apps'],
+    ['GET', '/apis/apps/v1'],
+    ['GET', '/kapis/g/v1/'],
+    ['GET', '/healthz?watch=true'],
+    ['POST', '/oauth/token'],
+    ['GET', '/openapi/v3/apis/g/v1'],
+    ['GET', '/APIS/g/v1/pods'],
+  ])('is %s %s', (method, url) => {
+    expect(parse(method, url)).toMatchObject({
+      isResourceRequest: false,
+      verb: method.toLowerCase(),
+      group: '',
+      resource: '',
+      name: '',
+    });
+  });
+});
+
+describe('no path', () => {
+  test.each([
+    ['nowhere', 400],
+    ['http://other.example/api', 400],
+    ['*', 400],
+    ['/%', 400],
+    ['/a%zz', 400],
+    ['/a%ff', 400],
+    ['/a/../b', 400],
+    ['/a/%2e%2e/b', 400],
+    ['/./a', 400],
+    ['/api/v1/pods/a%2fb', 400],
+    ['/api/v1/pods/a%5cb', 400],
+    ['/api/v1/pods/a%00b', 400],
+    ['/api/v1/pods/a%0ab', 400],
+    [`/${'x'.repeat(9_000)}`, 400],
+    ['//other.example/api', 404],
+    ['/api//v1/pods', 404],
+    ['/api/v1/pods//', 404],
+  ])('is %s: %d', (path, code) => {
+    expect(() => parse('GET', path)).toThrow(expect.objectContaining({ code }));
+  });
+});
+
+test('a path is parsed or refused, and what is parsed holds no separator', () => {
+  const segment = fc.oneof(
+    fc.constantFrom('api', 'apis', 'kapis', 'v1', 'watch', 'namespaces', '', '.', '..', '%2f', '%', '%2e'),
+    fc.string({ maxLength: 6 }),
+  );
+  fc.assert(
+    fc.property(fc.array(segment, { maxLength: 9 }), fc.constantFrom('GET', 'POST', 'BREW'), (segments, method) => {
+      let parts: string[] = [];
+      try {
+        const { namespace, resource, subresource, name, group, version } = requestInfo(
+          method,
+          `/${segments.join('/')}`,
+          new URLSearchParams(),
+        );
+        parts = [namespace, resource, subresource, name, group, version];
+      } catch (error) {
+        parts = [(error as Error).name.replace('StatusError', '')];
+      }
+      expect(parts.filter((part) => /[/\\\0]|^\.\.?$|Error/.test(part))).toEqual([]);
+    }),
+  );
+});

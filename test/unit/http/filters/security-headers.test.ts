@@ -1,0 +1,52 @@
+import { describe, expect, test } from '@jest/globals';
+import { ask, type Answer } from '../../../fakes/ask.ts';
+import { face, resourcePath } from '../lab.ts';
+
+const known = 'https://console.example';
+
+const from = (origin: string, method = 'GET', headers: Readonly<Record<string, string>> = {}): Promise<Answer> =>
+  ask(face({ settings: { corsAllowedOrigins: [known] } }).app, resourcePath, {
+    method,
+    headers: { origin, ...headers },
+  });
+
+const preflight = { 'access-control-request-method': 'GET', 'access-control-request-headers': 'authorization' };
+
+describe('a page of a configured origin', () => {
+  test('may read the answers, never with the cookies of the browser', async () => {
+    const { headers } = await from(known);
+    expect(headers).toMatchObject({ 'access-control-allow-origin': known, vary: 'Origin' });
+    expect(headers).not.toHaveProperty('access-control-allow-credentials');
+  });
+
+  test('is told before it asks what it may, without an identity', async () => {
+    const { status, headers, text } = await from(known, 'OPTIONS', preflight);
+    expect([status, text]).toEqual([204, '']);
+    expect(headers['access-control-allow-headers']).toContain('Authorization');
+    expect(headers).not.toHaveProperty('access-control-allow-credentials');
+  });
+
+  test('has no preflight without what makes it one', async () => {
+    expect((await from(known, 'OPTIONS')).status).toBe(401);
+  });
+});
+
+test.each([
+  'https://evil.example',
+  `${known}.evil.example`,
+  'https://console.example:444',
+  'http://console.example',
+  'null',
+])('a page of %s may read nothing', async (origin) => {
+  for (const { status, headers } of [await from(origin), await from(origin, 'OPTIONS', preflight)]) {
+    expect(status).toBe(401);
+    expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
+    // Who caches must not show this answer to the origin that may read.
+    expect(headers.vary).toBe('Origin');
+  }
+});
+
+test('no page may read anything unless that is configured', async () => {
+  const { headers } = await ask(face().app, resourcePath, { headers: { origin: known } });
+  expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
+});

@@ -1,0 +1,65 @@
+import { describe, expect, test } from '@jest/globals';
+import { Health, type HealthCheck } from '../../../src/http/health.ts';
+import { ask, type Answer } from '../../fakes/ask.ts';
+import { as, face } from './lab.ts';
+
+const good: HealthCheck = { name: 'good', problem: () => '' };
+const bad: HealthCheck = { name: 'bad', problem: () => 'the reason' };
+const warns: HealthCheck = { name: 'warns', problem: () => '', warning: () => 'take care' };
+
+const probe = (checks: readonly HealthCheck[], path: string, username?: string): Promise<Answer> =>
+  ask(face({ routes: new Health(checks).routes }).app, path, username === undefined ? {} : as(username));
+
+describe('a probe', () => {
+  test.each([
+    ['/livez', [good], 200, 'ok'],
+    ['/readyz', [good, warns], 200, 'ok'],
+    ['/healthz', [good], 200, 'ok'],
+    ['/livez', [bad], 200, 'ok'],
+    ['/readyz', [good, bad], 503, 'readyz check failed\n'],
+    ['/healthz', [bad], 503, 'healthz check failed\n'],
+    ['/readyz/good', [good, bad], 200, 'ok'],
+    ['/readyz/bad', [good, bad], 503, 'readyz check failed\n'],
+    ['/livez/ping', [bad], 200, 'ok'],
+    ['/readyz?exclude=bad', [good, bad], 200, 'ok'],
+    ['/readyz?exclude=bad&exclude=other', [bad], 200, 'ok'],
+    ['/readyz?exclude=good', [good, bad], 503, 'readyz check failed\n'],
+  ])('of %s is answered without an identity', async (path, checks, status, text) => {
+    const answer = await probe(checks, path);
+    expect([answer.status, answer.text]).toEqual([status, text]);
+    expect(answer.headers['retry-after']).toBe(status === 503 ? '1' : undefined);
+    expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8');
+  });
+
+  test('of a check that there is not is 404', async () => {
+    for (const path of ['/readyz/other', '/livez/bad']) expect((await probe([bad], path)).status).toBe(404);
+  });
+});
+
+describe('names and reasons', () => {
+  const all =
+    '[+]good ok\n[+]warns ok (warning: take care)\n[-]bad failed: the reason\n[+]shutdown ok\nreadyz check failed\n';
+
+  test('are told to who has an identity and asks', async () => {
+    expect((await probe([good, warns, bad], '/readyz?verbose', 'alice')).text).toBe(all);
+    expect((await probe([good, bad], '/readyz/good?verbose', 'alice')).text).toBe('[+]good ok\nreadyz check passed\n');
+  });
+
+  test.each([
+    ['/readyz?verbose', undefined],
+    ['/readyz?verbose', 'bad'],
+    ['/readyz', 'alice'],
+  ])('are not told at %s to %j', async (path, username) => {
+    expect((await probe([good, warns, bad], path, username)).text).toBe('readyz check failed\n');
+  });
+});
+
+test('a server that drains is not ready and still alive', async () => {
+  const health = new Health([good]);
+  const { app } = face({ routes: health.routes });
+  expect(health.isReady()).toBe(true);
+  health.drain();
+  expect(health.isReady()).toBe(false);
+  expect((await ask(app, '/readyz')).status).toBe(503);
+  expect((await ask(app, '/livez')).status).toBe(200);
+});
