@@ -17,6 +17,7 @@ import {
   deadline,
   inFlight,
   perUser,
+  protocol,
   requestInfo,
   securityHeaders,
   sourceIP,
@@ -45,6 +46,7 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Exp
     sourceIP(() => requests().trustedProxies),
     accessLog,
     securityHeaders(() => requests().corsAllowedOrigins),
+    protocol,
     (exchange) => {
       exchange.info = requestInfo(exchange.req.method, exchange.path, exchange.query);
     },
@@ -82,7 +84,7 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Exp
   for (const { method, path, handler } of routes)
     app[method](path, (req: Request, res: Response) => handler(req, res, exchangeOf(req, res)));
   for (const [path, methods] of methodsOf(routes))
-    app.all(path, () => {
+    app.route(path).all(() => {
       throw methodNotAllowed(methods);
     });
   app.use(() => {

@@ -47,6 +47,11 @@ export class Exchange implements RequestContext {
     return this.#abort.signal;
   }
 
+  /** Nobody waits for an answer any more. */
+  get isOver(): boolean {
+    return this.#over;
+  }
+
   /** The client went away, the deadline passed or the server drains. */
   abort(reason?: unknown): void {
     this.#over = true;

@@ -12,6 +12,15 @@ const over = (base: object, methods: object, app: Express): object =>
   }) as object;
 
 /**
+ * RFC 9112 section 3.2.2: a server accepts a whole URL too, as a proxy is sent it. Express would leave some without a path, and
+ * answer them by itself.
+ */
+function originForm(target: string): string {
+  const [, rest = target] = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\\]*(.*)$/is.exec(target) ?? [];
+  return rest === '' || rest.startsWith('?') ? `/${rest}` : rest;
+}
+
+/**
  * Express 5 gives every request and response prototypes that derive from HTTP/1.1's classes, which HTTP/2's objects cannot bear.
  * This listener shows such requests to a view of the same app whose prototypes derive from the HTTP/2 classes.
  */
@@ -22,9 +31,11 @@ export function onBothVersions(app: Express): Listener {
   }) as Express & { handle: Listener };
   const plain = app as Express & { handle: Listener };
   return (req, res) => {
-    if (req.httpVersionMajor < 2) return plain.handle(req, res);
+    req.url = originForm(req.url ?? '');
+    // By its class: a request of HTTP/1.1's parser may claim any version.
+    if (!(req instanceof http2.Http2ServerRequest)) return plain.handle(req, res);
     // HTTP/2 has :authority in its place.
-    req.headers.host ??= (req as Http2ServerRequest).authority;
+    req.headers.host ??= req.authority;
     return view.handle(req, res);
   };
 }

@@ -8,8 +8,9 @@ import http2, {
   type ServerHttp2Session,
 } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { badRequest, headersTooLarge, timeout, type StatusError } from '../errors.ts';
+import { randomUUID } from 'node:crypto';
+import { Duplex } from 'node:stream';
+import { badRequest, headersTooLarge, methodNotAllowed, timeout, type StatusError } from '../errors.ts';
 import { onBothVersions } from './express-on-http2.ts';
 
 const maxHeaderSize = 64 * 1024;
@@ -19,28 +20,35 @@ const keepAliveTimeout = 75_000;
 const maxConnections = 20_000;
 const maxStreams = 1_000;
 
-const statusLines: Readonly<Record<number, string>> = {
-  400: 'Bad Request',
-  408: 'Request Timeout',
-  431: 'Request Header Fields Too Large',
-};
-
-/** What Node's parser refused never became a request: the answer is written by hand. */
-function refuse(error: Error & { code?: string }, socket: Duplex): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const [status, problem]: [number, StatusError] =
-    error.code === 'HPE_HEADER_OVERFLOW'
-      ? [431, headersTooLarge()]
-      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? [408, timeout('the request did not arrive in time')]
-        : [400, badRequest('the request is not well-formed HTTP')];
+/** What never became a request is answered by hand. */
+function answer(socket: Duplex, status: number, problem: StatusError): void {
   const body = `${JSON.stringify({ ...problem.toStatus(), code: status })}\n`;
-  socket.end(
-    `HTTP/1.1 ${status} ${statusLines[status]}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  );
+  const headers = {
+    'Audit-Id': randomUUID(),
+    'Cache-Control': 'no-cache, private',
+    'X-Content-Type-Options': 'nosniff',
+    ...problem.headers,
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body),
+    Connection: 'close',
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${body}`);
+}
+
+/** Node's parser refused it. */
+function refuse(error: Error & { code?: string }, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+  else if (error.code === 'HPE_HEADER_OVERFLOW') answer(socket, 431, headersTooLarge());
+  else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    answer(socket, 408, timeout('the request did not arrive in time'));
+  else answer(socket, 400, badRequest('the request is not well-formed HTTP'));
+}
+
+/** CONNECT: nobody tunnels through here. */
+function refuseTunnel(_req: unknown, peer: Duplex | Http2ServerResponse): void {
+  if (peer instanceof Duplex) answer(peer, 405, methodNotAllowed(['GET', 'HEAD', 'POST']));
+  else peer.writeHead(405).end();
 }
 
 export interface Listener {
@@ -74,12 +82,23 @@ async function bind(server: Server | Http2SecureServer, { host, port }: Address)
 }
 
 export async function listenHTTP(app: Express, address: Address): Promise<Listener> {
+  const handle = onBothVersions(app);
   const server = http.createServer(
-    { maxHeaderSize, headersTimeout, requestTimeout, keepAliveTimeout, connectionsCheckingInterval: 2_000 },
-    app,
+    {
+      maxHeaderSize,
+      headersTimeout,
+      requestTimeout,
+      keepAliveTimeout,
+      connectionsCheckingInterval: 2_000,
+      requireHostHeader: false,
+    },
+    handle,
   );
   server.maxConnections = maxConnections;
   server.on('clientError', refuse);
+  server.on('connect', refuseTunnel);
+  // RFC 9110 section 10.1.1: an expectation that is not known may be ignored.
+  server.on('checkExpectation', handle);
   const port = await bind(server, address);
   return {
     port,
@@ -104,7 +123,12 @@ export async function listenTLS(
   const options: SecureServerOptions &
     Pick<
       ServerOptions,
-      'headersTimeout' | 'requestTimeout' | 'keepAliveTimeout' | 'connectionsCheckingInterval' | 'maxHeaderSize'
+      | 'headersTimeout'
+      | 'requestTimeout'
+      | 'keepAliveTimeout'
+      | 'connectionsCheckingInterval'
+      | 'maxHeaderSize'
+      | 'requireHostHeader'
     > = {
     ...certificate,
     allowHTTP1: true,
@@ -114,6 +138,7 @@ export async function listenTLS(
     requestTimeout,
     keepAliveTimeout,
     connectionsCheckingInterval: 2_000,
+    requireHostHeader: false,
     settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderSize },
     // Resumed sessions would bring a client certificate that was judged by rules of another day.
     ...(requestCertificate ? { requestCert: true, rejectUnauthorized: false, secureOptions: noTicket } : {}),
@@ -134,7 +159,10 @@ export async function listenTLS(
   });
   // A client that reset its stream must not end the process.
   server.on('request', (_req, res: Http2ServerResponse) => res.on('error', () => undefined));
-  server.on('request', onBothVersions(app));
+  const handle = onBothVersions(app);
+  server.on('request', handle);
+  server.on('checkExpectation', handle);
+  server.on('connect', refuseTunnel);
   const port = await bind(server, address);
   return {
     port,

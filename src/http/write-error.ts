@@ -44,6 +44,8 @@ const describable = (text: string): string => text.replaceAll('"', "'").replace(
 
 export function writeError(exchange: Exchange, thrown: unknown): void {
   const { res, log, auditID } = exchange;
+  // What was under way for a client that went away was given up.
+  if (exchange.isOver && thrown instanceof Error && thrown.name === 'AbortError') return;
   let error = typed(thrown, exchange);
   if (error.code >= 500 && error.cause !== undefined) log.error(error.message, { auditID, error: error.cause });
   if (res.headersSent || res.writableEnded) {

@@ -4,6 +4,7 @@ export { authentication } from './authentication.ts';
 export { authorization } from './authorization.ts';
 export { deadline } from './deadline.ts';
 export { inFlight, perUser } from './in-flight.ts';
+export { protocol } from './protocol.ts';
 export { requestInfo } from './request-info.ts';
 export { securityHeaders } from './security-headers.ts';
 export { sourceIP } from './source-ip.ts';

@@ -79,6 +79,8 @@ function selectedName(query: URLSearchParams): string {
 
 function segmentsOf(path: string): string[] {
   if (!path.startsWith('/')) throw badRequest('the request target must be a path');
+  // Express would cut off a fragment and trim white space: then it would route another path than this one.
+  if (/[^!-~]|#/.test(path)) throw badRequest('the path has a character that must be percent-encoded');
   const segments = path.slice(1).split('/');
   // One slash at the end is forgiven, as kube-apiserver does.
   if (segments.length > 1 && segments.at(-1) === '') segments.pop();
@@ -91,7 +93,7 @@ function segmentsOf(path: string): string[] {
     }
     if (text === '.' || text === '..' || /[\p{Cc}/\\]/u.test(text))
       throw badRequest(`the path has a segment that no name can be: ${JSON.stringify(text.slice(0, 100))}`);
-    if (text === '' && segments.length > 1) throw noSuchPath();
+    if (text === '' && path !== '/') throw noSuchPath();
     return text;
   });
 }

@@ -1,0 +1,375 @@
+/** What no decent client sends, on every listener: the right refusal, never a 500, never a crash. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import http2 from 'node:http2';
+import { readLog } from './lab/configure.ts';
+import { aggregated, apisPath, call, gateway, nodesPath, secureGateway } from './lab/http.ts';
+import { lab } from './lab/lab.ts';
+import { adminToken } from './lab/login.ts';
+import { answersIn, connect, drain, type RawAnswer } from './lab/raw.ts';
+import { replicaLogs, replicaProcesses } from './lab/servers.ts';
+import { expectStatus } from './lab/status.ts';
+
+interface Listener {
+  readonly url: string;
+  /** Served to everyone. */
+  readonly open: string;
+  readonly nodes: string;
+}
+const listeners: Readonly<Record<string, () => Listener>> = {
+  gateway: () => ({ url: gateway(), open: '/kapis/version', nodes: nodesPath }),
+  'gateway over TLS': () => ({ url: secureGateway(), open: '/kapis/version', nodes: nodesPath }),
+  aggregated: () => ({ url: aggregated(), open: '/version', nodes: `${apisPath}/nodes` }),
+};
+
+let token = '';
+let before: { readonly pids: unknown; readonly lines: readonly number[] };
+const pids = (): unknown[] => replicaProcesses().map((process) => process?.pid);
+beforeAll(async () => {
+  token = await adminToken();
+  before = { pids: pids(), lines: replicaLogs().map((file) => readLog(file).length) };
+});
+
+/** Sends the bytes and waits until the server closes the connection. */
+async function send(url: string, bytes: string): Promise<RawAnswer[]> {
+  const socket = connect(url);
+  const answer = drain(socket);
+  socket.write(Buffer.from(bytes, 'latin1'));
+  return answersIn(await answer);
+}
+
+/** A last request of a connection. */
+const request = (line: string, ...headers: readonly string[]): string =>
+  [line, 'Host: x', `Authorization: Bearer ${token}`, 'Connection: close', ...headers, '', ''].join('\r\n');
+const get = (target: string, ...headers: readonly string[]): string => request(`GET ${target} HTTP/1.1`, ...headers);
+const post = (target: string, body: string, ...headers: readonly string[]): string =>
+  `${request(`POST ${target} HTTP/1.1`, ...headers)}${body}`;
+/** Is not there, so it would be answered 404. */
+const smuggled = (): string => get('/smuggled');
+const form = 'Content-Type: application/x-www-form-urlencoded';
+
+/** Exactly one answer, a Status. */
+function expectOne(answers: readonly RawAnswer[], code: number, reason: string): void {
+  expect(answers.map(({ status }) => status)).toEqual([code]);
+  const [{ status, headers, body } = { status: 0, headers: {}, body: '' }] = answers;
+  expectStatus({ status, headers, text: body }, code, reason);
+}
+
+describe.each(Object.keys(listeners))('%s', (name) => {
+  const here = (): Listener => (listeners[name] as () => Listener)();
+  const url = (): string => here().url;
+  const open = (): string => here().open;
+  const nodes = (): string => here().nodes;
+
+  test.each([
+    '/..',
+    '/../etc/passwd',
+    '/kapis/../metrics',
+    '/apis/./x',
+    '/kapis/%2e%2e/metrics',
+    '/apis/%2E./x',
+    '/a%2Fb',
+    '/apis/a%2fb/c',
+    '/apis/a%5Cb',
+    '/apis/a\\b',
+    '/apis/%00',
+    '/apis/a%0d%0aX:%20y',
+    '/apis/%7f',
+    '/%',
+    '/apis/%zz',
+    '/apis/%e',
+    '/apis/%ff%fe',
+    '/apis/%c0%af',
+    '/apis/%ed%a0%80',
+    '/apis#x',
+    '/apis/x#/../y',
+    'http://x\\apis',
+    `/${'a'.repeat(9_000)}`,
+  ])('the path %s: 400', async (path) => {
+    expectOne(await send(url(), get(path)), 400, 'BadRequest');
+  });
+
+  test.each(['//', '//apis', '/apis//v1', '///x', '/apis/a//'])('the path %s: 404', async (path) => {
+    expectOne(await send(url(), get(path)), 404, 'NotFound');
+  });
+
+  test('a fragment does not make one path of two: the right to one node lists none', async () => {
+    expectOne(await send(url(), get(`${nodes()}#/some-node`)), 400, 'BadRequest');
+  });
+
+  test.each([
+    ['NUL', '/apis/\0'],
+    ['a space', '/apis/x y'],
+    ['bare UTF-8', '/apis/\xc3\xa9'],
+    ['a tab', '/apis/\t'],
+    ['nothing', ''],
+    ['no slash', 'apis'],
+  ])('%s in the request line: 400', async (_, target) => {
+    expectOne(await send(url(), get(target)), 400, 'BadRequest');
+  });
+
+  test.each(['FOO', 'get', 'G\xcbT', 'GET\t', ''])('the method %j: 400', async (method) => {
+    expectOne(await send(url(), request(`${method} ${open()} HTTP/1.1`)), 400, 'BadRequest');
+  });
+
+  test.each(['TRACE', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'PURGE', 'M-SEARCH'])(
+    'the method %s: 405 and what is allowed',
+    async (method) => {
+      const answers = await send(url(), request(`${method} ${open()} HTTP/1.1`));
+      expectOne(answers, 405, 'MethodNotAllowed');
+      expect(answers[0]?.headers['allow']).toBe('GET, HEAD');
+    },
+  );
+
+  test('CONNECT: 405', async () => {
+    expectOne(await send(url(), request('CONNECT kubernetes.default.svc:443 HTTP/1.1')), 405, 'MethodNotAllowed');
+  });
+
+  test('OPTIONS *: 400', async () => {
+    expectOne(await send(url(), request('OPTIONS * HTTP/1.1')), 400, 'BadRequest');
+  });
+
+  test.each(['HTTP/2.0', 'HTTP/0.9', 'HTTP/1.2', 'HTTP/9.9', 'HTTP/1', 'HTTX/1.1', 'http/1.1', ''])(
+    'the version %j: 400',
+    async (version) => {
+      expectOne(await send(url(), request(`GET ${open()} ${version}`)), 400, 'BadRequest');
+    },
+  );
+
+  test('HTTP/0.9: 400', async () => {
+    expectOne(await send(url(), `GET ${open()}\r\n\r\n`), 400, 'BadRequest');
+  });
+
+  test('HTTP/1.0, which needs no Host, is served', async () => {
+    const [answer, ...more] = await send(url(), `GET ${open()} HTTP/1.0\r\n\r\n`);
+    expect({ status: answer?.status, more }).toEqual({ status: 200, more: [] });
+  });
+
+  test.each([
+    ['no', ''],
+    ['two', 'Host: a\r\nHost: a\r\n'],
+  ])('%s Host: 400', async (_, headers) => {
+    expectOne(await send(url(), `GET ${open()} HTTP/1.1\r\nConnection: close\r\n${headers}\r\n`), 400, 'BadRequest');
+  });
+
+  test.each(['http://x', 'https://elsewhere.example.com', 'HTTP://127.0.0.1:1', 'http://', 'ftp://x'])(
+    'a whole URL, %s…, is its path',
+    async (origin) => {
+      const answers = await send(url(), get(`${origin}${open()}`));
+      expect(answers.map(({ status }) => status)).toEqual([200]);
+      const { status } = (await send(url(), get(`${origin}${nodes()}?limit=x`)))[0] as RawAnswer;
+      expect(status).toBe(400);
+    },
+  );
+
+  test.each([
+    ['NUL', 'X: a\0b'],
+    ['a bare CR', 'X: a\rb'],
+    ['a space in the name', 'X Y: a'],
+    ['a space before the colon', 'X : a'],
+    ['no colon', 'nonsense'],
+    ['no name', ': a'],
+    ['a folded line', 'X: a\r\n b'],
+    ['bare UTF-8 in the name', '\xc3\xa9: a'],
+  ])('a header with %s: 400', async (_, header) => {
+    expectOne(await send(url(), get(open(), header)), 400, 'BadRequest');
+  });
+
+  test.each([
+    ['one large header', `X: ${'y'.repeat(70_000)}`],
+    ['many headers', Array.from({ length: 10_000 }, (_, number) => `a${number}: b`).join('\r\n')],
+  ])('%s: 431', async (_, header) => {
+    expectOne(await send(url(), get(open(), header)), 431, 'RequestHeaderFieldsTooLarge');
+  });
+
+  test('a request line without end: 431', async () => {
+    expectOne(await send(url(), get(`/${'a'.repeat(70_000)}`)), 431, 'RequestHeaderFieldsTooLarge');
+  });
+
+  test.each<[string, () => string]>([
+    [
+      'Content-Length and Transfer-Encoding',
+      () => post(open(), `0\r\n\r\n${smuggled()}`, 'Content-Length: 4', 'Transfer-Encoding: chunked'),
+    ],
+    ['two lengths', () => post(open(), `abcd${smuggled()}`, 'Content-Length: 4', 'Content-Length: 9')],
+    ['a list of lengths', () => post(open(), `abcd${smuggled()}`, 'Content-Length: 4, 4')],
+    ['a negative length', () => post(open(), smuggled(), 'Content-Length: -1')],
+    ['a length with a sign', () => post(open(), `abcd${smuggled()}`, 'Content-Length: +4')],
+    ['a hexadecimal length', () => post(open(), `abcd${smuggled()}`, 'Content-Length: 0x4')],
+    ['a length beyond counting', () => post(open(), smuggled(), 'Content-Length: 99999999999999999999999')],
+    [
+      'chunked that is not the last',
+      () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding: chunked, identity'),
+    ],
+    ['an unknown transfer coding', () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding: xchunked')],
+    ['a space before the colon', () => post(open(), `0\r\n\r\n${smuggled()}`, 'Transfer-Encoding : chunked')],
+    ['lines that end with LF', () => `GET ${open()} HTTP/1.1\nHost: x\n\n${smuggled()}`],
+  ])('no request is smuggled behind %s: 400', async (_, bytes) => {
+    expectOne(await send(url(), bytes()), 400, 'BadRequest');
+  });
+
+  test.each([
+    ['of no size', 'zz\r\n\r\n'],
+    ['of a negative size', '-1\r\n\r\n'],
+    ['longer than it says', '1\r\nabc\r\n0\r\n\r\n'],
+    ['that ends with LF', '1\na\n0\n\n'],
+  ])('no request is smuggled behind a chunk %s', async (_, body) => {
+    const answers = await send(url(), post(open(), `${body}${smuggled()}`, 'Transfer-Encoding: chunked'));
+    // The head was good, so its answer may have been on the way before the body was read.
+    expect([[400], [405], [405, 400]]).toContainEqual(answers.map(({ status }) => status));
+  });
+
+  test('a body that nobody reads is no request', async () => {
+    const body = smuggled();
+    const answers = await send(url(), post(open(), body, `Content-Length: ${body.length}`));
+    expectOne(answers, 405, 'MethodNotAllowed');
+  });
+
+  test('requests one behind the other are answered in their order', async () => {
+    const first = `GET ${open()} HTTP/1.1\r\nHost: x\r\n\r\nGET /livez HTTP/1.1\r\nHost: x\r\n\r\n`;
+    const answers = await send(url(), `${first}${get(`${nodes()}?limit=x`)}`);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 400]);
+  });
+
+  test.each([
+    ['an expectation that nobody knows', ['Expect: nonsense']],
+    ['an upgrade to a WebSocket', ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']],
+    ['an upgrade to HTTP/2', ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk']],
+    ['bad UTF-8 in a header', ['X: \xff\xfe']],
+    ['an Accept that is none', ['Accept: ;;,,/']],
+  ])('%s is not minded', async (_, headers) => {
+    expect((await send(url(), get(open(), ...headers))).map(({ status }) => status)).toEqual([200]);
+  });
+
+  test('100-continue is heard, the refusal comes instead of an answer to the body', async () => {
+    const answers = await send(url(), post(nodes(), '{}', 'Expect: 100-continue', 'Content-Length: 2'));
+    expect(answers.map(({ status }) => status)).toEqual([100, 405]);
+  });
+
+  test.each([
+    ['bad JSON', '{"kind": "Node"', 'Content-Type: application/json'],
+    ['bad UTF-8', '"\xff\xfe"', 'Content-Type: application/json'],
+    ['deep JSON', '['.repeat(50_000), 'Content-Type: application/json'],
+    ['a form', 'a=b', form],
+    ['no known type', 'x', 'Content-Type: nonsense'],
+    ['a large body', 'x'.repeat(2_000_000), 'Content-Type: application/json'],
+  ])('%s to the nodes, which are only read: 405', async (_, body, type) => {
+    const { status, headers, text } = await call(`${url()}${nodes()}`, {
+      method: 'POST',
+      token,
+      body: Buffer.from(body, 'latin1'),
+      headers: { 'content-type': type.slice('Content-Type: '.length) },
+    });
+    expectStatus({ status, headers, text }, 405, 'MethodNotAllowed');
+  });
+
+  test.each([
+    ['bad Audit-Id', 'Audit-Id: <script>'],
+    ['a long Audit-Id', `Audit-Id: ${'a'.repeat(100)}`],
+  ])('%s is not taken over', async (_, header) => {
+    const [answer] = await send(url(), get(open(), header));
+    expect(answer?.headers['audit-id']).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/);
+  });
+
+  test('a connection that says nothing, or half of something, and ends', async () => {
+    for (const bytes of [
+      '',
+      '\r\n\r\n',
+      'GET',
+      `GET ${open()} HTTP/1.1\r\nHo`,
+      post(open(), 'a', 'Content-Length: 9'),
+    ]) {
+      const socket = connect(url());
+      const answer = drain(socket);
+      socket.end(bytes);
+      expect(answersIn(await answer).filter(({ status }) => status >= 500)).toEqual([]);
+    }
+  });
+
+  test('a client that goes away in the midst', async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const socket = connect(url());
+      await once(socket, name === 'gateway' ? 'connect' : 'secureConnect');
+      socket.write(get(nodes()));
+      socket.destroy();
+    }
+    expect((await call(`${url()}${open()}`)).status).toBe(200);
+  });
+
+  test('headers that do not end: 408', async () => {
+    expectOne(await send(url(), `GET ${open()} HTTP/1.1\r\nHost: x\r\n`), 408, 'Timeout');
+  });
+});
+
+describe.each(['gateway over TLS', 'aggregated'])('%s by HTTP/2', (name) => {
+  const here = (): Listener => (listeners[name] as () => Listener)();
+
+  /** The status of a request with these headers; undefined if its stream was reset. */
+  async function ask(headers: http2.OutgoingHttpHeaders): Promise<number | undefined> {
+    const session = http2.connect(here().url, { ca: lab().authority });
+    session.on('error', () => undefined);
+    const stream = session.request({ authorization: `Bearer ${token}`, ...headers });
+    stream.resume();
+    const status = await new Promise<number | undefined>((resolve) => {
+      stream.on('response', (response) => resolve(response[':status']));
+      stream.on('error', () => resolve(undefined));
+      stream.on('close', () => resolve(undefined));
+    });
+    session.destroy();
+    return status;
+  }
+
+  test.each(['/../x', '/apis/%2e%2e', '/apis/a%2Fb', '/apis/%00', '/apis/%zz', '/apis#x', '/apis/\xa0'])(
+    'the path %j: 400',
+    async (path) => {
+      expect(await ask({ ':path': path })).toBe(400);
+    },
+  );
+
+  test.each<[string, http2.OutgoingHttpHeaders, number | undefined]>([
+    ['TRACE', { ':method': 'TRACE' }, 405],
+    ['a method that is none', { ':method': 'FOO' }, 405],
+    ['CONNECT', { ':method': 'CONNECT', ':authority': 'x:443' }, 405],
+    ['a path with a space', { ':path': '/a b' }, undefined],
+    ['a path without a slash', { ':path': 'x' }, undefined],
+    ['large headers', { x: 'y'.repeat(70_000) }, undefined],
+  ])('%s is refused', async (_, headers, expected) => {
+    const path = headers[':method'] === 'CONNECT' ? {} : { ':path': here().open };
+    expect(await ask({ ...path, ...headers })).toBe(expected);
+  });
+
+  test('bytes that are no frames', async () => {
+    const socket = connect(here().url, 'h2');
+    const answer = drain(socket);
+    socket.write(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${'nonsense'.repeat(100)}`);
+    await answer;
+    expect(await ask({ ':path': here().open })).toBe(200);
+  });
+});
+
+describe('the token endpoint', () => {
+  test.each([
+    ['in chunks that break off', 'zz\r\n\r\n', ['Transfer-Encoding: chunked'], 400],
+    ['that is too large', 'x'.repeat(200_000), ['Content-Length: 200000'], 413],
+    [
+      'that is too large, in chunks',
+      `30d40\r\n${'x'.repeat(200_000)}\r\n0\r\n\r\n`,
+      ['Transfer-Encoding: chunked'],
+      413,
+    ],
+    ['that is empty', '', ['Content-Length: 0'], 401],
+  ])('a form %s', async (_, body, headers, code) => {
+    const answers = await send(gateway(), post('/oauth/token', body, form, ...headers));
+    expect(answers.map(({ status }) => status)).toEqual([code]);
+  });
+});
+
+afterAll(() => {
+  const errors = replicaLogs().flatMap((file, at) =>
+    readLog(file)
+      .slice(before.lines[at])
+      .filter(({ level }) => level === 'error'),
+  );
+  if (errors.length > 0) throw new Error(`errors in the logs: ${JSON.stringify(errors)}`);
+  if (JSON.stringify(pids()) !== JSON.stringify(before.pids)) throw new Error('a replica was not the same any more');
+});
