@@ -1,0 +1,71 @@
+import { describe, expect, test } from '@jest/globals';
+import { KubeError } from '../../../src/kube/kube-error.ts';
+import { createLogger } from '../../../src/logger.ts';
+import { publishAuthority, publishCABundle } from '../../../src/tls/publish.ts';
+import { MemoryCluster } from '../../fakes/cluster.ts';
+
+const namespace = 'platform-system';
+const configMaps = `/api/v1/namespaces/${namespace}/configmaps`;
+const apiServices = '/apis/apiregistration.k8s.io/v1/apiservices';
+const apiService = 'v1alpha3.resources.platform.io';
+const log = createLogger({ silent: true });
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+
+describe('the CA for clients', () => {
+  test('is in its ConfigMap, whether that was there or not, beside what others wrote there', async () => {
+    const cluster = new MemoryCluster();
+    const client = cluster.client();
+    await publishAuthority(client, namespace, 'one');
+    expect(cluster.get(configMaps, 'platform-apiserver-ca')).toMatchObject({ data: { 'ca.crt': 'one' } });
+    cluster.put(configMaps, {
+      metadata: { name: 'platform-apiserver-ca', labels: { a: 'b' } },
+      data: { 'ca.crt': 'one', other: 'x' },
+    });
+    await publishAuthority(client, namespace, 'two');
+    expect(cluster.get(configMaps, 'platform-apiserver-ca')).toMatchObject({
+      metadata: { labels: { a: 'b' } },
+      data: { 'ca.crt': 'two', other: 'x' },
+    });
+  });
+
+  test('is not written again when it is the same', async () => {
+    const client = new MemoryCluster().client();
+    for (let time = 0; time < 3; time += 1) await publishAuthority(client, namespace, 'one');
+    expect(client.requests.filter(({ method }) => method !== 'GET')).toHaveLength(1);
+  });
+
+  test('may be published by several replicas at once', async () => {
+    const cluster = new MemoryCluster();
+    await Promise.all(Array.from({ length: 4 }, () => publishAuthority(cluster.client(), namespace, 'one')));
+    expect(cluster.list(configMaps)).toHaveLength(1);
+  });
+});
+
+describe('the CA for the aggregator', () => {
+  test('is put into the APIService, which is then no longer to be trusted blindly', async () => {
+    const cluster = new MemoryCluster();
+    const client = cluster.client();
+    const spec = { insecureSkipTLSVerify: true, group: 'resources.platform.io' };
+    cluster.put(apiServices, { metadata: { name: apiService }, spec });
+    for (let time = 0; time < 2; time += 1) await publishCABundle(client, 'one', log);
+    expect(cluster.get(apiServices, apiService)?.['spec']).toEqual({
+      group: 'resources.platform.io',
+      caBundle: base64('one'),
+    });
+    expect(client.asked('PATCH', apiService)).toHaveLength(1);
+  });
+
+  test('is not missed where there is no APIService', async () => {
+    const cluster = new MemoryCluster();
+    await publishCABundle(cluster.client(), 'one', log);
+    expect(cluster.list(apiServices)).toEqual([]);
+  });
+
+  test('that may not be written is an error', async () => {
+    const client = new MemoryCluster().client();
+    client.before = () => {
+      throw new KubeError(403, { message: 'forbidden' });
+    };
+    await expect(publishCABundle(client, 'one', log)).rejects.toMatchObject({ code: 403 });
+  });
+});

@@ -1,0 +1,112 @@
+import { describe, expect, test } from '@jest/globals';
+import { X509Certificate } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { KubeError } from '../../../src/kube/kube-error.ts';
+import { createLogger } from '../../../src/logger.ts';
+import { newMaterial } from '../../../src/tls/authority.ts';
+import { servingFromFiles, servingFromSecret, type ServingSource } from '../../../src/tls/serving.ts';
+import { MemoryCluster, type MemoryClient } from '../../fakes/cluster.ts';
+
+const namespace = 'platform-system';
+const path = `/api/v1/namespaces/${namespace}/secrets`;
+const name = 'platform-serving-cert';
+const log = createLogger({ silent: true });
+
+interface Replica {
+  readonly client: MemoryClient;
+  readonly serving: ServingSource;
+}
+
+const replica = (cluster: MemoryCluster, hosts: () => readonly string[] = () => ['localhost']): Replica => {
+  const client = cluster.client();
+  return { client, serving: servingFromSecret({ client, namespace, hosts, log }) };
+};
+
+/** Puts what a server made that long ago into the Secret. */
+async function putMaterial(cluster: MemoryCluster, age: number): Promise<void> {
+  const material = await newMaterial(['localhost'], Date.now() - age);
+  const data = Object.entries(material).map(([key, pem]) => [key, Buffer.from(String(pem)).toString('base64')]);
+  cluster.put(path, { metadata: { name }, type: 'kubernetes.io/tls', data: Object.fromEntries(data) as object });
+}
+
+const old = 300 * 86_400_000;
+
+describe('replicas', () => {
+  test('that start at once go on with one CA and one certificate', async () => {
+    const cluster = new MemoryCluster();
+    const all = await Promise.all(Array.from({ length: 4 }, () => replica(cluster).serving()));
+    expect(new Set(all.map((one) => JSON.stringify(one))).size).toBe(1);
+    expect(cluster.list(path)).toMatchObject([{ metadata: { name }, type: 'kubernetes.io/tls' }]);
+    expect(all[0]).toMatchObject({ own: true });
+  });
+
+  test('that renew at once go on with the certificate of the first', async () => {
+    const cluster = new MemoryCluster();
+    await putMaterial(cluster, old);
+    const before = cluster.get(path, name)?.['data'] as Record<string, string>;
+    const all = await Promise.all(Array.from({ length: 4 }, () => replica(cluster).serving()));
+    expect(new Set(all.map(({ cert }) => cert)).size).toBe(1);
+    expect(all[0]?.ca).toBe(Buffer.from(before['ca.crt'] ?? '', 'base64').toString());
+    expect(new X509Certificate(all[0]?.cert ?? '').validToDate.getTime()).toBeGreaterThan(Date.now());
+  });
+});
+
+test('a certificate that is good is read and nothing is written', async () => {
+  const cluster = new MemoryCluster();
+  const { client, serving } = replica(cluster);
+  const first = await serving();
+  const writes = client.requests.filter(({ method }) => method !== 'GET').length;
+  expect(await serving()).toEqual(first);
+  expect(client.requests.filter(({ method }) => method !== 'GET')).toHaveLength(writes);
+});
+
+test('a new name makes a new certificate under the same CA', async () => {
+  const hosts = ['localhost'];
+  const { serving } = replica(new MemoryCluster(), () => hosts);
+  const first = await serving();
+  hosts.push('new.example');
+  const second = await serving();
+  expect(second.ca).toBe(first.ca);
+  expect(new X509Certificate(second.cert).checkHost('new.example')).toBe('new.example');
+  expect(await serving()).toEqual(second);
+});
+
+test('a Secret without one of its parts is named, with what to do', async () => {
+  const cluster = new MemoryCluster();
+  cluster.put(path, { metadata: { name }, data: {} });
+  await expect(replica(cluster).serving()).rejects.toThrow(
+    `Secret ${name} has no ca.crt; delete the Secret and a new one is made`,
+  );
+});
+
+test.each([403, 500])('an answer of %d is not taken for a missing Secret', async (code) => {
+  const cluster = new MemoryCluster();
+  const { client, serving } = replica(cluster);
+  client.before = () => {
+    throw new KubeError(code, { message: 'no' });
+  };
+  await expect(serving()).rejects.toMatchObject({ code });
+  expect(cluster.list(path)).toEqual([]);
+});
+
+describe('given files', () => {
+  test('are read again each time, with the CA beside them when there is one', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'platform-apiserver-tls-'));
+    try {
+      const [cert, key] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
+      await Promise.all([writeFile(cert, 'one'), writeFile(key, 'a key')]);
+      const serving = servingFromFiles(cert, key);
+      expect(await serving()).toEqual({ cert: 'one', key: 'a key', ca: undefined, own: false });
+      await Promise.all([writeFile(cert, 'two'), writeFile(join(folder, 'ca.crt'), 'a CA')]);
+      expect(await serving()).toEqual({ cert: 'two', key: 'a key', ca: 'a CA', own: false });
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  test('that are not there are an error', async () => {
+    await expect(servingFromFiles('/nowhere/tls.crt', '/nowhere/tls.key')()).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+});
