@@ -53,10 +53,15 @@ export interface RunningServer {
   stop(times: { announce: number; grace: number }): Promise<void>;
 }
 
-/** Throws if it cannot serve; `signal` ends a start that is under way. */
-export async function startServer(flags: Flags, log: Logger, signal: AbortSignal): Promise<RunningServer> {
+/** Throws if it cannot serve; `signal` ends a start that is under way. `connectToCluster` is another one where there is none. */
+export async function startServer(
+  flags: Flags,
+  log: Logger,
+  signal: AbortSignal,
+  connectToCluster: typeof createKubeClient = createKubeClient,
+): Promise<RunningServer> {
   const { namespace } = flags;
-  const client = await createKubeClient({ kubeconfig: flags.kubeconfig });
+  const client = await connectToCluster({ kubeconfig: flags.kubeconfig });
   const live = new LiveConfiguration();
   const configuration = await followConfiguration();
 

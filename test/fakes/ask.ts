@@ -1,4 +1,4 @@
-import http, { type RequestListener, type OutgoingHttpHeaders } from 'node:http';
+import http, { type ClientRequest, type OutgoingHttpHeaders, type RequestListener } from 'node:http';
 import { duplexPair } from 'node:stream';
 
 export interface Ask {
@@ -17,18 +17,9 @@ export interface Answer {
   readonly json: () => Record<string, unknown>;
 }
 
-/** One request over HTTP/1.1 through a pipe in memory instead of a socket; the bytes are those of the wire. */
-export function ask(app: RequestListener, path: string, options: Ask = {}): Promise<Answer> {
-  const { method = 'GET', headers = {}, body, from = '192.0.2.1' } = options;
-  const [client, server] = duplexPair();
-  http.createServer(app).emit('connection', Object.assign(server, { remoteAddress: from }));
+/** The whole answer to a request that is about to be sent. */
+export function answerTo(request: ClientRequest, body?: string | Buffer): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const request = http.request({
-      createConnection: () => client,
-      method,
-      path,
-      headers: { host: 'platform.example', connection: 'close', ...headers },
-    });
     request.once('error', reject);
     request.once('response', (response) => {
       const chunks: Buffer[] = [];
@@ -42,4 +33,18 @@ export function ask(app: RequestListener, path: string, options: Ask = {}): Prom
     });
     request.end(body);
   });
+}
+
+/** One request over HTTP/1.1 through a pipe in memory instead of a socket; the bytes are those of the wire. */
+export function ask(app: RequestListener, path: string, options: Ask = {}): Promise<Answer> {
+  const { method = 'GET', headers = {}, body, from = '192.0.2.1' } = options;
+  const [client, server] = duplexPair();
+  http.createServer(app).emit('connection', Object.assign(server, { remoteAddress: from }));
+  const request = http.request({
+    createConnection: () => client,
+    method,
+    path,
+    headers: { host: 'platform.example', connection: 'close', ...headers },
+  });
+  return answerTo(request, body);
 }

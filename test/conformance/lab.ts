@@ -1,0 +1,91 @@
+/** The whole server on loopback sockets, over a cluster in memory with three nodes and its front proxy. */
+import http from 'node:http';
+import https from 'node:https';
+import { createAuthority, type Pair } from '../../hack/cluster/pki.ts';
+import { createLogger } from '../../src/logger.ts';
+import { parseFlags } from '../../src/config/flags.ts';
+import { startServer, type RunningServer } from '../../src/server.ts';
+import { answerTo, type Answer, type Ask as LocalAsk } from '../fakes/ask.ts';
+import { MemoryCluster } from '../fakes/cluster.ts';
+import { issuer } from '../fakes/configuration.ts';
+
+export { issuer };
+export const nodes = '/apis/resources.platform.io/v1alpha3/nodes';
+export const asClient = { client_id: 'platform', client_secret: 'platform' };
+export const login = { grant_type: 'password', username: 'alice', password: 'correct horse battery', ...asClient };
+/** bcrypt of that password, at a cost that suits a test only. */
+const passwordHash = '$2b$04$PVYFFzvPKAZ5s.rDfx34..PB6WWeDAm4X5T0Fqize59IEWhtVe4tS';
+
+export type Ask = Omit<LocalAsk, 'from'>;
+
+export interface Lab {
+  /** A request of a client at the gateway. */
+  readonly gateway: (path: string, ask?: Ask) => Promise<Answer>;
+  /** A request of the aggregator on behalf of alice. */
+  readonly aggregated: (path: string, ask?: Ask) => Promise<Answer>;
+  readonly token: (fields: Readonly<Record<string, string>>) => Promise<Answer>;
+  readonly stop: () => Promise<void>;
+}
+
+function fill(cluster: MemoryCluster, proxyCA: string): void {
+  const user = { username: 'alice', groups: ['readers'], passwordHash };
+  const configuration = {
+    apiVersion: 'config.platform.io/v1alpha1',
+    kind: 'PlatformConfiguration',
+    authentication: { issuer, users: [user] },
+  };
+  cluster.put('/api/v1/namespaces/platform-system/configmaps', {
+    metadata: { name: 'platform-config' },
+    data: { 'platform.yaml': JSON.stringify(configuration) },
+  });
+  cluster.put('/api/v1/namespaces/kube-system/configmaps', {
+    metadata: { name: 'extension-apiserver-authentication' },
+    data: {
+      'requestheader-client-ca-file': proxyCA,
+      'requestheader-allowed-names': '["front-proxy-client"]',
+      'requestheader-username-headers': '["X-Remote-User"]',
+      'requestheader-group-headers': '["X-Remote-Group"]',
+      'requestheader-extra-headers-prefix': '["X-Remote-Extra-"]',
+    },
+  });
+  for (const name of ['n1', 'n2', 'n3'])
+    cluster.put('/api/v1/nodes', { kind: 'Node', apiVersion: 'v1', metadata: { name }, spec: {}, status: {} });
+  cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', () => ({ status: { authenticated: false } }));
+  cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => ({
+    status: { allowed: (spec as { user: string }).user === 'alice' },
+  }));
+}
+
+export async function startLab(): Promise<Lab> {
+  const authority = await createAuthority('front-proxy-ca');
+  const proxy: Pair = await authority.issue({ commonName: 'front-proxy-client' });
+  const cluster = new MemoryCluster();
+  fill(cluster, authority.certificate);
+  const ports = ['http', 'https', 'aggregated'].flatMap((name) => [`--${name}-port`, '0']);
+  const bind = ['--bind-address', '127.0.0.1', '--aggregated-bind-address', '127.0.0.1'];
+  const flags = parseFlags([...ports, ...bind, '--namespace', 'platform-system'], {});
+  const log = createLogger({ silent: true });
+  const server: RunningServer = await startServer(flags, log, new AbortController().signal, async () =>
+    cluster.client(),
+  );
+  const loopback = { host: '127.0.0.1', agent: false } as const;
+  const gateway: Lab['gateway'] = (path, { method = 'GET', headers = {}, body } = {}) =>
+    answerTo(http.request({ ...loopback, port: server.ports.http, path, method, headers }), body);
+  const aggregator = { key: proxy.key, cert: proxy.certificate, rejectUnauthorized: false };
+  const aggregated: Lab['aggregated'] = (path, { method = 'GET', headers = {}, body } = {}) => {
+    const target = { ...loopback, ...aggregator, port: server.ports.aggregated, path, method };
+    return answerTo(https.request({ ...target, headers: { 'x-remote-user': 'alice', ...headers } }), body);
+  };
+  while ((await gateway('/readyz')).status !== 200) await new Promise((resolve) => setTimeout(resolve, 20));
+  return {
+    gateway,
+    aggregated,
+    token: (fields) =>
+      gateway('/oauth/token', {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: new URLSearchParams(fields).toString(),
+      }),
+    stop: () => server.stop({ announce: 0, grace: 1_000 }),
+  };
+}

@@ -1,0 +1,95 @@
+/** What RFC 6749, 6750 and 9068 say of the wire, asked from outside. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readJWT } from '../fakes/jwt.ts';
+import { asClient, issuer, login, nodes, startLab, type Lab } from './lab.ts';
+
+let lab: Lab;
+beforeAll(async () => {
+  lab = await startLab();
+});
+afterAll(() => lab.stop());
+
+const kapis = nodes.replace('/apis', '/kapis');
+
+describe('RFC 6749', () => {
+  test('section 5.1: the answer to a login', async () => {
+    const answer = await lab.token({ ...login, scope: 'openid' });
+    expect(answer).toMatchObject({
+      status: 200,
+      headers: {
+        'content-type': expect.stringMatching(/^application\/json/),
+        'cache-control': 'no-store',
+        pragma: 'no-cache',
+      },
+    });
+    expect(answer.json()).toEqual({
+      access_token: expect.any(String),
+      token_type: expect.stringMatching(/^bearer$/i),
+      expires_in: expect.any(Number),
+      refresh_token: expect.any(String),
+      scope: 'openid',
+      id_token: expect.any(String),
+    });
+  });
+
+  test.each<[string, Record<string, string>, number, string]>([
+    ['3.2', { ...login, grant_type: '' }, 400, 'invalid_request'],
+    ['4.3.2', { ...login, username: '' }, 400, 'invalid_request'],
+    ['4.3.2', { ...login, password: 'wrong' }, 400, 'invalid_grant'],
+    ['5.2', { ...login, client_secret: 'wrong' }, 401, 'invalid_client'],
+    ['5.2', { ...login, grant_type: 'magic' }, 400, 'unsupported_grant_type'],
+    ['5.2', { ...login, scope: '"' }, 400, 'invalid_scope'],
+    ['6', { grant_type: 'refresh_token', refresh_token: 'x', ...asClient }, 400, 'invalid_grant'],
+  ])('section %s: %j is %d %s', async (_, fields, status, error) => {
+    const answer = await lab.token(fields);
+    expect(answer.status).toBe(status);
+    expect(answer.json()).toEqual({
+      error,
+      error_description: expect.stringMatching(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/),
+    });
+    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', pragma: 'no-cache' });
+    expect(answer.headers['www-authenticate']?.startsWith('Basic ') ?? false).toBe(status === 401);
+  });
+
+  test('section 6: a refresh token gives the next pair', async () => {
+    const first = (await lab.token(login)).json();
+    const fields = { grant_type: 'refresh_token', refresh_token: String(first['refresh_token']), ...asClient };
+    const second = await lab.token(fields);
+    expect(second.status).toBe(200);
+    expect(second.json()['refresh_token']).not.toBe(first['refresh_token']);
+  });
+});
+
+describe('RFC 6750', () => {
+  test('section 2.1: the token is taken from the header', async () => {
+    const token = String((await lab.token(login)).json()['access_token']);
+    const answer = await lab.gateway(kapis, { headers: { authorization: `Bearer ${token}` } });
+    expect(answer.status).toBe(200);
+    expect(answer.json()).toMatchObject({ kind: 'NodeList', totalItems: 3 });
+  });
+
+  test.each([
+    [{}, 'Bearer realm="platform"'],
+    [{ authorization: 'Basic eDp5' }, 'Bearer realm="platform"'],
+    [{ authorization: 'Bearer x' }, 'Bearer realm="platform", error="invalid_token"'],
+  ])('section 3: %j is challenged', async (headers, challenge) => {
+    const answer = await lab.gateway(kapis, { headers });
+    expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': challenge } });
+  });
+
+  test('section 2.3: a token in the query is not taken', async () => {
+    const token = String((await lab.token(login)).json()['access_token']);
+    expect((await lab.gateway(`${kapis}?access_token=${token}`)).status).toBe(400);
+  });
+});
+
+test('RFC 9068 section 2: the header and the claims of an access token', async () => {
+  const before = Math.floor(Date.now() / 1_000);
+  const body = (await lab.token({ ...login, scope: 'openid' })).json();
+  const { header, claims } = readJWT(String(body['access_token']));
+  expect(header).toMatchObject({ typ: 'at+jwt', alg: expect.stringMatching(/^(ES|RS)256$/), kid: expect.any(String) });
+  for (const name of ['iss', 'sub', 'aud', 'client_id', 'jti', 'scope']) expect(claims).toHaveProperty(name);
+  expect(claims).toMatchObject({ iss: issuer, aud: issuer, client_id: 'platform', scope: 'openid' });
+  expect(Number(claims['iat'])).toBeGreaterThanOrEqual(before);
+  expect(Number(claims['exp']) - Number(claims['iat'])).toBe(body['expires_in']);
+});
