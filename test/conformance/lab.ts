@@ -1,6 +1,9 @@
 /** The whole server on loopback sockets, over a cluster in memory with three nodes and its front proxy. */
+import { once } from 'node:events';
 import http from 'node:http';
+import http2, { type IncomingHttpHeaders } from 'node:http2';
 import https from 'node:https';
+import { text } from 'node:stream/consumers';
 import { createAuthority, type Pair } from '../../hack/cluster/pki.ts';
 import { createLogger } from '../../src/logger.ts';
 import { parseFlags } from '../../src/config/flags.ts';
@@ -19,6 +22,8 @@ const passwordHash = '$2b$04$PVYFFzvPKAZ5s.rDfx34..PB6WWeDAm4X5T0Fqize59IEWhtVe4
 export type Ask = Omit<LocalAsk, 'from'>;
 
 export interface Lab {
+  /** The same as `gateway`, over HTTP/2: the headers with the status among them, and the body. */
+  readonly http2: (path: string, method: string) => Promise<readonly [IncomingHttpHeaders, string]>;
   /** A request of a client at the gateway. */
   readonly gateway: (path: string, ask?: Ask) => Promise<Answer>;
   /** A request of the aggregator on behalf of alice. */
@@ -80,6 +85,16 @@ export async function startLab(): Promise<Lab> {
   return {
     gateway,
     aggregated,
+    http2: async (path, method) => {
+      const session = http2.connect(`https://127.0.0.1:${server.ports.https}`, { rejectUnauthorized: false });
+      try {
+        const stream = session.request({ ':path': path, ':method': method });
+        const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders];
+        return [headers, await text(stream)];
+      } finally {
+        session.close();
+      }
+    },
     token: (fields) =>
       gateway('/oauth/token', {
         method: 'POST',

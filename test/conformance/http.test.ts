@@ -1,0 +1,22 @@
+/** What RFC 9110 says of every version of HTTP, asked from outside. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { nodes, startLab, type Lab } from './lab.ts';
+
+let lab: Lab;
+beforeAll(async () => {
+  lab = await startLab();
+});
+afterAll(() => lab.stop());
+
+test.each(['/livez', '/kapis/version', '/nowhere', '/oauth/token', nodes])(
+  'HTTP/2 answers as HTTP/1.1 does, and HEAD as GET without the body: %s',
+  async (path) => {
+    for (const method of ['GET', 'HEAD']) {
+      const one = await lab.gateway(path, { method });
+      const [headers, body] = await lab.http2(path, method);
+      expect([headers[':status'], body]).toEqual([one.status, one.text]);
+      expect(headers['content-type']).toBe(one.headers['content-type']);
+      expect(body === '').toBe(method === 'HEAD');
+    }
+  },
+);
