@@ -17,6 +17,8 @@ const maxHeaderSize = 64 * 1024;
 const headersTimeout = 10_000;
 const requestTimeout = 30_000;
 const keepAliveTimeout = 75_000;
+/** While a listener closes: a connection is kept alive when the answer that was under way on it is over. */
+const idleInterval = 50;
 const maxConnections = 20_000;
 const maxStreams = 1_000;
 
@@ -105,9 +107,10 @@ export async function listenHTTP(app: Express, address: Address): Promise<Listen
     setCertificate: () => undefined,
     close: async (grace) => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      server.closeIdleConnections();
+      const idle = setInterval(() => server.closeIdleConnections(), idleInterval);
       const timer = setTimeout(() => server.closeAllConnections(), grace);
       await closed;
+      clearInterval(idle);
       clearTimeout(timer);
     },
   };
@@ -170,12 +173,13 @@ export async function listenTLS(
     close: async (grace) => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const session of sessions) session.close();
-      (server as unknown as Partial<Server>).closeIdleConnections?.();
+      const idle = setInterval(() => (server as unknown as Partial<Server>).closeIdleConnections?.(), idleInterval);
       const timer = setTimeout(() => {
         for (const session of sessions) session.destroy();
         for (const socket of sockets) socket.destroy();
       }, grace);
       await closed;
+      clearInterval(idle);
       clearTimeout(timer);
     },
   };
