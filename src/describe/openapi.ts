@@ -106,20 +106,17 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
       }
       const { body, hash } = (await current())[name];
       const etag = `"${hash}"`;
-      const asked = hashed ? (query.get('hash') ?? '') : '';
-      if (asked !== '' && asked !== hash) {
-        res.writeHead(301, { Location: `${req.path}?hash=${hash}`, 'Cache-Control': 'no-cache, private' }).end();
-        return;
-      }
+      // Another hash is of another replica, or of before: kube-apiserver would make a redirect to ours a 502.
+      const isNamed = hashed && query.get('hash') === hash;
       const headers = {
         ETag: etag,
         Vary: 'Accept',
-        ...(asked === ''
-          ? {}
-          : {
+        ...(isNamed
+          ? {
               'Cache-Control': 'public, immutable',
               Expires: new Date(Date.now() + 365 * 24 * 3600 * 1000).toUTCString(),
-            }),
+            }
+          : {}),
       };
       if (isKnown(req.headers['if-none-match'], etag)) res.writeHead(304, headers).end();
       else await write(req, res, { contentType: 'application/json', body: [body], headers });
