@@ -1,8 +1,9 @@
 /**
  * Login protection (API.md 2): counts failures only, in bounded tables of this replica.
  * A hard limit per (user, address), a delay per user that doubles from the third failure on, wider limits per address and per
- * client. Names that do not exist count like those that do.
+ * client within a sliding window. Names that do not exist count like those that do.
  */
+import { isIPv6 } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import type { LoginLimit } from '../config/schema.ts';
 
@@ -15,17 +16,25 @@ export interface LoginAttempt {
 const tableSize = 20_000;
 const firstDelayed = 3;
 const longestDelay = 60_000;
+/** A window is counted in so many parts, so that it slides with little memory. */
+const parts = 10;
+/** How long a user's own address is remembered as such. */
+const familiarFor = 30 * 24 * 3_600_000;
 
+/** Failures that count until the last of them is a window old. Times in milliseconds since the epoch. */
 interface Failures {
-  count: number;
-  /** Milliseconds since the epoch. */
+  readonly first: number;
   last: number;
+  count: number;
 }
 
 export class LoginLimiter {
   readonly #limit: () => LoginLimit;
   readonly #clock: () => number;
-  readonly #table = new LRUCache<string, Failures>({ max: tableSize });
+  /** Of a pair and of a user: one chain, which each failure prolongs. Of an address and of a client: the parts of a window. */
+  readonly #table = new LRUCache<string, Failures[]>({ max: tableSize });
+  /** When a pair last logged in. */
+  readonly #familiar = new LRUCache<string, number>({ max: tableSize });
 
   constructor(limit: () => LoginLimit, clock: () => number = Date.now) {
     this.#limit = limit;
@@ -36,36 +45,90 @@ export class LoginLimiter {
   retryAfter(attempt: LoginAttempt): number {
     const { maxTries, within, perAddress, perClient } = this.#limit();
     const now = this.#clock();
-    let until = 0;
-    const hard = (key: string, most: number): void => {
+    const { pair, user, address, client } = keysOf(attempt);
+    /** When there are fewer failures than `most` again. */
+    const fewerThan = (key: string, most: number): number => {
       const failures = this.#read(key, now);
-      if (failures !== undefined && failures.count >= most) until = Math.max(until, failures.last + within);
+      let left = countOf(failures);
+      let until = 0;
+      for (const { last, count } of failures) {
+        if (left < most) break;
+        until = last + within;
+        left -= count;
+      }
+      return until;
     };
-    hard(pairKey(attempt), maxTries);
-    hard(`a:${attempt.address}`, perAddress);
-    hard(`c:${attempt.client}`, perClient);
-    const user = this.#read(`u:${attempt.username}`, now);
-    if (user !== undefined && user.count >= firstDelayed)
-      until = Math.max(until, user.last + Math.min(longestDelay, 1_000 * 2 ** (user.count - firstDelayed)));
+    const [delayed] = this.#read(user, now);
+    const until = Math.max(
+      fewerThan(pair, maxTries),
+      fewerThan(address, perAddress),
+      // Else whoever fails often enough locks everybody out.
+      this.#isFamiliar(pair, now) ? 0 : fewerThan(client, perClient),
+      delayed === undefined || delayed.count < firstDelayed
+        ? 0
+        : delayed.last + Math.min(longestDelay, 1_000 * 2 ** (delayed.count - firstDelayed)),
+    );
     return until <= now ? 0 : Math.ceil((until - now) / 1_000);
   }
 
   failed(attempt: LoginAttempt): void {
-    const now = this.#clock();
-    for (const key of [pairKey(attempt), `a:${attempt.address}`, `c:${attempt.client}`, `u:${attempt.username}`])
-      this.#table.set(key, { count: (this.#read(key, now)?.count ?? 0) + 1, last: now });
+    const { pair, user, address, client } = keysOf(attempt);
+    for (const key of [pair, user]) this.#count(key, Infinity);
+    for (const key of [address, client]) this.#count(key, this.#limit().within / parts);
   }
 
   /** A success forgives the user, not the address: one good account must not cover for guesses at others. */
   succeeded(attempt: LoginAttempt): void {
-    this.#table.delete(pairKey(attempt));
-    this.#table.delete(`u:${attempt.username}`);
+    const { pair, user } = keysOf(attempt);
+    this.#table.delete(pair);
+    this.#table.delete(user);
+    this.#familiar.set(pair, this.#clock());
   }
 
-  #read(key: string, now: number): Failures | undefined {
-    const failures = this.#table.get(key);
-    return failures === undefined || now - failures.last >= this.#limit().within ? undefined : failures;
+  /** One more failure, together with those that began less than `length` ago. */
+  #count(key: string, length: number): void {
+    const now = this.#clock();
+    const failures = this.#read(key, now);
+    const current = failures.at(-1);
+    if (current !== undefined && now - current.first < length) {
+      current.count += 1;
+      current.last = now;
+    } else failures.push({ first: now, last: now, count: 1 });
+    this.#table.set(key, failures);
+  }
+
+  /** Those that still count, the oldest first. */
+  #read(key: string, now: number): Failures[] {
+    return this.#table.get(key)?.filter(({ last }) => now - last < this.#limit().within) ?? [];
+  }
+
+  #isFamiliar(pair: string, now: number): boolean {
+    const at = this.#familiar.get(pair);
+    return at !== undefined && now - at < familiarFor;
   }
 }
 
-const pairKey = ({ username, address }: LoginAttempt): string => `p:${JSON.stringify([username, address])}`;
+const countOf = (failures: readonly Failures[]): number => failures.reduce((sum, { count }) => sum + count, 0);
+
+function keysOf({ username, address, client }: LoginAttempt): Record<'pair' | 'user' | 'address' | 'client', string> {
+  const host = hostOf(address);
+  return {
+    pair: `p:${JSON.stringify([username, host])}`,
+    user: `u:${username}`,
+    address: `a:${host}`,
+    client: `c:${client}`,
+  };
+}
+
+/** Of IPv6 the /64, in which one host may take any address; another address as it is. */
+function hostOf(address: string): string {
+  if (!isIPv6(address)) return address;
+  const [head = '', tail] = address.replace(/%.*$/, '').split('::');
+  const groups = head.split(':').filter((group) => group !== '');
+  const after = tail?.split(':').filter((group) => group !== '') ?? [];
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - after.length);
+  return [...groups, ...Array.from({ length: zeros }, () => '0'), ...after]
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':');
+}

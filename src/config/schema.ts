@@ -114,8 +114,12 @@ const unique =
 const loginLimit = z.strictObject({
   maxTries: z.int().min(1).max(1000).default(5).describe('Failures of one user from one address within the window'),
   within: duration('10m'),
-  perAddress: z.int().min(1).default(100).describe('Failures from one address within the window'),
-  perClient: z.int().min(1).default(1000).describe('Failures through one client within the window'),
+  perAddress: z.int().min(1).default(100).describe('Failures from one address, of IPv6 one /64, within the window'),
+  perClient: z
+    .int()
+    .min(1)
+    .default(1000)
+    .describe('Failures through one client within the window; not for users where they have logged in lately'),
 });
 
 const cidr = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()], 'must be an IP address or a CIDR block');
@@ -125,7 +129,9 @@ const authentication = z.strictObject({
     .string()
     .refine(httpsURL, 'must be an https URL')
     .refine((text) => !text.endsWith('/') && !/[?#]/.test(text), 'must have no trailing "/", no query and no fragment'),
-  keyRotation: duration('720h', '1h').describe('How old a signing key gets before a new one takes over'),
+  keyRotation: duration('720h', '1h').describe(
+    'How old a signing key gets before a new one takes over; this version accepts it and does not rotate yet',
+  ),
   signingAlgorithm: z
     .enum(['ES256', 'RS256'])
     .default('ES256')

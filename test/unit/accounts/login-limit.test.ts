@@ -120,6 +120,50 @@ describe('the hard limit', () => {
     expect(wait(attempt('alice', '10.0.0.1', 'console'))).toBe(0);
   });
 
+  test.each([
+    ['a client', (index: number) => attempt(`name-${index}`, `10.2.${index % 256}.${index}`)],
+    ['an address', (index: number) => attempt(`name-${index}`)],
+  ])('of %s forgets what is older than a window, though failures go on all the time', (_, one) => {
+    const { limiter, wait, advance } = lab();
+    // Ten in a window, where twelve from one address and thirty through one client may be.
+    for (let index = 0; index < 500; index += 1) {
+      expect(wait(one(index))).toBe(0);
+      limiter.failed(one(index));
+      advance(minute);
+    }
+  });
+
+  test.each([
+    ['2001:db8:1:2::1', '2001:db8:1:2:ffff:ffff:ffff:ffff', true],
+    ['2001:db8:1:2::1', '2001:0DB8:0001:0002::9', true],
+    ['2001:db8::1', '2001:db8:0:0:8000::', true],
+    ['fe80::1%eth0', 'fe80::2%eth0', true],
+    ['2001:db8:1:2::1', '2001:db8:1:3::1', false],
+    ['2001:db8::1', '2001:db8:1::1', false],
+    ['1::', '::1', false],
+    ['10.0.0.1', '10.0.0.2', false],
+  ])('takes %s and %s for one address, as one host has a whole /64: %j', (one, other, isSame) => {
+    const { wait, fail } = lab();
+    fail(attempt('alice', one), limit.maxTries);
+    for (let index = limit.maxTries; index < limit.perAddress; index += 1) fail(attempt(`nobody-${index}`, one));
+    expect(wait(attempt('alice', other)) === limit.within / second).toBe(isSame);
+    expect(wait(attempt('bob', other)) > 0).toBe(isSame);
+  });
+
+  test('of a client is not for a user where that one has logged in lately: strangers cannot lock everybody out', () => {
+    const { limiter, wait, fail, advance } = lab({ ...limit, perAddress: 1_000 });
+    limiter.succeeded(attempt('alice', '10.1.0.1'));
+    for (let index = 0; index < limit.perClient; index += 1) fail(attempt(`nobody-${index}`));
+    expect(wait(attempt('alice', '10.1.0.1'))).toBe(0);
+    expect(wait(attempt('alice', '10.1.0.2'))).toBeGreaterThan(0);
+    expect(wait(attempt('bob', '10.1.0.1'))).toBeGreaterThan(0);
+    fail(attempt('alice', '10.1.0.1'), limit.maxTries);
+    expect(wait(attempt('alice', '10.1.0.1'))).toBe(limit.within / second);
+    advance(31 * 24 * 60 * minute);
+    for (let index = 0; index < limit.perClient; index += 1) fail(attempt(`nobody-${index}`));
+    expect(wait(attempt('alice', '10.1.0.1'))).toBeGreaterThan(0);
+  });
+
   test('does not take one pair for another, whatever the names', () => {
     const { wait, fail } = lab();
     fail(attempt('a","b', 'c'), limit.maxTries);
@@ -194,6 +238,30 @@ describe('the limiter', () => {
         for (const start of guesses)
           expect(guesses.filter((at) => at >= start && at < start + limit.within).length).toBeLessThanOrEqual(
             limit.maxTries,
+          );
+      }),
+    );
+  });
+
+  test('never lets more failures through a client than its limit in a window, however they are timed', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: minute }), { maxLength: 150 }), (pauses) => {
+        const { limiter, advance, wait } = lab();
+        const failures: number[] = [];
+        let now = 0;
+        for (const [index, pause] of pauses.entries()) {
+          const one = attempt(`name-${index}`, `10.0.0.${index}`);
+          advance(pause);
+          const needed = wait(one) * second;
+          advance(needed);
+          now += pause + needed;
+          expect(wait(one)).toBe(0);
+          limiter.failed(one);
+          failures.push(now);
+        }
+        for (const start of failures)
+          expect(failures.filter((at) => at >= start && at < start + limit.within).length).toBeLessThanOrEqual(
+            limit.perClient,
           );
       }),
     );
