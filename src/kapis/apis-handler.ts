@@ -12,7 +12,7 @@ import { write } from '../http/write.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import { decodeContinue, encodeContinue } from './continue-token.ts';
 import { parseGetOptions, parseListOptions, parseWatchOptions, selectorsOf, type ListOptions } from './list-options.ts';
-import type { Filter } from './query.ts';
+import { select } from './query.ts';
 import { asked, demandUnderlying, synced, within } from './reading.ts';
 import type { Resource } from './resource.ts';
 import { partialView, servedView, tableView, type MetaVersion, type TableOptions, type View } from './views.ts';
@@ -172,11 +172,15 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
     const { objects, resourceVersion, start } = await snapshot(options, context);
     const limit = options.resourceVersion === 'any' && options.continue === '' ? 0 : options.limit;
     const first = firstFrom(objects, start);
-    const { selected, hasMore } = take(objects, first, limit, filters);
+    const rest = objects.slice(first);
+    // One more than are shown tells that there are more.
+    const found = await select(rest, filters, context.signal, limit === 0 ? Infinity : limit + 1);
+    const hasMore = limit > 0 && found.length > limit;
+    const selected = hasMore ? found.slice(0, limit) : found;
     const metadata = {
       resourceVersion,
       ...(hasMore ? { continue: encodeContinue(resourceVersion, `${selected.at(-1)?.name ?? ''}\0`) } : {}),
-      ...(hasMore && filters.length === 0 ? { remainingItemCount: objects.length - first - selected.length } : {}),
+      ...(hasMore && filters.length === 0 ? { remainingItemCount: rest.length - selected.length } : {}),
     };
     await answer(req, context, res, target, look.list(selected, metadata));
   }
@@ -250,25 +254,6 @@ async function answer(
   const isPretty = pretty || wantsPretty(query, req.headers['user-agent']);
   const body = isPretty ? [prettyJson(Buffer.concat(document))] : document;
   await write(req, res, { contentType, body: [...body, newline] });
-}
-
-/** The objects from `first` on that pass, at most `limit` unless that is 0. */
-function take<F>(
-  objects: readonly StoredObject<F>[],
-  first: number,
-  limit: number,
-  filters: readonly Filter<F>[],
-): { selected: readonly StoredObject<F>[]; hasMore: boolean } {
-  const end = limit === 0 ? objects.length : first + limit;
-  if (filters.length === 0) return { selected: objects.slice(first, end), hasMore: end < objects.length };
-  const selected: StoredObject<F>[] = [];
-  for (let i = first; i < objects.length; i += 1) {
-    const object = objects[i] as StoredObject<F>;
-    if (!filters.every((filter) => filter(object))) continue;
-    if (limit > 0 && selected.length === limit) return { selected, hasMore: true };
-    selected.push(object);
-  }
-  return { selected, hasMore: false };
 }
 
 /** The index of the first object whose name is not before `start`. */

@@ -60,8 +60,8 @@ export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer):
       if (context.info.verb === 'watch') return watch(req, res, context);
       const query = parseListQuery(context.query, definition);
       await synced(resource, context, notReady);
-      const { objects, total } = pageOf(store, query);
-      const body = viewOf(query).list(objects, { resourceVersion: store.resourceVersion }, total);
+      const { objects, total, resourceVersion } = await pageOf(store, query, context.signal);
+      const body = viewOf(query).list(objects, { resourceVersion }, total);
       await write(req, res, { contentType: json, body: query.pretty ? [prettyJson(Buffer.concat(body))] : body });
     },
     async object(req, res, context) {

@@ -1,5 +1,6 @@
 /** The list language of /kapis (API.md: page, limit, sortBy and the filters). */
 import { badRequest, StatusError } from '../errors.ts';
+import { visitInSlices } from '../http/slice.ts';
 import { byName, type OrderName, type Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import { parseFieldPath, valueAt, type Scalar } from './field-path.ts';
@@ -206,23 +207,49 @@ function fieldFilter<F>(
   return (object) => (String(valueAt(object, segments) ?? '') === value) === equals;
 }
 
+/** The objects that pass all filters, at most `most`. The store may change meanwhile: what is selected from is as it was. */
+export async function select<F>(
+  objects: readonly StoredObject<F>[],
+  filters: readonly Filter<F>[],
+  signal: AbortSignal,
+  most = Infinity,
+): Promise<readonly StoredObject<F>[]> {
+  if (filters.length === 0) return objects.slice(0, most);
+  const selected: StoredObject<F>[] = [];
+  await visitInSlices(objects.slice(), signal, (object) => {
+    if (filters.every((filter) => filter(object))) selected.push(object);
+    return selected.length < most;
+  });
+  return selected;
+}
+
 export interface Page<F> {
   readonly objects: readonly StoredObject<F>[];
   /** Before paging. */
   readonly total: number;
+  /** Of the store when the page was taken from it. */
+  readonly resourceVersion: number;
 }
 
 /** The page that a query asks for. Unfiltered and in a maintained order it is a slice, whatever the number of objects. */
-export function pageOf<F>(store: Store<F>, query: ListQuery<F>): Page<F> {
-  const { filters, order, reversed, limit: size } = query;
-  const all = store.order(typeof order === 'string' ? order : 'name');
-  let objects = filters.length === 0 ? all : all.filter((object) => filters.every((filter) => filter(object)));
-  if (typeof order !== 'string') objects = sortedBy(objects, order.path, order.ascending);
-  const total = objects.length;
-  if (size === -1) return { objects: query.page > 1 ? [] : reversed ? objects.toReversed() : objects.slice(), total };
-  const start = (query.page - 1) * size;
-  if (!reversed) return { objects: objects.slice(start, start + size), total };
-  return { objects: objects.slice(Math.max(total - start - size, 0), Math.max(total - start, 0)).toReversed(), total };
+export async function pageOf<F>(store: Store<F>, query: ListQuery<F>, signal: AbortSignal): Promise<Page<F>> {
+  const { resourceVersion } = store;
+  const { filters, order } = query;
+  let objects = store.order(typeof order === 'string' ? order : 'name');
+  if (filters.length > 0) objects = await select(objects, filters, signal);
+  if (typeof order !== 'string') objects = await sortedBy(objects, order.path, order.ascending, signal);
+  return { objects: partOf(objects, query), total: objects.length, resourceVersion };
+}
+
+function partOf<F>(
+  objects: readonly StoredObject<F>[],
+  { page: wanted, limit: size, reversed }: ListQuery<F>,
+): readonly StoredObject<F>[] {
+  if (size === -1) return wanted > 1 ? [] : reversed ? objects.toReversed() : objects.slice();
+  const start = (wanted - 1) * size;
+  if (!reversed) return objects.slice(start, start + size);
+  const end = objects.length - start;
+  return objects.slice(Math.max(end - size, 0), Math.max(end, 0)).toReversed();
 }
 
 type Key = { readonly rank: number; readonly value: number | string };
@@ -239,14 +266,18 @@ function keyOf(value: Scalar | undefined): Key | undefined {
 }
 
 /** Numbers as numbers, times as times, else by code point; in this order where they mix. What is missing comes last, either way. */
-function sortedBy<F>(
+async function sortedBy<F>(
   objects: readonly StoredObject<F>[],
   path: readonly string[],
   ascending: boolean,
-): StoredObject<F>[] {
+  signal: AbortSignal,
+): Promise<StoredObject<F>[]> {
   const direction = ascending ? 1 : -1;
-  return objects
-    .map((object) => ({ object, key: keyOf(valueAt(object, path)) }))
+  const keyed: { readonly object: StoredObject<F>; readonly key: Key | undefined }[] = [];
+  await visitInSlices(objects.slice(), signal, (object) => {
+    keyed.push({ object, key: keyOf(valueAt(object, path)) });
+  });
+  return keyed
     .toSorted((a, b) => {
       if (a.key === undefined || b.key === undefined)
         return Number(a.key === undefined) - Number(b.key === undefined) || byName(a.object, b.object);

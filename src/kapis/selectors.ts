@@ -13,6 +13,23 @@ export interface LabelRequirement {
   readonly values: readonly string[];
 }
 
+/** Each is asked of every object, and a field is looked for in its bytes: more would cost all callers time. */
+const mostRequirements = 64;
+const mostTerms = 32;
+const longestSelector = 8 * 1024;
+
+function checkLength(selector: string): void {
+  if (selector.length > longestSelector)
+    throw badRequest(`a selector has at most ${longestSelector} characters, not ${selector.length}`);
+}
+
+/** Each once. Throws 400 if there are too many. */
+function distinct<T>(parts: readonly T[], most: number, what: string): readonly T[] {
+  const found = new Map(parts.map((part) => [JSON.stringify(part), part]));
+  if (found.size > most) throw badRequest(`${what}, not ${found.size}`);
+  return [...found.values()];
+}
+
 type Token = { readonly kind: 'identifier' | 'symbol' | 'end'; readonly text: string };
 
 const binaryOperators = '=, !=, ==, in, notin, >, <';
@@ -44,6 +61,7 @@ function fail(found: Token, expected: string): never {
  * `anyValue`: values need not be label values (annotations have the same keys but free values).
  */
 export function parseLabelSelector(selector: string, anyValue = false): readonly LabelRequirement[] {
+  checkLength(selector);
   const tokens = tokensOf(selector);
   let position = 0;
   const peek = (): Token => tokens[position] as Token;
@@ -115,7 +133,8 @@ export function parseLabelSelector(selector: string, anyValue = false): readonly
       );
     requirements.push(requirement());
     const separator = next();
-    if (separator.kind === 'end') return requirements;
+    if (separator.kind === 'end')
+      return distinct(requirements, mostRequirements, `a selector has at most ${mostRequirements} requirements`);
     if (!isSymbol(separator, ',')) throw badRequest(`found '${separator.text}', expected: ',' or 'end of string'`);
   }
 }
@@ -211,7 +230,8 @@ export interface FieldTerm {
 
 /** `a.b=c,d!=e` (== is =), with `\,` `\=` and `\\` in values. Throws 400 saying what is wrong. */
 export function parseFieldSelector(selector: string): readonly FieldTerm[] {
-  return selector
+  checkLength(selector);
+  const terms = selector
     .split(/(?<=(?:^|[^\\])(?:\\\\)*),/)
     .filter((term) => term !== '')
     .map((term) => {
@@ -220,6 +240,7 @@ export function parseFieldSelector(selector: string): readonly FieldTerm[] {
       const [, path = '', operator = '', value = ''] = match;
       return { path, equals: operator !== '!=', value: unescape(value) };
     });
+  return distinct(terms, mostTerms, `a field selector has at most ${mostTerms} terms`);
 }
 
 function unescape(value: string): string {

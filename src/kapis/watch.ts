@@ -5,6 +5,7 @@
 import type { Request, Response } from 'express';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expired, StatusError } from '../errors.ts';
+import { Slice } from '../http/slice.ts';
 import { BodyWriter } from '../http/write.ts';
 import type { Change, Store } from '../kube/store.ts';
 import { withResourceVersion, type StoredObject } from '../kube/stored-object.ts';
@@ -186,7 +187,9 @@ class Watch<F> {
 
   async #write(): Promise<void> {
     const { filters } = this.#request;
+    let slice = new Slice();
     for (const object of this.#present) {
+      if (slice.isOver) await slice.next();
       if (!filters.every((filter) => filter(object))) continue;
       this.#add(frame('ADDED', this.#view().object(object)));
       if (this.#size >= batchSize) await this.#flush();
@@ -198,6 +201,7 @@ class Watch<F> {
         this.#queue = this.#queue.slice(this.#next);
         this.#next = 0;
         if (this.#queue.length === 0) await this.#change();
+        slice = new Slice();
         continue;
       }
       const item = this.#queue[this.#next] as Queued<F>;
@@ -208,6 +212,7 @@ class Watch<F> {
       }
       this.#take(item);
       if (this.#size >= batchSize) await this.#flush();
+      if (slice.isOver) await slice.next();
     }
   }
 

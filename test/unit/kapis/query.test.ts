@@ -1,7 +1,14 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { StatusError } from '../../../src/errors.ts';
-import { byCodePoint, pageOf, parseGetQuery, parseListQuery, parseWatchQuery } from '../../../src/kapis/query.ts';
+import {
+  byCodePoint,
+  pageOf,
+  parseGetQuery,
+  parseListQuery,
+  parseWatchQuery,
+  type Page,
+} from '../../../src/kapis/query.ts';
 import { nodes, type NodeFields } from '../../../src/kapis/resources/nodes.ts';
 import { Store } from '../../../src/kube/store.ts';
 import type { StoredObject } from '../../../src/kube/stored-object.ts';
@@ -32,8 +39,11 @@ const store = storeOf(
   }),
 );
 
-const names = (query: string): string[] =>
-  pageOf(store, parseListQuery(new URLSearchParams(query), nodes)).objects.map(({ name }) => name);
+const wanted = new AbortController().signal;
+
+const paged = (query: string, of = store): Promise<Page<NodeFields>> =>
+  pageOf(of, parseListQuery(new URLSearchParams(query), nodes), wanted);
+const names = async (query: string): Promise<string[]> => (await paged(query)).objects.map(({ name }) => name);
 
 const watchOf = (query: string): unknown => parseWatchQuery(new URLSearchParams(query), nodes);
 
@@ -85,13 +95,50 @@ describe('a list of /kapis', () => {
     ['fieldSelector=status.conditions.1.type=DiskPressure', 'delta'],
     ['fieldSelector=status.conditions=', 'alpha gamma delta beta'],
     ['name=a&status=running&limit=1', 'alpha'],
-  ])('?%s', (query, expected) => {
-    expect(names(query).join(' ')).toBe(expected);
+  ])('?%s', async (query, expected) => {
+    expect((await names(query)).join(' ')).toBe(expected);
   });
 
-  test('counts before paging', () => {
-    expect(pageOf(store, parseListQuery(new URLSearchParams('limit=1'), nodes)).total).toBe(4);
-    expect(pageOf(store, parseListQuery(new URLSearchParams('limit=0&name=l'), nodes)).total).toBe(2);
+  test('counts before paging', async () => {
+    expect((await paged('limit=1')).total).toBe(4);
+    expect((await paged('limit=0&name=l')).total).toBe(2);
+  });
+
+  test('takes thousands of names', async () => {
+    const others = Array.from({ length: 5_000 }, (_, index) => `other-${index}`).join(',');
+    expect(await names(`names=${others},beta`)).toEqual(['beta']);
+  });
+
+  test.each(['fieldSelector=spec.x!=1', 'sortBy=.metadata.name', 'label=!x&sortBy=.spec.x'])(
+    '?%s is of one moment, whatever changes while it is made',
+    async (query) => {
+      const changing = storeOf(...Array.from({ length: 50 }, (_, index) => node(`n${index}`)));
+      const turns = jest.spyOn(performance, 'now').mockImplementation(() => (changes += 1));
+      let changes = 0;
+      const page = paged(query, changing);
+      let version = 100;
+      while (version < 150) {
+        changing.apply('DELETED', node(`n${version - 100}`, { resourceVersion: (version += 1) }));
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      const { objects, total, resourceVersion } = await page;
+      turns.mockRestore();
+      expect([objects.length, total, resourceVersion, changing.size]).toEqual([50, 50, 100, 0]);
+    },
+  );
+
+  test('gives way to others after each few objects, and is not made for nobody', async () => {
+    const large = storeOf(...Array.from({ length: 50 }, (_, index) => node(`n${index}`)));
+    let looked = 0;
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => (looked += 1));
+    const controller = new AbortController();
+    const query = parseListQuery(new URLSearchParams('fieldSelector=spec.x!=1'), nodes);
+    const page = pageOf(large, query, controller.signal);
+    const atFirst = looked;
+    controller.abort();
+    await expect(page).rejects.toThrow('aborted');
+    clock.mockRestore();
+    expect(atFirst).toBeLessThan(10);
   });
 
   test.each([
@@ -144,14 +191,14 @@ describe('a list of /kapis', () => {
 
   test('is paged like a naive model', () => {
     const item = fc.record({ second: fc.nat(4), rack: fc.option(fc.constantFrom('9', '10', 'a', 'Z', 'é')) });
-    fc.assert(
-      fc.property(
+    return fc.assert(
+      fc.asyncProperty(
         fc.array(item, { maxLength: 20 }),
         fc.constantFrom('name', 'createTime', '.metadata.labels.rack'),
         fc.boolean(),
         fc.integer({ min: 1, max: 5 }),
         fc.integer({ min: -1, max: 7 }),
-        (items, sortBy, ascending, page, limit) => {
+        async (items, sortBy, ascending, page, limit) => {
           const all = items.map(({ second, rack }, index) => ({
             name: `n${String(index).padStart(2, '0')}`,
             second,
@@ -179,7 +226,7 @@ describe('a list of /kapis', () => {
             page: String(page),
             limit: String(limit),
           });
-          const got = pageOf(filled, parseListQuery(query, nodes));
+          const got = await pageOf(filled, parseListQuery(query, nodes), wanted);
           expect(got.objects.map(({ name }) => name)).toEqual(expected.map(({ name }) => name));
           expect(got.total).toBe(all.length);
         },

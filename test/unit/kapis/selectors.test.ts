@@ -106,7 +106,7 @@ describe('a label selector', () => {
 
   test('is read back from however it was written', () => {
     fc.assert(
-      fc.property(fc.array(requirement), space, (requirements, gap) => {
+      fc.property(fc.uniqueArray(requirement, { selector: JSON.stringify }), space, (requirements, gap) => {
         expect(parseLabelSelector(requirements.map((one) => write(one, gap)).join(','))).toEqual(requirements);
       }),
     );
@@ -178,9 +178,36 @@ describe('a field selector', () => {
   test('carries any value when it is escaped', () => {
     fc.assert(
       fc.property(fc.array(fc.string()), (values) => {
-        const text = values.map((value) => `p=${value.replace(/[\\,=]/g, '\\$&')}`).join(',');
+        const text = values.map((value, index) => `p${index}=${value.replace(/[\\,=]/g, '\\$&')}`).join(',');
         expect(parseFieldSelector(text).map(({ value }) => value)).toEqual(values);
       }),
     );
+  });
+});
+
+const many = (count: number, part: (index: number) => string): string =>
+  Array.from({ length: count }, (_, index) => part(index)).join(',');
+
+const aRequirement = (index: number): string => `k${index}=v`;
+const aTerm = (index: number): string => `metadata.name!=n${index}`;
+
+describe('what is asked of every object has bounds', () => {
+  test.each<[string, (selector: string) => readonly unknown[], (index: number) => string, number]>([
+    ['a selector has at most 64 requirements, not 65', parseLabelSelector, aRequirement, 64],
+    ['a field selector has at most 32 terms, not 33', parseFieldSelector, aTerm, 32],
+  ])('%s', (message, parse, part, most) => {
+    expect(parse(many(most, part))).toHaveLength(most);
+    expect(() => parse(many(most + 1, part))).toThrow(StatusError);
+    expect(() => parse(many(most + 1, part))).toThrow(message);
+    // What is said twice is asked once.
+    expect(parse(many(300, () => part(0)))).toEqual(parse(part(0)));
+  });
+
+  test.each([
+    ['label', parseLabelSelector],
+    ['field', parseFieldSelector],
+  ])('a %s selector has no more than 8192 characters', (_, parse) => {
+    expect(() => parse(many(2_048, () => 'a=b'))).not.toThrow();
+    expect(() => parse(many(2_049, () => 'a=b'))).toThrow('a selector has at most 8192 characters, not 8195');
   });
 });

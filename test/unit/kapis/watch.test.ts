@@ -96,15 +96,16 @@ describe('a watch', () => {
     expect(begun.response.events[2]?.object.metadata.labels).toEqual({ env: 'dev' });
   });
 
-  test('of one object, by its path or the old form of a watch, sees no other', async () => {
-    const byPath = await watch('resourceVersion=10', {}, `${path}/a`);
-    const old = await watch('resourceVersion=10', {}, path.replace('/nodes', '/watch/nodes/a'));
+  test('of one object, by its name or the old form of a watch, sees no other', async () => {
+    const oldPath = path.replace('/nodes', '/watch/nodes/a');
+    const byName = await watch('resourceVersion=10&fieldSelector=metadata.name%3Da');
+    const old = await watch('resourceVersion=10', {}, oldPath);
     modify('b', 11);
     modify('a', 12);
     await settle();
-    expect(told(byPath)).toEqual(['MODIFIED a@12']);
+    expect(told(byName)).toEqual(['MODIFIED a@12']);
     expect(told(old)).toEqual(['MODIFIED a@12']);
-    const error = await refused(routes, `${path}/a?watch=true&fieldSelector=metadata.name%3Db`);
+    const error = await refused(routes, `${oldPath}?watch=true&fieldSelector=metadata.name%3Db`);
     expect(error).toMatchObject({ code: 400, message: "fieldSelector metadata.name doesn't match requested name" });
   });
 

@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { visitInSlices } from '../../../src/http/slice.ts';
+
+const items = Array.from({ length: 20 }, (_, index) => index);
+const wanted = new AbortController().signal;
+
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+/** A visit that takes half a millisecond. */
+const halfMillisecond = (): void => {
+  jest.advanceTimersByTime(0.5);
+};
+
+/** Notes `other` in each turn of the event loop until `works` are done. */
+async function interleaved(log: string[], works: readonly Promise<unknown>[]): Promise<void> {
+  const other = (): void => {
+    log.push('other');
+    next = setImmediate(other);
+  };
+  let next = setImmediate(other);
+  await Promise.all(works);
+  clearImmediate(next);
+}
+
+/** The longest row of entries between two turns of others. */
+const longestRow = (log: readonly string[]): number =>
+  Math.max(
+    ...log
+      .join(' ')
+      .split('other')
+      .map((row) => row.split(' ').filter((entry) => entry !== '').length),
+  );
+
+describe('work in slices', () => {
+  test('visits all in their order, and others have a turn after each four visits of half a millisecond', async () => {
+    const log: string[] = [];
+    const visited: number[] = [];
+    const work = visitInSlices(items, wanted, (item) => {
+      visited.push(item);
+      log.push('mine');
+      halfMillisecond();
+    });
+    await interleaved(log, [work]);
+    expect(visited).toEqual(items);
+    expect(longestRow(log)).toBe(4);
+  });
+
+  test('is no longer between two turns of others when there is more of it', async () => {
+    const log: string[] = [];
+    const works = items.map(() =>
+      visitInSlices(items, wanted, () => {
+        log.push('mine');
+        jest.advanceTimersByTime(0.5);
+      }),
+    );
+    // The first slices were begun at once, by this test.
+    log.length = 0;
+    await interleaved(log, works);
+    expect(log.filter((entry) => entry === 'mine')).toHaveLength(20 * 16);
+    expect(longestRow(log)).toBeLessThanOrEqual(4);
+  });
+
+  test('ends when the visit says so', async () => {
+    const visited: number[] = [];
+    await visitInSlices(items, wanted, (item) => {
+      visited.push(item);
+      return item < 3;
+    });
+    expect(visited).toEqual([0, 1, 2, 3]);
+  });
+
+  test('ends when nobody waits for it any more', async () => {
+    const controller = new AbortController();
+    let visits = 0;
+    const work = visitInSlices(items, controller.signal, () => {
+      visits += 1;
+      halfMillisecond();
+    });
+    controller.abort();
+    await expect(work).rejects.toThrow('aborted');
+    expect(visits).toBe(4);
+  });
+});
