@@ -76,8 +76,8 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Exp
     for (const filter of filters) {
       const pending = filter(exchange);
       if (pending !== undefined) await pending;
-      // A filter may have answered, or the deadline while a filter waited.
-      if (res.writableEnded) return;
+      // A filter or the deadline may have answered, or the client may have gone away while a filter waited.
+      if (res.writableEnded || exchange.isOver) return;
     }
     next();
   });

@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import { constants, type ServerHttp2Stream } from 'node:http2';
 import type { UserInfo } from '../auth/user.ts';
 import type { Logger } from '../logger.ts';
 import type { RequestContext, RequestInfo } from './route.ts';
@@ -16,8 +17,10 @@ export class Exchange implements RequestContext {
   auditID = '';
   sourceIP = '';
   user: UserInfo | undefined;
+  readonly #cleanups: (() => void)[] = [];
   #abort: AbortController | undefined;
   #over = false;
+  #ended = false;
 
   constructor(req: Request, res: Response, log: Logger) {
     this.req = req;
@@ -38,6 +41,7 @@ export class Exchange implements RequestContext {
       subresource: '',
       name: '',
     };
+    this.#watch();
   }
 
   /** Made only for those who ask. */
@@ -45,6 +49,12 @@ export class Exchange implements RequestContext {
     this.#abort ??= new AbortController();
     if (this.#over) this.#abort.abort();
     return this.#abort.signal;
+  }
+
+  /** Runs `cleanup` once the answer is with the network or the client has gone away; at once if that is so already. */
+  onEnd(cleanup: () => void): void {
+    if (this.#ended) cleanup();
+    else this.#cleanups.push(cleanup);
   }
 
   /** Nobody waits for an answer any more. */
@@ -56,6 +66,29 @@ export class Exchange implements RequestContext {
   abort(reason?: unknown): void {
     this.#over = true;
     this.#abort?.abort(reason);
+  }
+
+  /** Not by `close` alone: a client that never ends its request would put that off for as long as it likes. */
+  #watch(): void {
+    const { res } = this;
+    const end = (): void => this.#end();
+    res.once('close', end);
+    const { stream } = res as Response & { stream?: ServerHttp2Stream };
+    if (stream === undefined) res.once('finish', end);
+    else
+      stream.once('finish', () => {
+        end();
+        // RFC 9113 section 8.1: what is left of the request is not wanted.
+        stream.close(constants.NGHTTP2_NO_ERROR);
+      });
+    if (res.closed || res.destroyed || stream?.destroyed) end();
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.abort();
+    for (const cleanup of this.#cleanups) cleanup();
   }
 }
 

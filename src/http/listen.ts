@@ -21,6 +21,8 @@ const keepAliveTimeout = 75_000;
 const idleInterval = 50;
 const maxConnections = 20_000;
 const maxStreams = 1_000;
+/** A moment to read the answer; whoever goes on sending, or never reads, is cut off. */
+const linger = 2_000;
 
 /** What never became a request is answered by hand. */
 function answer(socket: Duplex, status: number, problem: StatusError): void {
@@ -36,11 +38,15 @@ function answer(socket: Duplex, status: number, problem: StatusError): void {
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${body}`);
+  const cut = setTimeout(() => socket.destroy(), linger);
+  socket.once('close', () => clearTimeout(cut));
 }
 
 /** Node's parser refused it. */
 function refuse(error: Error & { code?: string }, socket: Duplex): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+  // An answer that is under way must not get another one in its middle.
+  const { _httpMessage: current } = socket as Duplex & { _httpMessage?: { headersSent: boolean } | null };
+  if (error.code === 'ECONNRESET' || !socket.writable || current?.headersSent === true) socket.destroy();
   else if (error.code === 'HPE_HEADER_OVERFLOW') answer(socket, 431, headersTooLarge());
   else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT')
     answer(socket, 408, timeout('the request did not arrive in time'));
@@ -134,6 +140,7 @@ export async function listenTLS(
       | 'requireHostHeader'
     > = {
     ...certificate,
+    handshakeTimeout: headersTimeout,
     allowHTTP1: true,
     minVersion: 'TLSv1.2',
     maxHeaderSize,
@@ -149,14 +156,19 @@ export async function listenTLS(
   const server = http2.createSecureServer(options);
   const sessions = new Set<ServerHttp2Session>();
   const sockets = new Set<Socket>();
+  const secure = new WeakSet<object>();
   server.maxConnections = maxConnections;
-  server.on('clientError', refuse);
+  // What never was a TLS connection cannot be answered.
+  server.on('clientError', (error: Error, socket: Socket) =>
+    secure.has(socket) ? refuse(error, socket) : socket.destroy(),
+  );
   server.on('session', (session) => {
     sessions.add(session);
     session.once('close', () => sessions.delete(session));
     session.on('error', () => session.destroy());
   });
-  server.on('secureConnection', (socket: Socket) => {
+  server.on('secureConnection', (socket: Socket) => secure.add(socket));
+  server.on('connection', (socket: Socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });

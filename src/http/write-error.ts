@@ -64,6 +64,9 @@ export function writeError(exchange: Exchange, thrown: unknown): void {
   res.setHeader('Cache-Control', error instanceof OAuthError ? 'no-store' : 'no-cache, private');
   if (error instanceof OAuthError) res.setHeader('Pragma', 'no-cache');
   for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
+  // What was too slow may never end, and then its connection would not either.
+  const isLate = error.code === 408 || error.code === 504;
+  if (isLate && exchange.req.httpVersionMajor < 2) res.setHeader('Connection', 'close');
   const bytes = Buffer.from(`${body}\n`);
   res.setHeader('Content-Length', bytes.length);
   res.end(exchange.req.method === 'HEAD' ? undefined : bytes);

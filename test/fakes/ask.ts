@@ -1,5 +1,5 @@
 import http, { type ClientRequest, type OutgoingHttpHeaders, type RequestListener } from 'node:http';
-import { duplexPair } from 'node:stream';
+import { duplexPair, type Duplex } from 'node:stream';
 
 export interface Ask {
   readonly method?: string;
@@ -35,11 +35,22 @@ export function answerTo(request: ClientRequest, body?: string | Buffer): Promis
   });
 }
 
+const serve = (app: RequestListener, server: Duplex, from: string): boolean =>
+  http.createServer(app).emit('connection', Object.assign(server, { remoteAddress: from }));
+
+/** A client that sends these bytes and then does what the test does with it. */
+export function send(app: RequestListener, bytes: string): Duplex {
+  const [client, server] = duplexPair();
+  serve(app, server, '192.0.2.1');
+  client.resume().write(bytes);
+  return client;
+}
+
 /** One request over HTTP/1.1 through a pipe in memory instead of a socket; the bytes are those of the wire. */
 export function ask(app: RequestListener, path: string, options: Ask = {}): Promise<Answer> {
   const { method = 'GET', headers = {}, body, from = '192.0.2.1' } = options;
   const [client, server] = duplexPair();
-  http.createServer(app).emit('connection', Object.assign(server, { remoteAddress: from }));
+  serve(app, server, from);
   const request = http.request({
     createConnection: () => client,
     method,

@@ -15,11 +15,10 @@ const probes = new Set(['/healthz', '/livez', '/readyz']);
 /** One line and one observation a request, when its answer is over. */
 export const accessLog: Filter = (exchange) => {
   const { req, res } = exchange;
-  res.once('close', () => {
+  exchange.onEnd(() => {
     const seconds = (performance.now() - exchange.started) / 1_000;
     const { info, user } = exchange;
     observeRequest(info, res.statusCode, seconds);
-    exchange.abort();
     const failed = res.statusCode >= 500;
     if (probes.has(exchange.path) && !failed) return;
     exchange.log.log(failed ? 'warn' : 'info', 'request', {

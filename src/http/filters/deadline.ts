@@ -26,5 +26,5 @@ export const deadline =
       exchange.abort(timeout('the request did not end within its deadline'));
       late(exchange, timeout('the request did not end within its deadline'));
     }, limit);
-    exchange.res.once('close', () => clearTimeout(timer));
+    exchange.onEnd(() => clearTimeout(timer));
   };

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { ask, type Answer, type Ask } from '../../../fakes/ask.ts';
+import type { Duplex } from 'node:stream';
+import { ask, send, type Answer, type Ask } from '../../../fakes/ask.ts';
 import { as, doing, face, resourcePath } from '../lab.ts';
 
 interface Open {
@@ -30,6 +31,7 @@ function lab(settings: Readonly<Record<string, unknown>>): Lab {
   };
 }
 
+const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 10));
 const busy = { status: 429, headers: { 'retry-after': '1' } };
 const watch = `${resourcePath}?watch=true`;
 
@@ -82,4 +84,54 @@ test('one user cannot take all places', async () => {
   const again = await open('/metrics', as('alice'));
   again.end();
   expect((await again.answer).status).toBe(200);
+});
+
+test('logins have places of their own, a share of them for each address', async () => {
+  const held: (() => void)[] = [];
+  const hold = doing((_, res) => void held.push(() => void res.end()), '/oauth/token', 'post');
+  const { app } = face({
+    settings: { maxInFlight: 3, maxInFlightPerUser: 2 },
+    routes: [hold, doing((_, res) => void res.end(), '/metrics')],
+  });
+  const login = (from: string): Promise<Answer> => ask(app, '/oauth/token', { method: 'POST', from });
+  const all = [login('192.0.2.1'), login('192.0.2.1')];
+  expect(await login('192.0.2.1')).toMatchObject(busy);
+  all.push(login('192.0.2.2'));
+  expect(await login('192.0.2.3')).toMatchObject(busy);
+  expect((await ask(app, '/metrics', as('alice'))).status).toBe(200);
+  for (const end of held) end();
+  expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200, 200]);
+});
+
+test('a client that goes away while it is asked who it is gives its place back', async () => {
+  const { promise: judged, resolve: judge } = Promise.withResolvers<void>();
+  const gone: Duplex[] = [];
+  const { app } = face({
+    settings: { maxInFlight: 2, maxInFlightPerUser: 2 },
+    routes: [doing((_, res) => void res.end())],
+    authenticator: async (request) => {
+      if (request.headers['x-slow'] !== undefined) await judged;
+      return { username: 'alice', groups: [], via: 'token' };
+    },
+  });
+  for (let round = 0; round < 2; round += 1)
+    gone.push(send(app, 'GET /kapis/version HTTP/1.1\r\nHost: a\r\nX-Slow: 1\r\n\r\n'));
+  await settled();
+  for (const client of gone) client.destroy();
+  await settled();
+  judge();
+  await settled();
+  for (let round = 0; round < 3; round += 1) expect((await ask(app, '/kapis/version')).status).toBe(200);
+});
+
+test('a client that never ends its request gives its place back when it is answered', async () => {
+  const { app } = face({
+    settings: { maxInFlight: 1, maxInFlightPerUser: 1 },
+    routes: [doing((_, res) => void res.end('too late'), '/oauth/token', 'post')],
+  });
+  const client = send(app, 'POST /oauth/token HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n');
+  await settled();
+  expect((await ask(app, '/oauth/token', { method: 'POST' })).status).toBe(200);
+  expect(client.destroyed).toBe(false);
+  client.destroy();
 });
