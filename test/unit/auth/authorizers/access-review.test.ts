@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
+import { LRUCache } from 'lru-cache';
 import { accessReview } from '../../../../src/auth/authorizers/access-review.ts';
 import type { Attributes, Authorizer } from '../../../../src/auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
@@ -147,6 +148,16 @@ describe('a decision', () => {
     await Promise.all(ask());
     expect(reviews()).toBe(2);
   });
+});
+
+test('is kept in the same room however long the question was', async () => {
+  const { authorizer } = lab();
+  const kept = jest.spyOn(LRUCache.prototype, 'set');
+  const questions: Attributes[] = [listNodes, { verb: 'get', path: `/${'x'.repeat(8_000)}` }];
+  for (const question of questions) await authorizer.authorize(alice, question);
+  await authorizer.authorize({ ...alice, groups: Array.from({ length: 1_000 }, String) }, listNodes);
+  expect(kept.mock.calls.map(([key]) => String(key).length)).toEqual([44, 44, 44]);
+  kept.mockRestore();
 });
 
 test('is never taken for that of another user or another question', async () => {
