@@ -35,8 +35,10 @@ export interface KubeClient {
   stream(path: string, options?: KubeRequest): Promise<KubeResponse>;
   /** The decoded body of a 2xx answer. Throws KubeError for any other. */
   json<T>(path: string, options?: KubeRequest): Promise<T>;
-  /** The audiences of our own token, which are kube-apiserver's; empty if we have no ServiceAccount token. */
+  /** The audiences of our own token, which are kube-apiserver's; empty if we have no ServiceAccount token, or an opaque one. */
   audiences(): Promise<readonly string[]>;
+  /** Who issued our own token, and so the ServiceAccount tokens of the cluster; undefined as above. */
+  issuer(): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
@@ -137,7 +139,8 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
       if (status < 200 || status > 299) throw KubeError.from(status, text);
       return JSON.parse(text) as T;
     },
-    audiences: async () => audiencesOf((await authorization())['Authorization']),
+    audiences: async () => claimsOf((await authorization())['Authorization']).audiences,
+    issuer: async () => claimsOf((await authorization())['Authorization']).issuer,
     close: () => agent.destroy(),
   };
 }
@@ -156,11 +159,21 @@ function addTokenFiles(config: KubeConfig, file: string): void {
   });
 }
 
-function audiencesOf(header: string | undefined): readonly string[] {
-  const payload = header?.split('.')[1];
-  if (payload === undefined) return [];
-  const { aud } = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8')) as { aud?: string | string[] };
-  return aud === undefined ? [] : [aud].flat();
+interface OwnClaims {
+  readonly issuer: string | undefined;
+  readonly audiences: readonly string[];
+}
+
+/** Nothing for a token that is no JWT: those of some clouds are opaque. */
+function claimsOf(header: string | undefined): OwnClaims {
+  try {
+    const payload = Buffer.from(header?.split('.')[1] ?? '', 'base64url').toString('utf8');
+    const { iss, aud } = JSON.parse(payload) as { iss?: unknown; aud?: unknown };
+    const audiences = [aud].flat().filter((one) => typeof one === 'string');
+    return { issuer: typeof iss === 'string' ? iss : undefined, audiences };
+  } catch {
+    return { issuer: undefined, audiences: [] };
+  }
 }
 
 async function readText(body: Readable): Promise<string> {

@@ -211,6 +211,7 @@ export class MemoryClient implements KubeClient {
   /** Runs after the cluster did what was asked and before the caller hears of it. */
   after: (request: SeenRequest) => void | Promise<void> = () => undefined;
   ownAudiences: readonly string[] = [];
+  ownIssuer: string | undefined;
   readonly #cluster: MemoryCluster;
   readonly #held: (() => void)[] = [];
   #holding = false;
@@ -251,6 +252,7 @@ export class MemoryClient implements KubeClient {
   }
 
   audiences = async (): Promise<readonly string[]> => this.ownAudiences;
+  issuer = async (): Promise<string | undefined> => this.ownIssuer;
 
   close = async (): Promise<void> => undefined;
 

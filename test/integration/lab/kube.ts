@@ -61,6 +61,10 @@ class Administrator implements KubeClient {
     return [];
   }
 
+  async issuer(): Promise<undefined> {
+    return undefined;
+  }
+
   async close(): Promise<void> {
     // It keeps no connection.
   }
