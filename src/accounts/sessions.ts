@@ -4,7 +4,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { sessionsPath } from '../config/names.ts';
-import { serviceUnavailable } from '../errors.ts';
+import { serviceUnavailable, type StatusError } from '../errors.ts';
 import type { KubeClient, KubeRequest } from '../kube/client.ts';
 import { systemClock, type Clock } from '../kube/clock.ts';
 import { createInformer, type Informer, type KubeObject } from '../kube/informer.ts';
@@ -48,7 +48,16 @@ const longestSilence = 15_000;
 const watchSeconds = 5;
 const unknownLife = 2_000;
 const sweepInterval = 60_000;
-const sweptAtOnce = 200;
+/** After so many failures a sweep is given up: the next one tries again. */
+const mostSweepFailures = 10;
+/**
+ * Shorter than the grace of a refresh: an honest client whose refresh hung is told to try again while the successor is still
+ * to be had.
+ */
+const longestAnswer = 3_000;
+/** Live sessions of one user: who logs in without end fills neither the cluster nor the memory of the replicas. */
+const mostOfUser = 100;
+const endedAtLogin = 10;
 
 export type Refreshed = { readonly session: Session; readonly refreshToken: string } | 'unknown' | 'reused' | 'ended';
 
@@ -62,10 +71,13 @@ export class Sessions {
   readonly #informer: Informer<Session>;
   /** Sessions just written here, which the watch brings a moment later; 'deleted' once the watch has seen them go. */
   readonly #written = new LRUCache<string, Session | 'deleted'>({ max: 10_000, ttl: 60_000 });
+  /** The sids of each user, also of sessions that are over. */
+  readonly #ofUser = new Map<string, Set<string>>();
   /** Live reads under way, and the names that they did not find, by sid. */
   readonly #reads = new Map<string, Promise<Session | undefined>>();
   readonly #namespace: string;
   #stopSweeping: () => void = () => undefined;
+  #isStopped = false;
   readonly #ended = new Set<(sid: string) => void>();
 
   constructor(options: {
@@ -95,6 +107,8 @@ export class Sessions {
       if (type === 'DELETED') this.#written.set(session.metadata.name, 'deleted');
       if (type === 'DELETED' || session.status.phase === 'Revoked')
         for (const tell of this.#ended) tell(session.metadata.name);
+      if (type === 'DELETED') this.#forget(session);
+      else this.#note(session);
     });
   }
 
@@ -104,6 +118,7 @@ export class Sessions {
   }
 
   stop(): void {
+    this.#isStopped = true;
     this.#stopSweeping();
     this.#informer.stop();
   }
@@ -118,24 +133,22 @@ export class Sessions {
     return () => this.#ended.delete(tell);
   }
 
-  /** A new session and its first refresh token; returns after the write. */
+  /** A new session and its first refresh token; returns after the write. The user's oldest one ends where there are too many. */
   async create(
     spec: Omit<SessionSpec, 'createdAt' | 'expiresAt'>,
   ): Promise<{ session: Session; refreshToken: string }> {
     const now = this.#clock.now();
     const name = newSessionID();
     const refreshToken = this.#tokens.first(name);
-    const session = await this.#ask(this.#path, {
-      method: 'POST',
-      body: {
-        apiVersion,
-        kind: 'Session',
-        metadata: { name },
-        spec: { ...spec, createdAt: rfc3339(now), expiresAt: rfc3339(now + this.#lives().sessionMaxAge) },
-        status: { phase: 'Active', currentHash: hashToken(refreshToken), lastUsedAt: rfc3339(now) },
-      } satisfies Session,
+    const session = await this.#post({
+      apiVersion,
+      kind: 'Session',
+      metadata: { name },
+      spec: { ...spec, createdAt: rfc3339(now), expiresAt: rfc3339(now + this.#lives().sessionMaxAge) },
+      status: { phase: 'Active', currentHash: hashToken(refreshToken), lastUsedAt: rfc3339(now) },
     });
     this.#remember(session);
+    await this.#makeRoomFor(session);
     return { session, refreshToken };
   }
 
@@ -188,9 +201,8 @@ export class Sessions {
 
   /** The active sessions of a user as this replica knows them. */
   ofUser(userUID: string): Session[] {
-    const names = new Set([...this.#written.keys(), ...this.#informer.list().map(({ metadata }) => metadata.name)]);
-    return [...names]
-      .map((name) => this.#known(name))
+    return [...(this.#ofUser.get(userUID) ?? [])]
+      .map((sid) => this.#known(sid))
       .filter((session) => session !== undefined)
       .filter((session) => session.spec.userUID === userUID && this.#isActive(session));
   }
@@ -205,6 +217,33 @@ export class Sessions {
       sameHash(presented, previousHash) &&
       this.#clock.now() - Date.parse(rotatedAt ?? '') <= this.#lives().refreshGrace;
     return repeats ? 'repeat' : 'reused';
+  }
+
+  async #post(session: Session): Promise<Session> {
+    try {
+      return await this.#ask(this.#path, { method: 'POST', body: session });
+    } catch (error) {
+      if (!(error instanceof KubeError)) throw error;
+      if (error.code === 404)
+        this.#log.error('the cluster has no sessions.iam.platform.io: apply its CustomResourceDefinition again', {
+          error,
+        });
+      throw unavailable(error);
+    }
+  }
+
+  /** The sessions that were used longest ago give way. A login does not fail for it: the next one tries again. */
+  async #makeRoomFor(begun: Session): Promise<void> {
+    const tooMany = this.ofUser(begun.spec.userUID)
+      .filter(({ metadata }) => metadata.name !== begun.metadata.name)
+      .toSorted((a, b) => lastUse(a) - lastUse(b))
+      .slice(0, 1 - mostOfUser)
+      .slice(0, endedAtLogin);
+    try {
+      await Promise.all(tooMany.map((session) => this.#delete(session)));
+    } catch (error) {
+      this.#log.warn('a session too many of a user could not be deleted', { error });
+    }
   }
 
   async #rotate(session: Session, token: string): Promise<Refreshed | undefined> {
@@ -244,7 +283,7 @@ export class Sessions {
     return (
       status.phase === 'Active' &&
       Date.parse(spec.expiresAt) > now &&
-      Date.parse(status.lastUsedAt ?? spec.createdAt) + this.#lives().refreshTokenIdle > now
+      lastUse({ spec, status }) + this.#lives().refreshTokenIdle > now
     );
   }
 
@@ -258,7 +297,20 @@ export class Sessions {
 
   #remember(session: Session): void {
     const { name } = session.metadata;
-    if (this.#written.get(name) !== 'deleted') this.#written.set(name, session);
+    if (this.#written.get(name) === 'deleted') return;
+    this.#written.set(name, session);
+    this.#note(session);
+  }
+
+  #note({ metadata, spec }: Session): void {
+    const sids = this.#ofUser.get(spec.userUID) ?? new Set();
+    this.#ofUser.set(spec.userUID, sids.add(metadata.name));
+  }
+
+  #forget({ metadata, spec }: Session): void {
+    const sids = this.#ofUser.get(spec.userUID);
+    sids?.delete(metadata.name);
+    if (sids?.size === 0) this.#ofUser.delete(spec.userUID);
   }
 
   async #live(sid: string, afresh = false): Promise<Session | undefined> {
@@ -287,37 +339,60 @@ export class Sessions {
 
   /** Throws KubeError 404 and 409, which mean something here; 503 for whatever else is wrong between us and the cluster. */
   async #ask(path: string, options?: KubeRequest): Promise<Session> {
+    const giveUp = new AbortController();
+    const cancel = this.#clock.after(longestAnswer, () => giveUp.abort(new Error('no answer in time')));
     try {
-      return await this.#client.json<Session>(path, options);
+      return await this.#client.json<Session>(path, { ...options, signal: giveUp.signal });
     } catch (error) {
-      if (error instanceof KubeError && error.code !== 404 && error.code !== 409)
-        throw serviceUnavailable('the state of sessions cannot be read or written in the cluster now', 1, error);
-      throw error;
+      throw error instanceof KubeError && error.code !== 404 && error.code !== 409 ? unavailable(error) : error;
+    } finally {
+      cancel();
+    }
+  }
+
+  /** Unless somebody has changed it meanwhile. */
+  async #delete({ metadata }: Session): Promise<void> {
+    try {
+      await this.#ask(`${this.#path}/${metadata.name}`, {
+        method: 'DELETE',
+        body: { preconditions: { resourceVersion: metadata.resourceVersion } },
+      });
+      this.#written.set(metadata.name, 'deleted');
+    } catch (error) {
+      if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
     }
   }
 
   #sweepLater(): void {
     this.#stopSweeping = this.#clock.after(sweepInterval * (0.5 + this.#clock.random()), () => {
-      this.#sweepLater();
-      this.#sweep().catch((error: unknown) => this.#log.warn('the ended sessions could not be swept', { error }));
+      void this.#sweep().finally(() => {
+        if (!this.#isStopped) this.#sweepLater();
+      });
     });
   }
 
-  /** Deletes sessions that are over; replicas that sweep at the same time do each other no harm. */
+  /** Deletes all sessions that are over; replicas that sweep at the same time do each other no harm. */
   async #sweep(): Promise<void> {
-    const over = this.#informer.list().filter((session) => !this.#isActive(session));
-    for (const { metadata } of over.slice(0, sweptAtOnce))
+    let failures = 0;
+    for (const { metadata } of this.#informer.list()) {
+      if (this.#isStopped || failures === mostSweepFailures) return;
       try {
-        await this.#client.json(`${this.#path}/${metadata.name}`, {
-          method: 'DELETE',
-          body: { preconditions: { resourceVersion: metadata.resourceVersion } },
-        });
+        // Another replica may have been here meanwhile.
+        const session = this.#informer.get(this.#namespace, metadata.name);
+        if (session !== undefined && !this.#isActive(session)) await this.#delete(session);
       } catch (error) {
-        if (!isKubeError(error, 404) && !isKubeError(error, 409))
-          this.#log.warn('an ended session could not be deleted', { error });
+        failures += 1;
+        this.#log.warn('an ended session could not be deleted', { error });
       }
+    }
   }
 }
+
+const unavailable = (error: KubeError): StatusError =>
+  serviceUnavailable('the state of sessions cannot be read or written in the cluster now', 1, error);
+
+const lastUse = ({ spec, status }: Pick<Session, 'spec' | 'status'>): number =>
+  Date.parse(status.lastUsedAt ?? spec.createdAt);
 
 const versionOf = ({ metadata }: Session): bigint => BigInt(metadata.resourceVersion ?? 0);
 

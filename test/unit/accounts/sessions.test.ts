@@ -2,9 +2,11 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { newSessionID, RefreshTokens } from '../../../src/accounts/refresh-tokens.ts';
 import { Sessions, type Session, type SessionLives } from '../../../src/accounts/sessions.ts';
+import type { KubeRequest } from '../../../src/kube/client.ts';
 import { KubeError, unreachable } from '../../../src/kube/kube-error.ts';
 import { createLogger } from '../../../src/logger.ts';
 import { MemoryCluster, type MemoryClient } from '../../fakes/cluster.ts';
+import { logOfLines } from '../../fakes/log.ts';
 import { FakeClock, settle } from '../kube/fakes.ts';
 
 const namespace = 'platform-system';
@@ -34,9 +36,9 @@ afterEach(() => {
   for (const sessions of running.splice(0)) sessions.stop();
 });
 
-const log = createLogger({ silent: true });
+const silent = createLogger({ silent: true });
 
-function lab(chosen: SessionLives = lives): Lab {
+function lab(chosen: SessionLives = lives, log = silent): Lab {
   const clock = new FakeClock();
   const cluster = new MemoryCluster(clock);
   return {
@@ -62,6 +64,14 @@ async function granted(sessions: Sessions, token: string): Promise<string> {
 }
 
 const stored = (cluster: MemoryCluster): Session[] => cluster.list(path) as unknown as Session[];
+const namesIn = (cluster: MemoryCluster): string[] => stored(cluster).map(({ metadata }) => metadata.name);
+
+/** Requests of this method do not reach the cluster. */
+const failing =
+  (method: string, failure = unreachable(new Error('reset'))) =>
+  (request: { method: string }): void => {
+    if (request.method === method) throw failure;
+  };
 
 describe('a new session', () => {
   test('is in the cluster before the login is answered, and holds no token', async () => {
@@ -114,6 +124,62 @@ describe('a new session', () => {
       await expect(sessions.active(newSessionID())).rejects.toMatchObject(refused);
       await expect(sessions.refresh(tokens.first(newSessionID()), always)).rejects.toMatchObject(refused);
     }
+  });
+});
+
+test.each([
+  ['the kind is not served', new KubeError(404, { message: '404 page not found' }), /sessions\.iam\.platform\.io/],
+  ['the name is taken', new KubeError(409, { message: 'exists' }), /exists/],
+])('a login that cannot be kept because %s is 503, and the log says why', async (_, failure, why) => {
+  const { log, lines } = logOfLines();
+  const { sessions, client } = await lab(lives, log).replica();
+  client.before = failing('POST', failure);
+  const error: unknown = await sessions.create(login).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: 503, reason: 'ServiceUnavailable', cause: failure });
+  expect(`${lines().join('\n')} ${String((error as Error).cause)}`).toMatch(why);
+});
+
+describe('the sessions of one user', () => {
+  const most = 100;
+  const bob = { ...login, userName: 'bob', userUID: 'uid-bob' };
+
+  test('are at most a hundred: one more ends the one that was used longest ago', async () => {
+    const { cluster, clock, replica } = lab();
+    const [one, two] = [await replica(), await replica()];
+    const { session: other } = await one.sessions.create(bob);
+    const begun = [];
+    for (let index = 0; index < most; index += 1) {
+      begun.push(await (index % 2 === 0 ? one : two).sessions.create(login));
+      await clock.advance(second);
+    }
+    const [refreshed, oldest] = begun;
+    await granted(one.sessions, refreshed?.refreshToken ?? '');
+    await settle();
+    expect(stored(cluster)).toHaveLength(most + 1);
+    const { session } = await two.sessions.create(login);
+    await settle();
+    const names = namesIn(cluster);
+    expect(names).toHaveLength(most + 1);
+    for (const kept of [other, session, refreshed?.session]) expect(names).toContain(kept?.metadata.name);
+    expect(names).not.toContain(oldest?.session.metadata.name);
+    for (const { ended } of [one, two]) expect(ended).toEqual([oldest?.session.metadata.name]);
+  });
+
+  test('are not ended because one more could not begin, and begin although none could be ended', async () => {
+    const { cluster, clock, replica } = lab();
+    const { sessions, client } = await replica();
+    for (let index = 0; index < most; index += 1) await sessions.create(login);
+    await clock.advance(second);
+    const before = namesIn(cluster);
+    client.before = failing('POST');
+    await expect(sessions.create(login)).rejects.toMatchObject({ code: 503 });
+    expect(namesIn(cluster)).toEqual(before);
+    client.before = failing('DELETE');
+    await sessions.create(login);
+    expect(namesIn(cluster)).toHaveLength(most + 1);
+    client.before = () => undefined;
+    await sessions.create(login);
+    expect(namesIn(cluster)).toHaveLength(most);
   });
 });
 
@@ -193,6 +259,19 @@ describe('a refresh', () => {
     };
     await expect(sessions.refresh(refreshToken, always)).rejects.toMatchObject({ code: 503 });
     expect(await granted(sessions, refreshToken)).toBe(tokens.successor(refreshToken));
+  });
+
+  test('that the cluster does not answer is given up while an honest client may still repeat it', async () => {
+    const { clock, replica } = lab();
+    const { sessions, client } = await replica();
+    const { refreshToken } = await sessions.create(login);
+    client.json = <T>(_path: string, options?: KubeRequest): Promise<T> =>
+      new Promise((_, reject) => {
+        options?.signal?.addEventListener('abort', () => reject(unreachable(options.signal?.reason)));
+      });
+    const answer = sessions.refresh(refreshToken, always).catch((error: unknown) => error);
+    await clock.advance(lives.refreshGrace / 2);
+    expect(await Promise.race([answer, settle()])).toMatchObject({ code: 503 });
   });
 
   test('that the caller does not accept spends nothing', async () => {
@@ -380,7 +459,7 @@ describe('a replica', () => {
     const { session } = await other.create(login);
     const client = cluster.client();
     client.holdWatches();
-    const late = new Sessions({ client, namespace, lives: () => lives, tokens, clock, log });
+    const late = new Sessions({ client, namespace, lives: () => lives, tokens, clock, log: silent });
     running.push(late);
     late.start();
     await settle();
@@ -416,9 +495,52 @@ describe('a replica', () => {
     const revoked = await sessions.create(login);
     await sessions.revoke(revoked.session.metadata.name);
     await clock.advance(2 * minute);
-    expect(stored(cluster).map(({ metadata }) => metadata.name)).toEqual([kept.session.metadata.name]);
+    expect(namesIn(cluster)).toEqual([kept.session.metadata.name]);
     await clock.advance(lives.refreshTokenIdle + 2 * minute);
     expect(stored(cluster)).toEqual([]);
+  });
+
+  test('sweeps all that is over in one go, however much it is', async () => {
+    const { cluster, clock, replica } = lab();
+    const { sessions } = await replica();
+    const { session } = await sessions.create(login);
+    for (let index = 0; index < 1_000; index += 1)
+      cluster.put(path, { ...session, metadata: { name: newSessionID() }, status: { phase: 'Revoked' } });
+    await clock.advance(minute);
+    expect(namesIn(cluster)).toEqual([session.metadata.name]);
+  });
+
+  test('gives a sweep up when the cluster refuses one deletion after the other', async () => {
+    const { cluster, clock, replica } = lab();
+    const { client } = await replica();
+    for (let index = 0; index < 1_000; index += 1)
+      cluster.put(path, { metadata: { name: newSessionID() }, spec: login, status: { phase: 'Revoked' } });
+    let asked = 0;
+    client.before = ({ method }) => {
+      if (method !== 'DELETE') return;
+      asked += 1;
+      throw unreachable(new Error('reset'));
+    };
+    await clock.advance(minute);
+    expect(asked).toBeGreaterThan(1);
+    expect(asked).toBeLessThan(100);
+  });
+
+  test('does not let one session that cannot be deleted or read keep the others', async () => {
+    const { cluster, clock, replica } = lab();
+    const { sessions, client } = await replica();
+    // What the cluster sends may have any shape; jest fails a test that leaves a rejection unhandled.
+    cluster.put(path, { metadata: { name: newSessionID() } });
+    const { session: stuck } = await sessions.create(login);
+    const { session } = await sessions.create(login);
+    for (const one of [stuck, session]) await sessions.revoke(one.metadata.name);
+    client.before = (request) => {
+      if (request.method === 'DELETE' && request.path.endsWith(stuck.metadata.name))
+        throw new KubeError(403, { message: 'a webhook forbids it' });
+    };
+    await clock.advance(minute);
+    expect(namesIn(cluster)).not.toContain(session.metadata.name);
+    expect(stored(cluster)).toHaveLength(2);
   });
 
   test('does not sweep a session that another has refreshed meanwhile', async () => {
@@ -439,14 +561,7 @@ describe('a replica', () => {
     const { sessions, client } = await replica();
     const { session } = await sessions.create(login);
     await sessions.revoke(session.metadata.name);
-    // What the cluster sends may have any shape; jest fails a test that leaves a rejection unhandled.
-    cluster.put(path, { metadata: { name: newSessionID() } });
-    await clock.advance(2 * minute);
-    for (const { metadata } of stored(cluster))
-      if (metadata.name !== session.metadata.name) cluster.delete(path, metadata.name);
-    client.before = ({ method }) => {
-      if (method === 'DELETE') throw unreachable(new Error('reset'));
-    };
+    client.before = failing('DELETE');
     await clock.advance(2 * minute);
     expect(stored(cluster)).toHaveLength(1);
     client.before = () => undefined;
