@@ -49,11 +49,13 @@ export interface Reflector {
 
 const pageSize = 500;
 const longestDelay = 30_000;
-/** A quiet watch has a bookmark about each minute (kube-apiserver's bookmarkFrequency). */
+/** A watch has a bookmark about each minute (kube-apiserver's bookmarkFrequency), unless nothing ever changed. */
 const longestSilence = 75_000;
 /** A watch of so many seconds has its bookmark after one: kube-apiserver sends the last one 2 s before the end. */
 const hurriedSeconds = 3;
 const hurried = new Error('a bookmark is wanted soon');
+
+class Silence extends Error {}
 const newline = 0x0a;
 
 interface WatchEvent {
@@ -119,7 +121,7 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
     let cancel: (() => void) | undefined;
     const heard = (): void => {
       cancel?.();
-      cancel = clock.after(silence, () => silent.abort(new Error(`nothing was heard for ${silence / 1000} s`)));
+      cancel = clock.after(silence, () => silent.abort(new Silence(`nothing was heard for ${silence / 1000} s`)));
     };
     async function* chunks(body: Readable): AsyncGenerator<Buffer> {
       for await (const chunk of body) {
@@ -258,7 +260,8 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
         if (idle) wait = backoff();
       } catch (error) {
         if (stopped.signal.aborted) return;
-        if (error === hurried) continue;
+        // Where nothing changes, kube-apiserver may say nothing: whether the watch still lived shows in the next one.
+        if (error === hurried || (error instanceof Silence && watching)) continue;
         const gone = isExpired(error);
         if (gone) {
           if (version === undefined) paged = false;
