@@ -60,6 +60,13 @@ export function parseFlags(argv: readonly string[], environment: Readonly<Record
     throw new UsageError(
       '--namespace (or the environment variable POD_NAMESPACE) must name the namespace of the release',
     );
+  for (const [flag, name] of [
+    ['namespace', namespace],
+    ['service-name', values['service-name']],
+    ['config-map', values['config-map'] ?? 'platform-config'],
+  ] as const)
+    if (!isObjectName(name))
+      throw new UsageError(`--${flag} must be the name of an object of Kubernetes, not ${JSON.stringify(name)}`);
   return {
     httpPort: port('http-port'),
     httpsPort: port('https-port'),
@@ -75,3 +82,7 @@ export function parseFlags(argv: readonly string[], environment: Readonly<Record
     config: values.config,
   };
 }
+
+/** RFC 1123, as Kubernetes' names are; it becomes part of paths. */
+const isObjectName = (name: string): boolean =>
+  name.length <= 253 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name);
