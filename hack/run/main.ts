@@ -5,6 +5,7 @@ import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { isKubeError } from '../../src/kube/kube-error.ts';
 import { clusterUp } from '../cluster/commands.ts';
 import { output } from '../cluster/exec.ts';
+import { withLock } from '../cluster/lock.ts';
 import { addressBlock, assertAddress, openBlock } from '../cluster/network.ts';
 import { find, logEnd } from '../cluster/processes.ts';
 import { linkPrograms } from '../cluster/programs.ts';
@@ -24,12 +25,20 @@ const bin = join(dir, 'bin');
 const nodes = '/resources.platform.io/v1alpha3/nodes';
 
 try {
-  const before = find(dir, 'server');
-  if (before !== undefined)
-    throw new Error(`the server of this work tree is running already, as process ${before.pid}`);
-  removeEnv(env);
-  process.on('exit', () => removeEnv(env));
-  process.exitCode = await run();
+  await withLock(
+    `run ${dir}`,
+    async () => {
+      const before = find(dir, 'server');
+      if (before !== undefined)
+        throw new Error(`the server of this work tree is running already, as process ${before.pid}`);
+      removeEnv(env);
+      process.on('exit', () => removeEnv(env));
+      process.exitCode = await run();
+    },
+    () => {
+      throw new Error('make run is under way in this work tree already');
+    },
+  );
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exit(1);
