@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import { constants, type ServerHttp2Stream } from 'node:http2';
+import { isDeepStrictEqual } from 'node:util';
 import type { UserInfo } from '../auth/user.ts';
 import type { Logger } from '../logger.ts';
 import type { RequestContext, RequestInfo } from './route.ts';
@@ -18,6 +19,8 @@ export class Exchange implements RequestContext {
   sourceIP = '';
   user: UserInfo | undefined;
   readonly #cleanups: (() => void)[] = [];
+  readonly #userListeners: (() => void)[] = [];
+  #userChanged = false;
   #abort: AbortController | undefined;
   #over = false;
   #ended = false;
@@ -55,6 +58,20 @@ export class Exchange implements RequestContext {
   onEnd(cleanup: () => void): void {
     if (this.#ended) cleanup();
     else this.#cleanups.push(cleanup);
+  }
+
+  /** A listener that comes late is told too. */
+  onUserChange(listener: () => void): void {
+    this.#userListeners.push(listener);
+    if (this.#userChanged) listener();
+  }
+
+  /** The same credential, judged again. */
+  setUser(user: UserInfo): void {
+    if (isDeepStrictEqual(user, this.user)) return;
+    this.user = user;
+    this.#userChanged = true;
+    for (const listener of this.#userListeners) listener();
   }
 
   /** Nobody waits for an answer any more. */

@@ -11,7 +11,7 @@ export class OpenWatches {
     return (exchange) => {
       if (exchange.info.verb !== 'watch') return;
       this.#open.set(exchange, authenticate);
-      exchange.res.once('close', () => this.#open.delete(exchange));
+      exchange.onEnd(() => this.#open.delete(exchange));
     };
   }
 
@@ -24,7 +24,10 @@ export class OpenWatches {
     for (const exchange of this.#open.keys()) if (exchange.user?.sessionID === sid) exchange.abort();
   }
 
-  /** Users or clients changed: a watch whose credential is no longer good ends. One that cannot be judged now goes on. */
+  /**
+   * Users or clients changed: a watch whose credential is no longer good ends, and one whose user has other groups has its rights
+   * asked about at once. One that cannot be judged now goes on.
+   */
   recheck(): void {
     for (const [exchange, authenticate] of this.#open) void judge(exchange, authenticate);
   }
@@ -39,7 +42,9 @@ export class OpenWatches {
 
 async function judge(exchange: Exchange, authenticate: Authenticator): Promise<void> {
   try {
-    if ((await authenticate(exchange.req)) === undefined) exchange.abort();
+    const user = await authenticate(exchange.req);
+    if (user === undefined) exchange.abort();
+    else exchange.setUser(user);
   } catch (error) {
     if (error instanceof StatusError && error.code === 401) exchange.abort();
   }

@@ -33,6 +33,8 @@ export interface RequestContext {
   readonly signal: AbortSignal;
   /** Undefined only on open routes. */
   readonly user: UserInfo | undefined;
+  /** While a watch is open `user` may become another, with other groups: its rights must be asked about again. */
+  onUserChange(listener: () => void): void;
 }
 
 export type Handler = (req: Request, res: Response, context: RequestContext) => void | Promise<void>;

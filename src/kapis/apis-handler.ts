@@ -13,7 +13,7 @@ import type { StoredObject } from '../kube/stored-object.ts';
 import { decodeContinue, encodeContinue } from './continue-token.ts';
 import { parseGetOptions, parseListOptions, parseWatchOptions, selectorsOf, type ListOptions } from './list-options.ts';
 import { select } from './query.ts';
-import { asked, demandUnderlying, synced, within } from './reading.ts';
+import { asked, demandServed, demandUnderlying, synced, within } from './reading.ts';
 import type { Resource } from './resource.ts';
 import { partialView, servedView, tableView, type MetaVersion, type TableOptions, type View } from './views.ts';
 import { refuseWatch, serveWatch, watchDuration } from './watch.ts';
@@ -227,7 +227,11 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
       filters,
       view: look,
       firstView,
-      recheck: () => demandUnderlying(authorizer, context, resource),
+      recheck: async () => {
+        await demandServed(authorizer, context);
+        await demandUnderlying(authorizer, context, resource);
+      },
+      onUserChange: (listener) => context.onUserChange(listener),
       signal: context.signal,
     });
   }

@@ -50,6 +50,7 @@ export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer):
       view,
       firstView: view,
       recheck: () => demandUnderlying(authorizer, context, resource),
+      onUserChange: (listener) => context.onUserChange(listener),
       signal: context.signal,
     });
   }

@@ -20,6 +20,13 @@ export async function demandUnderlying<F>(
   await demand(authorizer, user, { verb, group, resource, namespace, name });
 }
 
+/** Throws 403 unless the caller may still do what the request does to the resource that it names: at first the chain has asked. */
+export async function demandServed(authorizer: Authorizer, { user, info }: RequestContext): Promise<void> {
+  if (user === undefined) throw unauthorized();
+  const { verb, group, resource, subresource, namespace, name } = info;
+  await demand(authorizer, user, { verb, group, resource, subresource, namespace, name });
+}
+
 /** Runs with a signal that is also aborted, with the reason that `late` makes, after so many milliseconds. */
 export async function within<T>(
   signal: AbortSignal,

@@ -5,6 +5,7 @@
 import type { Request, Response } from 'express';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expired, StatusError } from '../errors.ts';
+import type { RequestContext } from '../http/route.ts';
 import { Slice } from '../http/slice.ts';
 import { BodyWriter } from '../http/write.ts';
 import type { Change, Store } from '../kube/store.ts';
@@ -28,8 +29,9 @@ export interface WatchRequest<F> {
   readonly view: View<F>;
   /** Of the first frame: a Table names its columns once. */
   readonly firstView: View<F>;
-  /** Throws StatusError when the caller may no longer watch; asked about each minute. */
+  /** Throws StatusError when the caller may no longer watch; asked about each minute and when the caller becomes another. */
   readonly recheck: () => Promise<void>;
+  readonly onUserChange: RequestContext['onUserChange'];
   /** Aborted when the client goes away or the server drains. */
   readonly signal: AbortSignal;
 }
@@ -125,6 +127,8 @@ class Watch<F> {
   #next = 0;
   #isFirst = true;
   #ended = false;
+  /** Why nothing more may be told. */
+  #refusal: StatusError | undefined;
   #wake: (() => void) | undefined;
   #batch: Buffer[] = [];
   #size = 0;
@@ -138,7 +142,7 @@ class Watch<F> {
   }
 
   async run(res: Response): Promise<void> {
-    const { store, signal, bookmarks, duration, recheck, from = 0 } = this.#request;
+    const { store, signal, bookmarks, duration, onUserChange, from = 0 } = this.#request;
     const unsubscribe = store.subscribe({
       // A watch may begin ahead of this replica's copy.
       change: (change) => {
@@ -161,11 +165,9 @@ class Watch<F> {
     if (signal.aborted) end();
     const minute = setInterval(() => {
       bookmark();
-      recheck().catch((error: unknown) => {
-        // An authorizer that cannot tell now is asked again.
-        if (error instanceof StatusError && error.code < 500) this.#push({ error });
-      });
+      void this.#recheck();
     }, bookmarkInterval);
+    onUserChange(() => void this.#recheck());
     const last = setTimeout(bookmark, Math.max(duration - lastBookmark, 0));
     const over = setTimeout(end, duration);
     try {
@@ -178,6 +180,17 @@ class Watch<F> {
       signal.removeEventListener('abort', end);
     }
     this.#body.end();
+  }
+
+  async #recheck(): Promise<void> {
+    try {
+      await this.#request.recheck();
+    } catch (error) {
+      // An authorizer that cannot tell now is asked again.
+      if (!(error instanceof StatusError) || error.code >= 500) return;
+      this.#refusal = error;
+      this.#wake?.();
+    }
   }
 
   #push(item: Queued<F>): void {
@@ -193,9 +206,13 @@ class Watch<F> {
       if (!filters.every((filter) => filter(object))) continue;
       this.#add(frame('ADDED', this.#view().object(object)));
       if (this.#size >= batchSize) await this.#flush();
-      if (this.#ended) return;
+      if (this.#ended || this.#refusal !== undefined) break;
     }
     while (!this.#ended) {
+      if (this.#refusal !== undefined) {
+        this.#add(errorFrame(this.#refusal));
+        return this.#flush();
+      }
       if (this.#next === this.#queue.length) {
         await this.#flush();
         this.#queue = this.#queue.slice(this.#next);
@@ -220,7 +237,7 @@ class Watch<F> {
   async #change(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#wake = resolve;
-      if (this.#ended) resolve();
+      if (this.#ended || this.#refusal !== undefined) resolve();
     });
     this.#wake = undefined;
     await turn();

@@ -184,6 +184,7 @@ export function call(
     log: createLogger({ silent: true }),
     signal: controller.signal,
     user: { username: 'alice', groups: [], via: 'token' },
+    onUserChange: () => undefined,
   };
   const response = new FakeResponse();
   const req = { method, headers, path, url } as unknown as Request;

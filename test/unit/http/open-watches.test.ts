@@ -1,0 +1,118 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { kapisRoutes, apisRoutes } from '../../../src/kapis/routes.ts';
+import { serviceUnavailable, unauthorized } from '../../../src/errors.ts';
+import { OpenWatches } from '../../../src/http/open-watches.ts';
+import type { Authenticator } from '../../../src/auth/authenticators/index.ts';
+import type { UserInfo } from '../../../src/auth/user.ts';
+import { ask, type Answer } from '../../fakes/ask.ts';
+import { fakeResource, node } from '../kapis/lab.ts';
+import { settle } from '../kube/fakes.ts';
+import { face } from './lab.ts';
+
+const resource = fakeResource();
+resource.store.replace([node('a')], 10);
+const paths = ['/kapis/resources.platform.io/v1alpha3/nodes', '/apis/resources.platform.io/v1alpha3/nodes'];
+
+let watches: OpenWatches;
+let judge: () => UserInfo | undefined;
+/** What a group of users may read: `*` all, else the resources of one API group. */
+let rights: Record<string, string>;
+/** Until then the authorizer does not answer. */
+let answers: Promise<void>;
+beforeEach(() => {
+  watches = new OpenWatches();
+  answers = Promise.resolve();
+  rights = { readers: '*', halves: '' };
+});
+
+const member = (...groups: string[]): UserInfo => ({ username: 'alice', groups, via: 'token' });
+
+/** An open watch of a user who is a reader. */
+async function open(path: string): Promise<{ answer: Promise<Answer>; asked: () => number }> {
+  let asked = 0;
+  judge = () => member('readers');
+  const authorizer = {
+    authorize: async ({ groups }: UserInfo, attributes: object) => {
+      asked += 1;
+      await answers;
+      const wanted = 'group' in attributes ? attributes.group : undefined;
+      return { allowed: groups.some((group) => rights[group] === '*' || rights[group] === wanted), reason: '' };
+    },
+  };
+  const authenticator: Authenticator = async () => judge();
+  const deps = { authorizer, resources: [resource] };
+  const { app } = face({ routes: [...kapisRoutes(deps), ...apisRoutes(deps)], authenticator, authorizer, watches });
+  const answer = ask(app, `${path}?watch=true&resourceVersion=10`);
+  await settle();
+  expect(watches.size).toBe(1);
+  return { answer, asked: () => asked };
+}
+
+const change = async (next: () => UserInfo | undefined): Promise<void> => {
+  judge = next;
+  watches.recheck();
+  await settle();
+};
+
+describe.each(paths)('an open watch of %s, when users change,', (path) => {
+  test.each<[string, UserInfo]>([
+    ['no group', member()],
+    ['another group', member('writers')],
+    ['a group that may read only one of the two', member('halves')],
+  ])('ends with 403 at once if its user has now %s', async (_, user) => {
+    const { answer } = await open(path);
+    // Below /kapis the right to the core group is all that is needed.
+    if (path.startsWith('/kapis')) rights = { readers: '*' };
+    await change(() => user);
+    expect((await answer).json()).toMatchObject({ type: 'ERROR', object: { code: 403, reason: 'Forbidden' } });
+    expect(watches.size).toBe(0);
+  });
+
+  test.each<[string, () => UserInfo | undefined]>([
+    [
+      'is refused',
+      () => {
+        throw unauthorized();
+      },
+    ],
+    ['is nobody', () => undefined],
+  ])('ends if its credential %s', async (_, next) => {
+    const { answer } = await open(path);
+    await change(next);
+    expect(await answer).toMatchObject({ status: 200, text: '' });
+  });
+
+  test('goes on, and is asked about as its present user, if that may still read', async () => {
+    const { answer, asked } = await open(path);
+    const before = asked();
+    await change(() => member('readers'));
+    expect(asked()).toBe(before);
+    await change(() => {
+      throw serviceUnavailable('the sessions are not known now');
+    });
+    expect(asked()).toBe(before);
+    await change(() => member('readers', 'writers'));
+    expect(asked()).toBeGreaterThan(before);
+    expect(watches.size).toBe(1);
+    // What was asked about is the fresh one: it is refused as soon as it loses the right.
+    await change(() => member('writers'));
+    expect((await answer).json()).toMatchObject({ type: 'ERROR', object: { code: 403 } });
+  });
+});
+
+test('a user who changes while the watch begins is asked about as well', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  answers = promise;
+  const { answer } = await open(paths[0] as string);
+  await change(() => member());
+  resolve();
+  expect((await answer).json()).toMatchObject({ object: { code: 403 } });
+});
+
+describe('all open watches', () => {
+  test.each([0, 5])('end, spread over %i ms', async (spread) => {
+    const { answer } = await open(paths[0] as string);
+    watches.endAll(spread);
+    expect(await answer).toMatchObject({ status: 200, text: '' });
+  });
+});
