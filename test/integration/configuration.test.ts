@@ -1,0 +1,334 @@
+/** The cluster configuration object (API.md 8): live within a second, refused as a whole, and the last good one kept. */
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
+import { release } from '../../hack/run/chart.ts';
+import { configure, readLog, readText, writeText, type Configuration } from './lab/configure.ts';
+import { eventually } from './lab/eventually.ts';
+import { call, gateway, nodesPath } from './lab/http.ts';
+import { create, get, kube, patch, releasePath, remove, type KubeObject } from './lab/kube.ts';
+import { kubectl, succeed } from './lab/kubectl.ts';
+import { lab } from './lab/lab.ts';
+import { adminToken, login, passwordForm, postForm, refreshForm, tokens, type Tokens } from './lab/login.ts';
+import { carolSecret, passwords, referredSecret } from './lab/people.ts';
+import { remember } from './lab/secrets.ts';
+import { replicaLogs, replicaProcesses, startReplica, stopReplica } from './lab/servers.ts';
+import { platformApiserver } from './lab/cli.ts';
+
+const gateways = (): string[] => [gateway(0), gateway(1)];
+const configMap = `${releasePath}/configmaps/platform-config`;
+
+/** What the tests changed is put back, the last first. */
+const undo: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (let task = undo.pop(); task !== undefined; task = undo.pop()) await task();
+});
+
+async function change(by: Parameters<typeof configure>[0]): Promise<void> {
+  undo.push(await configure(by));
+}
+
+/** Adds a user who has the password of alice. */
+const addUser = (username: string, more: object = {}): Promise<void> =>
+  change(({ authentication: { users } }) => {
+    users.push({ ...users.find((user) => user.username === 'alice'), username, ...more });
+  });
+
+const user = ({ authentication: { users } }: Configuration, username: string): Record<string, unknown> =>
+  users.find((one) => one.username === username) as Record<string, unknown>;
+
+const mayLogIn = async (username: string, password: string = passwords.alice): Promise<number[]> =>
+  Promise.all(gateways().map(async (base) => (await postForm(passwordForm(username, password), { base })).status));
+
+/** What comes of an access token, and of a refresh token, on both replicas. */
+async function fate({
+  access_token: token,
+  refresh_token: refresh,
+}: Tokens): Promise<{ bearer: number[]; refresh: number }> {
+  const bearer = await Promise.all(gateways().map(async (base) => (await call(`${base}/kapis`, { token })).status));
+  return { bearer, refresh: (await postForm(refreshForm(refresh))).status };
+}
+const ended = { bearer: [401, 401], refresh: 400 };
+
+describe('a change of the ConfigMap', () => {
+  test('adds a user who may log in on both replicas, without a restart', async () => {
+    const processes = replicaProcesses().map((process) => process?.pid);
+    expect(await mayLogIn('new-user')).toEqual([400, 400]);
+    await addUser('new-user');
+    expect(await mayLogIn('new-user')).toEqual([200, 200]);
+    expect(replicaProcesses().map((process) => process?.pid)).toEqual(processes);
+  });
+
+  test('keeps the sessions of those whom it does not concern', async () => {
+    const { access_token: token } = await login('alice');
+    await addUser('somebody-else');
+    expect((await call(`${gateway(1)}/kapis`, { token })).status).toBe(200);
+  });
+
+  test.each<[string, (configuration: Configuration) => void]>([
+    [
+      'removal',
+      ({ authentication }) => {
+        authentication.users = authentication.users.filter(({ username }) => username !== 'leaving');
+      },
+    ],
+    [
+      'disabling',
+      (configuration) => {
+        user(configuration, 'leaving')['state'] = 'Disabled';
+      },
+    ],
+    [
+      'a new password',
+      (configuration) => {
+        user(configuration, 'leaving')['passwordHash'] = user(configuration, 'dave')['passwordHash'];
+      },
+    ],
+  ])('%s of a user ends all that the user has', async (_, by) => {
+    await addUser('leaving');
+    const [session, refreshed] = [
+      await login('leaving', undefined, passwords.alice),
+      await login('leaving', gateway(1), passwords.alice),
+    ];
+    expect((await fate(refreshed)).bearer).toEqual([200, 200]);
+    await change(by);
+    expect(await fate(session)).toEqual(ended);
+    expect(await mayLogIn('leaving')).toEqual([400, 400]);
+  });
+
+  test('of the groups counts for tokens that are out already', async () => {
+    await addUser('promoted', { groups: [] });
+    const { access_token: token } = await login('promoted', undefined, passwords.alice);
+    const may = (): Promise<number[]> =>
+      Promise.all(gateways().map(async (base) => (await call(`${base}${nodesPath}?limit=0`, { token })).status));
+    expect(await may()).toEqual([403, 403]);
+    await change((configuration) => {
+      user(configuration, 'promoted')['groups'] = ['platform:admins'];
+    });
+    expect(await may()).toEqual([200, 200]);
+    await undo.pop()?.();
+    expect(await may()).toEqual([403, 403]);
+  });
+
+  test('of the clients: a new one may, one that is removed may not, and what it was given ends', async () => {
+    const client = { client_id: 'short-lived', client_secret: 'no longer than a test 0417' };
+    const form = { ...passwordForm('alice'), ...client };
+    expect((await postForm(form)).status).toBe(401);
+    await change(({ authentication }) => {
+      authentication.clients.push({ name: client.client_id, secret: client.client_secret });
+    });
+    const given = await tokens(form, gateway(1));
+    expect((await fate(given)).bearer).toEqual([200, 200]);
+    await undo.pop()?.();
+    expect((await fate(given)).bearer).toEqual([401, 401]);
+    expect((await postForm(form)).status).toBe(401);
+  });
+
+  test('by kubectl, from a file', async () => {
+    const text = await readText();
+    undo.push(() => writeText(text));
+    const configuration = parse(text) as Configuration;
+    configuration.authentication.users.push({ ...user(configuration, 'alice'), username: 'by-kubectl' });
+    const file = join(lab().dir, 'platform.yaml');
+    writeFileSync(file, stringify(configuration));
+    const made = await succeed(
+      kubectl,
+      '-n',
+      release.namespace,
+      'create',
+      'configmap',
+      'platform-config',
+      `--from-file=${file}`,
+      '--dry-run=client',
+      '-o',
+      'json',
+    );
+    writeFileSync(file, made);
+    await succeed(kubectl, 'replace', '-f', file);
+    await eventually('the user may log in', async () => expect(await mayLogIn('by-kubectl')).toEqual([200, 200]));
+  });
+});
+
+const writeSecret = (name: string, key: string, value: string | null): Promise<unknown> =>
+  patch(`${releasePath}/secrets/${name}`, {
+    data: { [key]: value === null ? null : Buffer.from(value).toString('base64') },
+  });
+const readSecret = async (name: string, key: string): Promise<string> =>
+  Buffer.from(
+    (await get<KubeObject & { data: Record<string, string> }>(`${releasePath}/secrets/${name}`)).data[key] ?? '',
+    'base64',
+  ).toString();
+
+const statusOfClient = async (secret: string): Promise<number> =>
+  (await postForm({ ...passwordForm('alice'), client_id: 'referred', client_secret: secret })).status;
+
+/** Where the hash or the secret is in a Secret of its own, as carol's and the client's is. */
+describe('a Secret that the configuration refers to', () => {
+  test('is a new password as soon as it changes; the sessions of the old one are over', async () => {
+    const before = await readSecret(carolSecret, 'hash');
+    undo.push(async () => {
+      await writeSecret(carolSecret, 'hash', before);
+      await eventually('carol may log in again', async () => login('carol'));
+    });
+    const session = await login('carol');
+    const password = 'carol sails no more, 22:40';
+    remember(password);
+    const { stdout } = await platformApiserver(['hash-password'], password);
+    await writeSecret(carolSecret, 'hash', stdout);
+    await eventually('the new password is good', async () =>
+      expect(await mayLogIn('carol', password)).toEqual([200, 200]),
+    );
+    expect(await mayLogIn('carol', passwords.carol)).toEqual([400, 400]);
+    expect(await fate(session)).toEqual(ended);
+  });
+
+  test('without its key lets nobody in, and lets in again when it is back', async () => {
+    const before = await readSecret(carolSecret, 'hash');
+    const session = await login('carol');
+    await writeSecret(carolSecret, 'hash', null);
+    await eventually('nobody is let in', async () => expect((await fate(session)).bearer).toEqual([401, 401]));
+    expect((await postForm(passwordForm('carol'))).status).toBe(400);
+    await writeSecret(carolSecret, 'hash', before);
+    await eventually('carol may log in again', async () =>
+      expect(await mayLogIn('carol', passwords.carol)).toEqual([200, 200]),
+    );
+  });
+
+  test('is a new client secret as soon as it changes', async () => {
+    const before = await readSecret(referredSecret, 'secret');
+    const secret = 'another secret for the client 3391';
+    undo.push(async () => {
+      await writeSecret(referredSecret, 'secret', before);
+      await eventually('the old secret is good', async () => expect(await statusOfClient(before)).toBe(200));
+    });
+    await writeSecret(referredSecret, 'secret', secret);
+    await eventually('the new secret is good', async () => expect(await statusOfClient(secret)).toBe(200));
+    expect(await statusOfClient(before)).toBe(401);
+  });
+});
+
+/** Breaks the configuration in these ways at once; answers the problems that both replicas told. */
+async function refuse(by: (configuration: Configuration) => void): Promise<readonly string[]> {
+  const text = await readText();
+  undo.push(() => writeText(text));
+  const configuration = parse(text) as Configuration;
+  by(configuration);
+  return await writeText(stringify(configuration));
+}
+
+const breaks = (configuration: Configuration): void => {
+  const { authentication } = configuration;
+  authentication['issuer'] = 'http://insecure.example.com';
+  authentication.users.push({ username: 'Capital', passwordHash: 'plain' });
+  authentication.users = authentication.users.filter(({ username }) => username !== 'bob');
+  configuration['surprise'] = true;
+};
+const broken = [
+  'authentication.issuer',
+  'authentication.users[4].username',
+  'authentication.users[4].passwordHash',
+  'surprise',
+];
+
+const pathsOf = (problems: readonly string[]): string[] => problems.map((problem) => problem.split(': ')[0] ?? '');
+
+describe('an invalid configuration', () => {
+  test('is refused as a whole, with every problem and its path', async () => {
+    const problems = await refuse(breaks);
+    expect(pathsOf(problems).toSorted()).toEqual(broken.toSorted());
+    // Nothing of it is in force, not even what was right.
+    expect(await mayLogIn('bob', passwords.bob)).toEqual([200, 200]);
+    expect((await postForm(passwordForm('Capital', 'plain'))).status).toBe(400);
+  });
+
+  test('is told by an Event on the ConfigMap, by readyz and by a metric, as long as it is there', async () => {
+    await refuse(breaks);
+    const { uid } = (await get(configMap)).metadata;
+    const told = await eventually('there is an Event', async () => {
+      const { items } = await get<{ items: { reason: string; type: string; message: string }[] }>(
+        `${releasePath}/events?fieldSelector=involvedObject.uid=${uid}`,
+      );
+      const found = items.findLast(({ reason }) => reason === 'ConfigurationRefused');
+      if (found === undefined) throw new Error('there is none');
+      return found;
+    });
+    expect(told.type).toBe('Warning');
+    const token = await adminToken();
+    for (const base of gateways()) {
+      const { status, text } = await call(`${base}/readyz?verbose`, { token });
+      expect(status).toBe(200);
+      for (const path of broken) {
+        expect(text).toContain(`${path}: `);
+        expect(told.message).toContain(`${path}: `);
+      }
+      expect((await call(`${base}/metrics`, { token })).text).toMatch(/^platform_apiserver_configuration_problems 4$/m);
+    }
+    await undo.pop()?.();
+    for (const base of gateways()) {
+      expect((await call(`${base}/readyz?verbose`, { token })).text).toContain('[+]configuration ok\n');
+      expect((await call(`${base}/metrics`, { token })).text).toMatch(/^platform_apiserver_configuration_problems 0$/m);
+    }
+  });
+
+  test.each<[string, string]>([
+    ['no YAML', 'a: ['],
+    ['a list', '- a\n'],
+    ['empty', ''],
+    ['of another kind', 'apiVersion: v1\nkind: ConfigMap\n'],
+  ])('that is %s is refused, and the last good one stays', async (_, text) => {
+    const before = await readText();
+    undo.push(() => writeText(before));
+    expect(await writeText(text)).not.toEqual([]);
+    expect(await mayLogIn('bob', passwords.bob)).toEqual([200, 200]);
+  });
+
+  test('stays refused over a restart, which begins with the last good one, ready and warning', async () => {
+    await addUser('accepted-last');
+    expect(await mayLogIn('accepted-last')).toEqual([200, 200]);
+    const session = await login('accepted-last', undefined, passwords.alice);
+    await refuse(breaks);
+    await stopReplica(1);
+    await startReplica(1);
+    expect(await mayLogIn('accepted-last')).toEqual([200, 200]);
+    expect((await fate(session)).bearer).toEqual([200, 200]);
+    const { status, text } = await call(`${gateway(1)}/readyz?verbose`, { token: await adminToken() });
+    expect(status).toBe(200);
+    expect(text).toMatch(/^\[\+\]configuration ok \(warning: .*surprise: /m);
+    expect(
+      readLog(replicaLogs()[1] ?? '')
+        .filter(({ level }) => level === 'warn')
+        .map(({ message }) => message),
+    ).toContain('started from the configuration that was accepted last');
+  });
+});
+
+describe('a ConfigMap that is deleted', () => {
+  test('leaves the last good configuration in force, also over a restart, until one is there again', async () => {
+    await addUser('survivor');
+    const { metadata, data } = await get<KubeObject & { data: object }>(configMap);
+    const { name, labels, annotations } = metadata;
+    await remove(configMap);
+    undo.push(async () => {
+      await kube()
+        .json(configMap)
+        .catch(() => create(`${releasePath}/configmaps`, { metadata: { name, labels, annotations }, data }));
+    });
+    const token = await adminToken();
+    for (const base of gateways())
+      await eventually('the deletion is told', async () => {
+        const { text } = await call(`${base}/readyz?verbose`, { token });
+        expect(text).toContain('[+]configuration ok (warning: ');
+        expect(text).toContain('platform-config');
+      });
+    expect(await mayLogIn('survivor')).toEqual([200, 200]);
+    await stopReplica(1);
+    await startReplica(1);
+    expect(await mayLogIn('survivor')).toEqual([200, 200]);
+    await undo.pop()?.();
+    for (const base of gateways())
+      await eventually('all is well', async () =>
+        expect((await call(`${base}/readyz?verbose`, { token })).text).toContain('[+]configuration ok\n'),
+      );
+  });
+});
