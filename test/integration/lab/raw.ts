@@ -67,11 +67,3 @@ export function answersIn(text: string): RawAnswer[] {
   }
   return answers;
 }
-
-/** Sends the bytes and says that no more come; then what came back until the server closed. */
-export async function exchange(url: string, bytes: string | Buffer): Promise<RawAnswer[]> {
-  const socket = connect(url);
-  const answer = drain(socket);
-  socket.end(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
-  return answersIn(await answer);
-}
