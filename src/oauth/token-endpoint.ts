@@ -25,7 +25,7 @@ export function tokenRoute(options: { grants: readonly Grant[]; directory: Direc
           'invalid_request',
           'parameters belong in the body: what stands in the URL is logged on its way',
         );
-      const form = await readForm(req, res);
+      const form = await readForm(req);
       const client = await authenticateClient(req, form, directory);
       const grantType = required(form, 'grant_type');
       const grant = byType.get(grantType);

@@ -263,14 +263,9 @@ describe('a request that is no form', () => {
     expectProblem(answer, 413, 'invalid_request');
   });
 
-  test('compressed by nothing we know: 415', async () => {
-    const answer = await postForm(right, { headers: { 'content-encoding': 'nonsense' } });
+  test.each(['gzip', 'nonsense'])('said to be compressed by %s: 415', async (encoding) => {
+    const answer = await postForm(right, { headers: { 'content-encoding': encoding } });
     expectProblem(answer, 415, 'invalid_request');
-  });
-
-  test('said to be compressed, and is not: 400', async () => {
-    const answer = await postForm(right, { headers: { 'content-encoding': 'gzip' } });
-    expectProblem(answer, 400, 'invalid_request');
   });
 });
 
