@@ -142,18 +142,19 @@ describe('a wrong command line', () => {
     expect(stderr).not.toContain('    at ');
   });
 
+  const anyPort = ['--http-port=0', '--https-port=0', '--aggregated-port=0'];
+
   test.each([
-    ['no kubeconfig', ['--namespace=a', '--kubeconfig=/nowhere/at/all']],
-    [
-      'no such ConfigMap',
-      ['--namespace=platform-system', '--config-map=nowhere', '--http-port=0', '--https-port=0', '--aggregated-port=0'],
-    ],
-    ['no such file', ['--namespace=platform-system', '--config=/nowhere/at/all']],
-  ])('%s: 1, and says so in its log', async (_, args) => {
-    const kubeconfig = args.some((arg) => arg.startsWith('--kubeconfig'))
-      ? []
-      : [`--kubeconfig=${lab().serverKubeconfig}`];
-    const { code, stdout } = await platformApiserver([...args, ...kubeconfig]);
+    ['no kubeconfig', () => '/nowhere/at/all', []],
+    // The server's own identity may read one ConfigMap only.
+    ['no such ConfigMap', () => lab().kubeconfig, ['--config-map=nowhere', ...anyPort]],
+    ['no such file', () => lab().serverKubeconfig, ['--config=/nowhere/at/all']],
+  ])('%s: 1, and says so in its log', async (_, kubeconfig, args) => {
+    const { code, stdout } = await platformApiserver([
+      '--namespace=platform-system',
+      `--kubeconfig=${kubeconfig()}`,
+      ...args,
+    ]);
     expect(code).toBe(1);
     expect(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ level: 'error' });
   });
