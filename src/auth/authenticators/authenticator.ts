@@ -7,5 +7,5 @@ import type { UserInfo } from '../user.ts';
  */
 export type Authenticator = (request: Request) => Promise<UserInfo | undefined>;
 
-/** The same for a bearer token that was found in a request already. */
-export type TokenAuthenticator = (token: string) => Promise<UserInfo | undefined>;
+/** The same for a bearer token that was found in a request already. `source`: the address that sent it. */
+export type TokenAuthenticator = (token: string, source: string) => Promise<UserInfo | undefined>;

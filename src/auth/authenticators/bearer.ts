@@ -13,16 +13,16 @@ type Verified = (error: unknown, user?: UserInfo | false) => void;
  */
 export function bearer(authenticators: readonly TokenAuthenticator[]): Authenticator {
   const strategies = new passport.Passport();
-  const verify = async (token: string): Promise<UserInfo | false> => {
+  const verify = async (token: string, source: string): Promise<UserInfo | false> => {
     for (const authenticate of authenticators) {
-      const user = await authenticate(token);
+      const user = await authenticate(token, source);
       if (user !== undefined) return user;
     }
     return false;
   };
   strategies.use(
-    new Strategy((token: string, done: Verified) => {
-      verify(token).then(
+    new Strategy({ passReqToCallback: true }, ({ socket }: Request, token: string, done: Verified) => {
+      verify(token, socket?.remoteAddress ?? '').then(
         (user) => done(null, user),
         (error: unknown) => done(error),
       );

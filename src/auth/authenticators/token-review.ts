@@ -3,6 +3,7 @@ import { serviceUnavailable, unauthorized } from '../../errors.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/kube-error.ts';
 import { fingerprint } from '../tokens.ts';
+import { WaitingLines } from '../waiting-lines.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
 
@@ -18,30 +19,32 @@ interface TokenReview {
 const cacheSize = 10_000;
 const acceptedLife = 10_000;
 const refusedLife = 5_000;
-const atOnce = 32;
+const waiting = { mostWaiting: 1_000, longestWait: 5_000 };
 const longestToken = 16 * 1024;
 
-/** RFC 7519 section 3: three base64url parts, the first two JSON objects; the second names an issuer. */
-export function looksLikeJWT(token: string): boolean {
+/** The issuer that a JWT claims, unverified. RFC 7519 section 3: three base64url parts, the first two JSON objects. */
+export function issuerOf(token: string): string | undefined {
   const parts = token.split('.');
   if (token.length > longestToken || parts.length !== 3 || !parts.every((part) => /^[A-Za-z0-9_-]+$/.test(part)))
-    return false;
+    return undefined;
   try {
     const [header, payload] = parts
       .slice(0, 2)
       .map((part) => JSON.parse(Buffer.from(part, 'base64url').toString('utf8')) as unknown);
-    return (
-      typeof (header as { alg?: unknown } | null)?.alg === 'string' &&
-      typeof (payload as { iss?: unknown } | null)?.iss === 'string'
-    );
+    const issuer = (payload as { iss?: unknown } | null)?.iss;
+    return typeof (header as { alg?: unknown } | null)?.alg === 'string' && typeof issuer === 'string'
+      ? issuer
+      : undefined;
   } catch {
-    return false;
+    return undefined;
   }
 }
 
 /**
  * ServiceAccount tokens and whatever else kube-apiserver accepts, by TokenReview (authentication.k8s.io/v1). Answers are kept for
- * seconds, refusals too; equal questions are asked once; at most 32 are under way; what is no JWT is not asked about.
+ * seconds, refusals too, apart, so that forged tokens do not push out good ones; equal questions are asked once; what is no JWT is
+ * not asked about. Reviews wait their turn, the sources one after the other; other issuers than that of our own ServiceAccount have
+ * few places of their own.
  * `audiences`: a token is good for us when it is meant for one of these.
  */
 export function tokenReview(
@@ -49,8 +52,12 @@ export function tokenReview(
   audiences: () => Promise<readonly string[]>,
   clock: () => number = () => performance.now(),
 ): TokenAuthenticator {
-  const known = new LRUCache<string, { user: UserInfo | undefined }>({ max: cacheSize, perf: { now: clock } });
+  const perf = { now: clock };
+  const accepted = new LRUCache<string, UserInfo>({ max: cacheSize, ttl: acceptedLife, perf });
+  const refused = new LRUCache<string, true>({ max: cacheSize, ttl: refusedLife, perf });
   const asking = new Map<string, Promise<UserInfo | undefined>>();
+  const ownIssuer = new WaitingLines({ atOnce: 32, ...waiting });
+  const otherIssuers = new WaitingLines({ atOnce: 4, ...waiting });
 
   async function ask(token: string): Promise<UserInfo | undefined> {
     const wanted = await audiences();
@@ -74,13 +81,18 @@ export function tokenReview(
     });
   }
 
-  async function review(key: string, token: string): Promise<UserInfo | undefined> {
-    if (asking.size >= atOnce) throw serviceUnavailable('too many unknown tokens are being reviewed; try again');
-    const answer = ask(token);
+  async function askInTurn(token: string, issuer: string, source: string): Promise<UserInfo | undefined> {
+    const own = await client.issuer();
+    const lines = own === undefined || own === issuer ? ownIssuer : otherIssuers;
+    return await lines.run(source, () => ask(token));
+  }
+
+  async function review(key: string, answer: Promise<UserInfo | undefined>): Promise<UserInfo | undefined> {
     asking.set(key, answer);
     try {
       const user = await answer;
-      known.set(key, { user }, { ttl: user === undefined ? refusedLife : acceptedLife });
+      if (user === undefined) refused.set(key, true);
+      else accepted.set(key, user);
       return user;
     } catch (error) {
       if (error instanceof KubeError) throw serviceUnavailable('the token cannot be reviewed now', 1, error);
@@ -90,11 +102,13 @@ export function tokenReview(
     }
   }
 
-  return async (token) => {
-    if (!looksLikeJWT(token)) return undefined;
+  return async (token, source) => {
+    const issuer = issuerOf(token);
+    if (issuer === undefined) return undefined;
     const key = fingerprint(token);
-    const kept = known.get(key);
-    const user = kept === undefined ? await (asking.get(key) ?? review(key, token)) : kept.user;
+    let user = accepted.get(key);
+    if (user === undefined && !refused.has(key))
+      user = await (asking.get(key) ?? review(key, askInTurn(token, issuer, source)));
     if (user === undefined) throw unauthorized({ error: 'invalid_token' });
     return user;
   };

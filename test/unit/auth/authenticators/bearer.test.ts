@@ -26,6 +26,18 @@ describe('a bearer token', () => {
     expect(await authenticate(request(authorization))).toBe(user);
   });
 
+  test('is judged with the address that sent it', async () => {
+    const sources: string[] = [];
+    const judge = bearer([
+      async (_, source) => {
+        sources.push(source);
+        return alice;
+      },
+    ]);
+    await judge(request('Bearer one', { socket: { remoteAddress: '192.0.2.7' } }));
+    expect(sources).toEqual(['192.0.2.7']);
+  });
+
   test.each(['Bearer three', 'Bearer one two', 'Bearer  one', 'Bearer '])(
     'that nobody knows is 401: %j',
     async (text) => {

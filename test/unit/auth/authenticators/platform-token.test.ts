@@ -16,7 +16,7 @@ interface LoggedIn {
   readonly platform: Platform;
   readonly session: Session;
   readonly token: string;
-  readonly authenticate: TokenAuthenticator;
+  readonly authenticate: (token: string) => ReturnType<TokenAuthenticator>;
 }
 
 async function logIn(): Promise<LoggedIn> {
@@ -32,7 +32,8 @@ async function logIn(): Promise<LoggedIn> {
     credentialID: account.credentialID,
   });
   const { token } = tokens.issueAccess(session, account, undefined);
-  return { platform, session, token, authenticate: platformToken(platform) };
+  const authenticate = platformToken(platform);
+  return { platform, session, token, authenticate: (presented) => authenticate(presented, '192.0.2.1') };
 }
 
 const refusal = { code: 401, headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' } };

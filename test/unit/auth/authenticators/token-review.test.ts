@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { looksLikeJWT, tokenReview } from '../../../../src/auth/authenticators/token-review.ts';
+import { issuerOf, tokenReview } from '../../../../src/auth/authenticators/token-review.ts';
 import type { TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
 import { KubeError, unreachable } from '../../../../src/kube/kube-error.ts';
 import { MemoryCluster, type MemoryClient } from '../../../fakes/cluster.ts';
-import { craftJWT } from '../../../fakes/jwt.ts';
+import { craftJWT, readJWT } from '../../../fakes/jwt.ts';
 import { settle } from '../../kube/fakes.ts';
 
 const path = '/apis/authentication.k8s.io/v1/tokenreviews';
@@ -13,7 +13,7 @@ const tokenOf = (subject: string): string => craftJWT({ alg: 'RS256' }, { iss: i
 const robot = { username: 'system:serviceaccount:default:robot', groups: ['system:serviceaccounts'] };
 
 interface Lab {
-  readonly authenticate: TokenAuthenticator;
+  readonly authenticate: (token: string, source?: string) => ReturnType<TokenAuthenticator>;
   readonly client: MemoryClient;
   readonly reviews: () => number;
 }
@@ -22,12 +22,13 @@ function lab(status: unknown, audiences: readonly string[] = []): Lab {
   const cluster = new MemoryCluster();
   cluster.respond(path, () => (status === undefined ? {} : { status }));
   const client = cluster.client();
+  const review = tokenReview(
+    client,
+    async () => audiences,
+    () => Date.now(),
+  );
   return {
-    authenticate: tokenReview(
-      client,
-      async () => audiences,
-      () => Date.now(),
-    ),
+    authenticate: (token, source = '192.0.2.1') => review(token, source),
     client,
     reviews: () => client.asked('POST', '/tokenreviews').length,
   };
@@ -130,19 +131,80 @@ describe('what kube-apiserver cannot say', () => {
     await expect(authenticate(tokenOf('robot'))).resolves.toMatchObject({ username: robot.username });
     expect(reviews()).toBe(2);
   });
+});
 
-  test('of too many tokens at once is 503 for the ones beyond', async () => {
+const forged = (index: number): string => tokenOf(`nobody-${index}`);
+/** What was asked about, by the subjects. */
+const subjects = (client: MemoryClient): unknown[] =>
+  client.asked('POST', path).map(({ body }) => readJWT((body as { spec: { token: string } }).spec.token).claims['sub']);
+const strange = (index: number): string => craftJWT({ alg: 'RS256' }, { iss: 'https://x', sub: `x-${index}` });
+
+describe('when many unknown tokens come', () => {
+  test('32 are asked about at once and the others wait, those of each source in its turn', async () => {
     const { authenticate, client, reviews } = lab({ authenticated: true, user: robot });
     const release = hold(client);
-    const all = Array.from({ length: 33 }, (_, index) => authenticate(tokenOf(`robot-${index}`)));
-    await expect(all.at(-1)).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
+    const all = Array.from({ length: 100 }, (_, index) => authenticate(forged(index), '192.0.2.66'));
+    await settle();
+    const good = authenticate(tokenOf('robot'), '192.0.2.2');
     await settle();
     expect(reviews()).toBe(32);
-    // One that is being asked about already takes no place.
-    const repeated = authenticate(tokenOf('robot-0'));
     release();
-    await expect(Promise.all([...all.slice(0, 32), repeated])).resolves.toHaveLength(33);
-    await expect(authenticate(tokenOf('robot-32'))).resolves.toBeDefined();
+    await Promise.all([...all, good]);
+    // One of the other source may have come first.
+    expect(subjects(client).indexOf('robot')).toBeLessThan(34);
+  });
+
+  test('more than a thousand that wait are refused with 503, and a good one of another source is not', async () => {
+    const { authenticate, client } = lab({ authenticated: true, user: robot });
+    const release = hold(client);
+    const all = Array.from({ length: 1_100 }, (_, index) => authenticate(forged(index), '192.0.2.66'));
+    const settled = Promise.allSettled(all);
+    await settle();
+    const good = authenticate(tokenOf('robot'), '192.0.2.2');
+    await settle();
+    release();
+    await expect(good).resolves.toMatchObject({ username: robot.username });
+    const refusals = (await settled).filter((one) => one.status === 'rejected');
+    expect(refusals).toHaveLength(1_100 - 32 - 999);
+    expect(refusals[0]?.reason).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
+  });
+
+  test('those of another issuer than our own token has take no places of its tokens', async () => {
+    const { authenticate, client } = lab({ authenticated: true, user: robot });
+    client.ownIssuer = issuer;
+    const release = hold(client);
+    const all = Array.from({ length: 50 }, (_, index) => authenticate(strange(index)));
+    const good = Array.from({ length: 32 }, (_, index) => authenticate(tokenOf(`robot-${index}`)));
+    await settle();
+    expect(subjects(client).filter((subject) => String(subject).startsWith('x-'))).toHaveLength(4);
+    expect(subjects(client).filter((subject) => String(subject).startsWith('robot-'))).toHaveLength(32);
+    release();
+    await expect(Promise.all([...all, ...good])).resolves.toHaveLength(82);
+  });
+
+  test('one that is being asked about already takes no place', async () => {
+    const { authenticate, client, reviews } = lab({ authenticated: true, user: robot });
+    const release = hold(client);
+    const all = Array.from({ length: 64 }, (_, index) => authenticate(tokenOf(`robot-${index % 2}`)));
+    await settle();
+    expect(reviews()).toBe(2);
+    release();
+    await expect(Promise.all(all)).resolves.toHaveLength(64);
+  });
+
+  test('the answers about forged ones push no good one out', async () => {
+    const cluster = new MemoryCluster();
+    cluster.respond(path, ({ spec }) => {
+      const { claims } = readJWT((spec as { token: string }).token);
+      return { status: { authenticated: claims['sub'] === 'robot', user: robot } };
+    });
+    const client = cluster.client();
+    const authenticate = tokenReview(client, async () => []);
+    await authenticate(tokenOf('robot'), '');
+    for (let i = 0; i < 10_001; i += 1) await authenticate(forged(i), '').catch(() => undefined);
+    const before = client.requests.length;
+    await authenticate(tokenOf('robot'), '');
+    expect(client.requests).toHaveLength(before);
   });
 });
 
@@ -170,12 +232,11 @@ describe('what is no JWT', () => {
   });
 
   test('is told from one without an error, whatever it is', () => {
-    fc.assert(fc.property(fc.string(), (text) => !looksLikeJWT(text)));
+    fc.assert(fc.property(fc.string(), (text) => issuerOf(text) === undefined));
     fc.assert(
       fc.property(fc.array(fc.json(), { minLength: 3, maxLength: 3 }), (parts) => {
-        expect(typeof looksLikeJWT(parts.map((text) => Buffer.from(text).toString('base64url')).join('.'))).toBe(
-          'boolean',
-        );
+        const token = parts.map((text) => Buffer.from(text).toString('base64url')).join('.');
+        expect(['string', 'undefined']).toContain(typeof issuerOf(token));
       }),
     );
   });
