@@ -250,13 +250,13 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
 
 async function answer(
   req: Request,
-  { query }: RequestContext,
+  { query, signal }: RequestContext,
   res: Parameters<Handler>[1],
   { contentType, pretty }: Target,
   document: readonly Buffer[],
 ): Promise<void> {
   const isPretty = pretty || wantsPretty(query, req.headers['user-agent']);
-  const body = isPretty ? [prettyJson(Buffer.concat(document))] : document;
+  const body = isPretty ? await prettyJson(document, signal) : document;
   await write(req, res, { contentType, body: [...body, newline] });
 }
 

@@ -63,7 +63,7 @@ export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer):
       await synced(resource, context, notReady);
       const { objects, total, resourceVersion } = await pageOf(store, query, context.signal);
       const body = viewOf(query).list(objects, { resourceVersion }, total);
-      await write(req, res, { contentType: json, body: query.pretty ? [prettyJson(Buffer.concat(body))] : body });
+      await write(req, res, { contentType: json, body: query.pretty ? await prettyJson(body, context.signal) : body });
     },
     async object(req, res, context) {
       await begin(req, res, context);
@@ -74,7 +74,7 @@ export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer):
       const object = store.get(namespace, name);
       if (object === undefined) throw notFound(definition.underlying, name);
       const body = viewOf(query).object(object);
-      await write(req, res, { contentType: json, body: query.pretty ? [prettyJson(Buffer.concat(body))] : body });
+      await write(req, res, { contentType: json, body: query.pretty ? await prettyJson(body, context.signal) : body });
     },
   };
 }

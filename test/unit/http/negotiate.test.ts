@@ -1,8 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { StatusError } from '../../../src/errors.ts';
 import { acceptsGzip, negotiate, parseAccept } from '../../../src/http/negotiate.ts';
-import { prettyJson, wantsPretty } from '../../../src/http/pretty.ts';
-import * as fc from 'fast-check';
 
 describe('Accept', () => {
   test('is read with q and parameters, the preferred first', () => {
@@ -55,27 +53,4 @@ test.each([
   ['br', false],
 ])('Accept-Encoding %j takes gzip: %s', (header, takes) => {
   expect(acceptsGzip(header)).toBe(takes);
-});
-
-describe('pretty', () => {
-  test('indents like JSON.stringify', () => {
-    fc.assert(
-      fc.property(fc.jsonValue(), (value) => {
-        expect(prettyJson(Buffer.from(JSON.stringify(value))).toString()).toBe(JSON.stringify(value, null, 2));
-      }),
-    );
-  });
-
-  test.each([
-    ['', 'kubectl/v1.36', false],
-    ['', 'curl/8', true],
-    ['', 'Mozilla/5.0 (X11)', true],
-    ['', undefined, false],
-    ['pretty=', 'curl/8', true],
-    ['pretty=0', 'curl/8', false],
-    ['pretty=true', 'kubectl', true],
-    ['pretty=1', 'kubectl', true],
-  ])('?%s by %s: %s', (query, userAgent, wanted) => {
-    expect(wantsPretty(new URLSearchParams(query), userAgent)).toBe(wanted);
-  });
 });

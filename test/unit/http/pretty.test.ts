@@ -1,0 +1,59 @@
+import { expect, jest, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { prettyJson, wantsPretty } from '../../../src/http/pretty.ts';
+
+const wanted = new AbortController().signal;
+
+const indented = async (pieces: readonly Buffer[]): Promise<string> =>
+  Buffer.concat(await prettyJson(pieces, wanted)).toString();
+
+test('indents like JSON.stringify, wherever the text is cut into pieces', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.jsonValue(), fc.array(fc.nat(60)), async (value, lengths) => {
+      let rest = Buffer.from(JSON.stringify(value));
+      const pieces = lengths.map((length) => {
+        const piece = rest.subarray(0, length);
+        rest = rest.subarray(length);
+        return piece;
+      });
+      expect(await indented([...pieces, rest])).toBe(JSON.stringify(value, null, 2));
+    }),
+  );
+});
+
+const large = Array.from({ length: 20_000 }, (_, index) => ({ index, text: 'é"\\{}[],:', none: {}, some: [[], [1]] }));
+const text = Buffer.from(JSON.stringify(large));
+
+test('indents more than a block of memory', async () => {
+  expect(await indented([text])).toBe(JSON.stringify(large, null, 2));
+});
+
+test('indents as deep as it gets', async () => {
+  const deep = Buffer.from('['.repeat(1_000) + ']'.repeat(1_000));
+  expect(await indented([deep])).toBe(JSON.stringify(JSON.parse(deep.toString()), null, 2));
+});
+
+test('gives way to others after each few kilobytes, and is not made for nobody', async () => {
+  let looks = 0;
+  const clock = jest.spyOn(performance, 'now').mockImplementation(() => (looks += 1));
+  const controller = new AbortController();
+  const document = prettyJson([text], controller.signal);
+  const atFirst = looks;
+  controller.abort();
+  await expect(document).rejects.toThrow('aborted');
+  clock.mockRestore();
+  expect(atFirst).toBeLessThan(5);
+});
+
+test.each([
+  ['', 'kubectl/v1.36', false],
+  ['', 'curl/8', true],
+  ['', 'Mozilla/5.0 (X11)', true],
+  ['', undefined, false],
+  ['pretty=', 'curl/8', true],
+  ['pretty=0', 'curl/8', false],
+  ['pretty=true', 'kubectl', true],
+  ['pretty=1', 'kubectl', true],
+])('?%s by %s: %s', (query, userAgent, wants) => {
+  expect(wantsPretty(new URLSearchParams(query), userAgent)).toBe(wants);
+});
