@@ -78,6 +78,8 @@ export async function startServer(
   await secrets.settled(signal);
 
   const refreshTokens = await RefreshTokens.load(client, namespace);
+  const signingKeys = await SigningKeys.load(client, namespace);
+  for (const keys of [refreshTokens, signingKeys]) keys.follow(log);
   const sessions = new Sessions({
     client,
     namespace,
@@ -87,7 +89,7 @@ export async function startServer(
   });
   sessions.start();
   const tokens = new Tokens({
-    keys: await SigningKeys.load(client, namespace),
+    keys: signingKeys,
     settings: () => live.value.authentication,
   });
 
@@ -216,8 +218,7 @@ export async function startServer(
       await Promise.all(listeners.map((listener) => listener.close(grace)));
       nodes.stop();
       requestHeaders.stop();
-      sessions.stop();
-      secrets.stop();
+      for (const part of [sessions, refreshTokens, signingKeys, secrets]) part.stop();
       await configuration.stop();
       await client.close();
       log.info('ended');

@@ -6,8 +6,9 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { objectNames } from '../config/names.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { ensure } from '../kube/ensure.ts';
-import type { Secret } from './secret-refs.ts';
+import type { Clock } from '../kube/clock.ts';
+import type { Logger } from '../logger.ts';
+import { KeySecret } from './key-secret.ts';
 
 /** 32 lower-case hex digits: the name of a Session. */
 export const newSessionID = (): string => randomBytes(16).toString('hex');
@@ -22,7 +23,8 @@ export const sameHash = (a: string, b: string | undefined): boolean =>
   b !== undefined && a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
 
 export class RefreshTokens {
-  readonly #key: Buffer;
+  #key: Buffer;
+  #secret: KeySecret | undefined;
 
   constructor(key: Buffer) {
     this.#key = key;
@@ -30,23 +32,31 @@ export class RefreshTokens {
 
   /** Reads the HMAC key from its Secret, or makes it. */
   static async load(client: KubeClient, namespace: string): Promise<RefreshTokens> {
-    const secret = await ensure<Secret>(
+    const tokens = new RefreshTokens(Buffer.alloc(0));
+    tokens.#secret = new KeySecret({
       client,
-      `/api/v1/namespaces/${namespace}/secrets`,
-      objectNames.refreshKeySecret,
-      () => ({
-        apiVersion: 'v1',
-        kind: 'Secret',
-        metadata: { name: objectNames.refreshKeySecret, namespace },
-        data: { key: randomBytes(32).toString('base64') },
-      }),
-    );
-    const key = Buffer.from(secret.data?.['key'] ?? '', 'base64');
-    if (key.length < 32)
-      throw new Error(
-        `Secret ${objectNames.refreshKeySecret} has no key of 32 bytes; delete the Secret and a new one is made`,
-      );
-    return new RefreshTokens(key);
+      namespace,
+      name: objectNames.refreshKeySecret,
+      make: () => ({ key: randomBytes(32) }),
+      use: ({ key }) => {
+        if (key === undefined || key.length < 32)
+          throw new Error(
+            `Secret ${objectNames.refreshKeySecret} has no key of 32 bytes; delete the Secret and a new one is made`,
+          );
+        tokens.#key = key;
+      },
+    });
+    await tokens.#secret.load();
+    return tokens;
+  }
+
+  /** From now on the key is the one that is in the cluster. */
+  follow(log: Logger, clock?: Clock): void {
+    this.#secret?.follow(log, clock);
+  }
+
+  stop(): void {
+    this.#secret?.stop();
   }
 
   first(sid: string): string {

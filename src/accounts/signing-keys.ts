@@ -1,6 +1,5 @@
 /**
  * The keys that sign tokens, in the Secret platform-signing-keys so that every replica has the same: one ES256 and one RS256.
- * Made by the first server that finds none.
  */
 import {
   createHash,
@@ -13,8 +12,9 @@ import {
 import { promisify } from 'node:util';
 import { objectNames } from '../config/names.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { ensure } from '../kube/ensure.ts';
-import type { Secret } from './secret-refs.ts';
+import type { Clock } from '../kube/clock.ts';
+import type { Logger } from '../logger.ts';
+import { KeySecret, type KeyData } from './key-secret.ts';
 
 export type Algorithm = 'ES256' | 'RS256';
 
@@ -28,10 +28,10 @@ export interface SigningKey {
 
 const generate = promisify(generateKeyPair);
 
-async function newKey(alg: Algorithm): Promise<string> {
+async function newKey(alg: Algorithm): Promise<Buffer> {
   const { privateKey } =
     alg === 'ES256' ? await generate('ec', { namedCurve: 'P-256' }) : await generate('rsa', { modulusLength: 2048 });
-  return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  return Buffer.from(privateKey.export({ type: 'pkcs8', format: 'pem' }));
 }
 
 /** RFC 7638 section 3: the required members of the key in lexicographic order. */
@@ -64,48 +64,69 @@ function readKey(alg: Algorithm, pem: string): SigningKey {
   return { kid: thumbprint(publicKey.export({ format: 'jwk' })), alg, privateKey, publicKey };
 }
 
-export class SigningKeys {
-  readonly #byKid: ReadonlyMap<string, SigningKey>;
-  readonly #current: ReadonlyMap<Algorithm, SigningKey>;
+const algorithms = ['ES256', 'RS256'] as const;
 
-  constructor(keys: readonly SigningKey[]) {
-    this.#byKid = new Map(keys.map((key) => [key.kid, key]));
-    this.#current = new Map(keys.map((key) => [key.alg, key]));
+const readKeys = (data: KeyData): SigningKey[] =>
+  algorithms.map((alg) => {
+    const pem = data[`${alg}.pem`];
+    if (pem === undefined)
+      throw new Error(
+        `Secret ${objectNames.signingKeysSecret} has no key ${alg}.pem; delete the Secret and a new one is made`,
+      );
+    return readKey(alg, pem.toString('utf8'));
+  });
+
+export class SigningKeys {
+  readonly #secret: KeySecret;
+  #byKid: ReadonlyMap<string, SigningKey> = new Map();
+  #byAlgorithm: ReadonlyMap<Algorithm, SigningKey> = new Map();
+  #generation = 0;
+
+  private constructor(client: KubeClient, namespace: string) {
+    this.#secret = new KeySecret({
+      client,
+      namespace,
+      name: objectNames.signingKeysSecret,
+      make: async () => ({ 'ES256.pem': await newKey('ES256'), 'RS256.pem': await newKey('RS256') }),
+      use: (data) => this.#use(readKeys(data)),
+    });
   }
 
   /** Reads the keys from the Secret, or makes them. Throws if the Secret holds something else. */
   static async load(client: KubeClient, namespace: string): Promise<SigningKeys> {
-    const secret = await ensure<Secret & { type?: string; stringData?: Record<string, string> }>(
-      client,
-      `/api/v1/namespaces/${namespace}/secrets`,
-      objectNames.signingKeysSecret,
-      async () => ({
-        apiVersion: 'v1',
-        kind: 'Secret',
-        metadata: { name: objectNames.signingKeysSecret, namespace },
-        type: 'Opaque',
-        stringData: { 'ES256.pem': await newKey('ES256'), 'RS256.pem': await newKey('RS256') },
-      }),
-    );
-    return new SigningKeys(
-      (['ES256', 'RS256'] as const).map((alg) => {
-        const pem = secret.data?.[`${alg}.pem`];
-        if (pem === undefined)
-          throw new Error(
-            `Secret ${objectNames.signingKeysSecret} has no key ${alg}.pem; delete the Secret and a new one is made`,
-          );
-        return readKey(alg, Buffer.from(pem, 'base64').toString('utf8'));
-      }),
-    );
+    const keys = new SigningKeys(client, namespace);
+    await keys.#secret.load();
+    return keys;
+  }
+
+  /** From now on the keys are those that are in the cluster. */
+  follow(log: Logger, clock?: Clock): void {
+    this.#secret.follow(log, clock);
+  }
+
+  stop(): void {
+    this.#secret.stop();
+  }
+
+  /** Another number whenever the keys are others: what was verified before says nothing then. */
+  get generation(): number {
+    return this.#generation;
   }
 
   current(alg: Algorithm): SigningKey {
-    const key = this.#current.get(alg);
+    const key = this.#byAlgorithm.get(alg);
     if (key === undefined) throw new Error(`there is no ${alg} key`);
     return key;
   }
 
   find(kid: string): SigningKey | undefined {
     return this.#byKid.get(kid);
+  }
+
+  #use(keys: readonly SigningKey[]): void {
+    if (keys.every(({ kid }) => this.#byKid.has(kid))) return;
+    this.#byKid = new Map(keys.map((key) => [key.kid, key]));
+    this.#byAlgorithm = new Map(keys.map((key) => [key.alg, key]));
+    this.#generation += 1;
   }
 }

@@ -102,8 +102,8 @@ export class Tokens {
   verifyAccess(token: string): AccessClaims | undefined {
     if (token.length > longestToken) return undefined;
     const { issuer, maximumClockSkew } = this.#settings();
-    // What was verified for one issuer says nothing under another.
-    const key = `${fingerprint(token)} ${issuer}`;
+    // What was verified for one issuer, or with one key, says nothing under another.
+    const key = `${fingerprint(token)} ${this.#keys.generation} ${issuer}`;
     const known = this.#verified.get(key);
     if (known !== undefined) return known.exp * 1_000 + maximumClockSkew > this.#clock() ? known : undefined;
     const claims = this.#verify(token);

@@ -5,12 +5,15 @@ import type { Account } from '../../../src/accounts/directory.ts';
 import type { Session } from '../../../src/accounts/sessions.ts';
 import { SigningKeys } from '../../../src/accounts/signing-keys.ts';
 import { Tokens, type TokenSettings } from '../../../src/auth/tokens.ts';
+import { createLogger } from '../../../src/logger.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
 import { craftJWT, readJWT } from '../../fakes/jwt.ts';
+import { FakeClock, settle } from '../kube/fakes.ts';
 
 const issuer = 'https://platform.example';
 const now = 1_800_000_000;
 const hour = 3_600;
+const secrets = '/api/v1/namespaces/platform-system/secrets';
 
 const account: Account = {
   username: 'alice',
@@ -49,7 +52,7 @@ interface Lab {
   readonly at: (seconds: number) => void;
 }
 
-function lab(changes: Partial<TokenSettings> = {}): Lab {
+function lab(changes: Partial<TokenSettings> = {}, signedBy = keys): Lab {
   let clock = now * 1_000;
   const settings = {
     issuer,
@@ -59,7 +62,7 @@ function lab(changes: Partial<TokenSettings> = {}): Lab {
     ...changes,
   };
   return {
-    tokens: new Tokens({ keys, settings: () => settings, clock: () => clock }),
+    tokens: new Tokens({ keys: signedBy, settings: () => settings, clock: () => clock }),
     settings,
     at: (seconds) => {
       clock = (now + seconds) * 1_000;
@@ -154,6 +157,21 @@ describe('an access token', () => {
     settings.issuer = 'https://another.example';
     expect([tokens.isOurs(token), tokens.verifyAccess(token) !== undefined]).toEqual([false, false]);
   });
+});
+
+test('an access token is none any more when its key was replaced, although it was verified before', async () => {
+  const [cluster, elsewhere] = [new MemoryCluster(), new MemoryCluster()];
+  const own = await SigningKeys.load(cluster.client(), 'platform-system');
+  await SigningKeys.load(elsewhere.client(), 'platform-system');
+  own.follow(createLogger({ silent: true }), new FakeClock());
+  const { tokens } = lab({}, own);
+  const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+  await settle();
+  expect(tokens.verifyAccess(token)).toBeDefined();
+  for (const secret of elsewhere.list(secrets)) cluster.put(secrets, secret);
+  await settle();
+  own.stop();
+  expect(tokens.verifyAccess(token)).toBeUndefined();
 });
 
 describe('no access token', () => {

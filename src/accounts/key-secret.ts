@@ -1,0 +1,109 @@
+/**
+ * A Secret with keys that all replicas must hold alike: the first that finds none makes it, and each follows it from then on. Who
+ * deletes it wants new keys, as when one may be known to others: those that are made then replace the old ones everywhere.
+ */
+import type { KubeClient } from '../kube/client.ts';
+import { systemClock, type Clock } from '../kube/clock.ts';
+import { ensure } from '../kube/ensure.ts';
+import { createInformer, type Informer } from '../kube/informer.ts';
+import type { Logger } from '../logger.ts';
+import type { Secret } from './secret-refs.ts';
+
+/** The values under the keys of a Secret. */
+export type KeyData = Readonly<Record<string, Buffer>>;
+
+/** So often it is seen whether the Secret is there: one that could not be made when it was deleted is made then. */
+const interval = 60_000;
+
+export interface KeySecretOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly name: string;
+  readonly make: () => KeyData | Promise<KeyData>;
+  /** Puts keys in force. Throws for what is none; those before stay in force then. */
+  readonly use: (data: KeyData) => void;
+}
+
+export class KeySecret {
+  readonly #options: KeySecretOptions;
+  readonly #collection: string;
+  #informer: Informer<Secret> | undefined;
+  #stopLooking: () => void = () => undefined;
+
+  constructor(options: KeySecretOptions) {
+    this.#options = options;
+    this.#collection = `/api/v1/namespaces/${options.namespace}/secrets`;
+  }
+
+  /** Reads the keys, or makes them. Throws if the Secret holds something else. */
+  async load(): Promise<void> {
+    this.#use(await this.#ensure());
+  }
+
+  /** From now on as they are in the cluster. */
+  follow(log: Logger, clock: Clock = systemClock): void {
+    const { client, name } = this.#options;
+    const informer = createInformer<Secret>({
+      client,
+      path: this.#collection,
+      fieldSelector: `metadata.name=${name}`,
+      log,
+      clock,
+    });
+    this.#informer = informer;
+    informer.onChange((type, secret) => {
+      if (type === 'DELETED') void this.#makeAgain(log);
+      else this.#useOrKeep(secret, log);
+    });
+    informer.start();
+    this.#lookLater(informer, log, clock);
+  }
+
+  stop(): void {
+    this.#stopLooking();
+    this.#informer?.stop();
+  }
+
+  #use({ data = {} }: Secret): void {
+    const keys = Object.fromEntries(Object.entries(data).map(([key, text]) => [key, Buffer.from(text, 'base64')]));
+    this.#options.use(keys);
+  }
+
+  #useOrKeep(secret: Secret, log: Logger): void {
+    try {
+      this.#use(secret);
+    } catch (error) {
+      log.error(`what Secret ${this.#options.name} holds now is not used: the keys before it stay in force`, { error });
+    }
+  }
+
+  #lookLater(informer: Informer<Secret>, log: Logger, clock: Clock): void {
+    const { namespace, name } = this.#options;
+    this.#stopLooking = clock.after(interval, () => {
+      if (informer.hasSynced() && informer.get(namespace, name) === undefined) void this.#makeAgain(log);
+      this.#lookLater(informer, log, clock);
+    });
+  }
+
+  /** The watch brings what is made, here or by a replica that was faster: its order is the one that counts. */
+  async #makeAgain(log: Logger): Promise<void> {
+    const { name } = this.#options;
+    try {
+      await this.#ensure();
+      log.warn(`Secret ${name} was deleted: there are new keys`);
+    } catch (error) {
+      log.error(`Secret ${name} was deleted and cannot be made again now: the keys before it stay in force`, { error });
+    }
+  }
+
+  async #ensure(): Promise<Secret> {
+    const { client, namespace, name, make } = this.#options;
+    return await ensure<Secret & { readonly type: string }>(client, this.#collection, name, async () => ({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name, namespace },
+      type: 'Opaque',
+      data: Object.fromEntries(Object.entries(await make()).map(([key, bytes]) => [key, bytes.toString('base64')])),
+    }));
+  }
+}
