@@ -5,6 +5,9 @@ import type { UserInfo } from '../auth/user.ts';
 import type { Logger } from '../logger.ts';
 import type { RequestContext, RequestInfo } from './route.ts';
 
+/** For the rest of a request that is answered, in milliseconds. */
+const linger = 500;
+
 /** One request on its way through the filters, which fill it in; handlers see it as a RequestContext. */
 export class Exchange implements RequestContext {
   readonly req: Request;
@@ -95,8 +98,11 @@ export class Exchange implements RequestContext {
     else
       stream.once('finish', () => {
         end();
-        // RFC 9113 section 8.1: what is left of the request is not wanted.
-        stream.close(constants.NGHTTP2_NO_ERROR);
+        // RFC 9113 section 8.1: what is left of the request is not wanted. Not at once: a reset may overtake the end of the answer,
+        // which kube-apiserver and every client in Go then take for broken off.
+        stream.resume();
+        const cut = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), linger);
+        stream.once('close', () => clearTimeout(cut));
       });
     if (res.closed || res.destroyed || stream?.destroyed) end();
   }
