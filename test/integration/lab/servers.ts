@@ -1,7 +1,7 @@
 /** Servers of ours, as processes. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePort } from '../../../hack/cluster/chosen.ts';
+import { freePort, seed } from '../../../hack/cluster/chosen.ts';
 import { find, stop, type Running } from '../../../hack/cluster/processes.ts';
 import { startServer, type Server } from '../../../hack/run/server.ts';
 import { lab, type Ports } from './lab.ts';
@@ -73,7 +73,7 @@ export async function startReplica(index: 0 | 1): Promise<void> {
 /** One more server beside the replicas, of which kube-apiserver does not know. The caller stops it. */
 export async function startExtra(flags: readonly string[] = []): Promise<Server & { readonly ports: Ports }> {
   const { dir, serverKubeconfig: kubeconfig, address } = lab();
-  const http = await freePort(30_000);
+  const http = await freePort(28_100 + seed(dir, 4_000));
   const ports = { http, https: await freePort(http + 1), aggregated: await freePort(11_250, address) };
   const { server } = await startNamed({ dir, kubeconfig, address, ports, flags });
   return { ...server, ports };

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from '../../../hack/cluster/chosen.ts';
+import { freePort, seed } from '../../../hack/cluster/chosen.ts';
 import { startControlPlane } from '../../../hack/cluster/control-plane.ts';
 import { output } from '../../../hack/cluster/exec.ts';
 import { addressBlock, assertAddress } from '../../../hack/cluster/network.ts';
@@ -95,11 +95,12 @@ async function startReplicas(
   options: { readonly dir: string; readonly address: string; readonly kubeconfig: string },
 ): Promise<[Ports, Ports]> {
   const { address } = options;
-  const http = await freePort(20_000);
-  const https = await freePort(21_000);
+  // Two runs at a time begin their search in different places: a port is free until its server has started.
+  const http = await freePort(20_000 + seed(options.dir, 8_000));
+  const https = await freePort(http + 2);
   const first = { http, https, aggregated: await freePort(10_250, address) };
   const second = {
-    http: await freePort(http + 1),
+    http: await freePort(http + 1, '127.0.0.1', [https]),
     https: await freePort(https + 1),
     aggregated: await freePort(first.aggregated + 1, address),
   };

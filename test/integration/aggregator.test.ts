@@ -1,0 +1,390 @@
+/** Behind kube-apiserver's aggregator (API.md 4): the same answers by both ways, and both sides' absences. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { apiserverComplaints, stopApiserver } from './lab/control-plane.ts';
+import { readLog } from './lab/configure.ts';
+import { eventually } from './lab/eventually.ts';
+import { aggregated, apisPath, call, gateway, nodesPath, read, type Answer } from './lab/http.ts';
+import { startInformers, type Informers } from './lab/informers.ts';
+import { create, createNode, get, kube, nodePath, patch, remove, type KubeList } from './lab/kube.ts';
+import { adminToken, passwordForm, postForm } from './lab/login.ts';
+import { apiVersion, servedNodes } from './lab/served.ts';
+import { replicaLogs, startReplica, stopReplica } from './lab/servers.ts';
+import { expectStatus } from './lab/status.ts';
+
+const collection = `${apisPath}/nodes`;
+const group = 'resources.platform.io';
+
+/** By kube-apiserver, as its administrator. */
+async function through(path: string, accept = 'application/json'): Promise<Answer> {
+  const { body } = await kube().stream(path, { headers: { accept } });
+  return read(body as Parameters<typeof read>[0]);
+}
+
+/** By our own port, with a token. */
+const direct = async (path: string, accept = 'application/json', replica: 0 | 1 = 0): Promise<Answer> =>
+  call(`${aggregated(replica)}${path}`, { token: await adminToken(), headers: { accept } });
+
+const parameters = (kind: string): string => `application/json;as=${kind};v=v1;g=meta.k8s.io`;
+
+describe('the same by both ways', () => {
+  /** Of a change that both replicas have seen: what was before their start they do not remember. */
+  let version = '';
+  beforeAll(async () => {
+    const annotations = { 'example.com/changed': randomUUID() };
+    version = (await patch(nodePath('node-7'), { metadata: { annotations } })).metadata.resourceVersion ?? '';
+  });
+
+  test.each([
+    ['a node', `${collection}/node-3`, 'application/json'],
+    ['metadata of a node', `${collection}/node-3`, parameters('PartialObjectMetadata')],
+    ['indented', `${collection}/node-3?pretty=true`, 'application/json'],
+    ['nothing', `${collection}/nobody`, 'application/json'],
+    ['a path that is none', `${apisPath}/nothing`, 'application/json'],
+    ['a bad selector', `${collection}?fieldSelector=nothing`, 'application/json'],
+    ['an Accept that cannot be met', collection, 'application/x-nothing'],
+    ['the group', `/apis/${group}`, 'application/json'],
+    ['the resources', apisPath, 'application/json'],
+  ])('%s: the same status, type and bytes', async (_, path, accept) => {
+    const [one, other] = await Promise.all([through(path, accept), direct(path, accept)]);
+    expect(one.text).toBe(other.text);
+    expect(one.status).toBe(other.status);
+    expect(one.headers['content-type']).toBe(other.headers['content-type']);
+  });
+
+  test.each(['application/json', parameters('PartialObjectMetadataList')])(
+    'a list at one time, as %s',
+    async (accept) => {
+      const exact = `${collection}?resourceVersion=${version}&resourceVersionMatch=Exact`;
+      const one = await through(exact, accept);
+      expect((await direct(exact, accept)).text).toBe(one.text);
+      expect((await direct(exact, accept, 1)).text).toBe(one.text);
+      expect((one.json as KubeList).items).toHaveLength((await servedNodes()).length);
+    },
+  );
+
+  test('a Table, as clients of client-go ask for it, AGE aside', async () => {
+    const accept = `${parameters('Table')},application/json`;
+    const [one, other] = await Promise.all(
+      [through, direct].map(async (way) => {
+        const { kind, columnDefinitions, rows } = (await way(collection, accept)).json as {
+          kind: string;
+          columnDefinitions: { name: string }[];
+          rows: { cells: string[]; object: object }[];
+        };
+        const age = columnDefinitions.findIndex(({ name }) => name === 'Age');
+        return { kind, columnDefinitions, rows: rows.map((row) => ({ ...row, cells: row.cells.toSpliced(age, 1) })) };
+      }),
+    );
+    expect(one).toEqual(other);
+    expect(one).toMatchObject({ kind: 'Table', rows: (await servedNodes()).map(() => ({ cells: expect.anything() })) });
+  });
+
+  test('a resourceVersion of the cluster that no node has is reached by a quiet copy', async () => {
+    const name = `newer-${randomUUID()}`;
+    const path = '/api/v1/namespaces/default/configmaps';
+    const { resourceVersion = '' } = (await create(path, { metadata: { name } })).metadata;
+    await remove(`${path}/${name}`);
+    for (const replica of [0, 1] as const) {
+      const answer = await direct(`${collection}?resourceVersion=${resourceVersion}`, undefined, replica);
+      expect(answer.status).toBe(200);
+      const list = answer.json as KubeList;
+      expect(Number(list.metadata.resourceVersion)).toBeGreaterThanOrEqual(Number(resourceVersion));
+    }
+  });
+
+  test('a list begun at one replica goes on at the other', async () => {
+    const first = (await direct(`${collection}?limit=3`)).json as KubeList;
+    const rest = (await direct(`${collection}?limit=100&continue=${first.metadata.continue}`, undefined, 1))
+      .json as KubeList;
+    expect(rest.metadata.resourceVersion).toBe(first.metadata.resourceVersion);
+    expect([...first.items, ...rest.items]).toEqual(await servedNodes());
+  });
+});
+
+const aggregatedForm = (version: string): string =>
+  `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`;
+const nodesOf = (version: string): object => ({
+  kind: 'APIGroupDiscoveryList',
+  apiVersion: `apidiscovery.k8s.io/${version}`,
+  items: expect.arrayContaining([
+    expect.objectContaining({
+      metadata: expect.objectContaining({ name: group }) as unknown,
+      versions: [
+        {
+          version: 'v1alpha3',
+          freshness: 'Current',
+          resources: [
+            {
+              resource: 'nodes',
+              responseKind: { group, version: 'v1alpha3', kind: 'Node' },
+              scope: 'Cluster',
+              singularResource: 'node',
+              verbs: ['get', 'list', 'watch'],
+            },
+          ],
+        },
+      ],
+    }),
+  ]) as unknown,
+});
+
+describe('discovery', () => {
+  test("kube-apiserver's own has our group, current", async () => {
+    const answer = await through('/apis', aggregatedForm('v2'));
+    expect(answer.json).toMatchObject(nodesOf('v2'));
+    const legacy = (await through('/apis')).json as { groups: { name: string }[] };
+    expect(legacy.groups.map(({ name }) => name)).toContain(group);
+  });
+
+  test.each(['v2', 'v2beta1'])('ours as %s, with an ETag that is known again', async (version) => {
+    const answer = await direct('/apis', aggregatedForm(version));
+    expect(answer.json).toMatchObject(nodesOf(version));
+    expect(answer.headers).toMatchObject({ 'content-type': aggregatedForm(version), vary: 'Accept' });
+    const again = await call(`${aggregated()}/apis`, {
+      token: await adminToken(),
+      headers: { accept: aggregatedForm(version), 'if-none-match': answer.headers.etag ?? '' },
+    });
+    expect({ status: again.status, text: again.text }).toEqual({ status: 304, text: '' });
+  });
+
+  test('what kube-apiserver has asked for since 1.26 is understood', async () => {
+    for (const accept of [
+      `${aggregatedForm('v2')},${aggregatedForm('v2beta1')}`,
+      `${aggregatedForm('v9')},application/json`,
+    ])
+      expect((await direct('/apis', accept)).status).toBe(200);
+    expectStatus(await direct('/apis', aggregatedForm('v9')), 406, 'NotAcceptable');
+  });
+});
+
+describe('descriptions', () => {
+  test('Swagger 2.0 of the whole cluster has our paths and kinds', async () => {
+    const { paths, definitions } = (await through('/openapi/v2')).json as Record<string, Record<string, unknown>>;
+    expect(paths).toHaveProperty([`${collection}/{name}`]);
+    expect(definitions).toHaveProperty(['io.platform.resources.v1alpha3.Node']);
+    expect(definitions).toHaveProperty(['io.k8s.api.core.v1.Node']);
+  });
+
+  test('OpenAPI 3 is found by its hash, and by one of another replica', async () => {
+    const { paths } = (await through('/openapi/v3')).json as { paths: Record<string, { serverRelativeURL: string }> };
+    const { serverRelativeURL = '' } = paths[apisPath.slice(1)] ?? {};
+    const document = await through(serverRelativeURL);
+    expect(document.json).toMatchObject({
+      paths: {
+        [collection]: { get: { 'x-kubernetes-group-version-kind': { group, version: 'v1alpha3', kind: 'Node' } } },
+      },
+    });
+    // kube-apiserver lets no server behind it redirect to the right one.
+    const other = await through(serverRelativeURL.replace(/=.*/, '=OLD'));
+    expect(other.status).toBe(200);
+    expect(other.headers['cache-control']).not.toContain('immutable');
+  });
+});
+
+/** Asks kube-apiserver to look at us at once, not within a minute. */
+const remindApiserver = (): Promise<unknown> =>
+  patch(`/apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.${group}`, {
+    metadata: { annotations: { 'example.com/reminded': randomUUID() } },
+  });
+
+/** How kube-apiserver judges our group: Current, or Stale if it cannot be had. */
+async function freshness(): Promise<string | undefined> {
+  const { items } = (await through('/apis', aggregatedForm('v2'))).json as {
+    items: { metadata: { name: string }; versions: { freshness: string }[] }[];
+  };
+  return items.find(({ metadata }) => metadata.name === group)?.versions[0]?.freshness;
+}
+
+const complaintsAboutUs = (): string[] => apiserverComplaints().filter((entry) => entry.includes('platform'));
+
+/** What kube-apiserver may say of us: */
+const allowed: readonly RegExp[] = [
+  // that nobody is there, before we were first started and whenever a test has stopped us;
+  /service unavailable|no endpoints available|connection refused|503|could not get list of group versions/,
+  /context deadline exceeded|connection reset|EOF|http2: server sent GOAWAY/,
+  // that its own note about us crossed one of ours, or of a test;
+  /apiservices\.apiregistration\.k8s\.io .*the object has been modified/,
+  // that a client has gone: out of a watch, or as these tests do, as soon as it has the last byte.
+  /Timeout or abort while handling|Post-timeout activity/,
+];
+
+describe("kube-apiserver's log", () => {
+  test('has no complaint about us while we are there, though it asks for everything anew', async () => {
+    const before = new Set(complaintsAboutUs());
+    const mark = new Date().toISOString();
+    await remindApiserver();
+    await eventually('kube-apiserver has asked whether and what we serve', () => {
+      const paths = replicaLogs()
+        .flatMap((file) => readLog(file))
+        .filter(({ time, via }) => time > mark && via === 'request-header')
+        .map((line) => String(line['path']).replace(/\?.*/, ''));
+      for (const path of ['/apis', apisPath])
+        if (!paths.includes(path)) throw new Error(`not ${path} yet, but ${paths.join(' ')}`);
+    });
+    expect(
+      complaintsAboutUs().filter(
+        (entry) => !before.has(entry) && !allowed.slice(2).some((pattern) => pattern.test(entry)),
+      ),
+    ).toEqual([]);
+  });
+
+  test('has no complaint about us at any time but that we were not there', () => {
+    expect(complaintsAboutUs().filter((entry) => !allowed.some((pattern) => pattern.test(entry)))).toEqual([]);
+  });
+});
+
+const isServed = async (name: string): Promise<boolean> =>
+  ((await through(collection)).json as KubeList).items.some(({ metadata }) => metadata.name === name);
+
+const listByGateway = async (replica: 0 | 1 = 0): Promise<Answer> =>
+  call(`${gateway(replica)}${nodesPath}`, { token: await adminToken() });
+
+describe('informers of client-go', () => {
+  let informers: Informers;
+  const created: string[] = [];
+  beforeAll(() => {
+    informers = startInformers();
+  });
+  afterAll(async () => {
+    await informers.end();
+    for (const name of created) await remove(nodePath(name));
+  });
+
+  const newNode = async (purpose: string): Promise<string> => {
+    const name = `${purpose}-${randomUUID()}`;
+    created.push(name);
+    await createNode(name);
+    return name;
+  };
+
+  /** A node's whole life, as both informers have to tell it. */
+  async function expectLife(purpose: string): Promise<void> {
+    const name = await newNode(purpose);
+    await informers.both('add', name);
+    await patch(nodePath(name), { metadata: { labels: { purpose } } });
+    await informers.both('update', name, ({ labels = [] }) => labels.includes(`purpose=${purpose}`));
+    await remove(nodePath(name));
+    await informers.both('delete', name);
+    for (const events of informers.story(name)) {
+      expect(events.filter((event) => event !== 'update')).toEqual(['add', 'delete']);
+      expect(events.at(-1)).toBe('delete');
+    }
+  }
+
+  test('begin with all nodes', async () => {
+    const names = (await servedNodes()).map((node) => (node as { metadata: { name: string } }).metadata.name);
+    for (const { names: held = [] } of await informers.both('synced'))
+      expect(held.toSorted()).toEqual(names.toSorted());
+  });
+
+  test('see a node come, change and go', async () => {
+    await expectLife('lived');
+  });
+
+  test.each([0, 1] as const)('go on when replica %d is restarted', async (replica) => {
+    await stopReplica(replica);
+    await expectLife('meanwhile');
+    await startReplica(replica);
+    await expectLife('afterwards');
+  });
+
+  describe('while no replica is there', () => {
+    const namespace = `doomed-${randomUUID()}`;
+    let gone = '';
+    let come = '';
+    beforeAll(async () => {
+      gone = await newNode('gone');
+      await informers.both('add', gone);
+      await create('/api/v1/namespaces', { metadata: { name: namespace } });
+      await Promise.all([stopReplica(0), stopReplica(1)]);
+      await remindApiserver();
+      await eventually('kube-apiserver misses us', async () => {
+        if ((await freshness()) !== 'Stale') throw new Error('it does not yet');
+      });
+      await remove(`/api/v1/namespaces/${namespace}`);
+      await remove(nodePath(gone));
+      come = await newNode('come');
+      await eventually('the namespace waits for us', async () => {
+        const { conditions = [] } = (await get(`/api/v1/namespaces/${namespace}`)).status as {
+          conditions?: { type: string; status: string }[];
+        };
+        if (!conditions.some(({ type, status }) => type === 'NamespaceDeletionDiscoveryFailure' && status === 'True'))
+          throw new Error(JSON.stringify(conditions));
+      });
+      await Promise.all([startReplica(0), startReplica(1)]);
+    });
+
+    test('a namespace deleted is gone within 90 s of our return', async () => {
+      await eventually(
+        'the namespace is gone',
+        async () => {
+          const { items } = await get<KubeList>('/api/v1/namespaces');
+          expect(items.map(({ metadata }) => metadata.name)).not.toContain(namespace);
+        },
+        90_000,
+      );
+      expect(await through(`/api/v1/namespaces/${namespace}`)).toMatchObject({ status: 404 });
+    });
+
+    test('nodes that came and went are right afterwards', async () => {
+      await eventually('kube-apiserver reaches us again', async () => {
+        expect({ come: await isServed(come), gone: await isServed(gone) }).toEqual({ come: true, gone: false });
+      });
+      await informers.both('add', come);
+      await informers.both('delete', gone);
+    });
+  });
+
+  describe('without kube-apiserver', () => {
+    let startApiserver: () => Promise<void>;
+    let before: KubeList;
+    beforeAll(async () => {
+      before = (await listByGateway()).json as KubeList;
+      startApiserver = await stopApiserver();
+    });
+
+    test('who was let in just before reads on from the copy', async () => {
+      expect((await listByGateway()).json).toEqual(before);
+    });
+
+    test('liveness and readiness do not depend on it', async () => {
+      for (const probe of ['livez', 'readyz']) expect((await call(`${gateway()}/${probe}`)).status).toBe(200);
+    });
+
+    test('a login is refused for now, not for ever', async () => {
+      const answer = await postForm(passwordForm('alice'));
+      expect(answer.status).toBe(503);
+      expect(answer.json).toMatchObject({ error: 'temporarily_unavailable' });
+    });
+
+    test('sooner or later nobody can be judged: 503, and ready still', async () => {
+      const answer = await eventually('reads are refused', async () => {
+        const refused = await listByGateway();
+        if (refused.status === 200) throw new Error('the copy is still read');
+        return refused;
+      });
+      expectStatus(answer, 503, 'ServiceUnavailable');
+      for (const probe of ['livez', 'readyz']) expect((await call(`${gateway()}/${probe}`)).status).toBe(200);
+    });
+
+    test('everything works again when it is back', async () => {
+      await startApiserver();
+      for (const replica of [0, 1] as const)
+        await eventually('reads are answered', async () => expect((await listByGateway(replica)).status).toBe(200));
+      await eventually('kube-apiserver reaches us', async () => expect((await through(collection)).status).toBe(200));
+      expect((await postForm(passwordForm('alice'))).status).toBe(200);
+      await expectLife('revived');
+    });
+  });
+
+  test('have every node in the end, under our apiVersion', async () => {
+    const { items } = (await through(collection)).json as KubeList;
+    expect(items).toEqual(await servedNodes());
+    expect(items.every((item) => item.apiVersion === apiVersion)).toBe(true);
+  });
+
+  test("and kube-apiserver's new log has no complaint about us either", () => {
+    expect(complaintsAboutUs().filter((entry) => !allowed.some((pattern) => pattern.test(entry)))).toEqual([]);
+  });
+});

@@ -1,0 +1,349 @@
+/** A well-behaved server: health, figures, logs, limits, TLS and an orderly end (API.md 1). */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { randomUUID, X509Certificate } from 'node:crypto';
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { connect as connectHTTP2 } from 'node:http2';
+import { join } from 'node:path';
+import tls, { type SecureVersion } from 'node:tls';
+import { newMaterial } from '../../src/tls/authority.ts';
+import { configure, readLog } from './lab/configure.ts';
+import { eventually } from './lab/eventually.ts';
+import { aggregated, call, gateway, nodesPath, open, read, secureGateway, type Answer } from './lab/http.ts';
+import { get, merge, kube, patch, releasePath, type KubeObject } from './lab/kube.ts';
+import { lab } from './lab/lab.ts';
+import { adminToken, login, passwordForm } from './lab/login.ts';
+import { answersIn, connect, drain } from './lab/raw.ts';
+import { replicaLogs, startExtra } from './lab/servers.ts';
+import { expectStatus } from './lab/status.ts';
+
+const faces = [
+  ['the gateway', gateway],
+  ['the gateway over TLS', secureGateway],
+  ['the aggregated face', aggregated],
+] as const;
+
+const asAdmin = async (url: string): Promise<Answer> => call(url, { token: await adminToken() });
+
+describe.each(faces)('health on %s', (_, base) => {
+  test.each(['livez', 'readyz', 'healthz'])('/%s says ok to everybody, and no more', async (probe) => {
+    for (const query of ['', '?verbose'])
+      expect(await call(`${base()}/${probe}${query}`)).toMatchObject({ status: 200, text: 'ok' });
+    expect(await call(`${base()}/${probe}?verbose`, { token: 'nonsense' })).toMatchObject({ status: 200, text: 'ok' });
+  });
+
+  test('?verbose names the checks to those who have an identity; ?exclude leaves some out', async () => {
+    const { text } = await asAdmin(`${base()}/readyz?verbose`);
+    for (const check of ['configuration', 'sessions', 'request-header-ca']) expect(text).toContain(`[+]${check} ok\n`);
+    expect(text).toMatch(/\nreadyz check passed\n$/);
+    const less = await asAdmin(`${base()}/readyz?verbose&exclude=sessions&exclude=configuration`);
+    expect(less.text).not.toContain('sessions');
+    expect(less.text).not.toContain('configuration');
+    expect(less.text).toContain('request-header-ca');
+  });
+
+  test('each check has a path of its own', async () => {
+    for (const path of ['livez/ping', 'readyz/sessions', 'healthz/configuration'])
+      expect(await call(`${base()}/${path}`)).toMatchObject({ status: 200, text: 'ok' });
+    expectStatus(await call(`${base()}/readyz/nothing`), 404, 'NotFound');
+  });
+});
+
+describe.each(faces)('metrics on %s', (_, base) => {
+  test('are for those who may get /metrics', async () => {
+    expectStatus(await call(`${base()}/metrics`), 401, 'Unauthorized');
+    const { access_token: token } = await login('alice');
+    expectStatus(await call(`${base()}/metrics`, { token }), 403, 'Forbidden');
+    const answer = await asAdmin(`${base()}/metrics`);
+    expect(answer.status).toBe(200);
+    expect(answer.headers['content-type']).toMatch(/^text\/plain; version=/);
+  });
+});
+
+test('the metrics count requests by verb, resource and code, and tell of the copy and of the process', async () => {
+  await asAdmin(`${gateway()}${nodesPath}`);
+  await asAdmin(`${gateway()}${nodesPath}/nobody`);
+  const { text } = await asAdmin(`${gateway()}/metrics`);
+  for (const line of [
+    'requests_total{verb="list",resource="nodes",code="200"} [1-9]',
+    'requests_total{verb="get",resource="nodes",code="404"} [1-9]',
+    'request_duration_seconds_count{verb="list",resource="nodes"} [1-9]',
+    `store_objects ${(await get<{ items: unknown[] }>('/api/v1/nodes')).items.length}\n`,
+    'store_bytes [1-9]\\d{3,}',
+    'store_age_seconds \\d',
+    'open_watches \\d',
+    'configuration_problems 0',
+  ])
+    expect(text).toMatch(new RegExp(`^platform_apiserver_${line}`, 'm'));
+  for (const name of ['nodejs_eventloop_lag_p99_seconds', 'process_resident_memory_bytes', 'process_cpu_seconds_total'])
+    expect(text).toMatch(new RegExp(`^${name} \\d`, 'm'));
+});
+
+describe('every request', () => {
+  const id = randomUUID();
+
+  test('keeps the Audit-Id that it came with, if that can be one', async () => {
+    const given = await call(`${gateway()}/kapis/version`, { headers: { 'audit-id': id } });
+    expect(given.headers['audit-id']).toBe(id);
+    for (const bad of ['short', 'x'.repeat(100), 'white space 1234', '<script>alert</script>']) {
+      const made = await call(`${gateway()}/kapis/version`, { headers: { 'audit-id': bad } });
+      expect(made.headers['audit-id']).toMatch(/^[0-9a-f-]{36}$/);
+    }
+  });
+
+  test('is one line of the log, with who, what, how long and the answer', async () => {
+    const mine = randomUUID();
+    await call(`${gateway()}${nodesPath}?limit=1`, {
+      token: await adminToken(),
+      headers: { 'audit-id': mine, 'user-agent': 'a test' },
+    });
+    const lines = await eventually('the line is written', () => {
+      const found = readLog(replicaLogs()[0] ?? '').filter((line) => line['auditID'] === mine);
+      if (found.length === 0) throw new Error('no line');
+      return found;
+    });
+    expect(lines).toEqual([
+      {
+        time: expect.stringMatching(/^\d{4}-.*Z$/),
+        level: 'info',
+        message: 'request',
+        auditID: mine,
+        method: 'GET',
+        path: `${nodesPath}?limit=1`,
+        verb: 'list',
+        status: 200,
+        seconds: expect.any(Number),
+        sourceIP: '127.0.0.1',
+        userAgent: 'a test',
+        user: 'admin',
+        via: expect.any(String),
+      },
+    ]);
+  });
+
+  test('that carries a token in its query is refused, and logged without it', async () => {
+    const token = await adminToken();
+    const mine = randomUUID();
+    const answer = await call(`${gateway()}${nodesPath}?access_token=${token}`, { headers: { 'audit-id': mine } });
+    expectStatus(answer, 400, 'BadRequest');
+    const line = await eventually('the line is written', () => {
+      const found = readLog(replicaLogs()[0] ?? '').find(({ auditID }) => auditID === mine);
+      if (found === undefined) throw new Error('no line');
+      return found;
+    });
+    expect(line['path']).toBe(`${nodesPath}?access_token=redacted`);
+  });
+});
+
+describe('too much at once', () => {
+  let restore: () => Promise<void>;
+  beforeAll(async () => {
+    restore = await configure((configuration) => {
+      configuration.requests = { ...configuration.requests, maxInFlight: 2 };
+    });
+  });
+  afterAll(() => restore());
+
+  test('is 429 with Retry-After; probes are answered still, and all when it is less', async () => {
+    const token = await adminToken();
+    const half = [0, 1].map(() => {
+      const socket = connect(gateway());
+      const answer = drain(socket);
+      const head = `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n`;
+      socket.write(`${head}Content-Length: 3\r\nConnection: close\r\n\r\n`);
+      return { socket, answer };
+    });
+    const refused = await eventually('both places are taken', async () => {
+      const answer = await call(`${gateway()}${nodesPath}`, { token });
+      if (answer.status !== 429) throw new Error(String(answer.status));
+      return answer;
+    });
+    expectStatus(refused, 429, 'TooManyRequests');
+    expect((await call(`${gateway()}/readyz`)).status).toBe(200);
+    for (const { socket } of half) socket.end('a=b');
+    for (const { answer } of half) expect(answersIn(await answer)[0]?.status).toBe(401);
+    await eventually('there are places again', async () => {
+      expect((await call(`${gateway()}${nodesPath}`, { token })).status).toBe(200);
+    });
+  });
+});
+
+test.each([
+  ['its headers', 'GET /kapis/version HTTP/1.1\r\nHost: x\r\n'],
+  ['its first line', 'GET '],
+])('a client that does not finish %s is told so and cut off', async (_, bytes) => {
+  const socket = connect(gateway());
+  const answer = drain(socket);
+  socket.write(bytes);
+  const [told] = answersIn(await answer);
+  expect(told).toMatchObject({ status: 408 });
+  expect(JSON.parse(told?.body ?? '')).toMatchObject({ kind: 'Status', reason: 'Timeout', code: 408 });
+});
+
+/** What a TLS handshake ends with: the protocols agreed upon, or why not. */
+function shake(url: string, options: tls.ConnectionOptions): Promise<string> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    const socket = tls.connect({ host: hostname, port: Number(port), ca: lab().authority, ...options }, () => {
+      resolve(`${socket.getProtocol()} ${String(socket.alpnProtocol)}`);
+      socket.destroy();
+    });
+    socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+  });
+}
+
+describe.each(faces.slice(1))('TLS on %s', (_, base) => {
+  const service = 'platform-apiserver.platform-system';
+
+  test.each([`${service}.svc`, `${service}.svc.cluster.local`, service, 'platform-apiserver', 'localhost'])(
+    'the certificate is for %s, by the CA that is published',
+    async (servername) => {
+      expect(await shake(base(), { servername })).toMatch(/^TLSv1\.3/);
+    },
+  );
+
+  test('it is for no other name', async () => {
+    expect(await shake(base(), { servername: 'elsewhere.example.com' })).toBe('ERR_TLS_CERT_ALTNAME_INVALID');
+  });
+
+  test.each([
+    ['TLSv1', 'DEFAULT@SECLEVEL=0', /^(ERR_SSL|ECONNRESET)/],
+    ['TLSv1.1', 'DEFAULT@SECLEVEL=0', /^(ERR_SSL|ECONNRESET)/],
+    ['TLSv1.2', undefined, /^TLSv1\.2/],
+    ['TLSv1.3', undefined, /^TLSv1\.3/],
+  ])('%s', async (version, ciphers, expected) => {
+    const only = { minVersion: version as SecureVersion, maxVersion: version as SecureVersion };
+    expect(
+      await shake(base(), { ...only, servername: 'localhost', ...(ciphers === undefined ? {} : { ciphers }) }),
+    ).toMatch(expected);
+  });
+
+  test('speaks HTTP/2 and HTTP/1.1', async () => {
+    for (const protocol of ['h2', 'http/1.1'])
+      expect(await shake(base(), { servername: 'localhost', ALPNProtocols: [protocol] })).toBe(`TLSv1.3 ${protocol}`);
+    const session = connectHTTP2(base(), { ca: lab().authority });
+    try {
+      const stream = session.request({ ':path': '/readyz' });
+      const status = await new Promise((resolve, reject) => {
+        stream.on('response', (headers) => resolve(headers[':status']));
+        stream.on('error', reject);
+      });
+      expect(status).toBe(200);
+    } finally {
+      session.destroy();
+    }
+  });
+});
+
+test('the CA that is published is the one that kube-apiserver trusts, and is put back when someone empties it', async () => {
+  const path = '/apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.resources.platform.io';
+  type Service = KubeObject & { spec: { caBundle?: string } };
+  const bundle = async (): Promise<string> =>
+    Buffer.from((await get<Service>(path)).spec.caBundle ?? '', 'base64').toString('utf8');
+  const published = await get<KubeObject & { data: Record<string, string> }>(
+    `${releasePath}/configmaps/platform-apiserver-ca`,
+  );
+  expect(await bundle()).toBe(published.data['ca.crt']);
+  await patch(path, { spec: { caBundle: null, insecureSkipTLSVerify: true } });
+  await eventually('the caBundle is back', async () => expect(await bundle()).toBe(lab().authority));
+  await eventually('kube-apiserver reaches us', async () =>
+    kube().json('/apis/resources.platform.io/v1alpha3/nodes', { contentType: merge }),
+  );
+});
+
+test('given certificate files are shown, and new ones as soon as they are there', async () => {
+  const folder = join(lab().dir, 'given');
+  mkdirSync(folder);
+  const [cert, key] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
+  const place = async (host: string): Promise<string> => {
+    const material = await newMaterial([host], Date.now());
+    for (const [file, text] of [
+      [key, material['tls.key']],
+      [cert, material['tls.crt']],
+    ] as const) {
+      writeFileSync(`${file}.new`, text);
+      renameSync(`${file}.new`, file);
+    }
+    return new X509Certificate(material['tls.crt']).fingerprint256;
+  };
+  const first = await place('first.example.com');
+  const extra = await startExtra([`--tls-cert-file=${cert}`, `--tls-private-key-file=${key}`]);
+  const shown = (): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const socket = tls.connect({ port: extra.ports.https, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+        resolve(socket.getPeerX509Certificate()?.fingerprint256 ?? '');
+        socket.destroy();
+      });
+      socket.on('error', reject);
+    });
+  try {
+    await extra.ready();
+    expect(await shown()).toBe(first);
+    const second = await place('second.example.com');
+    await eventually('the new certificate is shown', async () => expect(await shown()).toBe(second));
+  } finally {
+    await extra.stop();
+  }
+});
+
+describe('an end', () => {
+  test('by SIGTERM: not ready first, then requests and watches end, and the code is 0', async () => {
+    const extra = await startExtra();
+    await extra.ready();
+    const token = await adminToken();
+    const watch = await open(`${extra.tlsURL}${nodesPath}?watch=true`, { token });
+    expect(watch.statusCode).toBe(200);
+    const watched = read(watch);
+    const socket = connect(extra.baseURL);
+    const answer = drain(socket);
+    const form = new URLSearchParams(passwordForm('alice')).toString();
+    socket.write(
+      `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${form.length}\r\n\r\n`,
+    );
+    process.kill(extra.pid, 'SIGTERM');
+    const unready = await eventually('it is not ready', async () => {
+      const probe = await call(`${extra.baseURL}/readyz?verbose`, { token });
+      if (probe.status === 200) throw new Error('it is ready');
+      return probe;
+    });
+    expect(unready.status).toBe(503);
+    expect(unready.text).toContain('[-]shutdown failed');
+    expect((await call(`${extra.baseURL}/livez`)).status).toBe(200);
+    expect((await call(`${extra.baseURL}${nodesPath}`, { token })).status).toBe(200);
+    // It accepts no more connections, but waits for what is under way.
+    await eventually('it accepts no more', async () => {
+      const refused = await call(`${extra.baseURL}/livez`).then(
+        () => false,
+        () => true,
+      );
+      if (!refused) throw new Error('it accepts');
+    });
+    socket.write(form);
+    expect(answersIn(await answer)[0]?.status).toBe(200);
+    expect((await watched).text.split('\n').filter(Boolean).length).toBeGreaterThan(6);
+    // The connection might be used again, and must not hold up the end for the whole grace.
+    await eventually(
+      'it has ended',
+      () => {
+        if (readLog(extra.log).at(-1)?.message !== 'ended') throw new Error('it has not');
+      },
+      10_000,
+    );
+    expect(await extra.exited).toBe(0);
+  });
+
+  test('by SIGINT: the same without a pause', async () => {
+    const extra = await startExtra();
+    await extra.ready();
+    process.kill(extra.pid, 'SIGINT');
+    expect(await extra.exited).toBe(0);
+  });
+
+  test('by a second signal: at once', async () => {
+    const extra = await startExtra();
+    await extra.ready();
+    process.kill(extra.pid, 'SIGTERM');
+    await eventually('it has heard the first', () => expect(readLog(extra.log).at(-1)?.message).toBe('shutting down'));
+    process.kill(extra.pid, 'SIGTERM');
+    expect(await extra.exited).toBe(1);
+  });
+});
