@@ -27,7 +27,10 @@ const nameParameter: Parameter = { name: 'name', in: 'path', description: 'The n
 const pretty = parameter('pretty', 'Indented JSON', flag);
 const timeout = parameter('timeout', 'A duration such as "32s" after which the request is given up');
 
-const labelSelector = parameter('labelSelector', 'Kubernetes label selector, such as a=b,c in (d,e),!f');
+const labelSelector = parameter(
+  'labelSelector',
+  'Kubernetes label selector of at most 64 requirements, such as a=b,c in (d,e),!f',
+);
 const watchParameters: readonly Parameter[] = [
   parameter('watch', 'Follow the changes instead of listing', flag),
   parameter('resourceVersion', 'Where to begin, or how old the answer may be'),
@@ -60,7 +63,7 @@ const kapisListParameters = (statuses: readonly string[]): readonly Parameter[] 
   parameter('annotation', 'A selector over the annotations'),
   parameter('status', 'The state of the object', { type: 'string', enum: statuses }),
   labelSelector,
-  parameter('fieldSelector', 'path=value and path!=value, over any path, comma-separated'),
+  parameter('fieldSelector', 'path=value and path!=value, over any path, comma-separated; at most 32 of them'),
   managedFields,
   pretty,
   timeout,
@@ -98,7 +101,7 @@ export function kapisRoutes({ authorizer, resources, otherGroups = [] }: KapisDe
 
 const apisListParameters: readonly Parameter[] = [
   labelSelector,
-  parameter('fieldSelector', 'Kubernetes field selector'),
+  parameter('fieldSelector', 'Kubernetes field selector of at most 32 terms'),
   parameter('limit', 'Items of a chunk', { type: 'integer', minimum: 0 }),
   parameter('continue', 'metadata.continue of the chunk before'),
   ...watchParameters,
