@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import http2 from 'node:http2';
+import { Http2ServerRequest } from 'node:http2';
 import { OAuthError } from '../errors.ts';
 
 const mediaType = 'application/x-www-form-urlencoded';
@@ -41,11 +41,6 @@ export async function readForm(req: Request, wait: number = longestWait): Promis
 
 /** Over HTTP/2 nothing need announce a body (RFC 9113 section 8.1.1): only its end says how long it is. */
 async function readBody(req: Request, wait: number): Promise<Buffer> {
-  const stream = req instanceof http2.Http2ServerRequest ? req.stream : undefined;
-  // RFC 9113 section 8.1: the rest of a request that was answered early is asked not to be sent, without an error.
-  stream?.once('finish', () => {
-    if (!stream.readableEnded) stream.close(http2.constants.NGHTTP2_NO_ERROR);
-  });
   let timer: NodeJS.Timeout | undefined;
   try {
     return await new Promise<Buffer>((resolve, reject) => {
@@ -62,7 +57,8 @@ async function readBody(req: Request, wait: number): Promise<Buffer> {
       req.on('end', () => resolve(Buffer.concat(chunks)));
       for (const event of ['error', 'aborted', 'close']) req.on(event, () => refuse('the request was aborted', 400));
       timer = setTimeout(() => {
-        const headers = stream === undefined ? { Connection: 'close' } : {};
+        // HTTP/2 knows no such header.
+        const headers = req instanceof Http2ServerRequest ? {} : { Connection: 'close' };
         refuse('the body of the request did not arrive in time', 408, headers);
       }, wait);
     });
