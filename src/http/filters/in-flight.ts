@@ -23,13 +23,13 @@ export function inFlight(most: () => number): Filter {
   };
 }
 
-/** The same for each user, and for each address of those who are nobody yet, so that one cannot take all places. */
+/** The same for each user, and for each address that logs in, so that one cannot take all places. */
 export function perUser(most: () => number): Filter {
   const requests = new Places('requests');
   const watches = new Places('watches');
   return (exchange) => {
-    const { user, sourceIP, info, path } = exchange;
-    if (exempt.has(path)) return;
+    const { user, sourceIP, info } = exchange;
+    if (user === undefined && info.prefix !== 'oauth') return;
     const whose = user === undefined ? `address ${sourceIP}` : `user ${user.username}`;
     const places = info.verb === 'watch' ? watches : requests;
     exchange.onEnd(places.take(whose, info.verb === 'watch' ? mostWatchesPerUser : most()));
