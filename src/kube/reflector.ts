@@ -267,7 +267,8 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
           if (version === undefined) paged = false;
           resourceVersion = undefined;
         }
-        wait = gone && failures === 0 ? 0 : backoff();
+        // Who says that a watch cannot go on is there to be asked for a list, whatever failed before.
+        wait = gone && (failures === 0 || version !== undefined) ? 0 : backoff();
         failures += 1;
         log.warn(gone ? 'listing again' : 'a list or watch failed', { path, error, delay: wait });
       } finally {

@@ -219,6 +219,22 @@ describe('the watch', () => {
     expect(it.reflector.hasSynced()).toBe(true);
   });
 
+  test('that cannot go on after an outage is listed again at once', async () => {
+    const { cluster, clock, told } = await synced();
+    await cluster.last.reset();
+    for (let i = 0; i < 6; i += 1) {
+      await clock.advance(30_000);
+      await cluster.last.fail(new Error('connect ECONNREFUSED'));
+    }
+    await clock.advance(30_000);
+    await cluster.last.answer(410, status(410, 'Expired'));
+    await clock.advance(0);
+    expect(cluster.last.query).toMatchObject({ sendInitialEvents: 'true' });
+    await cluster.last.open();
+    await cluster.last.send(added('b', '25'), bookmark('30', true));
+    expect(told).toEqual(['replace ConfigMap/b@25 at 30']);
+  });
+
   test('that is silent for longer than a bookmark takes is resumed at once', async () => {
     const { cluster, clock } = await synced();
     await clock.advance(70_000);
