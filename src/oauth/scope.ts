@@ -6,12 +6,13 @@ export const supportedScopes: readonly string[] = ['openid', 'profile', 'email',
 /** RFC 6749 appendix A.4. */
 const shape = /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/;
 
-/** The granted part of a requested scope; undefined if none was asked for. Throws invalid_scope for what is no scope. */
+/** The granted part of a requested scope; undefined if that is none, as an empty one is no scope. Throws invalid_scope for what is no scope. */
 export function grantScope(requested: string | undefined): string | undefined {
   if (requested === undefined) return undefined;
   if (requested.length > 1_000 || !shape.test(requested))
     throw new OAuthError('invalid_scope', 'the scope must be words separated by single spaces');
-  return [...new Set(requested.split(' '))].filter((one) => supportedScopes.includes(one)).join(' ');
+  const granted = [...new Set(requested.split(' '))].filter((one) => supportedScopes.includes(one));
+  return granted.length === 0 ? undefined : granted.join(' ');
 }
 
 /** RFC 6749 section 6: a refresh may ask for less than the login was granted, never for more. */
@@ -19,7 +20,7 @@ export function narrowScope(requested: string | undefined, granted: string | und
   if (requested === undefined) return granted;
   const before = new Set(granted?.split(' '));
   const asked = grantScope(requested);
-  if (asked?.split(' ').some((one) => one !== '' && !before.has(one)))
+  if (asked?.split(' ').some((one) => !before.has(one)))
     throw new OAuthError('invalid_scope', 'the scope is wider than the one that was granted');
   return asked;
 }

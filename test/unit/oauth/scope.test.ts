@@ -9,7 +9,7 @@ describe('a login is granted', () => {
     ['profile openid', 'profile openid'],
     ['openid openid', 'openid'],
     ['openid everything', 'openid'],
-    ['everything', ''],
+    ['everything', undefined],
   ])('of %j the scope %j', (requested, granted) => {
     expect(grantScope(requested)).toBe(granted);
   });
