@@ -21,7 +21,7 @@ export interface ReflectorOptions<T> {
   readonly clock?: Clock;
   /**
    * Each watch is ended and resumed after about so many seconds, which proves that nothing was missed: `lastSignOfLife` is
-   * never older while all is well. Unless stated a watch lasts 5 to 10 minutes, with a bookmark about each minute.
+   * never older while all is well, and soon fresh again after an absence. Unless stated a watch lasts 5 to 10 minutes, with a bookmark about each minute.
    */
   readonly watchSeconds?: number;
   /** What is kept of an object. `bytes` is a view of a larger piece of memory: copy what is to stay. */
@@ -79,6 +79,7 @@ function objectBytes(line: Buffer): Buffer {
 
 export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
   const { client, path, labelSelector, fieldSelector, log, clock = systemClock, watchSeconds } = options;
+  const longestWait = watchSeconds === undefined ? longestDelay : watchSeconds * 1000;
   const silence = watchSeconds === undefined ? longestSilence : (watchSeconds + 5) * 1000;
   const stopped = new AbortController();
 
@@ -279,9 +280,9 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
     }
   }
 
-  /** Doubles with each failure in a row, with jitter: 0.25 to 0.5 s, 0.5 to 1 s, … 15 to 30 s. */
+  /** Doubles with each failure in a row, with jitter: 0.25 to 0.5 s, 0.5 to 1 s, … 15 to 30 s, or half to the whole of watchSeconds. */
   function backoff(): number {
-    const most = Math.min(longestDelay, 500 * 2 ** Math.min(failures, 10));
+    const most = Math.min(longestWait, 500 * 2 ** Math.min(failures, 10));
     return (most / 2) * (1 + clock.random());
   }
 

@@ -293,6 +293,19 @@ describe('the watch', () => {
   });
 });
 
+test('failures in a row wait no longer than a watch of chosen length lasts', async () => {
+  const { cluster, clock } = await synced({ watchSeconds: 5 });
+  await cluster.last.reset();
+  const waits: number[] = [];
+  for (let i = 0; i < 6; i += 1) {
+    const [wait = 0] = clock.pending();
+    waits.push(wait);
+    await clock.advance(wait);
+    await cluster.last.fail(new Error('connect ECONNREFUSED'));
+  }
+  expect(waits).toEqual([375, 750, 1500, 3000, 3750, 3750]);
+});
+
 test('failures in a row double the wait up to 30 s, and one success forgets them', async () => {
   const { cluster, clock } = await synced();
   await cluster.last.reset();
