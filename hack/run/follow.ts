@@ -23,6 +23,10 @@ export function showWarnings(log: string): () => void {
 /** Requests are left to the log: whoever sent one sees the answer. */
 function show(line: string): void {
   if (!/"level":"(warn|error)"/.test(line) || line.includes('"message":"request"')) return;
-  const { level, message, error } = JSON.parse(line) as Record<string, string> & { error?: { message?: string } };
+  const { level, message, error, problems } = JSON.parse(line) as Record<string, string> & {
+    error?: { message?: string };
+    problems?: readonly string[];
+  };
   console.error(`server ${level}: ${message}${error?.message === undefined ? '' : `: ${error.message}`}`);
+  for (const problem of problems ?? []) console.error(`  ${problem}`);
 }

@@ -10,10 +10,11 @@ import { addressBlock, assertAddress, openBlock } from '../cluster/network.ts';
 import { find, logEnd } from '../cluster/processes.ts';
 import { linkPrograms } from '../cluster/programs.ts';
 import { installChart, release } from './chart.ts';
+import { keepConfiguration } from './configuration.ts';
 import { quote, removeEnv, writeEnv } from './env-file.ts';
 import { showWarnings } from './follow.ts';
 import { serverIdentity } from './identity.ts';
-import { serverPorts } from './ports.ts';
+import { checkPorts, serverPorts } from './ports.ts';
 import { apisAvailable, setEndpoints } from './registration.ts';
 import { startServer, type Server } from './server.ts';
 
@@ -46,6 +47,7 @@ try {
 
 /** Runs one server until it ends; answers our own exit code. */
 async function run(): Promise<number> {
+  checkPorts();
   await output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root });
   const { kubeconfig } = await clusterUp(dir);
   const block = await addressBlock(dir);
@@ -54,17 +56,21 @@ async function run(): Promise<number> {
   const { address } = block;
   const ports = await serverPorts(dir, address);
   const url = `https://127.0.0.1:${ports.https}`;
-  await installChart(kubeconfig, { config: { authentication: { issuer: url }, gateway: { externalURL: url } } });
+  const kube = await createKubeClient({ kubeconfig });
+  const named = { authentication: { issuer: url }, gateway: { externalURL: url } };
+  await installChart(kubeconfig, { config: named }, async (values) => ({
+    ...values,
+    config: await keepConfiguration(kube, named),
+  }));
   await linkPrograms(bin, ['kubectl', 'helm']);
 
-  const kube = await createKubeClient({ kubeconfig });
   const identity = await serverIdentity(kube, kubeconfig, dir);
   const server = await startServer({ dir, kubeconfig: identity.kubeconfig, address, ports });
   const hide = showWarnings(server.log);
   let asked = false;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => {
-      if (!asked) console.log('the server finishes what it is at and ends');
+      if (!asked) console.log('the server finishes what it is at and ends, within some seconds');
       asked = true;
       void server.stop();
     });
@@ -75,7 +81,9 @@ async function run(): Promise<number> {
     await announce(kube, kubeconfig, server);
     const code = await server.exited;
     if (asked) return 0;
-    console.error(`the server has ended${code === null ? '' : ` with ${code}`}; the end of its log:`);
+    console.error(
+      `the server has ended${code === null ? ', killed by a signal' : ` with ${code}`}; the end of its log:`,
+    );
     console.error(await logEnd(dir, 'server'));
     return code === 0 ? 0 : 1;
   } catch (error) {
