@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * `platform-apiserver [flags]` serves; `platform-apiserver hash-password` and `check-config FILE` are tools.
+ * `platform-apiserver [flags]` serves; `platform-apiserver hash-password` and `check-config FILE` are tools; `--help` says more.
  * Exit codes: 0 ended as asked, 1 could not start or go on, 2 wrong command line.
  *
  * Everything else is imported late: a container's first process gets no signal that it does not handle, and one that comes while
@@ -14,12 +14,24 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
     ended.abort(signal);
   });
 
-async function run([command, ...rest]: readonly string[]): Promise<number> {
-  if (command === 'hash-password') return await (await import('./cli/hash-password.ts')).hashPassword();
-  if (command === 'check-config') return await (await import('./cli/check-config.ts')).checkConfig(rest[0]);
-  const { serve } = await import('./cli/serve.ts');
-  return await serve(command === undefined ? [] : [command, ...rest], ended.signal);
+async function run(argv: readonly string[]): Promise<number> {
+  const information = (await import('./cli/help.ts')).informationFor(argv);
+  if (information !== undefined) {
+    process.stdout.write(`${information}\n`);
+    return 0;
+  }
+  const [command, ...rest] = argv;
+  const tool = tools.get(command ?? '');
+  if (tool === undefined) return await (await import('./cli/serve.ts')).serve(argv, ended.signal);
+  // A tool has nothing to end in order: it is not to be asked twice while it waits for its input.
+  ended.signal.addEventListener('abort', () => process.exit(1));
+  return await tool(rest);
 }
+
+const tools: ReadonlyMap<string, (argv: readonly string[]) => Promise<number>> = new Map([
+  ['hash-password', async (argv) => await (await import('./cli/hash-password.ts')).hashPassword(argv)],
+  ['check-config', async (argv) => await (await import('./cli/check-config.ts')).checkConfig(argv)],
+]);
 
 try {
   process.exitCode = await run(process.argv.slice(2));
@@ -28,7 +40,7 @@ try {
 } catch (error) {
   const { UsageError } = await import('./config/flags.ts');
   if (error instanceof UsageError) {
-    process.stderr.write(`platform-apiserver: ${error.message}\n`);
+    process.stderr.write(`platform-apiserver: ${error.message}\nsee platform-apiserver --help\n`);
     process.exit(2);
   }
   const { createLogger } = await import('./logger.ts');

@@ -1,24 +1,28 @@
 import { readFile } from 'node:fs/promises';
-import { formatProblem, parseConfiguration } from '../config/parse.ts';
+import { text as textOf } from 'node:stream/consumers';
+import { parseArguments } from '../config/flags.ts';
+import { formatProblem } from '../config/parse.ts';
+import { parseWrapped } from '../config/wrapped.ts';
 
-/** Says everything that is wrong with a configuration file. Returns the exit code: 0 valid, 1 invalid, 2 unreadable. */
-export async function checkConfig(file: string | undefined): Promise<number> {
-  if (file === undefined) {
-    console.error('usage: platform-apiserver check-config FILE');
-    return 2;
-  }
+/** Says everything that is wrong with a configuration. Returns the exit code: 0 valid, 1 invalid, 2 unreadable. Throws UsageError. */
+export async function checkConfig(
+  argv: readonly string[],
+  input: NodeJS.ReadableStream = process.stdin,
+): Promise<number> {
+  const [file = ''] = parseArguments(argv, 'check-config FILE', 1);
+  const name = file === '-' ? 'standard input' : file;
   let text: string;
   try {
-    text = await readFile(file, 'utf8');
+    text = file === '-' ? await textOf(input) : await readFile(file, 'utf8');
   } catch (error) {
     console.error(`check-config: ${error instanceof Error ? error.message : String(error)}`);
     return 2;
   }
-  const parsed = parseConfiguration(text);
+  const parsed = parseWrapped(text);
   if (parsed.ok) {
-    console.log(`${file} is valid`);
+    console.log(`${name} is valid`);
     return 0;
   }
-  for (const problem of parsed.problems) console.error(`${file}: ${formatProblem(problem)}`);
+  for (const problem of parsed.problems) console.error(`${name}: ${formatProblem(problem)}`);
   return 1;
 }

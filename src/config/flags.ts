@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
 
 /** Ports, files and names: all that is not in the configuration object (API.md 8). */
 export interface Flags {
@@ -19,32 +19,50 @@ export interface Flags {
 /** A command line that cannot be obeyed; the message is for the person who typed it. */
 export class UsageError extends Error {}
 
+/** `otherwise` says what holds without a flag that has no value of its own then. */
 const options = {
-  'http-port': { type: 'string', default: '9090' },
-  'https-port': { type: 'string', default: '9443' },
-  'aggregated-port': { type: 'string', default: '10250' },
-  'bind-address': { type: 'string', default: '0.0.0.0' },
-  'aggregated-bind-address': { type: 'string', default: '0.0.0.0' },
-  'tls-cert-file': { type: 'string' },
-  'tls-private-key-file': { type: 'string' },
-  kubeconfig: { type: 'string' },
-  namespace: { type: 'string' },
-  'service-name': { type: 'string', default: 'platform-apiserver' },
-  'config-map': { type: 'string' },
-  config: { type: 'string' },
+  'http-port': { type: 'string', default: '9090', help: 'port of the front door in the clear' },
+  'https-port': { type: 'string', default: '9443', help: 'port of the front door with TLS' },
+  'aggregated-port': { type: 'string', default: '10250', help: 'port for kube-apiserver, with TLS' },
+  'bind-address': { type: 'string', default: '0.0.0.0', help: 'address of the front door' },
+  'aggregated-bind-address': { type: 'string', default: '0.0.0.0', help: 'address of the port for kube-apiserver' },
+  'tls-cert-file': { type: 'string', otherwise: 'one of our own making', help: 'certificate to serve with, PEM' },
+  'tls-private-key-file': { type: 'string', otherwise: 'one of our own making', help: 'its private key, PEM' },
+  kubeconfig: { type: 'string', otherwise: 'the ServiceAccount of the pod', help: 'how to reach the cluster' },
+  namespace: { type: 'string', otherwise: '$POD_NAMESPACE', help: 'namespace of the release' },
+  'service-name': { type: 'string', default: 'platform-apiserver', help: 'Service that routes to us' },
+  'config-map': { type: 'string', otherwise: 'platform-config', help: 'ConfigMap of the cluster configuration' },
+  config: { type: 'string', otherwise: 'the ConfigMap', help: 'file of the cluster configuration' },
 } as const;
 
-const parse = (argv: readonly string[]) =>
-  parseArgs({ args: [...argv], options, strict: true, allowPositionals: false }).values;
+/** Each flag and what it is, for people. */
+export const flagsTable = (): [string, string][] =>
+  Object.entries(options).map(([name, option]) => [
+    `--${name}`,
+    `${option.help} (default: ${'default' in option ? option.default : option.otherwise})`,
+  ]);
 
-/** Throws UsageError naming the flag. `environment` is read for POD_NAMESPACE only. */
-export function parseFlags(argv: readonly string[], environment: Readonly<Record<string, string | undefined>>): Flags {
-  let values: ReturnType<typeof parse>;
+/** parseArgs, whose complaints are for the person who typed. */
+function parseStrictly<T extends ParseArgsConfig>(config: T): ReturnType<typeof parseArgs<T>> {
   try {
-    values = parse(argv);
+    return parseArgs(config);
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }
+}
+
+/** The arguments of a command that takes so many and no flags. Throws UsageError. */
+export function parseArguments(argv: readonly string[], usage: string, count: number): readonly string[] {
+  const { positionals } = parseStrictly({ args: [...argv], options: {}, strict: true, allowPositionals: true });
+  if (positionals.length !== count)
+    // Not repeated: it may be a password.
+    throw new UsageError(`call it as "${usage}": arguments expected ${count}, given ${positionals.length}`);
+  return positionals;
+}
+
+/** Throws UsageError naming the flag. `environment` is read for POD_NAMESPACE only. */
+export function parseFlags(argv: readonly string[], environment: Readonly<Record<string, string | undefined>>): Flags {
+  const { values } = parseStrictly({ args: [...argv], options, strict: true, allowPositionals: false });
   const port = (flag: 'http-port' | 'https-port' | 'aggregated-port'): number => {
     const text = values[flag];
     if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
@@ -63,7 +81,7 @@ export function parseFlags(argv: readonly string[], environment: Readonly<Record
   for (const [flag, name] of [
     ['namespace', namespace],
     ['service-name', values['service-name']],
-    ['config-map', values['config-map'] ?? 'platform-config'],
+    ['config-map', values['config-map'] ?? options['config-map'].otherwise],
   ] as const)
     if (!isObjectName(name))
       throw new UsageError(`--${flag} must be the name of an object of Kubernetes, not ${JSON.stringify(name)}`);
@@ -78,7 +96,7 @@ export function parseFlags(argv: readonly string[], environment: Readonly<Record
     kubeconfig: values.kubeconfig,
     namespace,
     serviceName: values['service-name'],
-    configMap: values['config-map'] ?? 'platform-config',
+    configMap: values['config-map'] ?? options['config-map'].otherwise,
     config: values.config,
   };
 }

@@ -50,6 +50,20 @@ function file(name: string, text: string): string {
   return path;
 }
 
+describe('help', () => {
+  test.each([
+    [['--help'], '--http-port'],
+    [['-h'], '--http-port'],
+    [['check-config', '--help'], 'FILE'],
+    [['hash-password', '-h'], 'standard input'],
+    [['--version'], 'platform-apiserver '],
+  ])('%j: 0, on stdout', async (args, word) => {
+    const { code, stdout, stderr } = await platformApiserver(args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain(word);
+  });
+});
+
 describe('check-config', () => {
   let valid = '';
   beforeAll(async () => {
@@ -60,6 +74,11 @@ describe('check-config', () => {
     const { code, stdout } = await platformApiserver(['check-config', file('valid.yaml', valid)]);
     expect(code).toBe(0);
     expect(stdout).toContain('is valid');
+  });
+
+  test('reads standard input when the file is "-"', async () => {
+    const { code, stdout } = await platformApiserver(['check-config', '-'], valid);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'standard input is valid\n' });
   });
 
   test('names every problem with its path', async () => {
@@ -118,11 +137,10 @@ surprise: true
     expect(stderr).not.toContain('    at ');
   });
 
-  test('says when there is no such file, and when none is named', async () => {
+  test('says when there is no such file', async () => {
     const missing = await platformApiserver(['check-config', join(lab().dir, 'nowhere.yaml')]);
     expect(missing.code).toBe(2);
     expect(missing.stderr).toContain('nowhere.yaml');
-    expect((await platformApiserver(['check-config'])).code).toBe(2);
   });
 });
 
@@ -135,10 +153,14 @@ describe('a wrong command line', () => {
     [['--config=a', '--config-map=b', '--namespace=a'], 'config'],
     [['--http-port=1'], 'namespace'],
     [['nonsense'], 'nonsense'],
-  ])('%j: 2, naming what is wrong', async (args, named) => {
+    [['check-config'], 'FILE'],
+    [['check-config', '--nonsense'], 'nonsense'],
+    [['hash-password', 'nonsense'], 'hash-password'],
+  ])('%j: 2, naming what is wrong and where help is', async (args, named) => {
     const { code, stderr } = await platformApiserver(args);
     expect(code).toBe(2);
     expect(stderr).toContain(named);
+    expect(stderr).toMatch(/see platform-apiserver --help\n$/);
     expect(stderr).not.toContain('    at ');
   });
 

@@ -2,7 +2,9 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { checkConfig } from '../../../src/cli/check-config.ts';
+import { UsageError } from '../../../src/config/flags.ts';
 
 let folder = '';
 const said: string[] = [];
@@ -20,7 +22,7 @@ afterEach(async () => {
 async function check(text: string): Promise<number> {
   const file = join(folder, 'platform.yaml');
   await writeFile(file, text);
-  return await checkConfig(file);
+  return await checkConfig([file]);
 }
 
 const head = 'apiVersion: config.platform.io/v1alpha1\nkind: PlatformConfiguration\n';
@@ -44,9 +46,58 @@ describe('a configuration', () => {
     expect(said).not.toEqual([]);
   });
 
-  test('that cannot be read, or is not named, is a wrong command line', async () => {
-    expect(await checkConfig(join(folder, 'nowhere.yaml'))).toBe(2);
-    expect(await checkConfig(undefined)).toBe(2);
-    expect(said).toEqual([expect.stringContaining('ENOENT'), expect.stringContaining('usage:')]);
+  test('is read from standard input when it is named "-"', async () => {
+    expect(await checkConfig(['-'], Readable.from([Buffer.from(`${head}authentication: {issuer: x}\n`)]))).toBe(1);
+    expect(said).toEqual([expect.stringContaining('standard input: authentication.issuer: ')]);
+  });
+
+  test('that cannot be read is told with its name', async () => {
+    expect(await checkConfig([join(folder, 'nowhere.yaml')])).toBe(2);
+    expect(said).toEqual([expect.stringContaining('ENOENT')]);
+  });
+
+  test.each([[[]], [['a', 'b']], [['--nonsense']], [['--nonsense', 'a']]])(
+    'is one file, and %j is a wrong command line',
+    async (args) => {
+      await expect(checkConfig(args)).rejects.toThrow(UsageError);
+    },
+  );
+});
+
+const configMap = (data: unknown): string => JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', data });
+
+describe('a ConfigMap', () => {
+  test.each([
+    ['valid', 'https://platform.example', 0, 'is valid'],
+    ['wrong', 'http://platform.example', 1, 'authentication.issuer: '],
+  ])('is as %s as the configuration that it holds', async (_, issuer, code, word) => {
+    expect(await check(configMap({ 'platform.yaml': `${head}authentication: {issuer: "${issuer}"}\n` }))).toBe(code);
+    expect(said).toEqual([expect.stringContaining(word)]);
+  });
+
+  test.each([[{}], [undefined], [null], [{ 'platform.yaml': 1 }], [{ 'other.yaml': head }]])(
+    'that holds none is refused in one sentence: %j',
+    async (data) => {
+      expect(await check(configMap(data))).toBe(1);
+      expect(said).toEqual([
+        expect.stringMatching(/is no cluster configuration.*PlatformConfiguration.*platform\.yaml/),
+      ]);
+    },
+  );
+});
+
+describe('something else', () => {
+  test.each([
+    ["Helm's values", 'replicaCount: 2\nconfig: {authentication: {issuer: ""}}\nimage: {tag: x}\n'],
+    ['another object', 'apiVersion: v1\nkind: Secret\ndata: {platform.yaml: eA==}\n'],
+  ])('is refused in one sentence that says what is expected: %s', async (_, text) => {
+    expect(await check(text)).toBe(1);
+    expect(said).toEqual([expect.stringMatching(/is no cluster configuration.*PlatformConfiguration.*platform\.yaml/)]);
+  });
+
+  test('is not what only forgot its kind', async () => {
+    expect(await check('authentication: {issuer: x}\n')).toBe(1);
+    for (const path of ['apiVersion', 'kind', 'authentication.issuer'])
+      expect(said.filter((line) => line.includes(`: ${path}: `))).toHaveLength(1);
   });
 });

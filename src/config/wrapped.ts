@@ -1,0 +1,26 @@
+import { parse } from 'yaml';
+import { objectKeys } from './names.ts';
+import { parseConfiguration, type Parsed } from './parse.ts';
+
+/** parseConfiguration for files of people: takes the ConfigMap too, and says of a file of another kind that it is one, not each key. */
+export function parseWrapped(text: string): Parsed {
+  const content = mappingIn(text);
+  if (content === undefined || content['kind'] === 'PlatformConfiguration' || 'authentication' in content)
+    return parseConfiguration(text);
+  const inner = content['kind'] === 'ConfigMap' ? recordOf(content['data'])?.[objectKeys.config] : undefined;
+  if (typeof inner === 'string') return parseConfiguration(inner);
+  const message = `is no cluster configuration: that is a mapping with apiVersion, kind: PlatformConfiguration and authentication, or a ConfigMap with one in data['${objectKeys.config}'], as "helm template" makes it of values`;
+  return { ok: false, problems: [{ path: '', message }] };
+}
+
+/** Undefined also if the text is no YAML: parseConfiguration says why. */
+function mappingIn(text: string): Record<string, unknown> | undefined {
+  try {
+    return recordOf(parse(text, { logLevel: 'silent' }));
+  } catch {
+    return undefined;
+  }
+}
+
+const recordOf = (value: unknown): Record<string, unknown> | undefined =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
