@@ -13,10 +13,16 @@ import { Duplex } from 'node:stream';
 import { badRequest, headersTooLarge, methodNotAllowed, timeout, type StatusError } from '../errors.ts';
 import { onBothVersions } from './express-on-http2.ts';
 
-const maxHeaderSize = 64 * 1024;
-const headersTimeout = 10_000;
-const requestTimeout = 30_000;
-const keepAliveTimeout = 75_000;
+/** What both listeners allow a client of HTTP/1.1; times in milliseconds. */
+const http1 = {
+  maxHeaderSize: 64 * 1024,
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  keepAliveTimeout: 75_000,
+  connectionsCheckingInterval: 2_000,
+  // A request without one is answered by a Status of ours.
+  requireHostHeader: false,
+} satisfies ServerOptions;
 /** While a listener closes: a connection is kept alive when the answer that was under way on it is over. */
 const idleInterval = 50;
 const maxConnections = 20_000;
@@ -91,17 +97,7 @@ async function bind(server: Server | Http2SecureServer, { host, port }: Address)
 
 export async function listenHTTP(app: Express, address: Address): Promise<Listener> {
   const handle = onBothVersions(app);
-  const server = http.createServer(
-    {
-      maxHeaderSize,
-      headersTimeout,
-      requestTimeout,
-      keepAliveTimeout,
-      connectionsCheckingInterval: 2_000,
-      requireHostHeader: false,
-    },
-    handle,
-  );
+  const server = http.createServer(http1, handle);
   server.maxConnections = maxConnections;
   server.on('clientError', refuse);
   server.on('connect', refuseTunnel);
@@ -129,27 +125,13 @@ export async function listenTLS(
   certificate: Certificate,
   requestCertificate: boolean,
 ): Promise<Listener> {
-  const options: SecureServerOptions &
-    Pick<
-      ServerOptions,
-      | 'headersTimeout'
-      | 'requestTimeout'
-      | 'keepAliveTimeout'
-      | 'connectionsCheckingInterval'
-      | 'maxHeaderSize'
-      | 'requireHostHeader'
-    > = {
+  const options: SecureServerOptions & typeof http1 = {
     ...certificate,
-    handshakeTimeout: headersTimeout,
+    ...http1,
+    handshakeTimeout: http1.headersTimeout,
     allowHTTP1: true,
     minVersion: 'TLSv1.2',
-    maxHeaderSize,
-    headersTimeout,
-    requestTimeout,
-    keepAliveTimeout,
-    connectionsCheckingInterval: 2_000,
-    requireHostHeader: false,
-    settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderSize },
+    settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: http1.maxHeaderSize },
     // Resumed sessions would bring a client certificate that was judged by rules of another day.
     ...(requestCertificate ? { requestCert: true, rejectUnauthorized: false, secureOptions: noTicket } : {}),
   };

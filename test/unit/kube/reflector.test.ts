@@ -293,35 +293,30 @@ describe('the watch', () => {
   });
 });
 
-test('failures in a row wait no longer than a watch of chosen length lasts', async () => {
-  const { cluster, clock } = await synced({ watchSeconds: 5 });
+/** The waits between so many failures that follow one another. */
+async function waitsOf({ cluster, clock }: Lab, failures: number): Promise<number[]> {
   await cluster.last.reset();
   const waits: number[] = [];
-  for (let i = 0; i < 6; i += 1) {
+  for (let i = 0; i < failures; i += 1) {
     const [wait = 0] = clock.pending();
     waits.push(wait);
     await clock.advance(wait);
     await cluster.last.fail(new Error('connect ECONNREFUSED'));
   }
-  expect(waits).toEqual([375, 750, 1500, 3000, 3750, 3750]);
-});
+  return waits;
+}
 
 test('failures in a row double the wait up to 30 s, and one success forgets them', async () => {
-  const { cluster, clock } = await synced();
-  await cluster.last.reset();
-  const waits: number[] = [];
-  for (let i = 0; i < 9; i += 1) {
-    const [wait = 0] = clock.pending();
-    waits.push(wait);
-    await clock.advance(wait);
-    await cluster.last.fail(new Error('connect ECONNREFUSED'));
-  }
-  expect(waits).toEqual([375, 750, 1500, 3000, 6000, 12_000, 22_500, 22_500, 22_500]);
-  await clock.advance(22_500);
-  await cluster.last.open();
-  await cluster.last.send(bookmark('12'));
-  await cluster.last.reset();
-  expect(clock.pending()).toEqual([375]);
+  const it = await synced();
+  expect(await waitsOf(it, 9)).toEqual([375, 750, 1500, 3000, 6000, 12_000, 22_500, 22_500, 22_500]);
+  await it.clock.advance(22_500);
+  await it.cluster.last.open();
+  await it.cluster.last.send(bookmark('12'));
+  expect(await waitsOf(it, 1)).toEqual([375]);
+});
+
+test('failures in a row wait no longer than a watch of chosen length lasts', async () => {
+  expect(await waitsOf(await synced({ watchSeconds: 5 }), 6)).toEqual([375, 750, 1500, 3000, 3750, 3750]);
 });
 
 test('stop ends the watch and everything else', async () => {
