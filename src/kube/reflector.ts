@@ -271,7 +271,9 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
         // Who says that a watch cannot go on is there to be asked for a list, whatever failed before.
         wait = gone && (failures === 0 || version !== undefined) ? 0 : backoff();
         failures += 1;
-        log.warn(gone ? 'listing again' : 'a list or watch failed', { path, error, delay: wait });
+        // A storage that is being prepared, as for a new CRD, asks for patience and is no fault.
+        const level = error instanceof KubeError && error.code === 429 ? 'info' : 'warn';
+        log.log(level, gone ? 'listing again' : 'a list or watch failed', { path, error, delay: wait });
       } finally {
         watching = false;
         if (short) hurrying = false;

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createReflector, type Reflector } from '../../../src/kube/reflector.ts';
-import { createLogger } from '../../../src/logger.ts';
+import { logOfLines } from '../../fakes/log.ts';
 import { bookmark, configMap, FakeClock, FakeCluster, settle, status } from './fakes.ts';
 
 interface Lab {
@@ -9,6 +9,8 @@ interface Lab {
   reflector: Reflector;
   /** What the reflector told, in words. */
   told: string[];
+  /** What it logged. */
+  lines: () => string[];
 }
 
 const running: Reflector[] = [];
@@ -20,10 +22,11 @@ async function lab(options: { watchSeconds?: number; fieldSelector?: string } = 
   const cluster = new FakeCluster();
   const clock = new FakeClock();
   const told: string[] = [];
+  const { log, lines } = logOfLines();
   const reflector = createReflector<string>({
     client: cluster,
     path: '/api/v1/configmaps',
-    log: createLogger({ silent: true }),
+    log,
     clock,
     ...options,
     decode: (object, bytes) => {
@@ -37,7 +40,7 @@ async function lab(options: { watchSeconds?: number; fieldSelector?: string } = 
   running.push(reflector);
   reflector.start();
   await settle();
-  return { cluster, clock, reflector, told };
+  return { cluster, clock, reflector, told, lines };
 }
 
 const added = (name: string, version: string): unknown => ({ type: 'ADDED', object: configMap(name, version) });
@@ -317,6 +320,17 @@ test('failures in a row double the wait up to 30 s, and one success forgets them
 
 test('failures in a row wait no longer than a watch of chosen length lasts', async () => {
   expect(await waitsOf(await synced({ watchSeconds: 5 }), 6)).toEqual([375, 750, 1500, 3000, 3750, 3750]);
+});
+
+test.each([
+  [429, 'TooManyRequests', 'info'],
+  [500, 'InternalError', 'warn'],
+])('an answer %i is logged, and is asked for again', async (code, reason, level) => {
+  const { cluster, clock, lines } = await lab();
+  await cluster.last.answer(code, status(code, reason));
+  expect(JSON.parse(lines().at(-1) ?? '')).toMatchObject({ level, path: '/api/v1/configmaps' });
+  await clock.advance(500);
+  expect(cluster.requests).toHaveLength(2);
 });
 
 test('stop ends the watch and everything else', async () => {
