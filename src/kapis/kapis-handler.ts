@@ -6,7 +6,8 @@ import { prettyJson } from '../http/pretty.ts';
 import type { Handler } from '../http/route.ts';
 import { write } from '../http/write.ts';
 import { parseWatchOptions } from './list-options.ts';
-import { pageOf, parseGetQuery, parseListQuery, parseWatchQuery, type Filter } from './query.ts';
+import { pageOf, parseGetQuery, parseListQuery, parseWatchQuery, type Filter, type ListQuery } from './query.ts';
+import { listInSlices, projected } from './projection.ts';
 import { demandUnderlying, synced } from './reading.ts';
 import type { Resource } from './resource.ts';
 import { coreView, type View } from './views.ts';
@@ -23,7 +24,10 @@ interface KapisHandlers {
 export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): KapisHandlers {
   const { definition, store } = resource;
   const views = { plain: coreView(definition, false), full: coreView(definition, true) };
-  const viewOf = ({ managedFields }: { managedFields: boolean }): View<F> => (managedFields ? views.full : views.plain);
+  const viewOf = ({ managedFields, fields }: Pick<ListQuery<F>, 'managedFields' | 'fields'>): View<F> => {
+    const view = managedFields ? views.full : views.plain;
+    return fields === undefined ? view : projected(view, fields);
+  };
   const notReady = (): Error & ReturnType<typeof serviceUnavailable> =>
     serviceUnavailable(`the copy of ${definition.underlying.resource} is not complete yet`, 1);
 
@@ -62,7 +66,11 @@ export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer):
       const query = parseListQuery(context.query, definition);
       await synced(resource, context, notReady);
       const { objects, total, resourceVersion } = await pageOf(store, query, context.signal);
-      const body = viewOf(query).list(objects, { resourceVersion }, total);
+      const view = viewOf(query);
+      const body =
+        query.fields === undefined
+          ? view.list(objects, { resourceVersion }, total)
+          : await listInSlices(view, objects, { resourceVersion }, total, context.signal);
       await write(req, res, { contentType: json, body: query.pretty ? await prettyJson(body, context.signal) : body });
     },
     async object(req, res, context) {

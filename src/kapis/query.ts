@@ -4,6 +4,7 @@ import { visitInSlices } from '../http/slice.ts';
 import { byName, type OrderName, type Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import { parseFieldPath, valueAt, type Scalar } from './field-path.ts';
+import { parseFields, type Projection } from './projection.ts';
 import type { ResourceDefinition } from './resource.ts';
 import { matchesLabels, parseFieldSelector, parseLabelSelector } from './selectors.ts';
 
@@ -21,8 +22,13 @@ export interface ListQuery<F> {
   /** All must hold. */
   readonly filters: readonly Filter<F>[];
   readonly managedFields: boolean;
+  /** Undefined: everything. */
+  readonly fields: Projection | undefined;
   readonly pretty: boolean;
 }
+
+/** What of an object is shown. */
+type Shown = Pick<ListQuery<unknown>, 'managedFields' | 'fields'>;
 
 const listParameters = [
   'page',
@@ -41,6 +47,7 @@ const listParameters = [
   'labelSelector',
   'fieldSelector',
   'managedFields',
+  'fields',
   'pretty',
   'timeout',
   'watch',
@@ -50,7 +57,7 @@ const listParameters = [
   'timeoutSeconds',
   'sendInitialEvents',
 ];
-const getParameters = ['managedFields', 'pretty', 'timeout'];
+const getParameters = ['managedFields', 'fields', 'pretty', 'timeout'];
 /** Without meaning for a watch, which has no pages and no order. */
 const listOnly = ['page', 'limit', 'sortBy', 'ascending'];
 
@@ -104,7 +111,7 @@ export function parseListQuery<F>(query: URLSearchParams, definition: ResourceDe
     limit: parameter(query, 'limit', limit) ?? -1,
     ...(parameter(query, 'sortBy', (text) => sorting(text, ascending)) ?? sorting('createTime', ascending)),
     filters: filtersOf(query, definition),
-    managedFields: parameter(query, 'managedFields', flag) ?? false,
+    ...shown(query),
     pretty: parameter(query, 'pretty', flag) ?? false,
   };
 }
@@ -113,21 +120,23 @@ export function parseListQuery<F>(query: URLSearchParams, definition: ResourceDe
 export function parseWatchQuery<F>(
   query: URLSearchParams,
   definition: ResourceDefinition<F>,
-): Pick<ListQuery<F>, 'filters' | 'managedFields'> {
+): Pick<ListQuery<F>, 'filters'> & Shown {
   check(query, listParameters);
   const senseless = listOnly.find((name) => query.has(name));
   if (senseless !== undefined) throw badRequest(`${senseless}: a watch has no pages and no order`);
-  return { filters: filtersOf(query, definition), managedFields: parameter(query, 'managedFields', flag) ?? false };
+  return { filters: filtersOf(query, definition), ...shown(query) };
 }
 
 /** The query of `GET /kapis/…/{resources}/{name}`. */
-export function parseGetQuery(query: URLSearchParams): Pick<ListQuery<unknown>, 'managedFields' | 'pretty'> {
+export function parseGetQuery(query: URLSearchParams): Pick<ListQuery<unknown>, 'pretty'> & Shown {
   check(query, getParameters);
-  return {
-    managedFields: parameter(query, 'managedFields', flag) ?? false,
-    pretty: parameter(query, 'pretty', flag) ?? false,
-  };
+  return { ...shown(query), pretty: parameter(query, 'pretty', flag) ?? false };
 }
+
+const shown = (query: URLSearchParams): Shown => ({
+  managedFields: parameter(query, 'managedFields', flag) ?? false,
+  fields: parameter(query, 'fields', parseFields),
+});
 
 function sorting(sortBy: string, ascending: boolean): Pick<ListQuery<unknown>, 'order' | 'reversed'> {
   if (sortBy === 'name') return { order: 'name', reversed: !ascending };

@@ -43,7 +43,10 @@ const watchParameters: readonly Parameter[] = [
   parameter('timeoutSeconds', 'How long a watch lasts', { type: 'integer', minimum: 0 }),
 ];
 
-const managedFields = parameter('managedFields', 'With metadata.managedFields', flag);
+const shown = [
+  parameter('managedFields', 'With metadata.managedFields', flag),
+  parameter('fields', 'Only these of at most 64 paths, comma-separated, and what names the object'),
+];
 
 const kapisListParameters = (statuses: readonly string[]): readonly Parameter[] => [
   parameter('page', 'From 1', { type: 'integer', minimum: 1, default: 1 }),
@@ -64,7 +67,7 @@ const kapisListParameters = (statuses: readonly string[]): readonly Parameter[] 
   parameter('status', 'The state of the object', { type: 'string', enum: statuses }),
   labelSelector,
   parameter('fieldSelector', 'path=value and path!=value, over any path, comma-separated; at most 32 of them'),
-  managedFields,
+  ...shown,
   pretty,
   timeout,
   ...watchParameters,
@@ -91,7 +94,7 @@ export function kapisRoutes({ authorizer, resources, otherGroups = [] }: KapisDe
           method: 'get',
           path: `${path}/:name`,
           summary: `Read the ${kind}`,
-          parameters: [nameParameter, managedFields, pretty, timeout],
+          parameters: [nameParameter, ...shown, pretty, timeout],
           handler: object,
         },
       ];

@@ -231,6 +231,9 @@ describe('a parameter that is wrong: 400 naming it', () => {
     'fieldSelector=metadata.name=a=b',
     'fieldSelector=metadata.name=a%5Cb',
     'managedFields=maybe',
+    'fields=',
+    'fields=spec,,status',
+    `fields=${Array(65).fill('spec').join(',')}`,
     'pretty=maybe',
     'timeout=soon',
     'timeout=-1s',
@@ -306,6 +309,18 @@ describe('an item is the object of the core API', () => {
   test('with managedFields in the list, if they are asked for', async () => {
     const { items } = await list('?names=row-b&managedFields=true');
     expect(items).toEqual([asServed(await get(nodePath('row-b')), true)]);
+  });
+
+  test('cut down to the fields that are asked for, alone and in the list', async () => {
+    const theirs = await get<KubeObject & { spec: object }>(nodePath('row-a'));
+    const expected = {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name: 'row-a', uid: theirs.metadata.uid },
+      spec: theirs.spec,
+    };
+    expect((await ask('/row-a?fields=metadata.uid,.spec')).json).toEqual(expected);
+    expect((await list('?names=row-a&fields=metadata.uid,.spec')).items).toEqual([expected]);
   });
 
   test('indented, if that is asked for', async () => {

@@ -14,6 +14,14 @@ beforeEach(() => {
   resource.store.replace([node('a', { second: 1 }), node('b', { second: 2 })], 10);
 });
 
+/** With `fields=.spec,metadata.uid`. */
+const item = (name: string): object => ({
+  kind: 'Node',
+  apiVersion: 'v1',
+  metadata: { name, uid: `uid-${name}` },
+  spec: {},
+});
+
 describe('a list', () => {
   test('has the objects of the core API with selfLink, without managedFields, and their number', async () => {
     const { body, headers, text } = await get(routes, `${path}?limit=1`);
@@ -57,6 +65,22 @@ describe('a list', () => {
       { name: 'b', managedFields: [{ manager: 'test', operation: 'Update' }] },
       { name: 'a', managedFields: [{ manager: 'test', operation: 'Update' }] },
     ]);
+  });
+
+  test('has the fields that are asked for, and what names each object', async () => {
+    const { body } = await get(routes, `${path}?fields=.spec,metadata.uid&sortBy=name&ascending=true`);
+    expect(body).toEqual({
+      kind: 'NodeList',
+      apiVersion: 'v1',
+      metadata: { resourceVersion: '10' },
+      items: [item('a'), item('b')],
+      totalItems: 2,
+    });
+    expect((await get(routes, `${path}?fields=spec&name=x`)).body).toMatchObject({ items: [], totalItems: 0 });
+    expect((await get(routes, `${path}?fields=metadata.managedFields&managedFields=true&limit=1`)).body.items).toEqual([
+      { kind: 'Node', apiVersion: 'v1', metadata: { name: 'b', managedFields: expect.any(Array) as unknown } },
+    ]);
+    expect((await get(routes, `${path}/a?fields=spec`)).body).toEqual({ ...item('a'), metadata: { name: 'a' } });
   });
 
   test('is indented when that is asked for', async () => {

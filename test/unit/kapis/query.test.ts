@@ -185,7 +185,7 @@ describe('a list of /kapis', () => {
       pretty: true,
     });
     expect(() => parseGetQuery(new URLSearchParams('limit=1'))).toThrow(
-      'unknown parameter "limit"; the known ones are managedFields, pretty, timeout',
+      'unknown parameter "limit"; the known ones are managedFields, fields, pretty, timeout',
     );
   });
 
