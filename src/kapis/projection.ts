@@ -80,9 +80,10 @@ function enclosed(before: Buffer, after: Buffer, parts: Iterable<Buffer>): Buffe
   return Buffer.concat([...pieces, after]);
 }
 
-/** The same view, of cut objects. */
+/** The same view, of cut objects, for one request. */
 export const projected = <F>(view: View<F>, projection: Projection): View<F> => ({
   ...view,
+  own: true,
   object(object) {
     const pieces = view.object(object);
     const kept = project(pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces), projection);

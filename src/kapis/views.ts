@@ -14,6 +14,8 @@ export interface ListMetadata {
 export type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
 export interface View<F> {
+  /** Made for one request: nobody else has a use for what it makes. */
+  readonly own?: true;
   /** A single object as a document. */
   object(object: StoredObject<F>): Buffer[];
   /** `totalItems`: the count before paging, of /kapis alone. */

@@ -251,7 +251,8 @@ class Watch<F> {
     const event = seen(item, this.#request.filters);
     if (event === undefined) return;
     const view = this.#view();
-    const isShared = event.type === item.type && event.object === item.object && view === this.#request.view;
+    const isWhole = event.type === item.type && event.object === item.object;
+    const isShared = isWhole && view === this.#request.view && view.own !== true;
     this.#add(isShared ? sharedFrame(item, view) : frame(event.type, view.object(event.object)));
   }
 

@@ -157,6 +157,25 @@ describe('a watch', () => {
     await done;
   });
 
+  test('has the fields that each caller asks for', async () => {
+    const all = ['', '&fields=metadata.uid', '&fields=spec'].map((fields) =>
+      call(routes, `${path}?watch=true&resourceVersion=10${fields}`),
+    );
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    resource.store.apply('MODIFIED', node('a', { resourceVersion: 11 }));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const named = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'a' } };
+    expect(all.map(({ response }) => response.events[0])).toEqual([
+      { type: 'MODIFIED', object: expect.objectContaining({ spec: {}, status: {} }) as unknown },
+      { type: 'MODIFIED', object: { ...named, metadata: { name: 'a', uid: 'uid-a' } } },
+      { type: 'MODIFIED', object: { ...named, spec: {} } },
+    ]);
+    for (const { abort, done } of all) {
+      abort();
+      await done;
+    }
+  });
+
   test('has no pages', async () => {
     expect(await refused(routes, `${path}?watch=true&limit=1`)).toMatchObject({ code: 400 });
   });
