@@ -1,6 +1,7 @@
 /** `/kapis/{group}/{version}/{resource}[/{name}]`: the list language of the platform over the objects of the core API. */
+import type { Request } from 'express';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
-import { notFound, serviceUnavailable } from '../errors.ts';
+import { badRequest, notFound, serviceUnavailable } from '../errors.ts';
 import { negotiate } from '../http/negotiate.ts';
 import { prettyJson } from '../http/pretty.ts';
 import type { Handler } from '../http/route.ts';
@@ -11,10 +12,20 @@ import { listInSlices, projected } from './projection.ts';
 import { demandUnderlying, synced } from './reading.ts';
 import type { Resource } from './resource.ts';
 import { coreView, type View } from './views.ts';
-import { serveWatch, watchDuration } from './watch.ts';
+import { eventStream, serveWatch, watchDuration } from './watch.ts';
 
 const json = 'application/json';
-const anyJson = (header: string | undefined): string => negotiate(header, [json], (type) => type);
+
+const mediaType = (req: Request, offered: readonly string[]): string =>
+  negotiate(req.headers.accept, offered, (type) => type);
+
+/** Throws 400 for what is none of ours. */
+function lastEventID({ headers }: Request): number | undefined {
+  const id = headers['last-event-id'];
+  if (id === undefined || id === '') return undefined;
+  if (typeof id === 'string' && /^\d{1,15}$/.test(id)) return Number(id);
+  throw badRequest('Last-Event-ID must be the id of an event of this watch, which is a resourceVersion');
+}
 
 interface KapisHandlers {
   readonly collection: Handler;
@@ -32,7 +43,7 @@ export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer):
     serviceUnavailable(`the copy of ${definition.underlying.resource} is not complete yet`, 1);
 
   async function begin(...[req, , context]: Parameters<Handler>): Promise<void> {
-    anyJson(req.headers.accept);
+    mediaType(req, context.info.verb === 'watch' ? [json, eventStream] : [json]);
     await demandUnderlying(authorizer, context, resource);
   }
 
@@ -42,13 +53,19 @@ export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer):
     const named: Filter<F>[] = context.info.name === '' ? [] : [({ name }) => name === context.info.name];
     await synced(resource, context, notReady);
     const { resourceVersion, sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = options;
+    const serverSentEvents = mediaType(req, [json, eventStream]) === eventStream;
+    // A client of server-sent events comes again with the same URL, and says beside it where it was.
+    const resumed = serverSentEvents ? lastEventID(req) : undefined;
+    const wholeState = resumed === undefined && (sendInitialEvents ?? typeof resourceVersion !== 'number');
     const view = viewOf(query);
     await serveWatch(req, res, {
       store,
-      from: typeof resourceVersion === 'number' && sendInitialEvents !== true ? resourceVersion : undefined,
-      initialEvents: sendInitialEvents ?? typeof resourceVersion !== 'number',
-      initialEventsEnd: sendInitialEvents === true && allowWatchBookmarks,
+      from:
+        resumed ?? (typeof resourceVersion === 'number' && sendInitialEvents !== true ? resourceVersion : undefined),
+      initialEvents: wholeState,
+      initialEventsEnd: wholeState && sendInitialEvents === true && allowWatchBookmarks,
       bookmarks: allowWatchBookmarks,
+      serverSentEvents,
       duration: watchDuration(timeoutSeconds),
       filters: [...named, ...query.filters],
       view,

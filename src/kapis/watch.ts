@@ -23,6 +23,8 @@ export interface WatchRequest<F> {
   readonly initialEventsEnd: boolean;
   /** A BOOKMARK about each minute and one before the end. */
   readonly bookmarks: boolean;
+  /** Each frame as a server-sent event (HTML, section 9.2), whose id is the resourceVersion to go on from. */
+  readonly serverSentEvents?: boolean;
   /** Until the server ends it, in milliseconds. */
   readonly duration: number;
   readonly filters: readonly Filter<F>[];
@@ -35,6 +37,8 @@ export interface WatchRequest<F> {
   /** Aborted when the client goes away or the server drains. */
   readonly signal: AbortSignal;
 }
+
+export const eventStream = 'text/event-stream';
 
 /** Until the server ends a watch, in milliseconds: what is asked for, else a random time of 30 to 60 minutes. */
 export const watchDuration = (timeoutSeconds: number | undefined): number =>
@@ -61,6 +65,10 @@ const frame = (type: keyof typeof heads, object: readonly Buffer[]): Buffer =>
 
 const errorFrame = (error: StatusError): Buffer => frame('ERROR', [Buffer.from(JSON.stringify(error.toStatus()))]);
 
+/** A frame has one line end, its last byte. Without an id the client keeps the one before. */
+const event = (frameBytes: Buffer, id: number | undefined): Buffer =>
+  Buffer.concat([Buffer.from(id === undefined ? 'data: ' : `id: ${id}\ndata: `), frameBytes, Buffer.from('\n')]);
+
 /** Frames that several watches share, by change and view. */
 const shared = new WeakMap<object, Map<object, Buffer>>();
 
@@ -86,9 +94,9 @@ function seen<F>(
   return { type: 'DELETED', object: type === 'DELETED' ? object : withResourceVersion(previous, resourceVersion) };
 }
 
-function begin(res: Response): BodyWriter {
+function begin(res: Response, contentType = 'application/json'): BodyWriter {
   res.statusCode = 200;
-  res.setHeader('Content-Type', 'application/json');
+  res.setHeader('Content-Type', contentType);
   res.setHeader('Cache-Control', 'no-cache, private');
   res.flushHeaders();
   return new BodyWriter(res);
@@ -96,12 +104,14 @@ function begin(res: Response): BodyWriter {
 
 /** Begins the answer and writes frames until the watch ends. Never throws: once begun, an error is a frame. */
 export async function serveWatch<F>(req: Request, res: Response, request: WatchRequest<F>): Promise<void> {
-  const body = begin(res);
+  const { serverSentEvents = false } = request;
+  const body = begin(res, serverSentEvents ? eventStream : undefined);
   if (req.method === 'HEAD') return body.end();
   const past = request.from === undefined ? [] : request.store.changesAfter(request.from);
   if (past === undefined) {
     const { from, store } = request;
-    await body.write(errorFrame(expired(`too old resource version: ${from} (${store.oldestResourceVersion})`)));
+    const bytes = errorFrame(expired(`too old resource version: ${from} (${store.oldestResourceVersion})`));
+    await body.write(serverSentEvents ? event(bytes, undefined) : bytes);
     body.end();
     return;
   }
@@ -245,15 +255,16 @@ class Watch<F> {
 
   #take(item: Exclude<Queued<F>, { error: StatusError }>): void {
     if ('bookmark' in item) {
-      this.#add(frame('BOOKMARK', this.#view().bookmark(item.bookmark, item.initial)));
+      this.#add(frame('BOOKMARK', this.#view().bookmark(item.bookmark, item.initial)), item.bookmark);
       return;
     }
-    const event = seen(item, this.#request.filters);
-    if (event === undefined) return;
+    const { resourceVersion } = item;
+    const change = seen(item, this.#request.filters);
+    if (change === undefined) return;
     const view = this.#view();
-    const isWhole = event.type === item.type && event.object === item.object;
+    const isWhole = change.type === item.type && change.object === item.object;
     const isShared = isWhole && view === this.#request.view && view.own !== true;
-    this.#add(isShared ? sharedFrame(item, view) : frame(event.type, view.object(event.object)));
+    this.#add(isShared ? sharedFrame(item, view) : frame(change.type, view.object(change.object)), resourceVersion);
   }
 
   #view(): View<F> {
@@ -263,9 +274,10 @@ class Watch<F> {
     return now;
   }
 
-  #add(bytes: Buffer): void {
-    this.#batch.push(bytes);
-    this.#size += bytes.length;
+  #add(bytes: Buffer, id?: number): void {
+    const sent = this.#request.serverSentEvents === true ? event(bytes, id) : bytes;
+    this.#batch.push(sent);
+    this.#size += sent.length;
   }
 
   async #flush(): Promise<void> {

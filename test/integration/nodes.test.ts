@@ -323,6 +323,18 @@ describe('an item is the object of the core API', () => {
     expect((await list('?names=row-a&fields=metadata.uid,.spec')).items).toEqual([expected]);
   });
 
+  test.each([0, 1] as const)('as server-sent events, on replica %i and both its listeners', async (replica) => {
+    const watch = '?watch=true&names=row-a&fields=metadata.name&timeoutSeconds=1';
+    for (const base of [gateway(replica), secureGateway(replica)]) {
+      const { status, headers, text } = await ask(watch, { base, headers: { accept: 'text/event-stream' } });
+      expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: 'text/event-stream' });
+      const object = { kind: 'Node', apiVersion: 'v1', metadata: { name: 'row-a' } };
+      expect(text.startsWith('data: ') && text.endsWith('\n\n')).toBe(true);
+      expect(JSON.parse(text.slice('data: '.length))).toEqual({ type: 'ADDED', object });
+    }
+    expectStatus(await ask('', { headers: { accept: 'text/event-stream' } }), 406, 'NotAcceptable');
+  });
+
   test('indented, if that is asked for', async () => {
     const [plain, pretty] = [await ask('/row-c'), await ask('/row-c?pretty=true')];
     expect(pretty.json).toEqual(plain.json);

@@ -135,6 +135,10 @@ describe('a single object', () => {
   });
 });
 
+/** Of b, with its name alone. */
+const data = (type: string): string =>
+  `data: {"type":"${type}","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"b"}}}\n\n`;
+
 describe('a watch', () => {
   test('begins with what is there, in the form of the core API', async () => {
     const { response, abort, done } = call(routes, `${path}?watch=true&name=a`);
@@ -174,6 +178,30 @@ describe('a watch', () => {
       abort();
       await done;
     }
+  });
+
+  test('as server-sent events has an id to go on from, which counts more than the URL', async () => {
+    const accept = 'text/event-stream';
+    const url = `${path}?watch=true&fields=metadata.name&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&name=b`;
+    const first = call(routes, url, { headers: { accept } });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    resource.store.apply('MODIFIED', node('b', { resourceVersion: 11 }));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    resource.store.apply('MODIFIED', node('b', { resourceVersion: 12 }));
+    const again = call(routes, url, { headers: { accept, 'last-event-id': '11' } });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const events = first.response.text.split(/(?<=\n\n)/);
+    expect(events[0]).toBe(data('ADDED'));
+    expect(events[1]).toMatch(/^id: 10\ndata: \{"type":"BOOKMARK".*"k8s.io\/initial-events-end":"true"/);
+    expect(events.slice(2)).toEqual([`id: 11\n${data('MODIFIED')}`, `id: 12\n${data('MODIFIED')}`]);
+    expect(again.response.text).toBe(`id: 12\n${data('MODIFIED')}`);
+    expect(again.response.headers).toMatchObject({ 'content-type': accept });
+    for (const { abort, done } of [first, again]) {
+      abort();
+      await done;
+    }
+    expect(await refused(routes, url, { headers: { accept, 'last-event-id': 'x' } })).toMatchObject({ code: 400 });
+    expect(await refused(routes, path, { headers: { accept } })).toMatchObject({ code: 406 });
   });
 
   test('has no pages', async () => {
