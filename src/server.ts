@@ -2,7 +2,7 @@
  * The composition root: every part is built once, in order, each handed what it needs; the two faces are mounted from the same
  * parts. The only file that knows them all.
  */
-import { readFileSync, watchFile, unwatchFile } from 'node:fs';
+import { watchFile, unwatchFile } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ensureAdminSecret } from './accounts/admin.ts';
@@ -26,6 +26,7 @@ import { Tokens } from './auth/tokens.ts';
 import type { Flags } from './config/flags.ts';
 import { LiveConfiguration } from './config/live.ts';
 import { formatProblem, parseConfiguration } from './config/parse.ts';
+import { readVersion } from './config/version.ts';
 import { openapiRoutes } from './describe/openapi.ts';
 import { createFace } from './http/chain.ts';
 import { Health } from './http/health.ts';
@@ -132,7 +133,7 @@ export async function startServer(
     sessions,
     multipleLogin: () => live.value.authentication.multipleLogin,
   });
-  const packageVersion = versionOf();
+  const packageVersion = readVersion();
   const gatewayRoutes = [
     ...health.routes,
     metricsRoute,
@@ -266,11 +267,4 @@ function hostsOf({ serviceName, namespace, bindAddress, aggregatedBindAddress }:
   const bound = [bindAddress, aggregatedBindAddress].filter((address) => address !== '0.0.0.0' && address !== '::');
   const external = externalURL === '' ? [] : [new URL(externalURL).hostname.replace(/^\[|\]$/g, '')];
   return [...new Set([...service, 'localhost', '127.0.0.1', '::1', ...bound, ...external])];
-}
-
-function versionOf(): string {
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
-    version: string;
-  };
-  return version;
 }

@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { flagsTable } from '../config/flags.ts';
+import { readVersion } from '../config/version.ts';
 
 const program = 'platform-apiserver';
 
@@ -20,7 +19,7 @@ export function informationFor(argv: readonly string[]): string | undefined {
   const end = argv.indexOf('--');
   const asked = end === -1 ? argv : argv.slice(0, end);
   if (asked.includes('--help') || asked.includes('-h')) return help(asked[0] ?? '');
-  return asked[0] === '--version' ? `${program} ${version()}` : undefined;
+  return asked[0] === '--version' ? `${program} ${readVersion()}` : undefined;
 }
 
 function help(name: string): string {
@@ -34,6 +33,3 @@ function table(rows: readonly [string, string][]): string {
   const width = Math.max(...rows.map(([first]) => first.length));
   return rows.map(([first, second]) => `  ${first.padEnd(width)}  ${second}`).join('\n');
 }
-
-const version = (): string =>
-  (JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')) as { version: string }).version;

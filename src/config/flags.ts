@@ -1,4 +1,5 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { isSubdomain } from './names.ts';
 
 /** Ports, files and names: all that is not in the configuration object (API.md 8). */
 export interface Flags {
@@ -83,7 +84,7 @@ export function parseFlags(argv: readonly string[], environment: Readonly<Record
     ['service-name', values['service-name']],
     ['config-map', values['config-map'] ?? options['config-map'].otherwise],
   ] as const)
-    if (!isObjectName(name))
+    if (!isSubdomain(name))
       throw new UsageError(`--${flag} must be the name of an object of Kubernetes, not ${JSON.stringify(name)}`);
   return {
     httpPort: port('http-port'),
@@ -100,7 +101,3 @@ export function parseFlags(argv: readonly string[], environment: Readonly<Record
     config: values.config,
   };
 }
-
-/** RFC 1123, as Kubernetes' names are; it becomes part of paths. */
-const isObjectName = (name: string): boolean =>
-  name.length <= 253 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name);

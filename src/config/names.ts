@@ -22,3 +22,7 @@ export const resourcesGroup = 'resources.platform.io';
 export const resourcesVersion = 'v1alpha3';
 export const sessionsPath = (namespace: string): string =>
   `/apis/iam.platform.io/v1alpha2/namespaces/${namespace}/sessions`;
+
+/** RFC 1123, as Kubernetes' names are. */
+export const isSubdomain = (name: string): boolean =>
+  name.length <= 253 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name);

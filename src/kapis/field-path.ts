@@ -2,6 +2,9 @@ import { badRequest } from '../errors.ts';
 import { elementsOf, membersOf, skipValue } from '../kube/json-scan.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 
+/** The parts between commas that no backslash escapes. */
+export const splitAtCommas = (text: string): string[] => text.split(/(?<=(?:^|[^\\])(?:\\\\)*),/);
+
 export type Scalar = string | number | boolean;
 
 /** `.spec.unschedulable`, `metadata.labels.kubernetes\.io/arch`, `status.addresses.0.type`. Throws 400 for what is no path. */

@@ -16,9 +16,6 @@ import { eventStream, serveWatch, watchDuration } from './watch.ts';
 
 const json = 'application/json';
 
-const mediaType = (req: Request, offered: readonly string[]): string =>
-  negotiate(req.headers.accept, offered, (type) => type);
-
 /** Throws 400 for what is none of ours. */
 function lastEventID({ headers }: Request): number | undefined {
   const id = headers['last-event-id'];
@@ -42,18 +39,21 @@ export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer):
   const notReady = (): Error & ReturnType<typeof serviceUnavailable> =>
     serviceUnavailable(`the copy of ${definition.underlying.resource} is not complete yet`, 1);
 
-  async function begin(...[req, , context]: Parameters<Handler>): Promise<void> {
-    mediaType(req, context.info.verb === 'watch' ? [json, eventStream] : [json]);
+  /** Answers the media type that the caller is to have. */
+  async function begin(...[req, , context]: Parameters<Handler>): Promise<string> {
+    const offered = context.info.verb === 'watch' ? [json, eventStream] : [json];
+    const mediaType = negotiate(req.headers.accept, offered, (type) => type);
     await demandUnderlying(authorizer, context, resource);
+    return mediaType;
   }
 
-  async function watch(...[req, res, context]: Parameters<Handler>): Promise<void> {
+  async function watch(mediaType: string, ...[req, res, context]: Parameters<Handler>): Promise<void> {
     const options = parseWatchOptions(context.query);
     const query = parseWatchQuery(context.query, definition);
     const named: Filter<F>[] = context.info.name === '' ? [] : [({ name }) => name === context.info.name];
     await synced(resource, context, notReady);
     const { resourceVersion, sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = options;
-    const serverSentEvents = mediaType(req, [json, eventStream]) === eventStream;
+    const serverSentEvents = mediaType === eventStream;
     // A client of server-sent events comes again with the same URL, and says beside it where it was.
     const resumed = serverSentEvents ? lastEventID(req) : undefined;
     const wholeState = resumed === undefined && (sendInitialEvents ?? typeof resourceVersion !== 'number');
@@ -78,8 +78,8 @@ export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer):
 
   return {
     async collection(req, res, context) {
-      await begin(req, res, context);
-      if (context.info.verb === 'watch') return watch(req, res, context);
+      const mediaType = await begin(req, res, context);
+      if (context.info.verb === 'watch') return watch(mediaType, req, res, context);
       const query = parseListQuery(context.query, definition);
       await synced(resource, context, notReady);
       const { objects, total, resourceVersion } = await pageOf(store, query, context.signal);
@@ -91,8 +91,8 @@ export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer):
       await write(req, res, { contentType: json, body: query.pretty ? await prettyJson(body, context.signal) : body });
     },
     async object(req, res, context) {
-      await begin(req, res, context);
-      if (context.info.verb === 'watch') return watch(req, res, context);
+      const mediaType = await begin(req, res, context);
+      if (context.info.verb === 'watch') return watch(mediaType, req, res, context);
       const query = parseGetQuery(context.query);
       await synced(resource, context, notReady);
       const { namespace, name } = context.info;

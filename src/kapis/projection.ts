@@ -3,7 +3,7 @@ import { badRequest } from '../errors.ts';
 import { visitInSlices } from '../http/slice.ts';
 import { elementsOf, membersOf } from '../kube/json-scan.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
-import { parseFieldPath } from './field-path.ts';
+import { parseFieldPath, splitAtCommas } from './field-path.ts';
 import type { ListMetadata, View } from './views.ts';
 
 /** What is kept of a value: all of it, or the members and elements named here. */
@@ -29,7 +29,7 @@ const [open, close, openList, closeList, comma] = ['{', '}', '[', ']', ','].map(
  * array without an index is one through each of its elements. Throws 400 for what is none.
  */
 export function parseFields(text: string): Projection {
-  const paths = text.split(/(?<=(?:^|[^\\])(?:\\\\)*),/);
+  const paths = splitAtCommas(text);
   if (paths.length > mostPaths) throw badRequest(`must be at most ${mostPaths} paths, not ${paths.length}`);
   const root: Members = new Map();
   for (const path of [...always, ...paths]) add(root, parseFieldPath(path));

@@ -2,7 +2,9 @@
  * The selector languages of Kubernetes, by the same grammar and in the same words (k8s.io/apimachinery pkg/labels/selector.go and
  * pkg/fields/selector.go).
  */
+import { isSubdomain } from '../config/names.ts';
 import { badRequest } from '../errors.ts';
+import { splitAtCommas } from './field-path.ts';
 
 type Operator = '=' | '!=' | 'in' | 'notin' | 'exists' | '!' | '>' | '<';
 
@@ -140,7 +142,6 @@ export function parseLabelSelector(selector: string, anyValue = false): readonly
 }
 
 const namePattern = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
-const subdomainPattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const nameWords =
   "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 
@@ -152,7 +153,7 @@ function checkKey(key: string): void {
       ? `a valid label key ${nameWords}, with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`
       : prefix === ''
         ? 'prefix part must be non-empty'
-        : prefix !== undefined && (prefix.length > 253 || !subdomainPattern.test(prefix))
+        : prefix !== undefined && !isSubdomain(prefix)
           ? "prefix part must be a lowercase RFC 1123 subdomain of no more than 253 characters (e.g. 'example.com')"
           : name === ''
             ? 'name part must be non-empty'
@@ -231,8 +232,7 @@ export interface FieldTerm {
 /** `a.b=c,d!=e` (== is =), with `\,` `\=` and `\\` in values. Throws 400 saying what is wrong. */
 export function parseFieldSelector(selector: string): readonly FieldTerm[] {
   checkLength(selector);
-  const terms = selector
-    .split(/(?<=(?:^|[^\\])(?:\\\\)*),/)
+  const terms = splitAtCommas(selector)
     .filter((term) => term !== '')
     .map((term) => {
       const match = /^(.*?)(!=|==|=)(.*)$/s.exec(term);

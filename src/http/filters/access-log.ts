@@ -1,6 +1,7 @@
 import { isSecret } from '../../logger.ts';
 import { observeRequest } from '../metrics.ts';
 import type { Exchange, Filter } from '../exchange.ts';
+import { probes } from './probes.ts';
 
 /** The query as the log may show it: a token that somebody put there is left out. */
 const shownQuery = ({ query }: Exchange): string => {
@@ -9,8 +10,6 @@ const shownQuery = ({ query }: Exchange): string => {
   for (const key of query.keys()) if (isSecret(key)) shown.set(key, 'redacted');
   return `?${shown.toString()}`;
 };
-
-const probes = new Set(['/healthz', '/livez', '/readyz']);
 
 /** One line and one observation a request, when its answer is over. */
 export const accessLog: Filter = (exchange) => {

@@ -1,12 +1,11 @@
 import type { Authenticator } from '../../auth/authenticators/index.ts';
 import { badRequest, unauthorized } from '../../errors.ts';
 import type { Filter } from '../exchange.ts';
+import { probes } from './probes.ts';
 
 /** What is served without an identity (API.md 1). */
 const openPaths = new Set([
-  '/healthz',
-  '/livez',
-  '/readyz',
+  ...probes,
   '/kapis/version',
   '/docs',
   '/swagger/platform.json',

@@ -1,7 +1,7 @@
 import { tooManyRequests } from '../../errors.ts';
 import type { Filter } from '../exchange.ts';
+import { probes } from './probes.ts';
 
-const exempt = new Set(['/healthz', '/livez', '/readyz']);
 /** A watch costs little but its buffer, and kubectl, consoles and controllers hold a handful each. */
 const mostWatchesPerUser = 1_000;
 
@@ -13,7 +13,7 @@ export function inFlight(most: () => number): Filter {
   const current = { oauth: 0, other: 0 };
   return (exchange) => {
     const { path, info } = exchange;
-    if (exempt.has(path) || info.verb === 'watch') return;
+    if (probes.has(path) || info.verb === 'watch') return;
     const kind = info.prefix === 'oauth' ? 'oauth' : 'other';
     if (current[kind] >= most()) throw tooManyRequests('too many requests at once, please try again later', 1);
     current[kind] += 1;
