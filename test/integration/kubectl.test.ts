@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { curl } from './lab/curl.ts';
+import { eventually } from './lab/eventually.ts';
 import { apisPath } from './lab/http.ts';
 import {
   bind,
@@ -38,6 +39,14 @@ const manifest = (): string => join(lab().dir, 'node.json');
 /** What `auth can-i` prints for people. */
 const may = async (client: Kubectl, verb: string, ...as: readonly string[]): Promise<string> =>
   (await client('auth', 'can-i', verb, ours, ...as)).stdout.trim();
+
+// Right after its start kube-apiserver may not describe nodes yet, and we describe ours by its description.
+beforeAll(() =>
+  eventually('nodes are described', async () => {
+    const text = await succeed(kubectl, 'explain', 'nodes.spec.taints', `--api-version=${apiVersion}`);
+    expect(text).toContain('FIELD');
+  }),
+);
 
 describe.each([
   ["of the cluster's version", kubectl],
