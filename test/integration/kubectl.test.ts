@@ -41,12 +41,11 @@ const may = async (client: Kubectl, verb: string, ...as: readonly string[]): Pro
   (await client('auth', 'can-i', verb, ours, ...as)).stdout.trim();
 
 // Right after its start kube-apiserver may not describe nodes yet, and we describe ours by its description.
-beforeAll(() =>
-  eventually('nodes are described', async () => {
-    const text = await succeed(kubectl, 'explain', 'nodes.spec.taints', `--api-version=${apiVersion}`);
-    expect(text).toContain('FIELD');
-  }),
-);
+beforeAll(async () => {
+  await eventually('nodes are described', () =>
+    succeed(kubectl, 'explain', 'nodes.spec.taints', `--api-version=${apiVersion}`),
+  );
+});
 
 describe.each([
   ["of the cluster's version", kubectl],
