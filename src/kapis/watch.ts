@@ -5,9 +5,9 @@
 import type { Request, Response } from 'express';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expired, StatusError } from '../errors.ts';
+import { BodyWriter } from '../http/body-writer.ts';
 import type { RequestContext } from '../http/route.ts';
 import { Slice } from '../http/slice.ts';
-import { BodyWriter } from '../http/write.ts';
 import type { Change, Store } from '../kube/store.ts';
 import { withResourceVersion, type StoredObject } from '../kube/stored-object.ts';
 import type { Filter } from './query.ts';

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { describe, expect, test } from '@jest/globals';
 import { gunzipSync } from 'node:zlib';
-import { BodyWriter, write, writeJson } from '../../../src/http/write.ts';
+import { write, writeJson } from '../../../src/http/write.ts';
 import { FakeResponse } from '../kapis/lab.ts';
 
 const request = (headers: Record<string, string> = {}, method = 'GET'): Request =>
@@ -96,15 +96,4 @@ describe('an answer', () => {
     expect(response.text).toBe('');
     expect(response.headers['content-length']).toBe(String(Buffer.concat(large).length));
   });
-});
-
-test('a body that has ended takes no more', async () => {
-  const response = new FakeResponse();
-  const body = new BodyWriter(asResponse(response));
-  await body.write(Buffer.from('a'));
-  body.end();
-  expect(body.closed).toBe(true);
-  await body.write(Buffer.from('b'));
-  body.end();
-  expect(response.text).toBe('a');
 });
