@@ -66,6 +66,8 @@ export class Store<F> {
   /** The last changes, oldest first; those before `#first` are forgotten. */
   #changes: Change<F>[] = [];
   #first = 0;
+  /** The position of the first of `#changes`. */
+  #start = 0;
   #changeBytes = 0;
   /** Every change after this resourceVersion is remembered. */
   #since = 0;
@@ -111,6 +113,26 @@ export class Store<F> {
     return this.#changes.slice(this.#indexAfter(resourceVersion));
   }
 
+  /** Where the next change will stand among all that there were since the start: a place in the history to read on from. */
+  get position(): number {
+    return this.#start + this.#changes.length;
+  }
+
+  /** Of the oldest change that is remembered. */
+  get oldestPosition(): number {
+    return this.#start + this.#first;
+  }
+
+  /** Of the first change after a resourceVersion; undefined if not all changes after it are remembered. */
+  positionAfter(resourceVersion: number): number | undefined {
+    return resourceVersion < this.#since ? undefined : this.#start + this.#indexAfter(resourceVersion);
+  }
+
+  /** Undefined if it is forgotten or yet to come. */
+  changeAt(position: number): Change<F> | undefined {
+    return position < this.oldestPosition ? undefined : this.#changes[position - this.#start];
+  }
+
   /** All objects by name as they were at a resourceVersion; undefined if that is forgotten or lies ahead. */
   at(resourceVersion: number): readonly StoredObject<F>[] | undefined {
     if (resourceVersion < this.#since || resourceVersion > this.#resourceVersion) return undefined;
@@ -149,18 +171,20 @@ export class Store<F> {
       return this.#reset(items, resourceVersion);
     const present = new Set(items.map(keyOf));
     const changes: Change<F>[] = [];
+    const gone: Gone<F>[] = [];
     for (const [key, previous] of this.#objects)
-      if (!present.has(key)) changes.push(deletion(previous, resourceVersion));
+      if (!present.has(key)) gone.push({ previous, latest: resourceVersion });
     for (const object of items) {
       const previous = this.#objects.get(keyOf(object));
       const version = object.resourceVersion;
       if (previous === undefined) changes.push({ type: 'ADDED', resourceVersion: version, object, previous });
       else if (previous.uid !== object.uid) {
-        changes.push(deletion(previous, version - 1));
+        gone.push({ previous, latest: version - 1 });
         changes.push({ type: 'ADDED', resourceVersion: version, object, previous: undefined });
       } else if (previous.resourceVersion !== version)
         changes.push({ type: 'MODIFIED', resourceVersion: version, object, previous });
     }
+    changes.push(...deletions(gone, this.#resourceVersion, new Set(items.map((object) => object.resourceVersion))));
     for (const change of changes.toSorted((a, b) => a.resourceVersion - b.resourceVersion)) this.#record(change);
     this.bookmark(resourceVersion);
   }
@@ -192,6 +216,7 @@ export class Store<F> {
       this.#bytes += sizeOf(object);
     }
     for (const name of orderNames) this.#orders[name] = items.toSorted(orders[name]);
+    this.#start += this.#changes.length;
     this.#changes = [];
     this.#first = 0;
     this.#changeBytes = 0;
@@ -235,6 +260,7 @@ export class Store<F> {
     }
     if (this.#first > 1000 && this.#first * 2 > this.#changes.length) {
       this.#changes = this.#changes.slice(this.#first);
+      this.#start += this.#first;
       this.#first = 0;
     }
   }
@@ -252,6 +278,30 @@ export class Store<F> {
   }
 }
 
-function deletion<F>(previous: StoredObject<F>, resourceVersion: number): Change<F> {
-  return { type: 'DELETED', resourceVersion, object: withResourceVersion(previous, resourceVersion), previous };
+/** An object that was deleted at some time up to the revision `latest`. */
+interface Gone<F> {
+  readonly previous: StoredObject<F>;
+  readonly latest: number;
+}
+
+/**
+ * What a list no longer shows was deleted at revisions that nobody knows any more, each at its own, after `since`. Each gets one that
+ * is not taken, so that a watch can go on after every single one of them.
+ */
+function deletions<F>(gone: readonly Gone<F>[], since: number, taken: ReadonlySet<number>): Change<F>[] {
+  let free = Infinity;
+  return gone
+    .toSorted((a, b) => b.latest - a.latest)
+    .map(({ previous, latest }) => {
+      free = Math.min(free, latest);
+      while (taken.has(free)) free -= 1;
+      const resourceVersion = free > since ? free : latest;
+      free -= 1;
+      return {
+        type: 'DELETED',
+        resourceVersion,
+        object: withResourceVersion(previous, resourceVersion),
+        previous,
+      };
+    });
 }

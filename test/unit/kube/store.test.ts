@@ -101,6 +101,10 @@ describe('a store', () => {
           }
           expect([...names].toSorted()).toEqual([...model.keys()].toSorted());
         }
+        const positions = [...snapshots.keys()].map((at) => store.positionAfter(at) ?? -1);
+        expect(positions).toEqual(
+          [...snapshots.keys()].map((at) => store.position - (store.changesAfter(at)?.length ?? 0)),
+        );
         const bytes = [...model.values()].reduce((sum, object) => sum + object.bytes.length, 0);
         expect(store.bytes).toBe(bytes);
       }),
@@ -125,6 +129,25 @@ describe('a store', () => {
     expect(store.changesAfter(9)).toBeUndefined();
   });
 
+  test('tells deletions that a list shows under revisions that differ, so that a watch goes on after each', () => {
+    const store = new Store<null>();
+    store.replace(
+      ['a', 'b', 'c', 'd', 'again'].map((name, index) => stored(name, index + 1)),
+      10,
+    );
+    store.replace([stored('d', 20), stored('again', 18, 0, 'another'), stored('e', 17), stored('f', 14)], 20);
+    expect(store.changesAfter(10)?.map(told)).toEqual([
+      'DELETED again@13 was again@5',
+      'ADDED f@14',
+      'DELETED c@15 was c@3',
+      'DELETED b@16 was b@2',
+      'ADDED e@17',
+      'ADDED again@18',
+      'DELETED a@19 was a@1',
+      'MODIFIED d@20 was d@4',
+    ]);
+  });
+
   test('whose cluster was restored from a backup begins anew', () => {
     const store = new Store<null>();
     store.replace([stored('a', 5)], 10);
@@ -147,6 +170,18 @@ describe('a store', () => {
     expect(store.changesAfter(2499)).toHaveLength(10_000);
     expect(store.at(2499)?.map(short)).toEqual(['a@2499']);
     expect(store.at(20_000)).toBeUndefined();
+    expect(store.position).toBe(12_498);
+    expect(store.oldestPosition).toBe(2498);
+    expect(store.positionAfter(2498)).toBeUndefined();
+    expect(store.positionAfter(2499)).toBe(2498);
+    expect(store.changeAt(2497)).toBeUndefined();
+    expect(store.changeAt(2498)?.resourceVersion).toBe(2500);
+    expect(store.changeAt(12_498)).toBeUndefined();
+    // Whoever read on from a place in the history finds that broken after a reset.
+    store.replace([], 3);
+    expect(store.position).toBe(12_498);
+    expect(store.oldestPosition).toBe(12_498);
+    expect(store.changeAt(12_497)).toBeUndefined();
   });
 
   test('ignores what it knows already', () => {
