@@ -1,4 +1,4 @@
-import { Slice } from './slice.ts';
+import { Slice } from '../kube/slice.ts';
 
 const quote = 0x22;
 const backslash = 0x5c;

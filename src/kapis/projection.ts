@@ -1,6 +1,6 @@
 /** `fields` on /kapis: only the paths that were asked for, cut out of the objects' bytes without decoding them. */
 import { badRequest } from '../errors.ts';
-import { visitInSlices } from '../http/slice.ts';
+import { visitInSlices } from '../kube/slice.ts';
 import { elementsOf, membersOf } from '../kube/json-scan.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import { parseFieldPath, splitAtCommas } from './field-path.ts';

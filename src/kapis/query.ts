@@ -1,6 +1,6 @@
 /** The list language of /kapis (API.md: page, limit, sortBy and the filters). */
 import { badRequest, StatusError } from '../errors.ts';
-import { visitInSlices } from '../http/slice.ts';
+import { visitInSlices } from '../kube/slice.ts';
 import { byName, type OrderName, type Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import { parseFieldPath, valueAt, type Scalar } from './field-path.ts';

@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expired, StatusError } from '../errors.ts';
 import { BodyWriter } from '../http/body-writer.ts';
 import type { RequestContext } from '../http/route.ts';
-import { Slice } from '../http/slice.ts';
+import { Slice } from '../kube/slice.ts';
 import type { Change, Store } from '../kube/store.ts';
 import { withResourceVersion, type StoredObject } from '../kube/stored-object.ts';
 import type { Filter } from './query.ts';

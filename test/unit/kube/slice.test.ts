@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { visitInSlices } from '../../../src/http/slice.ts';
+import { visitInSlices } from '../../../src/kube/slice.ts';
 
 const items = Array.from({ length: 20 }, (_, index) => index);
 const wanted = new AbortController().signal;
