@@ -45,6 +45,9 @@ const overrides = layers.flatMap((parts, level) =>
               .filter(([, door]) => door !== part)
               .map(([name, door]) => ({ name, message: `One library, one door: import it in src/${door} only.` })),
             patterns: [
+              ...Object.entries(doors)
+                .filter(([, door]) => door !== part)
+                .map(([name]) => ({ group: [`${name}/**`], message: 'One library, one door, also to its parts.' })),
               {
                 group: above.map((name) => (isFile(name) ? `**/${name}.ts` : `**/${name}/**`)),
                 message: 'Imports point down only; the layers stand in oxlint.config.ts.',

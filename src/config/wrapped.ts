@@ -1,6 +1,6 @@
-import { parse } from 'yaml';
 import { objectKeys } from './names.ts';
 import { parseConfiguration, type Parsed } from './parse.ts';
+import { parseYAML } from './yaml.ts';
 
 /** parseConfiguration for files of people: takes the ConfigMap too, and says of a file of another kind that it is one, not each key. */
 export function parseWrapped(text: string): Parsed {
@@ -16,7 +16,7 @@ export function parseWrapped(text: string): Parsed {
 /** Undefined also if the text is no YAML: parseConfiguration says why. */
 function mappingIn(text: string): Record<string, unknown> | undefined {
   try {
-    return recordOf(parse(text, { logLevel: 'silent' }));
+    return recordOf(parseYAML(text));
   } catch {
     return undefined;
   }

@@ -1,14 +1,11 @@
 /**
- * The one connection pool to kube-apiserver. client-node finds the server and the credentials (kubeconfig or the pod's
- * ServiceAccount, whose token it reads again each minute); the requests are our own on one undici Agent, because client-node's
- * calls open a new TLS connection each and hide the bytes.
+ * The one connection pool to kube-apiserver. The requests are our own on one undici Agent, because client-node's calls open a new
+ * TLS connection each and hide the bytes.
  */
-import { KubeConfig, loadYaml } from '@kubernetes/client-node';
 import { Agent, request, type Dispatcher } from 'undici';
-import { readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { KubeError, unreachable } from './kube-error.ts';
+import { fileAccess, inClusterAccess, type Access } from './kubeconfig.ts';
 
 export interface KubeRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -46,35 +43,12 @@ const credentialLife = 10_000;
 
 /** `kubeconfig`: a file; without one the pod's ServiceAccount. Throws if there is neither. */
 export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | undefined }): Promise<KubeClient> {
-  const load = (): KubeConfig => {
-    const config = new KubeConfig();
-    if (kubeconfig === undefined) config.loadFromCluster();
-    else {
-      config.loadFromFile(kubeconfig);
-      addTokenFiles(config, kubeconfig);
-    }
-    return config;
-  };
-  let config = load();
-  const server = config.getCurrentCluster()?.server.replace(/\/+$/, '');
-  if (server === undefined) throw new Error('the kubeconfig has no current cluster');
-  const tls: Record<string, never> & {
-    ca?: string;
-    cert?: string;
-    key?: string;
-    servername?: string;
-    rejectUnauthorized?: boolean;
-    headers?: Record<string, string>;
-  } = {};
-  await config.applyToHTTPSOptions(tls);
-  const { ca, cert, key, servername, rejectUnauthorized } = tls;
+  const load = (): Access => (kubeconfig === undefined ? inClusterAccess(process.env) : fileAccess(kubeconfig));
+  let access = load();
+  const { server } = access;
   const agent = new Agent({
     connect: {
-      ...(ca === undefined ? {} : { ca }),
-      ...(cert === undefined ? {} : { cert }),
-      ...(key === undefined ? {} : { key }),
-      ...(servername === undefined ? {} : { servername }),
-      rejectUnauthorized: rejectUnauthorized ?? true,
+      ...(await access.tls()),
       keepAlive: true,
       keepAliveInitialDelay: 15_000,
       timeout: 5_000,
@@ -87,9 +61,7 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
   let credential: { headers: Record<string, string>; readAt: number } | undefined;
   async function authorization(): Promise<Record<string, string>> {
     if (credential === undefined || Date.now() - credential.readAt > credentialLife) {
-      const target: { headers: Record<string, string> } = { headers: {} };
-      await config.applyToHTTPSOptions(target);
-      credential = { headers: target.headers, readAt: Date.now() };
+      credential = { headers: await access.headers(), readAt: Date.now() };
     }
     return credential.headers;
   }
@@ -124,7 +96,7 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     if (answer.statusCode === 401) {
       // The token may have been rotated a moment ago: read it again, once.
       await answer.body.dump();
-      config = load();
+      access = load();
       credential = undefined;
       answer = await once(path, options);
     }
@@ -143,20 +115,6 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     issuer: async () => claimsOf((await authorization())['Authorization']).issuer,
     close: () => agent.destroy(),
   };
-}
-
-/** kubectl's `tokenFile`, which client-node does not know: without it we would call as nobody. Read again as it is renewed. */
-function addTokenFiles(config: KubeConfig, file: string): void {
-  const { users } = loadYaml<{ users?: { name: string; user?: { tokenFile?: string } }[] }>(readFileSync(file, 'utf8'));
-  const tokenFiles = new Map(users?.map(({ name, user }) => [name, user?.tokenFile]));
-  config.users = config.users.map((user) => {
-    const tokenFile = tokenFiles.get(user.name);
-    if (!tokenFile) return user;
-    return {
-      ...user,
-      authProvider: { name: 'tokenFile', config: { tokenFile: resolve(dirname(file), tokenFile) } },
-    };
-  });
 }
 
 interface OwnClaims {
