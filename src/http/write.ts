@@ -10,6 +10,8 @@ export interface Answer {
   readonly contentType: string;
   /** The body in pieces. They are not altered and not joined as a whole. */
   readonly body: readonly Buffer[];
+  /** The same as a gzip member, if somebody has it ready. */
+  readonly gzipped?: () => Promise<readonly Buffer[]>;
   /** In the place of, or beside, `Cache-Control: no-cache, private`. */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -18,74 +20,99 @@ export interface Answer {
 const gzipFrom = 128 * 1024;
 /** So many bytes go to the socket at once; a slower reader makes the rest wait where it is. */
 const batchSize = 512 * 1024;
+/** A system call costs more than copying so much. */
+const smallPiece = 16 * 1024;
 
 /** Resolves when everything is handed to the socket, or the client has gone away. HEAD gets the headers alone. */
 export async function write(req: Request, res: Response, answer: Answer): Promise<void> {
   // The deadline may have answered already.
   if (res.headersSent || res.writableEnded || res.destroyed) return;
-  const { body } = answer;
-  let length = 0;
-  for (const piece of body) length += piece.length;
-  const gzip = length > gzipFrom && acceptsGzip(req.headers['accept-encoding']);
+  let { body } = answer;
+  let length = lengthOf(body);
+  const isLarge = length > gzipFrom;
+  const gzip = isLarge && acceptsGzip(req.headers['accept-encoding']);
+  const prepared = gzip && answer.gzipped !== undefined;
+  if (prepared) {
+    body = await answer.gzipped();
+    length = lengthOf(body);
+    if (res.headersSent || res.writableEnded || res.destroyed) return;
+  }
   res.statusCode = answer.status ?? 200;
   res.setHeader('Content-Type', answer.contentType);
   res.setHeader('Cache-Control', 'no-cache, private');
   for (const [name, value] of Object.entries(answer.headers ?? {})) res.setHeader(name, value);
-  if (length > gzipFrom) res.appendHeader('Vary', 'Accept-Encoding');
+  if (isLarge) res.appendHeader('Vary', 'Accept-Encoding');
   if (gzip) res.setHeader('Content-Encoding', 'gzip');
-  else res.setHeader('Content-Length', length);
+  if (!gzip || prepared) res.setHeader('Content-Length', length);
   if (req.method === 'HEAD') res.end();
-  else if (gzip) await writeGzip(res, body, length);
+  else if (gzip && !prepared) await writeGzip(res, body);
   else if (length <= batchSize) res.end(body.length === 1 ? body[0] : Buffer.concat(body, length));
-  else await writePieces(res, body, length);
+  else await writePieces(res, body);
 }
+
+const lengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, piece) => sum + piece.length, 0);
 
 /** A JSON document, with the newline that Kubernetes' own end with. */
 export const writeJson = (req: Request, res: Response, value: unknown, answer: Partial<Answer> = {}): Promise<void> =>
   write(req, res, { contentType: 'application/json', ...answer, body: [Buffer.from(`${JSON.stringify(value)}\n`)] });
 
-/** Hands the pieces on in batches that share one piece of memory. `send` resolves when it is done with it, false to stop. */
+/** Hands the pieces on in batches, small ones copied together. `send` resolves when it is done with them, false to stop. */
 async function inBatches(
   pieces: readonly Buffer[],
-  length: number,
-  send: (bytes: Buffer) => Promise<boolean>,
+  send: (batch: readonly Buffer[]) => Promise<boolean>,
 ): Promise<void> {
-  const memory = Buffer.allocUnsafeSlow(Math.min(length, batchSize));
-  let used = 0;
-  for (const piece of pieces)
-    for (let at = 0; at < piece.length;) {
-      const taken = piece.copy(memory, used, at);
-      at += taken;
-      used += taken;
-      if (used < memory.length) continue;
-      if (!(await send(memory))) return;
-      used = 0;
+  let batch: Buffer[] = [];
+  let size = 0;
+  let together: Buffer[] = [];
+  let smallSize = 0;
+  const join = (): void => {
+    if (together.length > 0)
+      batch.push(together.length === 1 ? (together[0] as Buffer) : Buffer.concat(together, smallSize));
+    together = [];
+    smallSize = 0;
+  };
+  for (const piece of pieces) {
+    if (piece.length < smallPiece) {
+      together.push(piece);
+      smallSize += piece.length;
+    } else {
+      join();
+      batch.push(piece);
     }
-  if (used > 0) await send(memory.subarray(0, used));
+    size += piece.length;
+    if (size < batchSize) continue;
+    join();
+    if (!(await send(batch))) return;
+    batch = [];
+    size = 0;
+  }
+  join();
+  if (batch.length > 0) await send(batch);
 }
 
-async function writePieces(res: Response, pieces: readonly Buffer[], length: number): Promise<void> {
+async function writePieces(res: Response, pieces: readonly Buffer[]): Promise<void> {
   const body = new BodyWriter(res);
-  await inBatches(pieces, length, async (bytes) => {
-    await body.write(bytes);
+  await inBatches(pieces, async (batch) => {
+    await body.write(...batch);
     return !body.closed;
   });
   body.end();
 }
 
 /** Compressed while it is written, off the event loop; level 1 as kube-apiserver does. */
-async function writeGzip(res: Response, pieces: readonly Buffer[], length: number): Promise<void> {
+async function writeGzip(res: Response, pieces: readonly Buffer[]): Promise<void> {
   const body = new BodyWriter(res);
   const gzip = createGzip({ level: 1 });
   const compress = async (): Promise<void> => {
-    await inBatches(pieces, length, async (bytes) => {
-      await new Promise<void>((resolve) => {
-        gzip.once('close', resolve);
-        gzip.write(bytes, () => {
-          gzip.off('close', resolve);
-          resolve();
+    await inBatches(pieces, async (batch) => {
+      for (const bytes of batch)
+        await new Promise<void>((resolve) => {
+          gzip.once('close', resolve);
+          gzip.write(bytes, () => {
+            gzip.off('close', resolve);
+            resolve();
+          });
         });
-      });
       return !gzip.destroyed;
     });
     gzip.end();

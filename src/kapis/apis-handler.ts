@@ -15,7 +15,8 @@ import { parseGetOptions, parseListOptions, parseWatchOptions, selectorsOf, type
 import { select } from './query.ts';
 import { asked, demandServed, demandUnderlying, synced, within } from './reading.ts';
 import type { Resource } from './resource.ts';
-import { partialView, servedView, tableView, type MetaVersion, type TableOptions, type View } from './views.ts';
+import { PreparedLists } from './prepared.ts';
+import { listOf, partialView, servedView, tableView, type MetaVersion, type TableOptions, type View } from './views.ts';
 import { refuseWatch, serveWatch, watchDuration } from './watch.ts';
 
 const offered = ['application/json', 'application/yaml'];
@@ -105,6 +106,13 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
     return known;
   }
 
+  const prepared = new Map<View<F>, PreparedLists<F>>();
+  function preparedFor(look: View<F>): PreparedLists<F> {
+    let lists = prepared.get(look);
+    if (lists === undefined) prepared.set(look, (lists = new PreparedLists(look)));
+    return lists;
+  }
+
   function viewOf(target: Target, query: URLSearchParams, noHeaders = false): View<F> {
     const { version } = target;
     if (target.kind === '') return view('', () => servedView(definition));
@@ -182,7 +190,11 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
       ...(hasMore ? { continue: encodeContinue(resourceVersion, `${selected.at(-1)?.name ?? ''}\0`) } : {}),
       ...(hasMore && filters.length === 0 ? { remainingItemCount: rest.length - selected.length } : {}),
     };
-    await answer(req, context, res, target, look.list(selected, metadata));
+    const [head, tail] = look.frame(metadata);
+    const frame = [head, Buffer.concat([tail, newline])] as const;
+    const isWhole = limit === 0 && start === '' && filters.length === 0 && target.kind !== 'Table';
+    const gzipped = isWhole ? (): Promise<Buffer[]> => preparedFor(look).gzip(selected, frame) : undefined;
+    await answer(req, context, res, target, await listOf(look, selected, frame, context.signal), gzipped);
   }
 
   async function get(...[req, res, context]: Parameters<Handler>): Promise<void> {
@@ -196,7 +208,7 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
     else if (version !== 'any') await reach(version, context);
     const object = store.get(namespace, name);
     if (object === undefined) throw notFound(served, name);
-    await answer(req, context, res, target, look.object(object));
+    await answer(req, context, res, target, [...look.object(object), newline]);
   }
 
   async function watch(...[req, res, context]: Parameters<Handler>): Promise<void> {
@@ -254,10 +266,15 @@ async function answer(
   res: Parameters<Handler>[1],
   { contentType, pretty }: Target,
   document: readonly Buffer[],
+  gzipped?: () => Promise<readonly Buffer[]>,
 ): Promise<void> {
   const isPretty = pretty || wantsPretty(query, req.headers['user-agent']);
   const body = isPretty ? await prettyJson(document, signal) : document;
-  await write(req, res, { contentType, body: [...body, newline] });
+  await write(req, res, {
+    contentType,
+    body,
+    ...(isPretty || gzipped === undefined ? {} : { gzipped }),
+  });
 }
 
 /** The index of the first object whose name is not before `start`. */

@@ -4,6 +4,7 @@ import type { KubeClient, KubeRequest } from '../kube/client.ts';
 import { sleep, systemClock, type Clock } from '../kube/clock.ts';
 import { createReflector } from '../kube/reflector.ts';
 import type { ListMeta } from '../kube/split-list.ts';
+import { Packer } from '../kube/packed.ts';
 import { Store } from '../kube/store.ts';
 import { storeObject, type StoredObject } from '../kube/stored-object.ts';
 import type { Logger } from '../logger.ts';
@@ -38,16 +39,21 @@ export function createCached<F>(definition: ResourceDefinition<F>, options: Cach
   const { client, log, clock = systemClock } = options;
   const path = collectionPath(definition.underlying);
   const store = new Store<F>();
+  const packer = new Packer();
   const reflector = createReflector<StoredObject<F>>({
     client,
     path,
     log,
     clock,
-    decode: (object, bytes) =>
-      storeObject(object, bytes, {
+    decode(object, bytes) {
+      const stored = storeObject(object, bytes, {
         selfLink: ({ metadata: { namespace, name } }) => `${collectionPath(definition.underlying, namespace)}/${name}`,
         fields: (decoded) => definition.fields(decoded),
-      }),
+        packer,
+      });
+      store.hold(stored);
+      return stored;
+    },
     replace: (items, resourceVersion) => store.replace(items, Number(resourceVersion)),
     apply: (type, object) => store.apply(type, object),
     bookmark: (resourceVersion) => store.bookmark(Number(resourceVersion)),

@@ -25,9 +25,15 @@ export function parseFieldPath(path: string): readonly string[] {
   return segments;
 }
 
-/** The text, number or boolean at a path; undefined if there is nothing, null, an object or an array. */
-export function valueAt(object: StoredObject<unknown>, path: readonly string[]): Scalar | undefined {
-  let text = object.bytes;
+/** Finds the text, number or boolean at a path; undefined if there is nothing, null, an object or an array. */
+export function scalarAt(path: readonly string[]): (object: StoredObject<unknown>) => Scalar | undefined {
+  const find = ({ bytes }: StoredObject<unknown>): Scalar | undefined => scalarIn(bytes, path);
+  const key = `scalar at ${JSON.stringify(path)}`;
+  return (object) => object.remembered(key, find);
+}
+
+function scalarIn(bytes: Buffer, path: readonly string[]): Scalar | undefined {
+  let text = bytes;
   let at = 0;
   for (const segment of path) {
     const first = text[at];
@@ -42,10 +48,10 @@ export function valueAt(object: StoredObject<unknown>, path: readonly string[]):
       at = 0;
     } else return undefined;
   }
-  return scalarAt(text, at);
+  return decoded(text, at);
 }
 
-function scalarAt(text: Buffer, at: number): Scalar | undefined {
+function decoded(text: Buffer, at: number): Scalar | undefined {
   const first = text[at];
   if (first === 0x7b || first === 0x5b || first === undefined) return undefined;
   const value = JSON.parse(text.toString('utf8', at, skipValue(text, at))) as Scalar | null;

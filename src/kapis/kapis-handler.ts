@@ -8,10 +8,11 @@ import type { Handler } from '../http/route.ts';
 import { write } from '../http/write.ts';
 import { parseWatchOptions } from './list-options.ts';
 import { pageOf, parseGetQuery, parseListQuery, parseWatchQuery, type Filter, type ListQuery } from './query.ts';
-import { listInSlices, projected } from './projection.ts';
+import { PreparedLists } from './prepared.ts';
+import { projected } from './projection.ts';
 import { demandUnderlying, synced } from './reading.ts';
 import type { Resource } from './resource.ts';
-import { coreView, type View } from './views.ts';
+import { coreView, listOf, type View } from './views.ts';
 import { eventStream, serveWatch, watchDuration } from './watch.ts';
 
 const json = 'application/json';
@@ -36,6 +37,14 @@ export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer):
     const view = managedFields ? views.full : views.plain;
     return fields === undefined ? view : projected(view, fields);
   };
+  /** By what is shown and its order. */
+  const prepared = new Map<string, PreparedLists<F>>();
+  function preparedFor({ managedFields, order, reversed }: ListQuery<F>, view: View<F>): PreparedLists<F> {
+    const key = JSON.stringify([managedFields, order, reversed]);
+    let lists = prepared.get(key);
+    if (lists === undefined) prepared.set(key, (lists = new PreparedLists(view)));
+    return lists;
+  }
   const notReady = (): Error & ReturnType<typeof serviceUnavailable> =>
     serviceUnavailable(`the copy of ${definition.underlying.resource} is not complete yet`, 1);
 
@@ -82,13 +91,16 @@ export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer):
       if (context.info.verb === 'watch') return watch(mediaType, req, res, context);
       const query = parseListQuery(context.query, definition);
       await synced(resource, context, notReady);
-      const { objects, total, resourceVersion } = await pageOf(store, query, context.signal);
+      const { signal } = context;
+      const isWhole = query.limit === -1 && query.filters.length === 0 && typeof query.order === 'string';
+      if (isWhole && query.order === 'newest') await store.tidy(signal);
+      const { objects, total, resourceVersion } = await pageOf(store, query, signal);
       const view = viewOf(query);
-      const body =
-        query.fields === undefined
-          ? view.list(objects, { resourceVersion }, total)
-          : await listInSlices(view, objects, { resourceVersion }, total, context.signal);
-      await write(req, res, { contentType: json, body: query.pretty ? await prettyJson(body, context.signal) : body });
+      const frame = view.frame({ resourceVersion }, total);
+      const body = await listOf(view, objects, frame, signal);
+      if (query.pretty) return write(req, res, { contentType: json, body: await prettyJson(body, signal) });
+      const gzipped = (): Promise<readonly Buffer[]> => preparedFor(query, view).gzip(objects, frame);
+      await write(req, res, { contentType: json, body, ...(isWhole && view.own !== true ? { gzipped } : {}) });
     },
     async object(req, res, context) {
       const mediaType = await begin(req, res, context);

@@ -1,8 +1,9 @@
 /** metav1.ListOptions of a request, decoded and validated as k8s.io/apimachinery pkg/apis/meta/internalversion/validation does. */
 import { badRequest, invalid, type StatusCause } from '../errors.ts';
+import { label } from '../kube/selection.ts';
 import type { Filter } from './query.ts';
 import type { ResourceDefinition } from './resource.ts';
-import { matchesLabels, parseFieldSelector, parseLabelSelector } from './selectors.ts';
+import { labelMatcher, parseFieldSelector, parseLabelSelector } from './selectors.ts';
 
 /** 'latest' is an unset resourceVersion, 'any' is "0". */
 export type RequestedVersion = 'latest' | 'any' | number;
@@ -130,7 +131,10 @@ export function selectorsOf<F>(
 ): readonly Filter<F>[] {
   const filters: Filter<F>[] = [];
   const labelSelector = parseLabelSelector(query.get('labelSelector') ?? '');
-  if (labelSelector.length > 0) filters.push(({ labels }) => matchesLabels(labelSelector, labels));
+  if (labelSelector.length > 0) {
+    const meets = labelMatcher(labelSelector);
+    filters.push(({ labels }) => meets((key) => label(labels, key)));
+  }
   const terms = parseFieldSelector(query.get('fieldSelector') ?? '');
   for (const { path, equals, value } of terms) {
     if (!definition.fieldLabels.includes(path)) throw badRequest(`field label not supported: ${path}`);

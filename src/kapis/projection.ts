@@ -1,10 +1,9 @@
 /** `fields` on /kapis: only the paths that were asked for, cut out of the objects' bytes without decoding them. */
 import { badRequest } from '../errors.ts';
-import { visitInSlices } from '../kube/slice.ts';
 import { elementsOf, membersOf } from '../kube/json-scan.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import { parseFieldPath, splitAtCommas } from './field-path.ts';
-import type { ListMetadata, View } from './views.ts';
+import type { View } from './views.ts';
 
 /** What is kept of a value: all of it, or the members and elements named here. */
 export type Projection = true | Members;
@@ -81,30 +80,11 @@ function enclosed(before: Buffer, after: Buffer, parts: Iterable<Buffer>): Buffe
 }
 
 /** The same view, of cut objects, for one request. */
-export const projected = <F>(view: View<F>, projection: Projection): View<F> => ({
-  ...view,
-  own: true,
-  object(object) {
-    const pieces = view.object(object);
+export function projected<F>(view: View<F>, projection: Projection): View<F> {
+  const object = (whole: StoredObject<F>): Buffer[] => {
+    const pieces = view.object(whole);
     const kept = project(pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces), projection);
     return kept === undefined ? [] : [kept];
-  },
-});
-
-/** A list of what `view` makes of each object, made in slices. Throws the signal's reason. */
-export async function listInSlices<F>(
-  view: View<F>,
-  objects: readonly StoredObject<F>[],
-  metadata: ListMetadata,
-  totalItems: number,
-  signal: AbortSignal,
-): Promise<Buffer[]> {
-  const [head, tail] = view.list([], metadata, totalItems) as [Buffer, Buffer];
-  const body = [head];
-  await visitInSlices(objects, signal, (object) => {
-    if (body.length > 1) body.push(comma);
-    body.push(...view.object(object));
-  });
-  body.push(tail);
-  return body;
+  };
+  return { ...view, own: true, object, items: (objects) => objects.flatMap((one) => [...object(one), comma]) };
 }

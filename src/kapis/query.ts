@@ -1,14 +1,17 @@
 /** The list language of /kapis (API.md: page, limit, sortBy and the filters). */
 import { badRequest, StatusError } from '../errors.ts';
+import { byName, type OrderName } from '../kube/order.ts';
+import type { Filter, IndexName, Order } from '../kube/selection.ts';
 import { visitInSlices } from '../kube/slice.ts';
-import { byName, type OrderName, type Store } from '../kube/store.ts';
+import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
-import { parseFieldPath, valueAt, type Scalar } from './field-path.ts';
+import { parseFieldPath, scalarAt, type Scalar } from './field-path.ts';
 import { parseFields, type Projection } from './projection.ts';
 import type { ResourceDefinition } from './resource.ts';
-import { matchesLabels, parseFieldSelector, parseLabelSelector } from './selectors.ts';
+import { label } from '../kube/selection.ts';
+import { labelMatcher, parseFieldSelector, parseLabelSelector, type LabelRequirement } from './selectors.ts';
 
-export type Filter<F> = (object: StoredObject<F>) => boolean;
+export type { Filter } from '../kube/selection.ts';
 
 export interface ListQuery<F> {
   /** From 1. */
@@ -16,7 +19,7 @@ export interface ListQuery<F> {
   /** -1: all. */
   readonly limit: number;
   /** A maintained order, or a path to sort by. */
-  readonly order: OrderName | { readonly path: readonly string[]; readonly ascending: boolean };
+  readonly order: OrderName | Order<F>;
   /** `order` is read from its end. */
   readonly reversed: boolean;
   /** All must hold. */
@@ -144,62 +147,66 @@ function sorting(sortBy: string, ascending: boolean): Pick<ListQuery<unknown>, '
     return { order: ascending ? 'oldest' : 'newest', reversed: false };
   if (!sortBy.startsWith('.'))
     throw badRequest(`must be name, createTime, creationTimestamp or a .path, not ${JSON.stringify(sortBy)}`);
-  return { order: { path: parseFieldPath(sortBy), ascending }, reversed: false };
+  return { order: orderBy(parseFieldPath(sortBy), ascending), reversed: false };
+}
+
+/** A filter that can be shared by all who ask the same. `key`: what it asks, in full. */
+function shared<F>(key: string, passes: (object: StoredObject<F>) => boolean, within?: Filter<F>['within']): Filter<F> {
+  return Object.assign((object: StoredObject<F>) => passes(object), {
+    key,
+    ...(within === undefined ? {} : { within }),
+  });
+}
+
+const among = (index: IndexName, values: readonly string[]): Filter<unknown>['within'] => ({ index, values });
+
+/** An index knows all objects that can meet one of these. */
+function withinOf(requirements: readonly LabelRequirement[]): Filter<unknown>['within'] {
+  const one = requirements.find(({ operator }) => operator === '=' || operator === 'in');
+  return one === undefined ? undefined : among(`label ${one.key}`, one.values);
 }
 
 function filtersOf<F>(query: URLSearchParams, definition: ResourceDefinition<F>): readonly Filter<F>[] {
   const filters: Filter<F>[] = [];
-  const add = (name: string, make: (text: string) => Filter<F> | readonly Filter<F>[]): void => {
-    const made = parameter(query, name, make);
+  const add = (name: string, make: (text: string, key: string) => Filter<F> | readonly Filter<F>[]): void => {
+    const made = parameter(query, name, (text) => make(text, `${name}=${text}`));
     if (made !== undefined) filters.push(...[made].flat());
   };
-  add('names', (text) => {
+  const equal = (name: 'uid' | 'namespace'): void =>
+    add(name, (text, key) => shared(key, (object) => object[name] === text, among(name, [text])));
+  add('names', (text, key) => {
     const names = new Set(text.split(','));
-    return ({ name }) => names.has(name);
+    return shared(key, ({ name }) => names.has(name), among('name', [...names]));
   });
-  add(
-    'name',
-    (text) =>
-      ({ name }) =>
-        name.includes(text),
+  add('name', (text, key) => shared(key, ({ name }) => name.includes(text)));
+  equal('uid');
+  equal('namespace');
+  add('ownerReference', (text, key) =>
+    shared(key, ({ ownerReferences }) => ownerReferences.some(({ uid }) => uid === text)),
   );
-  add(
-    'uid',
-    (text) =>
-      ({ uid }) =>
-        uid === text,
+  add('ownerKind', (text, key) =>
+    shared(key, ({ ownerReferences }) => ownerReferences.some(({ kind }) => kind === text)),
   );
-  add(
-    'namespace',
-    (text) =>
-      ({ namespace }) =>
-        namespace === text,
-  );
-  add(
-    'ownerReference',
-    (text) =>
-      ({ ownerReferences }) =>
-        ownerReferences.some(({ uid }) => uid === text),
-  );
-  add(
-    'ownerKind',
-    (text) =>
-      ({ ownerReferences }) =>
-        ownerReferences.some(({ kind }) => kind === text),
-  );
-  add('status', (text) => {
+  add('status', (text, key) => {
     if (!definition.statuses.includes(text))
       throw badRequest(`must be one of ${definition.statuses.join(', ')}, not ${JSON.stringify(text)}`);
-    return (object) => definition.statusOf(object) === text;
+    return shared(key, (object) => definition.statusOf(object) === text);
   });
   for (const name of ['label', 'labelSelector'])
-    add(name, (text) => {
+    add(name, (text, key) => {
       const selector = parseLabelSelector(text);
-      return selector.length === 0 ? [] : ({ labels }) => matchesLabels(selector, labels);
+      if (selector.length === 0) return [];
+      const meets = labelMatcher(selector);
+      return shared(key, ({ labels }) => meets((wanted) => label(labels, wanted)), withinOf(selector));
     });
-  add('annotation', (text) => {
+  add('annotation', (text, key) => {
     const selector = parseLabelSelector(text, true);
-    return selector.length === 0 ? [] : ({ annotations }) => matchesLabels(selector, annotations);
+    if (selector.length === 0) return [];
+    const meets = labelMatcher(selector);
+    const annotations = new Map(
+      selector.map(({ key: wanted }) => [wanted, scalarAt(['metadata', 'annotations', wanted])] as const),
+    );
+    return shared(key, (object) => meets((wanted) => annotations.get(wanted)?.(object) as string | undefined));
   });
   add('fieldSelector', (text) => parseFieldSelector(text).map((term) => fieldFilter(term, definition)));
   return filters;
@@ -210,10 +217,11 @@ function fieldFilter<F>(
   { path, equals, value }: { path: string; equals: boolean; value: string },
   definition: ResourceDefinition<F>,
 ): Filter<F> {
+  const key = `field ${JSON.stringify([path, equals, value])}`;
   if (definition.fieldLabels.includes(path))
-    return (object) => (definition.fieldLabel(object, path) === value) === equals;
-  const segments = parseFieldPath(path);
-  return (object) => (String(valueAt(object, segments) ?? '') === value) === equals;
+    return shared(key, (object) => (definition.fieldLabel(object, path) === value) === equals);
+  const field = scalarAt(parseFieldPath(path));
+  return shared(key, (object) => (String(field(object) ?? '') === value) === equals);
 }
 
 /** The objects that pass all filters, at most `most`. The store may change meanwhile: what is selected from is as it was. */
@@ -240,15 +248,13 @@ export interface Page<F> {
   readonly resourceVersion: number;
 }
 
-/** The page that a query asks for. Unfiltered and in a maintained order it is a slice, whatever the number of objects. */
-export async function pageOf<F>(store: Store<F>, query: ListQuery<F>, signal: AbortSignal): Promise<Page<F>> {
-  const { resourceVersion } = store;
-  const { filters, order } = query;
-  let objects = store.order(typeof order === 'string' ? order : 'name');
-  if (filters.length > 0) objects = await select(objects, filters, signal);
-  if (typeof order !== 'string') objects = await sortedBy(objects, order.path, order.ascending, signal);
-  return { objects: partOf(objects, query), total: objects.length, resourceVersion };
-}
+/** The page that a query asks for. Of a selection that is kept it is a slice, whatever the number of objects. */
+export const pageOf = <F>(store: Store<F>, query: ListQuery<F>, signal: AbortSignal): Promise<Page<F>> =>
+  store.select(query.filters, query.order, signal, (objects, resourceVersion) => ({
+    objects: partOf(objects, query),
+    total: objects.length,
+    resourceVersion,
+  }));
 
 function partOf<F>(
   objects: readonly StoredObject<F>[],
@@ -275,24 +281,21 @@ function keyOf(value: Scalar | undefined): Key | undefined {
 }
 
 /** Numbers as numbers, times as times, else by code point; in this order where they mix. What is missing comes last, either way. */
-async function sortedBy<F>(
-  objects: readonly StoredObject<F>[],
-  path: readonly string[],
-  ascending: boolean,
-  signal: AbortSignal,
-): Promise<StoredObject<F>[]> {
+function orderBy(path: readonly string[], ascending: boolean): Order<unknown> {
   const direction = ascending ? 1 : -1;
-  const keyed: { readonly object: StoredObject<F>; readonly key: Key | undefined }[] = [];
-  await visitInSlices(objects.slice(), signal, (object) => {
-    keyed.push({ object, key: keyOf(valueAt(object, path)) });
-  });
-  return keyed
-    .toSorted((a, b) => {
-      if (a.key === undefined || b.key === undefined)
-        return Number(a.key === undefined) - Number(b.key === undefined) || byName(a.object, b.object);
-      return direction * compareKeys(a.key, b.key) || byName(a.object, b.object);
-    })
-    .map(({ object }) => object);
+  const field = scalarAt(path);
+  const text = JSON.stringify(path);
+  const find = (object: StoredObject<unknown>): Key | undefined => keyOf(field(object));
+  const keyIn = (object: StoredObject<unknown>): Key | undefined => object.remembered(`sorted by ${text}`, find);
+  return {
+    key: `${text} ${direction}`,
+    compare(a, b) {
+      const [first, second] = [keyIn(a), keyIn(b)];
+      if (first === undefined || second === undefined)
+        return Number(first === undefined) - Number(second === undefined) || byName(a, b);
+      return direction * compareKeys(first, second) || byName(a, b);
+    },
+  };
 }
 
 function compareKeys(a: Key, b: Key): number {

@@ -192,35 +192,43 @@ function int64(text: string): bigint | undefined {
   return BigInt.asIntN(64, value) === value ? value : undefined;
 }
 
-/** Do these labels meet every requirement? */
-export function matchesLabels(
+/** Does an object meet every requirement? `valueOf` looks up its label of a key. */
+export function labelMatcher(
   requirements: readonly LabelRequirement[],
-  labels: Readonly<Record<string, string>>,
-): boolean {
-  return requirements.every(({ key, operator, values }) => {
-    const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
-    switch (operator) {
-      case 'exists':
-        return value !== undefined;
-      case '!':
-        return value === undefined;
-      case '=':
-      case 'in':
-        return value !== undefined && values.includes(value);
-      case '!=':
-      case 'notin':
-        return value === undefined || !values.includes(value);
-      case '>':
-      case '<': {
+): (valueOf: (key: string) => string | undefined) => boolean {
+  const tests = requirements.map((requirement) => ({ key: requirement.key, meets: test(requirement) }));
+  return (valueOf) => tests.every(({ key, meets }) => meets(valueOf(key)));
+}
+
+function test({ operator, values }: LabelRequirement): (value: string | undefined) => boolean {
+  const [first = ''] = values;
+  switch (operator) {
+    case 'exists':
+      return (value) => value !== undefined;
+    case '!':
+      return (value) => value === undefined;
+    case '=':
+      return (value) => value === first;
+    case '!=':
+      return (value) => value !== first;
+    case 'in':
+    case 'notin': {
+      const known = new Set(values);
+      const wanted = operator === 'in';
+      return (value) => (value !== undefined && known.has(value)) === wanted;
+    }
+    case '>':
+    case '<': {
+      const bound = int64(first);
+      return (value) => {
         const number = value === undefined ? undefined : int64(value);
-        const bound = int64(values[0] ?? '');
         if (number === undefined || bound === undefined) return false;
         return operator === '>' ? number > bound : number < bound;
-      }
-      default:
-        return operator satisfies never;
+      };
     }
-  });
+    default:
+      return operator satisfies never;
+  }
 }
 
 export interface FieldTerm {

@@ -1,7 +1,8 @@
 /**
  * How objects look on the wire: a view turns stored objects into documents and watch frames. Bytes are passed on, never decoded.
  */
-import type { StoredObject } from '../kube/stored-object.ts';
+import { gather, type StoredObject } from '../kube/stored-object.ts';
+import { Slice } from '../kube/slice.ts';
 import { groupVersion, type ResourceDefinition } from './resource.ts';
 
 /** What a list says about itself. */
@@ -18,15 +19,38 @@ export interface View<F> {
   readonly own?: true;
   /** A single object as a document. */
   object(object: StoredObject<F>): Buffer[];
-  /** `totalItems`: the count before paging, of /kapis alone. */
-  list(objects: readonly StoredObject<F>[], metadata: ListMetadata, totalItems?: number): Buffer[];
+  /** The items of a list, each with the comma that follows it. */
+  items(objects: readonly StoredObject<F>[]): Buffer[];
+  /** What stands before and behind the items. `totalItems`: the count before paging, of /kapis alone. */
+  frame(metadata: ListMetadata, totalItems?: number): readonly [head: Buffer, tail: Buffer];
   /** The object of a BOOKMARK. `initial`: the one that ends the initial events. */
   bookmark(resourceVersion: number, initial: boolean): Buffer[];
 }
 
 const close = Buffer.from('}');
+const closeItem = Buffer.from('},');
+const nothing = Buffer.from('null');
 const endOfList = Buffer.from(']}');
-const comma = Buffer.from(',');
+
+/** So many items are made between two looks at the clock. */
+const chunk = 256;
+
+/** A list as a document, made in slices. Throws the signal's reason. */
+export async function listOf<F>(
+  view: View<F>,
+  objects: readonly StoredObject<F>[],
+  [head, tail]: readonly [Buffer, Buffer],
+  signal: AbortSignal,
+): Promise<Buffer[]> {
+  const body = [head];
+  const slice = new Slice(signal);
+  for (let start = 0; start < objects.length; start += chunk) {
+    if (slice.isOver) await slice.next();
+    body.push(...view.items(objects.slice(start, start + chunk)));
+  }
+  const last = body.pop() as Buffer;
+  return [...body, objects.length === 0 ? last : last.subarray(0, -1), tail];
+}
 
 const bookmarkMetadata = (resourceVersion: number, initial: boolean): string =>
   JSON.stringify({
@@ -53,21 +77,10 @@ function listFrame(
 export function coreView<F>(definition: ResourceDefinition<F>, managedFields: boolean): View<F> {
   const { kind, underlying } = definition;
   const apiVersion = groupVersion(underlying);
-  /** With the comma that follows it. */
-  const item = (object: StoredObject<F>): Buffer[] =>
-    managedFields && object.managedFields.length > 0
-      ? [object.bytes.subarray(0, object.metadataEnd), object.managedFields, object.bytes.subarray(object.metadataEnd)]
-      : [object.bytes];
   return {
-    object: (object) => withoutComma(item(object)),
-    list(objects, metadata, totalItems) {
-      const [head, tail] = listFrame(`${kind}List`, apiVersion, metadata, totalItems);
-      const body = [head];
-      for (const object of objects) body.push(...item(object));
-      if (objects.length > 0) withoutComma(body);
-      body.push(tail);
-      return body;
-    },
+    object: (object) => withoutComma(managedFields ? whole(object) : [object.bytes]),
+    items: (objects) => (managedFields ? objects.flatMap(whole) : gather(objects)),
+    frame: (metadata, totalItems) => listFrame(`${kind}List`, apiVersion, metadata, totalItems),
     bookmark: (resourceVersion, initial) => [
       Buffer.from(
         `{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":${bookmarkMetadata(resourceVersion, initial)}}`,
@@ -76,10 +89,16 @@ export function coreView<F>(definition: ResourceDefinition<F>, managedFields: bo
   };
 }
 
+/** With the managed fields, and the comma that follows it. */
+function whole({ bytes, managedFields, metadataEnd }: StoredObject<unknown>): Buffer[] {
+  if (managedFields === undefined) return [bytes];
+  return [bytes.subarray(0, metadataEnd), managedFields, bytes.subarray(metadataEnd)];
+}
+
 /** Takes the last byte, which is a comma, off. */
 function withoutComma(pieces: Buffer[]): Buffer[] {
-  const last = pieces.at(-1) as Buffer;
-  pieces[pieces.length - 1] = last.subarray(0, -1);
+  const last = pieces.pop();
+  if (last !== undefined) pieces.push(last.subarray(0, -1));
   return pieces;
 }
 
@@ -89,14 +108,8 @@ export function servedView<F>({ kind, served }: ResourceDefinition<F>): View<F> 
   const head = Buffer.from(`{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":{`);
   return {
     object: (object) => [head, object.bytes.subarray(object.selfLinkEnd, -1)],
-    list(objects, metadata) {
-      const [start, tail] = listFrame(`${kind}List`, apiVersion, metadata);
-      const body = [start];
-      for (const object of objects) body.push(head, object.bytes.subarray(object.selfLinkEnd));
-      if (objects.length > 0) withoutComma(body);
-      body.push(tail);
-      return body;
-    },
+    items: (objects) => objects.flatMap(({ bytes, selfLinkEnd }) => [head, bytes.subarray(selfLinkEnd)]),
+    frame: (metadata) => listFrame(`${kind}List`, apiVersion, metadata),
     bookmark: (resourceVersion, initial) => [
       Buffer.from(
         `{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":${bookmarkMetadata(resourceVersion, initial)}}`,
@@ -119,16 +132,8 @@ export function partialView(version: MetaVersion): View<unknown> {
   const head = partialHead(version);
   return {
     object: (object) => [head, metadataOf(object), close],
-    list(objects, metadata) {
-      const [start, tail] = listFrame('PartialObjectMetadataList', `meta.k8s.io/${version}`, metadata);
-      const body = [start];
-      for (const [index, object] of objects.entries()) {
-        if (index > 0) body.push(comma);
-        body.push(head, metadataOf(object), close);
-      }
-      body.push(tail);
-      return body;
-    },
+    items: (objects) => objects.flatMap((object) => [head, metadataOf(object), closeItem]),
+    frame: (metadata) => listFrame('PartialObjectMetadataList', `meta.k8s.io/${version}`, metadata),
     bookmark: (resourceVersion, initial) => [
       Buffer.from(
         `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/${version}","metadata":${bookmarkMetadata(resourceVersion, initial)}}`,
@@ -154,35 +159,31 @@ export function tableView<F>(definition: ResourceDefinition<F>, options: TableOp
   const partial = partialView(version);
   const columns = JSON.stringify(noHeaders ? null : definition.columns);
 
-  function table(metadata: object, rows: readonly Buffer[]): Buffer[] {
+  const frame = ({ resourceVersion, ...more }: ListMetadata): readonly [Buffer, Buffer] => {
+    const metadata = { resourceVersion: String(resourceVersion), ...more };
     const head = JSON.stringify({ kind: 'Table', apiVersion, metadata }).slice(0, -1);
-    return [Buffer.from(`${head},"columnDefinitions":${columns},"rows":[`), ...rows, endOfList];
+    return [Buffer.from(`${head},"columnDefinitions":${columns},"rows":[`), endOfList];
+  };
+
+  function row(object: StoredObject<F>): Buffer[] {
+    const cells = Buffer.from(`{"cells":${JSON.stringify(definition.cells(object, now()))},"object":`);
+    if (includeObject === 'None') return [cells, nothing];
+    return [cells, ...(includeObject === 'Object' ? served : partial).object(object)];
   }
 
-  function rowsOf(objects: readonly StoredObject<F>[]): Buffer[] {
-    const time = now();
-    const rows: Buffer[] = [];
-    for (const [index, object] of objects.entries()) {
-      const cells = JSON.stringify(definition.cells(object, time));
-      rows.push(
-        Buffer.from(`${index === 0 ? '' : ','}{"cells":${cells},"object":${includeObject === 'None' ? 'null' : ''}`),
-      );
-      if (includeObject === 'Object') rows.push(...served.object(object));
-      else if (includeObject === 'Metadata') rows.push(...partial.object(object));
-      rows.push(close);
-    }
-    return rows;
-  }
+  const single = (resourceVersion: number, content: readonly Buffer[]): Buffer[] => {
+    const [head, tail] = frame({ resourceVersion });
+    return [head, ...content, close, tail];
+  };
 
   return {
-    object: (object) => table({ resourceVersion: String(object.resourceVersion) }, rowsOf([object])),
-    list: (objects, { resourceVersion, ...more }) =>
-      table({ resourceVersion: String(resourceVersion), ...more }, rowsOf(objects)),
+    object: (object) => single(object.resourceVersion, row(object)),
+    items: (objects) => objects.flatMap((object) => [...row(object), closeItem]),
+    frame,
     bookmark: (resourceVersion, initial) =>
-      table({ resourceVersion: String(resourceVersion) }, [
+      single(resourceVersion, [
         Buffer.from(`{"cells":${JSON.stringify(definition.columns.map(() => ''))},"object":`),
         ...partial.bookmark(resourceVersion, initial),
-        close,
       ]),
   };
 }

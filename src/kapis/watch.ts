@@ -8,8 +8,9 @@ import { expired, StatusError } from '../errors.ts';
 import { BodyWriter } from '../http/body-writer.ts';
 import type { RequestContext } from '../http/route.ts';
 import { Slice } from '../kube/slice.ts';
-import type { Change, Store } from '../kube/store.ts';
-import { withResourceVersion, type StoredObject } from '../kube/stored-object.ts';
+import type { Change } from '../kube/history.ts';
+import type { Store } from '../kube/store.ts';
+import type { StoredObject } from '../kube/stored-object.ts';
 import type { Filter } from './query.ts';
 import type { FrameType, View } from './views.ts';
 
@@ -91,7 +92,7 @@ function seen<F>(
   const after = type !== 'DELETED' && passes(object);
   if (after) return { type: before ? 'MODIFIED' : 'ADDED', object };
   if (!before || previous === undefined) return undefined;
-  return { type: 'DELETED', object: type === 'DELETED' ? object : withResourceVersion(previous, resourceVersion) };
+  return { type: 'DELETED', object: type === 'DELETED' ? object : previous.withResourceVersion(resourceVersion) };
 }
 
 function begin(res: Response, contentType = 'application/json'): BodyWriter {

@@ -2,17 +2,12 @@
  * A copy of one resource, fed by a reflector and read by many: every object by its key, in the orders that lists ask for, and
  * the last changes, so that a watch can begin in the past (k8s.io/apiserver pkg/storage/cacher/watch_cache.go).
  */
+import { Arena } from './arena.ts';
+import { History, type Change } from './history.ts';
 import type { ChangeType } from './kube-object.ts';
-import { sizeOf, withResourceVersion, type StoredObject } from './stored-object.ts';
-
-export interface Change<F> {
-  readonly type: ChangeType;
-  readonly resourceVersion: number;
-  /** The state after the change; of a deletion the last state, under the deletion's resourceVersion. */
-  readonly object: StoredObject<F>;
-  /** The state before; undefined for an addition. */
-  readonly previous: StoredObject<F> | undefined;
-}
+import { byName, follow, indexIn, orders, stateAfter, type OrderName } from './order.ts';
+import { Selections, type Filter, type Order } from './selection.ts';
+import type { StoredObject } from './stored-object.ts';
 
 /** What subscribers are told. `reset`: the history broke, so every watch has to end and its client to list again. */
 export interface StoreListener<F> {
@@ -20,57 +15,42 @@ export interface StoreListener<F> {
   reset(): void;
 }
 
-export type OrderName = 'name' | 'newest' | 'oldest';
-
-type Compare<F> = (a: StoredObject<F>, b: StoredObject<F>) => number;
-
-const text = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
-
-/** By name, within one name by namespace: the order of names in all namespaces. */
-export const byName: Compare<unknown> = (a, b) => text(a.name, b.name) || text(a.namespace, b.namespace);
-
-const orders: Readonly<Record<OrderName, Compare<unknown>>> = {
-  name: byName,
-  newest: (a, b) => b.createdAt - a.createdAt || byName(a, b),
-  oldest: (a, b) => a.createdAt - b.createdAt || byName(a, b),
-};
-
 const orderNames = Object.keys(orders) as OrderName[];
+const isOrderName = (key: string): key is OrderName => Object.hasOwn(orders, key);
 
-/** Bounds of the remembered changes. */
-const mostChanges = 10_000;
-const mostBytes = 64 * 1024 * 1024;
+/** Bytes that may lie unpacked. */
+const mostPlainBytes = 256 * 1024 * 1024;
+/** What the V8 heap holds of an object, about. */
+const indexSize = 1024;
 
 const keyOf = (object: { namespace: string; name: string }): string =>
   object.namespace === '' ? object.name : `${object.namespace}/${object.name}`;
 
-/** Where this object stands, or would have to stand, in a sorted list. */
-export function indexIn<F>(sorted: readonly StoredObject<F>[], object: StoredObject<F>, compare: Compare<F>): number {
-  let low = 0;
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (compare(sorted[middle] as StoredObject<F>, object) < 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
 export class Store<F> {
   readonly #objects = new Map<string, StoredObject<F>>();
   readonly #orders: Record<OrderName, StoredObject<F>[]> = { name: [], newest: [], oldest: [] };
+  readonly #arena = new Arena(mostPlainBytes);
+  readonly #history = new History<F>();
+  readonly #selections: Selections;
   readonly #listeners = new Set<StoreListener<F>>();
   readonly #waiting = new Set<() => void>();
   #resourceVersion = 0;
-  #bytes = 0;
-  /** The last changes, oldest first; those before `#first` are forgotten. */
-  #changes: Change<F>[] = [];
-  #first = 0;
-  /** The position of the first of `#changes`. */
-  #start = 0;
-  #changeBytes = 0;
-  /** Every change after this resourceVersion is remembered. */
-  #since = 0;
+
+  constructor() {
+    const history = this.#history;
+    const size = (): number => this.#objects.size;
+    this.#selections = new Selections({
+      get size() {
+        return size();
+      },
+      get position() {
+        return history.position;
+      },
+      all: () => this.#objects.values(),
+      ordered: (key) => (isOrderName(key) ? this.#orders[key] : undefined),
+      changesFrom: (position) => history.from(position),
+    });
+  }
 
   /** Up to where the store is known to be complete. 0 before the first list. */
   get resourceVersion(): number {
@@ -81,14 +61,14 @@ export class Store<F> {
     return this.#objects.size;
   }
 
-  /** Of the objects, outside the V8 heap. */
+  /** Held of the objects: their bytes, and about what the index of them takes. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#arena.bytes + this.#objects.size * indexSize;
   }
 
   /** The oldest resourceVersion from which a watch can begin. */
   get oldestResourceVersion(): number {
-    return this.#since;
+    return this.#history.since;
   }
 
   /** `namespace` is '' at cluster scope. */
@@ -101,6 +81,32 @@ export class Store<F> {
     return this.#orders[name];
   }
 
+  /**
+   * Calls `use` with the objects that pass all filters, in that order, and with the resourceVersion at which they do. It is the living
+   * array: take what is needed before anything else runs. Throws the signal's reason.
+   */
+  async select<T>(
+    filters: readonly Filter<F>[],
+    order: OrderName | Order<F>,
+    signal: AbortSignal,
+    use: (objects: readonly StoredObject<F>[], resourceVersion: number) => T,
+  ): Promise<T> {
+    if (filters.length === 0 && typeof order === 'string') return use(this.#orders[order], this.#resourceVersion);
+    const by = typeof order === 'string' ? { key: order, compare: orders[order] } : order;
+    // Its objects are those of this store.
+    return await this.#selections.select(
+      filters as readonly Filter<unknown>[],
+      by as Order<unknown>,
+      signal,
+      (objects) => use(objects as readonly StoredObject<F>[], this.#resourceVersion),
+    );
+  }
+
+  /** Lays the bytes of all objects side by side in the order of the newest first, in slices. Throws the signal's reason. */
+  tidy(signal: AbortSignal): Promise<void> {
+    return this.#arena.tidy(this.#orders.newest.slice(), signal);
+  }
+
   /** Returns what ends the calls. */
   subscribe(listener: StoreListener<F>): () => void {
     this.#listeners.add(listener);
@@ -109,37 +115,36 @@ export class Store<F> {
 
   /** The remembered changes after a resourceVersion, oldest first; undefined if they are not all remembered. */
   changesAfter(resourceVersion: number): readonly Change<F>[] | undefined {
-    if (resourceVersion < this.#since) return undefined;
-    return this.#changes.slice(this.#indexAfter(resourceVersion));
+    return this.#history.after(resourceVersion);
   }
 
   /** Where the next change will stand among all that there were since the start: a place in the history to read on from. */
   get position(): number {
-    return this.#start + this.#changes.length;
+    return this.#history.position;
   }
 
   /** Of the oldest change that is remembered. */
   get oldestPosition(): number {
-    return this.#start + this.#first;
+    return this.#history.oldestPosition;
   }
 
   /** Of the first change after a resourceVersion; undefined if not all changes after it are remembered. */
   positionAfter(resourceVersion: number): number | undefined {
-    return resourceVersion < this.#since ? undefined : this.#start + this.#indexAfter(resourceVersion);
+    return this.#history.positionAfter(resourceVersion);
   }
 
   /** Undefined if it is forgotten or yet to come. */
   changeAt(position: number): Change<F> | undefined {
-    return position < this.oldestPosition ? undefined : this.#changes[position - this.#start];
+    return this.#history.at(position);
   }
 
   /** All objects by name as they were at a resourceVersion; undefined if that is forgotten or lies ahead. */
   at(resourceVersion: number): readonly StoredObject<F>[] | undefined {
-    if (resourceVersion < this.#since || resourceVersion > this.#resourceVersion) return undefined;
-    const first = this.#indexAfter(resourceVersion);
-    if (first === this.#changes.length) return this.#orders.name;
+    const changes = resourceVersion > this.#resourceVersion ? undefined : this.#history.after(resourceVersion);
+    if (changes === undefined) return undefined;
+    if (changes.length === 0) return this.#orders.name;
     const was = new Map<string, StoredObject<F> | undefined>();
-    for (const { object, previous } of this.#changes.slice(first)) {
+    for (const { object, previous } of changes) {
       const key = keyOf(object);
       if (!was.has(key)) was.set(key, previous);
     }
@@ -165,6 +170,11 @@ export class Store<F> {
     });
   }
 
+  /** Gives the bytes of an object, that a list or a change is about to bring, their place: so a long list is never held twice. */
+  hold(object: StoredObject<F>): void {
+    this.#arena.add(object);
+  }
+
   /** The whole state, after a list. What differs is told as changes, so that watches need not end. */
   replace(items: readonly StoredObject<F>[], resourceVersion: number): void {
     if (this.#resourceVersion === 0 || resourceVersion < this.#resourceVersion)
@@ -186,6 +196,7 @@ export class Store<F> {
     }
     changes.push(...deletions(gone, this.#resourceVersion, new Set(items.map((object) => object.resourceVersion))));
     for (const change of changes.toSorted((a, b) => a.resourceVersion - b.resourceVersion)) this.#record(change);
+    this.#arena.retain(new Set(this.#objects.values()));
     this.bookmark(resourceVersion);
   }
 
@@ -210,71 +221,32 @@ export class Store<F> {
   /** The first list, or one that lies before what was known: etcd was restored from a backup. */
   #reset(items: readonly StoredObject<F>[], resourceVersion: number): void {
     this.#objects.clear();
-    this.#bytes = 0;
-    for (const object of items) {
-      this.#objects.set(keyOf(object), object);
-      this.#bytes += sizeOf(object);
-    }
+    for (const object of items) this.#objects.set(keyOf(object), object);
     for (const name of orderNames) this.#orders[name] = items.toSorted(orders[name]);
-    this.#start += this.#changes.length;
-    this.#changes = [];
-    this.#first = 0;
-    this.#changeBytes = 0;
-    this.#since = resourceVersion;
+    this.#selections.clear();
+    this.#history.reset(resourceVersion);
+    for (const object of items) this.#arena.add(object);
+    this.#arena.retain(new Set(items));
     this.#resourceVersion = resourceVersion;
     for (const listener of this.#listeners) listener.reset();
     for (const check of this.#waiting) check();
   }
+
   #record(change: Change<F>): void {
-    const { object, previous, type } = change;
-    const key = keyOf(object);
-    if (previous !== undefined) {
-      this.#bytes -= sizeOf(previous);
-      for (const name of orderNames) {
-        const order = this.#orders[name];
-        order.splice(indexIn(order, previous, orders[name]), 1);
-      }
+    const { object, previous } = change;
+    const after = stateAfter(change);
+    if (after === undefined) {
+      this.#objects.delete(keyOf(object));
+      this.#arena.retire(object);
+    } else {
+      this.#objects.set(keyOf(object), after);
+      this.#arena.add(after);
     }
-    if (type === 'DELETED') this.#objects.delete(key);
-    else {
-      this.#objects.set(key, object);
-      this.#bytes += sizeOf(object);
-      for (const name of orderNames) {
-        const order = this.#orders[name];
-        order.splice(indexIn(order, object, orders[name]), 0, object);
-      }
-    }
-    this.#changes.push(change);
-    this.#changeBytes += sizeOf(object);
-    this.#forget();
+    if (previous !== undefined) this.#arena.retire(previous);
+    for (const name of orderNames) follow(this.#orders[name], orders[name], previous, after);
+    this.#selections.change(change);
+    this.#history.add(change);
     for (const listener of this.#listeners) listener.change(change);
-  }
-
-  /** Keeps the remembered changes within their bounds. */
-  #forget(): void {
-    while (this.#changes.length - this.#first > mostChanges || this.#changeBytes > mostBytes) {
-      const { object, resourceVersion } = this.#changes[this.#first] as Change<F>;
-      this.#changeBytes -= sizeOf(object);
-      this.#since = resourceVersion;
-      this.#first += 1;
-    }
-    if (this.#first > 1000 && this.#first * 2 > this.#changes.length) {
-      this.#changes = this.#changes.slice(this.#first);
-      this.#start += this.#first;
-      this.#first = 0;
-    }
-  }
-
-  /** Of the first remembered change after a resourceVersion. */
-  #indexAfter(resourceVersion: number): number {
-    let low = this.#first;
-    let high = this.#changes.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#changes[middle] as Change<F>).resourceVersion <= resourceVersion) low = middle + 1;
-      else high = middle;
-    }
-    return low;
   }
 }
 
@@ -300,7 +272,7 @@ function deletions<F>(gone: readonly Gone<F>[], since: number, taken: ReadonlySe
       return {
         type: 'DELETED',
         resourceVersion,
-        object: withResourceVersion(previous, resourceVersion),
+        object: previous.withResourceVersion(resourceVersion),
         previous,
       };
     });

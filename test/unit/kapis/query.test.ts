@@ -123,7 +123,9 @@ describe('a list of /kapis', () => {
       }
       const { objects, total, resourceVersion } = await page;
       turns.mockRestore();
-      expect([objects.length, total, resourceVersion, changing.size]).toEqual([50, 50, 100, 0]);
+      expect(changing.size).toBe(0);
+      expect(resourceVersion).toBeGreaterThan(100);
+      expect([objects.length, total]).toEqual([150 - resourceVersion, 150 - resourceVersion]);
     },
   );
 

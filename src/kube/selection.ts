@@ -1,0 +1,242 @@
+/**
+ * What lists select. A selection is kept in its order and follows every change, so that the next who asks the same has it at once,
+ * whatever has changed meanwhile.
+ */
+import type { Change } from './history.ts';
+import { follow, stateAfter, type Compare } from './order.ts';
+import { visitInSlices } from './slice.ts';
+import type { StoredObject } from './stored-object.ts';
+
+/** One condition that objects have to meet. It must tell the same of an object whenever it is asked. */
+export interface Filter<F> {
+  (object: StoredObject<F>): boolean;
+  /** What it asks, in full. Without one a selection is made for one request. */
+  readonly key?: string;
+  /** All objects that pass have one of these values there. */
+  readonly within?: { readonly index: IndexName; readonly values: readonly string[] };
+}
+
+export type IndexName = 'name' | 'namespace' | 'uid' | `label ${string}`;
+
+export interface Order<F> {
+  /** What it orders by, in full. */
+  readonly key: string;
+  readonly compare: Compare<F>;
+}
+
+type Stored = StoredObject<unknown>;
+
+const mostSelections = 64;
+const longestKey = 1024;
+/** What is selected from fewer objects is not worth keeping. */
+const fewObjects = 128;
+const mostIndexes = 32;
+
+interface Selection {
+  readonly filters: readonly Filter<unknown>[];
+  readonly compare: Compare<unknown>;
+  readonly objects: Stored[];
+}
+
+const passes = (filters: readonly Filter<unknown>[], object: Stored): boolean =>
+  filters.every((filter) => filter(object));
+
+function followChange({ filters, compare, objects }: Selection, change: Change<unknown>): void {
+  const { previous } = change;
+  const after = stateAfter(change);
+  follow(
+    objects,
+    compare,
+    previous !== undefined && passes(filters, previous) ? previous : undefined,
+    after !== undefined && passes(filters, after) ? after : undefined,
+  );
+}
+
+/** What selections are made from. */
+export interface Source {
+  readonly size: number;
+  /** Sorted by that order, if it is one that is maintained. */
+  ordered(key: string): readonly Stored[] | undefined;
+  all(): Iterable<Stored>;
+  /** A place in the history, and the changes from there; undefined if they are forgotten. */
+  readonly position: number;
+  changesFrom(position: number): readonly Change<unknown>[] | undefined;
+}
+
+export class Selections {
+  readonly #source: Source;
+  /** The one that was not used for longest is first. */
+  readonly #kept = new Map<string, Selection>();
+  readonly #making = new Map<string, Promise<void>>();
+  readonly #indexes = new Map<IndexName, Map<string, Set<Stored>>>();
+
+  constructor(source: Source) {
+    this.#source = source;
+  }
+
+  /**
+   * What passes all filters, in that order, as it is when this resolves: `use` is called with the living array. Throws the signal's
+   * reason.
+   */
+  async select<T>(
+    filters: readonly Filter<unknown>[],
+    order: Order<unknown>,
+    signal: AbortSignal,
+    use: (objects: readonly Stored[]) => T,
+  ): Promise<T> {
+    const key = keyOf(filters, order);
+    const kept = key === undefined ? undefined : this.#use(key);
+    if (kept !== undefined) return use(kept.objects);
+    if (key !== undefined) {
+      // Many who ask the same at once wait for one to find it.
+      await this.#making.get(key);
+      signal.throwIfAborted();
+      const made = this.#use(key);
+      if (made !== undefined) return use(made.objects);
+    }
+    const making = this.#make(filters, order, signal, (selection, visited) => {
+      if (key !== undefined && visited > fewObjects) this.#keep(key, selection);
+      return use(selection.objects);
+    });
+    if (key !== undefined) {
+      const settled = making.then(
+        () => undefined,
+        () => undefined,
+      );
+      this.#making.set(key, settled);
+      void settled.then(() => this.#making.delete(key));
+    }
+    return await making;
+  }
+
+  change(change: Change<unknown>): void {
+    for (const selection of this.#kept.values()) followChange(selection, change);
+    const { previous } = change;
+    const after = stateAfter(change);
+    for (const [name, index] of this.#indexes) {
+      if (previous !== undefined) remove(index, valueIn(previous, name), previous);
+      if (after !== undefined) insert(index, valueIn(after, name), after);
+    }
+  }
+
+  /** All that was known is past. */
+  clear(): void {
+    this.#kept.clear();
+    this.#indexes.clear();
+  }
+
+  /** `use` is called before anything else can change. */
+  async #make<T>(
+    filters: readonly Filter<unknown>[],
+    { key, compare }: Order<unknown>,
+    signal: AbortSignal,
+    use: (selection: Selection, visited: number) => T,
+  ): Promise<T> {
+    const source = this.#source;
+    for (;;) {
+      const { position } = source;
+      const narrowed = this.#narrowed(filters);
+      const ordered = narrowed === undefined ? source.ordered(key) : undefined;
+      const candidates = narrowed ?? [...(ordered ?? source.all())];
+      const objects: Stored[] = [];
+      await visitInSlices(candidates, signal, (object) => {
+        if (passes(filters, object)) objects.push(object);
+      });
+      if (ordered === undefined) objects.sort(compare);
+      const selection = { filters, compare, objects };
+      const changes = source.changesFrom(position);
+      if (changes === undefined) continue;
+      for (const change of changes) followChange(selection, change);
+      return use(selection, candidates.length);
+    }
+  }
+
+  /** The objects that can pass, as far as an index tells: the fewest that one of them does. */
+  #narrowed(filters: readonly Filter<unknown>[]): Stored[] | undefined {
+    let fewest: Set<Stored>[] | undefined;
+    let least = Infinity;
+    for (const { within } of filters) {
+      if (within === undefined) continue;
+      const index = this.#index(within.index);
+      const sets = [...new Set(within.values)].flatMap((value) => index.get(value) ?? []);
+      const size = sets.reduce((sum, set) => sum + set.size, 0);
+      if (size >= least) continue;
+      least = size;
+      fewest = sets;
+    }
+    return fewest?.flatMap((set) => [...set]);
+  }
+
+  #index(name: IndexName): Map<string, Set<Stored>> {
+    let index = this.#indexes.get(name);
+    if (index === undefined) {
+      index = new Map();
+      for (const object of this.#source.all()) insert(index, valueIn(object, name), object);
+    } else this.#indexes.delete(name);
+    this.#indexes.set(name, index);
+    forgetFirst(this.#indexes, () => this.#indexes.size > mostIndexes);
+    return index;
+  }
+
+  #use(key: string): Selection | undefined {
+    const selection = this.#kept.get(key);
+    if (selection === undefined) return undefined;
+    this.#kept.delete(key);
+    this.#kept.set(key, selection);
+    return selection;
+  }
+
+  #keep(key: string, selection: Selection): void {
+    this.#kept.set(key, selection);
+    let entries = 0;
+    for (const { objects } of this.#kept.values()) entries += objects.length;
+    forgetFirst(this.#kept, ({ objects }) => {
+      const tooMany = this.#kept.size > mostSelections || entries > 4 * this.#source.size;
+      entries -= objects.length;
+      return tooMany;
+    });
+  }
+}
+
+/** Forgets the first entries for as long as that has to be. */
+function forgetFirst<V>(map: Map<string, V>, must: (value: V) => boolean): void {
+  for (const [key, value] of map) {
+    if (!must(value)) return;
+    map.delete(key);
+  }
+}
+
+function keyOf(filters: readonly Filter<unknown>[], { key }: Order<unknown>): string | undefined {
+  const keys = [key];
+  for (const filter of filters) {
+    if (filter.key === undefined) return undefined;
+    keys.push(filter.key);
+  }
+  const text = JSON.stringify(keys);
+  return text.length > longestKey ? undefined : text;
+}
+
+function valueIn(object: Stored, index: IndexName): string | undefined {
+  if (index === 'name' || index === 'namespace' || index === 'uid') return object[index];
+  return label(object.labels, index.slice('label '.length));
+}
+
+/** Undefined if there is none; never what every object of JavaScript has. */
+export function label(labels: Readonly<Record<string, string>>, key: string): string | undefined {
+  const value: unknown = labels[key];
+  return typeof value === 'string' ? value : undefined;
+}
+
+function insert(index: Map<string, Set<Stored>>, value: string | undefined, object: Stored): void {
+  if (value === undefined) return;
+  const set = index.get(value);
+  if (set === undefined) index.set(value, new Set([object]));
+  else set.add(object);
+}
+
+function remove(index: Map<string, Set<Stored>>, value: string | undefined, object: Stored): void {
+  if (value === undefined) return;
+  const set = index.get(value);
+  set?.delete(object);
+  if (set?.size === 0) index.delete(value);
+}
