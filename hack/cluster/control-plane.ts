@@ -20,6 +20,8 @@ export interface ControlPlaneOptions {
   readonly dir: string;
   /** How many nodes it shall have; left out, those that it has, three at first. */
   readonly nodes?: number | undefined;
+  /** Leaves nodes and pods to the caller, who may have put etcd's data into `dir`: they are as they are, and kwok does not run. */
+  readonly untended?: boolean;
   /** For kube-apiserver, after our own. */
   readonly apiserverFlags?: readonly string[];
 }
@@ -70,14 +72,13 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         `--secure-port=${port['kube-controller-manager']}`,
         ...controllerManagerFlags(join(dir, 'pki'), controllers),
       ]);
-      const kwok = await ensure(dir, 'kwok', [
-        paths.kwok,
-        `--kubeconfig=${kubeconfig}`,
-        ...kwokFlags(await kwokStages(), block),
-      ]);
-      const processes = [etcd, apiserver, controllerManager, kwok];
+      const processes = [etcd, apiserver, controllerManager];
       const check = (): Promise<void> => assertAlive(dir, processes);
-      await setNodes(kube, block, options.nodes, check);
+      if (options.untended !== true) {
+        const flags = [`--kubeconfig=${kubeconfig}`, ...kwokFlags(await kwokStages(), block)];
+        processes.push(await ensure(dir, 'kwok', [paths.kwok, ...flags]));
+        await setNodes(kube, block, options.nodes, check);
+      }
       // The last thing that kube-controller-manager does for a new cluster; pods need it.
       await found(kube, '/api/v1/namespaces/default/serviceaccounts/default', check);
       return { dir, kubeconfig, server, address: block.address, processes, stop: () => stopControlPlane(dir) };

@@ -43,7 +43,7 @@ const hex = (text: string): string => createHash('sha256').update(text).digest('
 const uuid = (text: string): string => hex(text).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, '$1-$2-$3-$4-$5');
 
 /** What a kubelet creates at its start: all but what it measures. */
-export function registration(index: number, block: Block): object {
+export function registration(index: number, block: Pick<Block, 'node'>): object {
   const name = nodeName(index);
   const isControlPlane = index === 0;
   const machine = cycle(machines, index);

@@ -1,11 +1,13 @@
 import { nodeName } from '../../hack/cluster/node.ts';
-import type { Job } from './job.ts';
-import { pageSize, paths } from './paths.ts';
+import { concurrency, type Job } from './job.ts';
+import { createdAt, podNamespace, podsPerNamespace, rackLabel, racks } from './objects.ts';
+import { anew, pageSize, paths } from './paths.ts';
 import { callers, loginForm } from './readers.ts';
 import { request, type Expected, type Request } from './requests.ts';
+import type { Face, Site } from './site.ts';
 import type { Stand } from './stand.ts';
 
-export type Server = 'ours' | 'kube-apiserver' | 'nginx' | 'raw hash';
+export type Server = 'ours' | 'ours, few nodes' | 'kube-apiserver' | 'nginx' | 'node:http' | 'raw hash';
 
 export interface Subject {
   readonly server: Server;
@@ -19,140 +21,329 @@ export interface Case {
   readonly name: string;
   readonly title: string;
   readonly subjects: readonly Subject[];
+  /** How many terms are asked of each object, where any are. */
+  readonly terms?: number;
 }
 
+/** As printed, and looked up by. */
+export const labels = {
+  plain: 'ours /kapis',
+  tls: 'ours /kapis TLS',
+  aggregated: 'ours /apis TLS',
+  first: 'ours /kapis, never asked before',
+  again: 'ours /kapis, asked again and again',
+  few: 'ours /kapis, few nodes',
+  cached: 'kube-apiserver TLS, resourceVersion=0',
+  latest: 'kube-apiserver TLS, the latest',
+  nginx: 'nginx',
+  nginxTLS: 'nginx TLS',
+  bare: 'node:http',
+} as const;
+
 const titles = {
+  list: 'the full list',
+  gzip: 'the full list, gzip (nginx: gzipped beforehand)',
+  get: 'one node',
+  page: `a page of ${pageSize} by name, another for each caller`,
+  created: `a page of ${pageSize} by creation time, newest first, another for each caller`,
+  label: `the first ${pageSize} of those with a label, another value for each caller`,
+  end: `a page of ${pageSize} by name, near the end`,
+  namespace: `the first ${pageSize} pods of a namespace, another for each caller`,
+  contains: 'filter: the name contains',
+  in: 'filter: a label in a set',
+  notin: 'filter: a label not in a set',
+  exists: 'filter: one label exists and another does not',
+  field: 'filter: a field selector over a path',
+  sorted: 'order: by a path, with a filter',
   health: '/livez',
-  get: 'one node, from memory (kube-apiserver, /apis: resourceVersion=0)',
-  latest: 'one node, the latest there is (no resourceVersion)',
-  page: `a page of ${pageSize} (kube-apiserver, /apis: limit=${pageSize}, which is always of the latest)`,
-  list: 'the full list, from memory (kube-apiserver, /apis: resourceVersion=0)',
-  gzip: 'the same, gzip (nginx: gzipped beforehand)',
+  latest: 'one node through /apis, the latest there is',
   token: 'a token by the password grant (raw hash: the password verified, no more)',
 } as const;
 
-export const caseNames = Object.keys(titles);
-
-type Face = keyof Stand['ours']['tokens'];
 type Name = keyof typeof titles;
+
+export const caseNames = Object.keys(titles);
+/** Left out unless named: they say nothing about reading. */
+export const furtherNames: readonly string[] = ['health', 'latest', 'token'] satisfies Name[];
+
 /** What a caller asks for, given its number. */
 type Asked = (caller: number) => readonly [path: string, expected: Expected];
 
-const faces: Readonly<Record<Face, string>> = { plain: '/kapis', tls: '/kapis TLS', aggregated: '/apis TLS' };
+/** Lists take a server long: more at a time than it has cores only wait for each other. */
+const listConcurrency = 4;
 
 const health: Asked = () => [paths.health, { text: 'ok' }];
-const make = (name: Name, subjects: readonly Subject[]): Case => ({ name, title: titles[name], subjects });
 
-export function casesOf({ ours, kubeApiserver, etcd, nginx, nodes, users, changes }: Stand): Case[] {
+export function casesOf(stand: Stand): Case[] {
+  const { site, small, nginx, bare, users } = stand;
+  const { ours, kubeApiserver, etcd, size } = site;
+  const { nodes, pods } = size;
+  const everything = namesOf(nodes);
+
+  const jobOf = (job: Omit<Job, 'changes' | 'concurrency'> & Partial<Job>): Job => ({
+    changes: stand.changes.file,
+    concurrency,
+    ...job,
+  });
   const requests = (tokens: readonly string[], asked: Asked): Request[] =>
     tokens.map((token, caller) => request(...asked(caller), { token }));
-  const behindOurs = [...kubeApiserver.pids, ...etcd.pids];
-
-  const ofOurs = (face: Face, asked: Asked, label = faces[face]): Subject => ({
-    server: 'ours',
-    label: `ours ${label}`,
-    job: {
-      target: ours[face],
-      requests: requests(ours.tokens[face], asked),
-      pids: ours.pids,
-      behind: behindOurs,
-      changes,
-    },
+  const ofSite = (of: Site, face: Face, asked: Asked): Pick<Job, 'target' | 'requests' | 'pids' | 'behind'> => ({
+    target: of.ours[face],
+    requests: requests(of.ours.tokens[face], asked),
+    pids: of.ours.pids,
+    behind: [...of.kubeApiserver.pids, ...of.etcd.pids],
   });
-  const ofKubeApiserver = (asked: Asked): Subject => ({
+  const ofOurs = (face: Face, asked: Asked, label: string = labels[face]): Subject => ({
+    server: 'ours',
+    label,
+    job: jobOf(ofSite(site, face, asked)),
+  });
+  const ofFew = (asked: Asked): Subject => ({
+    server: 'ours, few nodes',
+    label: labels.few,
+    job: jobOf({ ...ofSite(small, 'plain', asked), changes: stand.smallChanges.file }),
+  });
+  const ofKubeApiserver = (label: string, asked: Asked): Subject => ({
     server: 'kube-apiserver',
-    label: 'kube-apiserver TLS',
-    job: {
+    label,
+    job: jobOf({
       target: kubeApiserver.tls,
       requests: requests(kubeApiserver.tokens, asked),
       pids: kubeApiserver.pids,
       behind: etcd.pids,
-      changes,
-    },
+    }),
   });
   const ofNginx = (file: string, gzip = false): Subject[] =>
     (['plain', 'tls'] as const).map((face) => {
       const expected = { gzip, bytes: nginx.sizes[gzip ? `${file}.gz` : file] ?? 0 };
       return {
         server: 'nginx',
-        label: face === 'tls' ? 'nginx TLS' : 'nginx',
-        job: {
+        label: face === 'tls' ? labels.nginxTLS : labels.nginx,
+        job: jobOf({
           target: nginx[face],
           requests: requests(kubeApiserver.tokens, () => [`/${file}`, expected]),
           pids: nginx.pids,
           behind: [],
-          changes,
-        },
+        }),
       };
     });
+  const ofBare = (): Subject => ({
+    server: 'node:http',
+    label: labels.bare,
+    job: jobOf({
+      target: bare.plain,
+      requests: requests(kubeApiserver.tokens, () => ['/', { bytes: nginx.sizes['node'] ?? 0 }]),
+      pids: bare.pids,
+      behind: [],
+    }),
+  });
 
-  const number = (caller: number): number => Math.floor((caller * nodes) / callers);
-  const node = (caller: number): Expected => ({ name: nodeName(number(caller)) });
-  const page = { items: Math.min(pageSize, nodes) };
-  const pages = Math.max(1, Math.floor(nodes / pageSize));
-  const ourNode: Asked = (caller) => [paths.node(number(caller)), node(caller)];
-  const ourPage: Asked = (caller) => [paths.page(1 + (caller % pages)), page];
-  /** From memory: of kube-apiserver, or of our aggregated face. */
-  const nodeIn =
-    (collection: string, query = '?resourceVersion=0'): Asked =>
-    (caller) => [`${collection}/${nodeName(number(caller))}${query}`, node(caller)];
-  const pageIn =
-    (collection: string): Asked =>
-    () => [`${collection}?limit=${pageSize}`, page];
-  const lists = (name: Name, gzip: boolean): Case => {
+  const get: Asked = (caller) => {
+    const index = Math.floor((caller * nodes) / callers);
+    return [paths.node(index), { name: nodeName(index) }];
+  };
+  const getIn =
+    (collection: string, query: string): Asked =>
+    (caller) => {
+      const index = Math.floor((caller * nodes) / callers);
+      return [`${collection}/${nodeName(index)}${query}`, { name: nodeName(index) }];
+    };
+  const list = (path: string, gzip: boolean): Asked => {
     const expected = { items: nodes, gzip };
-    const ourList: Asked = () => [paths.list, expected];
-    const listIn =
-      (collection: string): Asked =>
-      () => [`${collection}?resourceVersion=0`, expected];
-    return make(name, [
-      ofOurs('plain', ourList),
-      ofKubeApiserver(listIn(paths.core)),
-      ofOurs('tls', ourList),
+    return () => [path, expected];
+  };
+  const cached = '?resourceVersion=0';
+  const lists = (name: Name, gzip: boolean): Case => {
+    const subjects = [
+      ofOurs('plain', list(paths.list, gzip)),
+      ofOurs('tls', list(paths.list, gzip)),
+      ...(gzip ? [] : [ofOurs('aggregated', list(`${paths.aggregated}${cached}`, gzip))]),
+      ofKubeApiserver(labels.cached, list(`${paths.core}${cached}`, gzip)),
+      ...(gzip ? [] : [ofKubeApiserver(labels.latest, list(paths.core, gzip))]),
       ...ofNginx('list', gzip),
-      ofOurs('aggregated', listIn(paths.aggregated)),
-    ]);
+    ];
+    return make(
+      name,
+      subjects.map(({ job, ...rest }) => ({ ...rest, ...(job && { job: { ...job, concurrency: listConcurrency } }) })),
+    );
   };
 
+  const corePage: Asked = () => [`${paths.core}?limit=${pageSize}`, { names: everything.slice(0, pageSize) }];
+  const rack = (caller: number, count: number): readonly [selector: string, names: string[]] => {
+    const value = caller % racks(count);
+    return [`${rackLabel}=rack-${value}`, namesOf(count, (index) => index % racks(count) === value)];
+  };
+  const ofRack =
+    (count: number): Asked =>
+    (caller) => {
+      const [labelSelector, names] = rack(caller, count);
+      return [paths.page(1, { labelSelector }), { total: names.length, names: names.slice(0, pageSize) }];
+    };
+  const coreRack: Asked = (caller) => {
+    const [selector, names] = rack(caller, nodes);
+    return [paths.corePage(selector), { names: names.slice(0, pageSize) }];
+  };
+  const lastPage = Math.max(1, Math.floor(nodes / pageSize));
+  const end: Asked = (caller) => {
+    const page = Math.max(1, lastPage - (caller % pageSize));
+    const names = everything.slice((page - 1) * pageSize, page * pageSize);
+    return [paths.page(page), { total: nodes, names }];
+  };
+  const podsIn =
+    (path: (namespace: string) => string): Asked =>
+    (caller) => [path(podNamespace((caller * podsPerNamespace) % pods)), { items: Math.min(pageSize, pods) }];
+
+  /** Asked with a value that no request had before, and with one that all have; kube-apiserver has label selectors only. */
+  const filter = (
+    name: Name,
+    terms: number,
+    parameters: (value: string) => Record<string, string>,
+    found: Expected,
+  ) => {
+    const ask =
+      (value: string): Asked =>
+      () => [paths.page(1, parameters(value)), found];
+    const { labelSelector } = parameters(anew);
+    const { names = [] } = found;
+    return make(
+      name,
+      [
+        ofOurs('plain', ask(anew), labels.first),
+        ofOurs('plain', ask('0'), labels.again),
+        ...(labelSelector === undefined || name === 'sorted'
+          ? []
+          : [ofKubeApiserver(labels.latest, () => [paths.corePage(labelSelector), { names }])]),
+      ],
+      terms,
+    );
+  };
+  const zone = 'topology.kubernetes.io/zone';
+  const worker = 'node-role.kubernetes.io/worker';
+  const version = 'status.nodeInfo.kubeletVersion';
+  const byVersion = [3, 1, 2, 0].flatMap((of) => namesOf(nodes, (index) => index % 4 === of)); // v1.34.9, v1.35.6, …
+
   return [
-    make('health', [
-      ofOurs('plain', health, 'plain'),
-      ofKubeApiserver(health),
-      ofOurs('tls', health, 'TLS'),
-      ...ofNginx('health'),
-    ]),
-    make('get', [
-      ofOurs('plain', ourNode),
-      ofKubeApiserver(nodeIn(paths.core)),
-      ofOurs('tls', ourNode),
-      ...ofNginx('node'),
-      ofOurs('aggregated', nodeIn(paths.aggregated)),
-    ]),
-    make('latest', [ofOurs('aggregated', nodeIn(paths.aggregated, '')), ofKubeApiserver(nodeIn(paths.core, ''))]),
-    make('page', [
-      ofOurs('plain', ourPage),
-      ofKubeApiserver(pageIn(paths.core)),
-      ofOurs('tls', ourPage),
-      ...ofNginx('page'),
-      ofOurs('aggregated', pageIn(paths.aggregated)),
-    ]),
     lists('list', false),
     lists('gzip', true),
+    make('get', [
+      ofOurs('plain', get),
+      ofOurs('tls', get),
+      ofOurs('aggregated', getIn(paths.aggregated, cached)),
+      ofKubeApiserver(labels.cached, getIn(paths.core, cached)),
+      ofKubeApiserver(labels.latest, getIn(paths.core, '')),
+      ...ofNginx('node'),
+      ofBare(),
+    ]),
+    make('page', [
+      ofOurs('plain', pagesOf(everything)),
+      ofFew(pagesOf(namesOf(few(small)))),
+      ofOurs('tls', pagesOf(everything)),
+      ofKubeApiserver(labels.latest, corePage),
+      ...ofNginx('page'),
+    ]),
+    make('created', [
+      ofOurs('plain', pagesOf(newest(nodes), byCreation)),
+      ofFew(pagesOf(newest(few(small)), byCreation)),
+    ]),
+    make('label', [
+      ofOurs('plain', ofRack(nodes)),
+      ofFew(ofRack(few(small))),
+      ofKubeApiserver(labels.latest, coreRack),
+    ]),
+    make('end', [ofOurs('plain', end)]),
+    ...(stand.servesPods
+      ? [
+          make('namespace', [
+            ofOurs('plain', podsIn(paths.podsOf)),
+            ofKubeApiserver(labels.latest, podsIn(paths.corePodsOf)),
+          ]),
+        ]
+      : []),
+    make(
+      'contains',
+      [
+        ofOurs('plain', () => [paths.page(1, { name: anew }), { contains: anew, of: nodes }], labels.first),
+        ofOurs('plain', () => [paths.page(1, { name: '7' }), { contains: '7', of: nodes }], labels.again),
+      ],
+      1,
+    ),
+    filter('in', 1, (value) => ({ labelSelector: `${zone} in (region-1a,x${value})` }), found(namesOf(nodes, inZone))),
+    filter(
+      'notin',
+      1,
+      (value) => ({ labelSelector: `${zone} notin (region-1a,x${value})` }),
+      found(namesOf(nodes, (index) => !inZone(index))),
+    ),
+    filter(
+      'exists',
+      2,
+      (value) => ({ labelSelector: `${worker},!x${value}` }),
+      found(namesOf(nodes, (index) => index > 0)),
+    ),
+    filter('field', 1, (value) => ({ fieldSelector: `${version}!=x${value}` }), found(everything)),
+    filter('sorted', 2, (value) => ({ labelSelector: `!x${value}`, sortBy: `.${version}` }), found(byVersion)),
+    make('health', [
+      ofOurs('plain', health),
+      ofOurs('tls', health),
+      ofKubeApiserver(labels.cached, health),
+      ...ofNginx('health'),
+    ]),
+    make('latest', [
+      ofOurs('aggregated', getIn(paths.aggregated, '')),
+      ofKubeApiserver(labels.latest, getIn(paths.core, '')),
+    ]),
     make('token', [
       {
         server: 'ours',
         label: 'ours /oauth/token',
-        job: {
+        job: jobOf({
           target: ours.plain,
           requests: users.readers
             .slice(0, callers)
             .map((user) => request(paths.token, { text: '"access_token"' }, { form: loginForm(user) })),
           pids: ours.pids,
-          behind: behindOurs,
-          changes,
-        },
+          behind: [...kubeApiserver.pids, ...etcd.pids],
+        }),
       },
       { server: 'raw hash', label: 'raw hash' },
     ]),
   ];
 }
+
+const few = ({ size }: Site): number => size.nodes;
+
+function* indexes(nodes: number): Generator<number> {
+  for (let index = 0; index < nodes; index++) yield index;
+}
+
+/** Of the nodes that are meant, in their order. */
+const namesOf = (nodes: number, meant: (index: number) => boolean = () => true): string[] =>
+  [...indexes(nodes)]
+    .filter(meant)
+    .map((index) => nodeName(index))
+    .toSorted(); // by code unit: they are ASCII
+
+const make = (name: Name, subjects: readonly Subject[], terms?: number): Case => ({
+  name,
+  title: titles[name],
+  subjects,
+  ...(terms === undefined ? {} : { terms }),
+});
+
+/** The pages of a cluster of `among`, in an order. */
+const pagesOf =
+  (among: readonly string[], parameters?: Readonly<Record<string, string>>): Asked =>
+  (caller) => {
+    const page = 1 + (caller % Math.max(1, Math.floor(among.length / pageSize)));
+    const names = among.slice((page - 1) * pageSize, page * pageSize);
+    return [paths.page(page, parameters), { total: among.length, names }];
+  };
+
+const byCreation = { sortBy: 'createTime', ascending: 'false' };
+
+const newest = (count: number): string[] =>
+  [...indexes(count)].toSorted((a, b) => createdAt(b) - createdAt(a)).map((index) => nodeName(index));
+
+const found = (names: readonly string[]): Expected => ({ total: names.length, names: names.slice(0, pageSize) });
+
+const inZone = (index: number): boolean => index % 6 === 0; // region-1a

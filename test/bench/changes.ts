@@ -1,21 +1,66 @@
-/** The changes of nodes that arrive all the while. */
-import { statSync } from 'node:fs';
+/** The changes of nodes that arrive all the while, and when they were answered. */
+import { openSync, readSync, closeSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { start } from '../../hack/cluster/processes.ts';
+import { find, start, stop } from '../../hack/cluster/processes.ts';
 
 export const changesPerSecond = 50;
 
 const writer = fileURLToPath(import.meta.resolve('./writer.ts'));
 
-/** Starts them; the processes of the state folder `dir` end together. Returns the file that says how many there have been. */
-export async function startChanges(dir: string, kubeconfig: string, nodes: number): Promise<string> {
-  const file = join(dir, 'changes');
-  await writeFile(file, '');
-  await start(dir, 'writer', [process.execPath, writer, kubeconfig, String(nodes), file]);
-  return file;
+export interface Changes {
+  /** Has a record a change. */
+  readonly file: string;
+  /** Lets so many a second come from now on; 0: none. */
+  setRate(perSecond: number): Promise<void>;
 }
 
+/** Of a control plane's first `nodes` nodes, none at first; their writer ends with the processes of the state folder. */
+export async function changesOf(
+  { dir, kubeconfig }: { readonly dir: string; readonly kubeconfig: string },
+  nodes: number,
+): Promise<Changes> {
+  const file = join(dir, 'changes');
+  await writeFile(file, '');
+  const setRate = async (rate: number): Promise<void> => {
+    const running = find(dir, 'writer');
+    if (running !== undefined) await stop(dir, running, 'SIGTERM');
+    if (rate === 0) return;
+    await start(dir, 'writer', [process.execPath, writer, kubeconfig, String(nodes), String(rate), file]);
+  };
+  return { file, setRate };
+}
+
+export interface Change {
+  readonly resourceVersion: number;
+  /** Milliseconds of the machine's monotonic clock at which the write was answered. */
+  readonly time: number;
+}
+
+const length = 32;
+
+export const now = (): number => Number(process.hrtime.bigint()) / 1e6;
+
+/** Records have one length, so that the size of the file counts them. */
+export const record = ({ resourceVersion, time }: Change): string =>
+  `${`${resourceVersion} ${time.toFixed(3)}`.padEnd(length - 1)}\n`;
+
 /** How many have been written until now. */
-export const changesIn = (file: string): number => statSync(file).size;
+export const changesIn = (file: string): number => Math.floor(statSync(file).size / length);
+
+/** Those from the `first` on. */
+export function changesSince(file: string, first: number): Change[] {
+  const bytes = Buffer.alloc((changesIn(file) - first) * length);
+  const descriptor = openSync(file, 'r');
+  readSync(descriptor, bytes, 0, bytes.length, first * length);
+  closeSync(descriptor);
+  return bytes
+    .toString('latin1')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => {
+      const [resourceVersion, time] = line.trim().split(' ');
+      return { resourceVersion: Number(resourceVersion), time: Number(time) };
+    });
+}

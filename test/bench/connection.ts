@@ -73,6 +73,16 @@ export class Connection {
   }
 }
 
+/** One request on a connection of its own; the answer has its body. */
+export async function ask(target: Target, request: string): Promise<Answer> {
+  const connection = new Connection(target);
+  try {
+    return await connection.send(Buffer.from(request, 'latin1'), true);
+  } finally {
+    connection.close();
+  }
+}
+
 const isLoopback = (host: string): boolean =>
   Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])

@@ -10,8 +10,10 @@ export interface Job {
   readonly pids: readonly number[];
   /** The processes that those ask in their turn. */
   readonly behind: readonly number[];
-  /** The file that says how many changes there have been. */
+  /** The file with a record of each change. */
   readonly changes: string;
+  /** How many are under way at a time. */
+  readonly concurrency: number;
 }
 
 /** One round. */
@@ -38,7 +40,7 @@ export interface Measured {
   readonly problems: readonly string[];
 }
 
-/** How many requests are under way at a time. */
+/** How many requests are under way at a time, unless a job says otherwise. */
 export const concurrency = 16;
 /** How long a round lasts. */
-export const roundSeconds = 2;
+export const roundSeconds = 1;

@@ -13,6 +13,8 @@ const rounds = 3;
 /** Milliseconds between measurements, for garbage and caches to settle. */
 const pause = 300;
 const restSeconds = 10;
+/** kube-apiserver merges the descriptions of its APIs for some time after its start. */
+const settle = 10_000;
 
 const load = fileURLToPath(import.meta.resolve('./load.ts'));
 const hash = fileURLToPath(import.meta.resolve('./hash.ts'));
@@ -123,17 +125,17 @@ export interface AtRest {
 
 /** What the servers use while only the changes arrive. */
 export async function measureRest(
-  servers: readonly Pick<AtRest, 'server' | 'pids'>[],
-  changesFile: string,
+  servers: readonly (Pick<AtRest, 'server' | 'pids'> & { readonly changes: string })[],
   signal: AbortSignal,
 ): Promise<AtRest[]> {
+  await sleep(settle, undefined, { signal });
   const before = servers.map(({ pids }) => cpuTime(pids));
-  const changesBefore = changesIn(changesFile);
+  const changesBefore = servers.map(({ changes }) => changesIn(changes));
   const begin = performance.now();
   await sleep(restSeconds * 1000, undefined, { signal });
   const seconds = (performance.now() - begin) / 1000;
-  const changes = changesIn(changesFile) - changesBefore;
-  return servers.map(({ server, pids }, index) => {
+  return servers.map(({ server, pids, changes: file }, index) => {
+    const changes = changesIn(file) - (changesBefore[index] ?? 0);
     const cpu = cpuTime(pids) - (before[index] ?? 0);
     return { server, pids, cpuPerSecond: cpu / seconds, cpuPerChange: cpu / changes, rss: memory(pids).rss };
   });

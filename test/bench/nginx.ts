@@ -16,6 +16,8 @@ export interface Nginx {
   readonly tls: Target;
   /** The master and its workers. */
   readonly pids: readonly number[];
+  /** Of the files. */
+  readonly folder: string;
   /** Bytes of each file. */
   readonly sizes: Readonly<Record<string, number>>;
 }
@@ -95,6 +97,7 @@ export async function startNginx(options: {
     plain: { host, port: ports.plain },
     tls: { host, port: ports.tls, tls: { ca: authority.certificate, servername } },
     pids: withChildren(running.pid),
+    folder: join(folder, 'files'),
     sizes: Object.fromEntries(Object.entries(files).map(([name, bytes]) => [name, bytes.length])),
   };
 }

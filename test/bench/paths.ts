@@ -1,8 +1,14 @@
 import { nodeName } from '../../hack/cluster/node.ts';
 
 const nodes = '/resources.platform.io/v1alpha3/nodes';
+const query = (parameters: Readonly<Record<string, string | number>>): string =>
+  Object.entries(parameters)
+    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+    .join('&');
 
 export const pageSize = 10;
+/** Stands in a path for a number that no earlier request had. */
+export const anew = '~n~';
 
 /** What is asked for. */
 export const paths = {
@@ -10,8 +16,16 @@ export const paths = {
   token: '/oauth/token',
   list: `/kapis${nodes}`,
   node: (index: number) => `/kapis${nodes}/${nodeName(index)}`,
-  page: (page: number) => `/kapis${nodes}?sortBy=name&ascending=true&limit=${pageSize}&page=${page}`,
+  /** By name, unless told otherwise. */
+  page: (page: number, parameters: Readonly<Record<string, string>> = {}) =>
+    `/kapis${nodes}?${query({ sortBy: 'name', ascending: 'true', ...parameters, limit: pageSize, page })}`,
+  podsOf: (namespace: string) =>
+    `/kapis/resources.platform.io/v1alpha3/namespaces/${namespace}/pods?sortBy=name&ascending=true&limit=${pageSize}`,
+  watch: (resourceVersion: string) => `/kapis${nodes}?watch=true&resourceVersion=${resourceVersion}`,
   aggregated: `/apis${nodes}`,
   /** Of kube-apiserver. */
   core: '/api/v1/nodes',
+  corePage: (labelSelector: string) => `/api/v1/nodes?${query({ labelSelector, limit: pageSize })}`,
+  corePodsOf: (namespace: string) => `/api/v1/namespaces/${namespace}/pods?limit=${pageSize}`,
+  coreWatch: (resourceVersion: string) => `/api/v1/nodes?watch=true&resourceVersion=${resourceVersion}`,
 } as const;

@@ -54,18 +54,19 @@ export async function makeUsers(): Promise<Users> {
   };
 }
 
-/** Allows the readers of both servers to read nodes. */
+/** Allows the readers of both servers to read nodes and pods. */
 export async function allowReaders(kube: KubeClient): Promise<void> {
   await kube.json('/api/v1/namespaces', { method: 'POST', body: { metadata: { name: namespace } } });
   const apiGroup = 'rbac.authorization.k8s.io';
-  await kube.json(`/apis/${apiGroup}/v1/clusterrolebindings`, {
-    method: 'POST',
-    body: {
-      metadata: { name: group },
-      roleRef: { apiGroup, kind: 'ClusterRole', name: 'platform-node-reader' },
-      subjects: [group, `system:serviceaccounts:${namespace}`].map((name) => ({ apiGroup, kind: 'Group', name })),
-    },
-  });
+  for (const role of ['platform-node-reader', 'view'])
+    await kube.json(`/apis/${apiGroup}/v1/clusterrolebindings`, {
+      method: 'POST',
+      body: {
+        metadata: { name: `${group}-${role}` },
+        roleRef: { apiGroup, kind: 'ClusterRole', name: role },
+        subjects: [group, `system:serviceaccounts:${namespace}`].map((name) => ({ apiGroup, kind: 'Group', name })),
+      },
+    });
 }
 
 /** Tokens of as many ServiceAccounts. */

@@ -1,10 +1,19 @@
 /** Requests as they go over the wire, and what must come back. */
 import { gunzipSync } from 'node:zlib';
+import { nodeName } from '../../hack/cluster/node.ts';
 import type { Answer } from './answer-reader.ts';
+import { anew } from './paths.ts';
 
 export interface Expected {
   /** How many items the list has. */
   readonly items?: number;
+  /** The names of the items, in their order. */
+  readonly names?: readonly string[];
+  /** How many items there are in all, before paging. */
+  readonly total?: number;
+  /** All items have it in their names, and `total` counts those of so many nodes that do. */
+  readonly contains?: string;
+  readonly of?: number;
   /** The name of the object. */
   readonly name?: string;
   /** What stands somewhere in the body. */
@@ -43,6 +52,14 @@ export function request(
   return { text: `${lines.join('\r\n')}\r\n\r\n${body}`, expected };
 }
 
+/** With a number where one is to stand that no earlier request had. */
+export function numbered({ text, expected }: Request, number: number): Request {
+  if (!text.includes(anew)) return { text, expected };
+  const digits = String(number % 100_000); // few enough to stand in some names
+  const { contains, ...rest } = expected;
+  return { text: text.replace(anew, digits), expected: contains === undefined ? rest : { ...rest, contains: digits } };
+}
+
 /** What the head of an answer tells of it being wrong. */
 function problemOfHead({ status, bytes, gzip }: Answer, expected: Expected): string | undefined {
   if (status !== (expected.status ?? 200)) return `status ${status}`;
@@ -58,13 +75,48 @@ export function problemOf(answer: Answer, expected: Expected): string | undefine
     return problem === undefined || body === undefined
       ? problem
       : `${problem}: ${body.toString('utf8', 0, 300).trim()}`;
-  const text = (answer.gzip ? gunzipSync(body) : body).toString('utf8');
-  if (expected.text !== undefined && !text.includes(expected.text)) return `no ${expected.text} in the body`;
-  if (expected.items === undefined && expected.name === undefined) return undefined;
-  const { items, metadata } = JSON.parse(text) as { items?: unknown[]; metadata?: { name?: string } };
-  if (expected.items !== undefined && items?.length !== expected.items)
-    return `${items?.length} items instead of ${expected.items}`;
-  if (expected.name !== undefined && metadata?.name !== expected.name)
-    return `the object ${metadata?.name} instead of ${expected.name}`;
-  return undefined;
+  const whole = answer.gzip ? gunzipSync(body) : body;
+  if (whole.length > longestParsed) return problemOfLongList(whole, expected);
+  const text = whole.toString('utf8');
+  if (expected.text !== undefined) return text.includes(expected.text) ? undefined : `no ${expected.text} in the body`;
+  const { items, names, total, contains, name } = expected;
+  if ((items ?? names ?? total ?? contains ?? name) === undefined) return undefined; // it need not be JSON
+  return problemOfJson(JSON.parse(text) as Json, expected);
+}
+
+interface Json {
+  readonly metadata?: { readonly name?: string };
+  readonly items?: readonly { readonly metadata: { readonly name: string } }[];
+  readonly totalItems?: number;
+}
+
+const differs = (what: string, got: unknown, wanted: string | number | undefined): string | undefined =>
+  wanted === undefined || got === wanted ? undefined : `${what} ${String(got)} instead of ${wanted}`;
+
+function problemOfJson({ items, metadata, totalItems }: Json, expected: Expected): string | undefined {
+  const names = items?.map((item) => item.metadata.name) ?? [];
+  const { contains, of = 0 } = expected;
+  const total =
+    contains === undefined
+      ? expected.total
+      : Array.from({ length: of }, (_, index) => nodeName(index)).filter((name) => name.includes(contains)).length;
+  if (contains !== undefined && !names.every((name) => name.includes(contains))) return `a name without ${contains}`;
+  return (
+    differs('the object', metadata?.name, expected.name) ??
+    differs('items:', items?.length, expected.items) ??
+    differs('different names:', items && new Set(names).size, items?.length) ??
+    differs('totalItems', totalItems, total) ??
+    differs('the names', names.join(), expected.names?.join())
+  );
+}
+
+/** A text of more than 512 MB is none to V8; far below that parsing takes the time of many requests. */
+const longestParsed = 1e8;
+/** Stands once in each node. */
+const onceANode = '"nodeInfo":{';
+
+function problemOfLongList(body: Buffer, { items }: Expected): string | undefined {
+  let found = 0;
+  for (let at = body.indexOf(onceANode); at >= 0; at = body.indexOf(onceANode, at + 1)) found++;
+  return items === undefined || found === items ? undefined : `${found} items instead of ${items}`;
 }

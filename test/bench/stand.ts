@@ -1,114 +1,88 @@
-/** Everything that is measured, started: control plane with nodes, our server as make run starts it, nginx, and the changes. */
+/**
+ * Everything that is measured, started: a control plane of the size asked for and a small one, our server behind each, nginx and a
+ * bare node:http server with the bytes that ours answers, and the changes.
+ */
 import { join } from 'node:path';
-import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
-import { freePort } from '../../hack/cluster/chosen.ts';
-import { startControlPlane } from '../../hack/cluster/control-plane.ts';
+import { fileURLToPath } from 'node:url';
 import { output } from '../../hack/cluster/exec.ts';
-import { addressBlock, assertAddress, openBlock } from '../../hack/cluster/network.ts';
 import { choosePorts } from '../../hack/cluster/ports.ts';
+import { assertAlive, start } from '../../hack/cluster/processes.ts';
 import { until } from '../../hack/cluster/until.ts';
-import { installChart, release } from '../../hack/run/chart.ts';
-import { serverIdentity } from '../../hack/run/identity.ts';
-import { apisAvailable, setEndpoints } from '../../hack/run/registration.ts';
-import { startServer } from '../../hack/run/server.ts';
-import { startChanges } from './changes.ts';
+import { changesOf, changesPerSecond, type Changes } from './changes.ts';
 import { Connection, type Target } from './connection.ts';
 import { findNginx, startNginx, type Nginx } from './nginx.ts';
+import { podNamespace } from './objects.ts';
 import { paths } from './paths.ts';
-import { allowReaders, callers, makeUsers, platformTokens, serviceAccountTokens, type Users } from './readers.ts';
+import { makeUsers, type Users } from './readers.ts';
 import { problemOf, request } from './requests.ts';
+import { put, type Size } from './seed.ts';
+import { startSite, type Site } from './site.ts';
+
+/** Of the small control plane: what does not grow with the number of nodes costs the same there. */
+export const few = 10;
 
 export interface Stand {
-  readonly nodes: number;
+  readonly site: Site;
+  /** Nothing was in it at the start. */
+  readonly small: Site;
   readonly users: Users;
-  readonly ours: {
-    readonly plain: Target;
-    readonly tls: Target;
-    readonly aggregated: Target;
-    readonly pids: readonly number[];
-    /** One a reader, for each of the three. */
-    readonly tokens: Readonly<Record<'plain' | 'tls' | 'aggregated', readonly string[]>>;
-  };
-  readonly etcd: { readonly pids: readonly number[] };
-  readonly kubeApiserver: {
-    readonly tls: Target;
-    readonly pids: readonly number[];
-    readonly tokens: readonly string[];
-  };
   readonly nginx: Nginx;
-  /** The file that says how many changes there have been. */
-  readonly changes: string;
-  /** Ends what stopping the processes of the state folder does not. */
+  /** node:http, and nothing else. */
+  readonly bare: { readonly plain: Target; readonly pids: readonly number[] };
+  readonly changes: Changes;
+  /** They come only while it is measured, for they take CPU that the others need. */
+  readonly smallChanges: Changes;
+  readonly servesPods: boolean;
   close(): Promise<void>;
 }
 
 const root = join(import.meta.dirname, '../..');
+const bareServer = fileURLToPath(import.meta.resolve('./bare.ts'));
 
-/** Every process is on record in the folder `dir`, and ends with its control plane. */
-export async function startStand(dir: string, nodes: number): Promise<Stand> {
-  const nginxProgram = await findNginx();
+/** The state folders of both control planes. */
+export const foldersOf = (dir: string): string[] => [join(dir, 'large'), join(dir, 'small')];
+
+export async function startStand(dir: string, size: Size): Promise<Stand> {
+  const program = await findNginx();
   await output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root });
-  const controlPlane = await startControlPlane({ dir, nodes });
-  const { kubeconfig } = controlPlane;
-  const block = await addressBlock(dir);
-  await openBlock(block);
-  assertAddress(block);
   const users = await makeUsers();
-  await installChart(kubeconfig, { ...users.values });
-  const kube = await createKubeClient({ kubeconfig });
-  const identity = await serverIdentity(kube, kubeconfig, dir);
+  const sites: Site[] = [];
   const close = async (): Promise<void> => {
-    identity.close();
-    await kube.close();
+    for (const site of sites) await site.close();
   };
+  const open = async (folder: string, of: Size): Promise<Site> => {
+    const site = await startSite(folder, of, users);
+    sites.push(site);
+    return site;
+  };
+  const [large = '', little = ''] = foldersOf(dir);
   try {
-    const chosen = await choosePorts(dir, ['http', 'https', 'nginx', 'nginx-tls'], false);
-    const { address } = block;
-    const ports = { http: chosen.http, https: chosen.https, aggregated: await freePort(10_250, address) };
-    const server = await startServer({ dir, kubeconfig: identity.kubeconfig, address, ports });
-    await server.ready();
-    await setEndpoints(kube, [{ address, port: ports.aggregated }]);
-    await apisAvailable(kube, server.check);
-    await allowReaders(kube);
-
-    const host = '127.0.0.1';
-    const tls = { ca: await authority(kube), servername: `${release.name}.${release.namespace}.svc` };
-    const plain = { host, port: ports.http };
-    const tokens = await platformTokens(plain, users.readers);
-    const files = await filesOf(plain, tokens[0], server.check);
-    const share = (part: number): string[] => tokens.slice(part * callers, (part + 1) * callers);
+    const small = await open(little, { nodes: 0, pods: 0 });
+    const { etcd } = await choosePorts(little, ['etcd'], true);
+    await put(etcd, { nodes: few, pods: 0 }, small.ours.check);
+    const smallChanges = await changesOf(small, few);
+    const site = await open(large, size);
+    const { ours } = site;
+    const files = await filesOf(ours.plain, ours.tokens.plain[0], ours.check);
+    const ports = await choosePorts(large, ['nginx', 'nginx-tls', 'bare'], false);
     const nginx = await startNginx({
-      program: nginxProgram,
-      dir,
-      ports: { plain: chosen.nginx, tls: chosen['nginx-tls'] },
+      program,
+      dir: large,
+      ports: { plain: ports.nginx, tls: ports['nginx-tls'] },
       files,
     });
-    const pidsOf = (program: string): number[] =>
-      controlPlane.processes.filter(({ name }) => name === program).map(({ pid }) => pid);
-    const kubeApiserver = {
-      tls: {
-        host,
-        port: Number(new URL(controlPlane.server).port),
-        tls: { ca: await rootAuthority(kube), servername: 'kubernetes' },
-      },
-      pids: pidsOf('kube-apiserver'),
-      tokens: await serviceAccountTokens(kube),
-    };
-    const changes = await startChanges(dir, kubeconfig, nodes);
+    const bare = await startBare(large, ports.bare, join(nginx.folder, 'node'));
+    const changes = await changesOf(site, size.nodes);
+    await changes.setRate(changesPerSecond);
     return {
-      nodes,
+      site,
+      small: { ...small, size: { nodes: few, pods: 0 } },
       users,
-      ours: {
-        plain,
-        tls: { host, port: ports.https, tls },
-        aggregated: { host: address, port: ports.aggregated, tls },
-        pids: [server.pid],
-        tokens: { plain: share(0), tls: share(1), aggregated: share(2) },
-      },
-      etcd: { pids: pidsOf('etcd') },
-      kubeApiserver,
       nginx,
+      bare,
       changes,
+      smallChanges,
+      servesPods: size.pods > 0 && (await servesPods(ours.plain, ours.tokens.plain[0])),
       close,
     };
   } catch (error) {
@@ -117,15 +91,21 @@ export async function startStand(dir: string, nodes: number): Promise<Stand> {
   }
 }
 
-const configMap = async (kube: KubeClient, namespace: string, name: string): Promise<string> => {
-  const path = `/api/v1/namespaces/${namespace}/configmaps/${name}`;
-  const { data } = await kube.json<{ data: Record<string, string> }>(path);
-  return data['ca.crt'] ?? '';
-};
+async function servesPods(target: Target, token: string | undefined): Promise<boolean> {
+  const connection = new Connection(target);
+  const { text } = request(paths.podsOf(podNamespace(0)), {}, { token });
+  const { status } = await connection.send(Buffer.from(text));
+  connection.close();
+  return status !== 404;
+}
 
-const authority = (kube: KubeClient): Promise<string> => configMap(kube, release.namespace, 'platform-apiserver-ca');
-
-const rootAuthority = (kube: KubeClient): Promise<string> => configMap(kube, 'default', 'kube-root-ca.crt');
+async function startBare(dir: string, port: number, file: string): Promise<Stand['bare']> {
+  const running = await start(dir, 'bare', [process.execPath, bareServer, String(port), file]);
+  const plain = { host: '127.0.0.1', port };
+  const answers = async (): Promise<boolean> => (await fetch(`http://${plain.host}:${port}/`)).ok;
+  await until('the bare server answers', () => assertAlive(dir, [running]), answers);
+  return { plain, pids: [running.pid] };
+}
 
 /** For nginx: the bytes that our server answers; gzipped ones as well. */
 async function filesOf(

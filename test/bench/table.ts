@@ -1,6 +1,8 @@
-import type { Server } from './cases.ts';
 import type { Figures, Row } from './measure.ts';
+import type { MemoryFigures } from './memory.ts';
+import type { StartFigures } from './start-up.ts';
 import { median } from './statistics.ts';
+import type { WatchFigures } from './watch.ts';
 
 const columns: readonly [title: string, key: keyof Figures, scale: number][] = [
   ['CPU ms', 'cpu', 1],
@@ -22,7 +24,7 @@ const line = (label: string, cells: readonly string[]): string =>
 
 /** Three digits that count, and whole numbers above them. */
 export const figure = (value: number): string =>
-  value >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
+  Math.abs(value) >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
 
 /** A line a server, with what was measured. */
 export function table(title: string, rows: readonly Row[]): string {
@@ -42,7 +44,7 @@ export function table(title: string, rows: readonly Row[]): string {
 export interface Ratios {
   /** What of ours. */
   readonly label: string;
-  readonly peer: Server;
+  readonly peer: string;
   /** The median over the rounds of ours ÷ the peer's in the same round. */
   readonly ratios: Readonly<Record<(typeof compared)[number], number>>;
   /** Of the ratios of CPU. */
@@ -67,7 +69,7 @@ export function ratiosOf(rows: readonly Row[]): Ratios[] {
           const { label } = row.subject;
           return {
             label,
-            peer: peer.subject.server,
+            peer: peer.subject.label,
             ratios,
             least: Math.min(...by('cpu')),
             most: Math.max(...by('cpu')),
@@ -88,3 +90,45 @@ export function ratioTable(cases: readonly { readonly name: string; readonly rat
   );
   return [line('ours ÷ peer', [...titles, 'CPU from–to']), ...lines].join('\n');
 }
+
+const watchColumns: readonly [title: string, key: keyof WatchFigures][] = [
+  ['µs an event', 'cpu'],
+  ['events/s', 'eventsPerSecond'],
+  ['lost', 'lost'],
+  ['p50 ms', 'p50'],
+  ['p99 ms', 'p99'],
+  ['RSS MB', 'rss'],
+  ['changes/s', 'perSecond'],
+];
+
+export function watchTable(title: string, all: readonly WatchFigures[]): string {
+  const head = line(
+    '',
+    watchColumns.map(([name]) => name),
+  );
+  const lines = all.flatMap((one) => [
+    line(
+      `  ${one.label}`,
+      watchColumns.map(([, key]) => figure(Number(one[key]))),
+    ),
+    ...one.problems.map((problem) => `    WRONG: ${problem}`),
+  ]);
+  return [title, head, ...lines].join('\n');
+}
+
+const megabytes = (value: number): string => `${figure(value)} MB`;
+
+export function describeMemory({ empty, rest, json, slowLists, churn, problems }: MemoryFigures): string {
+  const { before, peak, after, read } = slowLists;
+  return [
+    'memory: RSS of our server',
+    `  empty ${megabytes(empty)}; at rest ${megabytes(rest)}, which is ${figure((rest - empty) / json)} × the JSON (${megabytes(json)}) above empty`,
+    `  50 slow readers of full lists: before ${megabytes(before)}, most ${megabytes(peak)} (×${figure(peak / before)}), after ${megabytes(after)}; they read ${megabytes(read)}`,
+    `  ${figure(churn.changesPerSecond)} changes a second for ${figure(churn.seconds)} s: ${megabytes(churn.before)} in the first quarter, ${megabytes(churn.after)} in the last, most ${megabytes(churn.peak)}`,
+    ...problems.map((problem) => `  WRONG: ${problem}`),
+  ].join('\n');
+}
+
+export const describeStart = ({ ready, firstList, listAfterUpstream, cpu, rss }: StartFigures): string =>
+  `start: ready after ${figure(ready)} ms; the full list after ${figure(firstList)} ms, ${figure(listAfterUpstream)} ms after the upstream list; ` +
+  `until then ${figure(cpu)} ms of CPU, ${megabytes(rss)}`;

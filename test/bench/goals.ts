@@ -1,0 +1,111 @@
+/** What the figures of a run shall be, and whether they are. */
+import { labels } from './cases.ts';
+import type { Figures } from './measure.ts';
+import { figure } from './table.ts';
+
+/** What a run found, as far as it was asked for. */
+export interface Findings {
+  /** By case and subject. */
+  readonly cases: Readonly<Record<string, Readonly<Record<string, Figures>>>>;
+  /** Nanoseconds an object and term, by case. */
+  readonly terms: Readonly<Record<string, number>>;
+  /** Of other measurements, by their names. */
+  readonly others: Readonly<Record<string, number>>;
+}
+
+export interface Goal {
+  readonly what: string;
+  readonly limit: number;
+  /** The figure shall not be below the limit, instead of not above it. */
+  readonly atLeast?: boolean;
+  readonly unit?: string;
+  /** Undefined if it was not measured. */
+  readonly of: (found: Findings) => number | undefined;
+}
+
+const cpu = (name: string, label: string) => (found: Findings) => found.cases[name]?.[label]?.cpu;
+
+const ratio = (name: string, label: string, by: string) => (found: Findings) => {
+  const [one, other] = [cpu(name, label)(found), cpu(name, by)(found)];
+  return one === undefined || other === undefined ? undefined : one / other;
+};
+
+const other = (name: string) => (found: Findings) => found.others[name];
+
+const pages = {
+  page: 'by name',
+  created: 'by creation time',
+  label: 'by label',
+  end: 'near the end',
+  namespace: 'by namespace',
+};
+const filters = ['contains', 'in', 'notin', 'exists', 'field', 'sorted'];
+
+export const goals: readonly Goal[] = [
+  { what: 'full list ÷ nginx', limit: 1.5, of: ratio('list', labels.plain, labels.nginx) },
+  { what: 'kube-apiserver ÷ full list', limit: 15, atLeast: true, of: ratio('list', labels.cached, labels.plain) },
+  { what: 'full list TLS ÷ nginx TLS', limit: 1.5, of: ratio('list', labels.tls, labels.nginxTLS) },
+  { what: 'full list gzip ÷ nginx gzip_static', limit: 2, of: ratio('gzip', labels.plain, labels.nginx) },
+  {
+    what: 'kube-apiserver gzip ÷ full list gzip',
+    limit: 80,
+    atLeast: true,
+    of: ratio('gzip', labels.cached, labels.plain),
+  },
+  ...Object.entries(pages).map(([name, how]) => ({
+    what: `page ${how}`,
+    limit: 0.1,
+    unit: 'ms',
+    of: cpu(name, labels.plain),
+  })),
+  ...(['page', 'created', 'label'] as const).map((name) => ({
+    what: `page ${pages[name]} ÷ the same of 10 nodes`,
+    limit: 1.2,
+    of: ratio(name, labels.plain, labels.few),
+  })),
+  ...filters.map((name) => ({
+    what: `${name}: an object and term`,
+    limit: 25,
+    unit: 'ns',
+    of: (found: Findings) => found.terms[name],
+  })),
+  ...filters.map((name) => ({
+    what: `${name}: asked again`,
+    limit: 0.1,
+    unit: 'ms',
+    of: cpu(name, labels.again),
+  })),
+  { what: 'get', limit: 0.07, unit: 'ms', of: cpu('get', labels.plain) },
+  { what: 'get ÷ node:http', limit: 2.5, of: ratio('get', labels.plain, labels.bare) },
+  { what: 'kube-apiserver ÷ get', limit: 6, atLeast: true, of: ratio('get', labels.cached, labels.plain) },
+  { what: 'RSS with an empty store', limit: 180, unit: 'MB', of: other('empty MB') },
+  { what: 'RSS above that ÷ JSON', limit: 1.6, of: other('rest ÷ JSON') },
+  { what: 'RSS with 50 slow full lists ÷ rest', limit: 1.2, of: other('slow lists ÷ rest') },
+  { what: 'RSS after churn ÷ before', limit: 1.05, of: other('churn ÷ before') },
+  { what: 'events lost by 1,000 watchers', limit: 0, of: other('watchers: lost') },
+  { what: 'watchers: p99', limit: 100, unit: 'ms', of: other('watchers: p99 ms') },
+  { what: 'watchers: CPU an event', limit: 6, unit: 'µs', of: other('watchers: µs an event') },
+  { what: 'events lost by 10,000 watchers', limit: 0, of: other('many watchers: lost') },
+  { what: 'ready after start', limit: 2000, unit: 'ms', of: other('start-up: ready ms') },
+  { what: 'first list after the upstream list', limit: 1000, unit: 'ms', of: other('start-up: list ms') },
+];
+
+/** A line a goal that was measured. */
+export function verdicts(found: Findings): string[] {
+  return goals.flatMap(({ what, limit, atLeast = false, unit = '', of }) => {
+    const value = of(found);
+    if (value === undefined) return [];
+    const met = atLeast ? value >= limit : value <= limit;
+    const by = atLeast ? limit / value : value / limit;
+    const wanted = `${atLeast ? '≥' : '≤'} ${figure(limit)}${unit === '' ? '' : ` ${unit}`}`;
+    const verdict = met ? 'met' : `MISSED${Number.isFinite(by) ? ` by ×${figure(by)}` : ''}`;
+    return [`${what.padEnd(44)} ${figure(value).padStart(10)}   ${wanted.padEnd(12)} ${verdict}`];
+  });
+}
+
+/** What the filters of a case cost an object and term, beyond a page without any; undefined unless both were measured. */
+export function termCost(found: Findings['cases'], name: string, nodes: number, terms: number): number | undefined {
+  const filtered = found[name]?.[labels.first]?.cpu;
+  const page = found['page']?.[labels.plain]?.cpu;
+  return filtered === undefined || page === undefined ? undefined : ((filtered - page) * 1e6) / nodes / terms;
+}

@@ -1,0 +1,128 @@
+/** What memory our server takes: with nothing, with everything, while slow readers hold full lists, and while everything changes. */
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { changesIn, changesPerSecond } from './changes.ts';
+import { ask } from './connection.ts';
+import { paths } from './paths.ts';
+import { memory, resetPeaks } from './processes.ts';
+import { request } from './requests.ts';
+import type { Stand } from './stand.ts';
+import { median } from './statistics.ts';
+
+/** Megabytes, unless stated. */
+export interface MemoryFigures {
+  /** Of servers that nobody has asked for anything. */
+  readonly empty: number;
+  readonly rest: number;
+  /** Of all nodes as kube-apiserver answers them. */
+  readonly json: number;
+  readonly slowLists: {
+    readonly before: number;
+    readonly peak: number;
+    readonly after: number;
+    /** What the readers have read. */
+    readonly read: number;
+  };
+  readonly churn: {
+    readonly seconds: number;
+    readonly changesPerSecond: number;
+    readonly before: number;
+    readonly after: number;
+    readonly peak: number;
+  };
+  readonly problems: readonly string[];
+}
+
+/** For garbage to be collected that something left. */
+const settle = 5_000;
+
+const slow = { readers: 50, bytesPerSecond: 1e6, seconds: 10 };
+const churnPerSecond = 200;
+
+export async function measureMemory(stand: Stand, churnSeconds: number, signal: AbortSignal): Promise<MemoryFigures> {
+  const { site, small } = stand;
+  const { kubeApiserver } = site;
+  const list = request(`${paths.core}?resourceVersion=0`, {}, { token: kubeApiserver.tokens[0] });
+  const { bytes } = await ask(kubeApiserver.tls, list.text);
+  const { problems, ...slowLists } = await measureSlowLists(stand, signal);
+  const churn = await measureChurn(stand, churnSeconds, signal);
+  return { empty: small.freshRss, rest: site.freshRss, json: bytes / 1e6, slowLists, churn, problems };
+}
+
+async function measureSlowLists(
+  { site: { ours } }: Stand,
+  signal: AbortSignal,
+): Promise<MemoryFigures['slowLists'] & Pick<MemoryFigures, 'problems'>> {
+  await sleep(settle, undefined, { signal });
+  const { host, port } = ours.plain;
+  const before = memory(ours.pids).rss;
+  resetPeaks(ours.pids);
+  const problems = new Set<string>();
+  const readers = Array.from({ length: slow.readers }, (_, index) => {
+    const { text } = request(paths.list, {}, { token: ours.tokens.plain[index % ours.tokens.plain.length] });
+    return new SlowReader(connect({ host, port }), text, (what) => problems.add(what));
+  });
+  await sleep(slow.seconds * 1000, undefined, { signal });
+  const { peak } = memory(ours.pids);
+  const read = readers.reduce((sum, reader) => sum + reader.end(), 0) / 1e6;
+  await sleep(settle, undefined, { signal });
+  return { before, peak, after: memory(ours.pids).rss, read, problems: [...problems] };
+}
+
+/** Takes what comes no faster than `slow` says. */
+class SlowReader {
+  readonly #socket: Socket;
+  readonly #timer: NodeJS.Timeout;
+  #read = 0;
+
+  constructor(socket: Socket, text: string, problem: (what: string) => void) {
+    this.#socket = socket;
+    const begin = performance.now();
+    const allowed = (): number => ((performance.now() - begin) / 1000) * slow.bytesPerSecond;
+    socket.on('data', (bytes: Buffer) => {
+      if (this.#read === 0 && bytes.toString('latin1', 0, 13) !== 'HTTP/1.1 200 ')
+        problem(`a slow reader is answered ${bytes.toString('latin1', 0, 100)}`);
+      this.#read += bytes.length;
+      if (this.#read > allowed()) socket.pause();
+    });
+    socket.on('error', (error: Error) => problem(error.message));
+    this.#timer = setInterval(() => this.#read <= allowed() && socket.resume(), 50);
+    socket.write(text);
+  }
+
+  /** The bytes read. */
+  end(): number {
+    clearInterval(this.#timer);
+    this.#socket.destroy();
+    return this.#read;
+  }
+}
+
+async function measureChurn(
+  { site: { ours }, changes }: Stand,
+  seconds: number,
+  signal: AbortSignal,
+): Promise<MemoryFigures['churn']> {
+  const samples: number[] = [];
+  await changes.setRate(churnPerSecond);
+  resetPeaks(ours.pids);
+  const first = changesIn(changes.file);
+  const begin = performance.now();
+  while (performance.now() - begin < seconds * 1000) {
+    await sleep(1000, undefined, { signal });
+    samples.push(memory(ours.pids).rss);
+  }
+  const elapsed = (performance.now() - begin) / 1000;
+  const written = changesIn(changes.file) - first;
+  const { peak } = memory(ours.pids);
+  await changes.setRate(changesPerSecond);
+  // The collector lets memory rise and fall: what lies in the middle of a part of the time says more than one moment.
+  const part = Math.ceil(samples.length / 4);
+  return {
+    seconds: elapsed,
+    changesPerSecond: written / elapsed,
+    before: median(samples.slice(0, part)),
+    after: median(samples.slice(-part)),
+    peak,
+  };
+}

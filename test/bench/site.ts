@@ -1,0 +1,151 @@
+/** A control plane of a size with our server behind it, as make run starts it, its readers, and the changes. */
+import { readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
+import { freePort } from '../../hack/cluster/chosen.ts';
+import { startControlPlane } from '../../hack/cluster/control-plane.ts';
+import { addressBlock, assertAddress, openBlock } from '../../hack/cluster/network.ts';
+import { choosePorts } from '../../hack/cluster/ports.ts';
+import { until } from '../../hack/cluster/until.ts';
+import { installChart, release } from '../../hack/run/chart.ts';
+import { serverIdentity } from '../../hack/run/identity.ts';
+import { apisAvailable, setEndpoints } from '../../hack/run/registration.ts';
+import { startServer, type Server } from '../../hack/run/server.ts';
+import type { Target } from './connection.ts';
+import { paths } from './paths.ts';
+import { memory } from './processes.ts';
+import { allowReaders, callers, platformTokens, serviceAccountTokens, type Users } from './readers.ts';
+import { seed, type Size } from './seed.ts';
+
+export type Face = 'plain' | 'tls' | 'aggregated';
+
+export interface Site {
+  readonly dir: string;
+  readonly size: Size;
+  readonly kubeconfig: string;
+  readonly ours: Readonly<Record<Face, Target>> & {
+    readonly pids: readonly number[];
+    /** One a reader, for each face others. */
+    readonly tokens: Readonly<Record<Face, readonly string[]>>;
+    readonly check: Server['check'];
+  };
+  readonly kubeApiserver: {
+    readonly tls: Target;
+    readonly pids: readonly number[];
+    readonly tokens: readonly string[];
+  };
+  readonly etcd: { readonly pids: readonly number[] };
+  /** Megabytes of our server when it held all objects and nobody had asked for any. */
+  readonly freshRss: number;
+  /** Starts another server beside ours, on ports of its own. */
+  another(name: string, flags?: readonly string[]): Promise<Server & { readonly plain: Target }>;
+  /** Ends what stopping the processes of the state folder does not. */
+  close(): Promise<void>;
+}
+
+const host = '127.0.0.1';
+/** For garbage to be collected that the start left. */
+const settle = 5_000;
+
+/** Every process is on record in the folder `dir`, and ends with its control plane. */
+export async function startSite(dir: string, size: Size, users: Users): Promise<Site> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  await seed(dir, size);
+  const controlPlane = await startControlPlane({ dir, untended: true });
+  const { kubeconfig } = controlPlane;
+  const block = await addressBlock(dir);
+  await openBlock(block);
+  assertAddress(block);
+  await installChart(kubeconfig, { ...users.values });
+  const kube = await createKubeClient({ kubeconfig });
+  const identity = await serverIdentity(kube, kubeconfig, dir);
+  const close = async (): Promise<void> => {
+    identity.close();
+    await kube.close();
+  };
+  try {
+    const { address } = block;
+    const begin = async (name: string, flags: readonly string[] = []): Promise<Server & { ports: Ports }> => {
+      const chosen = await choosePorts(dir, [`${name}-http`, `${name}-https`], false);
+      const ports = {
+        http: chosen[`${name}-http`] ?? 0,
+        https: chosen[`${name}-https`] ?? 0,
+        aggregated: await freePort(10_250, address),
+      };
+      return { ...(await startServer({ dir, name, kubeconfig: identity.kubeconfig, address, ports, flags })), ports };
+    };
+    const server = await begin('server');
+    await server.ready();
+    const { ports } = server;
+    await until('the nodes are listed', server.check, async () => listedAt(server.log) > 0);
+    await sleep(settle);
+    const freshRss = memory([server.pid]).rss;
+    await setEndpoints(kube, [{ address, port: ports.aggregated }]);
+    await apisAvailable(kube, server.check);
+    await allowReaders(kube);
+
+    const tls = { ca: await authority(kube), servername: `${release.name}.${release.namespace}.svc` };
+    const plain = { host, port: ports.http };
+    const tokens = await platformTokens(plain, users.readers);
+    const share = (part: number): string[] => tokens.slice(part * callers, (part + 1) * callers);
+    const pidsOf = (program: string): number[] =>
+      controlPlane.processes.filter(({ name }) => name === program).map(({ pid }) => pid);
+    return {
+      dir,
+      size,
+      kubeconfig,
+      ours: {
+        plain,
+        tls: { host, port: ports.https, tls },
+        aggregated: { host: address, port: ports.aggregated, tls },
+        pids: [server.pid],
+        tokens: { plain: share(0), tls: share(1), aggregated: share(2) },
+        check: server.check,
+      },
+      kubeApiserver: {
+        tls: {
+          host,
+          port: Number(new URL(controlPlane.server).port),
+          tls: { ca: await rootAuthority(kube), servername: 'kubernetes' },
+        },
+        pids: pidsOf('kube-apiserver'),
+        tokens: await serviceAccountTokens(kube),
+      },
+      etcd: { pids: pidsOf('etcd') },
+      freshRss,
+      another: async (name, flags) => {
+        const begun = await begin(name, flags);
+        return { ...begun, plain: { host, port: begun.ports.http } };
+      },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** When a server says in its log that it had all nodes, in milliseconds since the epoch; NaN if it does not. */
+export function listedAt(log: string): number {
+  const line = readFileSync(log, 'utf8')
+    .split('\n')
+    .find((one) => one.includes('"message":"listed"') && one.includes(`"path":"${paths.core}"`));
+  return Date.parse((JSON.parse(line ?? '{}') as { time?: string }).time ?? '');
+}
+
+interface Ports {
+  readonly http: number;
+  readonly https: number;
+  readonly aggregated: number;
+}
+
+const configMap = async (kube: KubeClient, namespace: string, name: string): Promise<string> => {
+  const path = `/api/v1/namespaces/${namespace}/configmaps/${name}`;
+  const { data } = await kube.json<{ data: Record<string, string> }>(path);
+  return data['ca.crt'] ?? '';
+};
+
+const authority = (kube: KubeClient): Promise<string> => configMap(kube, release.namespace, 'platform-apiserver-ca');
+
+const rootAuthority = (kube: KubeClient): Promise<string> => configMap(kube, 'default', 'kube-root-ca.crt');

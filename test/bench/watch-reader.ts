@@ -1,0 +1,106 @@
+/** Reads the answer to a watch with as little work as can be: of each event its end and its resourceVersion. */
+export interface Receiver {
+  event(resourceVersion: number): void;
+  /** What no watch should hear, its end included. */
+  problem(what: string): void;
+}
+
+const newline = 0x0a;
+const mark = Buffer.from('"resourceVersion":"');
+/** `{"type":"`: the first letter of the type follows. */
+const typeAt = 9;
+const [bookmark, error] = Buffer.from('BE');
+/** The mark stands so near to an event's begin. */
+const headLength = 1024;
+
+export class WatchReader {
+  readonly #receiver: Receiver;
+  #status = 0;
+  #inHead = true;
+  /** The begin of a line of HTTP whose end has not come. */
+  #pending = '';
+  /** Bytes of the chunk still to come. */
+  #left = 0;
+  /** The begin of an event whose end has not come. */
+  #begun: Buffer | undefined;
+
+  constructor(receiver: Receiver) {
+    this.#receiver = receiver;
+  }
+
+  /** Of the answer; 0 until it has begun. */
+  get status(): number {
+    return this.#status;
+  }
+
+  /** `bytes` may be overwritten afterwards. */
+  read(bytes: Buffer): void {
+    if (this.#status !== 0 && this.#status !== 200) return; // an error's text
+    for (let at = 0; at < bytes.length;) {
+      if (this.#left > 0) {
+        const end = Math.min(bytes.length, at + this.#left);
+        this.#readEvents(bytes, at, end);
+        this.#left -= end - at;
+        at = end;
+        continue;
+      }
+      const end = bytes.indexOf(newline, at);
+      this.#pending += bytes.toString('latin1', at, end < 0 ? bytes.length : end + 1);
+      if (end < 0) return;
+      at = end + 1;
+      if (this.#inHead) this.#readHead();
+      else this.#readChunkSize();
+    }
+  }
+
+  #readHead(): void {
+    if (!this.#pending.endsWith('\r\n\r\n')) return;
+    this.#status = Number(this.#pending.slice(9, 12));
+    if (this.#status === 200 && !/\r\ntransfer-encoding: *chunked/i.test(this.#pending))
+      this.#receiver.problem('the answer to a watch has no chunks');
+    this.#pending = '';
+    this.#inHead = false;
+  }
+
+  #readChunkSize(): void {
+    const size = this.#pending.trim();
+    this.#pending = '';
+    if (size === '') return; // the end of the chunk before
+    this.#left = Number.parseInt(size, 16);
+    if (this.#left === 0) this.#receiver.problem('a watch has ended');
+  }
+
+  #readEvents(bytes: Buffer, from: number, to: number): void {
+    for (let at = from; at < to;) {
+      const end = bytes.indexOf(newline, at);
+      if (end < 0 || end >= to) {
+        this.#keep(bytes, at, to);
+        return;
+      }
+      if (this.#begun === undefined) this.#readEvent(bytes, at, end);
+      else {
+        this.#keep(bytes, at, end);
+        this.#readEvent(this.#begun, 0, this.#begun.length);
+        this.#begun = undefined;
+      }
+      at = end + 1;
+    }
+  }
+
+  #keep(bytes: Buffer, from: number, to: number): void {
+    const before = this.#begun ?? Buffer.alloc(0);
+    const missing = headLength - before.length;
+    if (missing > 0) this.#begun = Buffer.concat([before, bytes.subarray(from, Math.min(to, from + missing))]);
+  }
+
+  #readEvent(bytes: Buffer, from: number, to: number): void {
+    const type = bytes[from + typeAt];
+    if (type === bookmark) return;
+    if (type === error) return this.#receiver.problem(bytes.toString('utf8', from, to));
+    let at = bytes.indexOf(mark, from);
+    if (at < 0 || at >= to) return this.#receiver.problem('an event without a resourceVersion at its begin');
+    let resourceVersion = 0;
+    for (at += mark.length; bytes[at] !== 0x22; at++) resourceVersion = resourceVersion * 10 + (bytes[at] ?? 0) - 0x30;
+    this.#receiver.event(resourceVersion);
+  }
+}

@@ -1,0 +1,51 @@
+import { expect, test } from '@jest/globals';
+import type { Figures, Row } from '../../bench/measure.ts';
+import { figure, ratiosOf, ratioTable, table } from '../../bench/table.ts';
+
+const figures = (cpu: number): Figures => ({
+  cpu,
+  behind: 0,
+  perSecond: 100 / cpu,
+  p50: cpu,
+  p99: cpu,
+  rss: 100,
+  peak: 100,
+  bytes: 2000,
+  generator: 0.1,
+  changes: 50,
+});
+
+const row = (server: Row['subject']['server'], rounds: readonly number[], problems: readonly string[] = []): Row => ({
+  subject: { server, label: server },
+  rounds: rounds.map((cpu) => figures(cpu)),
+  figures: figures(rounds[1] ?? NaN),
+  problems,
+});
+
+test.each([
+  [1234.5, '1235'],
+  [99.96, '100'],
+  [12.345, '12.3'],
+  [0.012345, '0.0123'],
+  [-463.7, '-464'],
+  [0, '0'],
+])('%d is printed as %s', (value, text) => {
+  expect(figure(value)).toBe(text);
+});
+
+test('a ratio is the median of the ratios of the rounds, with the least and the most of the CPU', () => {
+  const rows = [row('ours', [2, 4, 9]), row('nginx', [1, 1, 3])];
+  expect(ratiosOf(rows)).toMatchObject(
+    [{ label: 'ours', peer: 'nginx', ratios: { cpu: 3, perSecond: 0.333, rss: 1 }, least: 2, most: 4 }].map((one) => ({
+      ...one,
+      ratios: { ...one.ratios, perSecond: expect.closeTo(0.333, 2) },
+    })),
+  );
+  expect(ratioTable([{ name: 'get', ratios: ratiosOf(rows) }])).toMatch(/^get: ours ÷ nginx +×3 .* 2–4$/m);
+});
+
+test('what was answered wrongly has neither figures nor ratios', () => {
+  const rows = [row('ours', [2, 4, 9], ['status 500']), row('nginx', [1, 1, 3])];
+  expect(ratiosOf(rows)).toEqual([]);
+  expect(table('get', rows)).toMatch(/^ {2}ours: WRONG: status 500$/m);
+});
