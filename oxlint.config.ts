@@ -22,6 +22,7 @@ const doors = {
   passport: 'auth',
   'passport-http-bearer': 'auth',
   winston: 'logger',
+  'winston-transport': 'logger',
   'prom-client': 'http',
   '@peculiar/x509': 'tls',
   bcrypt: 'accounts',

@@ -157,10 +157,15 @@ export class Sessions {
    * replica counts at once. Throws 503 when the watch has been silent for too long to be believed.
    */
   async active(sid: string): Promise<Session | undefined> {
-    if (this.#clock.now() - this.#informer.lastSignOfLife() > longestSilence)
-      throw serviceUnavailable('the state of sessions cannot be read from the cluster now');
+    if (this.#isSilent()) throw serviceUnavailable('the state of sessions cannot be read from the cluster now');
     if (!isSessionID(sid)) return undefined;
     const session = this.#known(sid) ?? (await this.#live(sid));
+    return session !== undefined && this.#isActive(session) ? session : undefined;
+  }
+
+  /** The same without asking anybody: undefined for a session that is not active, not known here or not to be judged now. */
+  known(sid: string): Session | undefined {
+    const session = this.#isSilent() ? undefined : this.#known(sid);
     return session !== undefined && this.#isActive(session) ? session : undefined;
   }
 
@@ -276,6 +281,10 @@ export class Sessions {
       if (isKubeError(error, 409) || isKubeError(error, 404)) return undefined;
       throw error;
     }
+  }
+
+  #isSilent(): boolean {
+    return this.#clock.now() - this.#informer.lastSignOfLife() > longestSilence;
   }
 
   #isActive({ spec, status }: Session): boolean {

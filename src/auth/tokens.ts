@@ -2,7 +2,7 @@
  * Our own JSON Web Tokens: access tokens (RFC 9068) and id_tokens (OpenID Connect Core section 2). The algorithm comes from the
  * key that `kid` names, never from the token.
  */
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import jwt, { type JwtPayload } from 'jsonwebtoken';
 import { LRUCache } from 'lru-cache';
 import type { Account } from '../accounts/directory.ts';
@@ -27,8 +27,14 @@ export interface AccessClaims {
   readonly exp: number;
 }
 
+interface Verified {
+  readonly claims: AccessClaims;
+  readonly generation: SigningKeys['generation'];
+  readonly issuer: string;
+}
+
 /** The token as the key of a cache: never the token itself. */
-export const fingerprint = (token: string): string => createHash('sha256').update(token).digest('base64');
+export const fingerprint = (token: string): string => hash('sha256', token, 'base64');
 
 const cacheSize = 20_000;
 /** Nothing that we sign is longer; a longer one is not worth a look. */
@@ -38,7 +44,7 @@ export class Tokens {
   readonly #keys: SigningKeys;
   readonly #settings: () => TokenSettings;
   readonly #clock: () => number;
-  readonly #verified = new LRUCache<string, AccessClaims>({ max: cacheSize });
+  readonly #verified = new LRUCache<string, Verified>({ max: cacheSize });
 
   constructor(options: { keys: SigningKeys; settings: () => TokenSettings; clock?: () => number }) {
     this.#keys = options.keys;
@@ -101,14 +107,30 @@ export class Tokens {
   /** RFC 9068 section 4. Undefined for anything but an access token of ours that is valid now. */
   verifyAccess(token: string): AccessClaims | undefined {
     if (token.length > longestToken) return undefined;
-    const { issuer, maximumClockSkew } = this.#settings();
-    // What was verified for one issuer, or with one key, says nothing under another.
-    const key = `${fingerprint(token)} ${this.#keys.generation} ${issuer}`;
-    const known = this.#verified.get(key);
-    if (known !== undefined) return known.exp * 1_000 + maximumClockSkew > this.#clock() ? known : undefined;
+    const key = fingerprint(token);
+    const known = this.#kept(key);
+    if (known !== undefined) return this.#isCurrent(known) ? known : undefined;
     const claims = this.#verify(token);
-    if (claims !== undefined) this.#verified.set(key, claims);
+    const { generation } = this.#keys;
+    if (claims !== undefined) this.#verified.set(key, { claims, generation, issuer: this.#settings().issuer });
     return claims;
+  }
+
+  /** What `verifyAccess` said before of the token with this fingerprint, if that is so now; undefined if it is to be verified. */
+  known(key: string): AccessClaims | undefined {
+    const known = this.#kept(key);
+    return known !== undefined && this.#isCurrent(known) ? known : undefined;
+  }
+
+  /** What was verified for one issuer, or with one key, says nothing under another. */
+  #kept(key: string): AccessClaims | undefined {
+    const kept = this.#verified.get(key);
+    const stands = kept?.generation === this.#keys.generation && kept.issuer === this.#settings().issuer;
+    return stands ? kept.claims : undefined;
+  }
+
+  #isCurrent({ exp }: AccessClaims): boolean {
+    return exp * 1_000 + this.#settings().maximumClockSkew > this.#clock();
   }
 
   #verify(token: string): AccessClaims | undefined {

@@ -2,13 +2,14 @@
  * What every request crosses, in this order. Ordering is security: an identity is known before it is counted and asked for its
  * rights, and nothing expensive happens before the global limit.
  */
-import express, { type Express, type NextFunction, type Request, type Response } from 'express';
+import express, { type NextFunction, type Request, type Response } from 'express';
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { PlatformConfiguration } from '../config/schema.ts';
 import { methodNotAllowed, noSuchPath } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import { Exchange, type Filter } from './exchange.ts';
+import { expressOnBothVersions, normalized, type Face } from './express-on-http2.ts';
 import {
   accessLog,
   auditID,
@@ -22,6 +23,7 @@ import {
   securityHeaders,
   sourceIP,
 } from './filters/index.ts';
+import { HotRoutes } from './hot-routes.ts';
 import type { OpenWatches } from './open-watches.ts';
 import type { Route } from './route.ts';
 import { writeError } from './write-error.ts';
@@ -38,8 +40,8 @@ export interface ChainOptions {
   readonly log: Logger;
 }
 
-/** An Express application that serves these routes behind the filters. */
-export function createFace(routes: readonly Route[], options: ChainOptions): Express {
+/** Serves these routes behind the filters, to requests of HTTP/1.1 and HTTP/2. */
+export function createFace(routes: readonly Route[], options: ChainOptions): Face {
   const { requests } = options;
   const filters: readonly Filter[] = [
     auditID,
@@ -58,31 +60,40 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Exp
     authorization(options.authorizer, options.free ?? (() => false)),
   ];
 
+  const hot = new HotRoutes(routes);
+  const routed = throughExpress(routes);
+
+  async function serve(exchange: Exchange): Promise<void> {
+    try {
+      for (const filter of filters) {
+        const pending = filter(exchange);
+        if (pending !== undefined) await pending;
+        // A filter or the deadline may have answered, or the client may have gone away while a filter waited.
+        if (exchange.res.writableEnded || exchange.isOver) return;
+      }
+      const { req, res } = exchange;
+      const handler = hot.find(req.method, exchange.path);
+      if (handler === undefined) routed(exchange);
+      else await handler(req, res, exchange);
+    } catch (error) {
+      writeError(exchange, error);
+    }
+  }
+  // Until it comes to Express they are not what it makes of them.
+  return (req, res) => void serve(new Exchange(normalized(req) as Request, res as Response, options.log));
+}
+
+/** Express finds the route, or that there is none. */
+function throughExpress(routes: readonly Route[]): (exchange: Exchange) => void {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.enable('case sensitive routing');
   app.set('query parser', false);
-
   const exchanges = new WeakMap<Request, Exchange>();
-  const exchangeOf = (req: Request, res: Response): Exchange => {
-    let exchange = exchanges.get(req);
-    if (exchange === undefined) exchanges.set(req, (exchange = new Exchange(req, res, options.log)));
-    return exchange;
-  };
-
-  app.use(async (req: Request, res: Response, next: NextFunction) => {
-    const exchange = exchangeOf(req, res);
-    for (const filter of filters) {
-      const pending = filter(exchange);
-      if (pending !== undefined) await pending;
-      // A filter or the deadline may have answered, or the client may have gone away while a filter waited.
-      if (res.writableEnded || exchange.isOver) return;
-    }
-    next();
-  });
+  const exchangeOf = (req: Request): Exchange => exchanges.get(req) as Exchange;
   for (const { method, path, handler } of routes)
-    app[method](path, (req: Request, res: Response) => handler(req, res, exchangeOf(req, res)));
+    app[method](path, (req: Request, res: Response) => handler(req, res, exchangeOf(req)));
   for (const [path, methods] of methodsOf(routes))
     app.route(path).all(() => {
       throw methodNotAllowed(methods);
@@ -90,10 +101,13 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Exp
   app.use(() => {
     throw noSuchPath();
   });
-  app.use((error: unknown, req: Request, res: Response, _next: NextFunction) =>
-    writeError(exchangeOf(req, res), error),
-  );
-  return app;
+  app.use((error: unknown, req: Request, _res: Response, _next: NextFunction) => writeError(exchangeOf(req), error));
+  const handle = expressOnBothVersions(app);
+  return (exchange) => {
+    const { req, res } = exchange;
+    exchanges.set(req, exchange);
+    handle(req, res);
+  };
 }
 
 function methodsOf(routes: readonly Route[]): Map<string, string[]> {

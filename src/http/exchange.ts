@@ -13,7 +13,6 @@ export class Exchange implements RequestContext {
   readonly req: Request;
   readonly res: Response;
   readonly started: number = performance.now();
-  readonly query: URLSearchParams;
   /** The path as it came, without the query. */
   readonly path: string;
   readonly log: Logger;
@@ -21,8 +20,10 @@ export class Exchange implements RequestContext {
   auditID = '';
   sourceIP = '';
   user: UserInfo | undefined;
+  readonly #search: string;
+  #query: URLSearchParams | undefined;
   readonly #cleanups: (() => void)[] = [];
-  readonly #userListeners: (() => void)[] = [];
+  #userListeners: (() => void)[] | undefined;
   #userChanged = false;
   #abort: AbortController | undefined;
   #over = false;
@@ -34,7 +35,7 @@ export class Exchange implements RequestContext {
     this.log = log;
     const at = req.url.indexOf('?');
     this.path = at === -1 ? req.url : req.url.slice(0, at);
-    this.query = new URLSearchParams(at === -1 ? '' : req.url.slice(at + 1));
+    this.#search = at === -1 ? '' : req.url.slice(at + 1);
     this.info = {
       path: this.path,
       isResourceRequest: false,
@@ -48,6 +49,10 @@ export class Exchange implements RequestContext {
       name: '',
     };
     this.#watch();
+  }
+
+  get query(): URLSearchParams {
+    return (this.#query ??= new URLSearchParams(this.#search));
   }
 
   /** Made only for those who ask. */
@@ -65,7 +70,7 @@ export class Exchange implements RequestContext {
 
   /** A listener that comes late is told too. */
   onUserChange(listener: () => void): void {
-    this.#userListeners.push(listener);
+    (this.#userListeners ??= []).push(listener);
     if (this.#userChanged) listener();
   }
 
@@ -74,7 +79,7 @@ export class Exchange implements RequestContext {
     if (isDeepStrictEqual(user, this.user)) return;
     this.user = user;
     this.#userChanged = true;
-    for (const listener of this.#userListeners) listener();
+    for (const listener of this.#userListeners ?? []) listener();
   }
 
   /** Nobody waits for an answer any more. */

@@ -2,7 +2,8 @@ import express, { type Express } from 'express';
 import http2, { type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-type Listener = (req: IncomingMessage | Http2ServerRequest, res: ServerResponse | Http2ServerResponse) => void;
+/** What both servers call with a request. */
+export type Face = (req: IncomingMessage | Http2ServerRequest, res: ServerResponse | Http2ServerResponse) => void;
 
 /** Methods of Express' request or response over another prototype. */
 const over = (base: object, methods: object, app: Express): object =>
@@ -20,22 +21,23 @@ function originForm(target: string): string {
   return rest === '' || rest.startsWith('?') ? `/${rest}` : rest;
 }
 
+/** With a path, and with what HTTP/2 has in the place of Host. */
+export function normalized<R extends IncomingMessage | Http2ServerRequest>(req: R): R {
+  if (req.url?.startsWith('/') !== true) req.url = originForm(req.url ?? '');
+  // By its class: a request of HTTP/1.1's parser may claim any version.
+  if (req instanceof http2.Http2ServerRequest) req.headers.host ??= req.authority;
+  return req;
+}
+
 /**
  * Express 5 gives every request and response prototypes that derive from HTTP/1.1's classes, which HTTP/2's objects cannot bear.
  * This listener shows such requests to a view of the same app whose prototypes derive from the HTTP/2 classes.
  */
-export function onBothVersions(app: Express): Listener {
+export function expressOnBothVersions(app: Express): Face {
   const view = Object.create(app, {
     request: { value: over(http2.Http2ServerRequest.prototype, express.request, app) },
     response: { value: over(http2.Http2ServerResponse.prototype, express.response, app) },
-  }) as Express & { handle: Listener };
-  const plain = app as Express & { handle: Listener };
-  return (req, res) => {
-    req.url = originForm(req.url ?? '');
-    // By its class: a request of HTTP/1.1's parser may claim any version.
-    if (!(req instanceof http2.Http2ServerRequest)) return plain.handle(req, res);
-    // HTTP/2 has :authority in its place.
-    req.headers.host ??= req.authority;
-    return view.handle(req, res);
-  };
+  }) as Express & { handle: Face };
+  const plain = app as Express & { handle: Face };
+  return (req, res) => (req instanceof http2.Http2ServerRequest ? view : plain).handle(req, res);
 }

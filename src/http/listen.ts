@@ -1,5 +1,4 @@
 /** The listeners: plain HTTP/1.1, and TLS with HTTP/2 and HTTP/1.1 on one port. Limits against slow and greedy clients are here. */
-import type { Express } from 'express';
 import http, { type Server, type ServerOptions } from 'node:http';
 import http2, {
   type Http2SecureServer,
@@ -11,7 +10,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { randomUUID } from 'node:crypto';
 import { Duplex } from 'node:stream';
 import { badRequest, headersTooLarge, methodNotAllowed, timeout, type StatusError } from '../errors.ts';
-import { onBothVersions } from './express-on-http2.ts';
+import type { Face } from './express-on-http2.ts';
 
 /** What both listeners allow a client of HTTP/1.1; times in milliseconds. */
 const http1 = {
@@ -95,8 +94,7 @@ async function bind(server: Server | Http2SecureServer, { host, port }: Address)
   return (server.address() as AddressInfo).port;
 }
 
-export async function listenHTTP(app: Express, address: Address): Promise<Listener> {
-  const handle = onBothVersions(app);
+export async function listenHTTP(handle: Face, address: Address): Promise<Listener> {
   const server = http.createServer(http1, handle);
   server.maxConnections = maxConnections;
   server.on('clientError', refuse);
@@ -120,7 +118,7 @@ export async function listenHTTP(app: Express, address: Address): Promise<Listen
 
 /** `requestCertificate`: ask clients for one; whether it means anything is decided for each request. */
 export async function listenTLS(
-  app: Express,
+  handle: Face,
   address: Address,
   certificate: Certificate,
   requestCertificate: boolean,
@@ -156,7 +154,6 @@ export async function listenTLS(
   });
   // A client that reset its stream must not end the process.
   server.on('request', (_req, res: Http2ServerResponse) => res.on('error', () => undefined));
-  const handle = onBothVersions(app);
   server.on('request', handle);
   server.on('checkExpectation', handle);
   server.on('connect', refuseTunnel);

@@ -11,10 +11,12 @@ export interface AcceptClause {
 }
 
 const anything: AcceptClause = { type: '*', subtype: '*', q: 1, parameters: {} };
+const json: AcceptClause = { type: 'application', subtype: 'json', q: 1, parameters: {} };
 
 /** The acceptable clauses, the preferred ones first. Without a header: anything. A clause that cannot be read is left out. */
 export function parseAccept(header: string | undefined): readonly AcceptClause[] {
   if (header === undefined || header.trim() === '') return [anything];
+  if (header === 'application/json') return [json];
   return header
     .split(',')
     .map(parseClause)

@@ -57,6 +57,8 @@ export interface Route {
   readonly path: string;
   readonly summary: string;
   readonly open?: boolean;
+  /** Asked for so often that it is served without Express: its handler has none of what that adds, such as `req.params`. */
+  readonly hot?: boolean;
   /** A watch or a stream: counted and limited apart, without a deadline. */
   readonly parameters?: readonly Parameter[];
   readonly handler: Handler;

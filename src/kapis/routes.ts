@@ -88,6 +88,7 @@ export function kapisRoutes({ authorizer, resources, otherGroups = [] }: KapisDe
           path,
           summary: `List or watch objects of kind ${kind}`,
           parameters: kapisListParameters(statuses),
+          hot: true,
           handler: collection,
         },
         {
@@ -95,6 +96,7 @@ export function kapisRoutes({ authorizer, resources, otherGroups = [] }: KapisDe
           path: `${path}/:name`,
           summary: `Read the ${kind}`,
           parameters: [nameParameter, ...shown, pretty, timeout],
+          hot: true,
           handler: object,
         },
       ];
@@ -127,6 +129,7 @@ export function apisRoutes({ authorizer, resources, otherGroups = [] }: KapisDep
           path: `${parent}/${served.resource}`,
           summary: parent === base ? `List or watch objects of kind ${kind}` : `Watch objects of kind ${kind}`,
           parameters: apisListParameters,
+          hot: true,
           handler: collection,
         },
         {
@@ -134,6 +137,7 @@ export function apisRoutes({ authorizer, resources, otherGroups = [] }: KapisDep
           path: `${parent}/${served.resource}/:name`,
           summary: parent === base ? `Read the ${kind}` : `Watch the ${kind}`,
           parameters: [nameParameter, parameter('resourceVersion', 'How old the answer may be'), pretty, timeout],
+          hot: true,
           handler: object,
         },
       ]);

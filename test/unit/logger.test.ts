@@ -1,6 +1,8 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
+import { createLogger, logRequest, type RequestLine } from '../../src/logger.ts';
 import { logOfLines } from '../fakes/log.ts';
+import { settle } from './kube/fakes.ts';
 
 function logged(message: string, fields: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   const { log, lines } = logOfLines();
@@ -78,4 +80,95 @@ test('no field makes a log line fail', () => {
   fc.assert(fc.property(fc.object(), (fields) => JSON.stringify(logged('x', { fields })).length > 0));
   for (const value of [cycle, 1n, undefined, Symbol('x'), () => 1, new Map([[1, 2]]), NaN])
     expect(logged('x', { value })).toMatchObject({ message: 'x' });
+});
+
+describe('the line of a request', () => {
+  const word = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom(`Bearer ${jwt}`, `/x?token=${jwt}`, 'Basic aHVzaDpodXNo', 'bearer', 'eyJ', '"\\\n'),
+  );
+  const optional = fc.option(word, { nil: undefined });
+  const request: fc.Arbitrary<RequestLine> = fc.record({
+    auditID: word,
+    method: word,
+    path: word,
+    verb: word,
+    status: fc.integer({ min: 100, max: 599 }),
+    seconds: fc.double({ min: 0, max: 1e5, noNaN: true }),
+    sourceIP: word,
+    userAgent: optional,
+    user: optional,
+    via: optional,
+    aborted: fc.boolean(),
+  });
+
+  test('is the one that the logger would make of the same fields', () => {
+    fc.assert(
+      fc.property(request, fc.constantFrom('info', 'warn'), (line, level) => {
+        const { log, lines } = logOfLines();
+        logRequest(log, level, line);
+        log.log(level, 'request', { ...line, aborted: line.aborted || undefined });
+        const [ours, theirs] = lines().map((text) => text.replace(/"time":"[^"]+"/, '"time":""'));
+        expect(ours).toBe(theirs);
+      }),
+    );
+  });
+
+  test('is not written where its level is not, nor by a silent logger', () => {
+    const line: RequestLine = fc.sample(request, 1)[0] as RequestLine;
+    const { log, lines } = logOfLines();
+    log.level = 'error';
+    logRequest(log, 'warn', line);
+    log.level = 'info';
+    log.silent = true;
+    logRequest(log, 'warn', line);
+    expect(lines()).toEqual([]);
+  });
+});
+
+describe('standard output', () => {
+  let written: string[];
+  beforeEach(() => {
+    written = [];
+    jest.spyOn(process.stdout, 'write').mockImplementation((text) => written.push(String(text)) > 0);
+  });
+  afterEach(async () => {
+    await settle();
+    jest.restoreAllMocks();
+  });
+
+  test('gets the lines of one turn at once', async () => {
+    const log = createLogger();
+    for (const message of ['one', 'two']) log.info(message);
+    expect(written).toEqual([]);
+    await settle();
+    expect(written.map((text) => text.split('\n').length)).toEqual([3]);
+    log.info('three');
+    await settle();
+    expect(written).toHaveLength(2);
+  });
+
+  test('gets what is worse than information without waiting, behind what came before', () => {
+    const log = createLogger();
+    log.info('one');
+    log.error('two');
+    expect(written.join('')).toMatch(/one.*\n.*two.*\n$/);
+  });
+
+  test('gets what is left when the process ends', () => {
+    const log = createLogger();
+    const before = process.listeners('exit');
+    log.info('the last one');
+    const added = process.listeners('exit').filter((listener) => !before.includes(listener));
+    expect(written).toEqual([]);
+    for (const listener of added) listener(0);
+    expect(written.join('')).toContain('the last one');
+    expect(process.listeners('exit')).toEqual(before);
+  });
+
+  test('does not wait for the end of a turn in which very much is said', () => {
+    const log = createLogger();
+    for (let i = 0; i < 100; i += 1) log.info('x'.repeat(1_000));
+    expect(written.join('').length).toBeGreaterThan(60_000);
+  });
 });

@@ -9,18 +9,13 @@ export { platformToken } from './platform-token.ts';
 export { requestHeader } from './request-header.ts';
 export { tokenReview } from './token-review.ts';
 
-/** The first that recognises a credential decides. */
-const union =
-  (members: readonly Authenticator[]): Authenticator =>
-  async (request: Request): Promise<UserInfo | undefined> => {
-    for (const authenticate of members) {
-      const user = await authenticate(request);
-      if (user !== undefined) return user;
-    }
-    return undefined;
-  };
-
 export const gatewayAuthenticator = (tokens: readonly TokenAuthenticator[]): Authenticator => bearer(tokens);
 
-export const aggregatedAuthenticator = (proxy: Authenticator, tokens: readonly TokenAuthenticator[]): Authenticator =>
-  union([proxy, bearer(tokens)]);
+/** The first that recognises a credential decides. */
+export function aggregatedAuthenticator(
+  proxy: (request: Request) => UserInfo | undefined,
+  tokens: readonly TokenAuthenticator[],
+): Authenticator {
+  const byToken = bearer(tokens);
+  return (request) => proxy(request) ?? byToken(request);
+}

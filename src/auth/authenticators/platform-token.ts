@@ -1,7 +1,7 @@
 import type { Directory } from '../../accounts/directory.ts';
-import type { Sessions } from '../../accounts/sessions.ts';
+import type { Session, Sessions } from '../../accounts/sessions.ts';
 import { unauthorized } from '../../errors.ts';
-import type { Tokens } from '../tokens.ts';
+import type { AccessClaims, Tokens } from '../tokens.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
 
@@ -17,13 +17,9 @@ export function platformToken(options: {
   const { tokens, sessions, directory } = options;
   /** One UserInfo an account and session, so that caches of access reviews can key on it cheaply. */
   const users = new WeakMap<object, Map<string, UserInfo>>();
-  return async (token) => {
-    const claims = tokens.verifyAccess(token);
-    if (claims === undefined) {
-      if (tokens.isOurs(token)) throw unauthorized({ error: 'invalid_token' });
-      return undefined;
-    }
-    const session = await sessions.active(claims.sid);
+
+  /** Undefined unless all that the token was made for still stands. */
+  function userOf(claims: AccessClaims, session: Session | undefined): UserInfo | undefined {
     const account = directory.account(claims.username);
     const stands =
       session !== undefined &&
@@ -34,7 +30,7 @@ export function platformToken(options: {
       session.spec.credentialID === account.credentialID &&
       session.spec.clientID === claims.clientID &&
       directory.client(claims.clientID) !== undefined;
-    if (!stands) throw unauthorized({ error: 'invalid_token' });
+    if (!stands) return undefined;
     let bySession = users.get(account);
     if (bySession === undefined) users.set(account, (bySession = new Map<string, UserInfo>()));
     let user = bySession.get(claims.sid);
@@ -50,5 +46,23 @@ export function platformToken(options: {
       bySession.set(claims.sid, user);
     }
     return user;
-  };
+  }
+
+  async function authenticate(token: string): Promise<UserInfo | undefined> {
+    const claims = tokens.verifyAccess(token);
+    if (claims === undefined) {
+      if (tokens.isOurs(token)) throw unauthorized({ error: 'invalid_token' });
+      return undefined;
+    }
+    const user = userOf(claims, await sessions.active(claims.sid));
+    if (user === undefined) throw unauthorized({ error: 'invalid_token' });
+    return user;
+  }
+
+  return Object.assign(authenticate, {
+    known(key: string) {
+      const claims = tokens.known(key);
+      return claims && userOf(claims, sessions.known(claims.sid));
+    },
+  });
 }

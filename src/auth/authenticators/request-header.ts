@@ -8,8 +8,7 @@ import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import type { RequestHeaderConfig } from '../request-header-config.ts';
 import { headerValues } from '../header-values.ts';
-import { withAuthenticated } from '../user.ts';
-import type { Authenticator } from './authenticator.ts';
+import { withAuthenticated, type UserInfo } from '../user.ts';
 
 /** id-kp-clientAuth, RFC 5280 section 4.2.1.12. */
 const clientAuth = '1.3.6.1.5.5.7.3.2';
@@ -50,7 +49,7 @@ interface Judged {
 export function requestHeader(
   config: () => RequestHeaderConfig | undefined,
   clock: () => number = Date.now,
-): Authenticator {
+): (request: Request) => UserInfo | undefined {
   /** A connection's certificate cannot change, so it is judged once for each configuration. */
   const judged = new WeakMap<object, Judged>();
 
@@ -67,7 +66,7 @@ export function requestHeader(
     return believed;
   }
 
-  return async (request) => {
+  return (request) => {
     const current = config();
     if (current === undefined || !believes(request, current)) return undefined;
     const headers = headerValues(request);

@@ -102,7 +102,7 @@ export function tokenReview(
     }
   }
 
-  return async (token, source) => {
+  async function authenticate(token: string, source: string): Promise<UserInfo | undefined> {
     const issuer = issuerOf(token);
     if (issuer === undefined) return undefined;
     const key = fingerprint(token);
@@ -111,5 +111,7 @@ export function tokenReview(
       user = await (asking.get(key) ?? review(key, askInTurn(token, issuer, source)));
     if (user === undefined) throw unauthorized({ error: 'invalid_token' });
     return user;
-  };
+  }
+
+  return Object.assign(authenticate, { known: (key: string) => accepted.get(key) });
 }

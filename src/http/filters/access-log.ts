@@ -1,4 +1,4 @@
-import { isSecret } from '../../logger.ts';
+import { isSecret, logRequest } from '../../logger.ts';
 import { observeRequest } from '../metrics.ts';
 import type { Exchange, Filter } from '../exchange.ts';
 import { probes } from './probes.ts';
@@ -20,17 +20,18 @@ export const accessLog: Filter = (exchange) => {
     observeRequest(info, res.statusCode, seconds);
     const failed = res.statusCode >= 500;
     if (probes.has(exchange.path) && !failed) return;
-    exchange.log.log(failed ? 'warn' : 'info', 'request', {
+    logRequest(exchange.log, failed ? 'warn' : 'info', {
       auditID: exchange.auditID,
       method: req.method,
       path: `${exchange.path}${shownQuery(exchange)}`,
       verb: info.verb,
       status: res.statusCode,
-      seconds: Number(seconds.toFixed(4)),
+      seconds: Math.round(seconds * 1e4) / 1e4,
       sourceIP: exchange.sourceIP,
       userAgent: req.headers['user-agent'],
-      ...(user === undefined ? {} : { user: user.username, via: user.via }),
-      ...(res.writableFinished ? {} : { aborted: true }),
+      user: user?.username,
+      via: user?.via,
+      aborted: !res.writableFinished,
     });
   });
 };

@@ -1,4 +1,5 @@
 import type { Authenticator } from '../../auth/authenticators/index.ts';
+import type { UserInfo } from '../../auth/user.ts';
 import { badRequest, unauthorized } from '../../errors.ts';
 import type { Filter } from '../exchange.ts';
 import { probes } from './probes.ts';
@@ -22,7 +23,7 @@ const isOpen = (path: string, alsoOpen: ReadonlySet<string>): boolean =>
  */
 export const authentication =
   (authenticate: Authenticator, alsoOpen: ReadonlySet<string>): Filter =>
-  async (exchange) => {
+  (exchange) => {
     const { req, path, query } = exchange;
     if (query.has('access_token'))
       throw badRequest(
@@ -31,10 +32,17 @@ export const authentication =
     if (path.startsWith('/oauth/') || path.startsWith('/.well-known/')) return;
     const open = isOpen(path, alsoOpen);
     if (open && !query.has('verbose')) return;
-    try {
-      exchange.user = await authenticate(req);
-    } catch (error) {
+    const accept = (user: UserInfo | undefined): void => {
+      if (user === undefined && !open) throw unauthorized();
+      exchange.user = user;
+    };
+    const refuse = (error: unknown): void => {
       if (!open) throw error;
+    };
+    try {
+      const found = authenticate(req);
+      return found instanceof Promise ? found.then(accept, refuse) : accept(found);
+    } catch (error) {
+      return refuse(error);
     }
-    if (exchange.user === undefined && !open) throw unauthorized();
   };

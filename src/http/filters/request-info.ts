@@ -77,7 +77,11 @@ function selectedName(query: URLSearchParams): string {
   return name;
 }
 
+/** Nothing to decode, and nothing that no name can be. */
+const plain = /^(?:\/[\w:-][\w.:-]*)+$/;
+
 function segmentsOf(path: string): string[] {
+  if (plain.test(path)) return path.slice(1).split('/');
   if (!path.startsWith('/')) throw badRequest('the request target must be a path');
   // Express would cut off a fragment and trim white space: then it would route another path than this one.
   if (/[^!-~]|#/.test(path)) throw badRequest('the path has a character that must be percent-encoded');

@@ -2,7 +2,8 @@ import { BlockList, isIP, isIPv6 } from 'node:net';
 import { headerValues } from '../../auth/header-values.ts';
 import type { Filter } from '../exchange.ts';
 
-const bare = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/, '');
+const bare = (address: string): string =>
+  address.startsWith('::ffff:') ? address.replace(/^::ffff:(?=\d+\.)/, '') : address;
 
 function blockList(blocks: readonly string[]): BlockList {
   const list = new BlockList();

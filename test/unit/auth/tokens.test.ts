@@ -4,7 +4,7 @@ import { createHmac, generateKeyPairSync } from 'node:crypto';
 import type { Account } from '../../../src/accounts/directory.ts';
 import type { Session } from '../../../src/accounts/sessions.ts';
 import { SigningKeys } from '../../../src/accounts/signing-keys.ts';
-import { Tokens, type TokenSettings } from '../../../src/auth/tokens.ts';
+import { fingerprint, Tokens, type TokenSettings } from '../../../src/auth/tokens.ts';
 import { createLogger } from '../../../src/logger.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
 import { craftJWT, readJWT } from '../../fakes/jwt.ts';
@@ -135,6 +135,15 @@ describe('an access token', () => {
     expect(tokens.verifyAccess(token)).toBeDefined();
     at(seconds);
     expect(tokens.verifyAccess(token) !== undefined).toBe(good);
+    expect(tokens.known(fingerprint(token)) !== undefined).toBe(good);
+  });
+
+  test('is known by its fingerprint once it was verified', () => {
+    const { tokens } = lab();
+    const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+    expect(tokens.known(fingerprint(token))).toBeUndefined();
+    const claims = tokens.verifyAccess(token);
+    expect(tokens.known(fingerprint(token))).toBe(claims);
   });
 
   test('changed in any character is none', () => {
@@ -156,6 +165,7 @@ describe('an access token', () => {
     expect([tokens.isOurs(token), tokens.verifyAccess(token) !== undefined]).toEqual([true, true]);
     settings.issuer = 'https://another.example';
     expect([tokens.isOurs(token), tokens.verifyAccess(token) !== undefined]).toEqual([false, false]);
+    expect(tokens.known(fingerprint(token))).toBeUndefined();
   });
 });
 
@@ -171,6 +181,7 @@ test('an access token is none any more when its key was replaced, although it wa
   for (const secret of elsewhere.list(secrets)) cluster.put(secrets, secret);
   await settle();
   own.stop();
+  expect(tokens.known(fingerprint(token))).toBeUndefined();
   expect(tokens.verifyAccess(token)).toBeUndefined();
 });
 

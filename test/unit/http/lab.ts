@@ -1,9 +1,9 @@
 /** A face with routes of the test's own, behind the filters of production. */
-import type { Express } from 'express';
 import type { Attributes } from '../../../src/auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../../src/auth/user.ts';
 import { unauthorized } from '../../../src/errors.ts';
 import { createFace, type ChainOptions } from '../../../src/http/chain.ts';
+import type { Face } from '../../../src/http/express-on-http2.ts';
 import { OpenWatches } from '../../../src/http/open-watches.ts';
 import type { RequestContext, Route } from '../../../src/http/route.ts';
 import { createLogger } from '../../../src/logger.ts';
@@ -13,7 +13,7 @@ import { configuration } from '../../fakes/configuration.ts';
 export const resourcePath = '/kapis/resources.platform.io/v1alpha3/nodes';
 
 export interface Lab {
-  readonly app: Express;
+  readonly app: Face;
   /** What the handler of the routes of `answers` was given. */
   readonly handled: RequestContext[];
   /** What the authorizer was asked. */
@@ -45,6 +45,8 @@ export function face({ settings = {}, routes, allowed = true, ...options }: LabO
     method: 'get',
     path,
     summary: '',
+    // As in production.
+    hot: path.startsWith(resourcePath),
     handler: (_req, res, context) => {
       handled.push(context);
       res.end('answered');

@@ -1,5 +1,5 @@
 /** The token endpoint behind the filters of every request, without sockets. */
-import type { Express } from 'express';
+import type { RequestListener } from 'node:http';
 import { createFace } from '../../../src/http/chain.ts';
 import { OpenWatches } from '../../../src/http/open-watches.ts';
 import { createLogger, type Logger } from '../../../src/logger.ts';
@@ -7,7 +7,7 @@ import { ask, type Answer, type Ask } from '../../fakes/ask.ts';
 import { createPlatform, rightPassword, type Platform } from '../../fakes/platform.ts';
 
 export interface Lab extends Platform {
-  readonly app: Express;
+  readonly app: RequestListener;
   /** Asks for a token: the fields of the form, undefined ones left out. */
   readonly token: (fields: Fields, options?: Ask) => Promise<Answer>;
 }

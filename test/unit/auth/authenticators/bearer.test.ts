@@ -3,6 +3,7 @@ import type { Request } from 'express';
 import { aggregatedAuthenticator } from '../../../../src/auth/authenticators/index.ts';
 import { bearer } from '../../../../src/auth/authenticators/bearer.ts';
 import type { TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
+import { fingerprint } from '../../../../src/auth/tokens.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
 import { serviceUnavailable } from '../../../../src/errors.ts';
 
@@ -62,6 +63,25 @@ describe('a bearer token', () => {
     },
   );
 
+  test('that is known is not judged again, unless it comes in an unusual spelling', async () => {
+    const judged: string[] = [];
+    const judge = bearer([
+      knows('two', robot),
+      Object.assign(
+        async (token: string) => {
+          judged.push(token);
+          return alice;
+        },
+        { known: (key: string) => (key === fingerprint('one') ? alice : undefined) },
+      ),
+    ]);
+    expect(await judge(request('Bearer one'))).toBe(alice);
+    expect(judged).toEqual([]);
+    for (const text of ['bearer one', 'Bearer three']) expect(await judge(request(text))).toBe(alice);
+    expect(judged).toEqual(['one', 'three']);
+    await expect(judge(request('Bearer one one'))).rejects.toMatchObject({ code: 401 });
+  });
+
   test('that cannot be judged is the error of who cannot', async () => {
     const failure = serviceUnavailable('not now');
     const failing = bearer([() => Promise.reject(failure), knows('one', alice)]);
@@ -73,13 +93,13 @@ describe('on the aggregated face', () => {
   const proxied: UserInfo = { username: 'proxied', groups: [], via: 'request-header' };
 
   test('the front proxy decides, whatever token comes along', async () => {
-    const both = aggregatedAuthenticator(async () => proxied, [knows('one', alice)]);
+    const both = aggregatedAuthenticator(() => proxied, [knows('one', alice)]);
     expect(await both(request('Bearer one'))).toBe(proxied);
     expect(await both(request('Bearer wrong'))).toBe(proxied);
   });
 
   test('without the front proxy the token decides', async () => {
-    const both = aggregatedAuthenticator(async () => undefined, [knows('one', alice)]);
+    const both = aggregatedAuthenticator(() => undefined, [knows('one', alice)]);
     expect(await both(request('Bearer one'))).toBe(alice);
     expect(await both(request())).toBeUndefined();
   });

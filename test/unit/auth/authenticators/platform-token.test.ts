@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Session } from '../../../../src/accounts/sessions.ts';
+import { fingerprint } from '../../../../src/auth/tokens.ts';
 import { platformToken } from '../../../../src/auth/authenticators/platform-token.ts';
 import type { TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
 import { craftJWT, readJWT } from '../../../fakes/jwt.ts';
@@ -17,6 +18,8 @@ interface LoggedIn {
   readonly session: Session;
   readonly token: string;
   readonly authenticate: (token: string) => ReturnType<TokenAuthenticator>;
+  /** Whether no more than a look is needed. */
+  readonly isKnown: (token: string) => boolean;
 }
 
 async function logIn(): Promise<LoggedIn> {
@@ -32,8 +35,14 @@ async function logIn(): Promise<LoggedIn> {
     credentialID: account.credentialID,
   });
   const { token } = tokens.issueAccess(session, account, undefined);
-  const authenticate = platformToken(platform);
-  return { platform, session, token, authenticate: (presented) => authenticate(presented, '192.0.2.1') };
+  const whole = platformToken(platform);
+  return {
+    platform,
+    session,
+    token,
+    authenticate: async (presented) => whole.known?.(fingerprint(presented)) ?? (await whole(presented, '192.0.2.1')),
+    isKnown: (presented) => whole.known?.(fingerprint(presented)) !== undefined,
+  };
 }
 
 const refusal = { code: 401, headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' } };
@@ -53,6 +62,13 @@ describe('a token of ours', () => {
     expect(await authenticate(token)).toBe(user);
     platform.configure({ users: [{ username: 'alice', groups: ['b'] }] });
     expect(await authenticate(token)).toMatchObject({ groups: ['b', 'system:authenticated'] });
+  });
+
+  test('is known once it was verified', async () => {
+    const { token, authenticate, isKnown } = await logIn();
+    expect(isKnown(token)).toBe(false);
+    await authenticate(token);
+    expect(isKnown(token)).toBe(true);
   });
 
   test.each<[string, (lab: LoggedIn) => Promise<void> | void]>([
@@ -88,12 +104,14 @@ describe('a token of ours', () => {
     const lab = await logIn();
     await expect(lab.authenticate(lab.token)).resolves.toBeDefined();
     await change(lab);
+    expect(lab.isKnown(lab.token)).toBe(false);
     await expect(lab.authenticate(lab.token)).rejects.toMatchObject(refusal);
   });
 
   test('is 503 while nobody can say whether its session stands', async () => {
     const { platform, token, authenticate } = await logIn();
     await settle();
+    await authenticate(token);
     platform.client.holdWatches();
     await platform.clock.advance(15_001);
     await expect(authenticate(token)).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });

@@ -56,7 +56,7 @@ const requestOf = (headers: readonly (readonly [string, string])[], shows?: keyo
     socket: { getPeerX509Certificate: () => (shows === undefined ? undefined : certificate(shows)) },
   }) as unknown as Request;
 
-function identify(asked: Asked): Promise<UserInfo | undefined> {
+function identify(asked: Asked): UserInfo | undefined {
   const { headers = alice } = asked;
   const shows = 'shows' in asked ? asked.shows : 'proxy';
   const config = 'config' in asked ? asked.config : configured();
@@ -64,7 +64,7 @@ function identify(asked: Asked): Promise<UserInfo | undefined> {
 }
 
 describe('the headers are believed', () => {
-  test('from the aggregator: user, uid, every group and system:authenticated', async () => {
+  test('from the aggregator: user, uid, every group and system:authenticated', () => {
     const headers = [
       ['x-remote-user', 'alice'],
       ['X-Remote-Uid', '42'],
@@ -72,7 +72,7 @@ describe('the headers are believed', () => {
       ['X-REMOTE-GROUP', 'b,c'],
       ['X-Remote-Groups', 'd'],
     ] as const;
-    expect(await identify({ headers })).toEqual({
+    expect(identify({ headers })).toEqual({
       username: 'alice',
       uid: '42',
       groups: ['a', 'b,c', 'system:authenticated'],
@@ -80,7 +80,7 @@ describe('the headers are believed', () => {
     });
   });
 
-  test('by the names that the cluster configured, the first that is not empty', async () => {
+  test('by the names that the cluster configured, the first that is not empty', () => {
     const config = configured({
       'requestheader-username-headers': '["X-First","X-Second"]',
       'requestheader-group-headers': '["X-G","X-H"]',
@@ -92,15 +92,15 @@ describe('the headers are believed', () => {
       ['X-H', 'h'],
       ['X-G', 'g'],
     ] as const;
-    expect(await identify({ headers, config })).toMatchObject({
+    expect(identify({ headers, config })).toMatchObject({
       username: 'alice',
       groups: ['g', 'h', 'system:authenticated'],
     });
   });
 
-  test('of any name when the configuration allows every name', async () => {
+  test('of any name when the configuration allows every name', () => {
     const config = configured({ 'requestheader-allowed-names': '[]' });
-    expect(await identify({ shows: 'other', config })).toMatchObject({ username: 'alice' });
+    expect(identify({ shows: 'other', config })).toMatchObject({ username: 'alice' });
   });
 });
 
@@ -120,12 +120,12 @@ describe('the extra values', () => {
       },
     ],
     ['have a key', [': v'], undefined],
-  ])('%s', async (_, lines, extra) => {
+  ])('%s', (_, lines, extra) => {
     const headers = lines.map((line) => {
       const [key = '', value = ''] = line.split(': ');
       return [`X-Remote-Extra-${key}`, value] as const;
     });
-    const user = await identify({ headers: [...alice, ...headers] });
+    const user = identify({ headers: [...alice, ...headers] });
     expect(user?.extra && Object.entries(user.extra)).toEqual(extra && Object.entries(extra));
   });
 });
@@ -142,8 +142,8 @@ describe('the headers are ignored', () => {
     ['without a user', () => ({ headers: [['X-Remote-Group', 'system:masters']] })],
     ['with an empty user', () => ({ headers: [['X-Remote-User', '']] })],
     ['without a name for the user', () => ({ config: configured({ 'requestheader-username-headers': '[]' }) })],
-  ])('%s', async (_, asked) => {
-    expect(await identify(asked())).toBeUndefined();
+  ])('%s', (_, asked) => {
+    expect(identify(asked())).toBeUndefined();
   });
 });
 
@@ -155,11 +155,11 @@ test.each([
   expect(verifiesForClient(certificate('proxy'), [certificate('trusted')], Date.now() + shift)).toBe(verifies);
 });
 
-test('a change of the configuration counts on connections that are open', async () => {
+test('a change of the configuration counts on connections that are open', () => {
   let config = configured();
   const authenticate = requestHeader(() => config);
   const request = requestOf(alice, 'proxy');
-  expect(await authenticate(request)).toBeDefined();
+  expect(authenticate(request)).toBeDefined();
   config = configured({ 'requestheader-allowed-names': '["another"]' });
-  expect(await authenticate(request)).toBeUndefined();
+  expect(authenticate(request)).toBeUndefined();
 });
