@@ -1,9 +1,9 @@
 /** metav1.ListOptions of a request, decoded and validated as k8s.io/apimachinery pkg/apis/meta/internalversion/validation does. */
 import { badRequest, invalid, type StatusCause } from '../errors.ts';
-import { label } from '../kube/selection.ts';
+import { labelOf } from '../kube/selection.ts';
 import type { Filter } from './query.ts';
 import type { ResourceDefinition } from './resource.ts';
-import { labelMatcher, parseFieldSelector, parseLabelSelector } from './selectors.ts';
+import { matcher, parseFieldSelector, parseLabelSelector } from './selectors.ts';
 
 /** 'latest' is an unset resourceVersion, 'any' is "0". */
 export type RequestedVersion = 'latest' | 'any' | number;
@@ -131,10 +131,7 @@ export function selectorsOf<F>(
 ): readonly Filter<F>[] {
   const filters: Filter<F>[] = [];
   const labelSelector = parseLabelSelector(query.get('labelSelector') ?? '');
-  if (labelSelector.length > 0) {
-    const meets = labelMatcher(labelSelector);
-    filters.push(({ labels }) => meets((key) => label(labels, key)));
-  }
+  if (labelSelector.length > 0) filters.push(matcher(labelSelector, labelOf));
   const terms = parseFieldSelector(query.get('fieldSelector') ?? '');
   for (const { path, equals, value } of terms) {
     if (!definition.fieldLabels.includes(path)) throw badRequest(`field label not supported: ${path}`);

@@ -8,8 +8,8 @@ import type { StoredObject } from '../kube/stored-object.ts';
 import { parseFieldPath, scalarAt, type Scalar } from './field-path.ts';
 import { parseFields, type Projection } from './projection.ts';
 import type { ResourceDefinition } from './resource.ts';
-import { label } from '../kube/selection.ts';
-import { labelMatcher, parseFieldSelector, parseLabelSelector, type LabelRequirement } from './selectors.ts';
+import { labelOf } from '../kube/selection.ts';
+import { matcher, parseFieldSelector, parseLabelSelector, type LabelRequirement } from './selectors.ts';
 
 export type { Filter } from '../kube/selection.ts';
 
@@ -196,17 +196,18 @@ function filtersOf<F>(query: URLSearchParams, definition: ResourceDefinition<F>)
     add(name, (text, key) => {
       const selector = parseLabelSelector(text);
       if (selector.length === 0) return [];
-      const meets = labelMatcher(selector);
-      return shared(key, ({ labels }) => meets((wanted) => label(labels, wanted)), withinOf(selector));
+      return shared(key, matcher(selector, labelOf), withinOf(selector));
     });
   add('annotation', (text, key) => {
     const selector = parseLabelSelector(text, true);
     if (selector.length === 0) return [];
-    const meets = labelMatcher(selector);
     const annotations = new Map(
       selector.map(({ key: wanted }) => [wanted, scalarAt(['metadata', 'annotations', wanted])] as const),
     );
-    return shared(key, (object) => meets((wanted) => annotations.get(wanted)?.(object) as string | undefined));
+    return shared(
+      key,
+      matcher(selector, (object, wanted) => annotations.get(wanted)?.(object) as string | undefined),
+    );
   });
   add('fieldSelector', (text) => parseFieldSelector(text).map((term) => fieldFilter(term, definition)));
   return filters;
@@ -221,7 +222,10 @@ function fieldFilter<F>(
   if (definition.fieldLabels.includes(path))
     return shared(key, (object) => (definition.fieldLabel(object, path) === value) === equals);
   const field = scalarAt(parseFieldPath(path));
-  return shared(key, (object) => (String(field(object) ?? '') === value) === equals);
+  return shared(key, (object) => {
+    const found = field(object) ?? '';
+    return ((typeof found === 'string' ? found : String(found)) === value) === equals;
+  });
 }
 
 /** The objects that pass all filters, at most `most`. The store may change meanwhile: what is selected from is as it was. */

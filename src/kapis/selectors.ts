@@ -4,6 +4,7 @@
  */
 import { isSubdomain } from '../config/names.ts';
 import { badRequest } from '../errors.ts';
+import { all } from '../kube/selection.ts';
 import { splitAtCommas } from './field-path.ts';
 
 type Operator = '=' | '!=' | 'in' | 'notin' | 'exists' | '!' | '>' | '<';
@@ -192,12 +193,18 @@ function int64(text: string): bigint | undefined {
   return BigInt.asIntN(64, value) === value ? value : undefined;
 }
 
-/** Does an object meet every requirement? `valueOf` looks up its label of a key. */
-export function labelMatcher(
+/** Does an object meet every requirement? `valueOf` looks up its label, or its annotation, of a key. */
+export function matcher<T>(
   requirements: readonly LabelRequirement[],
-): (valueOf: (key: string) => string | undefined) => boolean {
-  const tests = requirements.map((requirement) => ({ key: requirement.key, meets: test(requirement) }));
-  return (valueOf) => tests.every(({ key, meets }) => meets(valueOf(key)));
+  valueOf: (object: T, key: string) => string | undefined,
+): (object: T) => boolean {
+  return all(
+    requirements.map((requirement) => {
+      const { key } = requirement;
+      const meets = test(requirement);
+      return (object: T) => meets(valueOf(object, key));
+    }),
+  );
 }
 
 function test({ operator, values }: LabelRequirement): (value: string | undefined) => boolean {

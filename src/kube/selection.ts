@@ -33,22 +33,30 @@ const fewObjects = 128;
 const mostIndexes = 32;
 
 interface Selection {
-  readonly filters: readonly Filter<unknown>[];
+  readonly passes: (object: Stored) => boolean;
   readonly compare: Compare<unknown>;
   readonly objects: Stored[];
 }
 
-const passes = (filters: readonly Filter<unknown>[], object: Stored): boolean =>
-  filters.every((filter) => filter(object));
+/** Do all of these hold? One alone is asked without a detour: this is asked of every object. */
+export function all<T>(conditions: readonly ((object: T) => boolean)[]): (object: T) => boolean {
+  const [first, second] = conditions;
+  if (first === undefined) return () => true;
+  if (second === undefined) return first;
+  return (object) => {
+    for (const holds of conditions) if (!holds(object)) return false;
+    return true;
+  };
+}
 
-function followChange({ filters, compare, objects }: Selection, change: Change<unknown>): void {
+function followChange({ passes, compare, objects }: Selection, change: Change<unknown>): void {
   const { previous } = change;
   const after = stateAfter(change);
   follow(
     objects,
     compare,
-    previous !== undefined && passes(filters, previous) ? previous : undefined,
-    after !== undefined && passes(filters, after) ? after : undefined,
+    previous !== undefined && passes(previous) ? previous : undefined,
+    after !== undefined && passes(after) ? after : undefined,
   );
 }
 
@@ -133,17 +141,18 @@ export class Selections {
     use: (selection: Selection, visited: number) => T,
   ): Promise<T> {
     const source = this.#source;
+    const passes = all(filters);
     for (;;) {
       const { position } = source;
       const narrowed = this.#narrowed(filters);
       const ordered = narrowed === undefined ? source.ordered(key) : undefined;
-      const candidates = narrowed ?? [...(ordered ?? source.all())];
+      const candidates = narrowed ?? ordered?.slice() ?? [...source.all()];
       const objects: Stored[] = [];
       await visitInSlices(candidates, signal, (object) => {
-        if (passes(filters, object)) objects.push(object);
+        if (passes(object)) objects.push(object);
       });
       if (ordered === undefined) objects.sort(compare);
-      const selection = { filters, compare, objects };
+      const selection = { passes, compare, objects };
       const changes = source.changesFrom(position);
       if (changes === undefined) continue;
       for (const change of changes) followChange(selection, change);
@@ -218,11 +227,11 @@ function keyOf(filters: readonly Filter<unknown>[], { key }: Order<unknown>): st
 
 function valueIn(object: Stored, index: IndexName): string | undefined {
   if (index === 'name' || index === 'namespace' || index === 'uid') return object[index];
-  return label(object.labels, index.slice('label '.length));
+  return labelOf(object, index.slice('label '.length));
 }
 
 /** Undefined if there is none; never what every object of JavaScript has. */
-export function label(labels: Readonly<Record<string, string>>, key: string): string | undefined {
+export function labelOf({ labels }: StoredObject<unknown>, key: string): string | undefined {
   const value: unknown = labels[key];
   return typeof value === 'string' ? value : undefined;
 }

@@ -2,12 +2,11 @@ import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { StatusError } from '../../../src/errors.ts';
 import {
-  labelMatcher,
+  matcher,
   parseFieldSelector,
   parseLabelSelector,
   type LabelRequirement,
 } from '../../../src/kapis/selectors.ts';
-import { label } from '../../../src/kube/selection.ts';
 
 const labels = { env: 'prod', tier: '', 'kubernetes.io/arch': 'amd64', size: '12', in: 'notin' };
 
@@ -20,7 +19,7 @@ const write = ({ key, operator, values }: LabelRequirement, gap: string): string
 };
 
 const matches = (requirements: readonly LabelRequirement[], of: Readonly<Record<string, string>>): boolean =>
-  labelMatcher(requirements)((key) => label(of, key));
+  matcher<typeof of>(requirements, (object, key) => (Object.hasOwn(object, key) ? object[key] : undefined))(of);
 
 describe('a label selector', () => {
   test.each([
