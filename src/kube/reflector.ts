@@ -57,6 +57,7 @@ const hurried = new Error('a bookmark is wanted soon');
 
 class Silence extends Error {}
 const newline = 0x0a;
+const closeBrace = 0x7d;
 
 interface WatchEvent {
   readonly type: ChangeType | 'BOOKMARK' | 'ERROR';
@@ -70,8 +71,11 @@ const isExpired = (error: unknown): boolean =>
 /** A cluster without streaming lists refuses the parameters, as invalid or as forbidden for watch. */
 const isRefused = (error: unknown): boolean => error instanceof KubeError && (error.code === 400 || error.code === 422);
 
-/** The object's bytes in `{"type":"ADDED","object":{…}}`. */
-function objectBytes(line: Buffer): Buffer {
+/** The object's bytes in `{"type":"ADDED","object":{…}}`, which is how kube-apiserver writes an event, and in any other form. */
+function objectBytes(line: Buffer, type: string): Buffer {
+  const head = `{"type":"${type}","object":`;
+  if (line.toString('latin1', 0, head.length) === head && line.at(-1) === closeBrace)
+    return line.subarray(head.length, -1);
   const member = membersOf(line, 0, 'object').at(-1);
   if (member?.key !== 'object') throw new SyntaxError('a watch event has no object');
   return line.subarray(member.value, member.end);
@@ -194,7 +198,7 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
           listed = undefined;
         }
       } else {
-        const item = options.decode(object, objectBytes(line));
+        const item = options.decode(object, objectBytes(line, type));
         if (listed === undefined) {
           resourceVersion = version;
           options.apply(type, item, version);
