@@ -73,7 +73,7 @@ export async function startServer(
   const watches = new OpenWatches();
   const rebuild = (): void => {
     directory.rebuild();
-    watches.recheck();
+    void watches.recheck();
   };
   live.subscribe(rebuild);
   await secrets.settled(signal);

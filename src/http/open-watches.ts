@@ -1,5 +1,6 @@
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import { StatusError } from '../errors.ts';
+import { Slice } from '../kube/slice.ts';
 import type { Exchange, Filter } from './exchange.ts';
 
 /** The watches that are open: they end with the identity that opened them, and when the server drains. */
@@ -28,8 +29,12 @@ export class OpenWatches {
    * Users or clients changed: a watch whose credential is no longer good ends, and one whose user has other groups has its rights
    * asked about at once. One that cannot be judged now goes on.
    */
-  recheck(): void {
-    for (const [exchange, authenticate] of this.#open) void judge(exchange, authenticate);
+  async recheck(): Promise<void> {
+    const slice = new Slice();
+    for (const [exchange, authenticate] of this.#open) {
+      if (slice.isOver) await slice.next();
+      void judge(exchange, authenticate);
+    }
   }
 
   /** All of them, evenly spread over `spread` milliseconds, so that their clients do not come back all at once. */

@@ -17,7 +17,7 @@ import { asked, demandServed, demandUnderlying, synced, within } from './reading
 import type { Resource } from './resource.ts';
 import { PreparedLists } from './prepared.ts';
 import { listOf, partialView, servedView, tableView, type MetaVersion, type TableOptions, type View } from './views.ts';
-import { refuseWatch, serveWatch, watchDuration } from './watch.ts';
+import { refuseWatch, watchDuration, Watches } from './watch/watches.ts';
 
 const offered = ['application/json', 'application/yaml'];
 /** How long a resourceVersion that lies ahead is waited for, in milliseconds. */
@@ -96,6 +96,7 @@ interface Snapshot<F> {
 
 export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): ApisHandlers {
   const { definition, store } = resource;
+  const watches = new Watches(store);
   const { served, kind } = definition;
   const views = new Map<string, View<F>>();
 
@@ -229,8 +230,7 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
         throw error;
       }
     }
-    await serveWatch(req, res, {
-      store,
+    watches.serve(req, res, {
       from: initialEvents || typeof resourceVersion !== 'number' ? undefined : resourceVersion,
       initialEvents,
       initialEventsEnd: sendInitialEvents === true && allowWatchBookmarks,
@@ -243,8 +243,10 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
         await demandServed(authorizer, context);
         await demandUnderlying(authorizer, context, resource);
       },
+      caller: context.user?.username ?? '',
       onUserChange: (listener) => context.onUserChange(listener),
       signal: context.signal,
+      log: context.log,
     });
   }
 

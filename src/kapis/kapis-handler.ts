@@ -13,7 +13,7 @@ import { projected } from './projection.ts';
 import { demandUnderlying, synced } from './reading.ts';
 import type { Resource } from './resource.ts';
 import { coreView, listOf, type View } from './views.ts';
-import { eventStream, serveWatch, watchDuration } from './watch.ts';
+import { eventStream, watchDuration, Watches } from './watch/watches.ts';
 
 const json = 'application/json';
 
@@ -32,6 +32,7 @@ interface KapisHandlers {
 
 export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): KapisHandlers {
   const { definition, store } = resource;
+  const watches = new Watches(store);
   const views = { plain: coreView(definition, false), full: coreView(definition, true) };
   const viewOf = ({ managedFields, fields }: Pick<ListQuery<F>, 'managedFields' | 'fields'>): View<F> => {
     const view = managedFields ? views.full : views.plain;
@@ -67,8 +68,7 @@ export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer):
     const resumed = serverSentEvents ? lastEventID(req) : undefined;
     const wholeState = resumed === undefined && (sendInitialEvents ?? typeof resourceVersion !== 'number');
     const view = viewOf(query);
-    await serveWatch(req, res, {
-      store,
+    watches.serve(req, res, {
       from:
         resumed ?? (typeof resourceVersion === 'number' && sendInitialEvents !== true ? resourceVersion : undefined),
       initialEvents: wholeState,
@@ -80,8 +80,10 @@ export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer):
       view,
       firstView: view,
       recheck: () => demandUnderlying(authorizer, context, resource),
+      caller: context.user?.username ?? '',
       onUserChange: (listener) => context.onUserChange(listener),
       signal: context.signal,
+      log: context.log,
     });
   }
 

@@ -22,6 +22,9 @@ const passwordHash = '$2b$04$PVYFFzvPKAZ5s.rDfx34..PB6WWeDAm4X5T0Fqize59IEWhtVe4
 export type Ask = Omit<LocalAsk, 'from'>;
 
 export interface Lab {
+  /** What the server reads. */
+  readonly cluster: MemoryCluster;
+  readonly ports: RunningServer['ports'];
   /** The same as `gateway`, over HTTP/2: the headers with the status among them, and the body. */
   readonly http2: (path: string, method: string) => Promise<readonly [IncomingHttpHeaders, string]>;
   /** A request of a client at the gateway. */
@@ -29,7 +32,7 @@ export interface Lab {
   /** A request of the aggregator on behalf of alice. */
   readonly aggregated: (path: string, ask?: Ask) => Promise<Answer>;
   readonly token: (fields: Readonly<Record<string, string>>) => Promise<Answer>;
-  readonly stop: () => Promise<void>;
+  readonly stop: (times?: { readonly announce: number; readonly grace: number }) => Promise<void>;
 }
 
 function fill(cluster: MemoryCluster, proxyCA: string): void {
@@ -83,6 +86,8 @@ export async function startLab(): Promise<Lab> {
   };
   while ((await gateway('/readyz')).status !== 200) await new Promise((resolve) => setTimeout(resolve, 20));
   return {
+    cluster,
+    ports: server.ports,
     gateway,
     aggregated,
     http2: async (path, method) => {
@@ -101,6 +106,6 @@ export async function startLab(): Promise<Lab> {
         headers: { 'content-type': 'application/x-www-form-urlencoded' },
         body: new URLSearchParams(fields).toString(),
       }),
-    stop: () => server.stop({ announce: 0, grace: 1_000 }),
+    stop: (times = { announce: 0, grace: 1_000 }) => server.stop(times),
   };
 }

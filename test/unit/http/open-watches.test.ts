@@ -50,7 +50,7 @@ async function open(path: string): Promise<{ answer: Promise<Answer>; asked: () 
 
 const change = async (next: () => UserInfo | undefined): Promise<void> => {
   judge = next;
-  watches.recheck();
+  await watches.recheck();
   await settle();
 };
 

@@ -98,7 +98,9 @@ export class FakeResponse extends Writable {
 
   read(): void {
     this.stalled = false;
-    this.#waiting?.();
+    const done = this.#waiting;
+    this.#waiting = undefined;
+    done?.();
   }
 
   get text(): string {

@@ -1,0 +1,92 @@
+import type { Response } from 'express';
+import { ServerResponse } from 'node:http';
+import type { ServerHttp2Stream } from 'node:http2';
+import type { Writable } from 'node:stream';
+
+/** How a body is laid out where it is handed on: as it is, or in the chunks of RFC 9112 section 7.1. */
+export type Framing = 'plain' | 'chunked';
+
+const lineEnd = Buffer.from('\r\n');
+/** For the rest of an answer that is over, in milliseconds. */
+const linger = 2_000;
+
+/** The pieces as one part of a body, laid out so. */
+export function framed(framing: Framing, pieces: readonly Buffer[]): Buffer {
+  let length = 0;
+  for (const piece of pieces) length += piece.length;
+  return framing === 'plain'
+    ? Buffer.concat(pieces, length)
+    : Buffer.concat([Buffer.from(`${length.toString(16)}\r\n`), ...pieces, lineEnd]);
+}
+
+/**
+ * The body of an answer that is written as things happen, in parts that it may share with thousands of other answers: a part is
+ * framed once. Over HTTP/1.1 it goes to the socket past `res.write`, which would frame it anew for each and write it in three pieces.
+ * The head must have been flushed.
+ */
+export class StreamedBody {
+  readonly framing: Framing;
+  readonly #res: Response;
+  readonly #out: Writable;
+
+  constructor(res: Response) {
+    this.#res = res;
+    const { stream } = res as Response & { stream?: ServerHttp2Stream };
+    // An answer that waits for the one before it on its connection has no socket yet.
+    const socket = res instanceof ServerResponse ? res.socket : null;
+    this.#out = stream ?? socket ?? res;
+    this.framing = socket !== null && res.chunkedEncoding ? 'chunked' : 'plain';
+  }
+
+  /** So much waits for the reader that it had better read first. */
+  get isFull(): boolean {
+    const out = this.#out;
+    return out.writableLength >= out.writableHighWaterMark;
+  }
+
+  /** A part that is `framed`; nobody may alter it any more. */
+  write(part: Buffer): void {
+    if (this.#isOpen) this.#out.write(part);
+  }
+
+  /** The same; resolves when the part and all before it are with the network, or the reader has gone away. */
+  send(part: Buffer): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#isOpen) this.#out.write(part, () => resolve());
+      else resolve();
+    });
+  }
+
+  /** Resolves when the reader of a full one has read what waited, or has gone away. */
+  drained(): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        this.#out.off('drain', done);
+        this.#res.off('close', done);
+        resolve();
+      };
+      this.#out.once('drain', done);
+      this.#res.once('close', done);
+    });
+  }
+
+  /** A reader that does not read never sees the end, nor what is before it. */
+  end(): void {
+    const res = this.#res;
+    if (!this.#isOpen) return;
+    const isLate = this.#out.writableLength > 0;
+    res.end();
+    if (!isLate) return;
+    const cut = setTimeout(() => this.cut(), linger);
+    res.once('close', () => clearTimeout(cut));
+  }
+
+  get #isOpen(): boolean {
+    return !this.#res.destroyed && !this.#res.writableEnded;
+  }
+
+  /** Breaks off: the reader learns that this was not the end. */
+  cut(): void {
+    this.#res.destroy();
+  }
+}

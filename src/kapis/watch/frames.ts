@@ -1,0 +1,45 @@
+/** What a watch says, in bytes: `{"type":…,"object":…}` and a line end, or the same as a server-sent event. */
+import type { StatusError } from '../../errors.ts';
+import type { Change } from '../../kube/history.ts';
+import type { StoredObject } from '../../kube/stored-object.ts';
+import type { Filter } from '../../kube/selection.ts';
+import type { FrameType } from '../views.ts';
+
+export type Format = 'lines' | 'server-sent events';
+
+const heads: Readonly<Record<FrameType | 'BOOKMARK' | 'ERROR', Buffer>> = {
+  ADDED: Buffer.from('{"type":"ADDED","object":'),
+  MODIFIED: Buffer.from('{"type":"MODIFIED","object":'),
+  DELETED: Buffer.from('{"type":"DELETED","object":'),
+  BOOKMARK: Buffer.from('{"type":"BOOKMARK","object":'),
+  ERROR: Buffer.from('{"type":"ERROR","object":'),
+};
+const tail = Buffer.from('}\n');
+/** HTML, section 9.2.6: an empty line ends an event. The line end of the frame is the first of two. */
+const eventTail = Buffer.from('}\n\n');
+
+/**
+ * One frame, in pieces. `id`: the resourceVersion to go on from, which a server-sent event carries; without one its client keeps
+ * the one before.
+ */
+export function frame(format: Format, type: keyof typeof heads, object: readonly Buffer[], id?: number): Buffer[] {
+  if (format === 'lines') return [heads[type], ...object, tail];
+  return [Buffer.from(id === undefined ? 'data: ' : `id: ${id}\ndata: `), heads[type], ...object, eventTail];
+}
+
+export const errorFrame = (format: Format, error: StatusError): Buffer[] =>
+  frame(format, 'ERROR', [Buffer.from(JSON.stringify(error.toStatus()))]);
+
+/** What a change is to a watch that sees only what its filters let through: undefined if nothing. */
+export function seen<F>(
+  { type, object, previous, resourceVersion }: Change<F>,
+  filters: readonly Filter<F>[],
+): { readonly type: FrameType; readonly object: StoredObject<F> } | undefined {
+  const passes = (state: StoredObject<F> | undefined): boolean =>
+    state !== undefined && filters.every((filter) => filter(state));
+  const before = passes(previous);
+  const after = type !== 'DELETED' && passes(object);
+  if (after) return { type: before ? 'MODIFIED' : 'ADDED', object };
+  if (!before || previous === undefined) return undefined;
+  return { type: 'DELETED', object: type === 'DELETED' ? object : previous.withResourceVersion(resourceVersion) };
+}

@@ -1,0 +1,285 @@
+import { StatusError } from '../../errors.ts';
+import type { RequestContext } from '../../http/route.ts';
+import { Slice } from '../../kube/slice.ts';
+import { framed, type StreamedBody } from '../../http/streamed-body.ts';
+import type { Store } from '../../kube/store.ts';
+import type { StoredObject } from '../../kube/stored-object.ts';
+import type { Filter } from '../../kube/selection.ts';
+import type { View } from '../views.ts';
+import type { Channel } from './channel.ts';
+import { errorFrame, frame, seen } from './frames.ts';
+
+export interface WatchRequest<F> {
+  /** Changes after this resourceVersion; undefined: from the present on. */
+  readonly from: number | undefined;
+  /** Begin with the present objects as ADDED. */
+  readonly initialEvents: boolean;
+  /** Mark the end of these by a BOOKMARK. */
+  readonly initialEventsEnd: boolean;
+  /** A BOOKMARK each minute and one before the end. */
+  readonly bookmarks: boolean;
+  /** Each frame as a server-sent event (HTML, section 9.2), whose id is the resourceVersion to go on from. */
+  readonly serverSentEvents?: boolean;
+  /** Until the server ends it, in milliseconds. */
+  readonly duration: number;
+  readonly filters: readonly Filter<F>[];
+  readonly view: View<F>;
+  /** Of the first frame: a Table names its columns once. */
+  readonly firstView: View<F>;
+  /** Throws StatusError when the caller may no longer watch; asked about each minute and when the caller becomes another. */
+  readonly recheck: () => Promise<void>;
+  /** Its watches are rechecked in the same moment, so that one access review answers for all that ask for the same. */
+  readonly caller: string;
+  readonly onUserChange: RequestContext['onUserChange'];
+  /** Aborted when the client goes away or the server drains. */
+  readonly signal: AbortSignal;
+  readonly log: RequestContext['log'];
+}
+
+interface WatchOptions<F> {
+  readonly request: WatchRequest<F>;
+  readonly store: Store<F>;
+  readonly channel: Channel<F>;
+  readonly body: StreamedBody;
+  /** In the store's history: of the first change that is not yet told. */
+  readonly position: number;
+  readonly closed: (watch: Watch<F>) => void;
+}
+
+/** What goes to the socket together. */
+interface Part {
+  readonly pieces: Buffer[];
+  size: number;
+}
+
+const minute = 60_000;
+const lastBookmark = 2_000;
+/** What one watch alone needs is written in parts of about so many bytes, after a look at no more than so many objects and changes. */
+const partSize = 64 * 1024;
+const mostVisited = 1_000;
+const nothing = Buffer.alloc(0);
+
+/**
+ * One reader. As long as it keeps up it is given what its channel has framed for all. What only it needs – the present objects, the
+ * past, what it missed while it did not read – it takes from the store by itself, at its reader's pace: it holds a place in the
+ * history, never a queue.
+ */
+export class Watch<F> {
+  readonly channel: Channel<F>;
+  readonly #request: WatchRequest<F>;
+  readonly #store: Store<F>;
+  readonly #body: StreamedBody;
+  readonly #closed: (watch: Watch<F>) => void;
+  #position: number;
+  /** Those of the present objects that are not yet told. */
+  #present: readonly StoredObject<F>[];
+  #presentTold = 0;
+  /** The BOOKMARK that is to end these has this resourceVersion. */
+  #initialEnd: number | undefined;
+  #isFirst = true;
+  /** It may have begun ahead of this replica's copy: changes up to this resourceVersion are not told. */
+  #after: number;
+  #bookmarkIsDue = false;
+  /** What the channel has framed is what it needs next. */
+  #follows = false;
+  #isCatchingUp = false;
+  #isOver = false;
+  #nextMinute: number;
+  #last: number;
+  readonly #end: number;
+
+  constructor({ request, store, channel, body, position, closed }: WatchOptions<F>) {
+    const { initialEvents, initialEventsEnd, bookmarks, duration, caller, from } = request;
+    this.channel = channel;
+    this.#request = request;
+    this.#store = store;
+    this.#body = body;
+    this.#closed = closed;
+    this.#position = position;
+    this.#present = initialEvents ? store.order('name').slice() : [];
+    if (initialEventsEnd) this.#initialEnd = store.resourceVersion;
+    this.#after = from ?? 0;
+    const now = performance.now();
+    this.#nextMinute = now + minute - ((now + phaseOf(caller)) % minute);
+    this.#end = now + duration;
+    this.#last = bookmarks ? this.#end - lastBookmark : Infinity;
+  }
+
+  start(): void {
+    const { signal, onUserChange } = this.#request;
+    signal.addEventListener('abort', () => this.end(), { once: true });
+    if (signal.aborted) return this.end();
+    onUserChange(() => void this.#recheck());
+    this.catchUp();
+  }
+
+  /** Changes from one place in the history to another, as the channel has framed them; undefined if they are nothing to its watches. */
+  take(start: number, end: number, part: Buffer | undefined): void {
+    if (this.#position >= end) return;
+    if (!this.#follows || this.#position !== start || (part !== undefined && this.#body.isFull)) return this.catchUp();
+    this.#position = end;
+    if (part !== undefined) this.#body.write(part);
+  }
+
+  /** When `tick` is to be called next, by `performance.now()`. */
+  get due(): number {
+    return Math.min(this.#nextMinute, this.#last, this.#end);
+  }
+
+  tick(): void {
+    if (this.#isOver) return;
+    const now = performance.now();
+    if (now >= this.#end) return this.end();
+    if (now >= this.#last) {
+      this.#last = Infinity;
+      this.#bookmark();
+    }
+    if (now < this.#nextMinute) return;
+    this.#nextMinute += minute;
+    this.#bookmark();
+    void this.#recheck();
+  }
+
+  /**
+   * What it has to take from the store is forgotten. Its client comes again with the last resourceVersion that it saw, and learns
+   * that then.
+   */
+  get isLost(): boolean {
+    return !this.#follows && this.#position < this.#store.oldestPosition;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Tells why nothing more may be told, and ends. */
+  refuse(error: StatusError): void {
+    if (this.#isOver) return;
+    const { format, framing } = this.channel.options;
+    this.#body.write(framed(framing, errorFrame(format, error)));
+    this.end();
+  }
+
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#body.end();
+    this.#present = [];
+    this.#closed(this);
+  }
+
+  cut(): void {
+    this.#body.cut();
+    this.end();
+  }
+
+  /** Tells by itself what there is to tell, unless it is doing that. */
+  catchUp(): void {
+    if (this.#isCatchingUp || this.#isOver) return;
+    this.#catchUp().catch((error: unknown) => this.fail(error));
+  }
+
+  /** Something here is wrong. */
+  fail(error: unknown): void {
+    this.#request.log.error('a watch failed', { error });
+    this.cut();
+  }
+
+  async #catchUp(): Promise<void> {
+    this.#isCatchingUp = true;
+    this.#follows = false;
+    const slice = new Slice();
+    while (!this.#isOver) {
+      if (this.isLost) return this.cut();
+      if (this.#body.isFull) await this.#body.drained();
+      else if (slice.isOver) await slice.next();
+      else {
+        // Nothing may happen between the look that finds nothing more and the mark that the channel is followed.
+        const part = this.#next();
+        if (part === undefined) break;
+        if (part.length > 0) await this.#body.send(part);
+      }
+    }
+    const { firstView, view } = this.#request;
+    this.#follows = (!this.#isFirst || firstView === view) && this.#after <= this.#store.resourceVersion;
+    this.#isCatchingUp = false;
+  }
+
+  /** The next part of what there is to tell, which may be empty; undefined if there is nothing more. */
+  #next(): Buffer | undefined {
+    const part: Part = { pieces: [], size: 0 };
+    let visited = 0;
+    while (part.size < partSize && visited < mostVisited && this.#addNext(part)) visited += 1;
+    if (visited === 0) return this.#nextBookmark();
+    return part.size === 0 ? nothing : framed(this.channel.options.framing, part.pieces);
+  }
+
+  /** Adds the next object or change, if it is to be seen; false if there is none. */
+  #addNext(part: Part): boolean {
+    const { filters } = this.#request;
+    const { format } = this.channel.options;
+    const add = (frameOfIt: readonly Buffer[]): void => {
+      for (const piece of frameOfIt) part.size += piece.length;
+      part.pieces.push(...frameOfIt);
+    };
+    const object = this.#present[this.#presentTold];
+    if (object !== undefined) {
+      this.#presentTold += 1;
+      if (filters.every((filter) => filter(object))) add(frame(format, 'ADDED', this.#view().object(object)));
+      return true;
+    }
+    const initialEnd = this.#initialEnd;
+    if (initialEnd !== undefined) {
+      this.#initialEnd = undefined;
+      add(frame(format, 'BOOKMARK', this.#view().bookmark(initialEnd, true), initialEnd));
+      return true;
+    }
+    this.#present = [];
+    const change = this.#store.changeAt(this.#position);
+    if (change === undefined) return false;
+    this.#position += 1;
+    const shown = change.resourceVersion <= this.#after ? undefined : seen(change, filters);
+    if (shown !== undefined) add(frame(format, shown.type, this.#view().object(shown.object), change.resourceVersion));
+    return true;
+  }
+
+  /** If one is due; everything before it is told. */
+  #nextBookmark(): Buffer | undefined {
+    const { resourceVersion } = this.#store;
+    if (!this.#bookmarkIsDue) return undefined;
+    this.#bookmarkIsDue = false;
+    // To one that is ahead of this replica's copy it would be a step back.
+    if (resourceVersion < this.#after) return undefined;
+    if (!this.#isFirst) return this.channel.bookmark(resourceVersion);
+    const { format, framing } = this.channel.options;
+    return framed(framing, frame(format, 'BOOKMARK', this.#view().bookmark(resourceVersion, false), resourceVersion));
+  }
+
+  #bookmark(): void {
+    this.#bookmarkIsDue = this.#request.bookmarks;
+    if (this.#bookmarkIsDue) this.catchUp();
+  }
+
+  #view(): View<F> {
+    const { view, firstView } = this.#request;
+    const now = this.#isFirst ? firstView : view;
+    this.#isFirst = false;
+    return now;
+  }
+
+  async #recheck(): Promise<void> {
+    try {
+      await this.#request.recheck();
+    } catch (error) {
+      // An authorizer that cannot tell now is asked again.
+      if (error instanceof StatusError && error.code < 500) this.refuse(error);
+    }
+  }
+}
+
+/** Milliseconds of a minute: the same for the same caller, spread over callers. */
+function phaseOf(caller: string): number {
+  let sum = 0;
+  for (let i = 0; i < caller.length; i += 1) sum = (sum * 31 + caller.charCodeAt(i)) % minute;
+  return sum;
+}

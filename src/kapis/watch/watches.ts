@@ -1,0 +1,181 @@
+/**
+ * Following a resource (k8s.io/apiserver pkg/endpoints/handlers/watch.go and pkg/storage/cacher): what the store learns in one turn of
+ * the event loop is framed once for all that see the same, and handed to each of their connections.
+ */
+import type { Request, Response } from 'express';
+import { setImmediate as turn } from 'node:timers/promises';
+import { expired, type StatusError } from '../../errors.ts';
+import { framed, StreamedBody } from '../../http/streamed-body.ts';
+import { Slice } from '../../kube/slice.ts';
+import type { Change } from '../../kube/history.ts';
+import type { Store } from '../../kube/store.ts';
+import type { View } from '../views.ts';
+import { Channel } from './channel.ts';
+import { errorFrame, type Format } from './frames.ts';
+import { Watch, type WatchRequest } from './watch.ts';
+import { Wheel } from './wheel.ts';
+
+export const eventStream = 'text/event-stream';
+
+/** Until the server ends a watch, in milliseconds: what is asked for, else a random time of 30 to 60 minutes. */
+export const watchDuration = (timeoutSeconds: number | undefined): number =>
+  timeoutSeconds === undefined ? 1_800_000 * (1 + Math.random()) : timeoutSeconds * 1000;
+
+/** Changes go to the sockets together up to about so many bytes. */
+const partSize = 256 * 1024;
+
+function begin(res: Response, format: Format): StreamedBody {
+  res.statusCode = 200;
+  res.setHeader('Content-Type', format === 'lines' ? 'application/json' : eventStream);
+  res.setHeader('Cache-Control', 'no-cache, private');
+  res.flushHeaders();
+  return new StreamedBody(res);
+}
+
+function refuse(body: StreamedBody, format: Format, error: StatusError): void {
+  body.write(framed(body.framing, errorFrame(format, error)));
+  body.end();
+}
+
+/** Ends a watch that cannot begin, the way that clients expect it: 200 and one ERROR. */
+export const refuseWatch = (res: Response, error: StatusError): void => refuse(begin(res, 'lines'), 'lines', error);
+
+/** The open watches of one store through one door. */
+export class Watches<F> {
+  readonly #store: Store<F>;
+  readonly #open = new Map<Watch<F>, number>();
+  readonly #channels = new Set<Channel<F>>();
+  /** Those that more watches may join. */
+  readonly #joinable = new Map<View<F>, Map<string, Channel<F>>>();
+  readonly #wheel = new Wheel<Watch<F>>((watch) => this.#tick(watch));
+  /** Changes that are not yet handed on, and the place of the first in the store's history. */
+  #pending: Change<F>[] = [];
+  #position = 0;
+  #isPassing = false;
+  #unsubscribe: (() => void) | undefined;
+
+  constructor(store: Store<F>) {
+    this.#store = store;
+  }
+
+  /** Begins the answer; what follows is written as it happens, until the watch ends. */
+  serve(req: Request, res: Response, request: WatchRequest<F>): void {
+    const store = this.#store;
+    const format = request.serverSentEvents === true ? 'server-sent events' : 'lines';
+    const body = begin(res, format);
+    if (req.method === 'HEAD') return body.end();
+    const { from } = request;
+    const position = from === undefined ? store.position : store.positionAfter(from);
+    if (position === undefined)
+      return refuse(body, format, expired(`too old resource version: ${from} (${store.oldestResourceVersion})`));
+    this.#follow();
+    const channel = this.#join(request, format, body);
+    const closed = (watch: Watch<F>): void => this.#leave(watch);
+    const watch = new Watch({ request, store, channel, body, position, closed });
+    channel.watches.add(watch);
+    this.#open.set(watch, this.#wheel.put(watch, watch.due));
+    res.once('close', () => watch.end());
+    watch.start();
+  }
+
+  #follow(): void {
+    if (this.#unsubscribe !== undefined) return;
+    this.#position = this.#store.position;
+    this.#unsubscribe = this.#store.subscribe({
+      change: (change) => {
+        this.#pending.push(change);
+        if (!this.#isPassing) void this.#pass();
+      },
+      reset: () => {
+        const error = expired('too old resource version: the history of the cluster was replaced');
+        for (const watch of this.#open.keys()) watch.refuse(error);
+      },
+    });
+  }
+
+  #join({ view, filters }: WatchRequest<F>, format: Format, { framing }: StreamedBody): Channel<F> {
+    const seesItsOwn = view.own === true || filters.some((filter) => filter.key === undefined);
+    const key = seesItsOwn ? undefined : JSON.stringify([framing, format, ...filters.map((filter) => filter.key)]);
+    const known = key === undefined ? undefined : this.#joinable.get(view)?.get(key);
+    if (known !== undefined) return known;
+    const channel = new Channel({ view, filters, format, framing, key });
+    this.#channels.add(channel);
+    if (key === undefined) return channel;
+    let ofView = this.#joinable.get(view);
+    if (ofView === undefined) this.#joinable.set(view, (ofView = new Map<string, Channel<F>>()));
+    ofView.set(key, channel);
+    return channel;
+  }
+
+  #leave(watch: Watch<F>): void {
+    const { channel } = watch;
+    this.#wheel.remove(watch, this.#open.get(watch) ?? 0);
+    this.#open.delete(watch);
+    channel.watches.delete(watch);
+    if (channel.watches.size > 0) return;
+    const { view, key } = channel.options;
+    this.#channels.delete(channel);
+    const ofView = this.#joinable.get(view);
+    if (key !== undefined) ofView?.delete(key);
+    if (ofView?.size === 0) this.#joinable.delete(view);
+    if (this.#channels.size > 0) return;
+    this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
+    this.#pending = [];
+  }
+
+  #tick(watch: Watch<F>): void {
+    watch.tick();
+    if (!watch.isOver) this.#open.set(watch, this.#wheel.put(watch, watch.due));
+  }
+
+  /** Hands on what is pending, a turn of the event loop later: all that one turn brought goes out together. */
+  async #pass(): Promise<void> {
+    this.#isPassing = true;
+    await turn();
+    while (this.#pending.length > 0) {
+      const changes = this.#take();
+      const start = this.#position;
+      this.#position += changes.length;
+      await this.#handOn(changes, start);
+      for (const watch of this.#open.keys()) if (watch.isLost) watch.cut();
+    }
+    this.#isPassing = false;
+  }
+
+  /** The next changes that go out together. */
+  #take(): readonly Change<F>[] {
+    let size = 0;
+    let count = 0;
+    while (count < this.#pending.length && size < partSize) {
+      size += (this.#pending[count] as Change<F>).object.length;
+      count += 1;
+    }
+    return this.#pending.splice(0, count);
+  }
+
+  /** With pauses of its own: while others do long work too, it has every other turn. */
+  async #handOn(changes: readonly Change<F>[], start: number): Promise<void> {
+    const end = start + changes.length;
+    let slice = new Slice();
+    for (const channel of this.#channels) {
+      const part = this.#partOf(channel, changes);
+      for (const watch of channel.watches) {
+        if (slice.isOver) {
+          await turn();
+          slice = new Slice();
+        }
+        watch.take(start, end, part);
+      }
+    }
+  }
+
+  #partOf(channel: Channel<F>, changes: readonly Change<F>[]): Buffer | undefined {
+    try {
+      return channel.part(changes);
+    } catch (error) {
+      for (const watch of channel.watches) watch.fail(error);
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import { expect, test } from '@jest/globals';
+import net from 'node:net';
+import { text } from 'node:stream/consumers';
+import { login, startLab } from './lab.ts';
+
+interface Reader {
+  /** All that it was told until the server closed its connection. */
+  readonly body: Promise<string>;
+}
+
+test('a thousand watches end one by one when the server stops, each with the last chunk', async () => {
+  const lab = await startLab();
+  const token = String((await lab.token(login)).json()['access_token']);
+  const head = `Host: platform.example\r\nAuthorization: Bearer ${token}\r\n`;
+  const request = `GET /kapis/resources.platform.io/v1alpha3/nodes?watch=true HTTP/1.1\r\n${head}\r\n`;
+  const open = (): Promise<Reader> =>
+    new Promise((resolve) => {
+      const socket = net.connect({ port: lab.ports.http, host: '127.0.0.1' });
+      socket.write(request);
+      // Its first bytes: it has begun.
+      socket.once('data', () => resolve({ body }));
+      const body = text(socket);
+    });
+  const readers: Reader[] = [];
+  for (let i = 0; i < 10; i += 1) readers.push(...(await Promise.all(Array.from({ length: 100 }, open))));
+  let ended = 0;
+  let leftAtFirst = 0;
+  const bodies = readers.map(async ({ body }) => {
+    const told = await body;
+    ended += 1;
+    if (ended === 1) leftAtFirst = readers.length - ended;
+    return told;
+  });
+  await lab.stop({ announce: 1, grace: 4_000 });
+  for (const told of await Promise.all(bodies)) {
+    expect(told.match(/"type":"ADDED"/g)).toHaveLength(3);
+    expect(told.endsWith('\r\n0\r\n\r\n')).toBe(true);
+  }
+  expect(leftAtFirst).toBeGreaterThan(0);
+});

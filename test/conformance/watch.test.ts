@@ -1,0 +1,139 @@
+/** A watch as its readers see it on the wire, over each version of HTTP: what they are told is theirs to the last byte. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import http2 from 'node:http2';
+import https from 'node:https';
+import net from 'node:net';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { login, startLab, type Lab } from './lab.ts';
+
+const path = '/kapis/resources.platform.io/v1alpha3/nodes';
+
+let lab: Lab;
+let authorization: string;
+beforeAll(async () => {
+  lab = await startLab();
+  authorization = `Bearer ${String((await lab.token(login)).json()['access_token'])}`;
+});
+afterAll(() => lab.stop());
+
+async function response(request: http.ClientRequest): Promise<IncomingMessage> {
+  request.end();
+  const [answer] = (await once(request, 'response')) as [IncomingMessage];
+  expect(answer.statusCode).toBe(200);
+  return answer;
+}
+
+/** The bodies of a watch over each way to this server. */
+const ways: Record<string, (query: string) => Promise<Readable>> = {
+  'HTTP/1.1': (query) =>
+    response(
+      http.request({ port: lab.ports.http, path: `${path}?${query}`, agent: false, headers: { authorization } }),
+    ),
+  'HTTP/1.1 over TLS': (query) =>
+    response(
+      https.request({
+        port: lab.ports.https,
+        path: `${path}?${query}`,
+        agent: false,
+        headers: { authorization },
+        rejectUnauthorized: false,
+      }),
+    ),
+  'HTTP/2': async (query) => {
+    const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
+    const stream = session.request({ ':path': `${path}?${query}`, authorization });
+    stream.once('close', () => session.close());
+    const [headers] = (await once(stream, 'response')) as [http2.IncomingHttpHeaders];
+    expect(headers[':status']).toBe(200);
+    return stream;
+  },
+  'HTTP/1.0': async (query) => {
+    const socket = net.connect({ port: lab.ports.http, host: '127.0.0.1' });
+    socket.write(`GET ${path}?${query} HTTP/1.0\r\nAuthorization: ${authorization}\r\n\r\n`);
+    let head = '';
+    while (!head.endsWith('\r\n\r\n')) {
+      const byte = socket.read(1) as Buffer | null;
+      if (byte === null) await once(socket, 'readable');
+      else head += byte.toString('latin1');
+    }
+    expect(head).toMatch(/^HTTP\/1\.1 200 /);
+    expect(head).not.toMatch(/transfer-encoding/i);
+    return socket;
+  },
+};
+
+const put = (name: string, size: number): void =>
+  lab.cluster.put('/api/v1/nodes', {
+    kind: 'Node',
+    apiVersion: 'v1',
+    metadata: { name, annotations: { filling: 'x'.repeat(size) } },
+    spec: {},
+    status: {},
+  });
+
+describe.each(Object.keys(ways))('over %s', (way) => {
+  test('a watch tells what is there and what changes, small and large, and ends', async () => {
+    const body = await (ways[way] as (query: string) => Promise<Readable>)('watch=true&timeoutSeconds=2');
+    const told: string[] = [];
+    const wanted = ['ADDED n1', 'ADDED n2', 'ADDED n3'];
+    const sizes = [10, 100_000, 0, 1_000_000];
+    for await (const line of createInterface({ input: body })) {
+      const { type, object } = JSON.parse(line) as {
+        type: string;
+        object: { metadata: { name: string; annotations?: { filling: string } } };
+      };
+      told.push(`${type} ${object.metadata.name} ${object.metadata.annotations?.filling.length ?? ''}`.trim());
+      if (told.length === 3) {
+        for (const size of sizes) put(way.replace(/\W/g, ''), size);
+        lab.cluster.delete('/api/v1/nodes', way.replace(/\W/g, ''));
+      }
+    }
+    const name = way.replace(/\W/g, '');
+    expect(told).toEqual([
+      ...wanted,
+      `ADDED ${name} 10`,
+      `MODIFIED ${name} 100000`,
+      `MODIFIED ${name} 0`,
+      `MODIFIED ${name} 1000000`,
+      `DELETED ${name} 1000000`,
+    ]);
+  });
+});
+
+test('a watch that waits for the answer before it on its connection is told in full, after it', async () => {
+  const socket = net.connect({ port: lab.ports.http, host: '127.0.0.1' });
+  const head = `Host: platform.example\r\nAuthorization: ${authorization}\r\n`;
+  socket.write(
+    `GET ${path} HTTP/1.1\r\n${head}\r\nGET ${path}?watch=true&timeoutSeconds=1 HTTP/1.1\r\n${head}Connection: close\r\n\r\n`,
+  );
+  const [, list = '', watch = ''] = (await text(socket)).split(/HTTP\/1\.1 200 OK\r\n/);
+  expect(list).toContain('"kind":"NodeList"');
+  const [, chunks = ''] = watch.split('\r\n\r\n', 2);
+  expect(watch.endsWith('\r\n0\r\n\r\n')).toBe(true);
+  expect(chunks.match(/"type":"ADDED"/g)).toHaveLength(3);
+});
+
+test('server-sent events go on after the last one that a client saw', async () => {
+  const events = async (headers: Record<string, string>): Promise<string[]> => {
+    const accept = 'text/event-stream';
+    const url = `${path}?watch=true&timeoutSeconds=1&labelSelector=!x`;
+    const answer = await lab.gateway(url, { headers: { authorization, accept, ...headers } });
+    expect(answer.headers['content-type']).toBe(accept);
+    return answer.text.split('\n\n').slice(0, -1);
+  };
+  const first = await events({});
+  expect(first).toHaveLength(3);
+  put('told', 0);
+  put('told', 1);
+  const whole = await events({});
+  const before = String(Number(lab.cluster.get('/api/v1/nodes', 'told')?.metadata.resourceVersion) - 1);
+  const resumed = await events({ 'last-event-id': before });
+  expect(resumed).toHaveLength(1);
+  expect(resumed[0]).toMatch(/^id: \d+\ndata: \{"type":"MODIFIED",.*"name":"told"/);
+  expect(whole).toHaveLength(4);
+  lab.cluster.delete('/api/v1/nodes', 'told');
+});
