@@ -101,7 +101,7 @@ export function casesOf(stand: Stand): Case[] {
   const ofFew = (asked: Asked): Subject => ({
     server: 'ours, few nodes',
     label: labels.few,
-    job: jobOf({ ...ofSite(small, 'plain', asked), changes: stand.smallChanges.file }),
+    job: jobOf({ ...ofSite(small, 'plain', asked), behind: [], changes: stand.smallChanges.file }),
   });
   const ofKubeApiserver = (label: string, asked: Asked): Subject => ({
     server: 'kube-apiserver',
@@ -123,7 +123,7 @@ export function casesOf(stand: Stand): Case[] {
           target: nginx[face],
           requests: requests(kubeApiserver.tokens, () => [`/${file}`, expected]),
           pids: nginx.pids,
-          behind: [],
+          behind: kubeApiserver.pids,
         }),
       };
     });
@@ -134,7 +134,7 @@ export function casesOf(stand: Stand): Case[] {
       target: bare.plain,
       requests: requests(kubeApiserver.tokens, () => ['/', { bytes: nginx.sizes['node'] ?? 0 }]),
       pids: bare.pids,
-      behind: [],
+      behind: kubeApiserver.pids,
     }),
   });
 
@@ -210,7 +210,7 @@ export function casesOf(stand: Stand): Case[] {
       [
         ofOurs('plain', ask(anew), labels.first),
         ofOurs('plain', ask('0'), labels.again),
-        ...(labelSelector === undefined || name === 'sorted'
+        ...(labelSelector === undefined || name !== 'in'
           ? []
           : [ofKubeApiserver(labels.latest, () => [paths.corePage(labelSelector), { names }])]),
       ],

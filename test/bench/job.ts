@@ -8,7 +8,7 @@ export interface Job {
   readonly requests: readonly Request[];
   /** The processes that serve them. */
   readonly pids: readonly number[];
-  /** The processes that those ask in their turn. */
+  /** The processes that those ask in their turn; for nginx and node:http kube-apiserver, which then has the changes alone to do. */
   readonly behind: readonly number[];
   /** The file with a record of each change. */
   readonly changes: string;

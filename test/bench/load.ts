@@ -11,7 +11,7 @@ import { ascending, quantile } from './statistics.ts';
 
 const most = 1_000_000;
 /** Milliseconds. */
-const warmUp = { least: 300, longest: 800 };
+const warmUp = { least: 200, longest: 500 };
 /** Servers keep a verdict on a token and an access review for 10 s: as many callers as have one run out in a round are new in it. */
 const newCallers = roundSeconds / 10;
 /** So many answers are looked at as a whole, as many as have so many bytes together. */

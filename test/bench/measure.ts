@@ -11,9 +11,9 @@ import { median } from './statistics.ts';
 
 const rounds = 3;
 /** Milliseconds between measurements, for garbage and caches to settle. */
-const pause = 300;
+const pause = 100;
 const restSeconds = 10;
-/** kube-apiserver merges the descriptions of its APIs for some time after its start. */
+/** kube-apiserver is busy for some time after its start. */
 const settle = 10_000;
 
 const load = fileURLToPath(import.meta.resolve('./load.ts'));
@@ -31,6 +31,8 @@ export interface Figures {
   /** Milliseconds of CPU a request: of the server itself, and beside that of those it asks. */
   readonly cpu: number;
   readonly behind: number;
+  /** How many cores' time the server used: far below 1, it was waiting, for its turn or for others. */
+  readonly cores: number;
   readonly perSecond: number;
   /** Milliseconds. */
   readonly p50: number;
@@ -46,8 +48,13 @@ export interface Figures {
   readonly changes: number;
 }
 
-/** The subjects take turns, so that what else the machine does meets them all. */
-export async function measureCase({ subjects }: Case, rest: readonly AtRest[], signal: AbortSignal): Promise<Row[]> {
+const asksNobody = ({ server }: Subject): boolean => server === 'nginx' || server === 'node:http';
+
+/**
+ * The subjects take turns, so that what else the machine does meets them all. What a change costs kube-apiserver is observed while it is
+ * not asked for anything else, if the case has such subjects: at rest it is more, for nothing is at hand then.
+ */
+export async function measureCase({ subjects }: Case, atRest: readonly AtRest[], signal: AbortSignal): Promise<Row[]> {
   const measured = subjects.map((): Measured[] => []);
   for (let round = 0; round < rounds; round++)
     for (const [index, subject] of subjects.entries()) {
@@ -55,6 +62,14 @@ export async function measureCase({ subjects }: Case, rest: readonly AtRest[], s
       measured[index]?.push(await measure(subject, signal));
       await sleep(pause, undefined, { signal });
     }
+  const changeCosts = subjects.flatMap((subject, index) =>
+    asksNobody(subject) ? (measured[index] ?? []).map(({ cpuBehind, changes }) => cpuBehind / changes) : [],
+  );
+  const rest = atRest.map((one) =>
+    one.server === 'kube-apiserver' && changeCosts.length > 0
+      ? { ...one, cpuPerChange: Math.min(one.cpuPerChange, median(changeCosts)) }
+      : one,
+  );
   return subjects.map((subject, index) => {
     const all = measured[index] ?? [];
     const figures = all.map((one) => figuresOf(subject, one, rest));
@@ -65,6 +80,7 @@ export async function measureCase({ subjects }: Case, rest: readonly AtRest[], s
       figures: {
         cpu: medianOf('cpu'),
         behind: medianOf('behind'),
+        cores: medianOf('cores'),
         perSecond: medianOf('perSecond'),
         p50: medianOf('p50'),
         p99: medianOf('p99'),
@@ -79,7 +95,8 @@ export async function measureCase({ subjects }: Case, rest: readonly AtRest[], s
   });
 }
 
-function figuresOf({ server, job }: Subject, one: Measured, rest: readonly AtRest[]): Figures {
+function figuresOf(subject: Subject, one: Measured, rest: readonly AtRest[]): Figures {
+  const { server, job } = subject;
   const { seconds, requests, changes } = one;
   const atRest = (pids: readonly number[]): number =>
     rest.reduce((sum, { cpuPerChange, pids: [pid = 0] }) => sum + (pids.includes(pid) ? cpuPerChange * changes : 0), 0);
@@ -87,7 +104,8 @@ function figuresOf({ server, job }: Subject, one: Measured, rest: readonly AtRes
   const spared = server === 'kube-apiserver' ? atRest(job?.pids ?? []) : 0;
   return {
     cpu: Math.max(0, one.cpu - spared) / requests,
-    behind: Math.max(0, one.cpuBehind - atRest(job?.behind ?? [])) / requests,
+    behind: asksNobody(subject) ? 0 : Math.max(0, one.cpuBehind - atRest(job?.behind ?? [])) / requests,
+    cores: one.cpu / 1000 / seconds,
     perSecond: requests / seconds,
     p50: one.p50,
     p99: one.p99,
@@ -125,17 +143,18 @@ export interface AtRest {
 
 /** What the servers use while only the changes arrive. */
 export async function measureRest(
-  servers: readonly (Pick<AtRest, 'server' | 'pids'> & { readonly changes: string })[],
+  servers: readonly Pick<AtRest, 'server' | 'pids'>[],
+  changesFile: string,
   signal: AbortSignal,
 ): Promise<AtRest[]> {
   await sleep(settle, undefined, { signal });
   const before = servers.map(({ pids }) => cpuTime(pids));
-  const changesBefore = servers.map(({ changes }) => changesIn(changes));
+  const changesBefore = changesIn(changesFile);
   const begin = performance.now();
   await sleep(restSeconds * 1000, undefined, { signal });
   const seconds = (performance.now() - begin) / 1000;
-  return servers.map(({ server, pids, changes: file }, index) => {
-    const changes = changesIn(file) - (changesBefore[index] ?? 0);
+  const changes = changesIn(changesFile) - changesBefore;
+  return servers.map(({ server, pids }, index) => {
     const cpu = cpuTime(pids) - (before[index] ?? 0);
     return { server, pids, cpuPerSecond: cpu / seconds, cpuPerChange: cpu / changes, rss: memory(pids).rss };
   });

@@ -7,6 +7,7 @@ import type { WatchFigures } from './watch.ts';
 const columns: readonly [title: string, key: keyof Figures, scale: number][] = [
   ['CPU ms', 'cpu', 1],
   ['behind ms', 'behind', 1],
+  ['cores', 'cores', 1],
   ['requests/s', 'perSecond', 1],
   ['p50 ms', 'p50', 1],
   ['p99 ms', 'p99', 1],
@@ -20,7 +21,7 @@ const compared = ['cpu', 'perSecond', 'p50', 'p99', 'rss'] as const;
 const busy = 0.95;
 
 const line = (label: string, cells: readonly string[]): string =>
-  `${label.padEnd(46)}${cells.map((cell) => ` ${cell}`.padStart(12)).join('')}`;
+  `${label.padEnd(46)}${cells.map((cell) => ` ${cell}`.padStart(11)).join('')}`;
 
 /** Three digits that count, and whole numbers above them. */
 export const figure = (value: number): string =>

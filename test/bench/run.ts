@@ -1,0 +1,171 @@
+/** One run over everything that is wanted: it prints as it goes, and holds what it found. */
+import { progress } from '../../hack/cluster/progress.ts';
+import { casesOf, labels, type Case } from './cases.ts';
+import { changesPerSecond } from './changes.ts';
+import { termCost, verdicts } from './goals.ts';
+import { describeLoginFailures, measureLoginFailures } from './login-failures.ts';
+import { measureCase, measureRest, type AtRest, type Figures } from './measure.ts';
+import { measureMemory } from './memory.ts';
+import type { Stand } from './stand.ts';
+import { measureStarts } from './start-up.ts';
+import {
+  describeMemory,
+  describeStart,
+  figure,
+  ratiosOf,
+  ratioTable,
+  table,
+  watchTable,
+  type Ratios,
+} from './table.ts';
+import { measureWatches } from './watch.ts';
+
+const watches = {
+  watch: { watchers: 1_000, perSecond: changesPerSecond, prefix: 'watchers', withTLS: true },
+  many: { watchers: 10_000, perSecond: changesPerSecond / 10, prefix: 'many watchers', withTLS: false },
+} as const;
+
+/** Beside the cases. */
+export const otherNames: readonly string[] = ['memory', ...Object.keys(watches), 'start', 'login'];
+
+export class Run {
+  /** As JSON. */
+  readonly results: Record<string, unknown> = {};
+  readonly #stand: Stand;
+  readonly #signal: AbortSignal;
+  readonly #cases: Record<string, Record<string, Figures>> = {};
+  readonly #terms: Record<string, number> = {};
+  readonly #others: Record<string, number> = {};
+  readonly #compared: { name: string; ratios: readonly Ratios[] }[] = [];
+  /** Of changes, in each round. */
+  readonly #rates: number[] = [];
+  #right = true;
+
+  constructor(stand: Stand, signal: AbortSignal) {
+    this.#stand = stand;
+    this.#signal = signal;
+  }
+
+  /** No answer was wrong, and nothing failed. */
+  get right(): boolean {
+    return this.#right;
+  }
+
+  async measure(wanted: readonly string[], churnSeconds: number): Promise<void> {
+    const rest = await this.#rest();
+    // First of all: what the cases leave in memory is no rest.
+    if (wanted.includes('memory')) await this.#memory(churnSeconds);
+    for (const one of casesOf(this.#stand)) if (wanted.includes(one.name)) await this.#case(one, rest);
+    for (const name of ['watch', 'many'] as const) if (wanted.includes(name)) await this.#watches(name, rest);
+    if (wanted.includes('start')) await this.#starts();
+    if (wanted.includes('login')) await this.#logins();
+    console.log(`\n${ratioTable(this.#compared)}`);
+    const goals = verdicts({ cases: this.#cases, terms: this.#terms, others: this.#others });
+    this.results['goals'] = goals;
+    console.log(`\n${goals.join('\n')}\n`);
+    if (this.#rates.length > 0)
+      console.log(`changes a second, in the slowest round of a case: ${figure(Math.min(...this.#rates))}`);
+  }
+
+  async #rest(): Promise<readonly AtRest[]> {
+    const { site, nginx, changes } = this.#stand;
+    const step = progress('at rest');
+    const rest = await measureRest(
+      [
+        { server: 'ours', pids: site.ours.pids },
+        { server: 'kube-apiserver', pids: site.kubeApiserver.pids },
+        { server: 'etcd', pids: site.etcd.pids },
+        { server: 'nginx', pids: nginx.pids },
+      ],
+      changes.file,
+      this.#signal,
+    );
+    step.end(true);
+    this.results['rest'] = rest;
+    console.log(`at rest, but for ${changesPerSecond} changes of nodes a second:`);
+    for (const { server, cpuPerSecond, rss } of rest)
+      console.log(`  ${server.padEnd(16)} ${figure(cpuPerSecond)} ms of CPU a second, ${figure(rss)} MB`);
+    return rest;
+  }
+
+  async #memory(churnSeconds: number): Promise<void> {
+    const one = await this.#attempt('memory', () => measureMemory(this.#stand, churnSeconds, this.#signal));
+    if (one === undefined) return;
+    this.#right &&= one.problems.length === 0;
+    console.log(`\n${describeMemory(one)}`);
+    this.#others['empty MB'] = one.empty;
+    this.#others['rest ÷ JSON'] = (one.rest - one.empty) / one.json;
+    this.#others['slow lists ÷ rest'] = one.slowLists.peak / one.slowLists.before;
+    this.#others['churn ÷ before'] = one.churn.after / one.churn.before;
+  }
+
+  async #case(one: Case, rest: readonly AtRest[]): Promise<void> {
+    const { name, title, subjects, terms } = one;
+    const { site, smallChanges } = this.#stand;
+    const small = subjects.some(({ server }) => server === 'ours, few nodes');
+    if (small) await smallChanges.setRate(changesPerSecond);
+    const rows = await this.#attempt(name, () => measureCase(one, rest, this.#signal));
+    if (small) await smallChanges.setRate(0);
+    if (rows === undefined) return;
+    const good = rows.filter(({ problems }) => problems.length === 0);
+    this.#right &&= good.length === rows.length;
+    console.log(`\n${table(`${name}: ${title}`, rows)}`);
+    const ratios = ratiosOf(rows);
+    this.#compared.push({ name, ratios });
+    this.#cases[name] = Object.fromEntries(good.map(({ subject, figures }) => [subject.label, figures]));
+    const cost = terms === undefined ? undefined : termCost(this.#cases, name, site.size.nodes, terms);
+    if (cost !== undefined) {
+      this.#terms[name] = cost;
+      console.log(`  ${figure(cost)} ns an object and term, beyond a page without any`);
+    }
+    for (const { subject, rounds } of rows)
+      if (subject.server !== 'raw hash') this.#rates.push(...rounds.map(({ changes }) => changes));
+    this.results[name] = { ratios, rows: rows.map(({ subject: { label }, ...row }) => ({ label, ...row })), cost };
+  }
+
+  async #watches(name: keyof typeof watches, rest: readonly AtRest[]): Promise<void> {
+    const { watchers, perSecond, prefix } = watches[name];
+    const all = await this.#attempt(name, () => measureWatches(this.#stand, rest, watches[name], this.#signal));
+    if (all === undefined) return;
+    console.log(`\n${watchTable(`${name}: ${watchers} watches of whole nodes, ${perSecond} changes a second`, all)}`);
+    this.#right &&= all.every(({ server, problems, lost }) => server !== 'ours' || problems.length + lost === 0);
+    const ours = all.find(({ label }) => label === labels.plain);
+    if (ours === undefined) return;
+    this.#others[`${prefix}: lost`] = ours.lost;
+    this.#others[`${prefix}: p99 ms`] = ours.p99;
+    this.#others[`${prefix}: µs an event`] = ours.cpu;
+  }
+
+  async #starts(): Promise<void> {
+    const one = await this.#attempt('start', () => measureStarts(this.#stand, this.#signal));
+    if (one === undefined) return;
+    console.log(`\n${describeStart(one)}`);
+    this.#others['start-up: ready ms'] = one.ready;
+    this.#others['start-up: list ms'] = one.listAfterUpstream;
+  }
+
+  async #logins(): Promise<void> {
+    const { site, users } = this.#stand;
+    const one = await this.#attempt('login', () => measureLoginFailures(site.ours.plain, users, this.#signal));
+    if (one === undefined) return;
+    this.#right &&= one.problems.length === 0;
+    console.log(`\n${describeLoginFailures(one)}`);
+  }
+
+  /** What fails is said and left out; the rest goes on. */
+  async #attempt<T>(name: string, work: () => Promise<T>): Promise<T | undefined> {
+    const step = progress(name);
+    try {
+      const result = await work();
+      step.end(true);
+      this.results[name] = result;
+      return result;
+    } catch (error) {
+      step.end(false);
+      this.#signal.throwIfAborted();
+      console.error(error);
+      this.#right = false;
+      return undefined;
+    }
+  }
+}
