@@ -32,11 +32,16 @@ import { createFace } from './http/chain.ts';
 import { Health } from './http/health.ts';
 import { listenHTTP, listenTLS, type Certificate } from './http/listen.ts';
 import { OpenWatches } from './http/open-watches.ts';
-import { collectProcessMetrics, gauge, knowResource } from './http/metrics.ts';
+import { collectProcessMetrics, gauge, gauges, knowResource } from './http/metrics.ts';
 import { indexRoute, metricsRoute, versionRoutes } from './http/process-routes.ts';
 import { apisRoutes, kapisRoutes } from './kapis/routes.ts';
-import { createNodes } from './kapis/resources/index.ts';
+import type { CacheFigures } from './kapis/cached.ts';
+import { Catalogue } from './kapis/catalogue.ts';
+import { GrantedNamespaces } from './kapis/granted-namespaces.ts';
+import { kinds, nodes } from './kapis/resources/index.ts';
 import { createKubeClient } from './kube/client.ts';
+import { Discovery } from './kube/discovery.ts';
+import { OwnRights } from './kube/own-rights.ts';
 import { PlatformConfigSource } from './kube/platform-config.ts';
 import type { Logger } from './logger.ts';
 import { createGrants } from './oauth/grants/index.ts';
@@ -94,8 +99,21 @@ export async function startServer(
     settings: () => live.value.authentication,
   });
 
-  const nodes = createNodes({ client, log });
-  nodes.start();
+  const discovery = new Discovery({ client, log });
+  discovery.start();
+  const granted = new GrantedNamespaces({ client, log });
+  granted.start();
+  const catalogue = new Catalogue({
+    client,
+    discovery,
+    rights: new OwnRights({ client }),
+    limits: () => live.value.cache,
+    kinds,
+    known: knowResource,
+    log,
+  });
+  catalogue.start();
+  const nodesCopy = catalogue.keep(nodes);
 
   const requestHeaders = new RequestHeaderSource({ client, log });
   requestHeaders.start();
@@ -139,10 +157,10 @@ export async function startServer(
     metricsRoute,
     tokenRoute({ grants, directory, tokens }),
     ...versionRoutes('/kapis/version', packageVersion),
-    ...kapisRoutes({ authorizer, resources: [nodes] }),
+    ...kapisRoutes({ authorizer, resources: [nodesCopy], every: { catalogue, granted, client, kinds } }),
   ];
-  const groupRoutes = apisRoutes({ authorizer, resources: [nodes] });
-  const { served, kind } = nodes.definition;
+  const groupRoutes = apisRoutes({ authorizer, resources: [nodesCopy] });
+  const { served, kind } = nodes;
   const described = [{ ...served, kind, source: `io.k8s.api.core.v1.${kind}` }];
   const aggregatedRoutes = [
     ...health.routes,
@@ -152,14 +170,28 @@ export async function startServer(
     ...openapiRoutes({ client, log, version: packageVersion, routes: groupRoutes, resources: described }),
   ];
   sessions.onEnd((sid) => watches.endSession(sid));
-  knowResource(nodes.definition.served.resource);
-  gauge('store_objects', 'Objects held of the nodes.', () => nodes.figures().objects);
-  gauge('store_bytes', 'Bytes held of the nodes, outside the V8 heap.', () => nodes.figures().bytes);
-  gauge(
-    'store_age_seconds',
-    'Time since the watch of the nodes was last heard.',
-    () => (Date.now() - nodes.figures().lastSignOfLife) / 1_000,
+  knowResource(nodes.served.resource);
+  const figures = (read: (figures: CacheFigures) => number) => () =>
+    [...catalogue.figures()].map(([resource, one]) => [resource, read(one)] as const);
+  gauges(
+    'store_objects',
+    'Objects held of a resource.',
+    'resource',
+    figures(({ objects }) => objects),
   );
+  gauges(
+    'store_bytes',
+    'Bytes held of a resource, outside the V8 heap.',
+    'resource',
+    figures(({ bytes }) => bytes),
+  );
+  gauges(
+    'store_age_seconds',
+    'Time since the watch of a resource was last heard.',
+    'resource',
+    figures(({ lastSignOfLife }) => (Date.now() - lastSignOfLife) / 1_000),
+  );
+  gauge('store_limit_bytes', 'What all copies may hold together.', () => live.value.cache.maxBytes);
   gauge('open_watches', 'Watches that are open now.', () => watches.size);
   const shared = { authorizer, watches, requests: () => live.value.requests, log };
   const gateway = createFace(gatewayRoutes, { ...shared, authenticator: gatewayAuthenticator(tokenAuthenticators) });
@@ -217,7 +249,9 @@ export async function startServer(
       await sleep(announce);
       watches.endAll(announce === 0 ? 0 : grace / 2);
       await Promise.all(listeners.map((listener) => listener.close(grace)));
-      nodes.stop();
+      catalogue.stop();
+      granted.stop();
+      discovery.stop();
       requestHeaders.stop();
       for (const part of [sessions, refreshTokens, signingKeys, secrets]) part.stop();
       await configuration.stop();

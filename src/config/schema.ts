@@ -190,17 +190,21 @@ const logging = z.strictObject({
 });
 
 const cache = z.strictObject({
-  allResources: z.boolean().default(false),
+  allResources: z
+    .boolean()
+    .default(false)
+    .describe('By this the chart lets the server read, and so copy, every resource; Secrets are never copied'),
   maxBytes: z
     .string()
     .default('1Gi')
+    .describe('What the copies of the cluster may hold together; a resource that does not fit is answered 503')
     .transform((text, context) => {
       const value = parseBytes(text);
       if (value !== undefined) return value;
       context.addIssue({ code: 'custom', message: `must be a quantity such as "1Gi", not "${text}"` });
       return z.NEVER;
     }),
-  idle: duration('10m'),
+  idle: duration('10m').describe('A copy that nobody has used for so long is given up'),
 });
 
 const audit = z.strictObject({

@@ -58,5 +58,24 @@ export function gauge(name: string, help: string, read: () => number): void {
   });
 }
 
+/** The same for several of a kind; `read` tells only names that callers cannot make up. */
+export function gauges(
+  name: string,
+  help: string,
+  label: string,
+  read: () => Iterable<readonly [string, number]>,
+): void {
+  const metric: Gauge = new Gauge({
+    name: `platform_apiserver_${name}`,
+    help,
+    labelNames: [label],
+    registers: [registry],
+    collect() {
+      metric.reset();
+      for (const [which, value] of read()) metric.set({ [label]: which }, value);
+    },
+  });
+}
+
 /** Event-loop delay, memory, garbage collection, file descriptors. */
 export const collectProcessMetrics = (): void => collectDefaultMetrics({ register: registry });

@@ -1,7 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { isKubeError, KubeError, unreachable } from '../kube/kube-error.ts';
-import type { KubeClient, KubeRequest } from '../kube/client.ts';
+import type { KubeClient, KubeRequest, KubeResponse } from '../kube/client.ts';
 import { sleep, systemClock, type Clock } from '../kube/clock.ts';
+import type { KubeObject } from '../kube/kube-object.ts';
 import { createReflector } from '../kube/reflector.ts';
 import type { ListMeta } from '../kube/split-list.ts';
 import { Packer } from '../kube/packed.ts';
@@ -28,6 +29,10 @@ export interface CacheOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   readonly log: Logger;
   readonly clock?: Clock;
+  /** Told how many bytes are held, also while a list arrives; what it throws ends the copy. */
+  readonly hold?: (bytes: number) => void;
+  /** The cluster does not let us list or watch, or serves objects that are none: the copy will never be complete. */
+  readonly refused?: (error: Error) => void;
 }
 
 /** The time that a change needs from kube-apiserver's answer to our copy, generously. */
@@ -36,28 +41,62 @@ const mostSettles = 200;
 const never = new AbortController().signal;
 
 export function createCached<F>(definition: ResourceDefinition<F>, options: CacheOptions): CachedResource<F> {
-  const { client, log, clock = systemClock } = options;
+  const { client, log, clock = systemClock, hold = () => undefined, refused = () => undefined } = options;
   const path = collectionPath(definition.underlying);
   const store = new Store<F>();
   const packer = new Packer();
+  /** Objects are held that the store does not have yet. */
+  let arriving = false;
   const reflector = createReflector<StoredObject<F>>({
-    client,
+    client: { stream: heeded },
     path,
     log,
     clock,
-    decode(object, bytes) {
-      const stored = storeObject(object, bytes, {
+    decode,
+    replace(items, resourceVersion) {
+      store.replace(items, Number(resourceVersion));
+      arriving = false;
+      hold(store.bytes);
+    },
+    apply(type, object) {
+      store.apply(type, object);
+      arriving = false;
+      hold(store.bytes);
+    },
+    bookmark: (resourceVersion) => store.bookmark(Number(resourceVersion)),
+  });
+
+  function decode(object: KubeObject, bytes: Buffer): StoredObject<F> {
+    let stored: StoredObject<F>;
+    try {
+      stored = storeObject(object, bytes, {
         selfLink: ({ metadata: { namespace, name } }) => `${collectionPath(definition.underlying, namespace)}/${name}`,
         fields: (decoded) => definition.fields(decoded),
         packer,
       });
-      store.hold(stored);
-      return stored;
-    },
-    replace: (items, resourceVersion) => store.replace(items, Number(resourceVersion)),
-    apply: (type, object) => store.apply(type, object),
-    bookmark: (resourceVersion) => store.bookmark(Number(resourceVersion)),
-  });
+    } catch (error) {
+      refused(error as Error);
+      throw error;
+    }
+    arriving = true;
+    store.hold(stored);
+    hold(store.bytes);
+    return stored;
+  }
+
+  /** A right that was taken away, and a resource that is gone, do not come back by asking on. */
+  async function heeded(...request: Parameters<KubeClient['stream']>): Promise<KubeResponse> {
+    const [, { query } = {}] = request;
+    if (arriving && query?.['continue'] === undefined) {
+      arriving = false;
+      store.release();
+      hold(store.bytes);
+    }
+    const response = await client.stream(...request);
+    const { status } = response;
+    if (status === 403 || status === 404 || status === 405) refused(new Error(`kube-apiserver answered ${status}`));
+    return response;
+  }
 
   /** The metadata of the one object, or of the list, that a path names. Throws KubeError. */
   async function metadataOf(of: string, query: KubeRequest['query'], kind: string): Promise<ListMeta> {

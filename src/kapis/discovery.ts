@@ -21,6 +21,7 @@ export interface ApiResource {
 export interface ApiGroupVersion {
   readonly group: string;
   readonly version: string;
+  /** Another array when they are others. */
   readonly resources: readonly ApiResource[];
 }
 
@@ -83,25 +84,34 @@ const json = 'application/json';
 
 /** A document in the old form, which every JSON client reads. */
 const legacy =
-  (document: object): Handler =>
+  (document: () => object): Handler =>
   (req, res) =>
     negotiate(req.headers.accept, [json], (_, { as }) =>
-      as === undefined || as === '' ? () => writeJson(req, res, document) : undefined,
+      as === undefined || as === '' ? () => writeJson(req, res, document()) : undefined,
     )();
 
 /** Both forms. Aggregated is asked for by parameters of the media type; a 304 answers a known ETag. */
 function both(document: object, groups: readonly (readonly ApiGroupVersion[])[]): Handler {
-  const documents = Object.fromEntries(
-    (['v2', 'v2beta1'] as const).map((version) => {
-      const body = Buffer.from(`${JSON.stringify(aggregated(version, groups))}\n`);
-      const etag = `"${createHash('sha512').update(body).digest('hex').toUpperCase()}"`;
-      return [version, { value: aggregated(version, groups), etag }];
-    }),
-  );
+  const make = (): Readonly<Record<string, { value: object; etag: string }>> =>
+    Object.fromEntries(
+      (['v2', 'v2beta1'] as const).map((version) => {
+        const value = aggregated(version, groups);
+        const body = Buffer.from(`${JSON.stringify(value)}\n`);
+        return [version, { value, etag: `"${createHash('sha512').update(body).digest('hex').toUpperCase()}"` }];
+      }),
+    );
+  let made: { readonly of: readonly unknown[]; readonly documents: ReturnType<typeof make> } | undefined;
+  /** Made anew when resources came or went. */
+  const current = (): ReturnType<typeof make> => {
+    const of = groups.flat().map(({ resources }) => resources);
+    if (made === undefined || of.some((resources, index) => resources !== made?.of[index]))
+      made = { of, documents: make() };
+    return made.documents;
+  };
   return (req, res) =>
     negotiate(req.headers.accept, [json], (_, { as = '', g, v = '' }) => {
       if (as === '') return () => writeJson(req, res, document, { headers: { Vary: 'Accept' } });
-      const found = documents[v];
+      const found = current()[v];
       if (as !== 'APIGroupDiscoveryList' || g !== 'apidiscovery.k8s.io' || found === undefined) return undefined;
       return async () => {
         const headers = { ETag: found.etag, Vary: 'Accept', 'Cache-Control': 'public' };
@@ -125,13 +135,21 @@ export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: reado
       method: 'get',
       path: `${prefix}/${members[0]?.group}`,
       summary: 'The versions of the group',
-      handler: legacy({ kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(members) }),
+      handler: legacy(() => ({ kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(members) })),
     })),
-    ...groupVersions.map(({ group, version, resources }): Route => ({
-      method: 'get',
-      path: `${prefix}/${group}/${version}`,
-      summary: 'The resources of the group and version',
-      handler: legacy({ kind: 'APIResourceList', apiVersion: 'v1', groupVersion: `${group}/${version}`, resources }),
-    })),
+    ...groupVersions.map((one): Route => {
+      const groupVersion = `${one.group}/${one.version}`;
+      return {
+        method: 'get',
+        path: `${prefix}/${groupVersion}`,
+        summary: 'The resources of the group and version',
+        handler: legacy(() => ({
+          kind: 'APIResourceList',
+          apiVersion: 'v1',
+          groupVersion,
+          resources: one.resources,
+        })),
+      };
+    }),
   ];
 }

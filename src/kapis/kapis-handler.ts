@@ -1,73 +1,155 @@
 /** `/kapis/{group}/{version}/{resource}[/{name}]`: the list language of the platform over the objects of the core API. */
-import type { Request } from 'express';
-import type { Authorizer } from '../auth/authorizers/authorizer.ts';
-import { badRequest, notFound, serviceUnavailable } from '../errors.ts';
+import type { Request, Response } from 'express';
+import { badRequest, expired, notFound, serviceUnavailable } from '../errors.ts';
 import { negotiate } from '../http/negotiate.ts';
 import { prettyJson } from '../http/pretty.ts';
-import type { Handler } from '../http/route.ts';
+import type { Handler, RequestContext } from '../http/route.ts';
 import { write } from '../http/write.ts';
+import type { Store } from '../kube/store.ts';
+import type { StoredObject } from '../kube/stored-object.ts';
 import { parseWatchOptions } from './list-options.ts';
-import { pageOf, parseGetQuery, parseListQuery, parseWatchQuery, type Filter, type ListQuery } from './query.ts';
 import { PreparedLists } from './prepared.ts';
 import { projected } from './projection.ts';
-import { demandUnderlying, synced } from './reading.ts';
-import type { Resource } from './resource.ts';
+import {
+  among,
+  pageOf,
+  parseGetQuery,
+  parseListQuery,
+  parseWatchQuery,
+  shared,
+  type Filter,
+  type ListQuery,
+} from './query.ts';
+import { synced } from './reading.ts';
+import type { Resource, ResourceDefinition } from './resource.ts';
 import { coreView, listOf, type View } from './views.ts';
+import { sameNamespaces, visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
 import { eventStream, watchDuration, Watches } from './watch/watches.ts';
 
 const json = 'application/json';
 
 /** Throws 400 for what is none of ours. */
-function lastEventID({ headers }: Request): number | undefined {
+export function lastEventID({ headers }: Request): number | undefined {
   const id = headers['last-event-id'];
   if (id === undefined || id === '') return undefined;
   if (typeof id === 'string' && /^\d{1,15}$/.test(id)) return Number(id);
   throw badRequest('Last-Event-ID must be the id of an event of this watch, which is a resourceVersion');
 }
 
-interface KapisHandlers {
-  readonly collection: Handler;
-  readonly object: Handler;
+/** What was found out about a request before it is served. */
+export interface Judged {
+  readonly mediaType: string;
+  /** Whose objects the caller may be shown. */
+  readonly visible: Visible;
 }
 
-export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): KapisHandlers {
-  const { definition, store } = resource;
-  const watches = new Watches(store);
-  const views = { plain: coreView(definition, false), full: coreView(definition, true) };
-  const viewOf = ({ managedFields, fields }: Pick<ListQuery<F>, 'managedFields' | 'fields'>): View<F> => {
-    const view = managedFields ? views.full : views.plain;
-    return fields === undefined ? view : projected(view, fields);
-  };
+type Serve = (judged: Judged, ...request: Parameters<Handler>) => Promise<void>;
+
+export interface KapisHandlers {
+  readonly collection: Serve;
+  readonly object: Serve;
+}
+
+/** The caller's media type and rights, before anything else is looked at. Throws 406 and 403. */
+export async function judge(
+  access: Access,
+  definition: ResourceDefinition<unknown>,
+  ...[{ headers }, , context]: Parameters<Handler>
+): Promise<Judged> {
+  const offered = context.info.verb === 'watch' ? [json, eventStream] : [json];
+  const mediaType = negotiate(headers.accept, offered, (type) => type);
+  return { mediaType, visible: await visibleNamespaces(access, context, definition) };
+}
+
+/** Of the objects that the path is about, and of those that the caller may see. */
+function scopeFilters<F>(
+  { namespaced }: ResourceDefinition<F>,
+  { namespace, name }: Pick<RequestContext['info'], 'namespace' | 'name'>,
+  visible: Visible,
+): readonly Filter<F>[] {
+  const filters: Filter<F>[] = [];
+  const inOne = (namespaces: readonly string[], passes: Filter<F>): Filter<F> =>
+    shared(`namespaces=${namespaces.join(',')}`, passes, among('namespace', namespaces));
+  if (namespaced && namespace !== '') filters.push(inOne([namespace], (object) => object.namespace === namespace));
+  else if (visible !== undefined)
+    filters.push(inOne([...visible].toSorted(), (object) => visible.has(object.namespace)));
+  if (name !== '') filters.push(shared(`object=${name}`, (object) => object.name === name, among('name', [name])));
+  return filters;
+}
+
+/** How the objects of one resource are answered, wherever they come from. */
+export class Answers<F> {
+  readonly #plain: View<F>;
+  readonly #full: View<F>;
   /** By what is shown and its order. */
-  const prepared = new Map<string, PreparedLists<F>>();
-  function preparedFor({ managedFields, order, reversed }: ListQuery<F>, view: View<F>): PreparedLists<F> {
+  readonly #prepared = new Map<string, PreparedLists<F>>();
+
+  constructor(definition: ResourceDefinition<F>) {
+    this.#plain = coreView(definition, false);
+    this.#full = coreView(definition, true);
+  }
+
+  view({ managedFields, fields }: Pick<ListQuery<F>, 'managedFields' | 'fields'>): View<F> {
+    const view = managedFields ? this.#full : this.#plain;
+    return fields === undefined ? view : projected(view, fields);
+  }
+
+  /** `lasting`: the store will be asked again, so that it is worth preparing. */
+  async list(
+    req: Request,
+    res: Response,
+    signal: AbortSignal,
+    query: ListQuery<F>,
+    { store, lasting }: { readonly store: Store<F>; readonly lasting: boolean },
+  ): Promise<void> {
+    const isWhole = lasting && query.limit === -1 && query.filters.length === 0 && typeof query.order === 'string';
+    if (isWhole && query.order === 'newest') await store.tidy(signal);
+    const { objects, total, resourceVersion } = await pageOf(store, query, signal);
+    const view = this.view(query);
+    const frame = view.frame({ resourceVersion }, total);
+    const body = await listOf(view, objects, frame, signal);
+    if (query.pretty) return write(req, res, { contentType: json, body: await prettyJson(body, signal) });
+    const gzipped = (): Promise<readonly Buffer[]> => this.#preparedFor(query, view).gzip(objects, frame);
+    await write(req, res, { contentType: json, body, ...(isWhole && view.own !== true ? { gzipped } : {}) });
+  }
+
+  async object(
+    req: Request,
+    res: Response,
+    signal: AbortSignal,
+    query: ReturnType<typeof parseGetQuery>,
+    object: StoredObject<F>,
+  ): Promise<void> {
+    const body = this.view(query).object(object);
+    await write(req, res, { contentType: json, body: query.pretty ? await prettyJson(body, signal) : body });
+  }
+
+  #preparedFor({ managedFields, order, reversed }: ListQuery<F>, view: View<F>): PreparedLists<F> {
     const key = JSON.stringify([managedFields, order, reversed]);
-    let lists = prepared.get(key);
-    if (lists === undefined) prepared.set(key, (lists = new PreparedLists(view)));
+    let lists = this.#prepared.get(key);
+    if (lists === undefined) this.#prepared.set(key, (lists = new PreparedLists(view)));
     return lists;
   }
+}
+
+export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHandlers {
+  const { definition, store, ended } = resource;
+  const answers = new Answers(definition);
+  const watches = new Watches(store);
   const notReady = (): Error & ReturnType<typeof serviceUnavailable> =>
     serviceUnavailable(`the copy of ${definition.underlying.resource} is not complete yet`, 1);
 
-  /** Answers the media type that the caller is to have. */
-  async function begin(...[req, , context]: Parameters<Handler>): Promise<string> {
-    const offered = context.info.verb === 'watch' ? [json, eventStream] : [json];
-    const mediaType = negotiate(req.headers.accept, offered, (type) => type);
-    await demandUnderlying(authorizer, context, resource);
-    return mediaType;
-  }
-
-  async function watch(mediaType: string, ...[req, res, context]: Parameters<Handler>): Promise<void> {
+  async function watch({ mediaType, visible }: Judged, ...[req, res, context]: Parameters<Handler>): Promise<void> {
     const options = parseWatchOptions(context.query);
     const query = parseWatchQuery(context.query, definition);
-    const named: Filter<F>[] = context.info.name === '' ? [] : [({ name }) => name === context.info.name];
+    const scope = scopeFilters(definition, context.info, visible);
     await synced(resource, context, notReady);
     const { resourceVersion, sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = options;
     const serverSentEvents = mediaType === eventStream;
     // A client of server-sent events comes again with the same URL, and says beside it where it was.
     const resumed = serverSentEvents ? lastEventID(req) : undefined;
     const wholeState = resumed === undefined && (sendInitialEvents ?? typeof resourceVersion !== 'number');
-    const view = viewOf(query);
+    const view = answers.view(query);
     watches.serve(req, res, {
       from:
         resumed ?? (typeof resourceVersion === 'number' && sendInitialEvents !== true ? resourceVersion : undefined),
@@ -76,44 +158,39 @@ export function kapisHandlers<F>(resource: Resource<F>, authorizer: Authorizer):
       bookmarks: allowWatchBookmarks,
       serverSentEvents,
       duration: watchDuration(timeoutSeconds),
-      filters: [...named, ...query.filters],
+      filters: [...scope, ...query.filters],
       view,
       firstView: view,
-      recheck: () => demandUnderlying(authorizer, context, resource),
+      recheck: async () => {
+        if (!sameNamespaces(visible, await visibleNamespaces(access, context, definition)))
+          throw expired('the namespaces that you may watch are others now: list again');
+      },
       caller: context.user?.username ?? '',
       onUserChange: (listener) => context.onUserChange(listener),
-      signal: context.signal,
+      signal: ended === undefined ? context.signal : AbortSignal.any([context.signal, ended]),
       log: context.log,
     });
   }
 
   return {
-    async collection(req, res, context) {
-      const mediaType = await begin(req, res, context);
-      if (context.info.verb === 'watch') return watch(mediaType, req, res, context);
+    async collection(judged, req, res, context) {
+      if (context.info.verb === 'watch') return watch(judged, req, res, context);
       const query = parseListQuery(context.query, definition);
       await synced(resource, context, notReady);
-      const { signal } = context;
-      const isWhole = query.limit === -1 && query.filters.length === 0 && typeof query.order === 'string';
-      if (isWhole && query.order === 'newest') await store.tidy(signal);
-      const { objects, total, resourceVersion } = await pageOf(store, query, signal);
-      const view = viewOf(query);
-      const frame = view.frame({ resourceVersion }, total);
-      const body = await listOf(view, objects, frame, signal);
-      if (query.pretty) return write(req, res, { contentType: json, body: await prettyJson(body, signal) });
-      const gzipped = (): Promise<readonly Buffer[]> => preparedFor(query, view).gzip(objects, frame);
-      await write(req, res, { contentType: json, body, ...(isWhole && view.own !== true ? { gzipped } : {}) });
+      // A list that selects one name needs no more than the right to it; the selector stands in the query.
+      const scope = scopeFilters(definition, { ...context.info, name: '' }, judged.visible);
+      const seen = scope.length === 0 ? query : { ...query, filters: [...scope, ...query.filters] };
+      await answers.list(req, res, context.signal, seen, { store, lasting: true });
     },
-    async object(req, res, context) {
-      const mediaType = await begin(req, res, context);
-      if (context.info.verb === 'watch') return watch(mediaType, req, res, context);
+    async object(judged, req, res, context) {
+      if (context.info.verb === 'watch') return watch(judged, req, res, context);
       const query = parseGetQuery(context.query);
       await synced(resource, context, notReady);
       const { namespace, name } = context.info;
-      const object = store.get(namespace, name);
+      // A namespace is said to be in itself (requestinfo.go).
+      const object = store.get(definition.namespaced ? namespace : '', name);
       if (object === undefined) throw notFound(definition.underlying, name);
-      const body = viewOf(query).object(object);
-      await write(req, res, { contentType: json, body: query.pretty ? await prettyJson(body, context.signal) : body });
+      await answers.object(req, res, context.signal, query, object);
     },
   };
 }

@@ -33,6 +33,7 @@ export interface ListQuery<F> {
 /** What of an object is shown. */
 type Shown = Pick<ListQuery<unknown>, 'managedFields' | 'fields'>;
 
+/** `status` and those of the kind come to them. */
 const listParameters = [
   'page',
   'limit',
@@ -46,7 +47,7 @@ const listParameters = [
   'ownerKind',
   'label',
   'annotation',
-  'status',
+  'alias',
   'labelSelector',
   'fieldSelector',
   'managedFields',
@@ -60,17 +61,25 @@ const listParameters = [
   'timeoutSeconds',
   'sendInitialEvents',
 ];
+/** Another name of an object, for people to read. */
+const aliasOf = scalarAt(['metadata', 'annotations', 'platform.io/alias-name']);
+
+const known = <F>({ statuses, filters }: ResourceDefinition<F>): readonly string[] => [
+  ...listParameters,
+  ...(statuses.length === 0 ? [] : ['status']),
+  ...Object.keys(filters),
+];
 const getParameters = ['managedFields', 'fields', 'pretty', 'timeout'];
 /** Without meaning for a watch, which has no pages and no order. */
 const listOnly = ['page', 'limit', 'sortBy', 'ascending'];
 
 /** Throws 400 for a parameter that is unknown or given twice. */
-function check(query: URLSearchParams, known: readonly string[]): void {
+function check(query: URLSearchParams, names: readonly string[]): void {
   const seen = new Set<string>();
   for (const name of query.keys()) {
     if (name === 'continue') throw badRequest('continue: /kapis has pages (page, limit); continue belongs to /apis');
-    if (!known.includes(name))
-      throw badRequest(`unknown parameter ${JSON.stringify(name)}; the known ones are ${known.join(', ')}`);
+    if (!names.includes(name))
+      throw badRequest(`unknown parameter ${JSON.stringify(name)}; the known ones are ${names.join(', ')}`);
     if (seen.has(name)) throw badRequest(`${name}: the parameter is given more than once`);
     seen.add(name);
   }
@@ -107,7 +116,7 @@ const limit = whole(-1, 'a whole number from 0, or -1 for all');
 
 /** The query of `GET /kapis/…/{resources}`. Throws 400 naming what is wrong. */
 export function parseListQuery<F>(query: URLSearchParams, definition: ResourceDefinition<F>): ListQuery<F> {
-  check(query, listParameters);
+  check(query, known(definition));
   const ascending = parameter(query, 'ascending', flag) ?? false;
   return {
     page: parameter(query, 'page', page) ?? 1,
@@ -124,7 +133,7 @@ export function parseWatchQuery<F>(
   query: URLSearchParams,
   definition: ResourceDefinition<F>,
 ): Pick<ListQuery<F>, 'filters'> & Shown {
-  check(query, listParameters);
+  check(query, known(definition));
   const senseless = listOnly.find((name) => query.has(name));
   if (senseless !== undefined) throw badRequest(`${senseless}: a watch has no pages and no order`);
   return { filters: filtersOf(query, definition), ...shown(query) };
@@ -151,14 +160,18 @@ function sorting(sortBy: string, ascending: boolean): Pick<ListQuery<unknown>, '
 }
 
 /** A filter that can be shared by all who ask the same. `key`: what it asks, in full. */
-function shared<F>(key: string, passes: (object: StoredObject<F>) => boolean, within?: Filter<F>['within']): Filter<F> {
+export function shared<F>(
+  key: string,
+  passes: (object: StoredObject<F>) => boolean,
+  within?: Filter<F>['within'],
+): Filter<F> {
   return Object.assign((object: StoredObject<F>) => passes(object), {
     key,
     ...(within === undefined ? {} : { within }),
   });
 }
 
-const among = (index: IndexName, values: readonly string[]): Filter<unknown>['within'] => ({ index, values });
+export const among = (index: IndexName, values: readonly string[]): Filter<unknown>['within'] => ({ index, values });
 
 /** An index knows all objects that can meet one of these. */
 function withinOf(requirements: readonly LabelRequirement[]): Filter<unknown>['within'] {
@@ -187,11 +200,15 @@ function filtersOf<F>(query: URLSearchParams, definition: ResourceDefinition<F>)
   add('ownerKind', (text, key) =>
     shared(key, ({ ownerReferences }) => ownerReferences.some(({ kind }) => kind === text)),
   );
+  add('alias', (text, key) => shared(key, (object) => String(aliasOf(object) ?? '').includes(text)));
   add('status', (text, key) => {
-    if (!definition.statuses.includes(text))
+    const wanted = definition.statuses.find((status) => status.toLowerCase() === text.toLowerCase());
+    if (wanted === undefined)
       throw badRequest(`must be one of ${definition.statuses.join(', ')}, not ${JSON.stringify(text)}`);
-    return shared(key, (object) => definition.statusOf(object) === text);
+    return shared(key, (object) => definition.statusOf(object) === wanted);
   });
+  for (const [name, filter] of Object.entries(definition.filters))
+    add(name, (text, key) => shared(key, (object) => filter.matches(object, text)));
   for (const name of ['label', 'labelSelector'])
     add(name, (text, key) => {
       const selector = parseLabelSelector(text);

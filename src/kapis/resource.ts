@@ -19,6 +19,12 @@ export interface Column {
   readonly priority: number;
 }
 
+/** A parameter of /kapis that this kind alone has. */
+export interface KindFilter<F> {
+  readonly description: string;
+  matches(object: StoredObject<F>, text: string): boolean;
+}
+
 /** `F` is what is kept of every object beside its bytes and the metadata that all have. */
 export interface ResourceDefinition<F> {
   readonly kind: string;
@@ -36,15 +42,26 @@ export interface ResourceDefinition<F> {
   /** The field labels that /apis takes: Kubernetes' own for this kind. */
   readonly fieldLabels: readonly string[];
   fieldLabel(object: StoredObject<F>, label: string): string;
-  /** What the `status` parameter of /kapis may be, and which one an object has. */
+  /** What the `status` parameter of /kapis may be, and which one an object has. None: there is no such parameter. */
   readonly statuses: readonly string[];
   statusOf(object: StoredObject<F>): string;
+  /** By the parameter's name. */
+  readonly filters: Readonly<Record<string, KindFilter<F>>>;
+}
+
+/** What a kind has beside what all objects have. */
+export interface Kind<F> extends Pick<ResourceDefinition<F>, 'fields' | 'statuses' | 'statusOf' | 'filters'> {
+  readonly group: string;
+  /** Plural. */
+  readonly resource: string;
 }
 
 /** A resource that is answered from a copy which one upstream watch keeps current. */
 export interface Resource<F> {
   readonly definition: ResourceDefinition<F>;
   readonly store: Store<F>;
+  /** Aborted when the copy is given up: its watches end, and their clients begin again. */
+  readonly ended?: AbortSignal;
   /** The first list is complete. */
   hasSynced(): boolean;
   /** Resolves when `hasSynced`; throws the signal's reason when that is aborted before. */

@@ -1,14 +1,28 @@
 /** The routes of both doors, for each of the resources that they are handed. */
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
-import type { Parameter, Route } from '../http/route.ts';
+import { noSuchPath, StatusError } from '../errors.ts';
+import type { Handler, Parameter, RequestInfo, Route } from '../http/route.ts';
+import type { KubeClient } from '../kube/client.ts';
 import { apisHandlers } from './apis-handler.ts';
+import type { Catalogue, Entry } from './catalogue.ts';
 import { discoveryRoutes, groupVersionsOf, type ApiGroupVersion } from './discovery.ts';
-import { kapisHandlers } from './kapis-handler.ts';
-import type { Resource } from './resource.ts';
+import { readingGroup } from './generic.ts';
+import { judge, kapisHandlers, type KapisHandlers } from './kapis-handler.ts';
+import { readThroughHandlers } from './read-through.ts';
+import type { Kind, Resource } from './resource.ts';
+import type { Access } from './visible-namespaces.ts';
 
 export interface KapisDeps {
   readonly authorizer: Authorizer;
+  /** Those that are always at hand. */
   readonly resources: readonly Resource<unknown>[];
+  /** For all that the cluster serves beside them. */
+  readonly every?: {
+    readonly catalogue: Pick<Catalogue, 'find' | 'use' | 'apiResources' | 'memory'>;
+    readonly granted: Access['granted'];
+    readonly client: Pick<KubeClient, 'stream'>;
+    readonly kinds: readonly Kind<unknown>[];
+  };
   /** Groups that others serve and that discovery names too. */
   readonly otherGroups?: readonly ApiGroupVersion[];
 }
@@ -23,7 +37,14 @@ const parameter = (name: string, description: string, schema: Readonly<Record<st
   schema,
 });
 
-const nameParameter: Parameter = { name: 'name', in: 'path', description: 'The name', required: true, schema: text };
+const inPath = (name: string, description: string): Parameter => ({
+  name,
+  in: 'path',
+  description,
+  required: true,
+  schema: text,
+});
+const nameParameter = inPath('name', 'The name');
 const pretty = parameter('pretty', 'Indented JSON', flag);
 const timeout = parameter('timeout', 'A duration such as "32s" after which the request is given up');
 
@@ -48,7 +69,7 @@ const shown = [
   parameter('fields', 'Only these of at most 64 paths, comma-separated, and what names the object'),
 ];
 
-const kapisListParameters = (statuses: readonly string[]): readonly Parameter[] => [
+const kapisListParameters = (own: readonly Parameter[]): readonly Parameter[] => [
   parameter('page', 'From 1', { type: 'integer', minimum: 1, default: 1 }),
   parameter('limit', 'Items of a page; -1 for all', { type: 'integer', minimum: -1, default: -1 }),
   parameter('sortBy', 'name, createTime (also creationTimestamp), or any .path.to.field', {
@@ -64,7 +85,8 @@ const kapisListParameters = (statuses: readonly string[]): readonly Parameter[] 
   parameter('ownerKind', 'An owner is of this kind'),
   parameter('label', 'The same as labelSelector'),
   parameter('annotation', 'A selector over the annotations'),
-  parameter('status', 'The state of the object', { type: 'string', enum: statuses }),
+  parameter('alias', 'The annotation platform.io/alias-name contains this'),
+  ...own,
   labelSelector,
   parameter('fieldSelector', 'path=value and path!=value, over any path, comma-separated; at most 32 of them'),
   ...shown,
@@ -73,23 +95,62 @@ const kapisListParameters = (statuses: readonly string[]): readonly Parameter[] 
   ...watchParameters,
 ];
 
+const statusParameter = (statuses: readonly string[]): readonly Parameter[] =>
+  statuses.length === 0 ? [] : [parameter('status', 'The state of the object', { type: 'string', enum: statuses })];
+
+/** Those that some kinds have, each saying which. */
+function kindParameters(kinds: readonly Kind<unknown>[]): readonly Parameter[] {
+  const all = kinds.flatMap(({ resource, statuses, filters }) => [
+    ...(statuses.length === 0 ? [] : [{ name: 'status', what: `of ${resource}: ${statuses.join(', ')}` }]),
+    ...Object.entries(filters).map(([name, { description }]) => ({ name, what: `of ${resource}: ${description}` })),
+  ]);
+  return [...Map.groupBy(all, ({ name }) => name)].map(([name, those]) =>
+    parameter(name, those.map(({ what }) => what).join('; ')),
+  );
+}
+
+const isEvery = ({ group, version }: ApiGroupVersion): boolean =>
+  group === readingGroup.group && version === readingGroup.version;
+
+const noAccess: Access['granted'] = { of: () => [], hasSynced: () => true };
+
 /** For the gateway: discovery and every resource below /kapis. */
-export function kapisRoutes({ authorizer, resources, otherGroups = [] }: KapisDeps): Route[] {
+export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: KapisDeps): Route[] {
   const definitions = resources.map(({ definition }) => definition);
+  const own = groupVersionsOf(definitions);
+  const groupVersions =
+    every === undefined
+      ? own
+      : [
+          {
+            ...readingGroup,
+            get resources() {
+              const { apiResources } = every.catalogue;
+              return apiResources.length === 0 ? (own.find(isEvery)?.resources ?? []) : apiResources;
+            },
+          },
+          ...own.filter((one) => !isEvery(one)),
+        ];
+  const access: Access = { authorizer, granted: every?.granted ?? noAccess };
   return [
-    ...discoveryRoutes('/kapis', [...groupVersionsOf(definitions), ...otherGroups]),
+    ...discoveryRoutes('/kapis', [...groupVersions, ...otherGroups]),
     ...resources.flatMap((resource): Route[] => {
-      const { kind, statuses, served } = resource.definition;
+      const { definition } = resource;
+      const { kind, statuses, served } = definition;
       const path = `/kapis/${served.group}/${served.version}/${served.resource}`;
-      const { collection, object } = kapisHandlers(resource, authorizer);
+      const handlers = kapisHandlers(resource, access);
+      const handler =
+        (what: keyof KapisHandlers): Handler =>
+        async (...request) =>
+          handlers[what](await judge(access, definition, ...request), ...request);
       return [
         {
           method: 'get',
           path,
           summary: `List or watch objects of kind ${kind}`,
-          parameters: kapisListParameters(statuses),
+          parameters: kapisListParameters(statusParameter(statuses)),
           hot: true,
-          handler: collection,
+          handler: handler('collection'),
         },
         {
           method: 'get',
@@ -97,10 +158,102 @@ export function kapisRoutes({ authorizer, resources, otherGroups = [] }: KapisDe
           summary: `Read the ${kind}`,
           parameters: [nameParameter, ...shown, pretty, timeout],
           hot: true,
-          handler: object,
+          handler: handler('object'),
         },
       ];
     }),
+    ...(every === undefined ? [] : everyRoutes(every, access)),
+  ];
+}
+
+/** Throws 404 for a path on which such a resource is not, 405 for what its server does not offer. */
+function checkPath({ definition, discovered }: Entry, { namespace, resource, verb }: RequestInfo, what: string): void {
+  const { namespaced } = definition;
+  const object = what === 'object' ? '/{name}' : '';
+  if (!namespaced && namespace !== '' && (resource !== 'namespaces' || what === 'collection'))
+    throw noSuchPath(`${resource} are not in namespaces: their path is …/${resource}${object}`);
+  if (namespaced && namespace === '' && what === 'object')
+    throw noSuchPath(`${resource} are in namespaces: their path is …/namespaces/{namespace}/${resource}/{name}`);
+  if (!discovered.verbs.includes(verb))
+    throw new StatusError('MethodNotAllowed', 405, `the cluster does not offer to ${verb} ${resource}`, {
+      headers: { Allow: '' },
+    });
+}
+
+/** What is remembered of a key, made if there is nothing. */
+function remember<K extends object>(all: WeakMap<K, KapisHandlers>, key: K, make: () => KapisHandlers): KapisHandlers {
+  let handlers = all.get(key);
+  if (handlers === undefined) all.set(key, (handlers = make()));
+  return handlers;
+}
+
+/** Every resource of the cluster, by its name in the path. */
+function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every']>, access: Access): Route[] {
+  const base = `/kapis/${readingGroup.group}/${readingGroup.version}`;
+  const { memory } = catalogue;
+  const cached = new WeakMap<Resource<unknown>, KapisHandlers>();
+  const uncached = new WeakMap<Entry, KapisHandlers>();
+  const handler =
+    (what: keyof KapisHandlers): Handler =>
+    async (...request) => {
+      const [req, res, { info, signal }] = request;
+      // Such as …/namespaces/{name}/status, and the old form of a watch.
+      if (info.subresource !== '' || info.resource !== req.params['resources']) throw noSuchPath();
+      const entry = await catalogue.find(info.resource, signal);
+      checkPath(entry, info, what);
+      const { definition } = entry;
+      // Who may not read it does not make us copy it.
+      const judged = await judge(access, definition, ...request);
+      const use = await catalogue.use(entry);
+      if (use === undefined) {
+        const make = () => readThroughHandlers(definition, { client, access, memory });
+        return remember(uncached, entry, make)[what](judged, ...request);
+      }
+      const { resource } = use;
+      const release = (): void => use.release();
+      try {
+        await remember(cached, resource, () => kapisHandlers(resource, access))[what](judged, ...request);
+      } catch (error) {
+        release();
+        throw error;
+      }
+      // A watch goes on.
+      if (res.writableEnded || res.closed) release();
+      else res.once('close', release);
+    };
+  const resourcesParameter = inPath('resources', 'The plural, or as in deployments.apps and deployments.v1.apps');
+  const namespaceParameter = inPath('namespace', 'The namespace');
+  const list = kapisListParameters(kindParameters(kinds));
+  const get = [nameParameter, ...shown, pretty, timeout];
+  return [
+    {
+      method: 'get',
+      path: `${base}/:resources`,
+      summary: 'List or watch objects of any resource that the cluster serves',
+      parameters: [resourcesParameter, ...list],
+      handler: handler('collection'),
+    },
+    {
+      method: 'get',
+      path: `${base}/:resources/:name`,
+      summary: 'Read an object at cluster scope',
+      parameters: [resourcesParameter, ...get],
+      handler: handler('object'),
+    },
+    {
+      method: 'get',
+      path: `${base}/namespaces/:namespace/:resources`,
+      summary: 'List or watch objects of a namespace',
+      parameters: [namespaceParameter, resourcesParameter, ...list],
+      handler: handler('collection'),
+    },
+    {
+      method: 'get',
+      path: `${base}/namespaces/:namespace/:resources/:name`,
+      summary: 'Read an object of a namespace',
+      parameters: [namespaceParameter, resourcesParameter, ...get],
+      handler: handler('object'),
+    },
   ];
 }
 

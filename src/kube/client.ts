@@ -11,7 +11,8 @@ export interface KubeRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Undefined values are left out. */
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
-  readonly headers?: Readonly<Record<string, string>>;
+  /** A header with several values is sent once for each. */
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   /** Sent as JSON. */
   readonly body?: unknown;
   /** 'application/json' unless stated, for instance 'application/merge-patch+json'. */
@@ -46,7 +47,7 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
   const load = (): Access => (kubeconfig === undefined ? inClusterAccess(process.env) : fileAccess(kubeconfig));
   let access = load();
   const { server } = access;
-  const agent = new Agent({
+  const pool: Agent.Options = {
     connect: {
       ...(await access.tls()),
       keepAlive: true,
@@ -56,7 +57,10 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     connections: 128,
     keepAliveTimeout: 60_000,
     bodyTimeout: 0,
-  });
+  };
+  const agent = new Agent(pool);
+  // Over HTTP/2 undici joins the values of one header by commas: several groups would become one that nobody meant.
+  const severalValues = new Agent({ ...pool, allowH2: false });
 
   let credential: { headers: Record<string, string>; readAt: number } | undefined;
   async function authorization(): Promise<Record<string, string>> {
@@ -71,17 +75,21 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     for (const [name, value] of Object.entries(options.query ?? {}))
       if (value !== undefined) query.set(name, String(value));
     const suffix = query.size === 0 ? '' : `?${query.toString()}`;
+    const headers = Object.entries(options.headers ?? {}).map(([name, value]): [string, string | string[]] => [
+      name,
+      typeof value === 'string' ? value : [...value],
+    ]);
     try {
       return await request(`${server}${path}${suffix}`, {
         method: options.method ?? 'GET',
-        dispatcher: agent,
+        dispatcher: headers.some(([, value]) => Array.isArray(value)) ? severalValues : agent,
         headersTimeout: options.timeout ?? 10_000,
         headers: {
           accept: 'application/json',
           'user-agent': 'platform-apiserver',
           ...(await authorization()),
           ...(options.body === undefined ? {} : { 'content-type': options.contentType ?? 'application/json' }),
-          ...options.headers,
+          ...Object.fromEntries(headers),
         },
         ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
         ...(options.signal === undefined ? {} : { signal: options.signal }),
@@ -113,7 +121,9 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     },
     audiences: async () => claimsOf((await authorization())['Authorization']).audiences,
     issuer: async () => claimsOf((await authorization())['Authorization']).issuer,
-    close: () => agent.destroy(),
+    async close() {
+      await Promise.all([agent.destroy(), severalValues.destroy()]);
+    },
   };
 }
 

@@ -24,6 +24,8 @@ export interface ReflectorOptions<T> {
    * never older while all is well, and soon fresh again after an absence. Unless stated a watch lasts 5 to 10 minutes, with a bookmark about each minute.
    */
   readonly watchSeconds?: number;
+  /** Asks for metav1.PartialObjectMetadata. */
+  readonly metadataOnly?: boolean;
   /** What is kept of an object. `bytes` is a view of a larger piece of memory: copy what is to stay. */
   decode(object: KubeObject, bytes: Buffer): T;
   /** The whole state, after a list. */
@@ -57,7 +59,8 @@ const hurried = new Error('a bookmark is wanted soon');
 
 class Silence extends Error {}
 const newline = 0x0a;
-const closeBrace = 0x7d;
+
+const partial = (kind: string): string => `application/json;as=${kind};g=meta.k8s.io;v=v1`;
 
 interface WatchEvent {
   readonly type: ChangeType | 'BOOKMARK' | 'ERROR';
@@ -71,18 +74,24 @@ const isExpired = (error: unknown): boolean =>
 /** A cluster without streaming lists refuses the parameters, as invalid or as forbidden for watch. */
 const isRefused = (error: unknown): boolean => error instanceof KubeError && (error.code === 400 || error.code === 422);
 
-/** The object's bytes in `{"type":"ADDED","object":{…}}`, which is how kube-apiserver writes an event, and in any other form. */
-function objectBytes(line: Buffer, type: string): Buffer {
-  const head = `{"type":"${type}","object":`;
-  if (line.toString('latin1', 0, head.length) === head && line.at(-1) === closeBrace)
-    return line.subarray(head.length, -1);
+/** The object's bytes in `{"type":"ADDED","object":{…}}`. */
+function objectBytes(line: Buffer): Buffer {
   const member = membersOf(line, 0, 'object').at(-1);
   if (member?.key !== 'object') throw new SyntaxError('a watch event has no object');
   return line.subarray(member.value, member.end);
 }
 
 export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
-  const { client, path, labelSelector, fieldSelector, log, clock = systemClock, watchSeconds } = options;
+  const {
+    client,
+    path,
+    labelSelector,
+    fieldSelector,
+    log,
+    clock = systemClock,
+    watchSeconds,
+    metadataOnly = false,
+  } = options;
   const longestWait = watchSeconds === undefined ? longestDelay : watchSeconds * 1000;
   const silence = watchSeconds === undefined ? longestSilence : (watchSeconds + 5) * 1000;
   const stopped = new AbortController();
@@ -139,6 +148,16 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
     try {
       const response = await client.stream(path, {
         query: { labelSelector, fieldSelector, ...query },
+        ...(metadataOnly
+          ? {
+              headers: {
+                accept:
+                  query['watch'] === undefined
+                    ? partial('PartialObjectMetadataList')
+                    : partial('PartialObjectMetadata'),
+              },
+            }
+          : {}),
         signal: AbortSignal.any([stopped.signal, silent.signal]),
         timeout: 60_000,
       });
@@ -198,7 +217,7 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
           listed = undefined;
         }
       } else {
-        const item = options.decode(object, objectBytes(line, type));
+        const item = options.decode(object, objectBytes(line));
         if (listed === undefined) {
           resourceVersion = version;
           options.apply(type, item, version);
@@ -317,7 +336,7 @@ async function whole(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
 }
 
 /** The non-empty lines of a stream, without their ends. A last line that the stream cut short is left out. */
-async function* lines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+export async function* lines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let begun: Buffer[] = [];
   for await (const chunk of chunks) {
     let start = 0;

@@ -23,9 +23,6 @@ const mostPlainBytes = 256 * 1024 * 1024;
 /** What the V8 heap holds of an object, about. */
 const indexSize = 1024;
 
-/** So many are kept of what was. */
-const mostSnapshots = 8;
-
 const keyOf = (object: { namespace: string; name: string }): string =>
   object.namespace === '' ? object.name : `${object.namespace}/${object.name}`;
 
@@ -37,8 +34,6 @@ export class Store<F> {
   readonly #selections: Selections;
   readonly #listeners = new Set<StoreListener<F>>();
   readonly #waiting = new Set<() => void>();
-  /** What was asked for as it was, by resourceVersion. */
-  readonly #snapshots = new Map<number, readonly StoredObject<F>[]>();
   #resourceVersion = 0;
 
   constructor() {
@@ -148,19 +143,6 @@ export class Store<F> {
     const changes = resourceVersion > this.#resourceVersion ? undefined : this.#history.after(resourceVersion);
     if (changes === undefined) return undefined;
     if (changes.length === 0) return this.#orders.name;
-    // Who reads a long list in pages comes again and again.
-    let snapshot = this.#snapshots.get(resourceVersion);
-    if (snapshot === undefined) {
-      snapshot = this.#before(changes);
-      this.#snapshots.set(resourceVersion, snapshot);
-      const [oldest] = this.#snapshots.keys();
-      if (this.#snapshots.size > mostSnapshots && oldest !== undefined) this.#snapshots.delete(oldest);
-    }
-    return snapshot;
-  }
-
-  /** All objects by name as they were before these changes, which are the last ones. */
-  #before(changes: readonly Change<F>[]): StoredObject<F>[] {
     const was = new Map<string, StoredObject<F> | undefined>();
     for (const { object, previous } of changes) {
       const key = keyOf(object);
@@ -191,6 +173,11 @@ export class Store<F> {
   /** Gives the bytes of an object, that a list or a change is about to bring, their place: so a long list is never held twice. */
   hold(object: StoredObject<F>): void {
     this.#arena.add(object);
+  }
+
+  /** What was held for a list that broke off is given up. */
+  release(): void {
+    this.#arena.retain(new Set(this.#objects.values()));
   }
 
   /** The whole state, after a list. What differs is told as changes, so that watches need not end. */
@@ -242,7 +229,6 @@ export class Store<F> {
     for (const object of items) this.#objects.set(keyOf(object), object);
     for (const name of orderNames) this.#orders[name] = items.toSorted(orders[name]);
     this.#selections.clear();
-    this.#snapshots.clear();
     this.#history.reset(resourceVersion);
     for (const object of items) this.#arena.add(object);
     this.#arena.retain(new Set(items));

@@ -67,9 +67,9 @@ test('the metrics count requests by verb, resource and code, and tell of the cop
     'requests_total{verb="list",resource="nodes",code="200"} [1-9]',
     'requests_total{verb="get",resource="nodes",code="404"} [1-9]',
     'request_duration_seconds_count{verb="list",resource="nodes"} [1-9]',
-    `store_objects ${(await get<{ items: unknown[] }>('/api/v1/nodes')).items.length}\n`,
-    'store_bytes [1-9]\\d{3,}',
-    'store_age_seconds \\d',
+    `store_objects{resource="nodes"} ${(await get<{ items: unknown[] }>('/api/v1/nodes')).items.length}\n`,
+    'store_bytes{resource="nodes"} [1-9]\\d{3,}',
+    'store_age_seconds{resource="nodes"} \\d',
     'open_watches \\d',
     'configuration_problems 0',
   ])

@@ -1,5 +1,9 @@
-/** The resources that are served from a copy. A new one: a file here and a line in `definitions`. */
-import { createCached, type CachedResource, type CacheOptions } from '../cached.ts';
-import { nodes, type NodeFields } from './nodes.ts';
+/**
+ * The resources that have something of their own. Served on /apis too: `nodes`. The others are served on /kapis as all that the cluster
+ * has; a new one: a file here and a line in `kinds`.
+ */
+import type { Kind } from '../resource.ts';
 
-export const createNodes = (options: CacheOptions): CachedResource<NodeFields> => createCached(nodes, options);
+export { nodes } from './nodes.ts';
+
+export const kinds: readonly Kind<unknown>[] = [];

@@ -130,4 +130,5 @@ export const nodes: ResourceDefinition<NodeFields> = {
   fieldLabel: (node, label) => (label === 'metadata.name' ? node.name : String(node.fields.unschedulable)),
   statuses: ['running', 'warning', 'unschedulable'],
   statusOf: ({ fields: { status } }) => status,
+  filters: {},
 };

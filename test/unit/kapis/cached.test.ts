@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { CachedResource } from '../../../src/kapis/cached.ts';
-import { createNodes } from '../../../src/kapis/resources/index.ts';
-import type { NodeFields } from '../../../src/kapis/resources/nodes.ts';
+import { createCached, type CachedResource } from '../../../src/kapis/cached.ts';
+import { nodes as definition, type NodeFields } from '../../../src/kapis/resources/nodes.ts';
 import { createLogger } from '../../../src/logger.ts';
 import { bookmark, FakeClock, FakeCluster, settle, status, type FakeRequest } from '../kube/fakes.ts';
 import { nodeObject } from './lab.ts';
@@ -15,7 +14,7 @@ const never = new AbortController().signal;
 beforeEach(async () => {
   cluster = new FakeCluster();
   clock = new FakeClock();
-  nodes = createNodes({ client: cluster, log: createLogger({ silent: true }), clock });
+  nodes = createCached(definition, { client: cluster, log: createLogger({ silent: true }), clock });
   nodes.start();
   await settle();
   upstream = cluster.last;

@@ -1,0 +1,334 @@
+/**
+ * What is not copied (API.md 3) is asked for as the caller, each time, and then filtered, ordered and paged by the same list language.
+ * A watch is passed on: kube-apiserver's frames, with the objects as /kapis shows them.
+ */
+import type { Response } from 'express';
+import type { UserInfo } from '../auth/user.ts';
+import { badGateway, badRequest, forbidden, StatusError, unauthorized } from '../errors.ts';
+import type { Handler, RequestContext } from '../http/route.ts';
+import { BodyWriter } from '../http/body-writer.ts';
+import type { KubeClient, KubeRequest, KubeResponse } from '../kube/client.ts';
+import { asUser } from '../kube/impersonation.ts';
+import { KubeError } from '../kube/kube-error.ts';
+import type { KubeObject } from '../kube/kube-object.ts';
+import { membersOf } from '../kube/json-scan.ts';
+import { Packer } from '../kube/packed.ts';
+import { lines } from '../kube/reflector.ts';
+import { splitList, withTypeMeta } from '../kube/split-list.ts';
+import { Store } from '../kube/store.ts';
+import { storeObject, type StoredObject } from '../kube/stored-object.ts';
+import { Answers, lastEventID, type Judged, type KapisHandlers } from './kapis-handler.ts';
+import { parseWatchOptions } from './list-options.ts';
+import type { MemoryLimit, Share } from './memory-limit.ts';
+import { parseGetQuery, parseListQuery, parseWatchQuery } from './query.ts';
+import { collectionPath, type ResourceDefinition } from './resource.ts';
+import { visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
+import { eventStream, watchDuration } from './watch/watches.ts';
+
+export interface ReadThroughOptions {
+  readonly client: Pick<KubeClient, 'stream'>;
+  readonly access: Access;
+  readonly memory: MemoryLimit;
+}
+
+const pageSize = 500;
+/** Lists of single namespaces at once. */
+const atOnce = 8;
+/** An object of the cluster has at most 1.5 MiB in etcd, and more only where another server makes it up. */
+const largestObject = 16 * 1024 * 1024;
+/** How often rights are looked at while a watch is open, in milliseconds. */
+const recheckInterval = 60_000;
+/** A watch has a bookmark about each minute, and where it has none a client comes again. */
+const handedOn = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourceVersionMatch', 'sendInitialEvents'];
+/** What a watch that kube-apiserver filters can have. */
+const watchable = new Set([
+  ...handedOn,
+  'watch',
+  'label',
+  'allowWatchBookmarks',
+  'timeoutSeconds',
+  'timeout',
+  'managedFields',
+  'fields',
+  'pretty',
+]);
+
+/** Kubernetes gives no resourceVersion to what is not stored, such as metrics. */
+function versioned(object: KubeObject, bytes: Buffer): [KubeObject, Buffer] {
+  const { metadata } = object;
+  if (metadata.resourceVersion !== undefined && metadata.resourceVersion !== '') return [object, bytes];
+  const at = membersOf(bytes, bytes.indexOf('{')).find(({ key }) => key === 'metadata');
+  if (at === undefined) throw new SyntaxError('an object has no metadata');
+  const { resourceVersion: _, ...rest } = metadata;
+  const known = { ...rest, resourceVersion: '0' };
+  return [
+    { ...object, metadata: known },
+    Buffer.concat([bytes.subarray(0, at.value), Buffer.from(JSON.stringify(known)), bytes.subarray(at.end)]),
+  ];
+}
+
+interface Listed {
+  readonly objects: StoredObject<unknown>[];
+  readonly resourceVersion: number;
+}
+
+/** An answer of 200. Throws StatusError. */
+async function ask(caller: Pick<KubeClient, 'stream'>, path: string, options: KubeRequest): Promise<KubeResponse> {
+  try {
+    const response = await caller.stream(path, options);
+    if (response.status === 200) return response;
+    throw KubeError.from(response.status, (await bounded(response.body, largestObject)).toString('utf8'));
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw error instanceof KubeError ? error.toStatusError() : error;
+  }
+}
+
+export function readThroughHandlers(
+  definition: ResourceDefinition<unknown>,
+  { client, access, memory }: ReadThroughOptions,
+): KapisHandlers {
+  const { underlying, kind } = definition;
+  const answers = new Answers(definition);
+  const packer = new Packer();
+
+  const store = (object: KubeObject, bytes: Buffer): StoredObject<unknown> => {
+    try {
+      return storeObject(...versioned(object, bytes), {
+        selfLink: ({ metadata: { namespace, name } }) => `${collectionPath(underlying, namespace)}/${name}`,
+        fields: (decoded) => definition.fields(decoded),
+        packer,
+      });
+    } catch (cause) {
+      throw badGateway(`the server of ${underlying.resource} answered with an object that is none`, { cause });
+    }
+  };
+
+  const as = (user: UserInfo | undefined): Pick<KubeClient, 'stream'> => {
+    if (user === undefined) throw unauthorized();
+    return asUser(client, { ...user, proved: user.via !== 'token' });
+  };
+
+  /** Everything of one namespace, or of all; `count` is told how many bytes arrive. */
+  async function listAll(
+    caller: Pick<KubeClient, 'stream'>,
+    { namespace, name }: { readonly namespace: string; readonly name: string },
+    signal: AbortSignal,
+    count: (bytes: number) => void,
+  ): Promise<Listed> {
+    const objects: StoredObject<unknown>[] = [];
+    let next: string | undefined;
+    let resourceVersion = 0;
+    do {
+      const { body } = await ask(caller, collectionPath(underlying, namespace), {
+        // Who may list one name alone is asked for it.
+        query: {
+          limit: pageSize,
+          continue: next,
+          fieldSelector: name === '' ? undefined : `metadata.name=${name}`,
+        },
+        signal,
+      });
+      const chunks: Buffer[] = [];
+      let raw = 0;
+      for await (const chunk of body) {
+        raw += (chunk as Buffer).length;
+        count((chunk as Buffer).length);
+        chunks.push(chunk as Buffer);
+      }
+      const { items, metadata, ...type } = splitList(Buffer.concat(chunks));
+      for (const bytes of items) {
+        const object = JSON.parse(bytes.toString('utf8')) as KubeObject;
+        const stored =
+          object.kind === undefined
+            ? store({ ...type, ...object }, withTypeMeta(bytes, type.kind, type.apiVersion))
+            : store(object, bytes);
+        count(stored.length + stored.packedSize);
+        objects.push(stored);
+      }
+      // The text of the page is no longer needed.
+      count(-raw);
+      next = metadata.continue === '' ? undefined : metadata.continue;
+      resourceVersion = Number(metadata.resourceVersion ?? 0) || 0;
+    } while (next !== undefined);
+    return { objects, resourceVersion };
+  }
+
+  async function list({ user, info, signal }: RequestContext, visible: Visible, share: Share): Promise<Listed> {
+    const caller = as(user);
+    let bytes = 0;
+    const count = (more: number): void => {
+      bytes += more;
+      share.hold(bytes);
+    };
+    const namespaces = visible === undefined ? [definition.namespaced ? info.namespace : ''] : [...visible].toSorted();
+    const lists: Listed[] = [];
+    const waiting = namespaces.values();
+    const one = async (): Promise<void> => {
+      for (const namespace of waiting) lists.push(await listAll(caller, { namespace, name: info.name }, signal, count));
+    };
+    await Promise.all(Array.from({ length: Math.min(atOnce, namespaces.length) }, one));
+    return {
+      objects: lists.flatMap(({ objects }) => objects),
+      // From the oldest on nothing is missed.
+      resourceVersion: Math.min(...lists.map(({ resourceVersion }) => resourceVersion)),
+    };
+  }
+
+  async function watch({ mediaType, visible }: Judged, ...[req, res, context]: Parameters<Handler>): Promise<void> {
+    const { user, info, query, signal } = context;
+    const { timeoutSeconds, allowWatchBookmarks } = parseWatchOptions(query);
+    const view = answers.view(parseWatchQuery(query, definition));
+    const wrong = [...query.keys()].find((name) => !watchable.has(name));
+    if (wrong !== undefined)
+      throw badRequest(
+        `${wrong}: a watch of ${underlying.resource} is passed on to kube-apiserver, which selects by labelSelector and fieldSelector alone`,
+      );
+    if (visible !== undefined)
+      throw forbidden(
+        underlying,
+        '',
+        `a watch of all namespaces needs the right to all of them; you may watch in ${visible.size}: name one`,
+      );
+    const selectors = (names: readonly string[]): string | undefined =>
+      names
+        .map((name) => query.get(name) ?? '')
+        .filter((text) => text !== '')
+        .join(',') || undefined;
+    const ended = new AbortController();
+    const over = AbortSignal.any([signal, ended.signal]);
+    const duration = watchDuration(timeoutSeconds);
+    const sse = mediaType === eventStream;
+    const resumed = sse ? lastEventID(req) : undefined;
+    const isObject = info.name !== '' && !(query.get('fieldSelector') ?? '').includes('metadata.name');
+    const { body } = await ask(as(user), collectionPath(underlying, definition.namespaced ? info.namespace : ''), {
+      query: {
+        ...Object.fromEntries(handedOn.map((name) => [name, query.get(name) ?? undefined])),
+        ...(resumed === undefined
+          ? {}
+          : { resourceVersion: resumed, sendInitialEvents: undefined, resourceVersionMatch: undefined }),
+        labelSelector: selectors(['label', 'labelSelector']),
+        fieldSelector: isObject
+          ? [`metadata.name=${info.name}`, selectors(['fieldSelector'])].filter((text) => text !== undefined).join(',')
+          : selectors(['fieldSelector']),
+        watch: 'true',
+        allowWatchBookmarks: String(allowWatchBookmarks),
+        timeoutSeconds: Math.ceil(duration / 1000),
+      },
+      signal: over,
+    });
+    const frames = new Frames(res, sse);
+    let refusal: StatusError | undefined;
+    const recheck = async (): Promise<void> => {
+      try {
+        await visibleNamespaces(access, context, definition);
+      } catch (error) {
+        if (!(error instanceof StatusError) || error.code >= 500) return;
+        refusal = error;
+        ended.abort();
+      }
+    };
+    const minute = setInterval(() => void recheck(), recheckInterval);
+    // kube-apiserver judges the watch as the one who began it.
+    context.onUserChange(() => ended.abort());
+    try {
+      if (req.method !== 'HEAD')
+        for await (const line of lines(body as AsyncIterable<Buffer>)) {
+          const members = membersOf(line, 0);
+          const part = (key: string): Buffer => {
+            const member = members.find((candidate) => candidate.key === key);
+            if (member === undefined) throw new SyntaxError(`a watch event has no ${key}`);
+            return line.subarray(member.value, member.end);
+          };
+          const type = JSON.parse(part('type').toString('utf8')) as FrameType;
+          const bytes = part('object');
+          if (type === 'ERROR') {
+            await frames.write(type, [bytes]);
+            continue;
+          }
+          const object = JSON.parse(bytes.toString('utf8')) as KubeObject;
+          const version = Number(object.metadata.resourceVersion) || 0;
+          const isEnd = object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true';
+          const shown =
+            type === 'BOOKMARK' ? view.bookmark(version, isEnd) : view.object(store({ kind, ...object }, bytes));
+          await frames.write(type, shown, version);
+        }
+    } catch (error) {
+      // Once begun, an answer can only end.
+      if (!over.aborted)
+        context.log.info('a watch that is passed on broke off', { resource: underlying.resource, error });
+    } finally {
+      clearInterval(minute);
+      body.destroy();
+    }
+    if (refusal !== undefined) await frames.write('ERROR', [Buffer.from(JSON.stringify(refusal.toStatus()))]);
+    frames.end();
+  }
+
+  return {
+    async collection(judged, req, res, context) {
+      if (context.info.verb === 'watch') return watch(judged, req, res, context);
+      const query = parseListQuery(context.query, definition);
+      const share = memory.share(underlying.resource);
+      try {
+        const { objects, resourceVersion } = await list(context, judged.visible, share);
+        const once = new Store<unknown>();
+        once.replace(objects, resourceVersion);
+        await answers.list(req, res, context.signal, query, { store: once, lasting: false });
+      } finally {
+        share.release();
+      }
+    },
+    async object(judged, req, res, context) {
+      if (context.info.verb === 'watch') return watch(judged, req, res, context);
+      const query = parseGetQuery(context.query);
+      const { info, user, signal } = context;
+      const path = collectionPath(underlying, definition.namespaced ? info.namespace : '');
+      const { body } = await ask(as(user), `${path}/${encodeURIComponent(info.name)}`, { signal });
+      const bytes = await bounded(body, largestObject);
+      const object = JSON.parse(bytes.toString('utf8')) as KubeObject;
+      await answers.object(req, res, signal, query, store(object, bytes));
+    },
+  };
+}
+
+type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
+
+/** The frames of one watch, in the form that its client takes. */
+class Frames {
+  readonly #body: BodyWriter;
+  readonly #sse: boolean;
+
+  constructor(res: Response, sse: boolean) {
+    this.#sse = sse;
+    res.statusCode = 200;
+    res.setHeader('Content-Type', sse ? eventStream : 'application/json');
+    res.setHeader('Cache-Control', 'no-cache, private');
+    res.flushHeaders();
+    this.#body = new BodyWriter(res);
+  }
+
+  async write(type: FrameType, object: readonly Buffer[], version?: number): Promise<void> {
+    const frame = [Buffer.from(`{"type":"${type}","object":`), ...object, Buffer.from('}\n')];
+    if (this.#sse) {
+      frame.unshift(Buffer.from(version === undefined ? 'data: ' : `id: ${version}\ndata: `));
+      frame.push(Buffer.from('\n'));
+    }
+    await this.#body.write(Buffer.concat(frame));
+  }
+
+  end(): void {
+    this.#body.end();
+  }
+}
+
+async function bounded(body: AsyncIterable<unknown>, most: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += (chunk as Buffer).length;
+    if (size > most) throw badGateway(`the answer is larger than ${most} bytes`);
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks);
+}

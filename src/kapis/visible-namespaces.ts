@@ -1,0 +1,61 @@
+/** Which namespaces' objects a caller may be shown. */
+import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
+import { forbidden, serviceUnavailable, unauthorized } from '../errors.ts';
+import type { RequestContext } from '../http/route.ts';
+import type { GrantedNamespaces } from './granted-namespaces.ts';
+import type { ResourceDefinition } from './resource.ts';
+
+export interface Access {
+  readonly authorizer: Authorizer;
+  readonly granted: Pick<GrantedNamespaces, 'of' | 'hasSynced'>;
+}
+
+/** Undefined: all that the request is about. */
+export type Visible = ReadonlySet<string> | undefined;
+
+/** Reviews of one request at once, and in all. */
+const atOnce = 32;
+const mostCandidates = 1_000;
+
+/**
+ * The caller must be allowed what the request does, on the underlying resource and in its scope. Who may not list or watch in all
+ * namespaces is shown those in which a RoleBinding gives the right. Throws 403 in kube-apiserver's words where there is none.
+ */
+export async function visibleNamespaces(
+  { authorizer, granted }: Access,
+  { user, info, query }: RequestContext,
+  { underlying: { group, resource }, namespaced }: Pick<ResourceDefinition<unknown>, 'underlying' | 'namespaced'>,
+): Promise<Visible> {
+  if (user === undefined) throw unauthorized();
+  const { verb, namespace, name } = info;
+  const attributes = { verb, group, resource, namespace, name };
+  if (!namespaced || namespace !== '' || verb === 'get') {
+    await demand(authorizer, user, attributes);
+    return undefined;
+  }
+  if ((await authorizer.authorize(user, attributes)).allowed) return undefined;
+  const named = query.get('namespace') ?? '';
+  if (named === '' && !granted.hasSynced())
+    throw serviceUnavailable('the role bindings are not read yet; a namespace that is named needs none', 1);
+  const candidates = named === '' ? granted.of(user) : [named];
+  if (candidates.length > mostCandidates)
+    throw forbidden(
+      { group, resource },
+      name,
+      `User "${user.username}" cannot ${verb} resource "${resource}" in API group "${group}" at the cluster scope, and has role bindings in ${candidates.length} namespaces, more than ${mostCandidates}: name one`,
+    );
+  const visible = new Set<string>();
+  const waiting = candidates.values();
+  const review = async (): Promise<void> => {
+    for (const candidate of waiting) {
+      const { allowed } = await authorizer.authorize(user, { ...attributes, namespace: candidate });
+      if (allowed) visible.add(candidate);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, candidates.length) }, review));
+  if (visible.size === 0) await demand(authorizer, user, attributes);
+  return visible;
+}
+
+export const sameNamespaces = (a: Visible, b: Visible): boolean =>
+  a === b || (a !== undefined && b !== undefined && a.size === b.size && [...a].every((one) => b.has(one)));

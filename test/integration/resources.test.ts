@@ -1,0 +1,443 @@
+/** Every resource that the cluster serves, read at /kapis: built-in and custom, copied and read as the caller. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { IncomingMessage } from 'node:http';
+import { configure } from './lab/configure.ts';
+import { eventually } from './lab/eventually.ts';
+import { call, gateway, open, read, type Answer } from './lab/http.ts';
+import {
+  bind,
+  create,
+  createClusterRole,
+  get,
+  kube,
+  patch,
+  remove,
+  removeClusterRole,
+  unbind,
+  type KubeList,
+  type KubeObject,
+} from './lab/kube.ts';
+import { adminToken } from './lab/login.ts';
+import { expectStatus } from './lab/status.ts';
+import { addUsers, tokenOf } from './lab/users.ts';
+
+type List = KubeList & { readonly totalItems: number };
+
+const base = '/kapis/resources.platform.io/v1alpha3';
+const namespaces = ['generic-1', 'generic-2', 'generic-3', 'generic-4', 'generic-5'];
+const users = { 'generic-two': [], 'generic-none': [], 'generic-secrets': [] } as const;
+
+const as = async (token: string, path: string): Promise<Answer> => await call(`${gateway()}${base}/${path}`, { token });
+const ask = async (path: string): Promise<Answer> => await as(await adminToken(), path);
+
+async function list(path: string, token?: string): Promise<List> {
+  const answer = await as(token ?? (await adminToken()), path);
+  expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 });
+  return answer.json as List;
+}
+
+const named = ({ items }: Pick<KubeList, 'items'>): string[] =>
+  items.map(({ metadata }) => `${(metadata as { namespace?: string }).namespace ?? ''}/${metadata.name}`);
+
+const label = { 'generic-test': 'yes' };
+const object = (kind: string, apiVersion: string, name: string, more: object = {}): object => ({
+  kind,
+  apiVersion,
+  metadata: { name, labels: label },
+  ...more,
+});
+const deployment = (name: string): object =>
+  object('Deployment', 'apps/v1', name, {
+    spec: {
+      replicas: 2,
+      selector: { matchLabels: { app: name } },
+      template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'c', image: 'example.com/c' }] } },
+    },
+  });
+
+const bindIn = (namespace: string, user: string): Promise<KubeObject> =>
+  create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings`, {
+    metadata: { name: user },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'generic-reader' },
+    subjects: [{ kind: 'User', name: user, apiGroup: 'rbac.authorization.k8s.io' }],
+  });
+
+let removeUsers: () => Promise<void>;
+const tokens: Record<string, string> = {};
+beforeAll(async () => {
+  removeUsers = await addUsers(users);
+  for (const name of namespaces) {
+    await create('/api/v1/namespaces', object('Namespace', 'v1', name));
+    await create(
+      `/api/v1/namespaces/${name}/configmaps`,
+      object('ConfigMap', 'v1', 'settings', { data: { of: name } }),
+    );
+    await create(`/api/v1/namespaces/${name}/secrets`, object('Secret', 'v1', 'hidden', { stringData: { of: name } }));
+  }
+  await create(`/apis/apps/v1/namespaces/generic-1/deployments`, deployment('web'));
+  await createClusterRole('generic-reader', [
+    { apiGroups: [''], resources: ['configmaps', 'secrets'], verbs: ['get', 'list', 'watch'] },
+  ]);
+  await bindIn('generic-2', 'generic-two');
+  await bindIn('generic-4', 'generic-two');
+  // A binding that gives nothing here.
+  await create('/apis/rbac.authorization.k8s.io/v1/namespaces/generic-5/rolebindings', {
+    metadata: { name: 'elsewhere' },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'platform-node-reader' },
+    subjects: [{ kind: 'User', name: 'generic-two', apiGroup: 'rbac.authorization.k8s.io' }],
+  });
+  await bind('generic-secrets', 'generic-reader', { kind: 'User', name: 'generic-secrets' });
+  for (const name of Object.keys(users)) tokens[name] = await tokenOf(name);
+});
+afterAll(async () => {
+  for (const name of namespaces) await remove(`/api/v1/namespaces/${name}`);
+  await unbind('generic-secrets');
+  await removeClusterRole('generic-reader');
+  await removeUsers();
+});
+
+describe('a resource that Kubernetes itself has', () => {
+  test('is listed in all namespaces and in one, with pages, orders and filters', async () => {
+    const all = await list('configmaps?labelSelector=generic-test=yes&sortBy=.data.of&ascending=true');
+    expect(all).toMatchObject({ kind: 'ConfigMapList', apiVersion: 'v1', totalItems: 5 });
+    expect(named(all)).toEqual(namespaces.map((name) => `${name}/settings`));
+    const page = await list(
+      'configmaps?name=settings&label=generic-test&sortBy=.data.of&ascending=true&limit=2&page=2',
+    );
+    expect(page.totalItems).toBe(5);
+    expect(named(page)).toEqual(['generic-3/settings', 'generic-4/settings']);
+    const one = await list('namespaces/generic-3/configmaps?names=settings');
+    expect(named(one)).toEqual(['generic-3/settings']);
+    const [item] = one.items;
+    const theirs = await get('/api/v1/namespaces/generic-3/configmaps/settings');
+    const { managedFields: _, ...metadata } = theirs.metadata;
+    expect(item).toEqual({
+      ...theirs,
+      metadata: { ...metadata, selfLink: '/api/v1/namespaces/generic-3/configmaps/settings' },
+    });
+    expect((await ask('namespaces/generic-3/configmaps/settings')).json).toEqual(item);
+  });
+
+  test('is what kubectl takes its name to mean', async () => {
+    for (const name of ['deployments', 'deployments.apps', 'deployments.v1.apps'])
+      expect(await list(`namespaces/generic-1/${name}`)).toMatchObject({
+        kind: 'DeploymentList',
+        apiVersion: 'apps/v1',
+        totalItems: 1,
+        items: [{ kind: 'Deployment', apiVersion: 'apps/v1', metadata: { name: 'web' }, spec: { replicas: 2 } }],
+      });
+    expect(await list('events?limit=0')).toMatchObject({ kind: 'EventList', apiVersion: 'v1' });
+    expect(await list('events.events.k8s.io?limit=0')).toMatchObject({ apiVersion: 'events.k8s.io/v1' });
+    expect(await list('nodes.v1.?limit=0')).toMatchObject({ kind: 'NodeList', apiVersion: 'v1' });
+  });
+
+  test('at cluster scope has no namespace', async () => {
+    expect((await ask('namespaces/generic-1')).json).toMatchObject({
+      kind: 'Namespace',
+      metadata: { name: 'generic-1' },
+    });
+    expect(named(await list('clusterroles?names=generic-reader'))).toEqual(['/generic-reader']);
+    expectStatus(await ask('namespaces/generic-1/clusterroles'), 404, 'NotFound');
+    expect(expectStatus(await ask('configmaps/settings'), 404, 'NotFound').message).toContain(
+      'namespaces/{namespace}/configmaps/{name}',
+    );
+  });
+
+  test('is followed', async () => {
+    const stream = await watching(
+      'namespaces/generic-5/configmaps?watch=true&label=generic-test&resourceVersion=' +
+        (await list('configmaps?limit=0')).metadata.resourceVersion,
+    );
+    await patch('/api/v1/namespaces/generic-1/configmaps/settings', { data: { more: 'a' } });
+    await patch('/api/v1/namespaces/generic-5/configmaps/settings', { data: { more: 'b' } });
+    await stream.event(({ type, object: { metadata } }) => type === 'MODIFIED' && metadata.name === 'settings');
+    expect(stream.events).toHaveLength(1);
+    stream.close();
+  });
+
+  test('that is none is 404, and one that cannot be listed 405', async () => {
+    expectStatus(await ask('gizmos'), 404, 'NotFound');
+    expectStatus(await ask('namespaces/generic-1/configmaps/nothing'), 404, 'NotFound');
+    expectStatus(await ask('tokenreviews'), 405, 'MethodNotAllowed');
+    expectStatus(await ask('namespaces/generic-1/status'), 404, 'NotFound');
+    expectStatus(await ask('watch/configmaps'), 404, 'NotFound');
+    expect(expectStatus(await ask('configmaps?phase=x'), 400, 'BadRequest').message).toContain(
+      'the known ones are page',
+    );
+  });
+
+  test('is named by discovery', async () => {
+    const { resources } = (await ask('')).json as {
+      resources: { name: string; verbs: string[]; namespaced: boolean }[];
+    };
+    const byName = new Map(resources.map((resource) => [resource.name, resource]));
+    expect(byName.get('deployments')).toMatchObject({ namespaced: true, verbs: ['get', 'list', 'watch'] });
+    expect(byName.get('nodes')).toMatchObject({ namespaced: false });
+    expect(byName.has('events.events.k8s.io')).toBe(true);
+    expect(byName.has('tokenreviews')).toBe(false);
+    expect(byName.size).toBe(resources.length);
+  });
+});
+
+describe('without the right to all namespaces', () => {
+  test('a list shows those that the caller may list, and counts them alone', async () => {
+    const two = await list('configmaps?names=settings&sortBy=.data.of&ascending=true', tokens['generic-two']);
+    expect(named(two)).toEqual(['generic-2/settings', 'generic-4/settings']);
+    expect(two.totalItems).toBe(2);
+    expect(named(await list('namespaces/generic-4/configmaps', tokens['generic-two']))).toContain('generic-4/settings');
+    expectStatus(await as(tokens['generic-two'] ?? '', 'namespaces/generic-5/configmaps'), 403, 'Forbidden');
+    expectStatus(await as(tokens['generic-two'] ?? '', 'namespaces/generic-1/configmaps/settings'), 403, 'Forbidden');
+  });
+
+  test('a watch shows them too', async () => {
+    const { metadata } = await list('configmaps?limit=0', tokens['generic-two']);
+    const stream = await watching(
+      `configmaps?watch=1&resourceVersion=${metadata.resourceVersion}`,
+      tokens['generic-two'],
+    );
+    await patch('/api/v1/namespaces/generic-3/configmaps/settings', { data: { seen: 'no' } });
+    await patch('/api/v1/namespaces/generic-2/configmaps/settings', { data: { seen: 'yes' } });
+    await stream.event(({ object: { metadata: of } }) => of.name === 'settings');
+    expect(stream.events.map(({ object: { metadata: of } }) => (of as { namespace?: string }).namespace)).toEqual([
+      'generic-2',
+    ]);
+    stream.close();
+  });
+
+  test('who may list none is refused in the words of kube-apiserver', async () => {
+    const theirs = await kube().stream('/api/v1/configmaps', {
+      headers: { 'impersonate-user': 'generic-none', 'impersonate-group': 'system:authenticated' },
+    });
+    const chunks: Buffer[] = [];
+    for await (const chunk of theirs.body) chunks.push(chunk as Buffer);
+    const status = expectStatus(await as(tokens['generic-none'] ?? '', 'configmaps'), 403, 'Forbidden');
+    expect(status).toEqual(JSON.parse(Buffer.concat(chunks).toString('utf8')));
+  });
+});
+
+describe('Secrets', () => {
+  test('are read as the caller', async () => {
+    const all = await list('secrets?names=hidden&sortBy=name&limit=2', tokens['generic-secrets']);
+    expect(all).toMatchObject({ kind: 'SecretList', apiVersion: 'v1', totalItems: 5 });
+    expect(all.items).toHaveLength(2);
+    const one = (await as(tokens['generic-secrets'] ?? '', 'namespaces/generic-2/secrets/hidden')).json as KubeObject;
+    expect(one).toMatchObject({
+      kind: 'Secret',
+      metadata: { selfLink: '/api/v1/namespaces/generic-2/secrets/hidden' },
+      data: { of: Buffer.from('generic-2').toString('base64') },
+    });
+    expect(one.metadata.managedFields).toBeUndefined();
+    expectStatus(await as(tokens['generic-secrets'] ?? '', 'namespaces/generic-2/secrets/none'), 404, 'NotFound');
+  });
+
+  test('are those of the namespaces that the caller may list', async () => {
+    const two = await list('secrets?names=hidden', tokens['generic-two']);
+    expect(named(two).toSorted()).toEqual(['generic-2/hidden', 'generic-4/hidden']);
+    expect(two.totalItems).toBe(2);
+    expectStatus(await as(tokens['generic-none'] ?? '', 'secrets'), 403, 'Forbidden');
+  });
+
+  test('are followed', async () => {
+    const stream = await watching('namespaces/generic-3/secrets?watch=1&labelSelector=generic-test=yes');
+    await stream.event(({ type, object: { metadata } }) => type === 'ADDED' && metadata.name === 'hidden');
+    await patch('/api/v1/namespaces/generic-3/secrets/hidden', { stringData: { more: 'a' } });
+    const { object: changed } = await stream.event(({ type }) => type === 'MODIFIED');
+    expect(changed).toMatchObject({
+      kind: 'Secret',
+      metadata: { selfLink: '/api/v1/namespaces/generic-3/secrets/hidden' },
+      data: { more: 'YQ==' },
+    });
+    expect(changed.metadata.managedFields).toBeUndefined();
+    stream.close();
+    expectStatus(await ask('secrets?watch=1&name=hidden'), 400, 'BadRequest');
+  });
+
+  test('are in no copy', async () => {
+    const { text } = await call(`${gateway()}/metrics`, { token: await adminToken() });
+    expect(text).toMatch(/store_objects\{resource="configmaps"\} \d/);
+    expect(text).not.toContain('resource="secrets"}');
+  });
+});
+
+const group = 'generic.example.com';
+const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+const definition = (plural: string, kind: string, properties: object): object => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${plural}.${group}` },
+  spec: {
+    group,
+    scope: 'Namespaced',
+    names: { plural, kind, singular: kind.toLowerCase() },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema: { type: 'object', properties: { spec: { type: 'object', properties } } } },
+      },
+    ],
+  },
+});
+
+/** Lets the servers' own ServiceAccount read the group, as an administrator may. */
+async function letCopy(): Promise<() => Promise<void>> {
+  await createClusterRole('generic-copied', [
+    { apiGroups: [group], resources: ['*'], verbs: ['get', 'list', 'watch'] },
+  ]);
+  await bind('generic-copied', 'generic-copied', {
+    kind: 'ServiceAccount',
+    name: 'platform-apiserver',
+    namespace: 'platform-system',
+  });
+  return async () => {
+    await unbind('generic-copied');
+    await removeClusterRole('generic-copied');
+  };
+}
+
+const isCopied = async (resource: string): Promise<boolean> =>
+  (await call(`${gateway()}/metrics`, { token: await adminToken() })).text.includes(
+    `store_objects{resource="${resource}"}`,
+  );
+
+describe('a custom resource', () => {
+  const widgets = `/apis/${group}/v1/namespaces/generic-1/widgets`;
+  afterAll(async () => {
+    for (const plural of ['widgets', 'gadgets']) await remove(`${definitions}/${plural}.${group}`);
+  });
+
+  test('is served soon after its definition, changes with it and goes with it', async () => {
+    const forbid = await letCopy();
+    try {
+      expectStatus(await ask('widgets'), 404, 'NotFound');
+      await create(definitions, definition('widgets', 'Widget', { size: { type: 'integer' } }));
+      await eventually('widgets are served', async () => {
+        const answer = await ask('widgets');
+        if (answer.status !== 200) throw new Error(answer.text);
+      });
+      await eventually('a widget can be made', () =>
+        create(widgets, { apiVersion: `${group}/v1`, kind: 'Widget', metadata: { name: 'a' }, spec: { size: 1 } }),
+      );
+      await eventually('it is listed', async () => {
+        expect(await list('widgets')).toMatchObject({
+          kind: 'WidgetList',
+          apiVersion: `${group}/v1`,
+          totalItems: 1,
+          items: [{ metadata: { name: 'a', selfLink: `${widgets}/a` }, spec: { size: 1 } }],
+        });
+      });
+      expect(await isCopied(`widgets.${group}`)).toBe(true);
+
+      const first = await watching('widgets?watch=1');
+      await first.event(({ type }) => type === 'ADDED');
+      await kube().json(`${definitions}/widgets.${group}`, {
+        method: 'PATCH',
+        contentType: 'application/json-patch+json',
+        body: [
+          {
+            op: 'add',
+            path: '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/colour',
+            value: { type: 'string', default: 'red' },
+          },
+        ],
+      });
+      await first.ended;
+      await eventually('the widgets look as they are defined now', async () => {
+        expect((await list('widgets')).items[0]?.spec).toEqual({ size: 1, colour: 'red' });
+      });
+
+      const second = await watching('widgets?watch=1');
+      await second.event(({ type }) => type === 'ADDED');
+      await remove(`${definitions}/widgets.${group}`);
+      await second.ended;
+      expect(second.events.map(({ type }) => type)).toEqual(['ADDED', 'DELETED']);
+      await eventually('widgets are gone', async () => {
+        expectStatus(await ask('widgets'), 404, 'NotFound');
+      });
+    } finally {
+      await forbid();
+    }
+  });
+
+  test('that the server may not copy is read as the caller', async () => {
+    await create(definitions, definition('gadgets', 'Gadget', {}));
+    const gadgets = `/apis/${group}/v1/namespaces/generic-2/gadgets`;
+    await eventually('a gadget can be made', () =>
+      create(gadgets, { apiVersion: `${group}/v1`, kind: 'Gadget', metadata: { name: 'g' }, spec: {} }),
+    );
+    await eventually('it is listed', async () => {
+      expect(named(await list('gadgets'))).toEqual(['generic-2/g']);
+    });
+    expect(await isCopied(`gadgets.${group}`)).toBe(false);
+    expectStatus(await as(tokens['generic-none'] ?? '', 'gadgets'), 403, 'Forbidden');
+  });
+});
+
+test('what does not fit into the memory for copies is 503, and says why', async () => {
+  const filler = 'x'.repeat(200_000);
+  for (const name of namespaces)
+    await create(`/api/v1/namespaces/${name}/configmaps`, object('ConfigMap', 'v1', 'large', { data: { filler } }));
+  const restore = await configure((configuration) => {
+    configuration['cache'] = { maxBytes: '700Ki' };
+  });
+  try {
+    const refusal = await eventually('configmaps do not fit', async () => {
+      const answer = await ask('configmaps');
+      return expectStatus(answer, 503, 'ServiceUnavailable');
+    });
+    expect(refusal.message).toMatch(
+      /^configmaps does not fit .* [\d.]+ MiB of it were read so far.*cache\.maxBytes is 0\.7 MiB$/,
+    );
+    expect((await list('nodes?limit=0')).totalItems).toBeGreaterThan(0);
+    expect((await list('namespaces?label=generic-test')).totalItems).toBe(5);
+  } finally {
+    await restore();
+  }
+  await eventually('they fit again', async () => {
+    expect((await list('configmaps?names=large')).totalItems).toBe(5);
+  });
+});
+
+interface Event {
+  readonly type: string;
+  readonly object: KubeObject;
+}
+
+interface Watching {
+  readonly events: readonly Event[];
+  /** The first that matches, among those that came and will come. */
+  event(matches: (event: Event) => boolean): Promise<Event>;
+  readonly ended: Promise<void>;
+  close(): void;
+}
+
+async function watching(path: string, token?: string): Promise<Watching> {
+  const stream: IncomingMessage = await open(`${gateway()}${base}/${path}`, { token: token ?? (await adminToken()) });
+  if (stream.statusCode !== 200) throw new Error((await read(stream)).text);
+  let text = '';
+  stream.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk;
+  });
+  const ended = new Promise<void>((resolve) => {
+    stream.once('close', resolve);
+  });
+  const events = (): Event[] =>
+    text
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as Event);
+  return {
+    get events() {
+      return events();
+    },
+    event: (matches) =>
+      eventually('an event comes', () => {
+        const found = events().find(matches);
+        if (found === undefined) throw new Error(`there were ${text}`);
+        return found;
+      }),
+    ended,
+    close: () => stream.destroy(),
+  };
+}

@@ -1,0 +1,73 @@
+import { describe, expect, test } from '@jest/globals';
+import type { KubeRequest } from '../../../src/kube/client.ts';
+import { asUser, impersonationHeaders, type Impersonated } from '../../../src/kube/impersonation.ts';
+
+const anna: Impersonated = { username: 'anna', groups: ['dev', 'system:authenticated'], proved: false };
+
+describe('the headers of a user', () => {
+  test('name the user and all that is known of the user', () => {
+    expect(impersonationHeaders({ ...anna, uid: 'u-1', extra: { 'example.com/Pod name': ['a', 'b'] } })).toEqual({
+      'impersonate-user': 'anna',
+      'impersonate-uid': 'u-1',
+      'impersonate-group': ['dev', 'system:authenticated'],
+      'impersonate-extra-example.com%2FPod%20name': ['a', 'b'],
+    });
+    expect(impersonationHeaders({ username: 'anna', groups: [], proved: false })).toEqual({
+      'impersonate-user': 'anna',
+    });
+  });
+
+  test('are bytes of UTF-8', () => {
+    expect(impersonationHeaders({ ...anna, username: 'änna' })['impersonate-user']).toBe('Ã¤nna');
+  });
+
+  test.each(['a\r\nimpersonate-group: system:masters', 'a\n', 'a\0', 'a\u007F', ' a', 'a ', '\ta', ''])(
+    'refuse the name %j',
+    (username) => {
+      expect(() => impersonationHeaders({ ...anna, username })).toThrow(expect.objectContaining({ code: 400 }));
+    },
+  );
+
+  test.each<Partial<Impersonated>>([
+    { groups: ['a\nb'] },
+    { groups: [' a'] },
+    { uid: 'a\r' },
+    { extra: { key: ['a\0'] } },
+  ])('refuse %j', (more) => {
+    expect(() => impersonationHeaders({ ...anna, ...more })).toThrow(expect.objectContaining({ code: 400 }));
+  });
+
+  test.each<Partial<Impersonated>>([
+    { username: 'system:admin' },
+    { username: 'system:serviceaccount:default:a' },
+    { groups: ['system:masters'] },
+    { groups: ['system:authenticated', 'system:nodes'] },
+  ])("believe Kubernetes' own names only when they are proved: %j", (more) => {
+    expect(() => impersonationHeaders({ ...anna, ...more })).toThrow(expect.objectContaining({ code: 403 }));
+    expect(impersonationHeaders({ ...anna, ...more, proved: true })).toHaveProperty('impersonate-user');
+  });
+});
+
+test('a request of a user cannot be somebody else’s', async () => {
+  const sent: KubeRequest[] = [];
+  const client = asUser(
+    {
+      async stream(_, options = {}) {
+        sent.push(options);
+        throw new Error('sent');
+      },
+    },
+    anna,
+  );
+  const headers = { accept: 'application/json', 'impersonate-user': 'root', 'impersonate-group': 'system:masters' };
+  await expect(client.stream('/api/v1/secrets', { headers })).rejects.toThrow('sent');
+  await expect(client.stream('/api/v1/secrets')).rejects.toThrow('sent');
+  expect(sent.map((options) => options.headers)).toEqual([
+    {
+      accept: 'application/json',
+      'impersonate-user': 'anna',
+      'impersonate-group': ['dev', 'system:authenticated'],
+    },
+    { 'impersonate-user': 'anna', 'impersonate-group': ['dev', 'system:authenticated'] },
+  ]);
+});
