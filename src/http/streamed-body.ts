@@ -10,6 +10,9 @@ const lineEnd = Buffer.from('\r\n');
 /** For the rest of an answer that is over, in milliseconds. */
 const linger = 2_000;
 
+/** Bytes that may wait for a reader, and one more part. */
+const most = 16 * 1024;
+
 /** The pieces as one part of a body, laid out so. */
 export function framed(framing: Framing, pieces: readonly Buffer[]): Buffer {
   let length = 0;
@@ -28,6 +31,13 @@ export class StreamedBody {
   readonly framing: Framing;
   readonly #res: Response;
   readonly #out: Writable;
+  #isFull = false;
+  #wake: (() => void) | undefined;
+  readonly #flushed = (): void => {
+    this.#isFull = false;
+    this.#wake?.();
+    this.#wake = undefined;
+  };
 
   constructor(res: Response) {
     this.#res = res;
@@ -36,37 +46,28 @@ export class StreamedBody {
     const socket = res instanceof ServerResponse ? res.socket : null;
     this.#out = stream ?? socket ?? res;
     this.framing = socket !== null && res.chunkedEncoding ? 'chunked' : 'plain';
+    res.once('close', this.#flushed);
   }
 
   /** So much waits for the reader that it had better read first. */
   get isFull(): boolean {
-    const out = this.#out;
-    return out.writableLength >= out.writableHighWaterMark;
+    return this.#isFull;
   }
 
   /** A part that is `framed`; nobody may alter it any more. */
   write(part: Buffer): void {
-    if (this.#isOpen) this.#out.write(part);
+    if (!this.#isOpen) return;
+    const out = this.#out;
+    if (out.writableLength + part.length < most) return void out.write(part);
+    this.#isFull = true;
+    out.write(part, this.#flushed);
   }
 
-  /** The same; resolves when the part and all before it are with the network, or the reader has gone away. */
-  send(part: Buffer): Promise<void> {
-    return new Promise((resolve) => {
-      if (this.#isOpen) this.#out.write(part, () => resolve());
-      else resolve();
-    });
-  }
-
-  /** Resolves when the reader of a full one has read what waited, or has gone away. */
+  /** Resolves when a full one has handed on to the network what waited, or its reader has gone away. */
   drained(): Promise<void> {
     return new Promise((resolve) => {
-      const done = (): void => {
-        this.#out.off('drain', done);
-        this.#res.off('close', done);
-        resolve();
-      };
-      this.#out.once('drain', done);
-      this.#res.once('close', done);
+      if (this.#isFull && this.#isOpen) this.#wake = resolve;
+      else resolve();
     });
   }
 

@@ -197,7 +197,7 @@ export class Watch<F> {
         // Nothing may happen between the look that finds nothing more and the mark that the channel is followed.
         const part = this.#next();
         if (part === undefined) break;
-        if (part.length > 0) await this.#body.send(part);
+        if (part.length > 0) this.#body.write(part);
       }
     }
     const { firstView, view } = this.#request;

@@ -132,8 +132,9 @@ export class Watches<F> {
   /** Hands on what is pending, a turn of the event loop later: all that one turn brought goes out together. */
   async #pass(): Promise<void> {
     this.#isPassing = true;
-    await turn();
     while (this.#pending.length > 0) {
+      // Also between two parts: a reader that keeps up has no part waiting when the next one comes.
+      await turn();
       const changes = this.#take();
       const start = this.#position;
       this.#position += changes.length;

@@ -57,6 +57,9 @@ const event = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant('settle') }) },
 );
 
+/** A few events are all that waits for a reader. */
+const annotations = { filling: 'x'.repeat(6000) };
+
 interface Told {
   readonly type: string;
   readonly name: string;
@@ -156,7 +159,7 @@ test('every watch tells exactly what its selector lets it see', async () => {
       };
       const stored = (name: string): ReturnType<typeof node> => {
         const at = history.findLast((entry, index) => entry.state.get(name) !== history[index - 1]?.state.get(name));
-        return node(name, { resourceVersion: at?.version ?? 0, labels: state().get(name) ?? {} });
+        return node(name, { resourceVersion: at?.version ?? 0, labels: state().get(name) ?? {}, annotations });
       };
       const remove = (name: string): void => {
         version += 1;
@@ -174,7 +177,7 @@ test('every watch tells exactly what its selector lets it see', async () => {
           const labels = state().get(step.name);
           if (labels === undefined) continue;
           remove(step.name);
-          store.apply('DELETED', node(step.name, { resourceVersion: version, labels }));
+          store.apply('DELETED', node(step.name, { resourceVersion: version, labels, annotations }));
         } else if (step.do === 'relist') {
           // A list that shows a change, and deletions that no watch told: nobody knows in which order they were.
           put(step.name, step.env);

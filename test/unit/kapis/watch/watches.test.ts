@@ -225,15 +225,15 @@ describe('a watch', () => {
     begun.response.read();
     await until(() => told(begun).length === 9);
     begun.response.stalled = true;
-    for (let version = 20; version < 30; version += 1) modify('a', version);
+    for (let version = 20; version < 100; version += 1) modify('a', version);
     await settle();
     // These fill what is kept for the reader; what follows is not.
-    for (let version = 30; version < 10_030; version += 1) modify('a', version);
+    for (let version = 100; version < 10_100; version += 1) modify('a', version);
     await settle();
     expect(begun.response.destroyed).toBe(false);
-    modify('a', 10_030);
+    modify('a', 10_100);
     await until(() => begun.response.destroyed);
-    expect(told(begun).at(-1)).toBe('MODIFIED a@29');
+    expect(told(begun).at(-1)).toBe('MODIFIED a@99');
   });
 
   test('that is slow while it is told what is there is cut off when it could not go on from there', async () => {
