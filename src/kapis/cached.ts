@@ -4,6 +4,7 @@ import type { KubeClient, KubeRequest, KubeResponse } from '../kube/client.ts';
 import { sleep, systemClock, type Clock } from '../kube/clock.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { createReflector } from '../kube/reflector.ts';
+import { sharedQuestion } from '../kube/shared-question.ts';
 import type { ListMeta } from '../kube/split-list.ts';
 import { Packer } from '../kube/packed.ts';
 import { Store } from '../kube/store.ts';
@@ -111,25 +112,25 @@ export function createCached<F>(definition: ResourceDefinition<F>, options: Cach
     return (JSON.parse(text) as { metadata: ListMeta }).metadata;
   }
 
-  let asking: Promise<number> | undefined;
-  let asked: Promise<number> | undefined;
-  /** The resourceVersion of the cluster now. Callers share a question that is asked after the last of them has come. */
-  function latest(): Promise<number> {
-    if (asking === undefined) {
-      asking = metadataOf(path, { limit: 1 }, 'PartialObjectMetadataList')
-        .then(({ resourceVersion }) => Number(resourceVersion))
-        .finally(() => {
-          asking = undefined;
-        });
-      return asking;
+  const versionOf = async (...question: Parameters<typeof metadataOf>): Promise<number> =>
+    Number((await metadataOf(...question)).resourceVersion);
+  /** The resourceVersion of the cluster now. */
+  const latest = sharedQuestion(() => versionOf(path, { limit: 1 }, 'PartialObjectMetadataList'));
+  /** Of an object now, by its path. */
+  const questions = new Map<string, { readonly ask: () => Promise<number>; waiting: number }>();
+  async function latestOf(object: string): Promise<number> {
+    let question = questions.get(object);
+    if (question === undefined) {
+      question = { ask: sharedQuestion(() => versionOf(object, undefined, 'PartialObjectMetadata')), waiting: 0 };
+      questions.set(object, question);
     }
-    asked ??= asking
-      .catch(() => undefined)
-      .then(() => {
-        asked = undefined;
-        return latest();
-      });
-    return asked;
+    question.waiting += 1;
+    try {
+      return await question.ask();
+    } finally {
+      question.waiting -= 1;
+      if (question.waiting === 0) questions.delete(object);
+    }
   }
 
   /** Resolves when the copy has reached a resourceVersion, or after so many milliseconds. */
@@ -183,8 +184,7 @@ export function createCached<F>(definition: ResourceDefinition<F>, options: Cach
     async confirmObject(namespace, name, signal) {
       const object = `${collectionPath(definition.underlying, namespace)}/${encodeURIComponent(name)}`;
       try {
-        const { resourceVersion } = await metadataOf(object, undefined, 'PartialObjectMetadata');
-        const target = Number(resourceVersion);
+        const target = await latestOf(object);
         const present = store.get(namespace, name);
         if (present !== undefined && present.resourceVersion >= target) return;
         if (!(await store.reached(target, signal))) throw signal.reason;

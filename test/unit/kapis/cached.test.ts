@@ -130,6 +130,24 @@ describe('a cached resource', () => {
     expect(cluster.requests).toHaveLength(before + 2);
   });
 
+  test('asks once for all who wait for one object, and for each object', async () => {
+    await sync();
+    const before = cluster.requests.length;
+    const first = nodes.confirmObject('', 'a', never);
+    const others = [nodes.confirmObject('', 'a', never), nodes.confirmObject('', 'a', never)];
+    const question = cluster.last;
+    const another = broken(nodes.confirmObject('', 'b', never));
+    expect(cluster.requests).toHaveLength(before + 2);
+    await cluster.last.answer(500, status(500, 'InternalError'));
+    expect(await another).toMatchObject({ code: 500 });
+    await question.answer(200, one('5'));
+    await first;
+    expect(cluster.requests).toHaveLength(before + 3);
+    await cluster.last.answer(200, one('5'));
+    await Promise.all(others);
+    expect(cluster.requests).toHaveLength(before + 3);
+  });
+
   test('tells each who asked that the cluster cannot be asked', async () => {
     await sync();
     const first = broken(nodes.confirm(never));
