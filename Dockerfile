@@ -24,4 +24,5 @@ COPY --from=build /build/dist dist
 ENV NODE_ENV=production
 USER 65532:65532
 EXPOSE 9090 9443 10250
-ENTRYPOINT ["node", "/app/dist/main.js"]
+# What dies young is gone before 16 MB are full; the default lets the heap grow by 100 MB under load and is no faster.
+ENTRYPOINT ["node", "--max-semi-space-size=16", "/app/dist/main.js"]

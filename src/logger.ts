@@ -114,7 +114,7 @@ const text = (value: string): string => JSON.stringify(redactText(value));
  * way to it, which looks at every field of any kind, takes longer than all else that such a request needs.
  */
 export function logRequest(log: Logger, level: 'info' | 'warn', line: RequestLine): void {
-  if (log.silent || !log.isLevelEnabled(level)) return;
+  if (log.silent || (log.levels[log.level] ?? 0) < (log.levels[level] ?? 0)) return;
   const { userAgent, user, via } = line;
   const entry: Entry = {
     [LEVEL]: level,

@@ -97,9 +97,10 @@ export class Exchange implements RequestContext {
   #watch(): void {
     const { res } = this;
     const end = (): void => this.#end();
-    res.once('close', end);
+    // Not once: a listener that may be called twice costs less than one that takes itself away.
+    res.on('close', end);
     const { stream } = res as Response & { stream?: ServerHttp2Stream };
-    if (stream === undefined) res.once('finish', end);
+    if (stream === undefined) res.on('finish', end);
     else
       stream.once('finish', () => {
         end();

@@ -51,8 +51,9 @@ export function bearer(authenticators: readonly TokenAuthenticator[]): Authentic
     });
   return (request: Request) => {
     const header = request.headers.authorization;
-    if (header === undefined || !/^bearer /i.test(header)) return undefined;
+    if (header === undefined) return undefined;
     const token = usual.exec(header)?.[1];
+    if (token === undefined && !/^bearer /i.test(header)) return undefined;
     return (token === undefined ? undefined : knownUser(token, authenticators)) ?? judgeWhole(request);
   };
 }

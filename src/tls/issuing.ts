@@ -1,0 +1,80 @@
+/** How a CA and its certificates are made, ECDSA P-256. The library is large, and a server rarely makes one: imported when it does. */
+import 'reflect-metadata';
+import {
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  PemConverter,
+  SubjectAlternativeNameExtension,
+  X509CertificateGenerator,
+  X509Certificate as Issued,
+} from '@peculiar/x509';
+import { randomBytes, webcrypto } from 'node:crypto';
+import { isIP } from 'node:net';
+
+const day = 86_400_000;
+const authorityLife = 3_650 * day;
+const leafLife = 365 * day;
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
+
+const newPair = async (): Promise<webcrypto.CryptoKeyPair> =>
+  await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+
+const toPEM = async (key: webcrypto.CryptoKey): Promise<string> =>
+  PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY');
+
+const fromPEM = async (pem: string): Promise<webcrypto.CryptoKey> =>
+  await webcrypto.subtle.importKey('pkcs8', PemConverter.decodeFirst(pem), algorithm, true, ['sign']);
+
+/** RFC 5280 section 4.1.2.2: positive, at most 20 octets. */
+const serialNumber = (): string => `01${randomBytes(15).toString('hex')}`;
+
+interface Pair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** PEM texts of a new CA. */
+export async function newAuthority(now: number): Promise<Pair> {
+  const keys = await newPair();
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    serialNumber: serialNumber(),
+    name: 'CN=platform-apiserver-ca',
+    notBefore: new Date(now - day),
+    notAfter: new Date(now + authorityLife),
+    keys,
+    signingAlgorithm: algorithm,
+    extensions: [
+      new BasicConstraintsExtension(true, 0, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+    ],
+  });
+  return { cert: certificate.toString('pem'), key: await toPEM(keys.privateKey) };
+}
+
+/** A serving certificate for these DNS names and IP addresses, signed by the CA. */
+export async function newLeaf(authority: Pair, hosts: readonly string[], now: number): Promise<Pair> {
+  const keys = await newPair();
+  const issuer = new Issued(authority.cert);
+  const certificate = await X509CertificateGenerator.create({
+    serialNumber: serialNumber(),
+    subject: 'CN=platform-apiserver',
+    issuer: issuer.subject,
+    notBefore: new Date(now - day),
+    notAfter: new Date(Math.min(now + leafLife, issuer.notAfter.getTime())),
+    signingKey: await fromPEM(authority.key),
+    publicKey: keys.publicKey,
+    signingAlgorithm: algorithm,
+    extensions: [
+      new BasicConstraintsExtension(false, undefined, true),
+      new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
+      new SubjectAlternativeNameExtension(
+        hosts.map((host) => ({ type: isIP(host) === 0 ? 'dns' : 'ip', value: host })),
+      ),
+    ],
+  });
+  return { cert: certificate.toString('pem'), key: await toPEM(keys.privateKey) };
+}
