@@ -79,6 +79,15 @@ function enclosed(before: Buffer, after: Buffer, parts: Iterable<Buffer>): Buffe
   return Buffer.concat([...pieces, after]);
 }
 
+/** The same for the same paths, in whatever order they were asked for. */
+const keyOf = (projection: Projection): string =>
+  projection === true
+    ? 'true'
+    : `{${[...projection]
+        .map(([name, inner]) => `${JSON.stringify(name)}:${keyOf(inner)}`)
+        .toSorted((a, b) => (a < b ? -1 : 1))
+        .join()}}`;
+
 /** The same view, of cut objects, for one request. */
 export function projected<F>(view: View<F>, projection: Projection): View<F> {
   const object = (whole: StoredObject<F>): Buffer[] => {
@@ -86,5 +95,11 @@ export function projected<F>(view: View<F>, projection: Projection): View<F> {
     const kept = project(pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces), projection);
     return kept === undefined ? [] : [kept];
   };
-  return { ...view, own: true, object, items: (objects) => objects.flatMap((one) => [...object(one), comma]) };
+  return {
+    ...view,
+    own: true,
+    origin: { view, key: keyOf(projection) },
+    object,
+    items: (objects) => objects.flatMap((one) => [...object(one), comma]),
+  };
 }

@@ -17,6 +17,8 @@ export type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED';
 export interface View<F> {
   /** Made for one request: nobody else has a use for what it makes. */
   readonly own?: true;
+  /** The lasting one that it was made from, and what was made of it, in full: those of one key show the same. */
+  readonly origin?: { readonly view: View<F>; readonly key: string };
   /** A single object as a document. */
   object(object: StoredObject<F>): Buffer[];
   /** The items of a list, each with the comma that follows it. */

@@ -8,10 +8,12 @@ import type { Watch } from './watch.ts';
 /** What watches that share their frames have in common. */
 export interface ChannelOptions<F> {
   readonly view: View<F>;
+  /** The view, or the one that it was made from. */
+  readonly lasting: View<F>;
   readonly filters: readonly Filter<F>[];
   readonly format: Format;
   readonly framing: Framing;
-  /** Together with the view tells the channel from others; undefined: nobody else may join. */
+  /** Together with the lasting view tells the channel from others; undefined: nobody else may join. */
   readonly key: string | undefined;
 }
 

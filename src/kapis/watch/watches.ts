@@ -45,7 +45,7 @@ export class Watches<F> {
   readonly #store: Store<F>;
   readonly #open = new Map<Watch<F>, number>();
   readonly #channels = new Set<Channel<F>>();
-  /** Those that more watches may join. */
+  /** Those that more watches may join, by what they show. */
   readonly #joinable = new Map<View<F>, Map<string, Channel<F>>>();
   readonly #wheel = new Wheel<Watch<F>>((watch) => this.#tick(watch));
   /** Changes that are not yet handed on, and the place of the first in the store's history. */
@@ -94,15 +94,16 @@ export class Watches<F> {
   }
 
   #join({ view, filters }: WatchRequest<F>, format: Format, { framing }: StreamedBody): Channel<F> {
-    const seesItsOwn = view.own === true || filters.some((filter) => filter.key === undefined);
-    const key = seesItsOwn ? undefined : JSON.stringify([framing, format, ...filters.map((filter) => filter.key)]);
-    const known = key === undefined ? undefined : this.#joinable.get(view)?.get(key);
+    const { view: lasting, key: made } = view.origin ?? { view, key: '' };
+    const isShared = filters.every((filter) => filter.key !== undefined);
+    const key = isShared ? JSON.stringify([framing, format, made, ...filters.map((filter) => filter.key)]) : undefined;
+    const known = key === undefined ? undefined : this.#joinable.get(lasting)?.get(key);
     if (known !== undefined) return known;
-    const channel = new Channel({ view, filters, format, framing, key });
+    const channel = new Channel({ view, lasting, filters, format, framing, key });
     this.#channels.add(channel);
     if (key === undefined) return channel;
-    let ofView = this.#joinable.get(view);
-    if (ofView === undefined) this.#joinable.set(view, (ofView = new Map<string, Channel<F>>()));
+    let ofView = this.#joinable.get(lasting);
+    if (ofView === undefined) this.#joinable.set(lasting, (ofView = new Map<string, Channel<F>>()));
     ofView.set(key, channel);
     return channel;
   }
@@ -113,11 +114,11 @@ export class Watches<F> {
     this.#open.delete(watch);
     channel.watches.delete(watch);
     if (channel.watches.size > 0) return;
-    const { view, key } = channel.options;
+    const { lasting, key } = channel.options;
     this.#channels.delete(channel);
-    const ofView = this.#joinable.get(view);
+    const ofView = this.#joinable.get(lasting);
     if (key !== undefined) ofView?.delete(key);
-    if (ofView?.size === 0) this.#joinable.delete(view);
+    if (ofView?.size === 0) this.#joinable.delete(lasting);
     if (this.#channels.size > 0) return;
     this.#unsubscribe?.();
     this.#unsubscribe = undefined;

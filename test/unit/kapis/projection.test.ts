@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { parseFields, project } from '../../../src/kapis/projection.ts';
+import { parseFields, project, projected } from '../../../src/kapis/projection.ts';
+import { nodes } from '../../../src/kapis/resources/nodes.ts';
+import { coreView } from '../../../src/kapis/views.ts';
 
 const cut = (value: unknown, fields: string): unknown =>
   JSON.parse((project(Buffer.from(JSON.stringify(value)), parseFields(fields)) ?? 'null').toString());
@@ -90,4 +92,13 @@ function naive(value: unknown, paths: readonly (readonly string[])[]): unknown {
 
 test.each(['', ',', 'spec,', '.', 'spec..taints', Array(65).fill('spec').join(',')])('%j is refused', (fields) => {
   expect(() => parseFields(fields)).toThrow(expect.objectContaining({ code: 400 }));
+});
+
+test('the origin of a cut view tells what it shows, however that was asked for', () => {
+  const view = coreView(nodes, false);
+  const origin = (fields: string): unknown => projected(view, parseFields(fields)).origin;
+  const asked = ['spec,status.phase', 'status', 'spec', 'status.0', 'metadata.labels.a\\.b', 'metadata.labels.a.b'];
+  expect(new Set(asked.map((fields) => JSON.stringify(origin(fields)))).size).toBe(asked.length);
+  expect(origin('status.phase,.spec,metadata.name')).toEqual(origin('spec,status.phase'));
+  expect(origin('spec')).toMatchObject({ view });
 });

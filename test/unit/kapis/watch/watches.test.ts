@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { forbidden, serviceUnavailable } from '../../../../src/errors.ts';
-import { apisRoutes } from '../../../../src/kapis/routes.ts';
+import { apisRoutes, kapisRoutes } from '../../../../src/kapis/routes.ts';
 import type { Route } from '../../../../src/http/route.ts';
 import { call, FakeAuthorizer, fakeResource, node, refused, type Call, type FakeResource } from '../lab.ts';
 
@@ -281,6 +281,30 @@ describe('a watch', () => {
     expect(begun.response.events.map(({ object }) => Object.keys(object))).toEqual([
       ['kind', 'apiVersion', 'metadata'],
       ['kind', 'apiVersion', 'metadata'],
+    ]);
+  });
+
+  test('of some fields shows these to all that ask for them, and others to others', async () => {
+    const deps = { authorizer, resources: [resource] };
+    routes = kapisRoutes(deps);
+    const of = '/kapis/resources.platform.io/v1alpha3/nodes';
+    const queries = ['metadata.uid,spec', 'spec,metadata.uid', 'status', 'spec', 'spec&managedFields=true'];
+    const begun: Call[] = [];
+    for (const fields of queries) begun.push(await watch(`resourceVersion=10&fields=${fields}`, {}, of));
+    modify('a', 11);
+    await settle();
+    const shown = begun.map(({ response }) =>
+      response.events.map(({ object }) =>
+        [...Object.keys(object), ...Object.keys(object.metadata)].toSorted().join(' '),
+      ),
+    );
+    const always = ['apiVersion kind metadata', 'name'];
+    expect(shown).toEqual([
+      ['apiVersion kind metadata name spec uid'],
+      ['apiVersion kind metadata name spec uid'],
+      [`${always.join(' ')} status`],
+      [`${always.join(' ')} spec`],
+      [`${always.join(' ')} spec`],
     ]);
   });
 
