@@ -157,7 +157,7 @@ export async function startServer(
     metricsRoute,
     tokenRoute({ grants, directory, tokens }),
     ...versionRoutes('/kapis/version', packageVersion),
-    ...kapisRoutes({ authorizer, resources: [nodesCopy], every: { catalogue, granted, client, kinds } }),
+    ...kapisRoutes({ authorizer, resources: [nodesCopy], every: { catalogue, granted, client, kinds, namespace } }),
   ];
   const groupRoutes = apisRoutes({ authorizer, resources: [nodesCopy] });
   const { served, kind } = nodes;

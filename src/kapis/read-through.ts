@@ -4,7 +4,7 @@
  */
 import type { Response } from 'express';
 import type { UserInfo } from '../auth/user.ts';
-import { badGateway, badRequest, forbidden, StatusError, unauthorized } from '../errors.ts';
+import { badGateway, badRequest, forbidden, serviceUnavailable, StatusError, unauthorized } from '../errors.ts';
 import type { Handler, RequestContext } from '../http/route.ts';
 import { BodyWriter } from '../http/body-writer.ts';
 import type { KubeClient, KubeRequest, KubeResponse } from '../kube/client.ts';
@@ -25,12 +25,29 @@ import { collectionPath, type ResourceDefinition } from './resource.ts';
 import { visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
 import { eventStream, watchDuration } from './watch/watches.ts';
 
+/** Each watch that is passed on has a connection to kube-apiserver of its own. */
+export class PassedOn {
+  #open = 0;
+
+  /** Returns what gives the place back. Throws 503 when there is none. */
+  take(): () => void {
+    if (this.#open >= mostPassedOn)
+      throw serviceUnavailable(`${mostPassedOn} watches of what is not copied are open, no more are passed on`, 5);
+    this.#open += 1;
+    return () => {
+      this.#open -= 1;
+    };
+  }
+}
+
 export interface ReadThroughOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   readonly access: Access;
   readonly memory: MemoryLimit;
+  readonly passedOn: PassedOn;
 }
 
+const mostPassedOn = 100;
 const pageSize = 500;
 /** Lists of single namespaces at once. */
 const atOnce = 8;
@@ -86,7 +103,7 @@ async function ask(caller: Pick<KubeClient, 'stream'>, path: string, options: Ku
 
 export function readThroughHandlers(
   definition: ResourceDefinition<unknown>,
-  { client, access, memory }: ReadThroughOptions,
+  { client, access, memory, passedOn }: ReadThroughOptions,
 ): KapisHandlers {
   const { underlying, kind } = definition;
   const answers = new Answers(definition);
@@ -265,9 +282,18 @@ export function readThroughHandlers(
     frames.end();
   }
 
+  async function placed(...request: Parameters<typeof watch>): Promise<void> {
+    const giveBack = passedOn.take();
+    try {
+      await watch(...request);
+    } finally {
+      giveBack();
+    }
+  }
+
   return {
     async collection(judged, req, res, context) {
-      if (context.info.verb === 'watch') return watch(judged, req, res, context);
+      if (context.info.verb === 'watch') return placed(judged, req, res, context);
       const query = parseListQuery(context.query, definition);
       const share = memory.share(underlying.resource);
       try {
@@ -280,7 +306,7 @@ export function readThroughHandlers(
       }
     },
     async object(judged, req, res, context) {
-      if (context.info.verb === 'watch') return watch(judged, req, res, context);
+      if (context.info.verb === 'watch') return placed(judged, req, res, context);
       const query = parseGetQuery(context.query);
       const { info, user, signal } = context;
       const path = collectionPath(underlying, definition.namespaced ? info.namespace : '');

@@ -5,10 +5,11 @@ import type { Handler, Parameter, RequestInfo, Route } from '../http/route.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { apisHandlers } from './apis-handler.ts';
 import type { Catalogue, Entry } from './catalogue.ts';
-import { discoveryRoutes, groupVersionsOf, type ApiGroupVersion } from './discovery.ts';
+import { componentResources, componentRoutes } from './components.ts';
+import { discoveryRoutes, groupVersionsOf, type ApiGroupVersion, type ApiResource } from './discovery.ts';
 import { readingGroup } from './generic.ts';
 import { judge, kapisHandlers, type KapisHandlers } from './kapis-handler.ts';
-import { readThroughHandlers } from './read-through.ts';
+import { PassedOn, readThroughHandlers } from './read-through.ts';
 import type { Kind, Resource } from './resource.ts';
 import type { Access } from './visible-namespaces.ts';
 
@@ -22,6 +23,8 @@ export interface KapisDeps {
     readonly granted: Access['granted'];
     readonly client: Pick<KubeClient, 'stream'>;
     readonly kinds: readonly Kind<unknown>[];
+    /** The release's. */
+    readonly namespace: string;
   };
   /** Groups that others serve and that discovery names too. */
   readonly otherGroups?: readonly ApiGroupVersion[];
@@ -114,10 +117,25 @@ const isEvery = ({ group, version }: ApiGroupVersion): boolean =>
 
 const noAccess: Access['granted'] = { of: () => [], hasSynced: () => true };
 
+/** The same answer for as long as the question is the same. */
+function lastOnly<A, B>(make: (of: A) => B): (of: A) => B {
+  let last: { readonly of: A; readonly made: B } | undefined;
+  return (of) => {
+    if (last?.of !== of) last = { of, made: make(of) };
+    return last.made;
+  };
+}
+
 /** For the gateway: discovery and every resource below /kapis. */
 export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: KapisDeps): Route[] {
   const definitions = resources.map(({ definition }) => definition);
   const own = groupVersionsOf(definitions);
+  const always = [...(own.find(isEvery)?.resources ?? []), ...componentResources];
+  /** Another array when they are others. */
+  const named = lastOnly((found: readonly ApiResource[]) => {
+    const names = new Set(found.map(({ name }) => name));
+    return [...found, ...always.filter(({ name }) => !names.has(name))];
+  });
   const groupVersions =
     every === undefined
       ? own
@@ -125,8 +143,7 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
           {
             ...readingGroup,
             get resources() {
-              const { apiResources } = every.catalogue;
-              return apiResources.length === 0 ? (own.find(isEvery)?.resources ?? []) : apiResources;
+              return named(every.catalogue.apiResources);
             },
           },
           ...own.filter((one) => !isEvery(one)),
@@ -162,7 +179,7 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
         },
       ];
     }),
-    ...(every === undefined ? [] : everyRoutes(every, access)),
+    ...(every === undefined ? [] : [...componentRoutes({ authorizer, ...every }), ...everyRoutes(every, access)]),
   ];
 }
 
@@ -191,6 +208,7 @@ function remember<K extends object>(all: WeakMap<K, KapisHandlers>, key: K, make
 function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every']>, access: Access): Route[] {
   const base = `/kapis/${readingGroup.group}/${readingGroup.version}`;
   const { memory } = catalogue;
+  const passedOn = new PassedOn();
   const cached = new WeakMap<Resource<unknown>, KapisHandlers>();
   const uncached = new WeakMap<Entry, KapisHandlers>();
   const handler =
@@ -206,7 +224,7 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
       const judged = await judge(access, definition, ...request);
       const use = await catalogue.use(entry);
       if (use === undefined) {
-        const make = () => readThroughHandlers(definition, { client, access, memory });
+        const make = () => readThroughHandlers(definition, { client, access, memory, passedOn });
         return remember(uncached, entry, make)[what](judged, ...request);
       }
       const { resource } = use;

@@ -179,6 +179,43 @@ describe('a resource that Kubernetes itself has', () => {
   });
 });
 
+describe('what kinds have of their own', () => {
+  test('is a status, and parameters', async () => {
+    expect(named(await list('namespaces/generic-1/deployments?status=updating'))).toEqual(['generic-1/web']);
+    expect((await list('namespaces/generic-1/deployments?status=running')).totalItems).toBe(0);
+    expect((await list('namespaces?label=generic-test&status=Active')).totalItems).toBe(5);
+    expect((await list('pods?nodeName=nowhere&phase=Running&status=Running')).totalItems).toBe(0);
+    expect((await list('secrets?label=generic-test&type=Opaque')).totalItems).toBe(5);
+  });
+
+  test('is another name that people give', async () => {
+    const annotations = { 'platform.io/alias-name': 'Einstellungen' };
+    await patch('/api/v1/namespaces/generic-2/configmaps/settings', { metadata: { annotations } });
+    await eventually('it is found', async () => {
+      expect(named(await list('configmaps?alias=stell'))).toEqual(['generic-2/settings']);
+    });
+  });
+});
+
+describe('the components of the platform', () => {
+  test('are its own workloads', async () => {
+    const { items } = (await ask('components')).json as { items: { metadata: { name: string }; services: string[] }[] };
+    expect(items.find(({ metadata }) => metadata.name === 'platform-apiserver')).toMatchObject({
+      kind: 'Component',
+      metadata: { namespace: 'platform-system' },
+      workload: { apiVersion: 'apps/v1', kind: 'Deployment' },
+      services: ['platform-apiserver'],
+    });
+    const { items: nodes } = await list('nodes');
+    expect((await ask('componenthealth')).json).toMatchObject({
+      kind: 'ComponentHealth',
+      components: { total: items.length },
+      nodes: { total: nodes.length },
+    });
+    expectStatus(await as(tokens['generic-none'] ?? '', 'componenthealth'), 403, 'Forbidden');
+  });
+});
+
 describe('without the right to all namespaces', () => {
   test('a list shows those that the caller may list, and counts them alone', async () => {
     const two = await list('configmaps?names=settings&sortBy=.data.of&ascending=true', tokens['generic-two']);

@@ -193,7 +193,10 @@ export function call(
     onUserChange: () => undefined,
   };
   const response = new FakeResponse();
-  const req = { method, headers, path, url } as unknown as Request;
+  const params = Object.fromEntries(
+    route.path.split('/').flatMap((part, at) => (part.startsWith(':') ? [[part.slice(1), path.split('/')[at]]] : [])),
+  ) as Record<string, string>;
+  const req = { method, headers, path, url, params } as unknown as Request;
   return { response, abort: () => controller.abort(), done: outcome(route.handler, req, response, context) };
 }
 

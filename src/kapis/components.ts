@@ -1,0 +1,243 @@
+/**
+ * The platform's own workloads and how they are: Deployments, StatefulSets and DaemonSets of the release's namespace and of kube-system
+ * that are labelled as part of the platform, and in kube-system those of the cluster itself. Who may not list one of these kinds in one of
+ * these namespaces does not see it.
+ */
+import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
+import { badRequest, notFound, serviceUnavailable, unauthorized } from '../errors.ts';
+import { prettyJson } from '../http/pretty.ts';
+import type { Handler, Parameter, RequestContext, Route } from '../http/route.ts';
+import { write } from '../http/write.ts';
+import type { KubeObject } from '../kube/kube-object.ts';
+import type { StoredObject } from '../kube/stored-object.ts';
+import type { Catalogue, Use } from './catalogue.ts';
+import type { ApiResource } from './discovery.ts';
+import { readingGroup } from './generic.ts';
+import { synced } from './reading.ts';
+import { daemonCount } from './resources/daemonsets.ts';
+import type { NodeFields } from './resources/nodes.ts';
+import { scaled, type Count } from './resources/replicas.ts';
+
+export interface ComponentsDeps {
+  readonly authorizer: Authorizer;
+  readonly catalogue: Pick<Catalogue, 'find' | 'use'>;
+  /** The release's. */
+  readonly namespace: string;
+}
+
+const system = 'kube-system';
+const partOf = 'app.kubernetes.io/part-of';
+const platform = 'platform';
+/** What the cluster's own add-ons are labelled by. */
+const systemLabel = 'k8s-app';
+
+const workloads: readonly { readonly name: string; readonly count: (object: KubeObject) => Count }[] = [
+  { name: 'deployments.apps', count: scaled },
+  { name: 'statefulsets.apps', count: scaled },
+  { name: 'daemonsets.apps', count: daemonCount },
+];
+
+const apiVersion = `${readingGroup.group}/${readingGroup.version}`;
+const served = { group: readingGroup.group, resource: 'components' };
+
+export const componentResources: readonly ApiResource[] = [
+  { name: 'components', singularName: 'component', namespaced: false, kind: 'Component', verbs: ['get', 'list'] },
+  {
+    name: 'componenthealth',
+    singularName: 'componenthealth',
+    namespaced: false,
+    kind: 'ComponentHealth',
+    verbs: ['list'],
+  },
+];
+
+interface Workload extends KubeObject {
+  readonly metadata: KubeObject['metadata'] & { readonly selfLink?: string };
+  readonly spec?: {
+    readonly template?: { readonly metadata?: { readonly labels?: Readonly<Record<string, string>> } };
+  };
+}
+
+interface Service extends KubeObject {
+  readonly spec?: { readonly selector?: Readonly<Record<string, string>> };
+}
+
+interface Component {
+  readonly kind: 'Component';
+  readonly apiVersion: string;
+  /** The workload's. */
+  readonly metadata: Readonly<Record<string, unknown>> & {
+    readonly name: string;
+    readonly namespace: string | undefined;
+  };
+  readonly workload: { readonly apiVersion: string; readonly kind: string };
+  /** Names of Services of its namespace that lead to it. */
+  readonly services: readonly string[];
+  readonly replicas: { readonly desired: number; readonly ready: number };
+  readonly healthy: boolean;
+}
+
+const decode = ({ bytes }: StoredObject<unknown>): unknown => JSON.parse(bytes.toString('utf8', 0, bytes.length - 1));
+
+const isOurs = ({ namespace, labels }: StoredObject<unknown>): boolean =>
+  labels[partOf] === platform || (namespace === system && labels[systemLabel] !== undefined);
+
+const leadsTo = ({ spec }: Service, { spec: workload, metadata }: Workload, namespace: string): boolean => {
+  const selector = Object.entries(spec?.selector ?? {});
+  const labels = workload?.template?.metadata?.labels ?? {};
+  return (
+    selector.length > 0 && metadata.namespace === namespace && selector.every(([key, value]) => labels[key] === value)
+  );
+};
+
+export function componentRoutes({ authorizer, catalogue, namespace }: ComponentsDeps): Route[] {
+  const namespaces = [...new Set([namespace, system])];
+
+  /** What the caller may see of a resource, in these namespaces or ('') at cluster scope; undefined if nothing may be. */
+  async function read(
+    name: string,
+    within: readonly string[],
+    context: RequestContext,
+  ): Promise<readonly StoredObject<unknown>[] | undefined> {
+    const { user, signal } = context;
+    if (user === undefined) throw unauthorized();
+    const entry = await catalogue.find(name, signal);
+    const { group, resource } = entry.definition.underlying;
+    const visible = new Set<string>();
+    for (const one of within) {
+      const attributes = { verb: 'list', group, resource, namespace: one, name: '' };
+      if ((await authorizer.authorize(user, attributes)).allowed) visible.add(one);
+    }
+    if (visible.size === 0) return undefined;
+    const late = () => serviceUnavailable(`the copy of ${resource} is not complete yet`, 1);
+    const use: Use | undefined = await catalogue.use(entry);
+    if (use === undefined) throw serviceUnavailable(`this server may not list and watch ${resource}`, 30);
+    try {
+      await synced(use.resource, context, late);
+      return use.resource.store.order('name').filter((object) => visible.has(object.namespace));
+    } finally {
+      use.release();
+    }
+  }
+
+  /** By namespace, the release's first, then by name. Throws 403 if the caller may see none of the kinds. */
+  async function all(context: RequestContext): Promise<Component[]> {
+    const kinds = await Promise.all(
+      workloads.map(async ({ name, count }) => ({ count, objects: await read(name, namespaces, context) })),
+    );
+    if (context.user !== undefined && kinds.every(({ objects }) => objects === undefined))
+      await demand(authorizer, context.user, { verb: 'list', group: 'apps', resource: 'deployments', namespace });
+    const services = ((await read('services', namespaces, context)) ?? []).map((object) => decode(object) as Service);
+    return kinds
+      .flatMap(({ count, objects = [] }) =>
+        objects.filter(isOurs).map((object) => componentOf(decode(object) as Workload, count, services)),
+      )
+      .toSorted(
+        (a, b) =>
+          namespaces.indexOf(a.metadata.namespace ?? '') - namespaces.indexOf(b.metadata.namespace ?? '') ||
+          (a.metadata.name < b.metadata.name ? -1 : 1),
+      );
+  }
+
+  const list: Handler = async (...request) => {
+    const items = await all(checked(request));
+    await answer(request, { kind: 'ComponentList', apiVersion, metadata: {}, items, totalItems: items.length });
+  };
+
+  const get: Handler = async (...request) => {
+    const { info } = checked(request);
+    const found = (await all(request[2])).find(({ metadata: { name } }) => name === info.name);
+    if (found === undefined) throw notFound(served, info.name);
+    await answer(request, found);
+  };
+
+  const health: Handler = async (...request) => {
+    const components = await all(checked(request));
+    const nodes = (await read('nodes', [''], request[2])) as readonly StoredObject<NodeFields>[] | undefined;
+    const unhealthy = components.filter(({ healthy }) => !healthy);
+    await answer(request, {
+      kind: 'ComponentHealth',
+      apiVersion,
+      metadata: {},
+      healthy: unhealthy.length === 0 && (nodes ?? []).every(isReady),
+      components: {
+        total: components.length,
+        healthy: components.length - unhealthy.length,
+        unhealthy: unhealthy.map(({ metadata: { name, namespace: of }, workload, replicas }) => ({
+          name,
+          namespace: of,
+          kind: workload.kind,
+          replicas,
+        })),
+      },
+      // Only for those who may list nodes.
+      ...(nodes === undefined ? {} : { nodes: { total: nodes.length, healthy: nodes.filter(isReady).length } }),
+    });
+  };
+
+  const base = `/kapis/${apiVersion}`;
+  const parameters: readonly Parameter[] = [
+    { name: 'pretty', in: 'query', description: 'Indented JSON', schema: { type: 'boolean', default: false } },
+  ];
+  const name: Parameter = {
+    name: 'name',
+    in: 'path',
+    description: 'The name',
+    required: true,
+    schema: { type: 'string' },
+  };
+  return [
+    { method: 'get', path: `${base}/components`, summary: 'The workloads of the platform', parameters, handler: list },
+    {
+      method: 'get',
+      path: `${base}/components/:name`,
+      summary: 'A workload of the platform; of several with this name that of the release',
+      parameters: [name, ...parameters],
+      handler: get,
+    },
+    {
+      method: 'get',
+      path: `${base}/componenthealth`,
+      summary: 'How many workloads of the platform, and nodes, are well',
+      parameters,
+      handler: health,
+    },
+  ];
+}
+
+function componentOf(
+  workload: Workload,
+  count: (object: KubeObject) => Count,
+  services: readonly Service[],
+): Component {
+  const { kind = '', apiVersion: of = '', metadata } = workload;
+  const { name, namespace, uid, creationTimestamp, labels, selfLink } = metadata;
+  const { wanted: desired, ready } = count(workload);
+  return {
+    kind: 'Component',
+    apiVersion,
+    metadata: { name, namespace, uid, creationTimestamp, labels, selfLink },
+    workload: { apiVersion: of, kind },
+    services: services
+      .filter((service) => leadsTo(service, workload, service.metadata.namespace ?? ''))
+      .map((service) => service.metadata.name),
+    replicas: { desired, ready },
+    healthy: ready >= desired,
+  };
+}
+
+const isReady = ({ fields }: StoredObject<NodeFields>): boolean => fields.ready.startsWith('Ready');
+
+/** Throws 400 for a parameter that they do not have. */
+function checked([, , context]: Parameters<Handler>): RequestContext {
+  for (const name of context.query.keys())
+    if (name !== 'pretty' && name !== 'timeout')
+      throw badRequest(`unknown parameter ${JSON.stringify(name)}; the known ones are pretty, timeout`);
+  return context;
+}
+
+async function answer([req, res, { query, signal }]: Parameters<Handler>, value: object): Promise<void> {
+  const body = [Buffer.from(JSON.stringify(value))];
+  const isPretty = ['true', '1'].includes(query.get('pretty') ?? '');
+  await write(req, res, { contentType: 'application/json', body: isPretty ? await prettyJson(body, signal) : body });
+}

@@ -1,0 +1,3 @@
+import { replicasKind, scaled } from './replicas.ts';
+
+export const statefulsets = replicasKind('statefulsets', scaled);

@@ -1,0 +1,493 @@
+/** The routes of all that the cluster serves, over a cluster that is a table of answers. */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { PassThrough, Readable } from 'node:stream';
+import { Catalogue } from '../../../src/kapis/catalogue.ts';
+import { kinds, nodes } from '../../../src/kapis/resources/index.ts';
+import { kapisRoutes } from '../../../src/kapis/routes.ts';
+import type { Route } from '../../../src/http/route.ts';
+import type { KubeRequest, KubeResponse } from '../../../src/kube/client.ts';
+import type { DiscoveredResource } from '../../../src/kube/discovery.ts';
+import type { KubeObject } from '../../../src/kube/kube-object.ts';
+import { createLogger } from '../../../src/logger.ts';
+import { settle, status } from '../kube/fakes.ts';
+import { call, FakeAuthorizer, get, refused } from './lab.ts';
+
+const base = '/kapis/resources.platform.io/v1alpha3';
+
+const serves = (resource: string, kind: string, more: Partial<DiscoveredResource> = {}): DiscoveredResource => ({
+  group: '',
+  version: 'v1',
+  resource,
+  singular: kind.toLowerCase(),
+  shortNames: [],
+  kind,
+  namespaced: true,
+  verbs: ['get', 'list', 'watch'],
+  revision: '',
+  ...more,
+});
+const apps = { group: 'apps' };
+const served = [
+  serves('configmaps', 'ConfigMap'),
+  serves('secrets', 'Secret'),
+  serves('services', 'Service'),
+  serves('nodes', 'Node', { namespaced: false }),
+  serves('namespaces', 'Namespace', { namespaced: false }),
+  serves('componentstatuses', 'ComponentStatus', { namespaced: false, verbs: ['get', 'list'] }),
+  serves('tokenreviews', 'TokenReview', { verbs: ['create'] }),
+  serves('deployments', 'Deployment', apps),
+  serves('statefulsets', 'StatefulSet', apps),
+  serves('daemonsets', 'DaemonSet', apps),
+];
+
+const object = (kind: string, namespace: string, name: string, more: object = {}): KubeObject => ({
+  kind,
+  apiVersion: 'v1',
+  metadata: {
+    name,
+    ...(namespace === '' ? {} : { namespace }),
+    uid: `uid-${name}`,
+    resourceVersion: '5',
+    ...(more as { metadata?: object }).metadata,
+  },
+  ...Object.fromEntries(Object.entries(more).filter(([key]) => key !== 'metadata')),
+});
+
+interface Asked extends KubeRequest {
+  readonly path: string;
+}
+
+const answer = (code: number, body: object): KubeResponse => ({
+  status: code,
+  headers: {},
+  body: Readable.from([Buffer.from(JSON.stringify(body))]),
+});
+
+/** Answers lists and single objects; a watch gives the objects and stays open. */
+class Cluster {
+  objects: Record<string, KubeObject[]> = {};
+  readonly asked: Asked[] = [];
+  readonly watches: PassThrough[] = [];
+  refusal: { readonly code: number; readonly reason: string } | undefined;
+
+  async stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
+    this.asked.push({ path, ...options });
+    if (this.refusal !== undefined) return answer(this.refusal.code, status(this.refusal.code, this.refusal.reason));
+    const items = this.objects[path];
+    if (options.query?.['watch'] === 'true') {
+      const body = new PassThrough();
+      this.watches.push(body);
+      options.signal?.addEventListener('abort', () => body.destroy());
+      body.on('error', () => undefined);
+      if (options.query['sendInitialEvents'] === 'true') {
+        for (const item of items ?? []) body.write(`${JSON.stringify({ type: 'ADDED', object: item })}\n`);
+        const end = { resourceVersion: '9', annotations: { 'k8s.io/initial-events-end': 'true' } };
+        body.write(`${JSON.stringify({ type: 'BOOKMARK', object: { metadata: end } })}\n`);
+      }
+      return { status: 200, headers: {}, body };
+    }
+    if (items !== undefined) {
+      const at = Number(options.query?.['continue'] ?? 0);
+      const next = at + 2 < items.length ? String(at + 2) : '';
+      return answer(200, {
+        kind: 'ThingList',
+        apiVersion: 'v1',
+        metadata: { resourceVersion: '9', continue: next },
+        items: items.slice(at, at + 2),
+      });
+    }
+    const cut = path.lastIndexOf('/');
+    const one = this.objects[path.slice(0, cut)]?.find(({ metadata }) => metadata.name === path.slice(cut + 1));
+    return one === undefined ? answer(404, status(404, 'NotFound')) : answer(200, one);
+  }
+
+  /** What was asked as a user, and as whom. */
+  get impersonated(): unknown[] {
+    return this.asked
+      .filter(({ headers }) => headers?.['impersonate-user'] !== undefined)
+      .map(({ path, headers }) => [path, headers?.['impersonate-user']]);
+  }
+}
+
+let cluster: Cluster;
+let authorizer: FakeAuthorizer;
+let granted: string[];
+let maxBytes: number;
+let catalogue: Catalogue;
+let routes: Route[];
+beforeEach(() => {
+  cluster = new Cluster();
+  authorizer = new FakeAuthorizer();
+  granted = [];
+  maxBytes = 10_000_000;
+  catalogue = new Catalogue({
+    client: cluster,
+    discovery: {
+      resources: served,
+      hasSynced: () => true,
+      waitForSync: async () => undefined,
+      onChange: () => () => undefined,
+      resolve: (name) => served.find(({ resource, group }) => name === resource || name === `${resource}.${group}`),
+      find: () => undefined,
+    },
+    rights: { mayListAndWatch: async () => true, forget: () => undefined },
+    limits: () => ({ maxBytes, idle: 60_000 }),
+    kinds,
+    known: () => undefined,
+    log: createLogger({ silent: true }),
+  });
+  routes = kapisRoutes({
+    authorizer,
+    resources: [],
+    every: {
+      catalogue,
+      granted: { of: () => granted, hasSynced: () => true },
+      client: cluster,
+      kinds,
+      namespace: 'release',
+    },
+  });
+});
+afterEach(() => catalogue.stop());
+
+const names = (items: readonly KubeObject[]): string[] =>
+  items.map(({ metadata: { namespace, name } }) => `${namespace}/${name}`);
+
+describe('what is copied', () => {
+  beforeEach(() => {
+    cluster.objects['/api/v1/configmaps'] = ['a', 'b', 'c'].map((namespace) => object('ConfigMap', namespace, 'x'));
+    cluster.objects['/api/v1/namespaces'] = [object('Namespace', '', 'a')];
+  });
+
+  test('is read from the copy, in all namespaces or one', async () => {
+    const all = (await get(routes, `${base}/configmaps?sortBy=name&ascending=true`)).body;
+    expect(all).toMatchObject({ kind: 'ConfigMapList', apiVersion: 'v1', totalItems: 3 });
+    expect(names(all.items)).toEqual(['a/x', 'b/x', 'c/x']);
+    const one = (await get(routes, `${base}/namespaces/b/configmaps`)).body;
+    expect(one).toMatchObject({ totalItems: 1 });
+    expect(names(one.items)).toEqual(['b/x']);
+    expect((await get(routes, `${base}/namespaces/c/configmaps/x`)).body).toMatchObject({
+      metadata: { namespace: 'c', selfLink: '/api/v1/namespaces/c/configmaps/x' },
+    });
+    expect((await get(routes, `${base}/namespaces/a`)).body).toMatchObject({ kind: 'Namespace' });
+    expect(cluster.asked.map(({ path }) => path)).toEqual(['/api/v1/configmaps', '/api/v1/namespaces']);
+    expect(cluster.impersonated).toEqual([]);
+  });
+
+  test('is not copied for who may not read it', async () => {
+    authorizer.allowed = false;
+    expect(await refused(routes, `${base}/configmaps`)).toMatchObject({ code: 403 });
+    expect(cluster.asked).toEqual([]);
+  });
+
+  test('stays while it is watched', async () => {
+    const { response, abort } = call(routes, `${base}/namespaces/b/configmaps?watch=1`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(response.events).toMatchObject([{ type: 'ADDED', object: { metadata: { namespace: 'b' } } }]);
+    const entry = await catalogue.find('configmaps', new AbortController().signal);
+    const copy = await catalogue.use(entry);
+    copy?.release();
+    maxBytes = 1;
+    expect(() => catalogue.memory.share('other').hold(2)).toThrow('other does not fit');
+    expect(copy?.resource.ended?.aborted).toBe(false);
+    abort();
+    response.destroy();
+    await settle();
+    expect(() => catalogue.memory.share('other').hold(2)).toThrow('other does not fit');
+    expect(copy?.resource.ended?.aborted).toBe(true);
+  });
+});
+
+const alias = (text: string): object => ({ metadata: { annotations: { 'platform.io/alias-name': text } } });
+
+describe('a path', () => {
+  test.each([
+    ['gizmos', 404, 'serves no resource "gizmos"'],
+    ['namespaces/a/nodes', 404, 'their path is …/nodes'],
+    ['namespaces/a/nodes/n', 404, 'their path is …/nodes/{name}'],
+    ['namespaces/a/namespaces', 404, 'their path is …/namespaces'],
+    ['configmaps/x', 404, 'their path is …/namespaces/{namespace}/configmaps/{name}'],
+    ['namespaces/a/status', 404, 'could not find'],
+    ['watch/configmaps', 404, 'could not find'],
+    ['tokenreviews', 405, 'does not offer to list tokenreviews'],
+    ['componentstatuses?watch=1', 405, 'does not offer to watch componentstatuses'],
+    ['configmaps?status=x', 400, 'unknown parameter "status"'],
+    ['deployments?status=x', 400, 'must be one of stopped, running, updating'],
+    ['configmaps?nodeName=x', 400, 'the known ones are page'],
+  ])('%s is %i', async (path, code, message) => {
+    cluster.objects['/api/v1/configmaps'] = [];
+    cluster.objects['/apis/apps/v1/deployments'] = [];
+    const error = await refused(routes, `${base}/${path}`);
+    expect(error).toMatchObject({ code, message: expect.stringContaining(message) as unknown });
+  });
+
+  test('of a kind has its statuses, however they are written', async () => {
+    const scaled = { spec: { replicas: 0 }, status: {} };
+    cluster.objects['/apis/apps/v1/deployments'] = [
+      object('Deployment', 'a', 'stopped', scaled),
+      object('Deployment', 'a', 'updating', { spec: { replicas: 1 } }),
+    ];
+    expect(names((await get(routes, `${base}/deployments?status=Stopped`)).body.items)).toEqual(['a/stopped']);
+  });
+
+  test('knows objects by another name that people gave them', async () => {
+    cluster.objects['/api/v1/configmaps'] = [
+      object('ConfigMap', 'a', 'x', alias('The shop')),
+      object('ConfigMap', 'a', 'y', alias('The bank')),
+      object('ConfigMap', 'a', 'shop'),
+    ];
+    expect(names((await get(routes, `${base}/configmaps?alias=shop`)).body.items)).toEqual(['a/x']);
+  });
+});
+
+const secretsOf = (namespace: string): KubeObject[] =>
+  ['x', 'y', 'z'].map((name) =>
+    object('Secret', namespace, name, {
+      metadata: { managedFields: [{}] },
+      type: name === 'x' ? 'kubernetes.io/tls' : 'Opaque',
+    }),
+  );
+
+describe('what is read as the caller', () => {
+  const paths = ['/api/v1/secrets', '/api/v1/namespaces/a/secrets', '/api/v1/namespaces/b/secrets'];
+  beforeEach(() => {
+    cluster.objects = {
+      '/api/v1/secrets': [...secretsOf('a'), ...secretsOf('b')],
+      [paths[1] ?? '']: secretsOf('a'),
+      [paths[2] ?? '']: secretsOf('b'),
+    };
+  });
+
+  test('is read in pages, and then filtered, ordered and paged', async () => {
+    const { body } = await get(routes, `${base}/secrets?type=Opaque&sortBy=name&ascending=true&limit=2&page=2`);
+    expect(body).toMatchObject({ kind: 'SecretList', totalItems: 4, metadata: { resourceVersion: '9' } });
+    expect(names(body.items)).toEqual(['a/z', 'b/z']);
+    expect(body.items[0]).toMatchObject({ metadata: { selfLink: '/api/v1/namespaces/a/secrets/z' } });
+    expect(body.items[0]?.metadata).not.toHaveProperty('managedFields');
+    expect(cluster.impersonated).toEqual([paths[0], paths[0], paths[0]].map((path) => [path, 'alice']));
+    expect(catalogue.memory.held).toBe(0);
+  });
+
+  test('is that of the namespaces that the caller may list', async () => {
+    granted = ['a', 'b', 'c'];
+    authorizer.authorize = async (_, attributes) => ({
+      allowed: 'namespace' in attributes && attributes.namespace === 'b',
+      reason: '',
+    });
+    expect((await get(routes, `${base}/secrets`)).body).toMatchObject({ totalItems: 3 });
+    expect(cluster.impersonated).toEqual([
+      [paths[2], 'alice'],
+      [paths[2], 'alice'],
+    ]);
+    expect(await refused(routes, `${base}/secrets?watch=1`)).toMatchObject({ code: 403 });
+  });
+
+  test('is one object', async () => {
+    const { body } = await get(routes, `${base}/namespaces/a/secrets/x?fields=type`);
+    expect(body).toEqual({
+      kind: 'Secret',
+      apiVersion: 'v1',
+      metadata: { name: 'x', namespace: 'a' },
+      type: 'kubernetes.io/tls',
+    });
+    expect(await refused(routes, `${base}/namespaces/a/secrets/none`)).toMatchObject({ code: 404 });
+  });
+
+  test('can be without a resourceVersion', async () => {
+    const bare = object('ComponentStatus', '', 'etcd', { metadata: { resourceVersion: undefined } });
+    cluster.objects['/api/v1/componentstatuses'] = [bare];
+    expect((await get(routes, `${base}/componentstatuses?name=etc`)).body).toMatchObject({
+      totalItems: 1,
+      items: [{ metadata: { name: 'etcd' } }],
+    });
+  });
+
+  test.each([
+    [403, 'Forbidden', 403],
+    [401, 'Unauthorized', 503],
+    [429, 'TooManyRequests', 503],
+    [500, 'InternalError', 502],
+  ])('is refused with %i as it should be', async (code, reason, expected) => {
+    cluster.refusal = { code, reason };
+    for (const path of ['secrets', 'namespaces/a/secrets/x', 'secrets?watch=1'])
+      expect(await refused(routes, `${base}/${path}`)).toMatchObject({ code: expected });
+  });
+
+  test('is bounded while it is read', async () => {
+    maxBytes = 1_000;
+    expect(await refused(routes, `${base}/secrets`)).toMatchObject({
+      code: 503,
+      message: expect.stringMatching(/^secrets does not fit/) as unknown,
+    });
+    expect(catalogue.memory.held).toBe(0);
+  });
+
+  test('is followed as the caller, in our form', async () => {
+    const { response, abort, done } = call(
+      routes,
+      `${base}/namespaces/a/secrets/x?watch=1&labelSelector=a=b&label=c&resourceVersion=7&fields=type&allowWatchBookmarks=true`,
+    );
+    await settle();
+    const [upstream] = cluster.watches;
+    expect(cluster.asked.at(-1)).toMatchObject({
+      path: '/api/v1/namespaces/a/secrets',
+      query: {
+        watch: 'true',
+        resourceVersion: '7',
+        labelSelector: 'c,a=b',
+        fieldSelector: 'metadata.name=x',
+        allowWatchBookmarks: 'true',
+      },
+      headers: { 'impersonate-user': 'alice' },
+    });
+    const send = (type: string, of: object): void => {
+      upstream?.write(`${JSON.stringify({ type, object: of })}\n`);
+    };
+    send('MODIFIED', object('Secret', 'a', 'x', { type: 'Opaque' }));
+    send('BOOKMARK', { kind: 'Secret', apiVersion: 'v1', metadata: { resourceVersion: '8' } });
+    send('ERROR', { kind: 'Status', code: 410 });
+    await settle();
+    expect(response.events).toEqual([
+      {
+        type: 'MODIFIED',
+        object: { kind: 'Secret', apiVersion: 'v1', metadata: { name: 'x', namespace: 'a' }, type: 'Opaque' },
+      },
+      { type: 'BOOKMARK', object: expect.objectContaining({ kind: 'Secret' }) as unknown },
+      { type: 'ERROR', object: { kind: 'Status', code: 410 } },
+    ]);
+    abort();
+    await done;
+    expect(upstream?.destroyed).toBe(true);
+  });
+
+  test('is followed as server-sent events too', async () => {
+    const { response, abort, done } = call(routes, `${base}/namespaces/a/secrets?watch=1`, {
+      headers: { accept: 'text/event-stream', 'last-event-id': '6' },
+    });
+    await settle();
+    expect(cluster.asked.at(-1)?.query).toMatchObject({ resourceVersion: 6 });
+    cluster.watches[0]?.write(`${JSON.stringify({ type: 'ADDED', object: object('Secret', 'a', 'x') })}\n`);
+    await settle();
+    expect(response.headers['content-type']).toBe('text/event-stream');
+    expect(response.text).toMatch(/^id: 5\ndata: \{"type":"ADDED".*\}\n\n$/);
+    abort();
+    await done;
+  });
+
+  test('is followed by so many at once', async () => {
+    const all = Array.from({ length: 100 }, () => call(routes, `${base}/secrets?watch=1`));
+    await settle();
+    expect(await refused(routes, `${base}/secrets?watch=1`)).toMatchObject({ code: 503 });
+    all[0]?.abort();
+    await all[0]?.done;
+    const next = call(routes, `${base}/secrets?watch=1`);
+    await settle();
+    expect(next.response.statusCode).toBe(200);
+    for (const { abort } of [...all, next]) abort();
+    await Promise.all([...all, next].map(({ done }) => done));
+  });
+
+  test.each(['name=x', 'sortBy=name', 'limit=1', 'type=Opaque', 'alias=x'])(
+    'cannot be followed with %s',
+    async (query) => {
+      expect(await refused(routes, `${base}/secrets?watch=1&${query}`)).toMatchObject({ code: 400 });
+    },
+  );
+});
+
+const service = (namespace: string, name: string, selector: object | undefined): KubeObject =>
+  object('Service', namespace, name, { spec: { selector } });
+
+describe('the components of the platform', () => {
+  const labels = { 'app.kubernetes.io/part-of': 'platform' };
+  const workload = (kind: string, namespace: string, name: string, ready: number, of: object = labels): KubeObject =>
+    object(kind, namespace, name, {
+      metadata: { labels: of },
+      spec: { replicas: 2, template: { metadata: { labels: { app: name, tier: 'x' } } } },
+      status: { replicas: 2, readyReplicas: ready, desiredNumberScheduled: 2, numberReady: ready },
+    });
+  beforeEach(() => {
+    cluster.objects = {
+      '/apis/apps/v1/deployments': [
+        workload('Deployment', 'release', 'server', 2),
+        workload('Deployment', 'release', 'other', 2, {}),
+        workload('Deployment', 'elsewhere', 'server', 2),
+        workload('Deployment', 'kube-system', 'dns', 1, { 'k8s-app': 'dns' }),
+      ],
+      '/apis/apps/v1/statefulsets': [workload('StatefulSet', 'release', 'log', 2)],
+      '/apis/apps/v1/daemonsets': [workload('DaemonSet', 'kube-system', 'agent', 2)],
+      '/api/v1/services': [
+        service('release', 'web', { app: 'server' }),
+        service('release', 'none', undefined),
+        service('elsewhere', 'far', { app: 'server' }),
+      ],
+      '/api/v1/nodes': [
+        object('Node', '', 'n1', { status: { conditions: [{ type: 'Ready', status: 'True' }] } }),
+        object('Node', '', 'n2'),
+      ],
+    };
+    catalogue.keep(nodes);
+  });
+
+  test('are its workloads, with their Services and replicas', async () => {
+    const { body } = await get(routes, `${base}/components`);
+    expect(body).toMatchObject({ kind: 'ComponentList', apiVersion: 'resources.platform.io/v1alpha3', totalItems: 4 });
+    expect(names(body.items)).toEqual(['release/log', 'release/server', 'kube-system/agent', 'kube-system/dns']);
+    expect(body.items[1]).toEqual({
+      kind: 'Component',
+      apiVersion: 'resources.platform.io/v1alpha3',
+      metadata: {
+        name: 'server',
+        namespace: 'release',
+        uid: 'uid-server',
+        labels,
+        selfLink: '/apis/apps/v1/namespaces/release/deployments/server',
+      },
+      workload: { apiVersion: 'v1', kind: 'Deployment' },
+      services: ['web'],
+      replicas: { desired: 2, ready: 2 },
+      healthy: true,
+    });
+    expect((await get(routes, `${base}/components/dns`)).body).toMatchObject({ healthy: false });
+    expect(await refused(routes, `${base}/components/other`)).toMatchObject({ code: 404 });
+    expect(await refused(routes, `${base}/components?page=1`)).toMatchObject({ code: 400 });
+  });
+
+  test('are summed up with the nodes', async () => {
+    const { body } = await get(routes, `${base}/componenthealth?pretty=true`);
+    expect(body).toEqual({
+      kind: 'ComponentHealth',
+      apiVersion: 'resources.platform.io/v1alpha3',
+      metadata: {},
+      healthy: false,
+      components: {
+        total: 4,
+        healthy: 3,
+        unhealthy: [{ name: 'dns', namespace: 'kube-system', kind: 'Deployment', replicas: { desired: 2, ready: 1 } }],
+      },
+      nodes: { total: 2, healthy: 1 },
+    });
+  });
+
+  test('are those that the caller may list', async () => {
+    authorizer.authorize = async (_, attributes) => ({
+      allowed: 'resource' in attributes && attributes.resource === 'deployments' && attributes.namespace === 'release',
+      reason: '',
+    });
+    expect(names((await get(routes, `${base}/components`)).body.items)).toEqual(['release/server']);
+    expect((await get(routes, `${base}/componenthealth`)).body).not.toHaveProperty('nodes');
+    authorizer.authorize = async () => ({ allowed: false, reason: '' });
+    for (const path of ['components', 'components/server', 'componenthealth'])
+      expect(await refused(routes, `${base}/${path}`)).toMatchObject({
+        code: 403,
+        message: expect.stringContaining('cannot list resource "deployments"') as unknown,
+      });
+  });
+
+  test('are named by discovery', async () => {
+    const { body } = await get(routes, base);
+    const found = (body['resources'] as { name: string }[]).map(({ name }) => name);
+    expect(found).toEqual(expect.arrayContaining(['components', 'componenthealth', 'deployments', 'secrets']));
+    expect(found).not.toContain('tokenreviews');
+  });
+});
