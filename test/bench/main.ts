@@ -50,8 +50,11 @@ tells why it was refused.`;
 const dir = join(tmpdir(), `platform-apiserver-bench-${userInfo().uid}`);
 
 const interrupted = new AbortController();
+/** Not while another bench is waited for: what runs then is that one's. */
+let begun = false;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.on(signal, () => {
+    if (!begun) process.exit(1);
     interrupted.abort(new Error(`ended by ${signal}`));
     // What is under way fails at once and does not wait for its end.
     for (const folder of foldersOf(dir)) for (const running of findAll(folder)) void stop(folder, running, 'SIGKILL');
@@ -101,6 +104,7 @@ function number(variable: string, usually: number): number {
 }
 
 async function bench({ wanted, size, churnSeconds, file }: Settings): Promise<boolean> {
+  begun = true;
   await clear();
   await mkdir(dir, { recursive: true, mode: 0o700 });
   // Before anything takes its time: it may not be possible, or overwrite something.
