@@ -1,4 +1,5 @@
 import { nodeName } from '../../hack/cluster/node.ts';
+import type { Target } from './connection.ts';
 import { concurrency, type Job } from './job.ts';
 import { createdAt, podNamespace, podsPerNamespace, rackLabel, racks } from './objects.ts';
 import { anew, pageSize, paths } from './paths.ts';
@@ -21,6 +22,8 @@ export interface Case {
   readonly name: string;
   readonly title: string;
   readonly subjects: readonly Subject[];
+  /** Answers 200 once our server is ready for the case: it makes a copy of pods only when somebody asks for them. */
+  readonly first?: { readonly target: Target; readonly text: string };
   /** How many terms are asked of each object, where any are. */
   readonly terms?: number;
 }
@@ -251,12 +254,18 @@ export function casesOf(stand: Stand): Case[] {
       ofKubeApiserver(labels.latest, coreRack),
     ]),
     make('end', [ofOurs('plain', end)]),
-    ...(stand.servesPods
+    ...(pods > 0
       ? [
-          make('namespace', [
-            ofOurs('plain', podsIn(paths.podsOf)),
-            ofKubeApiserver(labels.latest, podsIn(paths.corePodsOf)),
-          ]),
+          {
+            ...make('namespace', [
+              ofOurs('plain', podsIn(paths.podsOf)),
+              ofKubeApiserver(labels.latest, podsIn(paths.corePodsOf)),
+            ]),
+            first: {
+              target: ours.plain,
+              text: request(paths.podsOf(podNamespace(0)), {}, { token: ours.tokens.plain[0] }).text,
+            },
+          },
         ]
       : []),
     make(

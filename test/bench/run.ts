@@ -1,7 +1,9 @@
 /** One run over everything that is wanted: it prints as it goes, and holds what it found. */
 import { progress } from '../../hack/cluster/progress.ts';
+import { until } from '../../hack/cluster/until.ts';
 import { casesOf, labels, type Case } from './cases.ts';
 import { changesPerSecond } from './changes.ts';
+import { ask } from './connection.ts';
 import { termCost, verdicts } from './goals.ts';
 import { describeLoginFailures, measureLoginFailures } from './login-failures.ts';
 import { measureCase, measureRest, type AtRest, type Figures } from './measure.ts';
@@ -104,7 +106,10 @@ export class Run {
     const { site, smallChanges } = this.#stand;
     const small = subjects.some(({ server }) => server === 'ours, few nodes');
     if (small) await smallChanges.setRate(changesPerSecond);
-    const rows = await this.#attempt(name, () => measureCase(one, rest, this.#signal));
+    const rows = await this.#attempt(name, async () => {
+      await this.#prepare(one);
+      return measureCase(one, rest, this.#signal);
+    });
     if (small) await smallChanges.setRate(0);
     if (rows === undefined) return;
     const good = rows.filter(({ problems }) => problems.length === 0);
@@ -121,6 +126,16 @@ export class Run {
     for (const { subject, rounds } of rows)
       if (subject.server !== 'raw hash') this.#rates.push(...rounds.map(({ changes }) => changes));
     this.results[name] = { ratios, rows: rows.map(({ subject: { label }, ...row }) => ({ label, ...row })), cost };
+  }
+
+  async #prepare({ first }: Case): Promise<void> {
+    if (first === undefined) return;
+    const { check } = this.#stand.site.ours;
+    await until('the server has what is asked for', check, async () => {
+      const { status, body } = await ask(first.target, first.text);
+      if (status !== 200) throw new Error(`status ${status}: ${String(body)}`);
+      return true;
+    });
   }
 
   async #watches(name: keyof typeof watches, rest: readonly AtRest[]): Promise<void> {

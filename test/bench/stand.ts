@@ -11,7 +11,6 @@ import { until } from '../../hack/cluster/until.ts';
 import { changesOf, changesPerSecond, type Changes } from './changes.ts';
 import { Connection, type Target } from './connection.ts';
 import { findNginx, startNginx, type Nginx } from './nginx.ts';
-import { podNamespace } from './objects.ts';
 import { paths } from './paths.ts';
 import { makeUsers, type Users } from './readers.ts';
 import { problemOf, request } from './requests.ts';
@@ -32,7 +31,6 @@ export interface Stand {
   readonly changes: Changes;
   /** They come only while it is measured, for they take CPU that the others need. */
   readonly smallChanges: Changes;
-  readonly servesPods: boolean;
   close(): Promise<void>;
 }
 
@@ -82,21 +80,12 @@ export async function startStand(dir: string, size: Size): Promise<Stand> {
       bare,
       changes,
       smallChanges,
-      servesPods: size.pods > 0 && (await servesPods(ours.plain, ours.tokens.plain[0])),
       close,
     };
   } catch (error) {
     await close();
     throw error;
   }
-}
-
-async function servesPods(target: Target, token: string | undefined): Promise<boolean> {
-  const connection = new Connection(target);
-  const { text } = request(paths.podsOf(podNamespace(0)), {}, { token });
-  const { status } = await connection.send(Buffer.from(text));
-  connection.close();
-  return status !== 404;
 }
 
 async function startBare(dir: string, port: number, file: string): Promise<Stand['bare']> {
