@@ -37,6 +37,7 @@ do not.
 
   CPU ms     of the server's processes, a request. kube-apiserver's is without what the changes cost it at rest, for it alone takes them.
   behind ms  of those it asks in its turn (kube-apiserver, etcd), likewise without what the changes cost
+  alone ms   CPU without what the changes cost the server at rest; of ours too
   cores      how much of a core's time the servers used. Far below 1, others took it: then what a second costs however few the requests
              (following the changes, callers that are new) weighs more on each of them.
   >          the load generator was what limited the requests, so that CPU alone says something about the server

@@ -31,6 +31,8 @@ export interface Figures {
   /** Milliseconds of CPU a request: of the server itself, and beside that of those it asks. */
   readonly cpu: number;
   readonly behind: number;
+  /** `cpu` without what the changes cost the server at rest. */
+  readonly alone: number;
   /** How many cores' time the server used: far below 1, it was waiting, for its turn or for others. */
   readonly cores: number;
   readonly perSecond: number;
@@ -80,6 +82,7 @@ export async function measureCase({ subjects }: Case, atRest: readonly AtRest[],
       figures: {
         cpu: medianOf('cpu'),
         behind: medianOf('behind'),
+        alone: medianOf('alone'),
         cores: medianOf('cores'),
         perSecond: medianOf('perSecond'),
         p50: medianOf('p50'),
@@ -105,6 +108,7 @@ function figuresOf(subject: Subject, one: Measured, rest: readonly AtRest[]): Fi
   return {
     cpu: Math.max(0, one.cpu - spared) / requests,
     behind: asksNobody(subject) ? 0 : Math.max(0, one.cpuBehind - atRest(job?.behind ?? [])) / requests,
+    alone: Math.max(0, one.cpu - atRest(job?.pids ?? [])) / requests,
     cores: one.cpu / 1000 / seconds,
     perSecond: requests / seconds,
     p50: one.p50,

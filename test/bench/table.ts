@@ -7,6 +7,7 @@ import type { WatchFigures } from './watch.ts';
 const columns: readonly [title: string, key: keyof Figures, scale: number][] = [
   ['CPU ms', 'cpu', 1],
   ['behind ms', 'behind', 1],
+  ['alone ms', 'alone', 1],
   ['cores', 'cores', 1],
   ['requests/s', 'perSecond', 1],
   ['p50 ms', 'p50', 1],

@@ -6,6 +6,7 @@ import type { Figures } from '../../bench/measure.ts';
 const figures = (cpu: number): Figures => ({
   cpu,
   behind: 0,
+  alone: 0,
   cores: 1,
   perSecond: 0,
   p50: 0,

@@ -5,6 +5,7 @@ import { figure, ratiosOf, ratioTable, table } from '../../bench/table.ts';
 const figures = (cpu: number): Figures => ({
   cpu,
   behind: 0,
+  alone: 0,
   cores: 1,
   perSecond: 100 / cpu,
   p50: cpu,
