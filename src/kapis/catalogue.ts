@@ -138,7 +138,7 @@ export class Catalogue {
 
   /** The copy of a resource; undefined if there must be none. Throws 503 for one that has no room. */
   async use({ discovered, definition }: Entry): Promise<Use | undefined> {
-    const { rights, limits } = this.#options;
+    const { discovery, rights, limits } = this.#options;
     const key = keyOf(discovered);
     const permanent = this.#kept.find((resource) => resource.definition === definition);
     if (permanent !== undefined) return { resource: permanent, release: () => undefined };
@@ -156,7 +156,13 @@ export class Catalogue {
     } catch (error) {
       throw error instanceof KubeError ? error.toStatusError() : error;
     }
-    return this.#take(this.#copies.get(key) ?? this.#begin(key, discovered, definition));
+    const begun = this.#copies.get(key);
+    if (begun !== undefined) return this.#take(begun);
+    // It may have changed while we asked, and then nobody would tell of it.
+    const now = discovery.find(discovered);
+    if (now === undefined || !isSame(now, discovered))
+      throw serviceUnavailable(`${nameOf(discovered)} was defined anew; try again`, 1);
+    return this.#take(this.#begin(key, discovered, definition));
   }
 
   /** What a caller may name, as discovery on /kapis tells it. */

@@ -8,11 +8,14 @@ import {
   bind,
   create,
   createClusterRole,
+  createServiceAccount,
   get,
   kube,
   patch,
   remove,
   removeClusterRole,
+  removeServiceAccount,
+  serviceAccountToken,
   unbind,
   type KubeList,
   type KubeObject,
@@ -55,11 +58,15 @@ const deployment = (name: string): object =>
     },
   });
 
-const bindIn = (namespace: string, user: string): Promise<KubeObject> =>
+const bindIn = (
+  namespace: string,
+  name: string,
+  subject: object = { kind: 'User', name, apiGroup: 'rbac.authorization.k8s.io' },
+): Promise<KubeObject> =>
   create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings`, {
-    metadata: { name: user },
+    metadata: { name },
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'generic-reader' },
-    subjects: [{ kind: 'User', name: user, apiGroup: 'rbac.authorization.k8s.io' }],
+    subjects: [subject],
   });
 
 let removeUsers: () => Promise<void>;
@@ -287,6 +294,22 @@ describe('Secrets', () => {
     expect(changed.metadata.managedFields).toBeUndefined();
     stream.close();
     expectStatus(await ask('secrets?watch=1&name=hidden'), 400, 'BadRequest');
+  });
+
+  test('are read as a ServiceAccount, whose name kube-apiserver has proved', async () => {
+    await createServiceAccount('generic-robot');
+    try {
+      const token = await serviceAccountToken('generic-robot');
+      expectStatus(await as(token, 'namespaces/generic-3/secrets'), 403, 'Forbidden');
+      const subject = { kind: 'ServiceAccount', name: 'generic-robot', namespace: 'default' } as const;
+      await bindIn('generic-3', 'generic-robot', subject);
+      await eventually('the binding counts', async () => {
+        expect(named(await list('secrets', token))).toEqual(['generic-3/hidden']);
+      });
+      expect((await as(token, 'namespaces/generic-3/secrets/hidden')).status).toBe(200);
+    } finally {
+      await removeServiceAccount('generic-robot');
+    }
   });
 
   test('are in no copy', async () => {

@@ -221,6 +221,14 @@ describe('a copy', () => {
     await expect(use('gizmos')).rejects.toMatchObject({ code: 404 });
   });
 
+  test('is not begun of what changes meanwhile', async () => {
+    const entry = await catalogue.find('gizmos', never);
+    const using = catalogue.use(entry);
+    discovery.become('gizmos', { revision: '2' });
+    await expect(using).rejects.toMatchObject({ code: 503 });
+    expect(await use('gizmos')).toBeDefined();
+  });
+
   test.each([403, 404, 405])('that kube-apiserver refuses with %i is none', async (code) => {
     const { use: used, upstream } = await begun('pods');
     const waiting = refusal(used);

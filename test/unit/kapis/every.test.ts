@@ -128,7 +128,7 @@ beforeEach(() => {
       waitForSync: async () => undefined,
       onChange: () => () => undefined,
       resolve: (name) => served.find(({ resource, group }) => name === resource || name === `${resource}.${group}`),
-      find: () => undefined,
+      find: (of) => served.find(({ resource, group }) => resource === of.resource && group === of.group),
     },
     rights: { mayListAndWatch: async () => true, forget: () => undefined },
     limits: () => ({ maxBytes, idle: 60_000 }),
