@@ -168,15 +168,15 @@ export const invalid = (
   kind: { group: string; kind: string },
   name: string,
   causes: readonly StatusCause[],
-): StatusError =>
-  new StatusError(
+): StatusError => {
+  const problems = causes.map((cause) => `${cause.field ?? ''}: ${cause.message ?? ''}`).join(', ');
+  return new StatusError(
     'Invalid',
     422,
-    `${kind.kind}${kind.group === '' ? '' : `.${kind.group}`} ${JSON.stringify(name)} is invalid: ${causes
-      .map((cause) => `${cause.field ?? ''}: ${cause.message ?? ''}`)
-      .join(', ')}`,
+    `${kind.kind}${kind.group === '' ? '' : `.${kind.group}`} ${JSON.stringify(name)} is invalid: ${causes.length > 1 ? `[${problems}]` : problems}`,
     { details: { ...(name === '' ? {} : { name }), group: kind.group, kind: kind.kind, causes } },
   );
+};
 
 export const tooManyRequests = (message: string, retryAfterSeconds: number): StatusError =>
   new StatusError('TooManyRequests', 429, message, { details: { retryAfterSeconds } });

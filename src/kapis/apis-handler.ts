@@ -20,6 +20,8 @@ import { listOf, partialView, servedView, tableView, type MetaVersion, type Tabl
 import { refuseWatch, watchDuration, Watches } from './watch/watches.ts';
 
 const offered = ['application/json', 'application/yaml'];
+/** A stream of YAML documents is not spoken. */
+const offeredStreams = ['application/json'];
 /** How long a resourceVersion that lies ahead is waited for, in milliseconds. */
 const aheadWait = 3000;
 const newline = Buffer.from('\n');
@@ -37,10 +39,10 @@ interface Target {
   readonly pretty: boolean;
 }
 
-function targetOf(req: Request): Target {
+function targetOf(req: Request, mediaTypes = offered): Target {
   return negotiate(
     req.headers.accept,
-    offered,
+    mediaTypes,
     (contentType, { as: kind = '', g, v, stream = '', sv = '', pretty }) => {
       if ((stream !== '' && stream !== 'watch') || sv !== '') return undefined;
       const common = { contentType, pretty: pretty === '1' };
@@ -146,9 +148,9 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
   async function snapshot(options: ListOptions, context: RequestContext): Promise<Snapshot<F>> {
     const { resourceVersion: version, resourceVersionMatch: match, limit } = options;
     if (options.continue !== '') {
+      const token = decodeContinue(options.continue);
       if (typeof version === 'number')
         throw badRequest('specifying resource version is not allowed when using continue');
-      const token = decodeContinue(options.continue);
       if (token.resourceVersion === -1) {
         await asked(resource.confirm(context.signal));
         return current(token.start);
@@ -213,16 +215,15 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
   }
 
   async function watch(...[req, res, context]: Parameters<Handler>): Promise<void> {
-    const target = targetOf(req);
+    const target = targetOf(req, offeredStreams);
     const options = parseWatchOptions(context.query);
     const filters = selectorsOf(context.query, definition, context.info.name);
     const look = viewOf(target, context.query, true);
     const firstView = viewOf(target, context.query);
     await ready(context);
     const { resourceVersion, sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = options;
-    const initialEvents = sendInitialEvents ?? typeof resourceVersion !== 'number';
     if (resourceVersion === 'latest') await asked(resource.confirm(context.signal));
-    if (initialEvents && typeof resourceVersion === 'number') {
+    if (sendInitialEvents && typeof resourceVersion === 'number') {
       try {
         await reach(resourceVersion, context);
       } catch (error) {
@@ -231,9 +232,9 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
       }
     }
     watches.serve(req, res, {
-      from: initialEvents || typeof resourceVersion !== 'number' ? undefined : resourceVersion,
-      initialEvents,
-      initialEventsEnd: sendInitialEvents === true && allowWatchBookmarks,
+      from: sendInitialEvents || typeof resourceVersion !== 'number' ? undefined : resourceVersion,
+      initialEvents: sendInitialEvents,
+      initialEventsEnd: sendInitialEvents && allowWatchBookmarks,
       bookmarks: allowWatchBookmarks,
       duration: watchDuration(timeoutSeconds),
       filters,

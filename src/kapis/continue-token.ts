@@ -25,11 +25,12 @@ export function decodeContinue(token: string): ContinueToken {
     throw refuse('it holds no JSON');
   }
   const { v, rv, start } = decoded ?? {};
-  if (v !== version) throw refuse('server does not recognize this encoded version');
-  if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0 || rv < -1)
+  if (v !== version)
+    throw refuse(`server does not recognize this encoded version${typeof v === 'string' ? ` ${v}` : ''}`);
+  if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0)
     throw refuse(`incorrect encoded start resourceVersion (version ${version})`);
   if (typeof start !== 'string' || start === '') throw refuse(`encoded start key empty (version ${version})`);
   const key = start.replace(/^\//, '');
   if (key.split('/').some((segment) => segment === '' || segment === '.' || segment === '..')) throw refuse(start);
-  return { resourceVersion: rv, start: key };
+  return { resourceVersion: Math.max(rv, -1), start: key };
 }

@@ -140,21 +140,21 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
     serviceUnavailable(`the copy of ${definition.underlying.resource} is not complete yet`, 1);
 
   async function watch({ mediaType, visible }: Judged, ...[req, res, context]: Parameters<Handler>): Promise<void> {
-    const options = parseWatchOptions(context.query);
+    // First what is no parameter of a watch here.
     const query = parseWatchQuery(context.query, definition);
+    const options = parseWatchOptions(context.query);
     const scope = scopeFilters(definition, context.info, visible);
     await synced(resource, context, notReady);
     const { resourceVersion, sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = options;
     const serverSentEvents = mediaType === eventStream;
     // A client of server-sent events comes again with the same URL, and says beside it where it was.
     const resumed = serverSentEvents ? lastEventID(req) : undefined;
-    const wholeState = resumed === undefined && (sendInitialEvents ?? typeof resourceVersion !== 'number');
+    const wholeState = resumed === undefined && sendInitialEvents;
     const view = answers.view(query);
     watches.serve(req, res, {
-      from:
-        resumed ?? (typeof resourceVersion === 'number' && sendInitialEvents !== true ? resourceVersion : undefined),
+      from: resumed ?? (typeof resourceVersion === 'number' && !sendInitialEvents ? resourceVersion : undefined),
       initialEvents: wholeState,
-      initialEventsEnd: wholeState && sendInitialEvents === true && allowWatchBookmarks,
+      initialEventsEnd: wholeState && allowWatchBookmarks,
       bookmarks: allowWatchBookmarks,
       serverSentEvents,
       duration: watchDuration(timeoutSeconds),

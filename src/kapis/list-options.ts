@@ -19,8 +19,7 @@ export interface ListOptions {
 
 export interface WatchOptions {
   readonly resourceVersion: RequestedVersion;
-  /** Undefined: as it was before streaming lists, that is for 'latest' and 'any'. */
-  readonly sendInitialEvents: boolean | undefined;
+  readonly sendInitialEvents: boolean;
   readonly allowWatchBookmarks: boolean;
   /** Seconds; undefined: as long as the server likes. */
   readonly timeoutSeconds: number | undefined;
@@ -32,20 +31,24 @@ function flag(query: URLSearchParams, name: string): boolean | undefined {
   return text === null ? undefined : text.toLowerCase() !== 'false' && text !== '0';
 }
 
+const most = { int64: 2n ** 63n - 1n, uint64: 2n ** 64n - 1n };
+
 function int64(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
-  if (text === null || text === '') return undefined;
-  if (!/^[+-]?\d{1,18}$/.test(text)) throw badRequest(`${name}: ${JSON.stringify(text)} is no whole number`);
-  return Number(text);
+  if (text === null) return undefined;
+  const value = /^[+-]?\d{1,19}$/.test(text) ? BigInt(text.replace('+', '')) : undefined;
+  if (value === undefined || value > most.int64 || value < -most.int64 - 1n)
+    throw badRequest(`${name}: ${JSON.stringify(text)} is no whole number of 64 bits`);
+  return Number(value);
 }
 
 function requestedVersion(query: URLSearchParams): RequestedVersion {
   const text = query.get('resourceVersion') ?? '';
   if (text === '') return 'latest';
   if (text === '0') return 'any';
-  const version = /^\d{1,20}$/.test(text) ? Number(text) : NaN;
-  if (Number.isNaN(version)) throw badRequest(`invalid resource version: ${JSON.stringify(text)}`);
-  return version === 0 ? 'any' : version;
+  if (!/^\d{1,20}$/.test(text) || BigInt(text) > most.uint64)
+    throw badRequest(`invalid resource version: ${JSON.stringify(text)}`);
+  return Number(text) || 'any';
 }
 
 const forbidden = (field: string, why: string): StatusCause => ({
@@ -64,9 +67,17 @@ function refuse(causes: readonly StatusCause[]): void {
   if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', causes);
 }
 
+/** Both are read of every list and of every watch, though each uses one of them. */
+const numbers = (
+  query: URLSearchParams,
+): { readonly limit: number | undefined; readonly timeoutSeconds: number | undefined } => ({
+  limit: int64(query, 'limit'),
+  timeoutSeconds: int64(query, 'timeoutSeconds'),
+});
+
 /** Throws 400 for what cannot be read and 422 for what cannot be combined. */
 export function parseListOptions(query: URLSearchParams): ListOptions {
-  const limit = int64(query, 'limit') ?? 0;
+  const { limit = 0 } = numbers(query);
   const match = query.get(matchField) ?? '';
   const version = query.get('resourceVersion') ?? '';
   const token = query.get('continue') ?? '';
@@ -91,11 +102,18 @@ export function parseListOptions(query: URLSearchParams): ListOptions {
   };
 }
 
-/** Throws 400 for what cannot be read and 422 for what cannot be combined. */
+/**
+ * Throws 400 for what cannot be read and 422 for what cannot be combined. A watch without a resourceVersion, or from "0", is a streaming
+ * list though it does not say so (SetListOptionsDefaults).
+ */
 export function parseWatchOptions(query: URLSearchParams): WatchOptions {
-  const match = query.get(matchField) ?? '';
-  const sendInitialEvents = flag(query, 'sendInitialEvents');
-  const timeoutSeconds = int64(query, 'timeoutSeconds');
+  const asked = { match: query.get(matchField) ?? '', sendInitialEvents: flag(query, 'sendInitialEvents') };
+  const isLegacy =
+    asked.match === '' &&
+    asked.sendInitialEvents === undefined &&
+    ['', '0'].includes(query.get('resourceVersion') ?? '');
+  const { match, sendInitialEvents } = isLegacy ? { match: 'NotOlderThan', sendInitialEvents: true } : asked;
+  const { timeoutSeconds } = numbers(query);
   const causes: StatusCause[] = [];
   if (sendInitialEvents !== undefined && match !== 'NotOlderThan')
     causes.push(forbidden(matchField, 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'));
@@ -111,7 +129,7 @@ export function parseWatchOptions(query: URLSearchParams): WatchOptions {
   refuse(causes);
   return {
     resourceVersion: requestedVersion(query),
-    sendInitialEvents,
+    sendInitialEvents: sendInitialEvents ?? false,
     allowWatchBookmarks: flag(query, 'allowWatchBookmarks') ?? false,
     timeoutSeconds: timeoutSeconds === undefined || timeoutSeconds <= 0 ? undefined : timeoutSeconds,
   };

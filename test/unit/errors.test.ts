@@ -26,6 +26,13 @@ describe('a StatusError', () => {
     [errors.notFound({ group: 'g.io', resource: 'nodes' }, 'n1'), 'nodes.g.io "n1" not found'],
     [errors.forbidden({ group: 'g.io', resource: 'nodes' }, '', 'why'), 'nodes.g.io is forbidden: why'],
     [errors.invalid({ group: 'g', kind: 'K' }, 'x', [{ field: 'f', message: 'm' }]), 'K.g "x" is invalid: f: m'],
+    [
+      errors.invalid({ group: 'g', kind: 'K' }, '', [
+        { field: 'f', message: 'm' },
+        { field: 'g', message: 'n' },
+      ]),
+      'K.g "" is invalid: [f: m, g: n]',
+    ],
   ])('speaks as kube-apiserver does: %s', (error, message) => {
     expect(error.toStatus().message).toBe(message);
   });

@@ -102,7 +102,7 @@ export class Watch<F> {
     const now = performance.now();
     this.#nextMinute = now + minute - ((now + phaseOf(caller)) % minute);
     this.#end = now + duration;
-    this.#last = bookmarks ? this.#end - lastBookmark : Infinity;
+    this.#last = bookmarks && duration > lastBookmark ? this.#end - lastBookmark : Infinity;
   }
 
   start(): void {

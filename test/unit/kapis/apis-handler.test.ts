@@ -180,6 +180,7 @@ describe('a list', () => {
     [`continue=${token({ v: 'meta.k8s.io/v1', rv: 0, start: 'a' })}`, 400, 'incorrect encoded start resourceVersion'],
     [`continue=${token({ v: 'meta.k8s.io/v1', rv: 1, start: '' })}`, 400, 'encoded start key empty'],
     [`continue=${token({ v: 'meta.k8s.io/v1', rv: 1, start: '../a' })}`, 400, 'continue key is not valid: ../a'],
+    ['resourceVersion=5&continue=!', 400, 'invalid continue token: '],
     [
       `resourceVersion=5&continue=${token({ v: 'meta.k8s.io/v1', rv: 10, start: 'a' })}`,
       400,
@@ -331,6 +332,16 @@ describe('Accept', () => {
     },
   );
 });
+
+test.each(['application/yaml', 'application/json;stream=other', 'application/vnd.kubernetes.protobuf;stream=watch'])(
+  'a watch as %s alone is 406',
+  async (accept) => {
+    expect(await refused(routes, `${path}?watch=true`, { headers: { accept } })).toMatchObject({
+      code: 406,
+      message: 'only the following media types are accepted: application/json',
+    });
+  },
+);
 
 test('a copy that is not complete is 429 with Retry-After', async () => {
   jest.useFakeTimers();

@@ -138,6 +138,22 @@ describe('a watch', () => {
     expect(told(begun)).toEqual(['MODIFIED a@11']);
   });
 
+  test.each(['', 'resourceVersion=0'])('?%s with bookmarks says where what was there ends', async (query) => {
+    const begun = await watch(`${query}&allowWatchBookmarks=true`);
+    expect(told(begun)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);
+    expect(begun.response.events[2]?.object).toMatchObject({
+      metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } },
+    });
+  });
+
+  test('too short for a bookmark before its end has none', async () => {
+    const begun = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2');
+    await jest.advanceTimersByTimeAsync(2000);
+    await settle();
+    expect(told(begun)).toEqual([]);
+    expect(begun.response.writableEnded).toBe(true);
+  });
+
   test('has bookmarks each minute and before its end, if it wants them', async () => {
     const begun = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=200');
     const plain = await watch('resourceVersion=10&timeoutSeconds=200');
