@@ -194,8 +194,8 @@ export function readThroughHandlers(
 
   async function watch({ mediaType, visible }: Judged, ...[req, res, context]: Parameters<Handler>): Promise<void> {
     const { user, info, query, signal } = context;
-    const { timeoutSeconds, allowWatchBookmarks } = parseWatchOptions(query);
     const view = answers.view(parseWatchQuery(query, definition));
+    const { timeoutSeconds, allowWatchBookmarks } = parseWatchOptions(query);
     const wrong = [...query.keys()].find((name) => !watchable.has(name));
     if (wrong !== undefined)
       throw badRequest(

@@ -1,36 +1,44 @@
-/** The clients that are no part of the cluster's own programs. */
+/** The clients that are no part of the cluster's own programs: built or fetched once, and kept where that is worth it. */
+import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { access, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execute, output } from '../../../hack/cluster/exec.ts';
 import { goBuildFlags } from '../../../hack/cluster/go-modules.ts';
-import type { Lab } from './lab.ts';
+import { withLock } from '../../../hack/cluster/lock.ts';
+import { progress } from '../../../hack/cluster/progress.ts';
+import type { Found, Lab } from './lab.ts';
 
-/** Built with the flags of the cluster's programs, whose packages are compiled already. */
-export async function buildInformers(dir: string): Promise<string> {
-  const program = join(dir, 'informers');
-  await output('go', ['build', ...(await goBuildFlags()), '-o', program, '.'], {
-    cwd: join(import.meta.dirname, '../../clients/go'),
-    env: { CGO_ENABLED: '0' },
-  });
-  return program;
+const clients = join(import.meta.dirname, '../../clients');
+const cache = (...parts: readonly string[]): string =>
+  join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver', ...parts);
+
+/** Runs with a line that tells people what takes its time. */
+async function shown<T>(title: string, work: () => Promise<T>): Promise<T> {
+  const step = progress(title);
+  let succeeded = false;
+  try {
+    const result = await work();
+    succeeded = true;
+    return result;
+  } finally {
+    step.end(succeeded);
+  }
 }
 
-const debianPackage = 'kubernetes-client';
-
-/** kubectl of Debian's package, taken out of it without being installed, and kept. */
-export async function obtainOldKubectl(): Promise<Lab['oldKubectl']> {
-  const kept = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver', debianPackage);
-  const path = join(kept, 'kubectl');
-  try {
-    if (!(await isProgram(path))) await extract(kept, path);
-    return { path };
-  } catch (error) {
-    return {
-      why: `Debian's package ${debianPackage}, whose kubectl is tried too, cannot be had here; a program of yours may be put at ${path}: ${String(error)}`,
-    };
-  }
+/** Built with the flags of the cluster's programs, whose packages are compiled already. */
+export async function buildGoClients(dir: string): Promise<Lab['go']> {
+  const folder = join(dir, 'clients');
+  await mkdir(folder);
+  const flags = await goBuildFlags();
+  await shown('building the clients in Go', () =>
+    output('go', ['build', ...flags, '-o', `${folder}/`, './...'], {
+      cwd: join(clients, 'go'),
+      env: { CGO_ENABLED: '0' },
+    }),
+  );
+  return { informers: join(folder, 'informers'), cases: join(folder, 'cases') };
 }
 
 const isProgram = (path: string): Promise<boolean> =>
@@ -39,21 +47,66 @@ const isProgram = (path: string): Promise<boolean> =>
     () => false,
   );
 
-async function extract(folder: string, path: string): Promise<void> {
-  const work = await mkdtemp(join(tmpdir(), `${debianPackage}-`));
+/** What is kept at `path`, obtained by `obtain` if it is not there; the reason why it cannot be had is an answer too. */
+async function kept(what: string, path: string, obtain: () => Promise<void>): Promise<Found> {
   try {
-    const download = (): Promise<{ code: number }> => execute('apt-get', ['download', debianPackage], { cwd: work });
-    if ((await download()).code !== 0) {
-      // A machine that never asked what there is.
-      await output('apt-get', ['update']);
-      await output('apt-get', ['download', debianPackage], { cwd: work });
-    }
-    const [archive] = (await readdir(work)).filter((file) => file.endsWith('.deb'));
-    await output('dpkg-deb', ['--extract', archive ?? '', work], { cwd: work });
-    await mkdir(folder, { recursive: true });
-    await output('cp', [join(work, 'usr/bin/kubectl'), `${path}.new`]);
-    await rename(`${path}.new`, path);
-  } finally {
-    await rm(work, { recursive: true, force: true });
+    await withLock(path, async () => {
+      if (!(await isProgram(path))) await shown(`obtaining ${what}`, obtain);
+    });
+    return { path };
+  } catch (error) {
+    return { why: `${what} cannot be had here; it may be put at ${path}: ${String(error)}` };
   }
+}
+
+/** A temporary folder that is gone afterwards. */
+async function inside(name: string, work: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), `${name}-`));
+  try {
+    await work(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** kubectl of Debian's package, taken out of it without being installed. */
+export function obtainOldKubectl(): Promise<Found> {
+  const name = 'kubernetes-client';
+  const folder = cache(name);
+  const path = join(folder, 'kubectl');
+  return kept(`Debian's package ${name}, whose kubectl is tried too`, path, () =>
+    inside(name, async (work) => {
+      const download = (): Promise<{ code: number }> => execute('apt-get', ['download', name], { cwd: work });
+      if ((await download()).code !== 0) {
+        // A machine that never asked what there is.
+        await output('apt-get', ['update']);
+        await output('apt-get', ['download', name], { cwd: work });
+      }
+      const [archive] = (await readdir(work)).filter((file) => file.endsWith('.deb'));
+      await output('dpkg-deb', ['--extract', archive ?? '', work], { cwd: work });
+      await mkdir(folder, { recursive: true });
+      await output('cp', [join(work, 'usr/bin/kubectl'), `${path}.new`]);
+      await rename(`${path}.new`, path);
+    }),
+  );
+}
+
+/** The folder with the Python packages of test/clients/python/requirements.txt. */
+export async function obtainPythonPackages(): Promise<Found> {
+  const requirements = join(clients, 'python/requirements.txt');
+  const { stdout } = await execute('python3', ['--version']);
+  const hash = createHash('sha256')
+    .update(stdout)
+    .update(await readFile(requirements));
+  const path = cache('python', hash.digest('hex').slice(0, 16));
+  return kept('the Kubernetes client for Python', path, () =>
+    inside('python', async (work) => {
+      const target = join(work, 'packages');
+      const pip = ['-m', 'pip', 'install', '--quiet', '--no-warn-conflicts', '--root-user-action=ignore'];
+      await output('python3', [...pip, '--target', target, '--requirement', requirements]);
+      await mkdir(cache('python'), { recursive: true });
+      await output('cp', ['--recursive', target, `${path}.new`]);
+      await rename(`${path}.new`, path);
+    }),
+  );
 }

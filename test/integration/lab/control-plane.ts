@@ -27,6 +27,23 @@ export async function stopApiserver(): Promise<() => Promise<void>> {
   };
 }
 
+/** A call of etcd's JSON gateway. */
+async function etcd(path: string, body: object): Promise<unknown> {
+  const urls = find(lab().dir, 'etcd')?.command.find((flag) => flag.startsWith('--listen-client-urls='));
+  if (urls === undefined) throw new Error('etcd does not run');
+  const answer = await fetch(`${urls.split('=')[1]}/v3/${path}`, { method: 'POST', body: JSON.stringify(body) });
+  if (!answer.ok) throw new Error(`etcd answered ${answer.status}: ${await answer.text()}`);
+  return answer.json();
+}
+
+/** Lets the cluster forget its past, as it does by and by: in etcd, and in what kube-apiserver remembers. */
+export async function forgetPast(): Promise<void> {
+  const startApiserver = await stopApiserver();
+  const { header } = (await etcd('kv/range', { key: btoa('nothing') })) as { header: { revision: string } };
+  await etcd('kv/compaction', { revision: header.revision });
+  await startApiserver();
+}
+
 /** The warnings and errors in kube-apiserver's log, with all the lines of each. */
 export const apiserverComplaints = (): string[] =>
   readFileSync(logFile(lab().dir, apiserver), 'utf8')

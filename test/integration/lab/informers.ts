@@ -1,4 +1,4 @@
-/** The client-go program of test/clients/go: two informers, and what they see. */
+/** The client-go program of test/clients/go/informers: two informers, and what they see. */
 import { eventually } from './eventually.ts';
 import { lab } from './lab.ts';
 import { startProgram } from './program.ts';
@@ -23,7 +23,7 @@ export interface Informers {
 }
 
 export function startInformers(): Informers {
-  const program = startProgram(lab().informers, [lab().kubeconfig]);
+  const program = startProgram(lab().go.informers, [lab().kubeconfig]);
   const seen = (): Seen[] => program.lines().map((line) => JSON.parse(line) as Seen);
   const kinds = ['dynamic', 'metadata'] as const;
   return {

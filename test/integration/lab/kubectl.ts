@@ -1,5 +1,5 @@
 import { execute, type Executed } from '../../../hack/cluster/exec.ts';
-import { lab } from './lab.ts';
+import { demand, lab } from './lab.ts';
 import { startProgram, type Program } from './program.ts';
 
 /** A kubectl of some version, with the administrator's kubeconfig. */
@@ -26,12 +26,8 @@ const run = (program: () => string): Kubectl =>
 /** Of the cluster's own version. */
 export const kubectl: Kubectl = run(() => lab().kubectl);
 
-/** Debian's. Where it cannot be had, a test that needs it fails and says so. */
-export const oldKubectl: Kubectl = run(() => {
-  const { oldKubectl: found } = lab();
-  if ('why' in found) throw new Error(found.why);
-  return found.path;
-});
+/** Debian's. */
+export const oldKubectl: Kubectl = run(() => demand(lab().oldKubectl));
 
 /** The standard output of a call that must succeed. */
 export async function succeed(client: Kubectl, ...args: readonly string[]): Promise<string> {

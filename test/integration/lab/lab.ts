@@ -8,6 +8,9 @@ export interface Ports {
   readonly aggregated: number;
 }
 
+/** Where something is that not every machine has, or why it is not there. */
+export type Found = { readonly path: string } | { readonly why: string };
+
 export interface Lab {
   /** State of the control plane, and logs; removed at the end. */
   readonly dir: string;
@@ -23,10 +26,12 @@ export interface Lab {
   readonly authorityFile: string;
   readonly adminPassword: string;
   readonly kubectl: string;
-  /** Debian's, years older; or why there is none. */
-  readonly oldKubectl: { readonly path: string } | { readonly why: string };
-  /** The client-go program of test/clients/go. */
-  readonly informers: string;
+  /** Debian's, years older. */
+  readonly oldKubectl: Found;
+  /** The programs of test/clients/go. */
+  readonly go: { readonly informers: string; readonly cases: string };
+  /** What the program of test/clients/python imports. */
+  readonly pythonPackages: Found;
   /** The two servers that run for all files, behind the chart's Service. */
   readonly replicas: readonly [Ports, Ports];
 }
@@ -40,6 +45,12 @@ function readLab(): Lab {
   const dir = process.env[labVariable];
   if (dir === undefined) throw new Error('integration tests are run by jest, whose setup starts what they need');
   return JSON.parse(readFileSync(labFile(dir), 'utf8')) as Lab;
+}
+
+/** Throws where it cannot be had: a test that needs it fails and says so. */
+export function demand(found: Found): string {
+  if ('why' in found) throw new Error(found.why);
+  return found.path;
 }
 
 let known: Lab | undefined;

@@ -12,7 +12,7 @@ import { installChart, release } from '../../../hack/run/chart.ts';
 import { serverIdentity } from '../../../hack/run/identity.ts';
 import { apisAvailable, setEndpoints } from '../../../hack/run/registration.ts';
 import { createKubeClient, type KubeClient } from '../../../src/kube/client.ts';
-import { buildInformers, obtainOldKubectl } from './clients.ts';
+import { buildGoClients, obtainOldKubectl, obtainPythonPackages } from './clients.ts';
 import { labFile, labVariable, type Lab, type Ports } from './lab.ts';
 import { configuration, secrets } from './people.ts';
 import { reap, startReaper } from './reaper.ts';
@@ -41,11 +41,12 @@ export async function endLab(): Promise<void> {
 }
 
 async function startLab(dir: string): Promise<Lab> {
-  const [controlPlane, { kubectl }, oldKubectl, informers] = await Promise.all([
+  const [controlPlane, { kubectl }, oldKubectl, go, pythonPackages] = await Promise.all([
     startControlPlane({ dir, nodes }),
     programs(['kubectl', 'helm']),
     obtainOldKubectl(),
-    buildInformers(dir),
+    buildGoClients(dir),
+    obtainPythonPackages(),
     output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root }),
   ]);
   const { kubeconfig, address } = controlPlane;
@@ -74,7 +75,8 @@ async function startLab(dir: string): Promise<Lab> {
       adminPassword: Buffer.from(admin.data['password'] ?? '', 'base64').toString('utf8'),
       kubectl,
       oldKubectl,
-      informers,
+      go,
+      pythonPackages,
       replicas,
     };
   } finally {

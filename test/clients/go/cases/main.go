@@ -1,0 +1,142 @@
+// Cases that clients of Kubernetes run into, written with client-go and controller-runtime as anybody would write them.
+// Each runs against the core nodes of kube-apiserver and against nodes.resources.platform.io, through kube-apiserver's
+// aggregator and at our own port. What it saw of each is one JSON line on standard output, comparable with the others'.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// line is one line of output.
+type line struct {
+	Case   string `json:"case"`
+	Target string `json:"target"`
+	Result any    `json:"result"`
+}
+
+// cases by their names; a case that writes leaves the cluster as it was.
+var cases = map[string]func(context.Context, *target) any{}
+
+func main() {
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: cases KUBECONFIG KUBECONFIG_OF_OUR_PORT PATTERN")
+		os.Exit(2)
+	}
+	if err := run(context.Background(), os.Args[1], os.Args[2], regexp.MustCompile(os.Args[3])); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, kubeconfig, direct string, wanted *regexp.Regexp) error {
+	through, err := configOf(kubeconfig)
+	if err != nil {
+		return err
+	}
+	straight, err := configOf(direct)
+	if err != nil {
+		return err
+	}
+	targets := []*target{
+		{name: "core", config: through, gv: coreVersion},
+		{name: "aggregated", config: through, gv: ourVersion},
+		{name: "direct", config: straight, gv: ourVersion},
+	}
+	names := make([]string, 0, len(cases))
+	for name := range cases {
+		if wanted.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	output := json.NewEncoder(os.Stdout)
+	var writing sync.Mutex
+	places := make(chan struct{}, 24)
+	var running sync.WaitGroup
+	for number, name := range names {
+		for _, target := range targets {
+			// Each has its own node and its own list of what it has to tidy up.
+			target := *target
+			target.own = fmt.Sprintf("own-%d-%s", number, target.name)
+			target.writer = newWriter(through)
+			places <- struct{}{}
+			running.Go(func() {
+				defer func() { <-places }()
+				seen := line{name, target.name, result(ctx, name, &target)}
+				writing.Lock()
+				defer writing.Unlock()
+				check(output.Encode(seen))
+			})
+			if !apart.MatchString(name) {
+				running.Wait()
+			}
+		}
+		if !crowd.MatchString(name) {
+			running.Wait()
+		}
+	}
+	running.Wait()
+	return nil
+}
+
+var (
+	// apart are the cases that look at nothing but their target's own node, and so run at all targets at once.
+	apart = regexp.MustCompile(`^(watch|ahead|controller-runtime|informer)/`)
+	// crowd are those of them that need no setting of the whole program either.
+	crowd = regexp.MustCompile(`^(watch|ahead)/`)
+)
+
+// result runs one case; what it could not do is a result too, and no other target's.
+func result(ctx context.Context, name string, target *target) (seen any) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	defer target.writer.tidy()
+	defer func() {
+		if problem := recover(); problem != nil {
+			seen = map[string]any{"broken": fmt.Sprint(problem), "target": target.name}
+		}
+	}()
+	return target.comparable(cases[name](ctx, target))
+}
+
+func configOf(kubeconfig string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "cases"
+	config.QPS = -1
+	return config, nil
+}
+
+var versions = regexp.MustCompile(`current: \d+|\(\d+\)`)
+
+// comparable takes out what differs by nature: the name of the group, how far the cluster is, and the node of its own.
+func (t *target) comparable(seen any) any {
+	text, err := json.Marshal(seen)
+	if err != nil {
+		panic(err)
+	}
+	named := strings.NewReplacer(
+		"nodes."+ourVersion.Group, "nodes",
+		"Node."+ourVersion.Group, "Node",
+		t.own, "own",
+		ourVersion.String(), coreVersion.String(),
+		`"`+ourVersion.Group+`"`, `""`,
+	).Replace(string(text))
+	named = versions.ReplaceAllStringFunc(named, func(found string) string {
+		return regexp.MustCompile(`\d+`).ReplaceAllString(found, "N")
+	})
+	return json.RawMessage(named)
+}

@@ -1,0 +1,56 @@
+/** Clients of others, unmodified: what they see of our nodes is what they see of the core nodes, but for what is written down. */
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { differences, type Difference } from '../clients/differences.ts';
+import { differencesIn, goCases, pythonCases, type Seen } from './lab/cases.ts';
+import { forgetPast } from './lab/control-plane.ts';
+import { eventually } from './lab/eventually.ts';
+import { kubectl, succeed } from './lab/kubectl.ts';
+import { apiVersion } from './lab/served.ts';
+
+type Found = Omit<Difference, 'why'>;
+
+const order = (one: Found, other: Found): number =>
+  JSON.stringify([one.case, one.at, one.via]) < JSON.stringify([other.case, other.at, other.via]) ? -1 : 1;
+
+const written = (of: Seen): Found[] =>
+  differences
+    .filter((difference) => of.has(difference.case))
+    .map((difference) => Object.fromEntries(Object.entries(difference).filter(([key]) => key !== 'why')) as Found);
+
+// What is too old for a server that has just begun to remember shall be too old for the other.
+beforeAll(async () => {
+  await forgetPast();
+  await eventually('kube-apiserver reaches us and describes our nodes', () =>
+    succeed(kubectl, 'explain', 'nodes.spec.taints', `--api-version=${apiVersion}`),
+  );
+});
+
+const met = new Set<string>();
+
+describe.each([
+  ['client-go and controller-runtime', goCases, 270],
+  ['the Python client', pythonCases, 10],
+] as const)('%s', (_, run, least) => {
+  let seen: Seen = new Map();
+
+  test('run every case to its end, at all three places', async () => {
+    seen = await run();
+    expect(seen.size).toBeGreaterThanOrEqual(least);
+    for (const [name, results] of seen) {
+      met.add(name);
+      expect({ name, targets: Object.keys(results).toSorted() }).toEqual({
+        name,
+        targets: ['aggregated', 'core', 'direct'],
+      });
+      expect(JSON.stringify({ name, results })).not.toContain('"broken"');
+    }
+  }, 300_000);
+
+  test('see the differences that are written down, and no other', () => {
+    expect(differencesIn(seen).toSorted(order)).toEqual(written(seen).toSorted(order));
+  });
+});
+
+test('every difference that is written down is of a case that was run, and has its reason', () => {
+  expect(differences.filter((difference) => !met.has(difference.case) || difference.why.length < 20)).toEqual([]);
+});

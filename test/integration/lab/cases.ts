@@ -1,0 +1,88 @@
+/** What the programs of test/clients saw of the core nodes, and of ours, put side by side. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { output } from '../../../hack/cluster/exec.ts';
+import type { Difference } from '../../clients/differences.ts';
+import { aggregated } from './http.ts';
+import { demand, lab } from './lab.ts';
+import { adminToken } from './login.ts';
+
+type Target = 'core' | 'aggregated' | 'direct';
+
+/** A line of what such a program prints. */
+interface Line {
+  readonly case: string;
+  readonly target: Target;
+  readonly result: unknown;
+}
+
+export type Seen = ReadonlyMap<string, Readonly<Record<Target, unknown>>>;
+
+/** A kubeconfig for our aggregated port, with a bearer token. */
+async function directKubeconfig(): Promise<string> {
+  const name = 'direct';
+  const file = join(lab().dir, `${name}.kubeconfig`);
+  const content = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name, cluster: { server: aggregated(), 'certificate-authority': lab().authorityFile } }],
+    users: [{ name, user: { token: await adminToken() } }],
+    contexts: [{ name, context: { cluster: name, user: name } }],
+    'current-context': name,
+  };
+  writeFileSync(file, stringify(content), { mode: 0o600 });
+  return file;
+}
+
+async function see(
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Seen> {
+  const text = await output(program, args, { timeout: 300_000, env });
+  const lines = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Line);
+  return new Map(
+    [...Map.groupBy(lines, (line) => line.case)].map(([name, of]) => [
+      name,
+      Object.fromEntries(of.map(({ target, result }) => [target, result])) as Record<Target, unknown>,
+    ]),
+  );
+}
+
+export const goCases = async (): Promise<Seen> =>
+  see(lab().go.cases, [lab().kubeconfig, await directKubeconfig(), '.']);
+
+export const pythonCases = async (): Promise<Seen> =>
+  see(
+    'python3',
+    [join(import.meta.dirname, '../../clients/python/cases.py'), lab().kubeconfig, await directKubeconfig()],
+    { PYTHONPATH: demand(lab().pythonPackages), PYTHONDONTWRITEBYTECODE: '1' },
+  );
+
+const isBranch = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null;
+
+/** The leaves in which two results differ, by their paths. */
+function leaves(core: unknown, ours: unknown, at = ''): { at: string; core: unknown; ours: unknown }[] {
+  if (isBranch(core) && isBranch(ours) && Array.isArray(core) === Array.isArray(ours))
+    return [...new Set([...Object.keys(core), ...Object.keys(ours)])].flatMap((key) =>
+      leaves(core[key], ours[key], `${at}/${key}`),
+    );
+  return core === ours ? [] : [{ at, core, ours }];
+}
+
+/** Every difference, in the form of the written table. One by both ways is one. */
+export function differencesIn(seen: Seen): Omit<Difference, 'why'>[] {
+  return [...seen].flatMap(([name, { core, ...ours }]) => {
+    const found = { aggregated: leaves(core, ours.aggregated), direct: leaves(core, ours.direct) };
+    if (JSON.stringify(found.aggregated) === JSON.stringify(found.direct))
+      return found.direct.map((leaf) => ({ case: name, ...leaf }));
+    return (['aggregated', 'direct'] as const).flatMap((via) =>
+      found[via].map((leaf) => ({ case: name, via, ...leaf })),
+    );
+  });
+}
