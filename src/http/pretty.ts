@@ -1,4 +1,4 @@
-import { Slice } from '../kube/slice.ts';
+import { Slice, type Waiting } from '../kube/slice.ts';
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -20,8 +20,8 @@ const stride = 16 * 1024;
  * The same JSON, indented by two spaces as Go's json.MarshalIndent does, whatever pieces it comes in. `document` has no white space
  * between its tokens. Made in slices; throws the signal's reason when that is aborted meanwhile.
  */
-export async function prettyJson(document: readonly Buffer[], signal: AbortSignal): Promise<Buffer[]> {
-  const slice = new Slice(signal);
+export async function prettyJson(document: readonly Buffer[], waiting: Waiting): Promise<Buffer[]> {
+  const slice = new Slice(waiting);
   const indenter = new Indenter();
   for (const piece of document)
     for (let at = 0; at < piece.length; at += stride) {

@@ -46,7 +46,8 @@ export async function write(req: Request, res: Response, answer: Answer): Promis
   if (!gzip || prepared) res.setHeader('Content-Length', length);
   if (req.method === 'HEAD') res.end();
   else if (gzip && !prepared) await writeGzip(res, body);
-  else if (body.length === 1 || length <= smallPiece) res.end(body.length === 1 ? body[0] : Buffer.concat(body, length));
+  else if (body.length === 1 || length <= smallPiece)
+    res.end(body.length === 1 ? body[0] : Buffer.concat(body, length));
   else await writePieces(res, body);
 }
 

@@ -185,7 +185,7 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
     const first = firstFrom(objects, start);
     const rest = objects.slice(first);
     // One more than are shown tells that there are more.
-    const found = await select(rest, filters, context.signal, limit === 0 ? Infinity : limit + 1);
+    const found = await select(rest, filters, context, limit === 0 ? Infinity : limit + 1);
     const hasMore = limit > 0 && found.length > limit;
     const selected = hasMore ? found.slice(0, limit) : found;
     const metadata = {
@@ -197,7 +197,7 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
     const frame = [head, Buffer.concat([tail, newline])] as const;
     const isWhole = limit === 0 && start === '' && filters.length === 0 && target.kind !== 'Table';
     const gzipped = isWhole ? (): Promise<Buffer[]> => preparedFor(look).gzip(selected, frame) : undefined;
-    await answer(req, context, res, target, await listOf(look, selected, frame, context.signal), gzipped);
+    await answer(req, context, res, target, await listOf(look, selected, frame, context), gzipped);
   }
 
   async function get(...[req, res, context]: Parameters<Handler>): Promise<void> {
@@ -265,14 +265,14 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
 
 async function answer(
   req: Request,
-  { query, signal }: RequestContext,
+  context: RequestContext,
   res: Parameters<Handler>[1],
   { contentType, pretty }: Target,
   document: readonly Buffer[],
   gzipped?: () => Promise<readonly Buffer[]>,
 ): Promise<void> {
-  const isPretty = pretty || wantsPretty(query, req.headers['user-agent']);
-  const body = isPretty ? await prettyJson(document, signal) : document;
+  const isPretty = pretty || wantsPretty(context.query, req.headers['user-agent']);
+  const body = isPretty ? await prettyJson(document, context) : document;
   await write(req, res, {
     contentType,
     body,

@@ -236,8 +236,8 @@ function checked([, , context]: Parameters<Handler>): RequestContext {
   return context;
 }
 
-async function answer([req, res, { query, signal }]: Parameters<Handler>, value: object): Promise<void> {
+async function answer([req, res, context]: Parameters<Handler>, value: object): Promise<void> {
   const body = [Buffer.from(JSON.stringify(value))];
-  const isPretty = ['true', '1'].includes(query.get('pretty') ?? '');
-  await write(req, res, { contentType: 'application/json', body: isPretty ? await prettyJson(body, signal) : body });
+  const isPretty = ['true', '1'].includes(context.query.get('pretty') ?? '');
+  await write(req, res, { contentType: 'application/json', body: isPretty ? await prettyJson(body, context) : body });
 }

@@ -5,6 +5,7 @@ import { negotiate } from '../http/negotiate.ts';
 import { prettyJson } from '../http/pretty.ts';
 import type { Handler, RequestContext } from '../http/route.ts';
 import { write } from '../http/write.ts';
+import type { Waiting } from '../kube/slice.ts';
 import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import { parseWatchOptions } from './list-options.ts';
@@ -98,17 +99,17 @@ export class Answers<F> {
   async list(
     req: Request,
     res: Response,
-    signal: AbortSignal,
+    waiting: Waiting,
     query: ListQuery<F>,
     { store, lasting }: { readonly store: Store<F>; readonly lasting: boolean },
   ): Promise<void> {
     const isWhole = lasting && query.limit === -1 && query.filters.length === 0 && typeof query.order === 'string';
-    if (isWhole && query.order === 'newest') await store.tidy(signal);
-    const { objects, total, resourceVersion } = await pageOf(store, query, signal);
+    if (isWhole && query.order === 'newest') await store.tidy(waiting);
+    const { objects, total, resourceVersion } = await pageOf(store, query, waiting);
     const view = this.view(query);
     const frame = view.frame({ resourceVersion }, total);
-    const body = await listOf(view, objects, frame, signal);
-    if (query.pretty) return write(req, res, { contentType: json, body: await prettyJson(body, signal) });
+    const body = await listOf(view, objects, frame, waiting);
+    if (query.pretty) return write(req, res, { contentType: json, body: await prettyJson(body, waiting) });
     const gzipped = (): Promise<readonly Buffer[]> => this.#preparedFor(query, view).gzip(objects, frame);
     await write(req, res, { contentType: json, body, ...(isWhole && view.own !== true ? { gzipped } : {}) });
   }
@@ -116,12 +117,12 @@ export class Answers<F> {
   async object(
     req: Request,
     res: Response,
-    signal: AbortSignal,
+    waiting: Waiting,
     query: ReturnType<typeof parseGetQuery>,
     object: StoredObject<F>,
   ): Promise<void> {
     const body = this.view(query).object(object);
-    await write(req, res, { contentType: json, body: query.pretty ? await prettyJson(body, signal) : body });
+    await write(req, res, { contentType: json, body: query.pretty ? await prettyJson(body, waiting) : body });
   }
 
   #preparedFor({ managedFields, order, reversed }: ListQuery<F>, view: View<F>): PreparedLists<F> {
@@ -180,7 +181,7 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
       // A list that selects one name needs no more than the right to it; the selector stands in the query.
       const scope = scopeFilters(definition, { ...context.info, name: '' }, judged.visible);
       const seen = scope.length === 0 ? query : { ...query, filters: [...scope, ...query.filters] };
-      await answers.list(req, res, context.signal, seen, { store, lasting: true });
+      await answers.list(req, res, context, seen, { store, lasting: true });
     },
     async object(judged, req, res, context) {
       if (context.info.verb === 'watch') return watch(judged, req, res, context);
@@ -190,7 +191,7 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
       // A namespace is said to be in itself (requestinfo.go).
       const object = store.get(definition.namespaced ? namespace : '', name);
       if (object === undefined) throw notFound(definition.underlying, name);
-      await answers.object(req, res, context.signal, query, object);
+      await answers.object(req, res, context, query, object);
     },
   };
 }

@@ -2,7 +2,7 @@
 import { badRequest, StatusError } from '../errors.ts';
 import { byName, type OrderName } from '../kube/order.ts';
 import type { Filter, IndexName, Order } from '../kube/selection.ts';
-import { visitInSlices } from '../kube/slice.ts';
+import { visitInSlices, type Waiting } from '../kube/slice.ts';
 import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import { parseFieldPath, scalarAt, type Scalar } from './field-path.ts';
@@ -249,12 +249,12 @@ function fieldFilter<F>(
 export async function select<F>(
   objects: readonly StoredObject<F>[],
   filters: readonly Filter<F>[],
-  signal: AbortSignal,
+  waiting: Waiting,
   most = Infinity,
 ): Promise<readonly StoredObject<F>[]> {
   if (filters.length === 0) return objects.slice(0, most);
   const selected: StoredObject<F>[] = [];
-  await visitInSlices(objects.slice(), signal, (object) => {
+  await visitInSlices(objects.slice(), waiting, (object) => {
     if (filters.every((filter) => filter(object))) selected.push(object);
     return selected.length < most;
   });
@@ -270,8 +270,8 @@ export interface Page<F> {
 }
 
 /** The page that a query asks for. Of a selection that is kept it is a slice, whatever the number of objects. */
-export const pageOf = <F>(store: Store<F>, query: ListQuery<F>, signal: AbortSignal): Promise<Page<F>> =>
-  store.select(query.filters, query.order, signal, (objects, resourceVersion) => ({
+export const pageOf = <F>(store: Store<F>, query: ListQuery<F>, waiting: Waiting): Promise<Page<F>> =>
+  store.select(query.filters, query.order, waiting, (objects, resourceVersion) => ({
     objects: partOf(objects, query),
     total: objects.length,
     resourceVersion,

@@ -300,7 +300,7 @@ export function readThroughHandlers(
         const { objects, resourceVersion } = await list(context, judged.visible, share);
         const once = new Store<unknown>();
         once.replace(objects, resourceVersion);
-        await answers.list(req, res, context.signal, query, { store: once, lasting: false });
+        await answers.list(req, res, context, query, { store: once, lasting: false });
       } finally {
         share.release();
       }
@@ -313,7 +313,7 @@ export function readThroughHandlers(
       const { body } = await ask(as(user), `${path}/${encodeURIComponent(info.name)}`, { signal });
       const bytes = await bounded(body, largestObject);
       const object = JSON.parse(bytes.toString('utf8')) as KubeObject;
-      await answers.object(req, res, signal, query, store(object, bytes));
+      await answers.object(req, res, context, query, store(object, bytes));
     },
   };
 }

@@ -2,7 +2,7 @@
  * How objects look on the wire: a view turns stored objects into documents and watch frames. Bytes are passed on, never decoded.
  */
 import { gather, type StoredObject } from '../kube/stored-object.ts';
-import { Slice } from '../kube/slice.ts';
+import { Slice, type Waiting } from '../kube/slice.ts';
 import { groupVersion, type ResourceDefinition } from './resource.ts';
 
 /** What a list says about itself. */
@@ -42,10 +42,10 @@ export async function listOf<F>(
   view: View<F>,
   objects: readonly StoredObject<F>[],
   [head, tail]: readonly [Buffer, Buffer],
-  signal: AbortSignal,
+  waiting: Waiting,
 ): Promise<Buffer[]> {
   const body = [head];
-  const slice = new Slice(signal);
+  const slice = new Slice(waiting);
   for (let start = 0; start < objects.length; start += chunk) {
     if (slice.isOver) await slice.next();
     body.push(...view.items(objects.slice(start, start + chunk)));

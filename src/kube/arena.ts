@@ -3,7 +3,7 @@
  * copying, as far as its order is the order in which they lie; `tidy` sees to that. What is more than the arena may hold is packed.
  */
 import { Packer } from './packed.ts';
-import { Slice } from './slice.ts';
+import { Slice, type Waiting } from './slice.ts';
 import type { Slab, StoredObject } from './stored-object.ts';
 
 const slabSize = 128 * 1024;
@@ -45,7 +45,9 @@ export class Arena {
   /** Those before it are packed. */
   #firstFresh = 0;
   #freshBytes = 0;
-  #untidy = true;
+  /** How often an object was put somewhere, and how often when all was tidy. */
+  #moves = 0;
+  #tidyMoves = 0;
 
   /** `limit`: bytes that may lie in slabs. */
   constructor(limit: number) {
@@ -101,13 +103,11 @@ export class Arena {
   }
 
   /** Lays objects that follow each other in a list side by side, unless they do already, in slices. Throws the signal's reason. */
-  async tidy(objects: readonly StoredObject<unknown>[], signal: AbortSignal): Promise<void> {
-    if (!this.#untidy) return;
-    const slice = new Slice(signal);
+  async tidy(objects: readonly StoredObject<unknown>[], waiting: Waiting): Promise<void> {
     // What comes while this waits is for the next time.
-    this.#untidy = false;
-    let done = false;
-    signal.addEventListener('abort', () => (this.#untidy ||= !done), { once: true });
+    const moves = this.#moves;
+    if (moves === this.#tidyMoves) return;
+    const slice = new Slice(waiting);
     let together: StoredObject<unknown>[] = [];
     let bytes = 0;
     let runs = 0;
@@ -139,7 +139,7 @@ export class Arena {
       if (bytes >= slabSize) flush();
     }
     flush();
-    done = true;
+    this.#tidyMoves = moves;
   }
 
   #slabOf({ slab }: StoredObject<unknown>): SharedSlab | undefined {
@@ -159,7 +159,7 @@ export class Arena {
   }
 
   #settle(object: StoredObject<unknown>): void {
-    this.#untidy = true;
+    this.#moves += 1;
     // A small store has small slabs.
     const size = Math.min(slabSize, Math.max(smallestSlab, this.#slabBytes));
     if (object.length * 2 > size) return this.#newSlab(object.length).add(object);

@@ -4,7 +4,7 @@
  */
 import type { Change } from './history.ts';
 import { follow, stateAfter, type Compare } from './order.ts';
-import { visitInSlices } from './slice.ts';
+import { visitInSlices, type Waiting } from './slice.ts';
 import type { StoredObject } from './stored-object.ts';
 
 /** One condition that objects have to meet. It must tell the same of an object whenever it is asked. */
@@ -89,7 +89,7 @@ export class Selections {
   async select<T>(
     filters: readonly Filter<unknown>[],
     order: Order<unknown>,
-    signal: AbortSignal,
+    waiting: Waiting,
     use: (objects: readonly Stored[]) => T,
   ): Promise<T> {
     const key = keyOf(filters, order);
@@ -97,12 +97,15 @@ export class Selections {
     if (kept !== undefined) return use(kept.objects);
     if (key !== undefined) {
       // Many who ask the same at once wait for one to find it.
-      await this.#making.get(key);
-      signal.throwIfAborted();
-      const made = this.#use(key);
-      if (made !== undefined) return use(made.objects);
+      const under = this.#making.get(key);
+      if (under !== undefined) {
+        await under;
+        waiting.signal.throwIfAborted();
+        const made = this.#use(key);
+        if (made !== undefined) return use(made.objects);
+      }
     }
-    const making = this.#make(filters, order, signal, (selection, visited) => {
+    const making = this.#make(filters, order, waiting, (selection, visited) => {
       if (key !== undefined && visited > fewObjects) this.#keep(key, selection);
       return use(selection.objects);
     });
@@ -137,7 +140,7 @@ export class Selections {
   async #make<T>(
     filters: readonly Filter<unknown>[],
     { key, compare }: Order<unknown>,
-    signal: AbortSignal,
+    waiting: Waiting,
     use: (selection: Selection, visited: number) => T,
   ): Promise<T> {
     const source = this.#source;
@@ -148,7 +151,7 @@ export class Selections {
       const ordered = narrowed === undefined ? source.ordered(key) : undefined;
       const candidates = narrowed ?? ordered?.slice() ?? [...source.all()];
       const objects: Stored[] = [];
-      await visitInSlices(candidates, signal, (object) => {
+      await visitInSlices(candidates, waiting, (object) => {
         if (passes(object)) objects.push(object);
       });
       if (ordered === undefined) objects.sort(compare);

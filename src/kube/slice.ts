@@ -11,14 +11,19 @@ function turn(): Promise<unknown> {
   return lastTurn;
 }
 
+/** Who waits for long work, a request for one: its signal is looked at, and made, only when the work takes longer than a slice. */
+export interface Waiting {
+  readonly signal: AbortSignal;
+}
+
 /** Long work on the event loop, done in slices: `if (slice.isOver) await slice.next();` */
 export class Slice {
-  readonly #signal: AbortSignal | undefined;
+  readonly #waiting: Waiting | undefined;
   #begun = performance.now();
 
-  /** `signal`: is the work still wanted? */
-  constructor(signal?: AbortSignal) {
-    this.#signal = signal;
+  /** `waiting`: for whom the work is, as long as it is wanted. */
+  constructor(waiting?: Waiting) {
+    this.#waiting = waiting;
   }
 
   get isOver(): boolean {
@@ -28,7 +33,7 @@ export class Slice {
   /** Gives way to others. Throws the signal's reason when that is aborted meanwhile. */
   async next(): Promise<void> {
     await turn();
-    this.#signal?.throwIfAborted();
+    this.#waiting?.signal.throwIfAborted();
     this.#begun = performance.now();
   }
 }
@@ -40,10 +45,10 @@ const mostUnwatched = 64;
 /** Visits the items in their order, in slices, until `visit` returns false. */
 export async function visitInSlices<T>(
   items: Iterable<T>,
-  signal: AbortSignal,
+  waiting: Waiting,
   visit: (item: T) => unknown,
 ): Promise<void> {
-  const slice = new Slice(signal);
+  const slice = new Slice(waiting);
   let unwatched = 0;
   let allowed = 1;
   let looked = performance.now();

@@ -7,6 +7,7 @@ import { History, type Change } from './history.ts';
 import type { ChangeType } from './kube-object.ts';
 import { byName, follow, indexIn, orders, stateAfter, type OrderName } from './order.ts';
 import { Selections, type Filter, type Order } from './selection.ts';
+import type { Waiting } from './slice.ts';
 import type { StoredObject } from './stored-object.ts';
 
 /** What subscribers are told. `reset`: the history broke, so every watch has to end and its client to list again. */
@@ -88,7 +89,7 @@ export class Store<F> {
   async select<T>(
     filters: readonly Filter<F>[],
     order: OrderName | Order<F>,
-    signal: AbortSignal,
+    waiting: Waiting,
     use: (objects: readonly StoredObject<F>[], resourceVersion: number) => T,
   ): Promise<T> {
     if (filters.length === 0 && typeof order === 'string') return use(this.#orders[order], this.#resourceVersion);
@@ -97,14 +98,14 @@ export class Store<F> {
     return await this.#selections.select(
       filters as readonly Filter<unknown>[],
       by as Order<unknown>,
-      signal,
+      waiting,
       (objects) => use(objects as readonly StoredObject<F>[], this.#resourceVersion),
     );
   }
 
   /** Lays the bytes of all objects side by side in the order of the newest first, in slices. Throws the signal's reason. */
-  tidy(signal: AbortSignal): Promise<void> {
-    return this.#arena.tidy(this.#orders.newest.slice(), signal);
+  tidy(waiting: Waiting): Promise<void> {
+    return this.#arena.tidy(this.#orders.newest.slice(), waiting);
   }
 
   /** Returns what ends the calls. */

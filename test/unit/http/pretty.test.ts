@@ -2,7 +2,7 @@ import { expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { prettyJson, wantsPretty } from '../../../src/http/pretty.ts';
 
-const wanted = new AbortController().signal;
+const wanted = new AbortController();
 
 const indented = async (pieces: readonly Buffer[]): Promise<string> =>
   Buffer.concat(await prettyJson(pieces, wanted)).toString();
@@ -37,7 +37,7 @@ test('gives way to others after each few kilobytes, and is not made for nobody',
   let looks = 0;
   const clock = jest.spyOn(performance, 'now').mockImplementation(() => (looks += 1));
   const controller = new AbortController();
-  const document = prettyJson([text], controller.signal);
+  const document = prettyJson([text], controller);
   const atFirst = looks;
   controller.abort();
   await expect(document).rejects.toThrow('aborted');

@@ -7,7 +7,7 @@ import { coreView, listOf, servedView } from '../../../src/kapis/views.ts';
 import type { StoredObject } from '../../../src/kube/stored-object.ts';
 import { node } from './lab.ts';
 
-const wanted = new AbortController().signal;
+const wanted = new AbortController();
 const large = (name: string, version: number, size: number): StoredObject<NodeFields> =>
   node(name, { resourceVersion: version, annotations: { text: `${version}`.padEnd(size, name) } });
 

@@ -39,7 +39,7 @@ const store = storeOf(
   }),
 );
 
-const wanted = new AbortController().signal;
+const wanted = new AbortController();
 
 const paged = (query: string, of = store): Promise<Page<NodeFields>> =>
   pageOf(of, parseListQuery(new URLSearchParams(query), nodes), wanted);
@@ -135,7 +135,7 @@ describe('a list of /kapis', () => {
     const clock = jest.spyOn(performance, 'now').mockImplementation(() => (looked += 1));
     const controller = new AbortController();
     const query = parseListQuery(new URLSearchParams('fieldSelector=spec.x!=1'), nodes);
-    const page = pageOf(large, query, controller.signal);
+    const page = pageOf(large, query, controller);
     const atFirst = looked;
     controller.abort();
     await expect(page).rejects.toThrow('aborted');

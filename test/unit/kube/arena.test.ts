@@ -7,7 +7,7 @@ import { gather, storeObject, type StoredObject } from '../../../src/kube/stored
 
 type Stored = StoredObject<null>;
 
-const wanted = new AbortController().signal;
+const wanted = new AbortController();
 let made = 0;
 
 /** A new object of about so many bytes, and what its bytes have to be for ever. */
@@ -103,7 +103,7 @@ describe('an arena', () => {
     for (const object of objects) arena.add(object);
     const backwards = objects.toReversed();
     const gone = new AbortController();
-    const tidying = arena.tidy(backwards, gone.signal);
+    const tidying = arena.tidy(backwards, gone);
     gone.abort(new Error('gone'));
     // It may have been quick enough.
     await Promise.allSettled([tidying]);

@@ -9,7 +9,7 @@ import { storeObject, type StoredObject } from '../../../src/kube/stored-object.
 
 type Stored = StoredObject<null>;
 
-const wanted = new AbortController().signal;
+const wanted = new AbortController();
 const packer = new Packer();
 
 interface Made {
@@ -163,7 +163,12 @@ describe('a selection', () => {
     store.replace([stored({ name: 'n', namespace: 'a', second: 0, rack: '1' }, 1)], 1);
     const reason = new Error('gone');
     const first = store.select([filters[3] as Filter<null>], 'name', wanted, (objects) => objects.length);
-    const second = store.select([filters[3] as Filter<null>], 'name', AbortSignal.abort(reason), () => 'told');
+    const second = store.select(
+      [filters[3] as Filter<null>],
+      'name',
+      { signal: AbortSignal.abort(reason) },
+      () => 'told',
+    );
     await expect(second).rejects.toBe(reason);
     expect(await first).toBe(0);
   });

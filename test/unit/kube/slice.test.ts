@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import { visitInSlices } from '../../../src/kube/slice.ts';
 
 const items = Array.from({ length: 20 }, (_, index) => index);
-const wanted = new AbortController().signal;
+const wanted = new AbortController();
 
 beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
@@ -77,7 +77,7 @@ describe('work in slices', () => {
   test('ends when nobody waits for it any more', async () => {
     const controller = new AbortController();
     let visits = 0;
-    const work = visitInSlices(items, controller.signal, () => {
+    const work = visitInSlices(items, controller, () => {
       visits += 1;
       halfMillisecond();
     });
