@@ -103,9 +103,9 @@ export function verdicts(found: Findings): string[] {
   });
 }
 
-/** What the filters of a case cost an object and term, beyond a page without any; undefined unless both were measured. */
+/** What the filters of a case cost an object and term, beyond a page that is at hand; undefined unless both were measured. */
 export function termCost(found: Findings['cases'], name: string, nodes: number, terms: number): number | undefined {
   const filtered = found[name]?.[labels.first]?.cpu;
-  const page = found['page']?.[labels.plain]?.cpu;
+  const page = found[name]?.[labels.again]?.cpu;
   return filtered === undefined || page === undefined ? undefined : ((filtered - page) * 1e6) / nodes / terms;
 }

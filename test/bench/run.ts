@@ -121,7 +121,7 @@ export class Run {
     const cost = terms === undefined ? undefined : termCost(this.#cases, name, site.size.nodes, terms);
     if (cost !== undefined) {
       this.#terms[name] = cost;
-      console.log(`  ${figure(cost)} ns an object and term, beyond a page without any`);
+      console.log(`  ${figure(cost)} ns an object and term, beyond the same asked again`);
     }
     for (const { subject, rounds } of rows)
       if (subject.server !== 'raw hash') this.#rates.push(...rounds.map(({ changes }) => changes));

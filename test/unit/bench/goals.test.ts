@@ -47,9 +47,12 @@ test('where nothing may be lost, what was lost has no factor', () => {
   expect(columns(verdicts({ ...nothing, others: { [name]: 0 } })[0] ?? '').at(-1)).toBe('met');
 });
 
-test('a term costs what the case takes beyond a page, shared among objects and terms', () => {
-  const cases = { page: { [labels.plain]: figures(0.1) }, in: { [labels.first]: figures(0.35) } };
+test('a term costs what the first answer takes beyond the same again, shared among objects and terms', () => {
+  const cases = {
+    in: { [labels.first]: figures(0.35), [labels.again]: figures(0.1) },
+    exists: { [labels.first]: figures(0.35) },
+  };
   expect(termCost(cases, 'in', 5000, 2)).toBeCloseTo(25, 6);
   expect(termCost(cases, 'exists', 5000, 2)).toBeUndefined();
-  expect(termCost({ in: cases.in }, 'in', 5000, 1)).toBeUndefined();
+  expect(termCost(cases, 'field', 5000, 1)).toBeUndefined();
 });
