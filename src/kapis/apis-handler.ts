@@ -89,11 +89,17 @@ const tooOldContinue =
 
 /** What a list is taken from. */
 interface Snapshot<F> {
-  /** By name. */
-  readonly objects: readonly StoredObject<F>[];
-  readonly resourceVersion: number;
+  /** The objects by name as they were; undefined: as they are. */
+  readonly past?: { readonly objects: readonly StoredObject<F>[]; readonly resourceVersion: number };
   /** The first name to show, '' for the first of all. */
   readonly start: string;
+}
+
+/** What a list shows, and one more if there is more; `left` is the number of objects from the first on. */
+interface Part<F> {
+  readonly found: readonly StoredObject<F>[];
+  readonly left: number;
+  readonly resourceVersion: number;
 }
 
 export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): ApisHandlers {
@@ -138,12 +144,6 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
     });
   }
 
-  const current = (start = ''): Snapshot<F> => ({
-    objects: store.order('name'),
-    resourceVersion: store.resourceVersion,
-    start,
-  });
-
   /** By the table of https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list. */
   async function snapshot(options: ListOptions, context: RequestContext): Promise<Snapshot<F>> {
     const { resourceVersion: version, resourceVersionMatch: match, limit } = options;
@@ -153,13 +153,13 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
         throw badRequest('specifying resource version is not allowed when using continue');
       if (token.resourceVersion === -1) {
         await asked(resource.confirm(context.signal));
-        return current(token.start);
+        return { start: token.start };
       }
       // Another replica may have given the token, and this one's copy be behind.
       await reach(token.resourceVersion, context);
       const objects = store.at(token.resourceVersion);
       if (objects === undefined) throw expired(tooOldContinue, encodeContinue(-1, token.start));
-      return { objects, ...token };
+      return { past: { objects, resourceVersion: token.resourceVersion }, start: token.start };
     }
     if (version === 'latest') await asked(resource.confirm(context.signal));
     if (typeof version === 'number') {
@@ -167,10 +167,10 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
       if (match === 'Exact' || (match === '' && limit > 0)) {
         const objects = store.at(version);
         if (objects === undefined) throw expired('The resourceVersion for the provided list is too old.');
-        return { objects, resourceVersion: version, start: '' };
+        return { past: { objects, resourceVersion: version }, start: '' };
       }
     }
-    return current();
+    return { start: '' };
   }
 
   async function list(...[req, res, context]: Parameters<Handler>): Promise<void> {
@@ -180,18 +180,24 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
     const filters = selectorsOf(context.query, definition, '');
     const look = viewOf(target, context.query);
     await ready(context);
-    const { objects, resourceVersion, start } = await snapshot(options, context);
+    const { past, start } = await snapshot(options, context);
     const limit = options.resourceVersion === 'any' && options.continue === '' ? 0 : options.limit;
-    const first = firstFrom(objects, start);
-    const rest = objects.slice(first);
     // One more than are shown tells that there are more.
-    const found = await select(rest, filters, context, limit === 0 ? Infinity : limit + 1);
+    const most = limit === 0 ? Infinity : limit + 1;
+    const part = (selected: readonly StoredObject<F>[], resourceVersion: number): Part<F> => {
+      const first = firstFrom(selected, start);
+      return { found: selected.slice(first, first + most), left: selected.length - first, resourceVersion };
+    };
+    const { found, left, resourceVersion } =
+      past === undefined
+        ? await store.select(filters, 'name', context, part)
+        : part(await select(past.objects, filters, context), past.resourceVersion);
     const hasMore = limit > 0 && found.length > limit;
     const selected = hasMore ? found.slice(0, limit) : found;
     const metadata = {
       resourceVersion,
       ...(hasMore ? { continue: encodeContinue(resourceVersion, `${selected.at(-1)?.name ?? ''}\0`) } : {}),
-      ...(hasMore && filters.length === 0 ? { remainingItemCount: rest.length - selected.length } : {}),
+      ...(hasMore && filters.length === 0 ? { remainingItemCount: left - selected.length } : {}),
     };
     const [head, tail] = look.frame(metadata);
     const frame = [head, Buffer.concat([tail, newline])] as const;

@@ -1,9 +1,8 @@
 /** metav1.ListOptions of a request, decoded and validated as k8s.io/apimachinery pkg/apis/meta/internalversion/validation does. */
 import { badRequest, invalid, type StatusCause } from '../errors.ts';
-import { labelOf } from '../kube/selection.ts';
-import type { Filter } from './query.ts';
+import { among, fieldFilter, labelFilter, shared, type Filter } from './query.ts';
 import type { ResourceDefinition } from './resource.ts';
-import { matcher, parseFieldSelector, parseLabelSelector } from './selectors.ts';
+import { parseFieldSelector } from './selectors.ts';
 
 /** 'latest' is an unset resourceVersion, 'any' is "0". */
 export type RequestedVersion = 'latest' | 'any' | number;
@@ -147,18 +146,16 @@ export function selectorsOf<F>(
   definition: ResourceDefinition<F>,
   name: string,
 ): readonly Filter<F>[] {
-  const filters: Filter<F>[] = [];
-  const labelSelector = parseLabelSelector(query.get('labelSelector') ?? '');
-  if (labelSelector.length > 0) filters.push(matcher(labelSelector, labelOf));
+  const filters: Filter<F>[] = [...labelFilter(query.get('labelSelector') ?? '')];
   const terms = parseFieldSelector(query.get('fieldSelector') ?? '');
-  for (const { path, equals, value } of terms) {
-    if (!definition.fieldLabels.includes(path)) throw badRequest(`field label not supported: ${path}`);
-    filters.push((object) => (definition.fieldLabel(object, path) === value) === equals);
+  for (const term of terms) {
+    if (!definition.fieldLabels.includes(term.path)) throw badRequest(`field label not supported: ${term.path}`);
+    filters.push(fieldFilter(term, definition));
   }
   if (name === '') return filters;
   const named = terms.find(({ path, equals }) => path === 'metadata.name' && equals);
   if (terms.length > 0 && named?.value !== name)
     throw badRequest("fieldSelector metadata.name doesn't match requested name");
-  filters.push((object) => object.name === name);
+  filters.push(shared(`object=${name}`, (object) => object.name === name, among('name', [name])));
   return filters;
 }

@@ -8,7 +8,7 @@ import type { StoredObject } from '../kube/stored-object.ts';
 import { parseFieldPath, scalarAt, type Scalar } from './field-path.ts';
 import { parseFields, type Projection } from './projection.ts';
 import type { ResourceDefinition } from './resource.ts';
-import { labelOf } from '../kube/selection.ts';
+import { all, labelOf } from '../kube/selection.ts';
 import { matcher, parseFieldSelector, parseLabelSelector, type LabelRequirement } from './selectors.ts';
 
 export type { Filter } from '../kube/selection.ts';
@@ -173,6 +173,12 @@ export function shared<F>(
 
 export const among = (index: IndexName, values: readonly string[]): Filter<unknown>['within'] => ({ index, values });
 
+/** No filter for a selector that selects everything. Throws 400. */
+export function labelFilter(text: string, key = `labelSelector=${text}`): readonly Filter<unknown>[] {
+  const selector = parseLabelSelector(text);
+  return selector.length === 0 ? [] : [shared(key, matcher(selector, labelOf), withinOf(selector))];
+}
+
 /** An index knows all objects that can meet one of these. */
 function withinOf(requirements: readonly LabelRequirement[]): Filter<unknown>['within'] {
   const one = requirements.find(({ operator }) => operator === '=' || operator === 'in');
@@ -209,12 +215,7 @@ function filtersOf<F>(query: URLSearchParams, definition: ResourceDefinition<F>)
   });
   for (const [name, filter] of Object.entries(definition.filters))
     add(name, (text, key) => shared(key, (object) => filter.matches(object, text)));
-  for (const name of ['label', 'labelSelector'])
-    add(name, (text, key) => {
-      const selector = parseLabelSelector(text);
-      if (selector.length === 0) return [];
-      return shared(key, matcher(selector, labelOf), withinOf(selector));
-    });
+  for (const name of ['label', 'labelSelector']) add(name, labelFilter);
   add('annotation', (text, key) => {
     const selector = parseLabelSelector(text, true);
     if (selector.length === 0) return [];
@@ -231,7 +232,7 @@ function filtersOf<F>(query: URLSearchParams, definition: ResourceDefinition<F>)
 }
 
 /** A field that is missing is the empty text, unless Kubernetes has a default for it. */
-function fieldFilter<F>(
+export function fieldFilter<F>(
   { path, equals, value }: { path: string; equals: boolean; value: string },
   definition: ResourceDefinition<F>,
 ): Filter<F> {
@@ -245,18 +246,17 @@ function fieldFilter<F>(
   });
 }
 
-/** The objects that pass all filters, at most `most`. The store may change meanwhile: what is selected from is as it was. */
+/** The objects that pass all filters. The store may change meanwhile: what is selected from is as it was. */
 export async function select<F>(
   objects: readonly StoredObject<F>[],
   filters: readonly Filter<F>[],
   waiting: Waiting,
-  most = Infinity,
 ): Promise<readonly StoredObject<F>[]> {
-  if (filters.length === 0) return objects.slice(0, most);
+  if (filters.length === 0) return objects;
+  const passes = all(filters);
   const selected: StoredObject<F>[] = [];
   await visitInSlices(objects.slice(), waiting, (object) => {
-    if (filters.every((filter) => filter(object))) selected.push(object);
-    return selected.length < most;
+    if (passes(object)) selected.push(object);
   });
   return selected;
 }

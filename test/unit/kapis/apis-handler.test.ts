@@ -66,11 +66,11 @@ describe('a list', () => {
     resource.store.apply('DELETED', node('c', { resourceVersion: 11 }));
     resource.store.apply('MODIFIED', node('d', { resourceVersion: 12 }));
     resource.store.apply('ADDED', node('aa', { resourceVersion: 13 }));
-    const second = (await get(routes, `${path}?limit=2&continue=${first.metadata['continue']}`)).body;
-    expect(second.items.map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`)).toEqual(['c@3', 'd@4']);
-    expect(second.metadata).toMatchObject({ resourceVersion: '10', remainingItemCount: 1 });
+    const second = (await get(routes, `${path}?limit=1&continue=${first.metadata['continue']}`)).body;
+    expect(second.items.map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`)).toEqual(['c@3']);
+    expect(second.metadata).toMatchObject({ resourceVersion: '10', remainingItemCount: 2 });
     const third = (await get(routes, `${path}?limit=2&continue=${second.metadata['continue']}`)).body;
-    expect(third.items.map(({ metadata }) => metadata.name)).toEqual(['e']);
+    expect(third.items.map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`)).toEqual(['d@4', 'e@5']);
     expect(third.metadata).toEqual({ resourceVersion: '10' });
     expect(await names('')).toBe('a@1 aa@13 b@2 d@12 e@5');
   });
