@@ -41,6 +41,10 @@ build: $(installed) ## compile src to dist
 test: $(installed) ## run the unit, conformance and integration tests
 	@$(node) test/suites.ts
 
+.PHONY: test-clients
+test-clients: $(installed) ## try kubectl of more minor versions, which are built first
+	@$(node) test/clients/kubectl/main.ts
+
 .PHONY: e2e
 e2e: $(installed) ## install the chart into a one-node cluster (Linux, root)
 	@$(node) test/e2e/main.ts

@@ -3,9 +3,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { differences, type Difference } from '../clients/differences.ts';
 import { differencesIn, goCases, pythonCases, type Seen } from './lab/cases.ts';
 import { forgetPast } from './lab/control-plane.ts';
-import { eventually } from './lab/eventually.ts';
-import { kubectl, succeed } from './lab/kubectl.ts';
-import { apiVersion } from './lab/served.ts';
+import { described } from './lab/described.ts';
 
 type Found = Omit<Difference, 'why'>;
 
@@ -20,9 +18,7 @@ const written = (of: Seen): Found[] =>
 // What is too old for a server that has just begun to remember shall be too old for the other.
 beforeAll(async () => {
   await forgetPast();
-  await eventually('kube-apiserver reaches us and describes our nodes', () =>
-    succeed(kubectl, 'explain', 'nodes.spec.taints', `--api-version=${apiVersion}`),
-  );
+  await described();
 });
 
 const met = new Set<string>();

@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { curl } from './lab/curl.ts';
-import { eventually } from './lab/eventually.ts';
+import { described } from './lab/described.ts';
 import { apisPath } from './lab/http.ts';
 import {
   bind,
@@ -20,7 +20,7 @@ import {
   type KubeList,
   type KubeObject,
 } from './lab/kube.ts';
-import { kubectl, oldKubectl, rows, succeed, type Kubectl } from './lab/kubectl.ts';
+import { kubectl, otherKubectl, rows, succeed, type Kubectl } from './lab/kubectl.ts';
 import { lab } from './lab/lab.ts';
 import { startProgram } from './lab/program.ts';
 import { apiVersion, readNodes, servedNodes } from './lab/served.ts';
@@ -41,15 +41,11 @@ const may = async (client: Kubectl, verb: string, ...as: readonly string[]): Pro
   (await client('auth', 'can-i', verb, ours, ...as)).stdout.trim();
 
 // Right after its start kube-apiserver may not describe nodes yet, and we describe ours by its description.
-beforeAll(async () => {
-  await eventually('nodes are described', () =>
-    succeed(kubectl, 'explain', 'nodes.spec.taints', `--api-version=${apiVersion}`),
-  );
-});
+beforeAll(described);
 
 describe.each([
   ["of the cluster's version", kubectl],
-  ['of Debian', oldKubectl],
+  ['of another version', otherKubectl],
 ])('kubectl %s', (_, client) => {
   test.each([
     [[]],

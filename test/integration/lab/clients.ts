@@ -69,8 +69,10 @@ async function inside(name: string, work: (folder: string) => Promise<void>): Pr
   }
 }
 
-/** kubectl of Debian's package, taken out of it without being installed. */
-export function obtainOldKubectl(): Promise<Found> {
+/** The one that OTHER_KUBECTL names, else that of Debian's package, taken out of it without being installed. */
+export async function obtainOtherKubectl(): Promise<Found> {
+  const named = process.env['OTHER_KUBECTL'] ?? '';
+  if (named !== '') return { path: named };
   const name = 'kubernetes-client';
   const folder = cache(name);
   const path = join(folder, 'kubectl');

@@ -26,8 +26,8 @@ const run = (program: () => string): Kubectl =>
 /** Of the cluster's own version. */
 export const kubectl: Kubectl = run(() => lab().kubectl);
 
-/** Debian's. */
-export const oldKubectl: Kubectl = run(() => demand(lab().oldKubectl));
+/** Of another version: Debian's, unless OTHER_KUBECTL names one. */
+export const otherKubectl: Kubectl = run(() => demand(lab().otherKubectl));
 
 /** The standard output of a call that must succeed. */
 export async function succeed(client: Kubectl, ...args: readonly string[]): Promise<string> {

@@ -26,8 +26,8 @@ export interface Lab {
   readonly authorityFile: string;
   readonly adminPassword: string;
   readonly kubectl: string;
-  /** Debian's, years older. */
-  readonly oldKubectl: Found;
+  /** Of another version than the cluster's: Debian's, years older, unless OTHER_KUBECTL names one. */
+  readonly otherKubectl: Found;
   /** The programs of test/clients/go. */
   readonly go: { readonly informers: string; readonly cases: string };
   /** What the program of test/clients/python imports. */

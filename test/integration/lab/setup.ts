@@ -12,7 +12,7 @@ import { installChart, release } from '../../../hack/run/chart.ts';
 import { serverIdentity } from '../../../hack/run/identity.ts';
 import { apisAvailable, setEndpoints } from '../../../hack/run/registration.ts';
 import { createKubeClient, type KubeClient } from '../../../src/kube/client.ts';
-import { buildGoClients, obtainOldKubectl, obtainPythonPackages } from './clients.ts';
+import { buildGoClients, obtainOtherKubectl, obtainPythonPackages } from './clients.ts';
 import { labFile, labVariable, type Lab, type Ports } from './lab.ts';
 import { configuration, secrets } from './people.ts';
 import { reap, startReaper } from './reaper.ts';
@@ -41,10 +41,10 @@ export async function endLab(): Promise<void> {
 }
 
 async function startLab(dir: string): Promise<Lab> {
-  const [controlPlane, { kubectl }, oldKubectl, go, pythonPackages] = await Promise.all([
+  const [controlPlane, { kubectl }, otherKubectl, go, pythonPackages] = await Promise.all([
     startControlPlane({ dir, nodes }),
     programs(['kubectl', 'helm']),
-    obtainOldKubectl(),
+    obtainOtherKubectl(),
     buildGoClients(dir),
     obtainPythonPackages(),
     output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root }),
@@ -74,7 +74,7 @@ async function startLab(dir: string): Promise<Lab> {
       authorityFile,
       adminPassword: Buffer.from(admin.data['password'] ?? '', 'base64').toString('utf8'),
       kubectl,
-      oldKubectl,
+      otherKubectl,
       go,
       pythonPackages,
       replicas,
