@@ -61,10 +61,10 @@ const mostHeld = 64 * 1024;
 class StandardOutput extends Transport {
   #held = '';
   #next: NodeJS.Immediate | undefined;
+  #heedsExit = false;
   readonly #flush = (): void => {
     clearImmediate(this.#next);
     this.#next = undefined;
-    process.off('exit', this.#flush);
     const text = this.#held;
     this.#held = '';
     process.stdout.write(text);
@@ -73,11 +73,14 @@ class StandardOutput extends Transport {
   override log(entry: Entry, done: () => void): void {
     this.#held += `${entry[MESSAGE]}\n`;
     if (entry[LEVEL] !== 'info' || this.#held.length > mostHeld) this.#flush();
-    else if (this.#next === undefined) {
-      this.#next = setImmediate(this.#flush);
-      process.once('exit', this.#flush);
-    }
+    else this.#next ??= setImmediate(this.#flush);
+    if (!this.#heedsExit) process.once('exit', this.#flush);
+    this.#heedsExit = true;
     done();
+  }
+
+  override close(): void {
+    process.off('exit', this.#flush);
   }
 }
 

@@ -158,11 +158,14 @@ describe('standard output', () => {
   test('gets what is left when the process ends', () => {
     const log = createLogger();
     const before = process.listeners('exit');
+    log.info('the last but one');
     log.info('the last one');
     const added = process.listeners('exit').filter((listener) => !before.includes(listener));
+    expect(added).toHaveLength(1);
     expect(written).toEqual([]);
     for (const listener of added) listener(0);
     expect(written.join('')).toContain('the last one');
+    log.close();
     expect(process.listeners('exit')).toEqual(before);
   });
 
