@@ -10,10 +10,17 @@ export interface Answer {
   readonly contentType: string;
   /** The body in pieces. They are not altered and not joined as a whole. */
   readonly body: readonly Buffer[];
-  /** The same as a gzip member, if somebody has it ready. */
-  readonly gzipped?: () => Promise<readonly Buffer[]>;
   /** In the place of, or beside, `Cache-Control: no-cache, private`. */
   readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** An answer that is at hand as a gzip member too: only what is wanted is made. */
+export interface PreparedAnswer {
+  readonly contentType: string;
+  /** Of the plain body, about, in bytes. */
+  readonly length: number;
+  readonly plain: () => Promise<readonly Buffer[]>;
+  readonly gzipped: () => Promise<readonly Buffer[]>;
 }
 
 /** k8s.io/apiserver responsewriters: smaller bodies are not worth the work. */
@@ -25,27 +32,42 @@ const smallPiece = 16 * 1024;
 
 /** Resolves when everything is handed to the socket, or the client has gone away. HEAD gets the headers alone. */
 export async function write(req: Request, res: Response, answer: Answer): Promise<void> {
-  // The deadline may have answered already.
-  if (res.headersSent || res.writableEnded || res.destroyed) return;
-  let { body } = answer;
-  let length = lengthOf(body);
-  const isLarge = length > gzipFrom;
-  const gzip = isLarge && acceptsGzip(req.headers['accept-encoding']);
-  const prepared = gzip && answer.gzipped !== undefined;
-  if (prepared) {
-    body = await answer.gzipped();
-    length = lengthOf(body);
-    if (res.headersSent || res.writableEnded || res.destroyed) return;
-  }
-  res.statusCode = answer.status ?? 200;
-  res.setHeader('Content-Type', answer.contentType);
-  res.setHeader('Cache-Control', 'no-cache, private');
-  for (const [name, value] of Object.entries(answer.headers ?? {})) res.setHeader(name, value);
-  if (isLarge) res.appendHeader('Vary', 'Accept-Encoding');
-  if (gzip) res.setHeader('Content-Encoding', 'gzip');
-  if (!gzip || prepared) res.setHeader('Content-Length', length);
+  if (isAnswered(res)) return;
+  const { body } = answer;
+  const length = lengthOf(body);
+  const gzip = length > gzipFrom && acceptsGzip(req.headers['accept-encoding']);
+  begin(res, answer, length);
+  if (!gzip) return finish(req, res, body, length);
+  res.setHeader('Content-Encoding', 'gzip');
   if (req.method === 'HEAD') res.end();
-  else if (gzip && !prepared) await writeGzip(res, body);
+  else await writeGzip(res, body);
+}
+
+/** The same for an answer of which both forms are at hand. */
+export async function writePrepared(req: Request, res: Response, answer: PreparedAnswer): Promise<void> {
+  const gzip = answer.length > gzipFrom && acceptsGzip(req.headers['accept-encoding']);
+  const body = await (gzip ? answer.gzipped() : answer.plain());
+  if (isAnswered(res)) return;
+  begin(res, answer, answer.length);
+  if (gzip) res.setHeader('Content-Encoding', 'gzip');
+  await finish(req, res, body, lengthOf(body));
+}
+
+/** The deadline may have done so. */
+const isAnswered = (res: Response): boolean => res.headersSent || res.writableEnded || res.destroyed;
+
+/** `length`: of the body before it is compressed. */
+function begin(res: Response, { status = 200, contentType, headers = {} }: Omit<Answer, 'body'>, length: number): void {
+  res.statusCode = status;
+  res.setHeader('Content-Type', contentType);
+  res.setHeader('Cache-Control', 'no-cache, private');
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+  if (length > gzipFrom) res.appendHeader('Vary', 'Accept-Encoding');
+}
+
+async function finish(req: Request, res: Response, body: readonly Buffer[], length: number): Promise<void> {
+  res.setHeader('Content-Length', length);
+  if (req.method === 'HEAD') res.end();
   else if (body.length === 1 || length <= smallPiece)
     res.end(body.length === 1 ? body[0] : Buffer.concat(body, length));
   else await writePieces(res, body);

@@ -8,7 +8,7 @@ import { badRequest, expired, notFound, StatusError, timeout, tooManyRequests } 
 import { negotiate } from '../http/negotiate.ts';
 import { prettyJson, wantsPretty } from '../http/pretty.ts';
 import type { Handler, RequestContext } from '../http/route.ts';
-import { write } from '../http/write.ts';
+import { write, writePrepared } from '../http/write.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import { decodeContinue, encodeContinue } from './continue-token.ts';
 import { parseGetOptions, parseListOptions, parseWatchOptions, selectorsOf, type ListOptions } from './list-options.ts';
@@ -16,7 +16,16 @@ import { select } from './query.ts';
 import { asked, demandServed, demandUnderlying, synced, within } from './reading.ts';
 import type { Resource } from './resource.ts';
 import { PreparedLists } from './prepared.ts';
-import { listOf, partialView, servedView, tableView, type MetaVersion, type TableOptions, type View } from './views.ts';
+import {
+  listOf,
+  partialView,
+  servedView,
+  sizeOf,
+  tableView,
+  type MetaVersion,
+  type TableOptions,
+  type View,
+} from './views.ts';
 import { refuseWatch, watchDuration, Watches } from './watch/watches.ts';
 
 const offered = ['application/json', 'application/yaml'];
@@ -201,9 +210,12 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
     };
     const [head, tail] = look.frame(metadata);
     const frame = [head, Buffer.concat([tail, newline])] as const;
+    const plain = (): Promise<Buffer[]> => listOf(look, selected, frame, context);
     const isWhole = limit === 0 && start === '' && filters.length === 0 && target.kind !== 'Table';
-    const gzipped = isWhole ? (): Promise<Buffer[]> => preparedFor(look).gzip(selected, frame) : undefined;
-    await answer(req, context, res, target, await listOf(look, selected, frame, context), gzipped);
+    if (!isWhole || isPretty(req, context, target)) return answer(req, context, res, target, await plain());
+    const { contentType } = target;
+    const gzipped = (): Promise<Buffer[]> => preparedFor(look).gzip(selected, frame);
+    await writePrepared(req, res, { contentType, length: sizeOf(selected), plain, gzipped });
   }
 
   async function get(...[req, res, context]: Parameters<Handler>): Promise<void> {
@@ -269,21 +281,18 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
   };
 }
 
+const isPretty = (req: Request, { query }: RequestContext, { pretty }: Target): boolean =>
+  pretty || wantsPretty(query, req.headers['user-agent']);
+
 async function answer(
   req: Request,
   context: RequestContext,
   res: Parameters<Handler>[1],
-  { contentType, pretty }: Target,
+  target: Target,
   document: readonly Buffer[],
-  gzipped?: () => Promise<readonly Buffer[]>,
 ): Promise<void> {
-  const isPretty = pretty || wantsPretty(context.query, req.headers['user-agent']);
-  const body = isPretty ? await prettyJson(document, context) : document;
-  await write(req, res, {
-    contentType,
-    body,
-    ...(isPretty || gzipped === undefined ? {} : { gzipped }),
-  });
+  const body = isPretty(req, context, target) ? await prettyJson(document, context) : document;
+  await write(req, res, { contentType: target.contentType, body });
 }
 
 /** The index of the first object whose name is not before `start`. */

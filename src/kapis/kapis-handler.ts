@@ -4,7 +4,7 @@ import { badRequest, expired, notFound, serviceUnavailable } from '../errors.ts'
 import { negotiate } from '../http/negotiate.ts';
 import { prettyJson } from '../http/pretty.ts';
 import type { Handler, RequestContext } from '../http/route.ts';
-import { write } from '../http/write.ts';
+import { write, writePrepared } from '../http/write.ts';
 import type { Waiting } from '../kube/slice.ts';
 import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
@@ -23,7 +23,7 @@ import {
 } from './query.ts';
 import { synced } from './reading.ts';
 import type { Resource, ResourceDefinition } from './resource.ts';
-import { coreView, listOf, type View } from './views.ts';
+import { coreView, listOf, sizeOf, type View } from './views.ts';
 import { sameNamespaces, visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
 import { eventStream, watchDuration, Watches } from './watch/watches.ts';
 
@@ -104,14 +104,18 @@ export class Answers<F> {
     { store, lasting }: { readonly store: Store<F>; readonly lasting: boolean },
   ): Promise<void> {
     const isWhole = lasting && query.limit === -1 && query.filters.length === 0 && typeof query.order === 'string';
-    if (isWhole && query.order === 'newest') await store.tidy(waiting);
     const { objects, total, resourceVersion } = await pageOf(store, query, waiting);
     const view = this.view(query);
     const frame = view.frame({ resourceVersion }, total);
-    const body = await listOf(view, objects, frame, waiting);
-    if (query.pretty) return write(req, res, { contentType: json, body: await prettyJson(body, waiting) });
+    const plain = async (): Promise<readonly Buffer[]> => {
+      if (isWhole && query.order === 'newest') await store.tidy(waiting);
+      const body = await listOf(view, objects, frame, waiting);
+      return query.pretty ? prettyJson(body, waiting) : body;
+    };
+    if (!isWhole || view.own === true || query.pretty)
+      return write(req, res, { contentType: json, body: await plain() });
     const gzipped = (): Promise<readonly Buffer[]> => this.#preparedFor(query, view).gzip(objects, frame);
-    await write(req, res, { contentType: json, body, ...(isWhole && view.own !== true ? { gzipped } : {}) });
+    await writePrepared(req, res, { contentType: json, length: sizeOf(objects), plain, gzipped });
   }
 
   async object(

@@ -3,7 +3,7 @@ import type { StoredObject } from '../kube/stored-object.ts';
 import type { View } from './views.ts';
 
 /** A group is deflated as one, when it has so many bytes; when one of its objects changes it is deflated anew, and not the others. */
-const groupSize = 192 * 1024;
+const groupSize = 64 * 1024;
 /** So many are deflated at once, each in a thread. */
 const atOnce = 2;
 
