@@ -100,8 +100,12 @@ export class Tokens {
   /** True if a token says that it is ours, verified or not: then nobody else is asked about it. */
   isOurs(token: string): boolean {
     if (token.length > longestToken) return false;
-    const payload = jwt.decode(token, { json: true });
-    return payload?.iss === this.#settings().issuer;
+    try {
+      return jwt.decode(token, { json: true })?.iss === this.#settings().issuer;
+    } catch {
+      // Its parts are no JSON.
+      return false;
+    }
   }
 
   /** RFC 9068 section 4. Undefined for anything but an access token of ours that is valid now. */

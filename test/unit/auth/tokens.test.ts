@@ -263,6 +263,15 @@ describe('no access token', () => {
     expect(tokens.verifyAccess(tokens.issueIdentity(session, account, 'openid'))).toBeUndefined();
   });
 
+  test.each(['Na.a.', 'Na.a.a', 'e30.a.', 'e30.bm8.x', 'bnVsbA.bnVsbA.', '..', '.', ''])(
+    'looks like a token and is none: %j',
+    (text) => {
+      const { tokens } = lab();
+      expect(tokens.verifyAccess(text)).toBeUndefined();
+      expect(tokens.isOurs(text)).toBe(false);
+    },
+  );
+
   test('makes verification or recognition throw', () => {
     const { tokens } = lab();
     fc.assert(
