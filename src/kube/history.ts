@@ -75,7 +75,8 @@ export class History<F> {
 
   /** Forgets everything up to a resourceVersion, which may lie before what was known. */
   reset(resourceVersion: number): void {
-    this.#start += this.#changes.length;
+    // Not even who had read everything can read on.
+    this.#start += this.#changes.length + 1;
     this.#changes = [];
     this.#first = 0;
     this.#bytes = 0;

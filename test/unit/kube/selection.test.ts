@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import type { KubeObject } from '../../../src/kube/kube-object.ts';
 import { byName, type OrderName } from '../../../src/kube/order.ts';
@@ -156,6 +156,21 @@ describe('a selection', () => {
     expect(await count()).toBe(200);
     store.replace(numbered(5).slice(0, 150), 5);
     expect(await count()).toBe(150);
+  });
+
+  test('that was being made when the store began anew is made anew', async () => {
+    const store = new Store<null>();
+    store.replace(numbered(10), 10);
+    const turns = jest.spyOn(performance, 'now').mockImplementation(() => (now += 10));
+    let now = 0;
+    const count = (): Promise<number> =>
+      store.select([filters[3] as Filter<null>], byRack, wanted, (objects) => objects.length);
+    const making = store.select([filters[2] as Filter<null>], 'name', wanted, (objects) => objects.length);
+    store.replace(numbered(5).slice(0, 150), 5);
+    expect(await making).toBe(150);
+    expect(await count()).toBe(0);
+    turns.mockRestore();
+    expect(await store.select([filters[2] as Filter<null>], 'name', wanted, (objects) => objects.length)).toBe(150);
   });
 
   test('that nobody waits for any more is given up', async () => {

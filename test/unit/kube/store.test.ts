@@ -174,18 +174,18 @@ describe('a store', () => {
     expect(store.changesAfter(2499)).toHaveLength(10_000);
     expect(store.at(2499)?.map(short)).toEqual(['a@2499']);
     expect(store.at(20_000)).toBeUndefined();
-    expect(store.position).toBe(12_498);
-    expect(store.oldestPosition).toBe(2498);
+    expect(store.position).toBe(12_499);
+    expect(store.oldestPosition).toBe(2499);
     expect(store.positionAfter(2498)).toBeUndefined();
-    expect(store.positionAfter(2499)).toBe(2498);
-    expect(store.changeAt(2497)).toBeUndefined();
-    expect(store.changeAt(2498)?.resourceVersion).toBe(2500);
-    expect(store.changeAt(12_498)).toBeUndefined();
+    expect(store.positionAfter(2499)).toBe(2499);
+    expect(store.changeAt(2498)).toBeUndefined();
+    expect(store.changeAt(2499)?.resourceVersion).toBe(2500);
+    expect(store.changeAt(12_499)).toBeUndefined();
     // Whoever read on from a place in the history finds that broken after a reset.
     store.replace([], 3);
-    expect(store.position).toBe(12_498);
-    expect(store.oldestPosition).toBe(12_498);
-    expect(store.changeAt(12_497)).toBeUndefined();
+    expect(store.position).toBe(12_500);
+    expect(store.oldestPosition).toBe(12_500);
+    expect(store.changeAt(12_498)).toBeUndefined();
   });
 
   test('ignores what it knows already', () => {
