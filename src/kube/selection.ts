@@ -148,8 +148,9 @@ export class Selections {
     for (;;) {
       const { position } = source;
       const narrowed = this.#narrowed(filters);
-      const ordered = narrowed === undefined ? source.ordered(key) : undefined;
-      const candidates = narrowed ?? ordered?.slice() ?? [...source.all()];
+      const maintained = source.ordered(key);
+      const ordered = isWorthSorting(narrowed?.length ?? source.size, source.size) ? undefined : maintained;
+      const candidates = ordered?.slice() ?? narrowed ?? [...source.all()];
       const objects: Stored[] = [];
       await visitInSlices(candidates, waiting, (object) => {
         if (passes(object)) objects.push(object);
@@ -209,6 +210,9 @@ export class Selections {
     });
   }
 }
+
+/** Or is it cheaper to look through all that is in order already? */
+const isWorthSorting = (some: number, all: number): boolean => some * Math.log2(some + 1) < all;
 
 /** Forgets the first entries for as long as that has to be. */
 function forgetFirst<V>(map: Map<string, V>, must: (value: V) => boolean): void {
