@@ -41,7 +41,7 @@ const may = async (client: Kubectl, verb: string, ...as: readonly string[]): Pro
   (await client('auth', 'can-i', verb, ours, ...as)).stdout.trim();
 
 // Right after its start kube-apiserver may not describe nodes yet, and we describe ours by its description.
-beforeAll(described);
+beforeAll(described, 240_000);
 
 describe.each([
   ["of the cluster's version", kubectl],

@@ -1,7 +1,7 @@
 /** When nodes are described: kube-apiserver is late with that right after its start, and we describe ours by its description. */
 import { eventually } from './eventually.ts';
 import { aggregated, apisPath, call } from './http.ts';
-import { kubectl, succeed } from './kubectl.ts';
+import { kubectl, otherKubectl, succeed } from './kubectl.ts';
 import { adminToken } from './login.ts';
 import { apiVersion } from './served.ts';
 
@@ -14,5 +14,11 @@ export async function described(): Promise<void> {
     });
   await eventually('kube-apiserver describes nodes', () =>
     succeed(kubectl, 'explain', 'nodes.spec.taints', `--api-version=${apiVersion}`),
+  );
+  // An older kubectl reads the one document that kube-apiserver merges, from what it was told up to a minute ago.
+  await eventually(
+    'kube-apiserver describes nodes in Swagger 2.0',
+    () => succeed(otherKubectl, 'explain', 'nodes.spec.taints', `--api-version=${apiVersion}`),
+    90_000,
   );
 }
