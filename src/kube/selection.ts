@@ -212,7 +212,7 @@ export class Selections {
 }
 
 /** Or is it cheaper to look through all that is in order already? */
-const isWorthSorting = (some: number, all: number): boolean => some * Math.log2(some + 1) < all;
+const isWorthSorting = (some: number, present: number): boolean => some * Math.log2(some + 1) < present;
 
 /** Forgets the first entries for as long as that has to be. */
 function forgetFirst<V>(map: Map<string, V>, must: (value: V) => boolean): void {
