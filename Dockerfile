@@ -22,8 +22,6 @@ COPY LICENSE package.json ./
 COPY --from=build /build/node_modules node_modules
 COPY --from=build /build/dist dist
 ENV NODE_ENV=production
-# glibc gives back what was freed in pieces of 64 KB and more: lists come and go in such pieces.
-ENV MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=131072
 USER 65532:65532
 EXPOSE 9090 9443 10250
 # What dies young is gone before 16 MB are full; the default lets the heap grow by 100 MB under load and is no faster.

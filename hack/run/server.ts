@@ -37,7 +37,6 @@ export interface Server {
 const main = join(import.meta.dirname, '../../dist/main.js');
 /** As in the Dockerfile. */
 const nodeFlags = ['--max-semi-space-size=16'];
-const environment = ['MALLOC_MMAP_THRESHOLD_=65536', 'MALLOC_TRIM_THRESHOLD_=131072'];
 
 /** Ends the server by SIGTERM if its starter dies, even if that was killed. */
 const setpriv = '/usr/bin/setpriv';
@@ -48,8 +47,6 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { dir, name = 'server', ports } = options;
   const [program, ...args] = [
     ...leash,
-    '/usr/bin/env',
-    ...environment,
     process.execPath,
     ...nodeFlags,
     main,

@@ -53,7 +53,7 @@ export async function serverImage(dist: string): Promise<Image> {
     config: {
       User: '65532:65532',
       WorkingDir: '/app',
-      Env: [searchPath, 'NODE_ENV=production', 'MALLOC_MMAP_THRESHOLD_=65536', 'MALLOC_TRIM_THRESHOLD_=131072'],
+      Env: [searchPath, 'NODE_ENV=production'],
       Entrypoint: ['node', '--max-semi-space-size=16', '/app/dist/main.js'],
     },
   };
