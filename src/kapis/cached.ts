@@ -3,7 +3,8 @@ import { isKubeError, KubeError, unreachable } from '../kube/kube-error.ts';
 import type { KubeClient, KubeRequest, KubeResponse } from '../kube/client.ts';
 import { sleep, systemClock, type Clock } from '../kube/clock.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
-import { createReflector } from '../kube/reflector.ts';
+import { readBody } from '../kube/read-body.ts';
+import { createReflector, metadataAs } from '../kube/reflector.ts';
 import { sharedQuestion } from '../kube/shared-question.ts';
 import type { ListMeta } from '../kube/split-list.ts';
 import { Packer } from '../kube/packed.ts';
@@ -103,11 +104,9 @@ export function createCached<F>(definition: ResourceDefinition<F>, options: Cach
   async function metadataOf(of: string, query: KubeRequest['query'], kind: string): Promise<ListMeta> {
     const { status, body } = await client.stream(of, {
       ...(query === undefined ? {} : { query }),
-      headers: { accept: `application/json;as=${kind};g=meta.k8s.io;v=v1` },
+      headers: { accept: metadataAs(kind) },
     });
-    const chunks: Buffer[] = [];
-    for await (const chunk of body) chunks.push(chunk as Buffer);
-    const text = Buffer.concat(chunks).toString('utf8');
+    const text = (await readBody(body)).toString('utf8');
     if (status !== 200) throw KubeError.from(status, text);
     return (JSON.parse(text) as { metadata: ListMeta }).metadata;
   }

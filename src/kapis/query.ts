@@ -1,14 +1,13 @@
 /** The list language of /kapis (API.md: page, limit, sortBy and the filters). */
 import { badRequest, StatusError } from '../errors.ts';
 import { byName, type OrderName } from '../kube/order.ts';
-import type { Filter, IndexName, Order } from '../kube/selection.ts';
+import { all, labelOf, type Filter, type IndexName, type Order } from '../kube/selection.ts';
 import { visitInSlices, type Waiting } from '../kube/slice.ts';
 import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import { parseFieldPath, scalarAt, type Scalar } from './field-path.ts';
 import { parseFields, type Projection } from './projection.ts';
 import type { ResourceDefinition } from './resource.ts';
-import { all, labelOf } from '../kube/selection.ts';
 import { matcher, parseFieldSelector, parseLabelSelector, type LabelRequirement } from './selectors.ts';
 
 export type { Filter } from '../kube/selection.ts';

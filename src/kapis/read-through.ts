@@ -13,6 +13,7 @@ import { KubeError } from '../kube/kube-error.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { membersOf } from '../kube/json-scan.ts';
 import { Packer } from '../kube/packed.ts';
+import { readBody } from '../kube/read-body.ts';
 import { lines } from '../kube/reflector.ts';
 import { splitList, withTypeMeta } from '../kube/split-list.ts';
 import { Store } from '../kube/store.ts';
@@ -94,7 +95,7 @@ async function ask(caller: Pick<KubeClient, 'stream'>, path: string, options: Ku
   try {
     const response = await caller.stream(path, options);
     if (response.status === 200) return response;
-    throw KubeError.from(response.status, (await bounded(response.body, largestObject)).toString('utf8'));
+    throw KubeError.from(response.status, (await bounded(response.body)).toString('utf8'));
   } catch (error) {
     options.signal?.throwIfAborted();
     throw error instanceof KubeError ? error.toStatusError() : error;
@@ -311,7 +312,7 @@ export function readThroughHandlers(
       const { info, user, signal } = context;
       const path = collectionPath(underlying, definition.namespaced ? info.namespace : '');
       const { body } = await ask(as(user), `${path}/${encodeURIComponent(info.name)}`, { signal });
-      const bytes = await bounded(body, largestObject);
+      const bytes = await bounded(body);
       const object = JSON.parse(bytes.toString('utf8')) as KubeObject;
       await answers.object(req, res, context, query, store(object, bytes));
     },
@@ -348,13 +349,5 @@ class Frames {
   }
 }
 
-async function bounded(body: AsyncIterable<unknown>, most: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    size += (chunk as Buffer).length;
-    if (size > most) throw badGateway(`the answer is larger than ${most} bytes`);
-    chunks.push(chunk as Buffer);
-  }
-  return Buffer.concat(chunks);
-}
+const bounded = (body: AsyncIterable<unknown>): Promise<Buffer> =>
+  readBody(body, largestObject, () => badGateway(`the answer is larger than ${largestObject} bytes`));

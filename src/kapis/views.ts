@@ -58,12 +58,16 @@ export async function listOf<F>(
   return [...body, objects.length === 0 ? last : last.subarray(0, -1), tail];
 }
 
-const bookmarkMetadata = (resourceVersion: number, initial: boolean): string =>
-  JSON.stringify({
-    resourceVersion: String(resourceVersion),
-    creationTimestamp: null,
-    ...(initial ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}),
-  });
+const bookmarkOf =
+  (kind: string, apiVersion: string): View<unknown>['bookmark'] =>
+  (resourceVersion, initial) => {
+    const metadata = {
+      resourceVersion: String(resourceVersion),
+      creationTimestamp: null,
+      ...(initial ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}),
+    };
+    return [Buffer.from(JSON.stringify({ kind, apiVersion, metadata }))];
+  };
 
 /** metav1.ListMeta and, on /kapis, the count behind the items. */
 function listFrame(
@@ -87,11 +91,7 @@ export function coreView<F>(definition: ResourceDefinition<F>, managedFields: bo
     object: (object) => withoutComma(managedFields ? whole(object) : [object.bytes]),
     items: (objects) => (managedFields ? objects.flatMap(whole) : gather(objects)),
     frame: (metadata, totalItems) => listFrame(`${kind}List`, apiVersion, metadata, totalItems),
-    bookmark: (resourceVersion, initial) => [
-      Buffer.from(
-        `{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":${bookmarkMetadata(resourceVersion, initial)}}`,
-      ),
-    ],
+    bookmark: bookmarkOf(kind, apiVersion),
   };
 }
 
@@ -116,11 +116,7 @@ export function servedView<F>({ kind, served }: ResourceDefinition<F>): View<F> 
     object: (object) => [head, object.bytes.subarray(object.selfLinkEnd, -1)],
     items: (objects) => objects.flatMap(({ bytes, selfLinkEnd }) => [head, bytes.subarray(selfLinkEnd)]),
     frame: (metadata) => listFrame(`${kind}List`, apiVersion, metadata),
-    bookmark: (resourceVersion, initial) => [
-      Buffer.from(
-        `{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":${bookmarkMetadata(resourceVersion, initial)}}`,
-      ),
-    ],
+    bookmark: bookmarkOf(kind, apiVersion),
   };
 }
 
@@ -140,11 +136,7 @@ export function partialView(version: MetaVersion): View<unknown> {
     object: (object) => [head, metadataOf(object), close],
     items: (objects) => objects.flatMap((object) => [head, metadataOf(object), closeItem]),
     frame: (metadata) => listFrame('PartialObjectMetadataList', `meta.k8s.io/${version}`, metadata),
-    bookmark: (resourceVersion, initial) => [
-      Buffer.from(
-        `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/${version}","metadata":${bookmarkMetadata(resourceVersion, initial)}}`,
-      ),
-    ],
+    bookmark: bookmarkOf('PartialObjectMetadata', `meta.k8s.io/${version}`),
   };
 }
 

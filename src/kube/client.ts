@@ -6,6 +6,7 @@ import { Agent, request, type Dispatcher } from 'undici';
 import { Readable } from 'node:stream';
 import { KubeError, unreachable } from './kube-error.ts';
 import { fileAccess, inClusterAccess, type Access } from './kubeconfig.ts';
+import { readBody } from './read-body.ts';
 
 export interface KubeRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -145,11 +146,9 @@ function claimsOf(header: string | undefined): OwnClaims {
 }
 
 async function readText(body: Readable): Promise<string> {
-  const chunks: Buffer[] = [];
   try {
-    for await (const chunk of body) chunks.push(chunk as Buffer);
+    return (await readBody(body)).toString('utf8');
   } catch (cause) {
     throw unreachable(cause);
   }
-  return Buffer.concat(chunks).toString('utf8');
 }

@@ -7,7 +7,9 @@ import type { KubeClient } from './client.ts';
 import { systemClock, type Clock } from './clock.ts';
 import { KubeError } from './kube-error.ts';
 import type { KubeObject } from './kube-object.ts';
+import { readBody } from './read-body.ts';
 import { createReflector } from './reflector.ts';
+import { Synced } from './synced.ts';
 
 export interface DiscoveredResource {
   /** '' is the core group. */
@@ -118,7 +120,6 @@ export class Discovery {
   readonly #clock: Clock;
   readonly #stopped = new AbortController();
   readonly #listeners = new Set<() => void>();
-  readonly #waiting = new Set<() => void>();
   readonly #reflectors: readonly { start(): void; stop(): void }[];
   readonly #read = new Map<(typeof roots)[number], Root>();
   /** By `{plural}.{group}`. */
@@ -127,7 +128,7 @@ export class Discovery {
   #byKey = new Map<string, DiscoveredResource>();
   #byPlural = new Map<string, DiscoveredResource[]>();
   #described = '';
-  #synced = false;
+  readonly #synced = new Synced();
   #refreshing: Promise<void> | undefined;
   #again = false;
   #step = burst.length;
@@ -176,25 +177,12 @@ export class Discovery {
   }
 
   hasSynced(): boolean {
-    return this.#synced;
+    return this.#synced.done;
   }
 
   /** Resolves when the cluster has been asked once; throws the signal's reason when that is aborted before. */
   waitForSync(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (this.#synced) return resolve();
-      const refuse = (): void => {
-        this.#waiting.delete(accepted);
-        reject(signal.reason as Error);
-      };
-      const accepted = (): void => {
-        signal.removeEventListener('abort', refuse);
-        resolve();
-      };
-      if (signal.aborted) return refuse();
-      signal.addEventListener('abort', refuse);
-      this.#waiting.add(accepted);
-    });
+    return this.#synced.wait(signal);
   }
 
   /** Called when what is served changed. Returns what ends the calls. */
@@ -263,7 +251,7 @@ export class Discovery {
     if (this.#stopped.signal.aborted) return;
     const again = this.#again;
     this.#again = false;
-    this.#schedule(again ? 0 : (burst[this.#step] ?? (this.#synced ? refreshInterval : 1_000)));
+    this.#schedule(again ? 0 : (burst[this.#step] ?? (this.#synced.done ? refreshInterval : 1_000)));
   }
 
   /** Never throws: what cannot be had stays as it was. */
@@ -291,14 +279,8 @@ export class Discovery {
       headers,
       signal: AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(answerTime)]),
     });
-    const chunks: Buffer[] = [];
-    let size = 0;
-    for await (const chunk of body) {
-      size += (chunk as Buffer).length;
-      if (size > largestDocument) throw new Error(`${path} answers more than ${largestDocument} bytes`);
-      chunks.push(chunk as Buffer);
-    }
-    const text = Buffer.concat(chunks).toString('utf8');
+    const tooLarge = (): Error => new Error(`${path} answers more than ${largestDocument} bytes`);
+    const text = (await readBody(body, largestDocument, tooLarge)).toString('utf8');
     if (status === 304) return { status, body: undefined };
     if (status !== 200) throw KubeError.from(status, text);
     const { etag } = answered;
@@ -377,11 +359,7 @@ export class Discovery {
       this.#byKey = new Map(resources.map((resource) => [keyOf(resource), resource]));
       this.#byPlural = Map.groupBy(resources, ({ resource }) => resource);
     }
-    if (!this.#synced) {
-      this.#synced = true;
-      for (const resolve of this.#waiting) resolve();
-      this.#waiting.clear();
-    }
+    this.#synced.set();
     if (changed) for (const listener of this.#listeners) listener();
   }
 }

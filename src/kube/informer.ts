@@ -3,6 +3,7 @@ import type { KubeClient } from './client.ts';
 import type { Clock } from './clock.ts';
 import { keyOf, type ChangeType, type KubeObject } from './kube-object.ts';
 import { createReflector } from './reflector.ts';
+import { Synced } from './synced.ts';
 
 export type { KubeObject } from './kube-object.ts';
 
@@ -45,7 +46,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions): 
   const { log, path } = options;
   const objects = new Map<string, T>();
   const listeners = new Set<ChangeListener<T>>();
-  const waiting = new Set<() => void>();
+  const synced = new Synced();
 
   function tell(type: ChangeType, object: T): void {
     for (const listener of listeners) {
@@ -77,8 +78,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions): 
     const present = new Set(items.map(keyOf));
     for (const [key, object] of objects) if (!present.has(key)) change('DELETED', object);
     for (const object of items) change('ADDED', object);
-    for (const resolve of waiting) resolve();
-    waiting.clear();
+    synced.set();
   }
 
   const reflector = createReflector<T>({
@@ -93,21 +93,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions): 
     start: () => reflector.start(),
     stop: () => reflector.stop(),
     hasSynced: () => reflector.hasSynced(),
-    waitForSync: (signal) =>
-      new Promise((resolve, reject) => {
-        if (reflector.hasSynced()) return resolve();
-        const refuse = (): void => {
-          waiting.delete(accept);
-          reject(signal?.reason as Error);
-        };
-        const accept = (): void => {
-          signal?.removeEventListener('abort', refuse);
-          resolve();
-        };
-        if (signal?.aborted) return refuse();
-        signal?.addEventListener('abort', refuse);
-        waiting.add(accept);
-      }),
+    waitForSync: (signal) => synced.wait(signal),
     get: (namespace, name) => objects.get(keyOf({ metadata: { namespace, name } })),
     list: () => [...objects.values()],
     onChange(listener) {

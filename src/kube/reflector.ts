@@ -9,6 +9,7 @@ import type { KubeClient } from './client.ts';
 import { KubeError } from './kube-error.ts';
 import { keyOf, type ChangeType, type KubeObject } from './kube-object.ts';
 import { membersOf } from './json-scan.ts';
+import { readBody } from './read-body.ts';
 import { splitList, withTypeMeta, type ListMeta } from './split-list.ts';
 
 export interface ReflectorOptions<T> {
@@ -59,8 +60,10 @@ const hurried = new Error('a bookmark is wanted soon');
 
 class Silence extends Error {}
 const newline = 0x0a;
+const closeBrace = 0x7d;
 
-const partial = (kind: string): string => `application/json;as=${kind};g=meta.k8s.io;v=v1`;
+/** The media type of metav1.PartialObjectMetadata or its list. */
+export const metadataAs = (kind: string): string => `application/json;as=${kind};g=meta.k8s.io;v=v1`;
 
 interface WatchEvent {
   readonly type: ChangeType | 'BOOKMARK' | 'ERROR';
@@ -74,8 +77,11 @@ const isExpired = (error: unknown): boolean =>
 /** A cluster without streaming lists refuses the parameters, as invalid or as forbidden for watch. */
 const isRefused = (error: unknown): boolean => error instanceof KubeError && (error.code === 400 || error.code === 422);
 
-/** The object's bytes in `{"type":"ADDED","object":{…}}`. */
-function objectBytes(line: Buffer): Buffer {
+/** The object's bytes in `{"type":"ADDED","object":{…}}`, which is how kube-apiserver writes an event, and in any other form. */
+function objectBytes(line: Buffer, type: string): Buffer {
+  const head = `{"type":"${type}","object":`;
+  if (line.toString('latin1', 0, head.length) === head && line.at(-1) === closeBrace)
+    return line.subarray(head.length, -1);
   const member = membersOf(line, 0, 'object').at(-1);
   if (member?.key !== 'object') throw new SyntaxError('a watch event has no object');
   return line.subarray(member.value, member.end);
@@ -153,8 +159,8 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
               headers: {
                 accept:
                   query['watch'] === undefined
-                    ? partial('PartialObjectMetadataList')
-                    : partial('PartialObjectMetadata'),
+                    ? metadataAs('PartialObjectMetadataList')
+                    : metadataAs('PartialObjectMetadata'),
               },
             }
           : {}),
@@ -163,7 +169,7 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
       });
       heard();
       if (response.status !== 200) {
-        const text = (await whole(chunks(response.body))).toString('utf8');
+        const text = (await readBody(chunks(response.body))).toString('utf8');
         throw KubeError.from(response.status, text);
       }
       alive();
@@ -179,7 +185,7 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
     const items: T[] = [];
     let metadata: ListMeta = {};
     do {
-      const body = await request({ limit: paged ? pageSize : undefined, continue: metadata.continue }, whole);
+      const body = await request({ limit: paged ? pageSize : undefined, continue: metadata.continue }, readBody);
       const page = splitList(body);
       for (const bytes of page.items) {
         const object = JSON.parse(bytes.toString('utf8')) as KubeObject;
@@ -217,7 +223,7 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
           listed = undefined;
         }
       } else {
-        const item = options.decode(object, objectBytes(line));
+        const item = options.decode(object, objectBytes(line, type));
         if (listed === undefined) {
           resourceVersion = version;
           options.apply(type, item, version);
@@ -327,12 +333,6 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
       giveUp?.(hurried);
     },
   };
-}
-
-async function whole(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
-  const all: Buffer[] = [];
-  for await (const chunk of chunks) all.push(chunk);
-  return Buffer.concat(all);
 }
 
 /** The non-empty lines of a stream, without their ends. A last line that the stream cut short is left out. */
