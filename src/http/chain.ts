@@ -22,6 +22,7 @@ import {
   requestInfo,
   securityHeaders,
   sourceIP,
+  webSocket,
 } from './filters/index.ts';
 import { HotRoutes } from './hot-routes.ts';
 import type { OpenWatches } from './open-watches.ts';
@@ -58,6 +59,7 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
     options.watches.filter(options.authenticator),
     perUser(() => requests().maxInFlightPerUser),
     authorization(options.authorizer, options.free ?? (() => false)),
+    webSocket,
   ];
 
   const hot = new HotRoutes(routes);

@@ -11,6 +11,7 @@ import { randomUUID } from 'node:crypto';
 import { Duplex } from 'node:stream';
 import { badRequest, headersTooLarge, methodNotAllowed, timeout, type StatusError } from '../errors.ts';
 import type { Face } from './express-on-http2.ts';
+import { serveHandshakes } from './web-socket.ts';
 
 /** What both listeners allow a client of HTTP/1.1; times in milliseconds. */
 const http1 = {
@@ -83,6 +84,16 @@ interface Address {
   readonly port: number;
 }
 
+/** Those that are open; a server does not count one that was upgraded among its connections. */
+function socketsOf(server: Server | Http2SecureServer): ReadonlySet<Socket> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  return sockets;
+}
+
 async function bind(server: Server | Http2SecureServer, { host, port }: Address): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -96,11 +107,13 @@ async function bind(server: Server | Http2SecureServer, { host, port }: Address)
 
 export async function listenHTTP(handle: Face, address: Address): Promise<Listener> {
   const server = http.createServer(http1, handle);
+  const sockets = socketsOf(server);
   server.maxConnections = maxConnections;
   server.on('clientError', refuse);
   server.on('connect', refuseTunnel);
   // RFC 9110 section 10.1.1: an expectation that is not known may be ignored.
   server.on('checkExpectation', handle);
+  serveHandshakes(server, handle);
   const port = await bind(server, address);
   return {
     port,
@@ -108,7 +121,9 @@ export async function listenHTTP(handle: Face, address: Address): Promise<Listen
     close: async (grace) => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       const idle = setInterval(() => server.closeIdleConnections(), idleInterval);
-      const timer = setTimeout(() => server.closeAllConnections(), grace);
+      const timer = setTimeout(() => {
+        for (const socket of sockets) socket.destroy();
+      }, grace);
       await closed;
       clearInterval(idle);
       clearTimeout(timer);
@@ -135,7 +150,7 @@ export async function listenTLS(
   };
   const server = http2.createSecureServer(options);
   const sessions = new Set<ServerHttp2Session>();
-  const sockets = new Set<Socket>();
+  const sockets = socketsOf(server);
   const secure = new WeakSet<object>();
   server.maxConnections = maxConnections;
   // What never was a TLS connection cannot be answered.
@@ -148,15 +163,12 @@ export async function listenTLS(
     session.on('error', () => session.destroy());
   });
   server.on('secureConnection', (socket: Socket) => secure.add(socket));
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
   // A client that reset its stream must not end the process.
   server.on('request', (_req, res: Http2ServerResponse) => res.on('error', () => undefined));
   server.on('request', handle);
   server.on('checkExpectation', handle);
   server.on('connect', refuseTunnel);
+  serveHandshakes(server, handle);
   const port = await bind(server, address);
   return {
     port,

@@ -30,6 +30,7 @@ export function framed(framing: Framing, pieces: readonly Buffer[]): Buffer {
 export class StreamedBody {
   readonly framing: Framing;
   readonly #res: Response;
+  readonly #last: Buffer | undefined;
   readonly #out: Writable;
   #isFull = false;
   #wake: (() => void) | undefined;
@@ -39,8 +40,10 @@ export class StreamedBody {
     this.#wake = undefined;
   };
 
-  constructor(res: Response) {
+  /** `last`: what is written before the end. */
+  constructor(res: Response, last?: Buffer) {
     this.#res = res;
+    this.#last = last;
     const { stream } = res as Response & { stream?: ServerHttp2Stream };
     // An answer that waits for the one before it on its connection has no socket yet.
     const socket = res instanceof ServerResponse ? res.socket : null;
@@ -76,6 +79,7 @@ export class StreamedBody {
     const res = this.#res;
     if (!this.#isOpen) return;
     const isLate = this.#out.writableLength > 0;
+    if (this.#last !== undefined) this.#out.write(this.#last);
     res.end();
     if (!isLate) return;
     const cut = setTimeout(() => this.cut(), linger);

@@ -26,7 +26,8 @@ import {
   type TableOptions,
   type View,
 } from './views.ts';
-import { refuseWatch, watchDuration, Watches } from './watch/watches.ts';
+import { beginWatch, refuse, watchDuration } from './watch/answer.ts';
+import { Watches } from './watch/watches.ts';
 
 const offered = ['application/json', 'application/yaml'];
 /** A stream of YAML documents is not spoken. */
@@ -245,7 +246,7 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
       try {
         await reach(resourceVersion, context);
       } catch (error) {
-        if (error instanceof StatusError) return refuseWatch(res, error);
+        if (error instanceof StatusError) return refuse(beginWatch(req, res), error);
         throw error;
       }
     }

@@ -25,7 +25,8 @@ import { synced } from './reading.ts';
 import type { Resource, ResourceDefinition } from './resource.ts';
 import { coreView, listOf, sizeOf, type View } from './views.ts';
 import { sameNamespaces, visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
-import { eventStream, watchDuration, Watches } from './watch/watches.ts';
+import { eventStream, watchDuration } from './watch/answer.ts';
+import { Watches } from './watch/watches.ts';
 
 const json = 'application/json';
 

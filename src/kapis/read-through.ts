@@ -2,11 +2,10 @@
  * What is not copied (API.md 3) is asked for as the caller, each time, and then filtered, ordered and paged by the same list language.
  * A watch is passed on: kube-apiserver's frames, with the objects as /kapis shows them.
  */
-import type { Response } from 'express';
 import type { UserInfo } from '../auth/user.ts';
 import { badGateway, badRequest, forbidden, serviceUnavailable, StatusError, unauthorized } from '../errors.ts';
 import type { Handler, RequestContext } from '../http/route.ts';
-import { BodyWriter } from '../http/body-writer.ts';
+import { framed } from '../http/streamed-body.ts';
 import type { KubeClient, KubeRequest, KubeResponse } from '../kube/client.ts';
 import { asUser } from '../kube/impersonation.ts';
 import { KubeError } from '../kube/kube-error.ts';
@@ -24,7 +23,8 @@ import type { MemoryLimit, Share } from './memory-limit.ts';
 import { parseGetQuery, parseListQuery, parseWatchQuery } from './query.ts';
 import { collectionPath, type ResourceDefinition } from './resource.ts';
 import { visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
-import { eventStream, watchDuration } from './watch/watches.ts';
+import { beginWatch, eventStream, refuse, watchDuration } from './watch/answer.ts';
+import { frame, type EventType } from './watch/frames.ts';
 
 /** Each watch that is passed on has a connection to kube-apiserver of its own. */
 export class PassedOn {
@@ -235,7 +235,12 @@ export function readThroughHandlers(
       },
       signal: over,
     });
-    const frames = new Frames(res, sse);
+    const begun = beginWatch(req, res, sse);
+    const { format, body: told } = begun;
+    const tell = async (pieces: readonly Buffer[]): Promise<void> => {
+      told.write(framed(told.framing, pieces));
+      if (told.isFull) await told.drained();
+    };
     let refusal: StatusError | undefined;
     const recheck = async (): Promise<void> => {
       try {
@@ -258,10 +263,10 @@ export function readThroughHandlers(
             if (member === undefined) throw new SyntaxError(`a watch event has no ${key}`);
             return line.subarray(member.value, member.end);
           };
-          const type = JSON.parse(part('type').toString('utf8')) as FrameType;
+          const type = JSON.parse(part('type').toString('utf8')) as EventType;
           const bytes = part('object');
           if (type === 'ERROR') {
-            await frames.write(type, [bytes]);
+            await tell(frame(format, type, [bytes]));
             continue;
           }
           const object = JSON.parse(bytes.toString('utf8')) as KubeObject;
@@ -269,7 +274,7 @@ export function readThroughHandlers(
           const isEnd = object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true';
           const shown =
             type === 'BOOKMARK' ? view.bookmark(version, isEnd) : view.object(store({ kind, ...object }, bytes));
-          await frames.write(type, shown, version);
+          await tell(frame(format, type, shown, version));
         }
     } catch (error) {
       // Once begun, an answer can only end.
@@ -279,8 +284,8 @@ export function readThroughHandlers(
       clearInterval(minute);
       body.destroy();
     }
-    if (refusal !== undefined) await frames.write('ERROR', [Buffer.from(JSON.stringify(refusal.toStatus()))]);
-    frames.end();
+    if (refusal === undefined) told.end();
+    else refuse(begun, refusal);
   }
 
   async function placed(...request: Parameters<typeof watch>): Promise<void> {
@@ -317,36 +322,6 @@ export function readThroughHandlers(
       await answers.object(req, res, context, query, store(object, bytes));
     },
   };
-}
-
-type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
-
-/** The frames of one watch, in the form that its client takes. */
-class Frames {
-  readonly #body: BodyWriter;
-  readonly #sse: boolean;
-
-  constructor(res: Response, sse: boolean) {
-    this.#sse = sse;
-    res.statusCode = 200;
-    res.setHeader('Content-Type', sse ? eventStream : 'application/json');
-    res.setHeader('Cache-Control', 'no-cache, private');
-    res.flushHeaders();
-    this.#body = new BodyWriter(res);
-  }
-
-  async write(type: FrameType, object: readonly Buffer[], version?: number): Promise<void> {
-    const frame = [Buffer.from(`{"type":"${type}","object":`), ...object, Buffer.from('}\n')];
-    if (this.#sse) {
-      frame.unshift(Buffer.from(version === undefined ? 'data: ' : `id: ${version}\ndata: `));
-      frame.push(Buffer.from('\n'));
-    }
-    await this.#body.write(Buffer.concat(frame));
-  }
-
-  end(): void {
-    this.#body.end();
-  }
 }
 
 const bounded = (body: AsyncIterable<unknown>): Promise<Buffer> =>

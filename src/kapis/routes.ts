@@ -56,7 +56,7 @@ const labelSelector = parameter(
   'Kubernetes label selector of at most 64 requirements, such as a=b,c in (d,e),!f',
 );
 const watchParameters: readonly Parameter[] = [
-  parameter('watch', 'Follow the changes instead of listing', flag),
+  parameter('watch', 'Follow the changes instead of listing; over a WebSocket, one text message an event', flag),
   parameter('resourceVersion', 'Where to begin, or how old the answer may be'),
   parameter('resourceVersionMatch', 'How resourceVersion is meant', {
     type: 'string',

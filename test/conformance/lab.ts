@@ -29,6 +29,8 @@ export interface Lab {
   readonly http2: (path: string, method: string) => Promise<readonly [IncomingHttpHeaders, string]>;
   /** A request of a client at the gateway. */
   readonly gateway: (path: string, ask?: Ask) => Promise<Answer>;
+  /** What the aggregator shows for itself. */
+  readonly frontProxy: { readonly key: string; readonly cert: string };
   /** A request of the aggregator on behalf of alice. */
   readonly aggregated: (path: string, ask?: Ask) => Promise<Answer>;
   readonly token: (fields: Readonly<Record<string, string>>) => Promise<Answer>;
@@ -79,9 +81,16 @@ export async function startLab(): Promise<Lab> {
   const loopback = { host: '127.0.0.1', agent: false } as const;
   const gateway: Lab['gateway'] = (path, { method = 'GET', headers = {}, body } = {}) =>
     answerTo(http.request({ ...loopback, port: server.ports.http, path, method, headers }), body);
-  const aggregator = { key: proxy.key, cert: proxy.certificate, rejectUnauthorized: false };
+  const frontProxy = { key: proxy.key, cert: proxy.certificate };
   const aggregated: Lab['aggregated'] = (path, { method = 'GET', headers = {}, body } = {}) => {
-    const target = { ...loopback, ...aggregator, port: server.ports.aggregated, path, method };
+    const target = {
+      ...loopback,
+      ...frontProxy,
+      rejectUnauthorized: false,
+      port: server.ports.aggregated,
+      path,
+      method,
+    };
     return answerTo(https.request({ ...target, headers: { 'x-remote-user': 'alice', ...headers } }), body);
   };
   while ((await gateway('/readyz')).status !== 200) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -89,6 +98,7 @@ export async function startLab(): Promise<Lab> {
     cluster,
     ports: server.ports,
     gateway,
+    frontProxy,
     aggregated,
     http2: async (path, method) => {
       const session = http2.connect(`https://127.0.0.1:${server.ports.https}`, { rejectUnauthorized: false });

@@ -25,7 +25,7 @@ const met = new Set<string>();
 
 describe.each([
   ['client-go and controller-runtime', goCases, 270],
-  ['the Python client', pythonCases, 10],
+  ['the Python client', pythonCases, 11],
 ] as const)('%s', (_, run, least) => {
   let seen: Seen = new Map();
 

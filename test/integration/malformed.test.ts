@@ -233,12 +233,19 @@ describe.each(Object.keys(listeners))('%s', (name) => {
 
   test.each([
     ['an expectation that nobody knows', ['Expect: nonsense']],
-    ['an upgrade to a WebSocket', ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']],
     ['an upgrade to HTTP/2', ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk']],
     ['bad UTF-8 in a header', ['X: \xff\xfe']],
     ['an Accept that is none', ['Accept: ;;,,/']],
   ])('%s is not minded', async (_, headers) => {
     expect((await send(url(), get(open(), ...headers))).map(({ status }) => status)).toEqual([200]);
+  });
+
+  test.each([
+    ['for what is no watch', () => open()],
+    ['of a watch without a key', () => `${nodes()}?watch=true`],
+  ])('a handshake of a WebSocket %s is refused, and what comes after it is no request', async (_, path) => {
+    const headers = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'];
+    expectOne(await send(url(), `${get(path(), ...headers)}${smuggled()}`), 400, 'BadRequest');
   });
 
   test('100-continue is heard, the refusal comes instead of an answer to the body', async () => {

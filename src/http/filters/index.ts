@@ -8,3 +8,4 @@ export { protocol } from './protocol.ts';
 export { requestInfo } from './request-info.ts';
 export { securityHeaders } from './security-headers.ts';
 export { sourceIP } from './source-ip.ts';
+export { webSocket } from './web-socket.ts';

@@ -1,13 +1,16 @@
-/** What a watch says, in bytes: `{"type":…,"object":…}` and a line end, or the same as a server-sent event. */
+/** What a watch says, in bytes: `{"type":…,"object":…}` and a line end, or the same as a server-sent event or a WebSocket's message. */
 import type { StatusError } from '../../errors.ts';
+import { textHead } from '../../http/web-socket-frames.ts';
 import type { Change } from '../../kube/history.ts';
 import type { StoredObject } from '../../kube/stored-object.ts';
 import type { Filter } from '../../kube/selection.ts';
 import type { FrameType } from '../views.ts';
 
-export type Format = 'lines' | 'server-sent events';
+export type Format = 'lines' | 'server-sent events' | 'messages';
 
-const heads: Readonly<Record<FrameType | 'BOOKMARK' | 'ERROR', Buffer>> = {
+export type EventType = FrameType | 'BOOKMARK' | 'ERROR';
+
+const heads: Readonly<Record<EventType, Buffer>> = {
   ADDED: Buffer.from('{"type":"ADDED","object":'),
   MODIFIED: Buffer.from('{"type":"MODIFIED","object":'),
   DELETED: Buffer.from('{"type":"DELETED","object":'),
@@ -22,8 +25,11 @@ const eventTail = Buffer.from('}\n\n');
  * One frame, in pieces. `id`: the resourceVersion to go on from, which a server-sent event carries; without one its client keeps
  * the one before.
  */
-export function frame(format: Format, type: keyof typeof heads, object: readonly Buffer[], id?: number): Buffer[] {
-  if (format === 'lines') return [heads[type], ...object, tail];
+export function frame(format: Format, type: EventType, object: readonly Buffer[], id?: number): Buffer[] {
+  if (format !== 'server-sent events') {
+    const line = [heads[type], ...object, tail];
+    return format === 'lines' ? line : [textHead(line.reduce((sum, { length }) => sum + length, 0)), ...line];
+  }
   return [Buffer.from(id === undefined ? 'data: ' : `id: ${id}\ndata: `), heads[type], ...object, eventTail];
 }
 

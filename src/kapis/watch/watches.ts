@@ -4,41 +4,20 @@
  */
 import type { Request, Response } from 'express';
 import { setImmediate as turn } from 'node:timers/promises';
-import { expired, type StatusError } from '../../errors.ts';
-import { framed, StreamedBody } from '../../http/streamed-body.ts';
+import { expired } from '../../errors.ts';
+import type { Framing } from '../../http/streamed-body.ts';
 import { Slice } from '../../kube/slice.ts';
 import type { Change } from '../../kube/history.ts';
 import type { Store } from '../../kube/store.ts';
 import type { View } from '../views.ts';
+import { beginWatch, refuse } from './answer.ts';
 import { Channel } from './channel.ts';
-import { errorFrame, type Format } from './frames.ts';
+import type { Format } from './frames.ts';
 import { Watch, type WatchRequest } from './watch.ts';
 import { Wheel } from './wheel.ts';
 
-export const eventStream = 'text/event-stream';
-
-/** Until the server ends a watch, in milliseconds: what is asked for, else a random time of 30 to 60 minutes. */
-export const watchDuration = (timeoutSeconds: number | undefined): number =>
-  timeoutSeconds === undefined ? 1_800_000 * (1 + Math.random()) : timeoutSeconds * 1000;
-
 /** Changes go to the sockets together up to about so many bytes. */
 const partSize = 256 * 1024;
-
-function begin(res: Response, format: Format): StreamedBody {
-  res.statusCode = 200;
-  res.setHeader('Content-Type', format === 'lines' ? 'application/json' : eventStream);
-  res.setHeader('Cache-Control', 'no-cache, private');
-  res.flushHeaders();
-  return new StreamedBody(res);
-}
-
-function refuse(body: StreamedBody, format: Format, error: StatusError): void {
-  body.write(framed(body.framing, errorFrame(format, error)));
-  body.end();
-}
-
-/** Ends a watch that cannot begin, the way that clients expect it: 200 and one ERROR. */
-export const refuseWatch = (res: Response, error: StatusError): void => refuse(begin(res, 'lines'), 'lines', error);
 
 /** The open watches of one store through one door. */
 export class Watches<F> {
@@ -61,15 +40,15 @@ export class Watches<F> {
   /** Begins the answer; what follows is written as it happens, until the watch ends. */
   serve(req: Request, res: Response, request: WatchRequest<F>): void {
     const store = this.#store;
-    const format = request.serverSentEvents === true ? 'server-sent events' : 'lines';
-    const body = begin(res, format);
+    const answer = beginWatch(req, res, request.serverSentEvents);
+    const { format, body } = answer;
     if (req.method === 'HEAD') return body.end();
     const { from } = request;
     const position = from === undefined ? store.position : store.positionAfter(from);
     if (position === undefined)
-      return refuse(body, format, expired(`too old resource version: ${from} (${store.oldestResourceVersion})`));
+      return refuse(answer, expired(`too old resource version: ${from} (${store.oldestResourceVersion})`));
     this.#follow();
-    const channel = this.#join(request, format, body);
+    const channel = this.#join(request, format, body.framing);
     const closed = (watch: Watch<F>): void => this.#leave(watch);
     const watch = new Watch({ request, store, channel, body, position, closed });
     channel.watches.add(watch);
@@ -93,7 +72,7 @@ export class Watches<F> {
     });
   }
 
-  #join({ view, filters }: WatchRequest<F>, format: Format, { framing }: StreamedBody): Channel<F> {
+  #join({ view, filters }: WatchRequest<F>, format: Format, framing: Framing): Channel<F> {
     const { view: lasting, key: made } = view.origin ?? { view, key: '' };
     const isShared = filters.every((filter) => filter.key !== undefined);
     const key = isShared ? JSON.stringify([framing, format, made, ...filters.map((filter) => filter.key)]) : undefined;

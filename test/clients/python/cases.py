@@ -5,8 +5,10 @@ aggregator and at our own port. What it saw of each is one JSON line on standard
 """
 
 import json
+import ssl
 import sys
 
+import websocket
 from kubernetes import client, config, dynamic, watch
 from kubernetes.client.exceptions import ApiException
 
@@ -152,11 +154,33 @@ def table(target, writer):
             "objects": [row["object"]["kind"] for row in found["rows"]]}
 
 
+def over_a_web_socket(target, writer):
+    """Each message, by the package that the client has for exec."""
+    known = target.client.configuration
+    headers = {}
+    target.client.update_params_for_auth(headers, [], ["BearerToken"], None, None, None)
+    connection = websocket.WebSocket(sslopt={
+        "cert_reqs": ssl.CERT_REQUIRED, "ca_certs": known.ssl_ca_cert,
+        "certfile": known.cert_file, "keyfile": known.key_file})
+    path = f"/apis/{GROUP}/{VERSION}/nodes" if target.ours else "/api/v1/nodes"
+    connection.connect(
+        f"{known.host.replace('http', 'ws', 1)}{path}?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dnode-3",
+        header=headers, subprotocols=["any"])
+    seen = {"subprotocol": connection.getsubprotocol(), "messages": []}
+    while True:
+        opcode, payload = connection.recv_data()
+        if opcode == websocket.ABNF.OPCODE_CLOSE:
+            return {**seen, "closed": int.from_bytes(payload[:2], "big")}
+        event = json.loads(payload)
+        seen["messages"].append((opcode, event["type"], event["object"]["metadata"]["name"], payload[-2:].decode()))
+
+
 def verbs(target, writer):
     return target.nodes().verbs
 
 
-CASES = (listed, selected, paged, refused, watched, watched_from_nowhere, dynamically, dynamically_watched, table, verbs)
+CASES = (listed, selected, paged, refused, watched, watched_from_nowhere, dynamically, dynamically_watched,
+         over_a_web_socket, table, verbs)
 
 
 def main(kubeconfig, direct):

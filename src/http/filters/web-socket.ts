@@ -1,0 +1,10 @@
+import { badRequest } from '../../errors.ts';
+import type { Filter } from '../exchange.ts';
+import { checkHandshake, isHandshake } from '../web-socket.ts';
+
+/** Comes last: who may not ask is told that first. */
+export const webSocket: Filter = ({ req, res, info }) => {
+  if (!isHandshake(res)) return;
+  if (info.verb !== 'watch') throw badRequest('a WebSocket carries a watch and nothing else: ask with watch=true');
+  checkHandshake(req);
+};

@@ -1,0 +1,257 @@
+/** Watches over WebSockets (RFC 6455, and KUBERNETES.md's "one text message per event"): at the gateway and behind the aggregator. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import http, { type OutgoingHttpHeaders } from 'node:http';
+import https from 'node:https';
+import net, { type Socket } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { Agent } from 'undici';
+import { answerTo, type Answer } from '../fakes/ask.ts';
+import {
+  clientFrame,
+  framesIn,
+  handshake,
+  listenTo,
+  tokenProtocol,
+  upgraded,
+  type Listening,
+} from '../fakes/web-socket.ts';
+import { login, nodes as apis, startLab, type Lab } from './lab.ts';
+
+const kapis = '/kapis/resources.platform.io/v1alpha3/nodes';
+
+let lab: Lab;
+let token: string;
+beforeAll(async () => {
+  lab = await startLab();
+  token = String((await lab.token(login)).json()['access_token']);
+});
+afterAll(() => lab.stop());
+
+const bearer = (): { authorization: string } => ({ authorization: `Bearer ${token}` });
+const trusting = (): Agent => new Agent({ connect: { rejectUnauthorized: false } });
+
+/** Each way to open one; the path is that of the face. */
+const ways: Record<string, (query: string) => Promise<Listening>> = {
+  'HTTP, the token in the header': (query) =>
+    listenTo(`ws://127.0.0.1:${lab.ports.http}${kapis}?${query}`, { headers: bearer() }),
+  'HTTP, the token in a subprotocol': (query) =>
+    listenTo(`ws://127.0.0.1:${lab.ports.http}${kapis}?${query}`, { protocols: [tokenProtocol(token), 'any'] }),
+  'TLS, the token in the header': (query) =>
+    listenTo(`wss://127.0.0.1:${lab.ports.https}${kapis}?${query}`, { headers: bearer(), dispatcher: trusting() }),
+  'the aggregated face, a token of a client': (query) =>
+    listenTo(`wss://127.0.0.1:${lab.ports.aggregated}${apis}?${query}`, { headers: bearer(), dispatcher: trusting() }),
+  'the aggregated face, the headers of the front proxy': (query) =>
+    listenTo(`wss://127.0.0.1:${lab.ports.aggregated}${apis}?${query}`, {
+      headers: { 'x-remote-user': 'alice' },
+      dispatcher: new Agent({ connect: { rejectUnauthorized: false, ...lab.frontProxy } }),
+    }),
+};
+
+const put = (name: string, size: number): void =>
+  lab.cluster.put('/api/v1/nodes', {
+    kind: 'Node',
+    apiVersion: 'v1',
+    metadata: { name, annotations: { filling: 'x'.repeat(size) } },
+    spec: {},
+    status: {},
+  });
+
+describe.each(Object.keys(ways))('over %s', (way) => {
+  test('a watch tells one event a message, small and large, and ends with a close', async () => {
+    const name = `of-${Object.keys(ways).indexOf(way)}`;
+    const watch = await (ways[way] as (typeof ways)[string])('watch=true&timeoutSeconds=2');
+    await watch.until(3);
+    const sizes = [10, 100_000, 0, 1_000_000];
+    for (const size of sizes) put(name, size);
+    lab.cluster.delete('/api/v1/nodes', name);
+    expect(await watch.closed).toEqual({ code: 1000, wasClean: true });
+    const told = watch.messages.map((message) => {
+      expect(message.endsWith('}\n')).toBe(true);
+      const { type, object } = JSON.parse(message) as {
+        type: string;
+        object: { metadata: { name: string; annotations?: { filling: string } } };
+      };
+      return `${type} ${object.metadata.name} ${object.metadata.annotations?.filling.length ?? ''}`.trim();
+    });
+    expect(told).toEqual([
+      'ADDED n1',
+      'ADDED n2',
+      'ADDED n3',
+      `ADDED ${name} 10`,
+      `MODIFIED ${name} 100000`,
+      `MODIFIED ${name} 0`,
+      `MODIFIED ${name} 1000000`,
+      `DELETED ${name} 1000000`,
+    ]);
+  });
+});
+
+test('the messages are the lines of the same watch over HTTP', async () => {
+  const query =
+    'watch=true&timeoutSeconds=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
+  const [lines, watch] = await Promise.all([
+    lab.gateway(`${kapis}?${query}`, { headers: bearer() }),
+    (ways['HTTP, the token in the header'] as (typeof ways)[string])(query),
+  ]);
+  await watch.closed;
+  expect(watch.messages.join('')).toBe(lines.text);
+});
+
+/** The answer to a handshake that is refused; it resolves when the server has closed the connection. */
+async function refusal(path: string, headers: OutgoingHttpHeaders = bearer(), method = 'GET'): Promise<Answer> {
+  const target = { host: '127.0.0.1', port: lab.ports.http, agent: false, path, method } as const;
+  const request = http.request({ ...target, headers: { ...handshake, ...headers } });
+  const [answer] = await Promise.all([answerTo(request), once(request, 'close')]);
+  return answer;
+}
+
+const watching = `${kapis}?watch=true`;
+
+describe('a handshake that is refused is answered as any request, and its connection ends', () => {
+  test.each<[string, number, string, string, () => OutgoingHttpHeaders]>([
+    ['without a token', 401, 'Unauthorized', watching, () => ({})],
+    ['with a bad token', 401, 'Unauthorized', watching, () => ({ authorization: 'Bearer nonsense' })],
+    ['with a bad token in a subprotocol', 401, 'Unauthorized', watching, () => offering(`${tokenProtocol('x')}, any`)],
+    ['with the token as the only subprotocol', 401, 'Unauthorized', watching, () => offering(tokenProtocol(token))],
+    [
+      'with two tokens',
+      401,
+      'Unauthorized',
+      watching,
+      () => offering(`any, ${tokenProtocol(token)}, ${tokenProtocol(token)}`),
+    ],
+    ['with a token that is padded', 401, 'Unauthorized', watching, () => offering(`any, ${tokenProtocol(token)}=`)],
+    ['with a token in the query', 400, 'BadRequest', `${watching}&access_token=x`, () => ({})],
+    ['for a list', 400, 'BadRequest', kapis, bearer],
+    ['for an object', 400, 'BadRequest', `${kapis}/n1`, bearer],
+    ['for what is open to all', 400, 'BadRequest', '/kapis/version', () => ({})],
+    ['for a path that is none', 404, 'NotFound', '/kapis/nothing.platform.io/v1/things?watch=true', bearer],
+    ['for a bad selector', 400, 'BadRequest', `${watching}&labelSelector=a=b=c`, bearer],
+    ['with another version', 400, 'BadRequest', watching, () => ({ ...bearer(), 'sec-websocket-version': '8' })],
+    ['with a bad key', 400, 'BadRequest', watching, () => ({ ...bearer(), 'sec-websocket-key': 'short' })],
+  ])('%s: %i %s', async (_, code, reason, path, headers) => {
+    const answer = await refusal(path, headers());
+    expect(answer.status).toBe(code);
+    expect(answer.json()).toMatchObject({ kind: 'Status', reason, code });
+    expect(answer.headers.connection).toBe('close');
+    expect(answer.headers['audit-id']).toMatch(/^[\w-]{36}$/);
+    expect(answer.headers).not.toHaveProperty('sec-websocket-accept');
+  });
+
+  test('of one without the right: 403', async () => {
+    const target = { host: '127.0.0.1', port: lab.ports.aggregated, path: `${apis}?watch=true`, agent: false } as const;
+    const headers = { ...handshake, 'x-remote-user': 'bob' };
+    const request = https.request({ ...target, ...lab.frontProxy, rejectUnauthorized: false, headers });
+    const [answer] = await Promise.all([answerTo(request), once(request, 'close')]);
+    expect(answer.json()).toMatchObject({ kind: 'Status', reason: 'Forbidden', code: 403 });
+  });
+
+  test('another version is told which one there is', async () => {
+    const { headers } = await refusal(watching, { ...bearer(), 'sec-websocket-version': '8' });
+    expect(headers['sec-websocket-version']).toBe('13');
+  });
+});
+
+test.each([
+  ['the token in a subprotocol of a request that is none for a WebSocket', { connection: 'close' }, 'GET', 401],
+  ['the token in a subprotocol of a POST', handshake, 'POST', 401],
+])('%s does not count: %j', async (_, headers, method, code) => {
+  const target = { host: '127.0.0.1', port: lab.ports.http, agent: false, path: kapis, method } as const;
+  const answer = await answerTo(
+    http.request({ ...target, headers: { ...headers, ...offering(`any, ${tokenProtocol(token)}`) } }),
+  );
+  expect(answer.status).toBe(code);
+});
+
+const offering = (protocols: string): OutgoingHttpHeaders => ({ 'sec-websocket-protocol': protocols });
+
+describe('the handshake', () => {
+  test.each([
+    ['first, second', 'first'],
+    ['token, first', 'first'],
+    ['first, token', 'first'],
+    [undefined, undefined],
+  ])('that offers %s is answered with the subprotocol %s, as RFC 6455 has it', async (offered, answered) => {
+    const protocols = offered === undefined ? {} : offering(offered.replace('token', tokenProtocol(token)));
+    const target = { host: '127.0.0.1', port: lab.ports.http, agent: false, path: watching } as const;
+    const request = http.request({ ...target, headers: { ...handshake, ...bearer(), ...protocols } });
+    request.end();
+    const [{ statusCode, headers }, socket] = (await once(request, 'upgrade')) as [http.IncomingMessage, Socket];
+    socket.destroy();
+    expect(statusCode).toBe(101);
+    // RFC 6455 section 1.3 has this key and its answer.
+    expect(headers['sec-websocket-accept']).toBe('s3pPLMBiTxaQ9kYGzzhZRbK+xOo=');
+    expect(headers['sec-websocket-protocol']).toBe(answered);
+    expect(headers['sec-websocket-extensions']).toBeUndefined();
+    expect(headers['audit-id']).toMatch(/^[\w-]{36}$/);
+  });
+
+  test('and what the client says at once with it are both heard', async () => {
+    const [socket, first] = await raw();
+    socket.unshift(first);
+    const all = buffer(socket);
+    socket.write(Buffer.concat([clientFrame(0x89, Buffer.from('early')), clientFrame(0x88, Buffer.alloc(0))]));
+    const frames = framesIn(await all);
+    expect(frames.at(-2)).toEqual({ opcode: 0xa, payload: Buffer.from('early') });
+    expect(frames.at(-1)).toEqual({ opcode: 0x8, payload: Buffer.from([3, 232]) });
+  });
+});
+
+test('a handshake that does not wait for the answer before it is a request like others', async () => {
+  const socket = net.connect({ port: lab.ports.http, host: '127.0.0.1' });
+  const usual = `Host: platform.example\r\nAuthorization: ${bearer().authorization}\r\n`;
+  const asked = Object.entries({ ...handshake, connection: 'Upgrade, close' }).map(
+    ([name, value]) => `${name}: ${String(value)}\r\n`,
+  );
+  const one = `GET ${kapis} HTTP/1.1\r\n${usual}\r\n`;
+  socket.write(`${one}${one}GET ${watching}&timeoutSeconds=1 HTTP/1.1\r\n${usual}${asked.join('')}\r\n`);
+  const answers = (await buffer(socket)).toString().match(/HTTP\/1\.1 \d+|"type":"ADDED"/g);
+  const ok = 'HTTP/1.1 200';
+  expect(answers).toEqual([ok, ok, ok, ...Array.from({ length: 3 }, () => '"type":"ADDED"')]);
+});
+
+const raw = (query = ''): Promise<[Socket, Buffer]> => upgraded(lab.ports.http, `${watching}${query}`, bearer());
+
+const message = (length: number): Buffer => clientFrame(0x81, Buffer.alloc(length, 'x'));
+
+describe('what a client says', () => {
+  const close = clientFrame(0x88, Buffer.from([3, 232]));
+
+  test.each<[string, Buffer, number]>([
+    [
+      'messages of all lengths, to which nobody listens',
+      Buffer.concat([message(0), message(125), message(60_000), close]),
+      1000,
+    ],
+    ['a close with a code of its own', clientFrame(0x88, Buffer.from([0x0f, 0xa0, 0x62, 0x79, 0x65])), 4000],
+    ['a close with half a code', clientFrame(0x88, Buffer.from([3])), 1002],
+    ['a close with a code that is none', clientFrame(0x88, Buffer.from([0, 1])), 1002],
+    ['a message that is too long', Buffer.concat([message(70_000), close]), 1009],
+    ['a frame that is not masked', Buffer.from([0x81, 1, 0x78]), 1002],
+    ['a ping that is too long', clientFrame(0x89, Buffer.alloc(126)), 1002],
+    ['HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n'), 1002],
+  ])('%s', async (_, said, code) => {
+    const [socket, first] = await raw();
+    socket.unshift(first);
+    const all = buffer(socket);
+    socket.write(said);
+    const last = framesIn(await all).at(-1);
+    expect(last?.opcode).toBe(8);
+    expect(last?.payload.readUInt16BE(0)).toBe(code);
+  });
+
+  test('nothing, when it goes away: the watch ends with its connection', async () => {
+    const before = await openWatches();
+    const [socket] = await raw();
+    expect(await openWatches()).toBe(before + 1);
+    socket.resume().end();
+    await once(socket, 'close');
+    expect(await openWatches()).toBe(before);
+  });
+});
+
+async function openWatches(): Promise<number> {
+  const { text } = await lab.gateway('/metrics', { headers: bearer() });
+  return Number(/^platform_apiserver_open_watches (\d+)$/m.exec(text)?.[1]);
+}

@@ -1,0 +1,155 @@
+/** Watches over WebSockets, message for message as kube-apiserver gives those of its own nodes, to Node's own client of browsers' API. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { Agent } from 'undici';
+import { parse } from 'yaml';
+import { listenTo, tokenProtocol, type Listening } from '../fakes/web-socket.ts';
+import { eventually } from './lab/eventually.ts';
+import { apisPath, aggregated, gateway, nodesPath, secureGateway } from './lab/http.ts';
+import {
+  bind,
+  createNode,
+  createServiceAccount,
+  nodePath,
+  patch,
+  remove,
+  removeServiceAccount,
+  serviceAccountToken,
+  unbind,
+  type KubeObject,
+} from './lab/kube.ts';
+import { lab } from './lab/lab.ts';
+import { adminToken } from './lab/login.ts';
+import { readLog } from './lab/configure.ts';
+import { remember } from './lab/secrets.ts';
+import { served } from './lab/served.ts';
+import { replicaLogs } from './lab/servers.ts';
+
+interface Event {
+  readonly type: string;
+  readonly object: KubeObject;
+}
+
+const account = 'web-socket';
+let serviceToken = '';
+let platformToken = '';
+beforeAll(async () => {
+  await createServiceAccount(account);
+  await bind(account, 'platform-node-reader', { kind: 'ServiceAccount', name: account, namespace: 'default' });
+  serviceToken = await serviceAccountToken(account);
+  platformToken = await adminToken();
+  for (const token of [serviceToken, platformToken]) remember(token, tokenProtocol(token));
+});
+afterAll(async () => {
+  await unbind(account);
+  await removeServiceAccount(account);
+});
+
+interface Kubeconfig {
+  readonly clusters: readonly [{ readonly cluster: Readonly<Record<string, string>> }];
+}
+const cluster = (): Readonly<Record<string, string>> =>
+  (parse(readFileSync(lab().kubeconfig, 'utf8')) as Kubeconfig).clusters[0].cluster;
+const clusterCA = (): Buffer => Buffer.from(cluster()['certificate-authority-data'] ?? '', 'base64');
+
+const socket = (base: string, path: string): string => `${base.replace(/^http/, 'ws')}${path}`;
+const withToken = (url: string, token: string, ca: string | Buffer): Promise<Listening> =>
+  listenTo(url, {
+    protocols: ['any', tokenProtocol(token)],
+    // kube-apiserver refuses who does not say, as browsers do, whose page asks.
+    headers: { origin: 'https://console.example.com' },
+    dispatcher: new Agent({ connect: { ca } }),
+  });
+
+/** What our own way of showing a node makes of what the core API says. */
+const asKapis = ({ metadata, ...rest }: KubeObject): object => {
+  const { managedFields: _, ...shown } = metadata;
+  return { ...rest, metadata: { ...shown, selfLink: nodePath(metadata.name) } };
+};
+
+/** kube-apiserver's own nodes. */
+const core = (query: string): Promise<Listening> =>
+  withToken(socket(cluster()['server'] ?? '', `/api/v1/nodes?${query}`), serviceToken, clusterCA());
+interface Way {
+  readonly url: () => string;
+  readonly token: () => string;
+  readonly ca: () => string | Buffer;
+  readonly shown: (node: KubeObject) => object;
+}
+const ways: Readonly<Record<string, Way>> = {
+  'through the aggregator': {
+    url: () => socket(cluster()['server'] ?? '', `${apisPath}/nodes`),
+    token: () => serviceToken,
+    ca: clusterCA,
+    shown: served,
+  },
+  'at the aggregated port': {
+    url: () => socket(aggregated(), `${apisPath}/nodes`),
+    token: () => platformToken,
+    ca: () => lab().authority,
+    shown: served,
+  },
+  'at the gateway': {
+    url: () => socket(gateway(), nodesPath),
+    token: () => platformToken,
+    ca: () => '',
+    shown: asKapis,
+  },
+  'at the gateway over TLS': {
+    url: () => socket(secureGateway(), nodesPath),
+    token: () => serviceToken,
+    ca: () => lab().authority,
+    shown: asKapis,
+  },
+};
+
+const events = ({ messages }: Listening): Event[] => messages.map((message) => JSON.parse(message) as Event);
+
+describe.each(Object.keys(ways))('%s', (way) => {
+  const { url, token, ca, shown } = ways[way] as Way;
+
+  test('each event is the message that it is at kube-apiserver, and so is the end', async () => {
+    const name = `web-socket-${randomUUID()}`;
+    const query = `watch=true&timeoutSeconds=5&fieldSelector=metadata.name%3D${name}`;
+    const both = [await core(query), await withToken(`${url()}?${query}`, token(), ca())] as const;
+    await createNode(name);
+    for (const value of ['small', 'x'.repeat(100), 'x'.repeat(70_000)])
+      await patch(nodePath(name), { metadata: { annotations: { 'example.com/value': value } } });
+    await remove(nodePath(name));
+    const [theirs, ours] = both;
+    await Promise.all([theirs.until(5), ours.until(5)]);
+    const ends = await Promise.all(both.map(({ closed }) => closed));
+    const told = events(theirs);
+    expect(told.map(({ type }) => type)).toEqual(['ADDED', 'MODIFIED', 'MODIFIED', 'MODIFIED', 'DELETED']);
+    expect(events(ours)).toEqual(told.map(({ type, object }) => ({ type, object: shown(object) })));
+    for (const message of [...theirs.messages, ...ours.messages]) expect(message).toMatch(/^\{"type":.*\}\n$/);
+    expect(ends.map(({ code }) => code)).toEqual([1000, 1000]);
+    expect([theirs, ours].map(({ client }) => client.protocol)).toEqual(['any', 'any']);
+  });
+
+  test('who shows no token is refused', async () => {
+    const dispatcher = new Agent({ connect: { ca: ca() } });
+    await expect(listenTo(`${url()}?watch=true`, { dispatcher })).rejects.toThrow('the handshake failed');
+  });
+});
+
+test("Node's own WebSocket hears a watch, and the log tells of it without the token", async () => {
+  const mark = `audit-${randomUUID()}`;
+  const client = new WebSocket(socket(gateway(), `${nodesPath}?watch=true&timeoutSeconds=1&labelSelector=!${mark}`), [
+    tokenProtocol(platformToken),
+    'any',
+  ]);
+  const messages: string[] = [];
+  client.addEventListener('message', ({ data }) => messages.push(data as string));
+  const { code } = await new Promise<CloseEvent>((resolve) => client.addEventListener('close', resolve));
+  expect(code).toBe(1000);
+  expect(messages.length).toBeGreaterThan(2);
+  const line = await eventually('the log tells of it', () => {
+    const found = readLog(replicaLogs()[0] ?? '').find(({ path }) => String(path).includes(mark));
+    if (found === undefined) throw new Error('not yet');
+    return found;
+  });
+  expect(line).toMatchObject({ method: 'GET', verb: 'watch', status: 101, user: 'admin' });
+  expect(line).not.toHaveProperty('aborted');
+});
