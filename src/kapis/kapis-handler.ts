@@ -71,7 +71,7 @@ function scopeFilters<F>(
 ): readonly Filter<F>[] {
   const filters: Filter<F>[] = [];
   const inOne = (namespaces: readonly string[], passes: Filter<F>): Filter<F> =>
-    shared(`namespaces=${namespaces.join(',')}`, passes, among('namespace', namespaces));
+    shared(`namespaces=${JSON.stringify(namespaces)}`, passes, among('namespace', namespaces));
   if (namespaced && namespace !== '') filters.push(inOne([namespace], (object) => object.namespace === namespace));
   else if (visible !== undefined)
     filters.push(inOne([...visible].toSorted(), (object) => visible.has(object.namespace)));

@@ -85,6 +85,13 @@ function versioned(object: KubeObject, bytes: Buffer): [KubeObject, Buffer] {
   ];
 }
 
+/** All of these selectors hold. */
+const joined = (selectors: readonly string[]): string | undefined =>
+  selectors.filter((text) => text !== '').join(',') || undefined;
+
+const nameSelector = (name: string): string =>
+  name === '' ? '' : `metadata.name=${name.replaceAll(/[\\,=]/g, String.raw`\$&`)}`;
+
 interface Listed {
   readonly objects: StoredObject<unknown>[];
   readonly resourceVersion: number;
@@ -208,27 +215,19 @@ export function readThroughHandlers(
         '',
         `a watch of all namespaces needs the right to all of them; you may watch in ${visible.size}: name one`,
       );
-    const selectors = (names: readonly string[]): string | undefined =>
-      names
-        .map((name) => query.get(name) ?? '')
-        .filter((text) => text !== '')
-        .join(',') || undefined;
     const ended = new AbortController();
     const over = AbortSignal.any([signal, ended.signal]);
     const duration = watchDuration(timeoutSeconds);
     const sse = mediaType === eventStream;
     const resumed = sse ? lastEventID(req) : undefined;
-    const isObject = info.name !== '' && !(query.get('fieldSelector') ?? '').includes('metadata.name');
     const { body } = await ask(as(user), collectionPath(underlying, definition.namespaced ? info.namespace : ''), {
       query: {
         ...Object.fromEntries(handedOn.map((name) => [name, query.get(name) ?? undefined])),
         ...(resumed === undefined
           ? {}
           : { resourceVersion: resumed, sendInitialEvents: undefined, resourceVersionMatch: undefined }),
-        labelSelector: selectors(['label', 'labelSelector']),
-        fieldSelector: isObject
-          ? [`metadata.name=${info.name}`, selectors(['fieldSelector'])].filter((text) => text !== undefined).join(',')
-          : selectors(['fieldSelector']),
+        labelSelector: joined([query.get('label') ?? '', query.get('labelSelector') ?? '']),
+        fieldSelector: joined([nameSelector(info.name), query.get('fieldSelector') ?? '']),
         watch: 'true',
         allowWatchBookmarks: String(allowWatchBookmarks),
         timeoutSeconds: Math.ceil(duration / 1000),

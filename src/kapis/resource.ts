@@ -77,9 +77,12 @@ export interface Resource<F> {
   confirmObject(namespace: string, name: string, signal: AbortSignal): Promise<void>;
 }
 
-/** The path of a collection in the API that has it; of one namespace's part if that is not ''. */
+/**
+ * The path of a collection in the API that has it; of one namespace's part if that is not ''. What a caller says is a namespace stays
+ * one segment of it.
+ */
 export const collectionPath = ({ group, version, resource }: GroupVersionResource, namespace = ''): string =>
-  `${group === '' ? `/api/${version}` : `/apis/${group}/${version}`}/${namespace === '' ? '' : `namespaces/${namespace}/`}${resource}`;
+  `${group === '' ? `/api/${version}` : `/apis/${group}/${version}`}/${namespace === '' ? '' : `namespaces/${encodeURIComponent(namespace)}/`}${resource}`;
 
 export const groupVersion = ({ group, version }: { readonly group: string; readonly version: string }): string =>
   group === '' ? version : `${group}/${version}`;

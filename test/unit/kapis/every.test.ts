@@ -174,6 +174,28 @@ describe('what is copied', () => {
     expect(cluster.impersonated).toEqual([]);
   });
 
+  test('is followed in the namespaces that each caller may see, however these are called', async () => {
+    cluster.objects['/api/v1/configmaps'] = [object('ConfigMap', 'a', 'x')];
+    const other = call(routes, `${base}/namespaces/a%2Cb/configmaps?watch=1`);
+    await settle();
+    granted = ['a', 'b'];
+    authorizer.authorize = async (_, attributes) => ({
+      allowed: 'namespace' in attributes && attributes.namespace !== '',
+      reason: '',
+    });
+    const mine = call(routes, `${base}/configmaps?watch=1`);
+    await settle();
+    const changed = object('ConfigMap', 'a', 'x', { metadata: { resourceVersion: '11' } });
+    cluster.watches[0]?.write(`${JSON.stringify({ type: 'MODIFIED', object: changed })}\n`);
+    await settle();
+    expect(other.response.events).toEqual([]);
+    expect(mine.response.events.map(({ type }) => type)).toEqual(['ADDED', 'MODIFIED']);
+    for (const { abort, done } of [mine, other]) {
+      abort();
+      await done;
+    }
+  });
+
   test('is not copied for who may not read it', async () => {
     authorizer.allowed = false;
     expect(await refused(routes, `${base}/configmaps`)).toMatchObject({ code: 403 });
@@ -293,6 +315,21 @@ describe('what is read as the caller', () => {
     expect(await refused(routes, `${base}/namespaces/a/secrets/none`)).toMatchObject({ code: 404 });
   });
 
+  test('is asked for in the namespace of that name, whatever the name is', async () => {
+    for (const [name, path] of [
+      ['%252e%252e', '/api/v1/namespaces/%252e%252e/secrets'],
+      ['a%3Fb', '/api/v1/namespaces/a%3Fb/secrets'],
+    ] as const) {
+      await call(routes, `${base}/namespaces/${name}/secrets`).done;
+      await call(routes, `${base}/namespaces/${name}/secrets/x`).done;
+      expect(cluster.impersonated).toEqual([
+        [path, 'alice'],
+        [`${path}/x`, 'alice'],
+      ]);
+      cluster.asked.length = 0;
+    }
+  });
+
   test('can be without a resourceVersion', async () => {
     const bare = object('ComponentStatus', '', 'etcd', { metadata: { resourceVersion: undefined } });
     cluster.objects['/api/v1/componentstatuses'] = [bare];
@@ -358,6 +395,20 @@ describe('what is read as the caller', () => {
     abort();
     await done;
     expect(upstream?.destroyed).toBe(true);
+  });
+
+  test('is followed by its name, whatever else is selected', async () => {
+    for (const [name, selector] of [
+      ['x', 'metadata.name=x'],
+      ['x%2Ctype=Opaque', String.raw`metadata.name=x\,type\=Opaque`],
+    ] as const) {
+      const url = `${base}/namespaces/a/secrets/${name}?watch=1&fieldSelector=type!%3Dmetadata.name`;
+      const { abort, done } = call(routes, url);
+      await settle();
+      expect(cluster.asked.at(-1)?.query).toMatchObject({ fieldSelector: `${selector},type!=metadata.name` });
+      abort();
+      await done;
+    }
   });
 
   test('is followed as server-sent events too', async () => {
