@@ -4,7 +4,7 @@
  */
 import type { Change } from './history.ts';
 import { follow, stateAfter, type Compare } from './order.ts';
-import { visitInSlices, type Waiting } from './slice.ts';
+import { sortInSlices, visitInSlices, type Waiting } from './slice.ts';
 import type { StoredObject } from './stored-object.ts';
 
 /** One condition that objects have to meet. It must tell the same of an object whenever it is asked. */
@@ -31,6 +31,8 @@ const longestKey = 1024;
 /** What is selected from fewer objects is not worth keeping. */
 const fewObjects = 128;
 const mostIndexes = 32;
+
+type Index = Map<string, Set<Stored>>;
 
 interface Selection {
   readonly passes: (object: Stored) => boolean;
@@ -60,6 +62,13 @@ function followChange({ passes, compare, objects }: Selection, change: Change<un
   );
 }
 
+function indexChange(index: Index, name: IndexName, change: Change<unknown>): void {
+  const { previous } = change;
+  const after = stateAfter(change);
+  if (previous !== undefined) remove(index, valueIn(previous, name), previous);
+  if (after !== undefined) insert(index, valueIn(after, name), after);
+}
+
 /** What selections are made from. */
 export interface Source {
   readonly size: number;
@@ -76,7 +85,8 @@ export class Selections {
   /** The one that was not used for longest is first. */
   readonly #kept = new Map<string, Selection>();
   readonly #making = new Map<string, Promise<void>>();
-  readonly #indexes = new Map<IndexName, Map<string, Set<Stored>>>();
+  readonly #indexes = new Map<IndexName, Index>();
+  readonly #indexing = new Map<IndexName, Promise<void>>();
 
   constructor(source: Source) {
     this.#source = source;
@@ -122,12 +132,7 @@ export class Selections {
 
   change(change: Change<unknown>): void {
     for (const selection of this.#kept.values()) followChange(selection, change);
-    const { previous } = change;
-    const after = stateAfter(change);
-    for (const [name, index] of this.#indexes) {
-      if (previous !== undefined) remove(index, valueIn(previous, name), previous);
-      if (after !== undefined) insert(index, valueIn(after, name), after);
-    }
+    for (const [name, index] of this.#indexes) indexChange(index, name, change);
   }
 
   /** All that was known is past. */
@@ -146,16 +151,18 @@ export class Selections {
     const source = this.#source;
     const passes = all(filters);
     for (;;) {
+      for (const { within } of filters) if (within !== undefined) await this.#indexed(within.index, waiting);
+      // From here on to the look at the changes all is of this moment.
       const { position } = source;
       const narrowed = this.#narrowed(filters);
       const maintained = source.ordered(key);
       const ordered = isWorthSorting(narrowed?.length ?? source.size, source.size) ? undefined : maintained;
       const candidates = ordered?.slice() ?? narrowed ?? [...source.all()];
-      const objects: Stored[] = [];
+      const passed: Stored[] = [];
       await visitInSlices(candidates, waiting, (object) => {
-        if (passes(object)) objects.push(object);
+        if (passes(object)) passed.push(object);
       });
-      if (ordered === undefined) objects.sort(compare);
+      const objects = ordered === undefined ? await sortInSlices(passed, compare, waiting) : passed;
       const selection = { passes, compare, objects };
       const changes = source.changesFrom(position);
       if (changes === undefined) continue;
@@ -170,7 +177,9 @@ export class Selections {
     let least = Infinity;
     for (const { within } of filters) {
       if (within === undefined) continue;
-      const index = this.#index(within.index);
+      const index = this.#indexes.get(within.index);
+      // Others may have had it forgotten meanwhile.
+      if (index === undefined) continue;
       const sets = [...new Set(within.values)].flatMap((value) => index.get(value) ?? []);
       const size = sets.reduce((sum, set) => sum + set.size, 0);
       if (size >= least) continue;
@@ -180,15 +189,42 @@ export class Selections {
     return fewest?.flatMap((set) => [...set]);
   }
 
-  #index(name: IndexName): Map<string, Set<Stored>> {
-    let index = this.#indexes.get(name);
-    if (index === undefined) {
-      index = new Map();
-      for (const object of this.#source.all()) insert(index, valueIn(object, name), object);
-    } else this.#indexes.delete(name);
+  /** Sees to it that there is an index, made in slices by one for all who want it. Throws the signal's reason. */
+  async #indexed(name: IndexName, waiting: Waiting): Promise<void> {
+    for (;;) {
+      const index = this.#indexes.get(name);
+      if (index !== undefined) {
+        // The one that was not used for longest is first.
+        this.#indexes.delete(name);
+        this.#indexes.set(name, index);
+        return;
+      }
+      const under = this.#indexing.get(name);
+      if (under === undefined) {
+        const making = this.#makeIndex(name, waiting).finally(() => this.#indexing.delete(name));
+        this.#indexing.set(
+          name,
+          making.catch(() => undefined),
+        );
+        await making;
+      } else {
+        await under;
+        waiting.signal.throwIfAborted();
+      }
+    }
+  }
+
+  async #makeIndex(name: IndexName, waiting: Waiting): Promise<void> {
+    const { position } = this.#source;
+    const index: Index = new Map();
+    await visitInSlices([...this.#source.all()], waiting, (object) => {
+      insert(index, valueIn(object, name), object);
+    });
+    const changes = this.#source.changesFrom(position);
+    if (changes === undefined) return;
+    for (const change of changes) indexChange(index, name, change);
     this.#indexes.set(name, index);
     forgetFirst(this.#indexes, () => this.#indexes.size > mostIndexes);
-    return index;
   }
 
   #use(key: string): Selection | undefined {
@@ -243,14 +279,14 @@ export function labelOf({ labels }: StoredObject<unknown>, key: string): string 
   return typeof value === 'string' ? value : undefined;
 }
 
-function insert(index: Map<string, Set<Stored>>, value: string | undefined, object: Stored): void {
+function insert(index: Index, value: string | undefined, object: Stored): void {
   if (value === undefined) return;
   const set = index.get(value);
   if (set === undefined) index.set(value, new Set([object]));
   else set.add(object);
 }
 
-function remove(index: Map<string, Set<Stored>>, value: string | undefined, object: Stored): void {
+function remove(index: Index, value: string | undefined, object: Stored): void {
   if (value === undefined) return;
   const set = index.get(value);
   set?.delete(object);

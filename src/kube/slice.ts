@@ -64,3 +64,42 @@ export async function visitInSlices<T>(
     unwatched += 1;
   }
 }
+
+/** So many are sorted, or taken over from two sorted rows, between two looks at the clock. */
+const run = 64;
+
+/** As `toSorted` would, in slices. */
+export async function sortInSlices<T>(
+  items: readonly T[],
+  compare: (a: T, b: T) => number,
+  waiting: Waiting,
+): Promise<T[]> {
+  const slice = new Slice(waiting);
+  let rows: T[][] = [];
+  for (let start = 0; start < items.length; start += run) {
+    if (slice.isOver) await slice.next();
+    rows.push(items.slice(start, start + run).toSorted(compare));
+  }
+  while (rows.length > 1) {
+    const merged: T[][] = [];
+    for (let i = 0; i < rows.length; i += 2) {
+      const [first = [], second = []] = [rows[i], rows[i + 1]];
+      const row: T[] = [];
+      let [a, b] = [0, 0];
+      while (a < first.length && b < second.length) {
+        if (row.length % run === 0 && slice.isOver) await slice.next();
+        const [left, right] = [first[a] as T, second[b] as T];
+        if (compare(right, left) < 0) {
+          row.push(right);
+          b += 1;
+        } else {
+          row.push(left);
+          a += 1;
+        }
+      }
+      merged.push(row.concat(first.slice(a), second.slice(b)));
+    }
+    rows = merged;
+  }
+  return rows[0] ?? [];
+}

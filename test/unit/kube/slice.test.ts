@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { visitInSlices } from '../../../src/kube/slice.ts';
+import * as fc from 'fast-check';
+import { sortInSlices, visitInSlices } from '../../../src/kube/slice.ts';
 
 const items = Array.from({ length: 20 }, (_, index) => index);
 const wanted = new AbortController();
@@ -84,5 +85,36 @@ describe('work in slices', () => {
     controller.abort();
     await expect(work).rejects.toThrow('aborted');
     expect(visits).toBe(4);
+  });
+});
+
+const byFirst = (a: readonly number[], b: readonly number[]): number => (a[0] ?? 0) - (b[0] ?? 0);
+
+describe('sorting in slices', () => {
+  test('is sorting, and what is equal keeps its order', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(fc.nat(20), fc.nat()), { maxLength: 500 }), async (pairs) => {
+        const before = pairs.slice();
+        expect(await sortInSlices(pairs, byFirst, wanted)).toEqual(pairs.toSorted(byFirst));
+        expect(pairs).toEqual(before);
+      }),
+    );
+  });
+
+  test('lets others have a turn', async () => {
+    const log: string[] = [];
+    const many = Array.from({ length: 1_000 }, (_, index) => (index * 619) % 1_000);
+    const work = sortInSlices(
+      many,
+      (a, b) => {
+        log.push('mine');
+        jest.advanceTimersByTime(0.01);
+        return a - b;
+      },
+      wanted,
+    );
+    await interleaved(log, [work]);
+    // Two milliseconds, and what one look at the clock is good for.
+    expect(longestRow(log)).toBeLessThan(200 + 64 * 7);
   });
 });
