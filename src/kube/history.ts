@@ -10,7 +10,7 @@ export interface Change<F> {
   readonly previous: StoredObject<F> | undefined;
 }
 
-const mostChanges = 10_000;
+export const mostChanges = 10_000;
 const mostBytes = 64 * 1024 * 1024;
 
 /** The last changes of a store, so that a watch can begin in the past. */

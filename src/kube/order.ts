@@ -47,6 +47,19 @@ export function follow<F>(
   if (after !== undefined) sorted.splice(indexIn(sorted, after, compare), 0, after);
 }
 
+/** A sorted list in which many others stand in the place of many. */
+export const exchanged = <F>(
+  sorted: readonly StoredObject<F>[],
+  compare: Compare<F>,
+  before: ReadonlySet<StoredObject<F> | undefined>,
+  after: readonly (StoredObject<F> | undefined)[],
+): StoredObject<F>[] =>
+  sorted
+    .filter((object) => !before.has(object))
+    .concat(after.filter((object) => object !== undefined).toSorted(compare))
+    // Two rows that are sorted are merged.
+    .toSorted(compare);
+
 /** The state that a change leaves behind. */
 export const stateAfter = <F>({ type, object }: Change<F>): StoredObject<F> | undefined =>
   type === 'DELETED' ? undefined : object;

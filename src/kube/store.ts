@@ -3,9 +3,9 @@
  * the last changes, so that a watch can begin in the past (k8s.io/apiserver pkg/storage/cacher/watch_cache.go).
  */
 import { Arena } from './arena.ts';
-import { History, type Change } from './history.ts';
+import { History, mostChanges, type Change } from './history.ts';
 import type { ChangeType } from './kube-object.ts';
-import { byName, follow, indexIn, orders, stateAfter, type OrderName } from './order.ts';
+import { byName, exchanged, follow, orders, stateAfter, type OrderName } from './order.ts';
 import { Selections, type Filter, type Order } from './selection.ts';
 import type { Waiting } from './slice.ts';
 import type { StoredObject } from './stored-object.ts';
@@ -21,6 +21,8 @@ const isOrderName = (key: string): key is OrderName => Object.hasOwn(orders, key
 
 /** Bytes that may lie unpacked. */
 const mostPlainBytes = 256 * 1024 * 1024;
+/** More changes at once are not taken over into each order one by one: each would move what stands behind it. */
+const mostSingly = 100;
 /** What the V8 heap holds of an object, about. */
 const indexSize = 1024;
 
@@ -145,14 +147,15 @@ export class Store<F> {
     if (changes === undefined) return undefined;
     if (changes.length === 0) return this.#orders.name;
     const was = new Map<string, StoredObject<F> | undefined>();
+    const is = new Set<StoredObject<F>>();
     for (const { object, previous } of changes) {
       const key = keyOf(object);
-      if (!was.has(key)) was.set(key, previous);
+      if (was.has(key)) continue;
+      was.set(key, previous);
+      const present = this.#objects.get(key);
+      if (present !== undefined) is.add(present);
     }
-    const snapshot = this.#orders.name.filter((object) => !was.has(keyOf(object)));
-    for (const object of was.values())
-      if (object !== undefined) snapshot.splice(indexIn(snapshot, object, byName), 0, object);
-    return snapshot;
+    return exchanged(this.#orders.name, byName, is, [...was.values()]);
   }
 
   /** Resolves with true when the store has reached a resourceVersion, with false when the signal is aborted before. */
@@ -200,8 +203,13 @@ export class Store<F> {
       } else if (previous.resourceVersion !== version)
         changes.push({ type: 'MODIFIED', resourceVersion: version, object, previous });
     }
-    changes.push(...deletions(gone, this.#resourceVersion, new Set(items.map((object) => object.resourceVersion))));
-    for (const change of changes.toSorted((a, b) => a.resourceVersion - b.resourceVersion)) this.#record(change);
+    // Nobody could be told them all.
+    if (changes.length + gone.length > mostChanges) return this.#reset(items, resourceVersion);
+    const all = changes
+      .concat(deletions(gone, this.#resourceVersion, new Set(items.map((object) => object.resourceVersion))))
+      .toSorted((a, b) => a.resourceVersion - b.resourceVersion);
+    if (all.length <= mostSingly) for (const change of all) this.#record(change);
+    else this.#recordAll(all);
     this.#arena.retain(new Set(this.#objects.values()));
     this.bookmark(resourceVersion);
   }
@@ -224,7 +232,7 @@ export class Store<F> {
     for (const check of this.#waiting) check();
   }
 
-  /** The first list, or one that lies before what was known: etcd was restored from a backup. */
+  /** The first list, one that lies before what was known, as etcd was restored from a backup, or one in which too much is new. */
   #reset(items: readonly StoredObject<F>[], resourceVersion: number): void {
     this.#objects.clear();
     for (const object of items) this.#objects.set(keyOf(object), object);
@@ -239,6 +247,25 @@ export class Store<F> {
   }
 
   #record(change: Change<F>): void {
+    this.#keep(change);
+    const { previous } = change;
+    const after = stateAfter(change);
+    for (const name of orderNames) follow(this.#orders[name], orders[name], previous, after);
+    this.#selections.change(change);
+    this.#tell(change);
+  }
+
+  /** Changes of a list: of one object there are no more than its deletion and another of its name. */
+  #recordAll(changes: readonly Change<F>[]): void {
+    for (const change of changes) this.#keep(change);
+    const before = new Set(changes.map(({ previous }) => previous));
+    const after = changes.map(stateAfter);
+    for (const name of orderNames) this.#orders[name] = exchanged(this.#orders[name], orders[name], before, after);
+    this.#selections.clear();
+    for (const change of changes) this.#tell(change);
+  }
+
+  #keep(change: Change<F>): void {
     const { object, previous } = change;
     const after = stateAfter(change);
     if (after === undefined) {
@@ -249,8 +276,9 @@ export class Store<F> {
       this.#arena.add(after);
     }
     if (previous !== undefined) this.#arena.retire(previous);
-    for (const name of orderNames) follow(this.#orders[name], orders[name], previous, after);
-    this.#selections.change(change);
+  }
+
+  #tell(change: Change<F>): void {
     this.#history.add(change);
     for (const listener of this.#listeners) listener.change(change);
   }

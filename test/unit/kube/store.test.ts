@@ -152,6 +152,65 @@ describe('a store', () => {
     ]);
   });
 
+  test('takes a list over that shows many changes', async () => {
+    const store = new Store<null>();
+    const count = 400;
+    const name = (index: number): string => `n${(index * 619) % count}`;
+    const first = Array.from({ length: count }, (_, index) => stored(name(index), index + 1, index % 7));
+    store.replace(first, 1_000);
+    const second = first
+      .flatMap((object, index) => {
+        if (index % 4 === 0) return [];
+        if (index % 4 === 1) return [stored(object.name, 2_000 + index * 2, index % 7)];
+        if (index % 4 === 2) return [stored(object.name, 2_000 + index * 2, (index + 1) % 7, `again-${index}`)];
+        return [object];
+      })
+      .concat(Array.from({ length: 100 }, (_, index) => stored(`new-${index}`, 3_000 + index, index % 5)));
+    const odd = Object.assign(({ resourceVersion }: StoredObject<unknown>) => resourceVersion % 2 === 1, {
+      key: 'odd',
+    });
+    const oddNames = (): Promise<string[]> =>
+      store.select([odd], 'name', new AbortController(), (objects) => objects.map(short));
+    await oddNames();
+    const followed = new Map(first.map((object) => [object.name, object]));
+    let last = 1_000;
+    store.subscribe({
+      change: ({ type, object, previous, resourceVersion }) => {
+        expect(followed.get(object.name)).toBe(previous);
+        expect(resourceVersion).toBeGreaterThan(last);
+        last = resourceVersion;
+        if (type === 'DELETED') followed.delete(object.name);
+        else followed.set(object.name, object);
+      },
+      reset: () => {
+        throw new Error('the history broke');
+      },
+    });
+    store.replace(second, 5_000);
+    expect(new Set(followed.values())).toEqual(new Set(second));
+    const sorted = (objects: readonly Stored[], compare: (a: Stored, b: Stored) => number): string[] =>
+      objects.toSorted((a, b) => compare(a, b) || (a.name < b.name ? -1 : 1)).map(short);
+    expect(store.order('name').map(short)).toEqual(sorted(second, () => 0));
+    expect(store.order('newest').map(short)).toEqual(sorted(second, (a, b) => b.createdAt - a.createdAt));
+    expect(store.order('oldest').map(short)).toEqual(sorted(second, (a, b) => a.createdAt - b.createdAt));
+    expect(await oddNames()).toEqual(sorted(second.filter(odd), () => 0));
+    expect(store.at(1_000)?.map(short)).toEqual(sorted(first, () => 0));
+  });
+
+  test('in which more is new than can be told begins anew', () => {
+    const store = new Store<null>();
+    store.replace([stored('a', 1)], 10);
+    const calls: string[] = [];
+    store.subscribe({ change: () => calls.push('change'), reset: () => calls.push('reset') });
+    store.replace(
+      Array.from({ length: 10_001 }, (_, index) => stored(`n${index}`, 11 + index)),
+      20_000,
+    );
+    expect(calls).toEqual(['reset']);
+    expect(store.size).toBe(10_001);
+    expect(store.oldestResourceVersion).toBe(20_000);
+  });
+
   test('whose cluster was restored from a backup begins anew', () => {
     const store = new Store<null>();
     store.replace([stored('a', 5)], 10);
