@@ -4,7 +4,7 @@
  */
 import type { Request } from 'express';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
-import { badRequest, expired, notFound, StatusError, timeout, tooManyRequests } from '../errors.ts';
+import { badRequest, expired, notFound, StatusError, tooManyRequests } from '../errors.ts';
 import { negotiate } from '../http/negotiate.ts';
 import { prettyJson, wantsPretty } from '../http/pretty.ts';
 import type { Handler, RequestContext } from '../http/route.ts';
@@ -13,7 +13,7 @@ import type { StoredObject } from '../kube/stored-object.ts';
 import { decodeContinue, encodeContinue } from './continue-token.ts';
 import { parseGetOptions, parseListOptions, parseWatchOptions, selectorsOf, type ListOptions } from './list-options.ts';
 import { select } from './query.ts';
-import { asked, demandServed, demandUnderlying, synced, within } from './reading.ts';
+import { asked, demandServed, demandUnderlying, reached, synced } from './reading.ts';
 import type { Resource } from './resource.ts';
 import { PreparedLists } from './prepared.ts';
 import {
@@ -32,8 +32,6 @@ import { Watches } from './watch/watches.ts';
 const offered = ['application/json', 'application/yaml'];
 /** A stream of YAML documents is not spoken. */
 const offeredStreams = ['application/json'];
-/** How long a resourceVersion that lies ahead is waited for, in milliseconds. */
-const aheadWait = 3000;
 const newline = Buffer.from('\n');
 
 interface ApisHandlers {
@@ -84,12 +82,6 @@ function includeObject(query: URLSearchParams): TableOptions['includeObject'] {
     );
   return text;
 }
-
-const tooLargeVersion = (version: number, current: number): StatusError =>
-  timeout(`Timeout: Too large resource version: ${version}, current: ${current}`, {
-    causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
-    retryAfterSeconds: 1,
-  });
 
 const tooOldContinue =
   'The provided continue parameter is too old to display a consistent list result. You can start a new list without the ' +
@@ -145,15 +137,6 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
   const ready = (context: RequestContext): Promise<void> =>
     synced(resource, context, () => tooManyRequests(`the copy of ${served.resource} is not complete yet`, 1));
 
-  /** Waits for a resourceVersion that lies ahead; throws 504 when it does not come. */
-  async function reach(version: number, context: RequestContext): Promise<void> {
-    if (store.resourceVersion >= version) return;
-    const late = (): StatusError => tooLargeVersion(version, store.resourceVersion);
-    await within(context.signal, aheadWait, late, async (signal) => {
-      if (!(await resource.reach(version, signal))) throw signal.reason;
-    });
-  }
-
   /** By the table of https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list. */
   async function snapshot(options: ListOptions, context: RequestContext): Promise<Snapshot<F>> {
     const { resourceVersion: version, resourceVersionMatch: match, limit } = options;
@@ -166,14 +149,14 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
         return { start: token.start };
       }
       // Another replica may have given the token, and this one's copy be behind.
-      await reach(token.resourceVersion, context);
+      await reached(resource, token.resourceVersion, context);
       const objects = store.at(token.resourceVersion);
       if (objects === undefined) throw expired(tooOldContinue, encodeContinue(-1, token.start));
       return { past: { objects, resourceVersion: token.resourceVersion }, start: token.start };
     }
     if (version === 'latest') await asked(resource.confirm(context.signal));
     if (typeof version === 'number') {
-      await reach(version, context);
+      await reached(resource, version, context);
       if (match === 'Exact' || (match === '' && limit > 0)) {
         const objects = store.at(version);
         if (objects === undefined) throw expired('The resourceVersion for the provided list is too old.');
@@ -227,7 +210,7 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
     await ready(context);
     const { namespace, name } = context.info;
     if (version === 'latest') await asked(resource.confirmObject(namespace, name, context.signal));
-    else if (version !== 'any') await reach(version, context);
+    else await reached(resource, version, context);
     const object = store.get(namespace, name);
     if (object === undefined) throw notFound(served, name);
     await answer(req, context, res, target, [...look.object(object), newline]);
@@ -244,7 +227,7 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
     if (resourceVersion === 'latest') await asked(resource.confirm(context.signal));
     if (sendInitialEvents && typeof resourceVersion === 'number') {
       try {
-        await reach(resourceVersion, context);
+        await reached(resource, resourceVersion, context);
       } catch (error) {
         if (error instanceof StatusError) return refuse(beginWatch(req, res), error);
         throw error;

@@ -5,6 +5,9 @@ import type { StoredObject } from '../kube/stored-object.ts';
 /** The parts between commas that no backslash escapes. */
 export const splitAtCommas = (text: string): string[] => text.split(/(?<=(?:^|[^\\])(?:\\\\)*),/);
 
+/** No object of Kubernetes is that deep. */
+const mostSegments = 64;
+
 export type Scalar = string | number | boolean;
 
 /** `.spec.unschedulable`, `metadata.labels.kubernetes\.io/arch`, `status.addresses.0.type`. Throws 400 for what is no path. */
@@ -21,6 +24,8 @@ export function parseFieldPath(path: string): readonly string[] {
     else segment += char;
   }
   segments.push(segment);
+  if (segments.length > mostSegments)
+    throw badRequest(`a path has at most ${mostSegments} segments, not ${segments.length}`);
   if (segments.includes('')) throw badRequest(`${JSON.stringify(path)} is no path such as .spec.unschedulable`);
   return segments;
 }
@@ -54,6 +59,10 @@ function scalarIn(bytes: Buffer, path: readonly string[]): Scalar | undefined {
 function decoded(text: Buffer, at: number): Scalar | undefined {
   const first = text[at];
   if (first === 0x7b || first === 0x5b || first === undefined) return undefined;
-  const value = JSON.parse(text.toString('utf8', at, skipValue(text, at))) as Scalar | null;
-  return value ?? undefined;
+  const written = text.toString('utf8', at, skipValue(text, at));
+  const value = JSON.parse(written) as Scalar | null;
+  // Kubernetes' whole numbers have 64 bits: one that is no number here stays as it is written.
+  return typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(written)
+    ? written
+    : (value ?? undefined);
 }

@@ -8,7 +8,7 @@ import { write, writePrepared } from '../http/write.ts';
 import type { Waiting } from '../kube/slice.ts';
 import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
-import { parseWatchOptions } from './list-options.ts';
+import { parseOldest, parseWatchOptions } from './list-options.ts';
 import { PreparedLists } from './prepared.ts';
 import { projected } from './projection.ts';
 import {
@@ -21,7 +21,7 @@ import {
   type Filter,
   type ListQuery,
 } from './query.ts';
-import { synced } from './reading.ts';
+import { reached, synced } from './reading.ts';
 import type { Resource, ResourceDefinition } from './resource.ts';
 import { coreView, listOf, sizeOf, type View } from './views.ts';
 import { sameNamespaces, visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
@@ -152,6 +152,7 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
     const scope = scopeFilters(definition, context.info, visible);
     await synced(resource, context, notReady);
     const { resourceVersion, sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = options;
+    if (sendInitialEvents) await reached(resource, resourceVersion, context);
     const serverSentEvents = mediaType === eventStream;
     // A client of server-sent events comes again with the same URL, and says beside it where it was.
     const resumed = serverSentEvents ? lastEventID(req) : undefined;
@@ -182,7 +183,9 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
     async collection(judged, req, res, context) {
       if (context.info.verb === 'watch') return watch(judged, req, res, context);
       const query = parseListQuery(context.query, definition);
+      const oldest = parseOldest(context.query);
       await synced(resource, context, notReady);
+      await reached(resource, oldest, context);
       // A list that selects one name needs no more than the right to it; the selector stands in the query.
       const scope = scopeFilters(definition, { ...context.info, name: '' }, judged.visible);
       const seen = scope.length === 0 ? query : { ...query, filters: [...scope, ...query.filters] };

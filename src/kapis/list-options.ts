@@ -134,6 +134,14 @@ export function parseWatchOptions(query: URLSearchParams): WatchOptions {
   };
 }
 
+/** How old a list of /kapis may be, which is never that of another time than now. Throws 400 and 422. */
+export function parseOldest(query: URLSearchParams): RequestedVersion {
+  const { resourceVersion, resourceVersionMatch } = parseListOptions(query);
+  if (resourceVersionMatch === 'Exact')
+    throw badRequest('resourceVersionMatch: /kapis shows what is now; Exact belongs to /apis');
+  return resourceVersion;
+}
+
 /** The resourceVersion of a get. Throws 400. */
 export const parseGetOptions = (query: URLSearchParams): RequestedVersion => requestedVersion(query);
 

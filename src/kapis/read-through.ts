@@ -18,9 +18,10 @@ import { splitList, withTypeMeta } from '../kube/split-list.ts';
 import { Store } from '../kube/store.ts';
 import { storeObject, type StoredObject } from '../kube/stored-object.ts';
 import { Answers, lastEventID, type Judged, type KapisHandlers } from './kapis-handler.ts';
-import { parseWatchOptions } from './list-options.ts';
+import { parseOldest, parseWatchOptions } from './list-options.ts';
 import type { MemoryLimit, Share } from './memory-limit.ts';
 import { parseGetQuery, parseListQuery, parseWatchQuery } from './query.ts';
+import { demandReached } from './reading.ts';
 import { collectionPath, type ResourceDefinition } from './resource.ts';
 import { visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
 import { beginWatch, eventStream, refuse, watchDuration } from './watch/answer.ts';
@@ -300,9 +301,11 @@ export function readThroughHandlers(
     async collection(judged, req, res, context) {
       if (context.info.verb === 'watch') return placed(judged, req, res, context);
       const query = parseListQuery(context.query, definition);
+      const oldest = parseOldest(context.query);
       const share = memory.share(underlying.resource);
       try {
         const { objects, resourceVersion } = await list(context, judged.visible, share);
+        demandReached(oldest, resourceVersion);
         const once = new Store<unknown>();
         once.replace(objects, resourceVersion);
         await answers.list(req, res, context, query, { store: once, lasting: false });

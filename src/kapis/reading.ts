@@ -1,12 +1,15 @@
 /** What both doors do before they read: the caller's right to the underlying resource, and a copy that is complete. */
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
-import { unauthorized, type StatusError } from '../errors.ts';
+import { timeout, unauthorized, type StatusError } from '../errors.ts';
 import type { RequestContext } from '../http/route.ts';
 import { KubeError } from '../kube/kube-error.ts';
+import type { RequestedVersion } from './list-options.ts';
 import type { Resource } from './resource.ts';
 
 /** A copy that is not complete is waited for so long, in milliseconds; then the caller is told to come again. */
 const longestWait = 10_000;
+/** How long a resourceVersion that lies ahead is waited for, in milliseconds. */
+const aheadWait = 3000;
 
 /** Throws 403 unless the caller may do on the underlying resource what the request does here. */
 export async function demandUnderlying<F>(
@@ -51,6 +54,31 @@ export async function synced<F>(
 ): Promise<void> {
   if (resource.hasSynced()) return;
   await within(context.signal, longestWait, late, (signal) => resource.waitForSync(signal));
+}
+
+const tooLargeVersion = (version: number, current: number): StatusError =>
+  timeout(`Timeout: Too large resource version: ${version}, current: ${current}`, {
+    causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+    retryAfterSeconds: 1,
+  });
+
+/** Throws what says that a resourceVersion which was asked for is not reached. */
+export function demandReached(version: RequestedVersion, current: number): void {
+  if (typeof version === 'number' && version > current) throw tooLargeVersion(version, current);
+}
+
+/** Waits for a resourceVersion that lies ahead; throws 504 when it does not come. */
+export async function reached<F>(
+  resource: Resource<F>,
+  version: RequestedVersion,
+  context: RequestContext,
+): Promise<void> {
+  const { store } = resource;
+  if (typeof version !== 'number' || store.resourceVersion >= version) return;
+  const late = (): StatusError => tooLargeVersion(version, store.resourceVersion);
+  await within(context.signal, aheadWait, late, async (signal) => {
+    if (!(await resource.reach(version, signal))) throw signal.reason;
+  });
 }
 
 /** What the cluster refused or could not answer becomes our own answer. */

@@ -72,6 +72,9 @@ export function skipValue(text: Buffer, at: number): number {
   return i;
 }
 
+/** kube-apiserver writes `<`, `>` and `&` as escapes, as everything in Go does. */
+const decodedKey = (text: string): string => (text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text);
+
 /** The members of the object whose brace stands at `at`, in their order. `until`: stop behind the member of that key. */
 export function membersOf(text: Buffer, at: number, until?: string): Member[] {
   if (text[at] !== openBrace) throw new SyntaxError(`no JSON object at byte ${at}`);
@@ -84,7 +87,7 @@ export function membersOf(text: Buffer, at: number, until?: string): Member[] {
     const value = skipSpace(text, skipSpace(text, keyEnd) + 1);
     if (text[skipSpace(text, keyEnd)] !== colon) throw new SyntaxError(`no colon behind the key at byte ${start}`);
     const end = skipValue(text, value);
-    const key = text.toString('utf8', start + 1, keyEnd - 1);
+    const key = decodedKey(text.toString('utf8', start + 1, keyEnd - 1));
     found.push({ key, start, value, end });
     if (key === until) return found;
     i = skipSpace(text, end);

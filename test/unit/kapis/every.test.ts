@@ -315,6 +315,11 @@ describe('what is read as the caller', () => {
     expect(await refused(routes, `${base}/namespaces/a/secrets/none`)).toMatchObject({ code: 404 });
   });
 
+  test('is no older than is asked for', async () => {
+    expect((await get(routes, `${base}/secrets?resourceVersion=9`)).body).toMatchObject({ totalItems: 6 });
+    expect(await refused(routes, `${base}/secrets?resourceVersion=10`)).toMatchObject({ code: 504 });
+  });
+
   test('is asked for in the namespace of that name, whatever the name is', async () => {
     for (const [name, path] of [
       ['%252e%252e', '/api/v1/namespaces/%252e%252e/secrets'],

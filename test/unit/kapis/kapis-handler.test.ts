@@ -54,6 +54,24 @@ describe('a list', () => {
     });
   });
 
+  test('is no older than is asked for, or is refused', async () => {
+    const ahead = call(routes, `${path}?resourceVersion=12&resourceVersionMatch=NotOlderThan`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(ahead.response.headersSent).toBe(false);
+    resource.store.apply('MODIFIED', node('b', { resourceVersion: 12 }));
+    await ahead.done;
+    expect(ahead.response.body.metadata).toEqual({ resourceVersion: '12' });
+    expect((await get(routes, `${path}?resourceVersion=0`)).body).toMatchObject({ totalItems: 2 });
+    for (const [query, code] of [
+      ['resourceVersion=x', 400],
+      ['resourceVersion=12&resourceVersionMatch=Exact', 400],
+      ['resourceVersionMatch=NotOlderThan', 422],
+      ['resourceVersion=1&resourceVersionMatch=Bogus', 422],
+      ['sendInitialEvents=true', 422],
+    ] as const)
+      expect(await refused(routes, `${path}?${query}`)).toMatchObject({ code });
+  });
+
   test('of nothing has no items', async () => {
     expect((await get(routes, `${path}?limit=0`)).body.items).toEqual([]);
     expect((await get(routes, `${path}?name=x&managedFields=true`)).body).toMatchObject({ items: [], totalItems: 0 });
@@ -147,6 +165,23 @@ describe('a watch', () => {
       { type: 'ADDED', object: { apiVersion: 'v1', metadata: { name: 'a', selfLink: '/api/v1/nodes/a' } } },
     ]);
     expect(authorizer.asked).toMatchObject([{ verb: 'watch', resource: 'nodes' }]);
+    abort();
+    await done;
+  });
+
+  test('begins with a state no older than is asked for', async () => {
+    const { response, abort, done } = call(
+      routes,
+      `${path}?watch=true&name=a&fields=spec&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=11&allowWatchBookmarks=true`,
+    );
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(response.headersSent).toBe(false);
+    resource.store.apply('MODIFIED', node('a', { resourceVersion: 11, unschedulable: true }));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(response.events).toMatchObject([
+      { type: 'ADDED', object: { spec: { unschedulable: true } } },
+      { type: 'BOOKMARK', object: { metadata: { resourceVersion: '11' } } },
+    ]);
     abort();
     await done;
   });

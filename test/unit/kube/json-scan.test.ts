@@ -17,7 +17,7 @@ describe('scanning', () => {
           const members = membersOf(text, 0);
           const found = members.map(({ start, end }) => JSON.parse(`{${text.toString('utf8', start, end)}}`) as object);
           expect(Object.fromEntries(found.flatMap((one) => Object.entries(one)))).toEqual(JSON.parse(text.toString()));
-          expect(members).toHaveLength(Object.keys(object).length);
+          expect(members.map(({ key }) => key).toSorted()).toEqual(Object.keys(object).toSorted());
           expect(skipValue(text, 0)).toBe(text.length);
         }
       }),
