@@ -292,13 +292,15 @@ describe("the aggregator's certificate", () => {
 });
 
 describe('what a caller asks to be', () => {
-  test('by Impersonate-* is not believed', async () => {
+  test('by Impersonate-* is refused, whoever asks', async () => {
     const { access_token: token } = await login('alice');
     const headers = { 'impersonate-user': 'admin', 'impersonate-group': 'system:masters' };
     for (const answer of await Promise.all(everywhere().map((url) => call(url, { token, headers })))) {
       const { message } = expectStatus(answer, 403, 'Forbidden');
-      expect(message).toContain('User "alice" cannot');
+      expect(message).toContain('User "alice" cannot impersonate');
     }
+    for (const url of everywhere())
+      expectStatus(await call(url, { token: await adminToken(), headers }), 403, 'Forbidden');
   });
 });
 

@@ -25,6 +25,18 @@ describe('every answer', () => {
   });
 });
 
+describe('who wants to be another', () => {
+  test.each(['Impersonate-User', 'impersonate-group', 'Impersonate-UID'])('by %s is refused', async (name) => {
+    const { app, handled } = face();
+    const { headers } = as('alice');
+    const answer = await ask(app, resourcePath, { headers: { ...headers, [name]: 'bob' } });
+    expect(answer.status).toBe(403);
+    expect(answer.json()).toMatchObject({ reason: 'Forbidden', details: { name: 'bob' } });
+    expect(handled).toEqual([]);
+    expect((await ask(app, resourcePath, { headers: { [name]: 'bob' } })).status).toBe(401);
+  });
+});
+
 describe('who is nobody', () => {
   test.each([resourcePath, '/metrics', '/nowhere', '/', '/oauth', '/livezz', '/LIVEZ', '/swagger', '/.well-known'])(
     'has no answer at %s but 401 with the challenge of RFC 6750',
