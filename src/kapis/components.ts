@@ -4,19 +4,20 @@
  * these namespaces does not see it.
  */
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
-import { badRequest, notFound, serviceUnavailable, unauthorized } from '../errors.ts';
+import { badRequest, notFound, unauthorized } from '../errors.ts';
 import { prettyJson } from '../http/pretty.ts';
 import type { Handler, Parameter, RequestContext, Route } from '../http/route.ts';
 import { write } from '../http/write.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
-import type { Catalogue, Use } from './catalogue.ts';
+import type { Catalogue } from './catalogue.ts';
+import { decoded, fromCopy } from './copy.ts';
 import type { ApiResource } from './discovery.ts';
 import { readingGroup } from './generic.ts';
-import { synced } from './reading.ts';
 import { daemonCount } from './resources/daemonsets.ts';
 import type { NodeFields } from './resources/nodes.ts';
 import { scaled, type Count } from './resources/replicas.ts';
+import { selectorOf } from './resources/services.ts';
 
 export interface ComponentsDeps {
   readonly authorizer: Authorizer;
@@ -58,10 +59,6 @@ interface Workload extends KubeObject {
   };
 }
 
-interface Service extends KubeObject {
-  readonly spec?: { readonly selector?: Readonly<Record<string, string>> };
-}
-
 interface Component {
   readonly kind: 'Component';
   readonly apiVersion: string;
@@ -77,16 +74,16 @@ interface Component {
   readonly healthy: boolean;
 }
 
-const decode = ({ bytes }: StoredObject<unknown>): unknown => JSON.parse(bytes.toString('utf8', 0, bytes.length - 1));
-
 const isOurs = ({ namespace, labels }: StoredObject<unknown>): boolean =>
   labels[partOf] === platform || (namespace === system && labels[systemLabel] !== undefined);
 
-const leadsTo = ({ spec }: Service, { spec: workload, metadata }: Workload, namespace: string): boolean => {
-  const selector = Object.entries(spec?.selector ?? {});
+const leadsTo = (service: KubeObject, { spec: workload, metadata }: Workload): boolean => {
+  const selector = Object.entries(selectorOf(service));
   const labels = workload?.template?.metadata?.labels ?? {};
   return (
-    selector.length > 0 && metadata.namespace === namespace && selector.every(([key, value]) => labels[key] === value)
+    selector.length > 0 &&
+    metadata.namespace === service.metadata.namespace &&
+    selector.every(([key, value]) => labels[key] === value)
   );
 };
 
@@ -109,15 +106,9 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
       if ((await authorizer.authorize(user, attributes)).allowed) visible.add(one);
     }
     if (visible.size === 0) return undefined;
-    const late = () => serviceUnavailable(`the copy of ${resource} is not complete yet`, 1);
-    const use: Use | undefined = await catalogue.use(entry);
-    if (use === undefined) throw serviceUnavailable(`this server may not list and watch ${resource}`, 30);
-    try {
-      await synced(use.resource, context, late);
-      return use.resource.store.order('name').filter((object) => visible.has(object.namespace));
-    } finally {
-      use.release();
-    }
+    return fromCopy(catalogue, entry, context, (store) =>
+      store.order('name').filter((object) => visible.has(object.namespace)),
+    );
   }
 
   /** By namespace, the release's first, then by name. Throws 403 if the caller may see none of the kinds. */
@@ -127,10 +118,10 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
     );
     if (context.user !== undefined && kinds.every(({ objects }) => objects === undefined))
       await demand(authorizer, context.user, { verb: 'list', group: 'apps', resource: 'deployments', namespace });
-    const services = ((await read('services', namespaces, context)) ?? []).map((object) => decode(object) as Service);
+    const services = ((await read('services', namespaces, context)) ?? []).map(decoded);
     return kinds
       .flatMap(({ count, objects = [] }) =>
-        objects.filter(isOurs).map((object) => componentOf(decode(object) as Workload, count, services)),
+        objects.filter(isOurs).map((object) => componentOf(decoded(object) as Workload, count, services)),
       )
       .toSorted(
         (a, b) =>
@@ -208,7 +199,7 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
 function componentOf(
   workload: Workload,
   count: (object: KubeObject) => Count,
-  services: readonly Service[],
+  services: readonly KubeObject[],
 ): Component {
   const { kind = '', apiVersion: of = '', metadata } = workload;
   const { name, namespace, uid, creationTimestamp, labels, selfLink } = metadata;
@@ -218,9 +209,7 @@ function componentOf(
     apiVersion,
     metadata: { name, namespace, uid, creationTimestamp, labels, selfLink },
     workload: { apiVersion: of, kind },
-    services: services
-      .filter((service) => leadsTo(service, workload, service.metadata.namespace ?? ''))
-      .map((service) => service.metadata.name),
+    services: services.filter((service) => leadsTo(service, workload)).map((service) => service.metadata.name),
     replicas: { desired, ready },
     healthy: ready >= desired,
   };

@@ -33,5 +33,6 @@ export function genericDefinition(
     statuses: own.statuses,
     statusOf: (object) => own.statusOf(object),
     filters: own.filters,
+    ...(own.selectedBy === undefined ? {} : { selectedBy: own.selectedBy }),
   };
 }

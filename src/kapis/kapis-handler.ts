@@ -25,6 +25,7 @@ import { reached, synced } from './reading.ts';
 import type { Resource, ResourceDefinition } from './resource.ts';
 import { coreView, listOf, sizeOf, type View } from './views.ts';
 import { sameNamespaces, visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
+import { sameSelection, selectedBy } from './selected-by.ts';
 import { eventStream, watchDuration } from './watch/answer.ts';
 import { Watches } from './watch/watches.ts';
 
@@ -43,6 +44,8 @@ export interface Judged {
   readonly mediaType: string;
   /** Whose objects the caller may be shown. */
   readonly visible: Visible;
+  /** What other resources select of them. */
+  readonly selected: readonly Filter<unknown>[];
 }
 
 type Serve = (judged: Judged, ...request: Parameters<Handler>) => Promise<void>;
@@ -60,7 +63,8 @@ export async function judge(
 ): Promise<Judged> {
   const offered = context.info.verb === 'watch' ? [json, eventStream] : [json];
   const mediaType = negotiate(headers.accept, offered, (type) => type);
-  return { mediaType, visible: await visibleNamespaces(access, context, definition) };
+  const visible = await visibleNamespaces(access, context, definition);
+  return { mediaType, visible, selected: await selectedBy(access, definition, context) };
 }
 
 /** Of the objects that the path is about, and of those that the caller may see. */
@@ -145,7 +149,10 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
   const notReady = (): Error & ReturnType<typeof serviceUnavailable> =>
     serviceUnavailable(`the copy of ${definition.underlying.resource} is not complete yet`, 1);
 
-  async function watch({ mediaType, visible }: Judged, ...[req, res, context]: Parameters<Handler>): Promise<void> {
+  async function watch(
+    { mediaType, visible, selected }: Judged,
+    ...[req, res, context]: Parameters<Handler>
+  ): Promise<void> {
     // First what is no parameter of a watch here.
     const query = parseWatchQuery(context.query, definition);
     const options = parseWatchOptions(context.query);
@@ -165,12 +172,14 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
       bookmarks: allowWatchBookmarks,
       serverSentEvents,
       duration: watchDuration(timeoutSeconds),
-      filters: [...scope, ...query.filters],
+      filters: [...scope, ...selected, ...query.filters],
       view,
       firstView: view,
       recheck: async () => {
         if (!sameNamespaces(visible, await visibleNamespaces(access, context, definition)))
           throw expired('the namespaces that you may watch are others now: list again');
+        if (!sameSelection(selected, await selectedBy(access, definition, context)))
+          throw expired('what selects these objects selects others now: list again');
       },
       caller: context.user?.username ?? '',
       onUserChange: (listener) => context.onUserChange(listener),
@@ -187,7 +196,7 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
       await synced(resource, context, notReady);
       await reached(resource, oldest, context);
       // A list that selects one name needs no more than the right to it; the selector stands in the query.
-      const scope = scopeFilters(definition, { ...context.info, name: '' }, judged.visible);
+      const scope = [...scopeFilters(definition, { ...context.info, name: '' }, judged.visible), ...judged.selected];
       const seen = scope.length === 0 ? query : { ...query, filters: [...scope, ...query.filters] };
       await answers.list(req, res, context, seen, { store, lasting: true });
     },

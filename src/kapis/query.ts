@@ -63,10 +63,11 @@ const listParameters = [
 /** Another name of an object, for people to read. */
 const aliasOf = scalarAt(['metadata', 'annotations', 'platform.io/alias-name']);
 
-const known = <F>({ statuses, filters }: ResourceDefinition<F>): readonly string[] => [
+const known = <F>({ statuses, filters, selectedBy = {} }: ResourceDefinition<F>): readonly string[] => [
   ...listParameters,
   ...(statuses.length === 0 ? [] : ['status']),
   ...Object.keys(filters),
+  ...Object.keys(selectedBy),
 ];
 const getParameters = ['managedFields', 'fields', 'pretty', 'timeout'];
 /** Without meaning for a watch, which has no pages and no order. */

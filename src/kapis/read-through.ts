@@ -308,7 +308,8 @@ export function readThroughHandlers(
         demandReached(oldest, resourceVersion);
         const once = new Store<unknown>();
         once.replace(objects, resourceVersion);
-        await answers.list(req, res, context, query, { store: once, lasting: false });
+        const filters = [...judged.selected, ...query.filters];
+        await answers.list(req, res, context, { ...query, filters }, { store: once, lasting: false });
       } finally {
         share.release();
       }

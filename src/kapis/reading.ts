@@ -49,7 +49,7 @@ export async function within<T>(
 /** Resolves when the first list is complete; throws what `late` makes when that takes too long. */
 export async function synced<F>(
   resource: Resource<F>,
-  context: RequestContext,
+  context: Pick<RequestContext, 'signal'>,
   late: () => StatusError,
 ): Promise<void> {
   if (resource.hasSynced()) return;

@@ -25,6 +25,15 @@ export interface KindFilter<F> {
   matches(object: StoredObject<F>, text: string): boolean;
 }
 
+/** A parameter of /kapis that names an object, in the namespace of each object asked for, which selects by labels. */
+export interface SelectedBy {
+  readonly description: string;
+  /** The plural of what selects. */
+  readonly resource: string;
+  /** What is selected has all of these; none: it selects nothing. */
+  readonly labels: (object: KubeObject) => Readonly<Record<string, string>>;
+}
+
 /** `F` is what is kept of every object beside its bytes and the metadata that all have. */
 export interface ResourceDefinition<F> {
   readonly kind: string;
@@ -47,10 +56,15 @@ export interface ResourceDefinition<F> {
   statusOf(object: StoredObject<F>): string;
   /** By the parameter's name. */
   readonly filters: Readonly<Record<string, KindFilter<F>>>;
+  /** By the parameter's name. */
+  readonly selectedBy?: Readonly<Record<string, SelectedBy>>;
 }
 
 /** What a kind has beside what all objects have. */
-export interface Kind<F> extends Pick<ResourceDefinition<F>, 'fields' | 'statuses' | 'statusOf' | 'filters'> {
+export interface Kind<F> extends Pick<
+  ResourceDefinition<F>,
+  'fields' | 'statuses' | 'statusOf' | 'filters' | 'selectedBy'
+> {
   readonly group: string;
   /** Plural. */
   readonly resource: string;

@@ -103,9 +103,12 @@ const statusParameter = (statuses: readonly string[]): readonly Parameter[] =>
 
 /** Those that some kinds have, each saying which. */
 function kindParameters(kinds: readonly Kind<unknown>[]): readonly Parameter[] {
-  const all = kinds.flatMap(({ resource, statuses, filters }) => [
+  const all = kinds.flatMap(({ resource, statuses, filters, selectedBy = {} }) => [
     ...(statuses.length === 0 ? [] : [{ name: 'status', what: `of ${resource}: ${statuses.join(', ')}` }]),
-    ...Object.entries(filters).map(([name, { description }]) => ({ name, what: `of ${resource}: ${description}` })),
+    ...Object.entries({ ...filters, ...selectedBy }).map(([name, { description }]) => ({
+      name,
+      what: `of ${resource}: ${description}`,
+    })),
   ]);
   return [...Map.groupBy(all, ({ name }) => name)].map(([name, those]) =>
     parameter(name, those.map(({ what }) => what).join('; ')),
@@ -148,7 +151,11 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
           },
           ...own.filter((one) => !isEvery(one)),
         ];
-  const access: Access = { authorizer, granted: every?.granted ?? noAccess };
+  const access: Access = {
+    authorizer,
+    granted: every?.granted ?? noAccess,
+    ...(every === undefined ? {} : { catalogue: every.catalogue }),
+  };
   return [
     ...discoveryRoutes('/kapis', [...groupVersions, ...otherGroups]),
     ...resources.flatMap((resource): Route[] => {

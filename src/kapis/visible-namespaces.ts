@@ -2,12 +2,15 @@
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { forbidden, serviceUnavailable, unauthorized } from '../errors.ts';
 import type { RequestContext } from '../http/route.ts';
+import type { Catalogue } from './catalogue.ts';
 import type { GrantedNamespaces } from './granted-namespaces.ts';
 import type { ResourceDefinition } from './resource.ts';
 
 export interface Access {
   readonly authorizer: Authorizer;
   readonly granted: Pick<GrantedNamespaces, 'of' | 'hasSynced'>;
+  /** Of what a request reads beside the resource that it is about. */
+  readonly catalogue?: Pick<Catalogue, 'find' | 'use'>;
 }
 
 /** Undefined: all that the request is about. */
@@ -23,7 +26,7 @@ const mostCandidates = 1_000;
  */
 export async function visibleNamespaces(
   { authorizer, granted }: Access,
-  { user, info, query }: RequestContext,
+  { user, info, query }: Pick<RequestContext, 'user' | 'info' | 'query'>,
   { underlying: { group, resource }, namespaced }: Pick<ResourceDefinition<unknown>, 'underlying' | 'namespaced'>,
 ): Promise<Visible> {
   if (user === undefined) throw unauthorized();

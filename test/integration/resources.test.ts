@@ -319,6 +319,71 @@ describe('Secrets', () => {
   });
 });
 
+const pod = (name: string, more: object): object => ({
+  kind: 'Pod',
+  apiVersion: 'v1',
+  metadata: { name, labels: { ...label, ...more } },
+  spec: { containers: [{ name: 'c', image: 'example.com/c' }], nodeName: 'generic-nowhere' },
+});
+const service = (selector?: object): object =>
+  object('Service', 'v1', 'selecting', {
+    spec: { clusterIP: 'None', ...(selector === undefined ? {} : { selector }) },
+  });
+const pods = async (query: string, path = 'pods'): Promise<string[]> =>
+  named(await list(`${path}?label=generic-test&sortBy=.metadata.namespace&ascending=true&${query}`));
+
+describe('pods that a Service selects', () => {
+  const labels = { ...label, app: 'selected' };
+  beforeAll(async () => {
+    for (const namespace of ['generic-1', 'generic-2']) {
+      await create(`/api/v1/namespaces/${namespace}/pods`, pod('one', { app: 'selected' }));
+      await create(`/api/v1/namespaces/${namespace}/pods`, pod('two', { app: 'other' }));
+    }
+    await create('/api/v1/namespaces/generic-1/services', service(labels));
+    await create('/api/v1/namespaces/generic-2/services', service({ app: 'other' }));
+    await create('/api/v1/namespaces/generic-3/services', service());
+    await create('/api/v1/namespaces/generic-3/pods', pod('one', { app: 'selected' }));
+  });
+
+  test('are those of its namespace', async () => {
+    await eventually('the copies have them', async () => {
+      expect(await pods('')).toHaveLength(5);
+      expect(await pods('serviceName=selecting')).toEqual(['generic-1/one', 'generic-2/two']);
+    });
+    expect(await pods('serviceName=selecting', 'namespaces/generic-1/pods')).toEqual(['generic-1/one']);
+    expect(await pods('serviceName=selecting', 'namespaces/generic-3/pods')).toEqual([]);
+    expect(await pods('serviceName=nothing')).toEqual([]);
+  });
+
+  test('are others as soon as it selects others', async () => {
+    const path = '/api/v1/namespaces/generic-2/services/selecting';
+    await patch(path, { spec: { selector: { app: 'selected' } } });
+    await eventually('the copy has it', async () => {
+      expect(await pods('serviceName=selecting', 'namespaces/generic-2/pods')).toEqual(['generic-2/one']);
+    });
+  });
+
+  test('are not shown to those who may not list Services', async () => {
+    await createClusterRole('generic-pods', [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list'] }]);
+    await bind('generic-pods', 'generic-pods', { kind: 'User', name: 'generic-none' });
+    try {
+      const token = tokens['generic-none'] ?? '';
+      await eventually('the binding counts', async () => {
+        expect(await list('namespaces/generic-1/pods', token)).toMatchObject({ kind: 'PodList' });
+      });
+      for (const path of ['namespaces/generic-1/pods', 'pods']) {
+        const { message } = expectStatus(await as(token, `${path}?serviceName=selecting`), 403, 'Forbidden');
+        expect(message).toMatch(
+          /^services "selecting" is forbidden: User "generic-none" cannot list resource "services" in API group "" /,
+        );
+      }
+    } finally {
+      await unbind('generic-pods');
+      await removeClusterRole('generic-pods');
+    }
+  });
+});
+
 const group = 'generic.example.com';
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const definition = (plural: string, kind: string, properties: object): object => ({

@@ -1,5 +1,6 @@
 import type { KubeObject } from '../../kube/kube-object.ts';
 import type { Kind } from '../resource.ts';
+import { selectorOf } from './services.ts';
 
 interface ContainerStatus {
   readonly state?: {
@@ -65,5 +66,12 @@ export const pods: Kind<PodFields> = {
       matches: ({ fields: { claims } }, text) => claims.includes(text),
     },
     phase: { description: 'status.phase', matches: ({ fields: { phase } }, text) => phase === text },
+  },
+  selectedBy: {
+    serviceName: {
+      description: 'a Service of its namespace that selects it, which the caller has to be allowed to list',
+      resource: 'services',
+      labels: selectorOf,
+    },
   },
 };

@@ -31,6 +31,7 @@ const served = [
   serves('configmaps', 'ConfigMap'),
   serves('secrets', 'Secret'),
   serves('services', 'Service'),
+  serves('pods', 'Pod'),
   serves('nodes', 'Node', { namespaced: false }),
   serves('namespaces', 'Namespace', { namespaced: false }),
   serves('componentstatuses', 'ComponentStatus', { namespaced: false, verbs: ['get', 'list'] }),
@@ -262,6 +263,106 @@ describe('a path', () => {
   });
 });
 
+const service = (namespace: string, name: string, selector?: object, more: object = {}): KubeObject =>
+  object('Service', namespace, name, { spec: { selector, ...more } });
+const pod = (namespace: string, name: string, labels: object): KubeObject =>
+  object('Pod', namespace, name, { metadata: { labels } });
+const listing = (query: string, path = 'pods'): Promise<string[]> =>
+  get(routes, `${base}/${path}?sortBy=name&ascending=true&${query}`).then(({ body }) => names(body.items));
+
+const selectOthers = async (): Promise<void> => {
+  const { metadata, ...rest } = service('a', 'web', { app: 'other' });
+  const event = { type: 'MODIFIED', object: { ...rest, metadata: { ...metadata, resourceVersion: '12' } } };
+  // Services are read first.
+  cluster.watches[0]?.write(`${JSON.stringify(event)}\n`);
+  await settle();
+};
+
+describe('pods that a Service selects', () => {
+  const web = { app: 'web', tier: 'front' };
+  beforeEach(() => {
+    cluster.objects = {
+      '/api/v1/pods': [
+        pod('a', 'front', { ...web, more: 'x' }),
+        pod('a', 'half', { app: 'web' }),
+        pod('a', 'other', { app: 'other' }),
+        pod('b', 'front', web),
+        pod('b', 'other', { app: 'other' }),
+        pod('c', 'front', web),
+      ],
+      '/api/v1/services': [
+        service('a', 'web', web),
+        service('b', 'web', { app: 'other' }),
+        service('a', 'bare'),
+        service('a', 'empty', {}),
+        service('a', 'external', web, { type: 'ExternalName', externalName: 'example.com' }),
+      ],
+    };
+  });
+
+  test('in one namespace and in all, each by the Service of its own namespace', async () => {
+    expect(await listing('serviceName=web', 'namespaces/a/pods')).toEqual(['a/front']);
+    expect(await listing('serviceName=web')).toEqual(['a/front', 'b/other']);
+    expect(await listing('serviceName=web&namespace=b')).toEqual(['b/other']);
+    expect(await listing('serviceName=web&name=fro')).toEqual(['a/front']);
+  });
+
+  test.each(['bare', 'empty', 'external', 'none', ''])('are none for the Service %j', async (name) => {
+    expect(await listing(`serviceName=${name}`, 'namespaces/a/pods')).toEqual([]);
+    expect(await listing(`serviceName=${name}`)).toEqual([]);
+  });
+
+  test('are others when the Service selects others', async () => {
+    expect(await listing('serviceName=web', 'namespaces/a/pods')).toEqual(['a/front']);
+    await selectOthers();
+    expect(await listing('serviceName=web', 'namespaces/a/pods')).toEqual(['a/other']);
+  });
+
+  test('are shown to those who may list the Service, where they may', async () => {
+    const asked: unknown[] = [];
+    let readable = '';
+    authorizer.authorize = async (_, attributes) => {
+      if (!('resource' in attributes)) return { allowed: false, reason: '' };
+      const { verb, resource, namespace = '', name } = attributes;
+      if (resource === 'pods') return { allowed: true, reason: '' };
+      asked.push([verb, resource, namespace, name]);
+      return { allowed: namespace !== '' && namespace === readable, reason: '' };
+    };
+    for (const path of ['namespaces/a/pods', 'pods'])
+      expect(await refused(routes, `${base}/${path}?serviceName=web`)).toMatchObject({
+        code: 403,
+        message: expect.stringMatching(/^services "web" is forbidden: .* cannot list resource "services"/) as unknown,
+      });
+    expect(asked).toContainEqual(['list', 'services', 'a', 'web']);
+    expect(cluster.asked).toEqual([]);
+    readable = 'b';
+    granted = ['a', 'b'];
+    expect(await listing('serviceName=web')).toEqual(['b/other']);
+  });
+
+  test('are followed as long as the Service selects the same', async () => {
+    const { response, changeUser } = call(routes, `${base}/namespaces/a/pods?watch=1&serviceName=web`);
+    await settle();
+    expect(response.events).toMatchObject([{ type: 'ADDED', object: { metadata: { name: 'front' } } }]);
+    changeUser();
+    await settle();
+    expect(response.writableEnded).toBe(false);
+    await selectOthers();
+    changeUser();
+    await settle();
+    expect(response.events.slice(1)).toMatchObject([{ type: 'ERROR', object: { code: 410, reason: 'Expired' } }]);
+    expect(response.writableEnded).toBe(true);
+  });
+
+  test('are no other resource, and no single pod', async () => {
+    for (const path of ['configmaps', 'namespaces/a/pods/front'])
+      expect(await refused(routes, `${base}/${path}?serviceName=web`)).toMatchObject({
+        code: 400,
+        message: expect.stringContaining('unknown parameter "serviceName"') as unknown,
+      });
+  });
+});
+
 const secretsOf = (namespace: string): KubeObject[] =>
   ['x', 'y', 'z'].map((name) =>
     object('Secret', namespace, name, {
@@ -451,9 +552,6 @@ describe('what is read as the caller', () => {
   );
 });
 
-const service = (namespace: string, name: string, selector: object | undefined): KubeObject =>
-  object('Service', namespace, name, { spec: { selector } });
-
 describe('the components of the platform', () => {
   const labels = { 'app.kubernetes.io/part-of': 'platform' };
   const workload = (kind: string, namespace: string, name: string, ready: number, of: object = labels): KubeObject =>
@@ -474,7 +572,7 @@ describe('the components of the platform', () => {
       '/apis/apps/v1/daemonsets': [workload('DaemonSet', 'kube-system', 'agent', 2)],
       '/api/v1/services': [
         service('release', 'web', { app: 'server' }),
-        service('release', 'none', undefined),
+        service('release', 'none'),
         service('elsewhere', 'far', { app: 'server' }),
       ],
       '/api/v1/nodes': [

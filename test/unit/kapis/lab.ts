@@ -166,6 +166,8 @@ export class FakeAuthorizer implements Authorizer {
 export interface Call {
   readonly response: FakeResponse;
   readonly abort: () => void;
+  /** The caller has become another: a watch asks about its rights again. */
+  readonly changeUser: () => void;
   /** Resolves with the error that the handler threw, undefined if none. */
   readonly done: Promise<StatusError | undefined>;
 }
@@ -182,6 +184,7 @@ export function call(
   const route = routes.find((candidate) => new RegExp(`^${candidate.path.replace(/:\w+/g, '[^/]+')}$`).test(path));
   if (route === undefined) throw new Error(`no route for ${path}`);
   const controller = new AbortController();
+  const listeners: (() => void)[] = [];
   const context: RequestContext = {
     info,
     query,
@@ -190,14 +193,21 @@ export function call(
     log: createLogger({ silent: true }),
     signal: controller.signal,
     user: { username: 'alice', groups: [], via: 'token' },
-    onUserChange: () => undefined,
+    onUserChange: (listener) => void listeners.push(listener),
   };
   const response = new FakeResponse();
   const params = Object.fromEntries(
     route.path.split('/').flatMap((part, at) => (part.startsWith(':') ? [[part.slice(1), path.split('/')[at]]] : [])),
   ) as Record<string, string>;
   const req = { method, headers, path, url, params } as unknown as Request;
-  return { response, abort: () => controller.abort(), done: outcome(route.handler, req, response, context) };
+  return {
+    response,
+    abort: () => controller.abort(),
+    changeUser: () => {
+      for (const listener of listeners) listener();
+    },
+    done: outcome(route.handler, req, response, context),
+  };
 }
 
 async function outcome(

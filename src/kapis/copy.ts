@@ -1,0 +1,29 @@
+import { serviceUnavailable } from '../errors.ts';
+import type { RequestContext } from '../http/route.ts';
+import type { KubeObject } from '../kube/kube-object.ts';
+import type { Store } from '../kube/store.ts';
+import type { StoredObject } from '../kube/stored-object.ts';
+import type { Catalogue, Entry } from './catalogue.ts';
+import { synced } from './reading.ts';
+
+/** Reads from the copy of a resource, once that is complete. Throws 503 where there is none. */
+export async function fromCopy<T>(
+  catalogue: Pick<Catalogue, 'use'>,
+  entry: Entry,
+  context: Pick<RequestContext, 'signal'>,
+  read: (store: Store<unknown>) => T | Promise<T>,
+): Promise<T> {
+  const { resource } = entry.definition.underlying;
+  const use = await catalogue.use(entry);
+  if (use === undefined) throw serviceUnavailable(`this server may not list and watch ${resource}`, 30);
+  try {
+    await synced(use.resource, context, () => serviceUnavailable(`the copy of ${resource} is not complete yet`, 1));
+    return await read(use.resource.store);
+  } finally {
+    use.release();
+  }
+}
+
+/** What it says beside what is kept ready. Its last byte is where a list writes a comma. */
+export const decoded = ({ bytes }: StoredObject<unknown>): KubeObject =>
+  JSON.parse(bytes.toString('utf8', 0, bytes.length - 1)) as KubeObject;
