@@ -51,6 +51,19 @@ export async function deflateFragment(bytes: Buffer): Promise<Fragment> {
   return { deflated: Buffer.from(deflated), crc: crc32(bytes), length: bytes.length, shift: shiftOver(bytes.length) };
 }
 
+/** One fragment of several that follow each other. */
+export function joinFragments(fragments: readonly Fragment[]): Fragment {
+  let crc = 0;
+  let length = 0;
+  let shift = one;
+  for (const fragment of fragments) {
+    crc = multiply(fragment.shift, crc) ^ fragment.crc;
+    length += fragment.length;
+    shift = multiply(shift, fragment.shift);
+  }
+  return { deflated: Buffer.concat(fragments.map(({ deflated }) => deflated)), crc: crc >>> 0, length, shift };
+}
+
 const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
 const longestStored = 0xffff;
 

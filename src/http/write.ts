@@ -17,8 +17,8 @@ export interface Answer {
 /** An answer that is at hand as a gzip member too: only what is wanted is made. */
 export interface PreparedAnswer {
   readonly contentType: string;
-  /** Of the plain body, about, in bytes. */
-  readonly length: number;
+  /** What the plain body holds; their lengths in bytes. */
+  readonly items: readonly { readonly length: number }[];
   readonly plain: () => Promise<readonly Buffer[]>;
   readonly gzipped: () => Promise<readonly Buffer[]>;
 }
@@ -35,8 +35,9 @@ export async function write(req: Request, res: Response, answer: Answer): Promis
   if (isAnswered(res)) return;
   const { body } = answer;
   const length = lengthOf(body);
-  const gzip = length > gzipFrom && acceptsGzip(req.headers['accept-encoding']);
-  begin(res, answer, length);
+  const isLarge = length > gzipFrom;
+  const gzip = isLarge && acceptsGzip(req.headers['accept-encoding']);
+  begin(res, answer, isLarge);
   if (!gzip) return finish(req, res, body, length);
   res.setHeader('Content-Encoding', 'gzip');
   if (req.method === 'HEAD') res.end();
@@ -45,10 +46,11 @@ export async function write(req: Request, res: Response, answer: Answer): Promis
 
 /** The same for an answer of which both forms are at hand. */
 export async function writePrepared(req: Request, res: Response, answer: PreparedAnswer): Promise<void> {
-  const gzip = answer.length > gzipFrom && acceptsGzip(req.headers['accept-encoding']);
+  const isLarge = areLarge(answer.items);
+  const gzip = isLarge && acceptsGzip(req.headers['accept-encoding']);
   const body = await (gzip ? answer.gzipped() : answer.plain());
   if (isAnswered(res)) return;
-  begin(res, answer, answer.length);
+  begin(res, answer, isLarge);
   if (gzip) res.setHeader('Content-Encoding', 'gzip');
   await finish(req, res, body, lengthOf(body));
 }
@@ -56,13 +58,17 @@ export async function writePrepared(req: Request, res: Response, answer: Prepare
 /** The deadline may have done so. */
 const isAnswered = (res: Response): boolean => res.headersSent || res.writableEnded || res.destroyed;
 
-/** `length`: of the body before it is compressed. */
-function begin(res: Response, { status = 200, contentType, headers = {} }: Omit<Answer, 'body'>, length: number): void {
+/** `isLarge`: so that it may be compressed. */
+function begin(
+  res: Response,
+  { status = 200, contentType, headers = {} }: Omit<Answer, 'body'>,
+  isLarge: boolean,
+): void {
   res.statusCode = status;
   res.setHeader('Content-Type', contentType);
   res.setHeader('Cache-Control', 'no-cache, private');
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
-  if (length > gzipFrom) res.appendHeader('Vary', 'Accept-Encoding');
+  if (isLarge) res.appendHeader('Vary', 'Accept-Encoding');
 }
 
 async function finish(req: Request, res: Response, body: readonly Buffer[], length: number): Promise<void> {
@@ -71,6 +77,12 @@ async function finish(req: Request, res: Response, body: readonly Buffer[], leng
   else if (body.length === 1 || length <= smallPiece)
     res.end(body.length === 1 ? body[0] : Buffer.concat(body, length));
   else await writePieces(res, body);
+}
+
+/** Looks at no more of them than it takes: thousands of objects lie far apart in memory. */
+function areLarge(items: PreparedAnswer['items']): boolean {
+  let size = 0;
+  return items.some(({ length }) => (size += length) > gzipFrom);
 }
 
 const lengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, piece) => sum + piece.length, 0);

@@ -20,7 +20,6 @@ import {
   listOf,
   partialView,
   servedView,
-  sizeOf,
   tableView,
   type MetaVersion,
   type TableOptions,
@@ -199,7 +198,7 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
     if (!isWhole || isPretty(req, context, target)) return answer(req, context, res, target, await plain());
     const { contentType } = target;
     const gzipped = (): Promise<Buffer[]> => preparedFor(look).gzip(selected, frame);
-    await writePrepared(req, res, { contentType, length: sizeOf(selected), plain, gzipped });
+    await writePrepared(req, res, { contentType, items: selected, plain, gzipped });
   }
 
   async function get(...[req, res, context]: Parameters<Handler>): Promise<void> {

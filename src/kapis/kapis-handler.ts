@@ -23,7 +23,7 @@ import {
 } from './query.ts';
 import { reached, synced } from './reading.ts';
 import type { Resource, ResourceDefinition } from './resource.ts';
-import { coreView, listOf, sizeOf, type View } from './views.ts';
+import { coreView, listOf, type View } from './views.ts';
 import { sameNamespaces, visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
 import { sameSelection, selectedBy } from './selected-by.ts';
 import { eventStream, watchDuration } from './watch/answer.ts';
@@ -120,7 +120,7 @@ export class Answers<F> {
     if (!isWhole || view.own === true || query.pretty)
       return write(req, res, { contentType: json, body: await plain() });
     const gzipped = (): Promise<readonly Buffer[]> => this.#preparedFor(query, view).gzip(objects, frame);
-    await writePrepared(req, res, { contentType: json, length: sizeOf(objects), plain, gzipped });
+    await writePrepared(req, res, { contentType: json, items: objects, plain, gzipped });
   }
 
   async object(

@@ -1,15 +1,19 @@
-import { deflateFragment, gzipOf, type Fragment } from '../http/gzip.ts';
+import { deflateFragment, gzipOf, joinFragments, type Fragment } from '../http/gzip.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
+import { Runs } from './runs.ts';
 import type { View } from './views.ts';
 
-/** A group is deflated as one, when it has so many bytes; when one of its objects changes it is deflated anew, and not the others. */
+/** Objects of so many bytes are deflated together: anew when one of them changes, and not the others. */
 const groupSize = 64 * 1024;
+/** So many deflated bytes lie in one piece: a list of few pieces is made and sent in little time, and leaves little garbage. */
+const pieceSize = 64 * 1024;
 /** So many are deflated at once, each in a thread. */
 const atOnce = 2;
 
 interface Group<F> {
   readonly objects: readonly StoredObject<F>[];
-  readonly fragment: Promise<Fragment>;
+  fragment: Fragment | undefined;
+  deflating: Promise<void> | undefined;
 }
 
 /**
@@ -18,8 +22,16 @@ interface Group<F> {
  */
 export class PreparedLists<F> {
   readonly #view: View<F>;
-  /** By their first object. */
-  readonly #groups = new WeakMap<StoredObject<F>, Group<F>>();
+  readonly #groups = new Runs<StoredObject<F>, Group<F>>({
+    sizeOf: ({ length }) => length,
+    size: groupSize,
+    make: (objects) => ({ objects, fragment: undefined, deflating: undefined }),
+  });
+  readonly #pieces = new Runs<Fragment, Fragment>({
+    sizeOf: ({ deflated }) => deflated.length,
+    size: pieceSize,
+    make: joinFragments,
+  });
 
   constructor(view: View<F>) {
     this.#view = view;
@@ -29,47 +41,32 @@ export class PreparedLists<F> {
   async gzip(objects: readonly StoredObject<F>[], [head, tail]: readonly [Buffer, Buffer]): Promise<Buffer[]> {
     // The last one has no comma behind it.
     const last = objects.length - 1;
-    const fragments: Promise<Fragment>[] = [];
-    const under: Promise<unknown>[] = [];
-    for (let start = 0; start < last;) {
-      let group = this.#known(objects, start, last);
-      if (group === undefined) {
-        group = this.#begin(objects.slice(start, this.#endOf(objects, start, last)));
-        under.push(group.fragment);
-        if (under.length > atOnce) await under.shift();
-      }
-      fragments.push(group.fragment);
-      start += group.objects.length;
-    }
+    const groups = this.#groups.of(objects, last);
+    if (groups.some(({ fragment }) => fragment === undefined)) await this.#deflate(groups);
+    const fragments = groups.map(({ fragment }) => fragment as Fragment);
     const end = last < 0 ? [] : this.#view.object(objects[last] as StoredObject<F>);
-    return gzipOf([head, ...(await Promise.all(fragments)), ...end, tail]);
+    return gzipOf([head, ...this.#pieces.of(fragments), ...end, tail]);
   }
 
-  /** The group that stands there, if it is still what it was. */
-  #known(objects: readonly StoredObject<F>[], start: number, last: number): Group<F> | undefined {
-    const group = this.#groups.get(objects[start] as StoredObject<F>);
-    if (group === undefined || start + group.objects.length > last) return undefined;
-    return group.objects.every((object, index) => objects[start + index] === object) ? group : undefined;
-  }
-
-  #begin(objects: readonly StoredObject<F>[]): Group<F> {
-    const first = objects[0] as StoredObject<F>;
-    const fragment = deflateFragment(Buffer.concat(this.#view.items(objects)));
-    fragment.catch(() => this.#groups.delete(first));
-    const group = { objects, fragment };
-    this.#groups.set(first, group);
-    return group;
-  }
-
-  /** A group ends where it is large enough, or where one begins that may still be what it was. */
-  #endOf(objects: readonly StoredObject<F>[], start: number, last: number): number {
-    let size = 0;
-    let end = start;
-    for (; end < last; end += 1) {
-      const object = objects[end] as StoredObject<F>;
-      if (size >= groupSize || (size >= groupSize / 2 && this.#groups.has(object))) break;
-      size += object.length;
+  /** Those that are not yet; two lists at once share what they wait for. */
+  async #deflate(groups: readonly Group<F>[]): Promise<void> {
+    const under: Promise<void>[] = [];
+    for (const group of groups) {
+      if (group.fragment !== undefined) continue;
+      under.push((group.deflating ??= this.#fill(group)));
+      if (under.length > atOnce) await under.shift();
     }
-    return end;
+    await Promise.all(under);
+  }
+
+  #fill(group: Group<F>): Promise<void> {
+    const filled = deflateFragment(Buffer.concat(this.#view.items(group.objects))).then((fragment) => {
+      group.fragment = fragment;
+    });
+    // Whoever comes next tries again.
+    filled.catch(() => {
+      group.deflating = undefined;
+    });
+    return filled;
   }
 }

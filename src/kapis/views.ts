@@ -34,10 +34,6 @@ const closeItem = Buffer.from('},');
 const nothing = Buffer.from('null');
 const endOfList = Buffer.from(']}');
 
-/** What the items of a list take, about, in bytes. */
-export const sizeOf = (objects: readonly StoredObject<unknown>[]): number =>
-  objects.reduce((sum, { length }) => sum + length, 0);
-
 /** So many items are made between two looks at the clock. */
 const chunk = 256;
 
