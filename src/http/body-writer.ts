@@ -27,22 +27,29 @@ export class BodyWriter {
     return new Promise((resolve) => {
       if (this.#closed) return resolve();
       this.#wake = resolve;
-      const res = this.#res;
-      const last = pieces.length - 1;
-      // One system call for all; HTTP/2 has its own way.
-      const together = last > 0 && !isHTTP2(res);
-      if (together) res.cork();
-      for (const [index, bytes] of pieces.entries())
-        res.write(bytes, (error) => {
-          if (error) this.#closed = true;
-          if (index === last) resolve();
-        });
-      if (together) res.uncork();
+      const written = (error?: Error | null): void => {
+        if (error) this.#closed = true;
+        resolve();
+      };
+      this.#together(pieces, (last) => this.#res.write(last, written));
     });
   }
 
-  end(): void {
-    if (!this.#closed) this.#res.end();
+  /** With these at the end. */
+  end(...pieces: readonly Buffer[]): void {
+    if (this.#closed) return;
     this.#closed = true;
+    if (pieces.length === 0) this.#res.end();
+    else this.#together(pieces, (last) => this.#res.end(last));
+  }
+
+  /** One system call for all; HTTP/2 has its own way. */
+  #together(pieces: readonly Buffer[], finish: (last: Buffer) => void): void {
+    const res = this.#res;
+    const cork = pieces.length > 1 && !isHTTP2(res);
+    if (cork) res.cork();
+    for (const piece of pieces.slice(0, -1)) res.write(piece);
+    finish(pieces.at(-1) as Buffer);
+    if (cork) res.uncork();
   }
 }

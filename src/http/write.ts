@@ -27,8 +27,13 @@ export interface PreparedAnswer {
 const gzipFrom = 128 * 1024;
 /** So many bytes go to the socket at once; a slower reader makes the rest wait where it is. */
 const batchSize = 512 * 1024;
-/** A system call costs more than copying so much. */
-const smallPiece = 16 * 1024;
+/**
+ * Handing on a piece costs more than copying so much. No more than that: what is copied lies outside V8's heap, and much of it a second
+ * has V8 mark the whole heap again and again.
+ */
+const smallPiece = 1024;
+/** Buffer's own pool holds what is smaller. */
+const pooled = Buffer.poolSize / 2;
 
 /** Resolves when everything is handed to the socket, or the client has gone away. HEAD gets the headers alone. */
 export async function write(req: Request, res: Response, answer: Answer): Promise<void> {
@@ -74,8 +79,8 @@ function begin(
 async function finish(req: Request, res: Response, body: readonly Buffer[], length: number): Promise<void> {
   res.setHeader('Content-Length', length);
   if (req.method === 'HEAD') res.end();
-  else if (body.length === 1 || length <= smallPiece)
-    res.end(body.length === 1 ? body[0] : Buffer.concat(body, length));
+  else if (body.length === 1) res.end(body[0]);
+  else if (length < pooled) res.end(Buffer.concat(body, length));
   else await writePieces(res, body);
 }
 
@@ -91,10 +96,13 @@ const lengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, piec
 export const writeJson = (req: Request, res: Response, value: unknown, answer: Partial<Answer> = {}): Promise<void> =>
   write(req, res, { contentType: 'application/json', ...answer, body: [Buffer.from(`${JSON.stringify(value)}\n`)] });
 
-/** Hands the pieces on in batches, small ones copied together. `send` resolves when it is done with them, false to stop. */
+/**
+ * Hands the pieces on in batches, small ones copied together. `send` is told which is the last, and resolves when it is done with one,
+ * false to stop.
+ */
 async function inBatches(
   pieces: readonly Buffer[],
-  send: (batch: readonly Buffer[]) => Promise<boolean>,
+  send: (batch: readonly Buffer[], isLast: boolean) => Promise<boolean>,
 ): Promise<void> {
   let batch: Buffer[] = [];
   let size = 0;
@@ -117,21 +125,21 @@ async function inBatches(
     size += piece.length;
     if (size < batchSize) continue;
     join();
-    if (!(await send(batch))) return;
+    if (!(await send(batch, false))) return;
     batch = [];
     size = 0;
   }
   join();
-  if (batch.length > 0) await send(batch);
+  await send(batch, true);
 }
 
 async function writePieces(res: Response, pieces: readonly Buffer[]): Promise<void> {
   const body = new BodyWriter(res);
-  await inBatches(pieces, async (batch) => {
-    await body.write(...batch);
+  await inBatches(pieces, async (batch, isLast) => {
+    if (isLast) body.end(...batch);
+    else await body.write(...batch);
     return !body.closed;
   });
-  body.end();
 }
 
 /** Compressed while it is written, off the event loop; level 1 as kube-apiserver does. */
