@@ -25,4 +25,6 @@ ENV NODE_ENV=production
 USER 65532:65532
 EXPOSE 9090 9443 10250
 # What dies young is gone before 16 MB are full; the default lets the heap grow by 100 MB under load and is no faster.
-ENTRYPOINT ["node", "--max-semi-space-size=16", "/app/dist/main.js"]
+# While the first list is stored everything survives: V8 then puts what the same code makes later into old space at once, where each dead
+# request keeps the next ones alive until the whole heap is marked. Without that a get costs a fifth less, and 100 MB are not needed.
+ENTRYPOINT ["node", "--max-semi-space-size=16", "--no-allocation-site-pretenuring", "/app/dist/main.js"]

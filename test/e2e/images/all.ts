@@ -54,7 +54,7 @@ export async function serverImage(dist: string): Promise<Image> {
       User: '65532:65532',
       WorkingDir: '/app',
       Env: [searchPath, 'NODE_ENV=production'],
-      Entrypoint: ['node', '--max-semi-space-size=16', '/app/dist/main.js'],
+      Entrypoint: ['node', '--max-semi-space-size=16', '--no-allocation-site-pretenuring', '/app/dist/main.js'],
     },
   };
 }
