@@ -16,15 +16,7 @@ import { select } from './query.ts';
 import { asked, demandServed, demandUnderlying, reached, synced } from './reading.ts';
 import type { Resource } from './resource.ts';
 import { PreparedLists } from './prepared.ts';
-import {
-  listOf,
-  partialView,
-  servedView,
-  tableView,
-  type MetaVersion,
-  type TableOptions,
-  type View,
-} from './views.ts';
+import { listOf, partialView, servedView, tableView, type MetaVersion, type TableOptions, type View } from './views.ts';
 import { beginWatch, refuse, watchDuration } from './watch/answer.ts';
 import { Watches } from './watch/watches.ts';
 

@@ -53,20 +53,21 @@ export class PreparedLists<F> {
     const under: Promise<void>[] = [];
     for (const group of groups) {
       if (group.fragment !== undefined) continue;
-      under.push((group.deflating ??= this.#fill(group)));
+      const filled = (group.deflating ??= this.#fill(group));
+      // The first failure is told; nobody waits for those behind it any more.
+      filled.catch(() => undefined);
+      under.push(filled);
       if (under.length > atOnce) await under.shift();
     }
     await Promise.all(under);
   }
 
-  #fill(group: Group<F>): Promise<void> {
-    const filled = deflateFragment(Buffer.concat(this.#view.items(group.objects))).then((fragment) => {
-      group.fragment = fragment;
-    });
-    // Whoever comes next tries again.
-    filled.catch(() => {
+  async #fill(group: Group<F>): Promise<void> {
+    try {
+      group.fragment = await deflateFragment(Buffer.concat(this.#view.items(group.objects)));
+    } finally {
+      // Where that failed, whoever comes next tries again.
       group.deflating = undefined;
-    });
-    return filled;
+    }
   }
 }
