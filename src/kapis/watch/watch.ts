@@ -54,9 +54,8 @@ interface Part {
 
 const minute = 60_000;
 const lastBookmark = 2_000;
-/** What one watch alone needs is written in parts of about so many bytes, after a look at no more than so many objects and changes. */
+/** What one watch alone needs is written in parts of about so many bytes, or of what a slice has time for. */
 const partSize = 64 * 1024;
-const mostVisited = 1_000;
 const nothing = Buffer.alloc(0);
 
 /**
@@ -195,7 +194,7 @@ export class Watch<F> {
       else if (slice.isOver) await slice.next();
       else {
         // Nothing may happen between the look that finds nothing more and the mark that the channel is followed.
-        const part = this.#next();
+        const part = this.#next(slice);
         if (part === undefined) break;
         if (part.length > 0) this.#body.write(part);
       }
@@ -206,10 +205,10 @@ export class Watch<F> {
   }
 
   /** The next part of what there is to tell, which may be empty; undefined if there is nothing more. */
-  #next(): Buffer | undefined {
+  #next(slice: Slice): Buffer | undefined {
     const part: Part = { pieces: [], size: 0 };
     let visited = 0;
-    while (part.size < partSize && visited < mostVisited && this.#addNext(part)) visited += 1;
+    while (part.size < partSize && (visited === 0 || !slice.isOver) && this.#addNext(part)) visited += 1;
     if (visited === 0) return this.#nextBookmark();
     return part.size === 0 ? nothing : framed(this.channel.options.framing, part.pieces);
   }

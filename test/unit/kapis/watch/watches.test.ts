@@ -57,6 +57,20 @@ describe('a watch', () => {
     expect(response.text).toBe('');
   });
 
+  test('gives way to others while it looks through what is there, however little of that it shows', async () => {
+    const names = Array.from({ length: 20 }, (_, index) => `n${index + 10}`);
+    resource.store.replace(
+      names.map((name) => node(name, { resourceVersion: 5 })),
+      20,
+    );
+    let now = 0;
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => (now += 1));
+    const begun = await watch('labelSelector=!a');
+    expect(told(begun).length).toBeLessThan(20);
+    await until(() => told(begun).length === 20);
+    clock.mockRestore();
+  });
+
   test.each(['', 'resourceVersion=0'])('?%s begins with what is there', async (query) => {
     const begun = await watch(query);
     expect(told(begun)).toEqual(['ADDED a@5', 'ADDED b@6']);
