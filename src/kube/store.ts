@@ -37,6 +37,7 @@ export class Store<F> {
   readonly #selections: Selections;
   readonly #listeners = new Set<StoreListener<F>>();
   readonly #waiting = new Set<() => void>();
+  #snapshot: readonly StoredObject<F>[] | undefined;
   #resourceVersion = 0;
 
   constructor() {
@@ -82,6 +83,11 @@ export class Store<F> {
   /** All objects in that order. It is the living array: take what is needed before anything else runs. */
   order(name: OrderName): readonly StoredObject<F>[] {
     return this.#orders[name];
+  }
+
+  /** All objects by name as they are now, for who needs them for long: all who ask before the next change share them. */
+  snapshot(): readonly StoredObject<F>[] {
+    return (this.#snapshot ??= this.#orders.name.slice());
   }
 
   /**
@@ -237,6 +243,7 @@ export class Store<F> {
     this.#objects.clear();
     for (const object of items) this.#objects.set(keyOf(object), object);
     for (const name of orderNames) this.#orders[name] = items.toSorted(orders[name]);
+    this.#snapshot = undefined;
     this.#selections.clear();
     this.#history.reset(resourceVersion);
     for (const object of items) this.#arena.add(object);
@@ -266,6 +273,7 @@ export class Store<F> {
   }
 
   #keep(change: Change<F>): void {
+    this.#snapshot = undefined;
     const { object, previous } = change;
     const after = stateAfter(change);
     if (after === undefined) {

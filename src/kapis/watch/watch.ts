@@ -95,7 +95,7 @@ export class Watch<F> {
     this.#body = body;
     this.#closed = closed;
     this.#position = position;
-    this.#present = initialEvents ? store.order('name').slice() : [];
+    this.#present = initialEvents ? store.snapshot() : [];
     if (initialEventsEnd) this.#initialEnd = store.resourceVersion;
     this.#after = from ?? 0;
     const now = performance.now();

@@ -197,6 +197,21 @@ describe('a store', () => {
     expect(store.at(1_000)?.map(short)).toEqual(sorted(first, () => 0));
   });
 
+  test('has one snapshot for all who ask before the next change', () => {
+    const store = new Store<null>();
+    store.replace([stored('b', 2), stored('a', 1)], 10);
+    const first = store.snapshot();
+    store.bookmark(11);
+    expect(store.snapshot()).toBe(first);
+    store.apply('ADDED', stored('c', 12));
+    expect(store.snapshot().map(short)).toEqual(['a@1', 'b@2', 'c@12']);
+    store.replace([stored('a', 1)], 20);
+    expect(store.snapshot().map(short)).toEqual(['a@1']);
+    store.replace([], 5);
+    expect(store.snapshot()).toEqual([]);
+    expect(first.map(short)).toEqual(['a@1', 'b@2']);
+  });
+
   test('in which more is new than can be told begins anew', () => {
     const store = new Store<null>();
     store.replace([stored('a', 1)], 10);
