@@ -6,13 +6,20 @@ import type { Exchange, Filter } from './exchange.ts';
 /** The watches that are open: they end with the identity that opened them, and when the server drains. */
 export class OpenWatches {
   readonly #open = new Map<Exchange, Authenticator>();
+  readonly #ofSession = new Map<string, Set<Exchange>>();
 
   /** Comes after authentication, by the same authenticator. */
   filter(authenticate: Authenticator): Filter {
     return (exchange) => {
       if (exchange.info.verb !== 'watch') return;
+      // The same credential is never of another session.
+      const sid = exchange.user?.sessionID;
       this.#open.set(exchange, authenticate);
-      exchange.onEnd(() => this.#open.delete(exchange));
+      if (sid !== undefined) this.#add(sid, exchange);
+      exchange.onEnd(() => {
+        this.#open.delete(exchange);
+        if (sid !== undefined) this.#remove(sid, exchange);
+      });
     };
   }
 
@@ -22,7 +29,7 @@ export class OpenWatches {
 
   /** The session was revoked: what it may not read any more must not flow on. */
   endSession(sid: string): void {
-    for (const exchange of this.#open.keys()) if (exchange.user?.sessionID === sid) exchange.abort();
+    for (const exchange of this.#ofSession.get(sid) ?? []) exchange.abort();
   }
 
   /**
@@ -42,6 +49,18 @@ export class OpenWatches {
     const all = [...this.#open.keys()];
     for (const [index, exchange] of all.entries())
       setTimeout(() => exchange.abort(), (index * spread) / Math.max(1, all.length)).unref();
+  }
+
+  #add(sid: string, exchange: Exchange): void {
+    const watches = this.#ofSession.get(sid);
+    if (watches === undefined) this.#ofSession.set(sid, new Set([exchange]));
+    else watches.add(exchange);
+  }
+
+  #remove(sid: string, exchange: Exchange): void {
+    const watches = this.#ofSession.get(sid);
+    watches?.delete(exchange);
+    if (watches?.size === 0) this.#ofSession.delete(sid);
   }
 }
 

@@ -28,9 +28,10 @@ beforeEach(() => {
 const member = (...groups: string[]): UserInfo => ({ username: 'alice', groups, via: 'token' });
 
 /** An open watch of a user who is a reader. */
-async function open(path: string): Promise<{ answer: Promise<Answer>; asked: () => number }> {
+async function open(path: string, sessionID?: string): Promise<{ answer: Promise<Answer>; asked: () => number }> {
   let asked = 0;
-  judge = () => member('readers');
+  judge = () => ({ ...member('readers'), ...(sessionID === undefined ? {} : { sessionID }) });
+  const before = watches.size;
   const authorizer = {
     authorize: async ({ groups }: UserInfo, attributes: object) => {
       asked += 1;
@@ -44,7 +45,7 @@ async function open(path: string): Promise<{ answer: Promise<Answer>; asked: () 
   const { app } = face({ routes: [...kapisRoutes(deps), ...apisRoutes(deps)], authenticator, authorizer, watches });
   const answer = ask(app, `${path}?watch=true&resourceVersion=10`);
   await settle();
-  expect(watches.size).toBe(1);
+  expect(watches.size).toBe(before + 1);
   return { answer, asked: () => asked };
 }
 
@@ -107,6 +108,28 @@ test('a user who changes while the watch begins is asked about as well', async (
   await change(() => member());
   resolve();
   expect((await answer).json()).toMatchObject({ object: { code: 403 } });
+});
+
+test('a session that ends takes its own watches with it and no others', async () => {
+  const path = paths[0] as string;
+  const [first, second] = [await open(path, 'one'), await open(path, 'one')];
+  const other = await open(path, 'two');
+  const rest = await open(path);
+  watches.endSession('none');
+  expect(watches.size).toBe(4);
+  watches.endSession('one');
+  expect(await Promise.all([first.answer, second.answer])).toMatchObject([{ status: 200 }, { status: 200 }]);
+  expect(watches.size).toBe(2);
+  watches.endSession('one');
+  const again = await open(path, 'one');
+  watches.endSession('two');
+  expect(await other.answer).toMatchObject({ status: 200, text: '' });
+  expect(watches.size).toBe(2);
+  watches.endSession('one');
+  expect(await again.answer).toMatchObject({ status: 200, text: '' });
+  expect(watches.size).toBe(1);
+  watches.endAll(0);
+  await rest.answer;
 });
 
 describe('all open watches', () => {
