@@ -76,7 +76,7 @@ export function openapi3(description: Description): object {
     const schema = answerSchema(operation);
     const content =
       schema === undefined
-        ? { 'application/json': { schema: { type: 'object' } } }
+        ? { 'application/json': { schema: route.answer ?? { type: 'object' } } }
         : Object.fromEntries(mediaTypes.map((type) => [type, { schema: { $ref: `#/components/schemas/${schema}` } }]));
     const get = {
       description: route.summary,
@@ -100,6 +100,7 @@ export function swagger2(description: Description): object {
   const paths = operationsOf(description).map((operation) => {
     const { path, route, operationId } = operation;
     const schema = answerSchema(operation);
+    const answer = schema === undefined ? asSwagger2(route.answer) : { $ref: `#/definitions/${schema}` };
     const get = {
       description: route.summary,
       operationId,
@@ -110,7 +111,7 @@ export function swagger2(description: Description): object {
         ...unique({ ...parameter, schema: type }),
       })),
       responses: {
-        '200': { description: 'OK', ...(schema === undefined ? {} : { schema: { $ref: `#/definitions/${schema}` } }) },
+        '200': { description: 'OK', ...(answer === undefined ? {} : { schema: answer }) },
         '401': { description: 'Unauthorized' },
       },
       ...extensions(operation),

@@ -61,5 +61,7 @@ export interface Route {
   readonly hot?: boolean;
   /** A watch or a stream: counted and limited apart, without a deadline. */
   readonly parameters?: readonly Parameter[];
+  /** JSON Schema of the body of a 200, where the descriptions have it from nowhere else. */
+  readonly answer?: Readonly<Record<string, unknown>>;
   readonly handler: Handler;
 }

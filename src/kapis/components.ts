@@ -11,6 +11,7 @@ import { write } from '../http/write.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import type { Catalogue } from './catalogue.ts';
+import { componentHealthSchema, componentListSchema, componentSchema } from './component-schemas.ts';
 import { decoded, fromCopy } from './copy.ts';
 import type { ApiResource } from './discovery.ts';
 import { readingGroup } from './generic.ts';
@@ -178,12 +179,20 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
     schema: { type: 'string' },
   };
   return [
-    { method: 'get', path: `${base}/components`, summary: 'The workloads of the platform', parameters, handler: list },
+    {
+      method: 'get',
+      path: `${base}/components`,
+      summary: 'The workloads of the platform',
+      parameters,
+      answer: componentListSchema,
+      handler: list,
+    },
     {
       method: 'get',
       path: `${base}/components/:name`,
       summary: 'A workload of the platform; of several with this name that of the release',
       parameters: [name, ...parameters],
+      answer: componentSchema,
       handler: get,
     },
     {
@@ -191,6 +200,7 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
       path: `${base}/componenthealth`,
       summary: 'How many workloads of the platform, and nodes, are well',
       parameters,
+      answer: componentHealthSchema,
       handler: health,
     },
   ];

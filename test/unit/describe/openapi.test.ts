@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, jest, afterEach, test } from '@jest/globals';
+import { openapi3, swagger2 } from '../../../src/describe/documents.ts';
 import { openapiRoutes } from '../../../src/describe/openapi.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { apisRoutes } from '../../../src/kapis/routes.ts';
@@ -122,6 +123,22 @@ describe('OpenAPI 3', () => {
     expect(paths?.[`${base}/nodes`]?.['get']).toMatchObject({
       'x-kubernetes-group-version-kind': { group: 'resources.platform.io', version: 'v1alpha3', kind: 'Node' },
       responses: { 200: { content: { 'application/json': { schema: ref(`${own}.NodeList`) } } } },
+    });
+  });
+
+  test('has the schema that a route has of its own, in both forms', () => {
+    const answer = { type: 'object', properties: { total: { type: 'integer', nullable: true } } };
+    const route: Route = { method: 'get', path: '/kapis/sum', summary: 'A sum', answer, handler: () => undefined };
+    const description = { title: '', version: '', routes: [route], resources: [], schemas: {} };
+    expect(openapi3(description)).toMatchObject({
+      paths: { '/kapis/sum': { get: { responses: { 200: { content: { 'application/json': { schema: answer } } } } } } },
+    });
+    expect(swagger2(description)).toMatchObject({
+      paths: {
+        '/kapis/sum': {
+          get: { responses: { 200: { schema: { type: 'object', properties: { total: { type: 'integer' } } } } } },
+        },
+      },
     });
   });
 

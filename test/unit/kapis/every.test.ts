@@ -1,5 +1,6 @@
 /** The routes of all that the cluster serves, over a cluster that is a table of answers. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Ajv } from 'ajv';
 import { PassThrough, Readable } from 'node:stream';
 import { Catalogue } from '../../../src/kapis/catalogue.ts';
 import { kinds, nodes } from '../../../src/kapis/resources/index.ts';
@@ -636,6 +637,19 @@ describe('the components of the platform', () => {
         code: 403,
         message: expect.stringContaining('cannot list resource "deployments"') as unknown,
       });
+  });
+
+  test.each(['components', 'components/server', 'componenthealth'])('%s: all is described', async (path) => {
+    const described = routes.find((route) => route.path === `${base}/${path.replace('server', ':name')}`);
+    const validate = new Ajv({ formats: { 'date-time': true } }).compile(described?.answer ?? false);
+    const answers = [(await get(routes, `${base}/${path}`)).body];
+    // Without nodes.
+    authorizer.authorize = async (_, attributes) => ({
+      allowed: !('resource' in attributes) || attributes.resource !== 'nodes',
+      reason: '',
+    });
+    answers.push((await get(routes, `${base}/${path}`)).body);
+    for (const answered of answers) expect(validate(answered) || validate.errors).toBe(true);
   });
 
   test('are named by discovery', async () => {
