@@ -122,11 +122,6 @@ export class Store<F> {
     return () => this.#listeners.delete(listener);
   }
 
-  /** The remembered changes after a resourceVersion, oldest first; undefined if they are not all remembered. */
-  changesAfter(resourceVersion: number): readonly Change<F>[] | undefined {
-    return this.#history.after(resourceVersion);
-  }
-
   /** Where the next change will stand among all that there were since the start: a place in the history to read on from. */
   get position(): number {
     return this.#history.position;

@@ -1,7 +1,9 @@
 import { PassThrough, Readable } from 'node:stream';
 import type { Clock } from '../../../src/kube/clock.ts';
 import type { KubeClient, KubeRequest, KubeResponse } from '../../../src/kube/client.ts';
+import type { Change } from '../../../src/kube/history.ts';
 import type { KubeObject } from '../../../src/kube/kube-object.ts';
+import type { Store } from '../../../src/kube/store.ts';
 
 /** A clock that stands still until it is told to go on. */
 export class FakeClock implements Clock {
@@ -158,3 +160,13 @@ export const bookmark = (resourceVersion: string, initial = false): unknown => (
     },
   },
 });
+
+/** The changes after a resourceVersion as a watch reads them, oldest first; undefined if they are not all remembered. */
+export function changesAfter<F>(store: Store<F>, resourceVersion: number): readonly Change<F>[] | undefined {
+  const first = store.positionAfter(resourceVersion);
+  if (first === undefined) return undefined;
+  const changes: Change<F>[] = [];
+  for (let change = store.changeAt(first); change !== undefined; change = store.changeAt(first + changes.length))
+    changes.push(change);
+  return changes;
+}

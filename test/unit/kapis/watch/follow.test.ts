@@ -2,6 +2,7 @@
 import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { apisRoutes } from '../../../../src/kapis/routes.ts';
+import { changesAfter } from '../../kube/fakes.ts';
 import { call, FakeAuthorizer, fakeResource, node, type Call } from '../lab.ts';
 
 const path = '/apis/resources.platform.io/v1alpha3/nodes';
@@ -185,7 +186,7 @@ test('every watch tells exactly what its selector lets it see', async () => {
           const present = [...state().keys()].filter((name) => !gone.includes(name));
           const begun = version;
           store.replace(present.map(stored), version + gone.length);
-          for (const { object } of store.changesAfter(begun) ?? []) remove(object.name);
+          for (const { object } of changesAfter(store, begun) ?? []) remove(object.name);
         } else if (step.do === 'watch') {
           const known = history.filter((entry) => entry.version >= store.oldestResourceVersion);
           const from = step.from % 3 === 0 ? undefined : known[step.from % known.length]?.version;
