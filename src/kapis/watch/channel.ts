@@ -1,6 +1,7 @@
 import { framed, type Framing } from '../../http/streamed-body.ts';
 import type { Change } from '../../kube/history.ts';
-import type { Filter } from '../../kube/selection.ts';
+import { all, type Filter } from '../../kube/selection.ts';
+import type { StoredObject } from '../../kube/stored-object.ts';
 import type { View } from '../views.ts';
 import { frame, seen, type Format } from './frames.ts';
 import type { Watch } from './watch.ts';
@@ -21,18 +22,21 @@ export interface ChannelOptions<F> {
 export class Channel<F> {
   readonly options: ChannelOptions<F>;
   readonly watches: Set<Watch<F>> = new Set();
+  /** Is an object, as it is, to be seen? */
+  readonly passes: (object: StoredObject<F>) => boolean;
   #bookmark: { readonly resourceVersion: number; readonly part: Buffer } | undefined;
 
   constructor(options: ChannelOptions<F>) {
     this.options = options;
+    this.passes = all(options.filters);
   }
 
   /** What these changes are to its watches; undefined if nothing. */
   part(changes: readonly Change<F>[]): Buffer | undefined {
-    const { view, filters, format, framing } = this.options;
+    const { view, format, framing } = this.options;
     const pieces: Buffer[] = [];
     for (const change of changes) {
-      const shown = seen(change, filters);
+      const shown = seen(change, this.passes);
       if (shown !== undefined)
         pieces.push(...frame(format, shown.type, view.object(shown.object), change.resourceVersion));
     }

@@ -3,7 +3,6 @@ import type { StatusError } from '../../errors.ts';
 import { textHead } from '../../http/web-socket-frames.ts';
 import type { Change } from '../../kube/history.ts';
 import type { StoredObject } from '../../kube/stored-object.ts';
-import type { Filter } from '../../kube/selection.ts';
 import type { FrameType } from '../views.ts';
 
 export type Format = 'lines' | 'server-sent events' | 'messages';
@@ -39,13 +38,11 @@ export const errorFrame = (format: Format, error: StatusError): Buffer[] =>
 /** What a change is to a watch that sees only what its filters let through: undefined if nothing. */
 export function seen<F>(
   { type, object, previous, resourceVersion }: Change<F>,
-  filters: readonly Filter<F>[],
+  passes: (state: StoredObject<F>) => boolean,
 ): { readonly type: FrameType; readonly object: StoredObject<F> } | undefined {
-  const passes = (state: StoredObject<F> | undefined): boolean =>
-    state !== undefined && filters.every((filter) => filter(state));
-  const before = passes(previous);
+  const before = previous !== undefined && passes(previous);
   const after = type !== 'DELETED' && passes(object);
   if (after) return { type: before ? 'MODIFIED' : 'ADDED', object };
-  if (!before || previous === undefined) return undefined;
+  if (!before) return undefined;
   return { type: 'DELETED', object: type === 'DELETED' ? object : previous.withResourceVersion(resourceVersion) };
 }

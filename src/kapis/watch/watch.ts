@@ -215,7 +215,7 @@ export class Watch<F> {
 
   /** Adds the next object or change, if it is to be seen; false if there is none. */
   #addNext(part: Part): boolean {
-    const { filters } = this.#request;
+    const { passes } = this.channel;
     const { format } = this.channel.options;
     const add = (frameOfIt: readonly Buffer[]): void => {
       for (const piece of frameOfIt) part.size += piece.length;
@@ -224,7 +224,7 @@ export class Watch<F> {
     const object = this.#present[this.#presentTold];
     if (object !== undefined) {
       this.#presentTold += 1;
-      if (filters.every((filter) => filter(object))) add(frame(format, 'ADDED', this.#view().object(object)));
+      if (passes(object)) add(frame(format, 'ADDED', this.#view().object(object)));
       return true;
     }
     const initialEnd = this.#initialEnd;
@@ -237,7 +237,7 @@ export class Watch<F> {
     const change = this.#store.changeAt(this.#position);
     if (change === undefined) return false;
     this.#position += 1;
-    const shown = change.resourceVersion <= this.#after ? undefined : seen(change, filters);
+    const shown = change.resourceVersion <= this.#after ? undefined : seen(change, passes);
     if (shown !== undefined) add(frame(format, shown.type, this.#view().object(shown.object), change.resourceVersion));
     return true;
   }
