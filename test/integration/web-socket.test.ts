@@ -9,6 +9,7 @@ import { eventually } from './lab/eventually.ts';
 import { apisPath, aggregated, gateway, nodesPath, secureGateway } from './lab/http.ts';
 import {
   bind,
+  create,
   createNode,
   createServiceAccount,
   nodePath,
@@ -132,6 +133,23 @@ describe.each(Object.keys(ways))('%s', (way) => {
     const dispatcher = new Agent({ connect: { ca: ca() } });
     await expect(listenTo(`${url()}?watch=true`, { dispatcher })).rejects.toThrow('the handshake failed');
   });
+});
+
+test('what is not copied is followed so too, as the caller', async () => {
+  const path = '/api/v1/namespaces/default/secrets';
+  const name = `web-socket-${randomUUID()}`;
+  const url = socket(
+    gateway(),
+    `${nodesPath.replace(/nodes$/, 'namespaces/default/secrets')}?watch=true&timeoutSeconds=2`,
+  );
+  const watch = await withToken(`${url}&fieldSelector=metadata.name%3D${name}`, platformToken, '');
+  await create(path, { metadata: { name }, stringData: { large: 'x'.repeat(70_000) } });
+  await remove(`${path}/${name}`);
+  expect((await watch.closed).code).toBe(1000);
+  expect(events(watch).map(({ type, object }) => [type, object.metadata.name])).toEqual([
+    ['ADDED', name],
+    ['DELETED', name],
+  ]);
 });
 
 test("Node's own WebSocket hears a watch, and the log tells of it without the token", async () => {
