@@ -1,7 +1,7 @@
 /** The list language of /kapis (API.md: page, limit, sortBy and the filters). */
 import { badRequest, StatusError } from '../errors.ts';
-import { byName, type OrderName } from '../kube/order.ts';
-import { all, labelOf, type Filter, type IndexName, type Order } from '../kube/selection.ts';
+import type { OrderName } from '../kube/order.ts';
+import { all, labelOf, orderByValue, type Filter, type IndexName, type Order } from '../kube/selection.ts';
 import { visitInSlices, type Waiting } from '../kube/slice.ts';
 import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
@@ -308,15 +308,11 @@ function orderBy(path: readonly string[], ascending: boolean): Order<unknown> {
   const text = JSON.stringify(path);
   const find = (object: StoredObject<unknown>): Key | undefined => keyOf(field(object));
   const keyIn = (object: StoredObject<unknown>): Key | undefined => object.remembered(`sorted by ${text}`, find);
-  return {
-    key: `${text} ${direction}`,
-    compare(a, b) {
-      const [first, second] = [keyIn(a), keyIn(b)];
-      if (first === undefined || second === undefined)
-        return Number(first === undefined) - Number(second === undefined) || byName(a, b);
-      return direction * compareKeys(first, second) || byName(a, b);
-    },
-  };
+  const compare = (a: Key | undefined, b: Key | undefined): number =>
+    a === undefined || b === undefined
+      ? Number(a === undefined) - Number(b === undefined)
+      : direction * compareKeys(a, b);
+  return orderByValue(`${text} ${direction}`, keyIn, compare);
 }
 
 function compareKeys(a: Key, b: Key): number {

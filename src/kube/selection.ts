@@ -3,7 +3,7 @@
  * whatever has changed meanwhile.
  */
 import type { Change } from './history.ts';
-import { follow, stateAfter, type Compare } from './order.ts';
+import { byName, follow, stateAfter, type Compare } from './order.ts';
 import { sortInSlices, visitInSlices, type Waiting } from './slice.ts';
 import type { StoredObject } from './stored-object.ts';
 
@@ -22,6 +22,29 @@ export interface Order<F> {
   /** What it orders by, in full. */
   readonly key: string;
   readonly compare: Compare<F>;
+  /** Sorts as `compare` does. */
+  readonly sort?: (objects: readonly Stored[], waiting: Waiting) => Promise<Stored[]>;
+}
+
+/** By what is found in each object, then by name. A sort looks for it once: an object does not remember much, and others sort too. */
+export function orderByValue<V>(
+  key: string,
+  find: (object: Stored) => V,
+  compareValues: (a: V, b: V) => number,
+): Order<unknown> {
+  return {
+    key,
+    compare: (a, b) => compareValues(find(a), find(b)) || byName(a, b),
+    async sort(objects, waiting) {
+      const rows: { readonly object: Stored; readonly value: V }[] = [];
+      await visitInSlices(objects, waiting, (object) => {
+        rows.push({ object, value: find(object) });
+      });
+      const compare = (a: (typeof rows)[0], b: (typeof rows)[0]): number =>
+        compareValues(a.value, b.value) || byName(a.object, b.object);
+      return (await sortInSlices(rows, compare, waiting)).map(({ object }) => object);
+    },
+  };
 }
 
 type Stored = StoredObject<unknown>;
@@ -144,7 +167,7 @@ export class Selections {
   /** `use` is called before anything else can change. */
   async #make<T>(
     filters: readonly Filter<unknown>[],
-    { key, compare }: Order<unknown>,
+    { key, compare, sort = (passed) => sortInSlices(passed, compare, waiting) }: Order<unknown>,
     waiting: Waiting,
     use: (selection: Selection, visited: number) => T,
   ): Promise<T> {
@@ -162,7 +185,7 @@ export class Selections {
       await visitInSlices(candidates, waiting, (object) => {
         if (passes(object)) passed.push(object);
       });
-      const objects = ordered === undefined ? await sortInSlices(passed, compare, waiting) : passed;
+      const objects = ordered === undefined ? await sort(passed, waiting) : passed;
       const selection = { passes, compare, objects };
       const changes = source.changesFrom(position);
       if (changes === undefined) continue;

@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import type { KubeObject } from '../../../src/kube/kube-object.ts';
 import { byName, type OrderName } from '../../../src/kube/order.ts';
 import { Packer } from '../../../src/kube/packed.ts';
-import type { Filter, Order } from '../../../src/kube/selection.ts';
+import { orderByValue, type Filter, type Order } from '../../../src/kube/selection.ts';
 import { Store } from '../../../src/kube/store.ts';
 import { storeObject, type StoredObject } from '../../../src/kube/stored-object.ts';
 
@@ -145,6 +145,23 @@ describe('a selection', () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  test('is sorted by what is looked for once in each object', async () => {
+    const store = new Store<null>();
+    store.replace(numbered(1), 1);
+    let looks = 0;
+    const order = orderByValue(
+      'number',
+      ({ name }) => {
+        looks += 1;
+        return (Number(name.slice(1)) * 7) % 50;
+      },
+      (a, b) => b - a,
+    );
+    const sorted = await store.select([], order, wanted, (objects) => objects.slice());
+    expect(looks).toBe(200);
+    expect(sorted.map(short)).toEqual(numbered(1).toSorted(order.compare).map(short));
   });
 
   test('begins anew with the store', async () => {
