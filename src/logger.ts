@@ -40,7 +40,16 @@ const redaction = winston.format((entry) => {
   return entry;
 });
 
-const stamp = winston.format((entry) => Object.assign(entry, { time: new Date().toISOString() }));
+/** Many lines are of one millisecond. */
+let stamped = { at: 0, text: '' };
+
+function timestamp(): string {
+  const now = Date.now();
+  if (now !== stamped.at) stamped = { at: now, text: new Date(now).toISOString() };
+  return stamped.text;
+}
+
+const stamp = winston.format((entry) => Object.assign(entry, { time: timestamp() }));
 
 const LEVEL = Symbol.for('level');
 const MESSAGE = Symbol.for('message');
@@ -124,7 +133,7 @@ export function logRequest(log: Logger, level: 'info' | 'warn', line: RequestLin
     [MESSAGE]:
       `{${line.aborted ? '"aborted":true,' : ''}"auditID":${text(line.auditID)},"level":"${level}","message":"request",` +
       `"method":${text(line.method)},"path":${text(line.path)},"seconds":${line.seconds},"sourceIP":${text(line.sourceIP)},` +
-      `"status":${line.status},"time":"${new Date().toISOString()}"` +
+      `"status":${line.status},"time":"${timestamp()}"` +
       `${user === undefined ? '' : `,"user":${text(user)}`}${userAgent === undefined ? '' : `,"userAgent":${text(userAgent)}`}` +
       `,"verb":${text(line.verb)}${via === undefined ? '' : `,"via":${text(via)}`}}`,
   };

@@ -241,7 +241,7 @@ export class Sessions {
   async #makeRoomFor(begun: Session): Promise<void> {
     const tooMany = this.ofUser(begun.spec.userUID)
       .filter(({ metadata }) => metadata.name !== begun.metadata.name)
-      .toSorted((a, b) => lastUse(a) - lastUse(b))
+      .toSorted((a, b) => timesOf(a).lastUse - timesOf(b).lastUse)
       .slice(0, 1 - mostOfUser)
       .slice(0, endedAtLogin);
     try {
@@ -287,13 +287,10 @@ export class Sessions {
     return this.#clock.now() - this.#informer.lastSignOfLife() > longestSilence;
   }
 
-  #isActive({ spec, status }: Session): boolean {
+  #isActive(session: Session): boolean {
     const now = this.#clock.now();
-    return (
-      status.phase === 'Active' &&
-      Date.parse(spec.expiresAt) > now &&
-      lastUse({ spec, status }) + this.#lives().refreshTokenIdle > now
-    );
+    const { expiresAt, lastUse } = timesOf(session);
+    return session.status.phase === 'Active' && expiresAt > now && lastUse + this.#lives().refreshTokenIdle > now;
   }
 
   #known(sid: string): Session | undefined {
@@ -301,7 +298,10 @@ export class Sessions {
     if (written === 'deleted') return undefined;
     const watched = this.#informer.get(this.#namespace, sid);
     if (written === undefined || watched === undefined) return written ?? watched;
-    return versionOf(written) > versionOf(watched) ? written : watched;
+    if (versionOf(written) > versionOf(watched)) return written;
+    // The watch has caught up.
+    this.#written.delete(sid);
+    return watched;
   }
 
   #remember(session: Session): void {
@@ -400,8 +400,24 @@ export class Sessions {
 const unavailable = (error: KubeError): StatusError =>
   serviceUnavailable('the state of sessions cannot be read or written in the cluster now', 1, error);
 
-const lastUse = ({ spec, status }: Pick<Session, 'spec' | 'status'>): number =>
-  Date.parse(status.lastUsedAt ?? spec.createdAt);
+interface Times {
+  readonly expiresAt: number;
+  readonly lastUse: number;
+}
+
+/** Every request asks for them, and a session is not altered. */
+const times = new WeakMap<Session, Times>();
+
+/** Milliseconds since the epoch. */
+function timesOf(session: Session): Times {
+  let known = times.get(session);
+  if (known === undefined) {
+    const { spec, status } = session;
+    known = { expiresAt: Date.parse(spec.expiresAt), lastUse: Date.parse(status.lastUsedAt ?? spec.createdAt) };
+    times.set(session, known);
+  }
+  return known;
+}
 
 const versionOf = ({ metadata }: Session): bigint => BigInt(metadata.resourceVersion ?? 0);
 

@@ -1,7 +1,7 @@
 import { forbidden } from '../../errors.ts';
 import type { Filter } from '../exchange.ts';
 
-const what = { 'impersonate-user': 'users', 'impersonate-group': 'groups', 'impersonate-uid': 'uids' };
+const what = Object.entries({ 'impersonate-user': 'users', 'impersonate-group': 'groups', 'impersonate-uid': 'uids' });
 
 /**
  * Who sends these headers of kube-apiserver's wants what another may see, and must not be shown what they may see themselves. A
@@ -9,7 +9,7 @@ const what = { 'impersonate-user': 'users', 'impersonate-group': 'groups', 'impe
  */
 export const impersonation: Filter = ({ req: { headers }, user }) => {
   if (user === undefined) return;
-  for (const [header, resource] of Object.entries(what)) {
+  for (const [header, resource] of what) {
     const name = headers[header];
     if (typeof name === 'string')
       throw forbidden(
