@@ -44,8 +44,7 @@ import { Discovery } from './kube/discovery.ts';
 import { OwnRights } from './kube/own-rights.ts';
 import { PlatformConfigSource } from './kube/platform-config.ts';
 import type { Logger } from './logger.ts';
-import { createGrants } from './oauth/grants/index.ts';
-import { tokenRoute } from './oauth/token-endpoint.ts';
+import { oauthRoutes } from './oauth/index.ts';
 import { publishAuthority, publishCABundle } from './tls/publish.ts';
 import { servingFromFiles, servingFromSecret } from './tls/serving.ts';
 
@@ -144,18 +143,20 @@ export async function startServer(
   );
 
   const limiter = new LoginLimiter(() => live.value.authentication.loginLimit);
-  const grants = createGrants({
-    directory,
-    passwords,
-    limiter,
-    sessions,
-    multipleLogin: () => live.value.authentication.multipleLogin,
-  });
   const packageVersion = readVersion();
   const gatewayRoutes = [
     ...health.routes,
     metricsRoute,
-    tokenRoute({ grants, directory, tokens }),
+    ...oauthRoutes({
+      directory,
+      passwords,
+      limiter,
+      sessions,
+      tokens,
+      keys: signingKeys,
+      issuer: () => live.value.authentication.issuer,
+      multipleLogin: () => live.value.authentication.multipleLogin,
+    }),
     ...versionRoutes('/kapis/version', packageVersion),
     ...kapisRoutes({ authorizer, resources: [nodesCopy], every: { catalogue, granted, client, kinds, namespace } }),
   ];

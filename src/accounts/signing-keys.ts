@@ -26,6 +26,13 @@ export interface SigningKey {
   readonly publicKey: KeyObject;
 }
 
+/** A public key with what clients need to know of it. */
+export interface PublishedKey extends JsonWebKey {
+  readonly kid: string;
+  readonly alg: Algorithm;
+  readonly use: 'sig';
+}
+
 const generate = promisify(generateKeyPair);
 
 async function newKey(alg: Algorithm): Promise<Buffer> {
@@ -80,6 +87,7 @@ export class SigningKeys {
   readonly #secret: KeySecret;
   #byKid: ReadonlyMap<string, SigningKey> = new Map();
   #byAlgorithm: ReadonlyMap<Algorithm, SigningKey> = new Map();
+  #published: readonly PublishedKey[] = [];
   #generation = 0;
 
   private constructor(client: KubeClient, namespace: string) {
@@ -119,6 +127,11 @@ export class SigningKeys {
     return key;
   }
 
+  /** The public keys as JSON Web Keys (RFC 7517 section 4), those of every algorithm. */
+  published(): readonly PublishedKey[] {
+    return this.#published;
+  }
+
   find(kid: string): SigningKey | undefined {
     return this.#byKid.get(kid);
   }
@@ -126,6 +139,12 @@ export class SigningKeys {
   #use(keys: readonly SigningKey[]): void {
     if (keys.every(({ kid }) => this.#byKid.has(kid))) return;
     this.#byKid = new Map(keys.map((key) => [key.kid, key]));
+    this.#published = keys.map(({ kid, alg, publicKey }) => ({
+      ...publicKey.export({ format: 'jwk' }),
+      kid,
+      alg,
+      use: 'sig',
+    }));
     this.#byAlgorithm = new Map(keys.map((key) => [key.alg, key]));
     this.#generation += 1;
   }

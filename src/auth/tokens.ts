@@ -27,6 +27,21 @@ export interface AccessClaims {
   readonly exp: number;
 }
 
+/** What an id_token may say (OpenID Connect Core sections 2 and 5.1); which of it depends on the scope. */
+export const identityClaims: readonly string[] = [
+  'iss',
+  'sub',
+  'aud',
+  'exp',
+  'iat',
+  'auth_time',
+  'sid',
+  'preferred_username',
+  'name',
+  'email',
+  'groups',
+];
+
 interface Verified {
   readonly claims: AccessClaims;
   readonly generation: SigningKeys['generation'];

@@ -3,6 +3,9 @@ import type { Client, Directory } from '../accounts/directory.ts';
 import { OAuthError } from '../errors.ts';
 import { decode } from './form.ts';
 
+/** The ways in which a client authenticates, as the metadata calls them (RFC 8414 section 2). */
+export const clientAuthenticationMethods: readonly string[] = ['client_secret_basic', 'client_secret_post'];
+
 const invalidClient = (description: string): OAuthError => new OAuthError('invalid_client', description);
 
 /** RFC 6749 section 2.3.1: id and secret are form-encoded before they are put together. */

@@ -4,49 +4,67 @@
  * 6 make the tokens.
  */
 import type { Directory } from '../accounts/directory.ts';
-import type { Tokens } from '../auth/tokens.ts';
+import { identityClaims, type Tokens } from '../auth/tokens.ts';
 import { OAuthError } from '../errors.ts';
-import type { Route } from '../http/route.ts';
-import { authenticateClient } from './client-authentication.ts';
-import { readForm, required } from './form.ts';
+import { answerJSON, uncached } from './answer.ts';
+import { clientAuthenticationMethods } from './client-authentication.ts';
+import { readClientRequest } from './client-request.ts';
+import type { Endpoint } from './endpoint.ts';
+import { required } from './form.ts';
 import type { Grant } from './grants/grant.ts';
+import { supportedScopes } from './scope.ts';
 
-export function tokenRoute(options: { grants: readonly Grant[]; directory: Directory; tokens: Tokens }): Route {
+export function tokenEndpoint(options: { grants: readonly Grant[]; directory: Directory; tokens: Tokens }): Endpoint {
   const { grants, directory, tokens } = options;
   const byType = new Map(grants.map((grant) => [grant.grantType, grant]));
+  const path = '/oauth/token';
   return {
-    method: 'post',
-    path: '/oauth/token',
-    summary: 'Exchanges credentials for an access token (RFC 6749)',
-    open: true,
-    handler: async (req, res, context) => {
-      if (context.query.size > 0)
-        throw new OAuthError(
-          'invalid_request',
-          'parameters belong in the body: what stands in the URL is logged on its way',
-        );
-      const form = await readForm(req);
-      const client = await authenticateClient(req, form, directory);
-      const grantType = required(form, 'grant_type');
-      const grant = byType.get(grantType);
-      if (grant === undefined)
-        throw new OAuthError('unsupported_grant_type', `grant_type must be one of ${[...byType.keys()].join(', ')}`);
-      if (!client.grantTypes.includes(grantType))
-        throw new OAuthError('unauthorized_client', `the client "${client.name}" may not use the grant ${grantType}`);
-      const { session, account, refreshToken, scope } = await grant.grant({ form, client, context });
-      const { token, expiresIn } = tokens.issueAccess(session, account, scope);
-      const body = {
-        access_token: token,
-        token_type: 'Bearer',
-        ...(client.grantTypes.includes('refresh_token') ? { refresh_token: refreshToken } : {}),
-        expires_in: expiresIn,
-        ...(scope === undefined ? {} : { scope }),
-        ...(scope?.split(' ').includes('openid') ? { id_token: tokens.issueIdentity(session, account, scope) } : {}),
-      };
-      res.setHeader('Content-Type', 'application/json');
-      res.setHeader('Cache-Control', 'no-store');
-      res.setHeader('Pragma', 'no-cache');
-      res.end(`${JSON.stringify(body)}\n`);
-    },
+    routes: [
+      {
+        method: 'post',
+        path,
+        summary: 'Exchanges credentials for an access token (RFC 6749)',
+        open: true,
+        handler: async (req, res, context) => {
+          const { form, client } = await readClientRequest(req, context, directory);
+          const grantType = required(form, 'grant_type');
+          const grant = byType.get(grantType);
+          if (grant === undefined)
+            throw new OAuthError(
+              'unsupported_grant_type',
+              `grant_type must be one of ${[...byType.keys()].join(', ')}`,
+            );
+          if (!client.grantTypes.includes(grantType))
+            throw new OAuthError(
+              'unauthorized_client',
+              `the client "${client.name}" may not use the grant ${grantType}`,
+            );
+          const { session, account, refreshToken, scope } = await grant.grant({ form, client, context });
+          const { token, expiresIn } = tokens.issueAccess(session, account, scope);
+          const body = {
+            access_token: token,
+            token_type: 'Bearer',
+            ...(client.grantTypes.includes('refresh_token') ? { refresh_token: refreshToken } : {}),
+            expires_in: expiresIn,
+            ...(scope === undefined ? {} : { scope }),
+            ...(scope?.split(' ').includes('openid')
+              ? { id_token: tokens.issueIdentity(session, account, scope) }
+              : {}),
+          };
+          answerJSON(res, body, uncached);
+        },
+      },
+    ],
+    metadata: (at) => ({
+      token_endpoint: at(path),
+      token_endpoint_auth_methods_supported: clientAuthenticationMethods,
+      grant_types_supported: [...byType.keys()],
+      scopes_supported: supportedScopes,
+      // No authorization endpoint yet; RFC 8414 section 2 wants the member all the same.
+      response_types_supported: [],
+      subject_types_supported: ['public'],
+      id_token_signing_alg_values_supported: ['RS256'],
+      claims_supported: identityClaims,
+    }),
   };
 }

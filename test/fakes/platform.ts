@@ -9,8 +9,7 @@ import { SigningKeys } from '../../src/accounts/signing-keys.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import { LiveConfiguration } from '../../src/config/live.ts';
 import { createLogger, type Logger } from '../../src/logger.ts';
-import { createGrants } from '../../src/oauth/grants/index.ts';
-import { tokenRoute } from '../../src/oauth/token-endpoint.ts';
+import { oauthRoutes } from '../../src/oauth/index.ts';
 import type { Route } from '../../src/http/route.ts';
 import { FakeClock, settle } from '../unit/kube/fakes.ts';
 import { MemoryCluster, type MemoryClient } from './cluster.ts';
@@ -30,7 +29,8 @@ export interface Platform {
   readonly sessions: Sessions;
   readonly tokens: Tokens;
   readonly hashes: CountingHashes;
-  readonly tokenRoute: Route;
+  /** Those of OAuth. */
+  readonly routes: readonly Route[];
   /** Puts another configuration in force; a user without `passwordHash` has the right password. */
   readonly configure: (authentication: Readonly<Record<string, unknown>>) => void;
   readonly stop: () => void;
@@ -85,8 +85,6 @@ export async function createPlatform({
     () => live.value.authentication.loginLimit,
     () => clock.now(),
   );
-  const multipleLogin = (): boolean => live.value.authentication.multipleLogin;
-  const grants = createGrants({ directory, passwords, limiter, sessions, multipleLogin });
   await settle();
   const platform: Platform = {
     clock,
@@ -97,7 +95,16 @@ export async function createPlatform({
     sessions,
     tokens,
     hashes,
-    tokenRoute: tokenRoute({ grants, directory, tokens }),
+    routes: oauthRoutes({
+      directory,
+      passwords,
+      limiter,
+      sessions,
+      tokens,
+      keys: await keys,
+      issuer: () => live.value.authentication.issuer,
+      multipleLogin: () => live.value.authentication.multipleLogin,
+    }),
     configure,
     stop() {
       sessions.stop();

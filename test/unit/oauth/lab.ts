@@ -33,7 +33,7 @@ export async function createLab(
   log: Logger = createLogger({ silent: true }),
 ): Promise<Lab> {
   const platform = await createPlatform({ authentication, log });
-  const app = createFace([platform.tokenRoute], {
+  const app = createFace(platform.routes, {
     authenticator: async () => undefined,
     authorizer: { authorize: async () => ({ allowed: false, reason: '' }) },
     requests: () => platform.live.value.requests,

@@ -1,0 +1,16 @@
+import type { Response } from 'express';
+
+/** What nobody may keep, as RFC 6749 section 5.1 wants it. */
+export const uncached = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const;
+/** What is the same for everybody and seldom changes: a signing key is published for longer than this before it signs. */
+export const cacheable = { 'Cache-Control': 'public, max-age=300' } as const;
+
+/** 200 with a JSON object. */
+export function answerJSON(res: Response, body: object, headers: Readonly<Record<string, string>>): void {
+  const bytes = Buffer.from(`${JSON.stringify(body)}\n`);
+  for (const [name, value] of Object.entries({ 'Content-Type': 'application/json', ...headers }))
+    res.setHeader(name, value);
+  res.setHeader('Content-Length', bytes.length);
+  // Node leaves the body of an answer to HEAD out.
+  res.end(bytes);
+}

@@ -1,0 +1,43 @@
+/** The OAuth endpoints beside the token endpoint, over two replicas and the real cluster (API.md 2). */
+import { describe, expect, test } from '@jest/globals';
+import { createPublicKey, type JsonWebKey } from 'node:crypto';
+import { call, gateway } from './lab/http.ts';
+import { decodeToken, publicKey, thumbprint, verifies } from './lab/jwt.ts';
+import { passwordForm, tokens } from './lab/login.ts';
+
+const [a, b] = [0, 1].map((replica) => gateway(replica as 0 | 1)) as [string, string];
+
+type PublishedKey = JsonWebKey & { readonly kid: string; readonly alg: string };
+
+const published = async (base: string): Promise<PublishedKey[]> =>
+  ((await call(`${base}/oauth/keys`)).json as { keys: PublishedKey[] }).keys;
+
+describe('the published keys', () => {
+  test('are those of the Secret, on both replicas', async () => {
+    const kids = await Promise.all((['ES256', 'RS256'] as const).map(async (alg) => thumbprint(await publicKey(alg))));
+    for (const base of [a, b])
+      expect((await published(base)).map(({ kid }) => kid).toSorted()).toEqual(kids.toSorted());
+  });
+
+  test('of one replica verify the tokens of the other', async () => {
+    const { access_token, id_token = '' } = await tokens({ ...passwordForm('alice'), scope: 'openid' }, a);
+    for (const token of [access_token, id_token]) {
+      const key = (await published(b)).find(({ kid }) => kid === decodeToken(token).header['kid']);
+      expect(verifies(token, createPublicKey({ key: key ?? {}, format: 'jwk' }))).toBe(true);
+    }
+  });
+});
+
+test('the metadata is below the issuer of the tokens', async () => {
+  const { access_token } = await tokens(passwordForm('alice'));
+  const issuer = String(decodeToken(access_token).claims['iss']);
+  const documents = await Promise.all(
+    [a, b].map(async (base) => (await call(`${base}/.well-known/openid-configuration`)).json),
+  );
+  for (const document of documents)
+    expect(document).toMatchObject({
+      issuer,
+      token_endpoint: `${issuer}/oauth/token`,
+      jwks_uri: `${issuer}/oauth/keys`,
+    });
+});
