@@ -13,6 +13,8 @@ import { RefreshTokens } from './accounts/refresh-tokens.ts';
 import { SecretRefs } from './accounts/secret-refs.ts';
 import { Sessions } from './accounts/sessions.ts';
 import { SigningKeys } from './accounts/signing-keys.ts';
+import { UserConditions } from './accounts/user-conditions.ts';
+import { Users } from './accounts/users.ts';
 import {
   aggregatedAuthenticator,
   gatewayAuthenticator,
@@ -73,13 +75,21 @@ export async function startServer(
   const passwords = new Passwords();
   await ensureAdminSecret({ client, namespace, configuration: live.value, passwords, log });
   const secrets = new SecretRefs({ client, namespace, log, changed: () => rebuild() });
-  const directory = new Directory({ config: live, secrets, passwords });
+  const users = new Users({ client, namespace, log, changed: (username) => update(username) });
+  const directory = new Directory({ config: live, secrets, users, passwords });
+  const conditions = new UserConditions({ client, directory, users, log });
   const watches = new OpenWatches();
   const rebuild = (): void => {
     directory.rebuild();
+    conditions.lookAtAll();
     void watches.recheck();
   };
+  const update = (username: string): void => {
+    if (directory.update(username)) void watches.recheck();
+    conditions.look(username);
+  };
   live.subscribe(rebuild);
+  users.start();
   await secrets.settled(signal);
 
   const refreshTokens = await RefreshTokens.load(client, namespace);
@@ -132,6 +142,7 @@ export async function startServer(
       warning: () =>
         live.problems.length === 0 ? '' : `the newest one was refused: ${live.problems.map(formatProblem).join('; ')}`,
     },
+    { name: 'users', problem: () => (users.hasSynced() ? '' : 'not read yet') },
     { name: 'sessions', problem: () => (sessions.hasSynced() ? '' : 'not read yet') },
     { name: 'request-header-ca', problem: () => requestHeaders.problem },
   ]);
@@ -254,7 +265,7 @@ export async function startServer(
       granted.stop();
       discovery.stop();
       requestHeaders.stop();
-      for (const part of [sessions, refreshTokens, signingKeys, secrets]) part.stop();
+      for (const part of [conditions, users, sessions, refreshTokens, signingKeys, secrets]) part.stop();
       await configuration.stop();
       await client.close();
       log.info('ended');

@@ -1,24 +1,32 @@
 /**
- * The people and clients that may log in: the configuration object with the Secrets it refers to. Rebuilt whole at each change,
- * so that a request sees one state of it.
+ * The people and clients that may log in: the configuration object with the Secrets it refers to, and the User objects of the
+ * cluster. What is configured is rebuilt whole at each change, so that a request sees one state of it; of the User objects, of which
+ * there may be many, only the one that changed.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { parametersOf } from '../config/hash-parameters.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { parametersOf, type HashParameters } from '../config/hash-parameters.ts';
 import type { LiveConfiguration } from '../config/live.ts';
 import type { ConfiguredClient, PlatformConfiguration } from '../config/schema.ts';
+import { serviceUnavailable } from '../errors.ts';
 import type { Passwords } from './passwords.ts';
-import type { SecretRefs } from './secret-refs.ts';
+import type { SecretKeyRef, SecretRefs } from './secret-refs.ts';
+import { passwordSecretOf, type User, type Users } from './users.ts';
 import { configuredUserUID } from './uuid.ts';
 
 export interface Account {
   readonly username: string;
   readonly uid: string;
+  /** None while the password must be changed: nothing but that is allowed then. */
   readonly groups: readonly string[];
   readonly displayName: string | undefined;
   readonly email: string | undefined;
   readonly active: boolean;
+  readonly passwordChangeRequired: boolean;
   /** Undefined while the Secret that holds it is missing: then nobody can log in as this user. */
   readonly passwordHash: string | undefined;
+  /** Where the hash is, or will be; undefined for one that stands in the configuration itself. */
+  readonly passwordRef: SecretKeyRef | undefined;
   /** Changes with the password: sessions that began with another one are over. */
   readonly credentialID: string;
 }
@@ -30,8 +38,48 @@ export interface Client {
   verify(secret: string): Promise<boolean>;
 }
 
+/** Accounts by username, and usernames by e-mail address in lower case. */
+class Accounts {
+  readonly #all = new Map<string, Account>();
+  readonly #byEmail = new Map<string, Set<string>>();
+
+  constructor(accounts: Iterable<Account> = []) {
+    for (const account of accounts) this.set(account.username, account);
+  }
+
+  get(username: string): Account | undefined {
+    return this.#all.get(username);
+  }
+
+  set(username: string, account: Account | undefined): void {
+    const before = this.#all.get(username);
+    if (before?.email !== undefined) {
+      const key = before.email.toLowerCase();
+      const names = this.#byEmail.get(key);
+      names?.delete(username);
+      if (names?.size === 0) this.#byEmail.delete(key);
+    }
+    if (account === undefined) {
+      this.#all.delete(username);
+      return;
+    }
+    this.#all.set(username, account);
+    if (account.email === undefined) return;
+    const key = account.email.toLowerCase();
+    this.#byEmail.set(key, (this.#byEmail.get(key) ?? new Set()).add(username));
+  }
+
+  withEmail(email: string): ReadonlySet<string> {
+    return this.#byEmail.get(email) ?? new Set();
+  }
+
+  [Symbol.iterator](): IterableIterator<Account> {
+    return this.#all.values();
+  }
+}
+
 interface State {
-  readonly accounts: ReadonlyMap<string, Account>;
+  readonly accounts: Accounts;
   readonly clients: ReadonlyMap<string, Client>;
 }
 
@@ -42,12 +90,17 @@ export const credentialIDOf = (hash: string): string => sha256(hash).toString('h
 export class Directory {
   readonly #config: LiveConfiguration;
   readonly #secrets: SecretRefs;
+  readonly #users: Users;
   readonly #passwords: Passwords;
-  #state: State = { accounts: new Map(), clients: new Map() };
+  #state: State = { accounts: new Accounts(), clients: new Map() };
+  readonly #objects = new Accounts();
+  /** Of the User objects, also of those that are gone. */
+  readonly #parameters = new Set<HashParameters>();
 
-  constructor(options: { config: LiveConfiguration; secrets: SecretRefs; passwords: Passwords }) {
+  constructor(options: { config: LiveConfiguration; secrets: SecretRefs; users: Users; passwords: Passwords }) {
     this.#config = options.config;
     this.#secrets = options.secrets;
+    this.#users = options.users;
     this.#passwords = options.passwords;
   }
 
@@ -59,20 +112,60 @@ export class Directory {
       ...authentication.clients.map((one) => one.secretRef),
     ];
     this.#secrets.follow(new Set(refs.flatMap((ref) => (ref === undefined ? [] : [ref.name]))));
-    const accounts = accountsOf(authentication, this.#secrets);
     this.#state = {
-      accounts: new Map(accounts.map((account) => [account.username, account])),
+      accounts: new Accounts(accountsOf(authentication, this.#secrets)),
       clients: new Map(authentication.clients.map((one) => [one.name, this.#client(one)])),
     };
-    void this.#passwords.prepare(accounts.flatMap((account) => parametersOf(account.passwordHash ?? '') ?? []));
+    this.#prepare();
   }
 
+  /** To be called after a User object or its password changed. True if what was begun before may have to end. */
+  update(username: string): boolean {
+    const user = this.#users.get(username);
+    const before = this.#objects.get(username);
+    const after = user && accountOf(user, this.#users);
+    if (isDeepStrictEqual(before, after)) return false;
+    this.#objects.set(username, after);
+    const parameters = parametersOf(after?.passwordHash ?? '');
+    if (parameters !== undefined && !this.#parameters.has(parameters)) {
+      this.#parameters.add(parameters);
+      this.#prepare();
+    }
+    return before !== undefined;
+  }
+
+  /** Throws 503 while it cannot be told whether the cluster has such a User. */
   account(username: string): Account | undefined {
-    return this.#state.accounts.get(username);
+    const configured = this.#state.accounts.get(username);
+    if (configured !== undefined) return configured;
+    if (!this.#users.isCurrent()) throw serviceUnavailable('the users cannot be read from the cluster now');
+    return this.#objects.get(username);
+  }
+
+  /** Whom someone who logs in calls by name or e-mail address. One that is not unique is nobody's. Throws as `account`. */
+  named(login: string): Account | undefined {
+    if (!login.includes('@')) return this.account(login);
+    const email = login.toLowerCase();
+    const names = new Set([...this.#state.accounts.withEmail(email), ...this.#objects.withEmail(email)]);
+    // A User object that is not in force has no say.
+    const [found, ...others] = [...names]
+      .map((name) => this.account(name))
+      .filter((account) => account?.email?.toLowerCase() === email);
+    return others.length === 0 ? found : undefined;
+  }
+
+  /** Is there a configured user of this name? Such a User object is not in force. */
+  isConfigured(username: string): boolean {
+    return this.#state.accounts.get(username) !== undefined;
   }
 
   client(name: string): Client | undefined {
     return this.#state.clients.get(name);
+  }
+
+  #prepare(): void {
+    const configured = [...this.#state.accounts].flatMap(({ passwordHash = '' }) => parametersOf(passwordHash) ?? []);
+    void this.#passwords.prepare([...configured, ...this.#parameters]);
   }
 
   #client(configured: ConfiguredClient): Client {
@@ -88,18 +181,42 @@ export class Directory {
   }
 }
 
+/** A hash that this server does not verify is none. */
+function credentialOf(stored: string | undefined): Pick<Account, 'passwordHash' | 'credentialID'> {
+  const passwordHash = stored !== undefined && parametersOf(stored) !== undefined ? stored : undefined;
+  return { passwordHash, credentialID: passwordHash === undefined ? '' : credentialIDOf(passwordHash) };
+}
+
 const accountsOf = ({ issuer, users }: PlatformConfiguration['authentication'], secrets: SecretRefs): Account[] =>
-  users.map((user) => {
-    const stored = user.passwordHash ?? (user.passwordRef && secrets.read(user.passwordRef));
-    const passwordHash = stored !== undefined && parametersOf(stored) !== undefined ? stored : undefined;
-    return {
-      username: user.username,
-      uid: configuredUserUID(issuer, user.username),
-      groups: user.groups,
-      displayName: user.displayName,
-      email: user.email,
-      active: user.state === 'Active',
-      passwordHash,
-      credentialID: passwordHash === undefined ? '' : credentialIDOf(passwordHash),
-    };
-  });
+  users.map((user) => ({
+    username: user.username,
+    uid: configuredUserUID(issuer, user.username),
+    groups: user.groups,
+    displayName: user.displayName,
+    email: user.email,
+    active: user.state === 'Active',
+    passwordChangeRequired: false,
+    passwordRef: user.passwordRef,
+    ...credentialOf(user.passwordHash ?? (user.passwordRef && secrets.read(user.passwordRef))),
+  }));
+
+/** The CustomResourceDefinition refuses them already; one that somebody changed might not. */
+export const hasSystemName = ({ metadata, spec }: User): boolean =>
+  [metadata.name, ...(spec?.groups ?? [])].some((name) => name.startsWith('system:'));
+
+function accountOf(user: User, users: Users): Account {
+  const { metadata, spec = {} } = user;
+  const { name: username, uid = '' } = metadata;
+  const { displayName, email, groups = [], state = 'Active', passwordChangeRequired = false } = spec;
+  return {
+    username,
+    uid,
+    groups: passwordChangeRequired ? [] : groups,
+    displayName,
+    email,
+    active: state === 'Active' && metadata.deletionTimestamp === undefined && !hasSystemName(user),
+    passwordChangeRequired,
+    passwordRef: passwordSecretOf(uid),
+    ...credentialOf(users.passwordHashOf(uid)),
+  };
+}

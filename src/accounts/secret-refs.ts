@@ -1,5 +1,5 @@
 /**
- * The Secrets that the configuration points at (`passwordRef`, `secretRef`), each watched by its name: RBAC grants no more.
+ * The Secrets that the configuration points at (`passwordRef`, `secretRef`), each watched by its name.
  */
 import type { KubeClient } from '../kube/client.ts';
 import { createInformer, type Informer, type KubeObject } from '../kube/informer.ts';
@@ -12,6 +12,16 @@ export interface SecretKeyRef {
 
 export interface Secret extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
+}
+
+/** The value under the key, trimmed of the line end that `echo` leaves; undefined if there is none. */
+export function secretValue(secret: Secret | undefined, key: string): string | undefined {
+  const encoded = secret?.data?.[key];
+  return encoded === undefined
+    ? undefined
+    : Buffer.from(encoded, 'base64')
+        .toString('utf8')
+        .replace(/\r?\n$/, '');
 }
 
 export class SecretRefs {
@@ -55,14 +65,9 @@ export class SecretRefs {
     await Promise.all([...this.#informers.values()].map((informer) => informer.waitForSync(signal)));
   }
 
-  /** The value under the key, trimmed of the line end that `echo` leaves; undefined if there is none (yet). */
+  /** Undefined if there is none (yet). */
   read({ name, key }: SecretKeyRef): string | undefined {
-    const encoded = this.#informers.get(name)?.get(this.#namespace, name)?.data?.[key];
-    return encoded === undefined
-      ? undefined
-      : Buffer.from(encoded, 'base64')
-          .toString('utf8')
-          .replace(/\r?\n$/, '');
+    return secretValue(this.#informers.get(name)?.get(this.#namespace, name), key);
   }
 
   stop(): void {

@@ -20,6 +20,7 @@ export const objectKeys = {
 
 export const resourcesGroup = 'resources.platform.io';
 export const resourcesVersion = 'v1alpha3';
+export const usersPath = '/apis/iam.platform.io/v1alpha2/users';
 export const sessionsPath = (namespace: string): string =>
   `/apis/iam.platform.io/v1alpha2/namespaces/${namespace}/sessions`;
 

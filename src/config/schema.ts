@@ -40,10 +40,7 @@ const username = z
 const group = z.string().min(1).max(253).refine(noSystem, 'must not begin with "system:"');
 
 const secretKeyRef = z.strictObject({
-  name: z
-    .string()
-    .min(1)
-    .describe('A Secret in the namespace of the release; the chart value rbac.secretNames lets the server read it'),
+  name: z.string().min(1).describe('A Secret in the namespace of the release'),
   key: z.string().min(1),
 });
 

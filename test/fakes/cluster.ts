@@ -27,7 +27,7 @@ interface Change {
 
 interface Watcher {
   readonly collection: string;
-  readonly name: string | undefined;
+  readonly fieldSelector: unknown;
   readonly tell: (type: ChangeType, object: Stored) => void;
 }
 
@@ -121,8 +121,8 @@ export class MemoryCluster {
   }
 
   /** Tells of every change after the resourceVersion `since`, and of later ones. Returns what ends the calls. */
-  watch(collection: string, name: string | undefined, since: string, tell: Watcher['tell']): () => void {
-    const watcher: Watcher = { collection, name, tell };
+  watch(collection: string, fieldSelector: unknown, since: string, tell: Watcher['tell']): () => void {
+    const watcher: Watcher = { collection, fieldSelector, tell };
     for (const change of this.#history)
       if (BigInt(change.object.metadata.resourceVersion ?? 0) > BigInt(since)) inform(watcher, change);
     this.#watchers.add(watcher);
@@ -192,15 +192,15 @@ export class MemoryCluster {
 }
 
 function inform(watcher: Watcher, { collection, type, object }: Change): void {
-  if (watcher.collection === collection && (watcher.name === undefined || watcher.name === object.metadata.name))
-    watcher.tell(type, copy(object));
+  if (watcher.collection === collection && matches(object, watcher.fieldSelector)) watcher.tell(type, copy(object));
 }
 
-const nameIn = (fieldSelector: unknown): string | undefined =>
-  typeof fieldSelector === 'string' ? /^metadata\.name=(.+)$/.exec(fieldSelector)?.[1] : undefined;
-
-const matches = (object: KubeObject, fieldSelector: unknown): boolean =>
-  fieldSelector === undefined || nameIn(fieldSelector) === object.metadata.name;
+/** `metadata.name=…` or `type=…`. */
+function matches(object: Stored, fieldSelector: unknown): boolean {
+  if (typeof fieldSelector !== 'string') return true;
+  const [field, value] = fieldSelector.split('=');
+  return value === (field === 'type' ? object['type'] : object.metadata.name);
+}
 
 /** One replica's way to the cluster, with the faults that a test wants it to have. */
 export class MemoryClient implements KubeClient {
@@ -305,7 +305,7 @@ export class MemoryClient implements KubeClient {
       for (const object of this.#cluster.list(path)) if (matches(object, query['fieldSelector'])) tell('ADDED', object);
       bookmark(true);
     }
-    const stopTelling = this.#cluster.watch(path, nameIn(query['fieldSelector']), since, tell);
+    const stopTelling = this.#cluster.watch(path, query['fieldSelector'], since, tell);
     const cancel = this.#cluster.clock.after(Number(query['timeoutSeconds'] ?? 300) * 1_000, () => {
       if (this.#holding) return;
       bookmark(false);

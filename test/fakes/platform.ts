@@ -6,8 +6,10 @@ import { RefreshTokens } from '../../src/accounts/refresh-tokens.ts';
 import { SecretRefs } from '../../src/accounts/secret-refs.ts';
 import { Sessions } from '../../src/accounts/sessions.ts';
 import { SigningKeys } from '../../src/accounts/signing-keys.ts';
+import { passwordSecretOf, passwordSecretType, Users, type UserSpec } from '../../src/accounts/users.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import { LiveConfiguration } from '../../src/config/live.ts';
+import { usersPath } from '../../src/config/names.ts';
 import { createLogger, type Logger } from '../../src/logger.ts';
 import { oauthRoutes } from '../../src/oauth/index.ts';
 import type { Route } from '../../src/http/route.ts';
@@ -26,6 +28,7 @@ export interface Platform {
   readonly client: MemoryClient;
   readonly live: LiveConfiguration;
   readonly directory: Directory;
+  readonly users: Users;
   readonly sessions: Sessions;
   readonly tokens: Tokens;
   readonly hashes: CountingHashes;
@@ -33,6 +36,8 @@ export interface Platform {
   readonly routes: readonly Route[];
   /** Puts another configuration in force; a user without `passwordHash` has the right password. */
   readonly configure: (authentication: Readonly<Record<string, unknown>>) => void;
+  /** Makes a User object, or changes its spec; with the right password unless `password` is false. Answers its uid. */
+  readonly putUser: (username: string, spec?: UserSpec, password?: boolean) => Promise<string>;
   readonly stop: () => void;
 }
 
@@ -55,18 +60,20 @@ export async function createPlatform({
   const passwords = new Passwords(hashes, clock);
   const live = new LiveConfiguration();
   const secrets = new SecretRefs({ client, namespace, log, changed: () => directory.rebuild() });
-  const directory = new Directory({ config: live, secrets, passwords });
+  const users = new Users({ client, namespace, log, clock, changed: (username) => directory.update(username) });
+  const directory = new Directory({ config: live, secrets, users, passwords });
   const passwordHash = hashes.of(rightPassword, cheap);
   const configure = (changes: Readonly<Record<string, unknown>>): void => {
-    const users = (changes['users'] ?? [{ username: 'alice', groups: ['a'] }]) as object[];
+    const configured = (changes['users'] ?? [{ username: 'alice', groups: ['a'] }]) as object[];
     live.accept(
       configuration({
-        authentication: { ...changes, users: users.map((user) => ({ passwordHash, ...user })) },
+        authentication: { ...changes, users: configured.map((user) => ({ passwordHash, ...user })) },
       }),
     );
   };
   configure(authentication);
   live.subscribe(() => directory.rebuild());
+  users.start();
   const sessions = new Sessions({
     client,
     namespace,
@@ -92,6 +99,7 @@ export async function createPlatform({
     client,
     live,
     directory,
+    users,
     sessions,
     tokens,
     hashes,
@@ -106,9 +114,20 @@ export async function createPlatform({
       multipleLogin: () => live.value.authentication.multipleLogin,
     }),
     configure,
+    async putUser(username, spec = {}, password = true) {
+      cluster.put(usersPath, { metadata: { name: username }, spec });
+      const uid = cluster.get(usersPath, username)?.metadata.uid ?? '';
+      const { name, key } = passwordSecretOf(uid);
+      const data = { [key]: Buffer.from(passwordHash).toString('base64') };
+      if (password)
+        cluster.put(`/api/v1/namespaces/${namespace}/secrets`, { metadata: { name }, type: passwordSecretType, data });
+      await settle();
+      return uid;
+    },
     stop() {
       sessions.stop();
       secrets.stop();
+      users.stop();
     },
   };
   return platform;

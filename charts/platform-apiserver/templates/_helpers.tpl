@@ -55,9 +55,3 @@ kind: PlatformConfiguration
 {{- end }}
 {{- toYaml $names }}
 {{- end }}
-
-{{/* Names, as a YAML list, of the Secrets that the server reads and somebody else makes. */}}
-{{- define "platform-apiserver.secretNames" -}}
-{{- $names := concat (include "platform-apiserver.secretRefs" . | fromYamlArray) .Values.rbac.secretNames }}
-{{- without ($names | uniq | sortAlpha) "platform-admin" | toYaml }}
-{{- end }}

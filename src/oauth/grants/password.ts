@@ -20,7 +20,7 @@ export function passwordGrant({ directory, passwords, limiter, sessions, multipl
   return {
     grantType: 'password',
     parameters: [
-      { name: 'username', required: true, description: 'The name of the user' },
+      { name: 'username', required: true, description: 'The name of the user, or the e-mail address' },
       { name: 'password', required: true, description: 'The password of the user' },
       { name: 'scope', required: false, description: 'Words separated by spaces; "openid" adds an id_token' },
     ],
@@ -28,10 +28,15 @@ export function passwordGrant({ directory, passwords, limiter, sessions, multipl
       const username = required(form, 'username');
       const password = required(form, 'password');
       const scope = grantScope(form.get('scope'));
-      const attempt = { username: username.slice(0, 253), address: context.sourceIP, client: client.name };
+      const account = directory.named(username);
+      // By whichever name: guesses at one user count together.
+      const attempt = {
+        username: account?.username ?? username.slice(0, 253),
+        address: context.sourceIP,
+        client: client.name,
+      };
       const before = limiter.retryAfter(attempt);
       if (before > 0) throw limited(before);
-      const account = directory.account(username);
       const right = await passwords.verify(account?.passwordHash, password, account?.active);
       const after = limiter.retryAfter(attempt);
       if (after > 0) throw limited(after);

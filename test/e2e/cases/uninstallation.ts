@@ -21,9 +21,12 @@ export const uninstallation = (before: readonly Item[]): Case => ({
       strictEqual(await found(cluster, `/api/v1/namespaces/${namespace}`), undefined);
     };
     return [
-      step('of the whole cluster only the CRD stays outside the namespace', async () => {
+      step('of the whole cluster only the CRDs stay outside the namespace', async () => {
         await uninstall();
-        const kept = ['+ apiservices.apiregistration.k8s.io v1alpha2.iam.platform.io', `+ ${crds} ${sessionsCRD}`];
+        const kept = [
+          '+ apiservices.apiregistration.k8s.io v1alpha2.iam.platform.io',
+          ...[sessionsCRD, usersCRD].map((name) => `+ ${crds} ${name}`),
+        ];
         await cluster.until('nothing else is left', async () => deepStrictEqual(await elsewhere(), kept));
       }),
       step('in the namespace the commands of the notes take away all that stayed, but the sessions', async () => {
@@ -33,11 +36,11 @@ export const uninstallation = (before: readonly Item[]): Case => ({
         deepStrictEqual(await inNamespace(cluster), [sessionsCRD]);
       }),
       step('deleting the namespace completes', deleteNamespace),
-      step('a new installation adopts the CRD that stayed', async () => {
+      step('a new installation adopts the CRDs that stayed', async () => {
         await helmInstall(cluster, 'crds.keep=false');
         await logIn(cluster.inside, `http://${host}`, await adminPassword(cluster));
       }),
-      step('with crds.keep=false it leaves no CRD either', async () => {
+      step('with crds.keep=false it leaves no CRDs either', async () => {
         await uninstall();
         await cluster.until('nothing is left', async () => deepStrictEqual(await elsewhere(), []));
       }),
@@ -54,6 +57,7 @@ const isElsewhere = (item: Item): boolean =>
 
 const crds = 'customresourcedefinitions.apiextensions.k8s.io';
 const sessionsCRD = 'sessions.iam.platform.io';
+const usersCRD = 'users.iam.platform.io';
 
 /** Runs the commands by which the notes delete what the server made. */
 async function follow(cluster: Cluster, notes: string): Promise<void> {

@@ -22,7 +22,9 @@ const account: Account = {
   displayName: 'Alice A.',
   email: 'alice@example.com',
   active: true,
+  passwordChangeRequired: false,
   passwordHash: undefined,
+  passwordRef: undefined,
   credentialID: 'c1',
 };
 

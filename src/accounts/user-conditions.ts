@@ -1,0 +1,129 @@
+/**
+ * Tells in the status of each User whether the server lets it log in. Every replica does so, one user after the other; the one that
+ * is first wins, and the others see it.
+ */
+import { usersPath } from '../config/names.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { systemClock, type Clock } from '../kube/clock.ts';
+import { isKubeError } from '../kube/kube-error.ts';
+import type { Logger } from '../logger.ts';
+import { hasSystemName, type Directory } from './directory.ts';
+import type { Condition, User, Users } from './users.ts';
+
+type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;
+
+const type = 'Accepted';
+/** Replicas that begin at once would all write the same. */
+const longestDelay = 1_000;
+const retryAfter = 10_000;
+
+export class UserConditions {
+  readonly #client: Pick<KubeClient, 'json'>;
+  readonly #directory: Pick<Directory, 'isConfigured'>;
+  readonly #users: Pick<Users, 'get' | 'list'>;
+  readonly #log: Logger;
+  readonly #clock: Clock;
+  readonly #waiting = new Set<string>();
+  #cancel: (() => void) | undefined;
+  #isStopped = false;
+
+  constructor(options: {
+    client: Pick<KubeClient, 'json'>;
+    directory: Pick<Directory, 'isConfigured'>;
+    users: Pick<Users, 'get' | 'list'>;
+    log: Logger;
+    clock?: Clock;
+  }) {
+    this.#client = options.client;
+    this.#directory = options.directory;
+    this.#users = options.users;
+    this.#log = options.log;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /** The user has changed. */
+  look(username: string): void {
+    const user = this.#users.get(username);
+    if (user === undefined || this.#isTold(user)) return;
+    this.#waiting.add(username);
+    this.#later(longestDelay * this.#clock.random());
+  }
+
+  /** The configuration has changed. */
+  lookAtAll(): void {
+    for (const { metadata } of this.#users.list()) this.look(metadata.name);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancel?.();
+  }
+
+  #later(time: number): void {
+    if (this.#isStopped) return;
+    this.#cancel ??= this.#clock.after(time, () => void this.#tellAll());
+  }
+
+  async #tellAll(): Promise<void> {
+    let delay = 0;
+    for (const username of this.#waiting) {
+      if (this.#isStopped) return;
+      try {
+        const user = this.#users.get(username);
+        if (user !== undefined && !this.#isTold(user)) await this.#tell(user);
+        this.#waiting.delete(username);
+      } catch (error) {
+        this.#log.warn('the status of a user could not be written', { user: username, error });
+        delay = retryAfter;
+        break;
+      }
+    }
+    this.#cancel = undefined;
+    if (this.#waiting.size > 0) this.#later(delay);
+  }
+
+  async #tell(user: User): Promise<void> {
+    const { name, resourceVersion, generation } = user.metadata;
+    const verdict = this.#judge(user);
+    const before = conditionOf(user);
+    const lastTransitionTime =
+      before?.status === verdict.status ? before.lastTransitionTime : new Date(this.#clock.now()).toISOString();
+    const others = (user.status?.conditions ?? []).filter((condition) => condition.type !== type);
+    const condition = { type, ...verdict, observedGeneration: generation, lastTransitionTime };
+    try {
+      await this.#client.json(`${usersPath}/${name}/status`, {
+        method: 'PATCH',
+        contentType: 'application/merge-patch+json',
+        body: { metadata: { resourceVersion }, status: { conditions: [...others, condition] } },
+      });
+    } catch (error) {
+      // Gone, or changed meanwhile: the watch brings it.
+      if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
+    }
+  }
+
+  #isTold(user: User): boolean {
+    const before = conditionOf(user);
+    const { status, reason } = this.#judge(user);
+    return before?.status === status && before.reason === reason;
+  }
+
+  #judge(user: User): Verdict {
+    if (this.#directory.isConfigured(user.metadata.name))
+      return {
+        status: 'False',
+        reason: 'ConfiguredUser',
+        message: 'the cluster configuration object has a user of this name, which takes precedence',
+      };
+    if (hasSystemName(user))
+      return {
+        status: 'False',
+        reason: 'SystemName',
+        message: 'names and groups that begin with "system:" are of Kubernetes itself',
+      };
+    return { status: 'True', reason: 'Accepted', message: 'the user may log in while Active and with a password' };
+  }
+}
+
+const conditionOf = ({ status }: User): Condition | undefined =>
+  status?.conditions?.find((condition) => condition.type === type);

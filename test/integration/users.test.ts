@@ -1,0 +1,189 @@
+/** User objects (API.md 6): accounts like the configured ones, live on every replica. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { eventually } from './lab/eventually.ts';
+import { call, gateway, nodesPath } from './lab/http.ts';
+import { bind, createClusterRole, kube, merge, patch, removeClusterRole, unbind } from './lab/kube.ts';
+import { kubectl, succeed } from './lab/kubectl.ts';
+import { login, postForm, refreshForm, type Tokens } from './lab/login.ts';
+import { passwords } from './lab/people.ts';
+import { tokenOf } from './lab/users.ts';
+import {
+  conditionsOf,
+  createUser,
+  createUserWithPassword,
+  loginStatuses,
+  removeUser,
+  userPath,
+  usersPath,
+} from './lab/user-objects.ts';
+
+const undo: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (let task = undo.pop(); task !== undefined; task = undo.pop()) await task();
+});
+
+async function person(name: string, spec: object = {}): Promise<void> {
+  undo.push(() => removeUser(name));
+  await createUserWithPassword(name, spec);
+}
+
+const session = (name: string): Promise<Tokens> => login(name, undefined, passwords.alice);
+
+const bearerStatuses = ({ access_token: token }: Tokens, path = '/kapis'): Promise<number[]> =>
+  Promise.all([gateway(0), gateway(1)].map(async (base) => (await call(`${base}${path}`, { token })).status));
+
+const become = (what: string, ask: () => Promise<number[]>, status: number): Promise<void> =>
+  eventually(what, async () => {
+    expect(await ask()).toEqual([status, status]);
+  });
+
+/** Why kube-apiserver refuses it. */
+const refusal = (spec: object, name = 'refused'): Promise<string> =>
+  createUser(name, spec).then(
+    () => 'accepted',
+    (error: unknown) => String(error),
+  );
+
+describe('a User object', () => {
+  test('logs in, has its groups, and loses what is taken from it at once', async () => {
+    await bind('users-test', 'platform-node-reader', { kind: 'Group', name: 'erins-friends' });
+    undo.push(() => unbind('users-test'));
+    await person('erin', { displayName: 'Erin', groups: ['erins-friends'] });
+    const tokens = await session('erin');
+    await become('erin reads nodes', () => bearerStatuses(tokens, `${nodesPath}?limit=1`), 200);
+    await patch(userPath('erin'), { spec: { groups: [] } });
+    await become('erin reads none', () => bearerStatuses(tokens, `${nodesPath}?limit=1`), 403);
+    expect(await bearerStatuses(tokens)).toEqual([200, 200]);
+    await patch(userPath('erin'), { spec: { state: 'Disabled' } });
+    await become('erin is nobody', () => bearerStatuses(tokens), 401);
+    expect(await loginStatuses('erin')).toEqual([400, 400]);
+    expect((await postForm(refreshForm(tokens.refresh_token))).status).toBe(400);
+  });
+
+  test('that is deleted ends its sessions, and one of its name made later has neither them nor its password', async () => {
+    await person('frank');
+    const tokens = await session('frank');
+    await removeUser('frank');
+    await become('frank is nobody', () => bearerStatuses(tokens), 401);
+    await createUser('frank');
+    await eventually('the new frank is known', async () => {
+      expect(await conditionsOf('frank')).toMatchObject([{ type: 'Accepted', status: 'True' }]);
+    });
+    expect(await bearerStatuses(tokens)).toEqual([401, 401]);
+    expect(await loginStatuses('frank')).toEqual([400, 400]);
+  });
+
+  test('logs in by e-mail address, while that is unique', async () => {
+    await person('grace', { email: 'Grace@example.org' });
+    expect(await loginStatuses('grace@EXAMPLE.org')).toEqual([200, 200]);
+    undo.push(() => removeUser('heidi'));
+    await createUser('heidi', { email: 'grace@example.org' });
+    await become('the address is nobody’s', () => loginStatuses('grace@example.org'), 400);
+    expect(await loginStatuses('grace')).toEqual([200, 200]);
+  });
+
+  test('with the name of a configured user is not in force, and says so', async () => {
+    undo.push(() => removeUser('bob'));
+    await createUser('bob', { groups: ['platform:admins'] });
+    await eventually('the condition is there', async () => {
+      expect(await conditionsOf('bob')).toMatchObject([
+        { type: 'Accepted', status: 'False', reason: 'ConfiguredUser', observedGeneration: 1 },
+      ]);
+    });
+    const { access_token: token } = await login('bob');
+    expect((await call(`${gateway()}${nodesPath}`, { token })).status).toBe(403);
+  });
+});
+
+describe('kube-apiserver refuses', () => {
+  test.each([
+    ['a group of Kubernetes', { groups: ['ok', 'system:masters'] }, 'must not begin with "system:"'],
+    ['a group twice', { groups: ['a', 'a'] }, 'Duplicate value'],
+    ['an empty group', { groups: [''] }, 'should be at least 1 chars long'],
+    ['what is no e-mail address', { email: 'erin' }, 'should match'],
+    ['a state that there is not', { state: 'Gone' }, 'supported values: "Active", "Disabled"'],
+    ['a long display name', { displayName: 'x'.repeat(257) }, 'Too long'],
+  ])('%s', async (_, spec, why) => {
+    expect(await refusal(spec)).toContain(why);
+  });
+
+  test.each(['Refused', 'a@b', 'system:admin', 'x'.repeat(254)])('the name %s', async (name) => {
+    expect(await refusal({}, name)).not.toBe('accepted');
+  });
+});
+
+test('kubectl explains every field, and shows users in a table', async () => {
+  const explained = await succeed(kubectl, 'explain', 'users.iam.platform.io', '--recursive=false');
+  expect(explained).toContain('may log in to the platform');
+  const spec = await succeed(kubectl, 'explain', 'users.iam.platform.io.spec');
+  for (const field of ['displayName', 'email', 'groups', 'state', 'passwordChangeRequired'])
+    expect(spec).toMatch(new RegExp(`${field}\\t.*\\n.*\\S`));
+  undo.push(() => removeUser('judy'));
+  await createUser('judy', { displayName: 'Judy', email: 'judy@example.org' });
+  const [head, row] = (await succeed(kubectl, 'get', 'users.iam.platform.io', 'judy')).split('\n');
+  expect(head).toMatch(/^NAME +DISPLAY NAME +EMAIL +STATE +ACCEPTED +LAST LOGIN +AGE/);
+  expect(row).toMatch(/^judy +Judy +judy@example.org +Active/);
+});
+
+/** What kube-apiserver says to a change of the groups, or to a new user; '' if it is done. */
+const change = (who: string, groups: readonly string[], method: 'PATCH' | 'POST' = 'PATCH'): Promise<string> =>
+  kube()
+    .json(method === 'POST' ? usersPath : userPath('kim'), {
+      method,
+      ...(method === 'PATCH' ? { contentType: merge } : {}),
+      headers: { 'impersonate-user': who },
+      body: { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', metadata: { name: 'kim' }, spec: { groups } },
+    })
+    .then(() => '', String);
+
+describe('who puts a user into a group', () => {
+  beforeAll(async () => {
+    await createClusterRole('users-test-writer', [
+      { apiGroups: ['iam.platform.io'], resources: ['users'], verbs: ['*'] },
+      { apiGroups: [''], resources: ['groups'], verbs: ['impersonate'], resourceNames: ['a', 'b', 'c', 'd', 'e'] },
+    ]);
+    await createClusterRole('users-test-anybody', [
+      { apiGroups: ['iam.platform.io'], resources: ['users'], verbs: ['*'] },
+      { apiGroups: [''], resources: ['groups'], verbs: ['impersonate'] },
+    ]);
+    await bind('users-test-writer', 'users-test-writer', { kind: 'User', name: 'writer' });
+    await bind('users-test-anybody', 'users-test-anybody', { kind: 'User', name: 'anybody' });
+  });
+  afterAll(async () => {
+    for (const name of ['users-test-writer', 'users-test-anybody']) {
+      await unbind(name);
+      await removeClusterRole(name);
+    }
+  });
+  afterEach(() => removeUser('kim'));
+
+  test('must be allowed to impersonate it', async () => {
+    await createUser('kim', { groups: ['before'] });
+    // A policy takes a moment to be in force.
+    await eventually('the policy is in force', async () => {
+      expect(await change('writer', ['before', 'platform:admins'])).toContain('right to impersonate');
+    });
+    expect(await change('writer', ['before', 'a', 'b', 'c', 'd', 'e'])).toBe('');
+    expect(await change('writer', ['before', 'a', 'b', 'c', 'd', 'e', 'f'])).toContain('one of: f');
+    expect(await change('writer', ['e'])).toBe('');
+    expect(await change('writer', ['e', 'before'])).toContain('one of: before');
+    expect(
+      await change(
+        'anybody',
+        Array.from({ length: 50 }, (_, index) => `g${index}`),
+      ),
+    ).toBe('');
+  });
+
+  test('also when the user is made', async () => {
+    expect(await change('writer', ['a', 'platform:admins'], 'POST')).toContain('right to impersonate');
+    expect(await change('writer', ['a'], 'POST')).toBe('');
+  });
+});
+
+test('one’s own User object cannot be edited by oneself', async () => {
+  await person('liam', { groups: ['liams'] });
+  const can = await kubectl('auth', 'can-i', 'patch', 'users.iam.platform.io/liam', '--as', 'liam');
+  expect(can.stdout.trim()).toBe('no');
+  expect(await tokenOf('liam')).toBeTruthy();
+});

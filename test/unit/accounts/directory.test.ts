@@ -1,0 +1,140 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { usersPath } from '../../../src/config/names.ts';
+import { createPlatform, namespace, type Platform } from '../../fakes/platform.ts';
+import { settle } from '../kube/fakes.ts';
+
+let platform: Platform;
+beforeEach(async () => {
+  platform = await createPlatform();
+});
+afterEach(() => platform.stop());
+
+const account = (username: string): ReturnType<Platform['directory']['account']> =>
+  platform.directory.account(username);
+const named = (login: string): string | undefined => platform.directory.named(login)?.username;
+
+describe('a User object', () => {
+  test('is an account, by its uid and with its password', async () => {
+    const uid = await platform.putUser('bob', { displayName: 'Bob', email: 'Bob@example.com', groups: ['b'] });
+    expect(account('bob')).toMatchObject({
+      username: 'bob',
+      uid,
+      groups: ['b'],
+      displayName: 'Bob',
+      email: 'Bob@example.com',
+      active: true,
+      passwordChangeRequired: false,
+      passwordHash: expect.stringMatching(/^\$2b\$/) as unknown,
+      passwordRef: { name: `platform-user-${uid}`, key: 'passwordHash' },
+    });
+  });
+
+  test('without a Secret has no password', async () => {
+    await platform.putUser('bob', {}, false);
+    expect(account('bob')).toMatchObject({ active: true, passwordHash: undefined, credentialID: '' });
+  });
+
+  test('changes and goes with the object', async () => {
+    await platform.putUser('bob', { groups: ['b'] });
+    await platform.putUser('bob', { groups: ['c'], state: 'Disabled' });
+    expect(account('bob')).toMatchObject({ groups: ['c'], active: false });
+    platform.cluster.delete(usersPath, 'bob');
+    await settle();
+    expect(account('bob')).toBeUndefined();
+  });
+
+  test('made again under the same name has another uid, and no password', async () => {
+    const first = await platform.putUser('bob');
+    platform.cluster.delete(usersPath, 'bob');
+    expect(await platform.putUser('bob', {}, false)).not.toBe(first);
+    expect(account('bob')?.passwordHash).toBeUndefined();
+  });
+
+  test('gives way to a configured user of its name', async () => {
+    await platform.putUser('alice', { groups: ['system-administrators'], email: 'alice@example.com' });
+    expect(account('alice')).toMatchObject({ groups: ['a'], passwordRef: undefined });
+    expect(named('alice@example.com')).toBeUndefined();
+    platform.configure({ users: [] });
+    expect(account('alice')?.groups).toEqual(['system-administrators']);
+    expect(named('alice@example.com')).toBe('alice');
+  });
+
+  test.each(['system:masters', 'system:authenticated'])('that claims the group %s is not active', async (group) => {
+    await platform.putUser('mallory', { groups: ['m', group] });
+    expect(account('mallory')?.active).toBe(false);
+  });
+
+  test('that claims a system: name is not active', async () => {
+    await platform.putUser('system:admin');
+    expect(account('system:admin')?.active).toBe(false);
+  });
+
+  test('of any state but Active is not active', async () => {
+    await platform.putUser('bob', { state: 'Suspended' });
+    expect(account('bob')?.active).toBe(false);
+  });
+
+  test('whose password must be changed has no groups', async () => {
+    await platform.putUser('bob', { groups: ['b'], passwordChangeRequired: true });
+    expect(account('bob')).toMatchObject({ groups: [], passwordChangeRequired: true });
+  });
+
+  test('of which only the status changed is the same account', async () => {
+    await platform.putUser('bob');
+    const before = account('bob');
+    const user = platform.cluster.get(usersPath, 'bob');
+    platform.cluster.put(usersPath, { ...user, metadata: { name: 'bob' }, status: { lastLoginTime: 'now' } });
+    await settle();
+    expect(platform.users.get('bob')?.status?.lastLoginTime).toBe('now');
+    expect(account('bob')).toBe(before);
+  });
+
+  test('with the hash in a Secret of another type has no password', async () => {
+    const uid = await platform.putUser('bob', {}, false);
+    platform.cluster.put(`/api/v1/namespaces/${namespace}/secrets`, {
+      metadata: { name: `platform-user-${uid}` },
+      type: 'Opaque',
+      data: { passwordHash: Buffer.from(account('alice')?.passwordHash ?? '').toString('base64') },
+    });
+    await settle();
+    expect(account('bob')?.passwordHash).toBeUndefined();
+  });
+});
+
+describe('an e-mail address', () => {
+  test('is a name to log in with, whatever its case', async () => {
+    await platform.putUser('bob', { email: 'Bob@Example.com' });
+    expect(named('bob@example.COM')).toBe('bob');
+    expect(named('bob')).toBe('bob');
+    expect(named('carol@example.com')).toBeUndefined();
+  });
+
+  test('that two have is of neither, until one gives it up', async () => {
+    await platform.putUser('bob', { email: 'both@example.com' });
+    await platform.putUser('carol', { email: 'BOTH@example.com', state: 'Disabled' });
+    expect(named('both@example.com')).toBeUndefined();
+    await platform.putUser('carol', { email: 'carol@example.com' });
+    expect(named('both@example.com')).toBe('bob');
+    expect(named('carol@example.com')).toBe('carol');
+  });
+
+  test('that a configured user has too is of neither', async () => {
+    platform.configure({ users: [{ username: 'alice', email: 'both@example.com' }] });
+    expect(named('both@example.com')).toBe('alice');
+    await platform.putUser('bob', { email: 'both@example.com' });
+    expect(named('both@example.com')).toBeUndefined();
+  });
+});
+
+describe('while the users cannot be read', () => {
+  test('only configured ones are told', async () => {
+    await platform.putUser('bob');
+    platform.client.holdWatches();
+    await platform.clock.advance(16_000);
+    expect(account('alice')?.active).toBe(true);
+    for (const name of ['bob', 'nobody']) expect(() => account(name)).toThrow('cannot be read');
+    platform.client.releaseWatches();
+    await platform.clock.advance(1_000);
+    expect(account('bob')?.active).toBe(true);
+  });
+});
