@@ -206,6 +206,8 @@ export type OAuthErrorCode =
   | 'unauthorized_client'
   | 'unsupported_grant_type'
   | 'invalid_scope'
+  | 'invalid_token'
+  | 'insufficient_scope'
   | 'server_error'
   | 'temporarily_unavailable';
 
@@ -216,8 +218,17 @@ const oauthStatus: Readonly<Record<OAuthErrorCode, number>> = {
   unauthorized_client: 400,
   unsupported_grant_type: 400,
   invalid_scope: 400,
+  invalid_token: 401,
+  insufficient_scope: 403,
   server_error: 500,
   temporarily_unavailable: 503,
+};
+
+/** RFC 6749 section 5.2 for clients, RFC 6750 section 3 for bearers. */
+const challenges: Partial<Record<OAuthErrorCode, string>> = {
+  invalid_client: 'Basic realm="platform", charset="UTF-8"',
+  invalid_token: 'Bearer realm="platform", error="invalid_token"',
+  insufficient_scope: 'Bearer realm="platform", error="insufficient_scope", scope="openid"',
 };
 
 interface OAuthOptions {
@@ -238,9 +249,7 @@ export class OAuthError extends Error {
     this.name = 'OAuthError';
     this.error = error;
     this.code = options.status ?? oauthStatus[error];
-    this.headers = {
-      ...(error === 'invalid_client' ? { 'WWW-Authenticate': 'Basic realm="platform", charset="UTF-8"' } : {}),
-      ...options.headers,
-    };
+    const challenge = challenges[error];
+    this.headers = { ...(challenge === undefined ? {} : { 'WWW-Authenticate': challenge }), ...options.headers };
   }
 }

@@ -24,6 +24,7 @@ import {
 } from './auth/authenticators/index.ts';
 import { accessReview } from './auth/authorizers/access-review.ts';
 import { RequestHeaderSource } from './auth/request-header-config.ts';
+import { AccessTokens } from './auth/access-tokens.ts';
 import { Tokens } from './auth/tokens.ts';
 import type { Flags } from './config/flags.ts';
 import { LiveConfiguration } from './config/live.ts';
@@ -108,6 +109,8 @@ export async function startServer(
     settings: () => live.value.authentication,
   });
 
+  const accessTokens = new AccessTokens({ tokens, sessions, directory });
+
   const discovery = new Discovery({ client, log });
   discovery.start();
   const granted = new GrantedNamespaces({ client, log });
@@ -127,7 +130,7 @@ export async function startServer(
   const requestHeaders = new RequestHeaderSource({ client, log });
   requestHeaders.start();
   const tokenAuthenticators = [
-    platformToken({ tokens, sessions, directory }),
+    platformToken(accessTokens),
     tokenReview(client, async () => {
       const own = await client.audiences();
       return own.length === 0 ? [] : [live.value.authentication.issuer, ...own];
@@ -164,6 +167,7 @@ export async function startServer(
       limiter,
       sessions,
       tokens,
+      accessTokens,
       keys: signingKeys,
       issuer: () => live.value.authentication.issuer,
       multipleLogin: () => live.value.authentication.multipleLogin,

@@ -34,6 +34,8 @@ export interface Account {
 export interface Client {
   readonly name: string;
   readonly grantTypes: readonly string[];
+  /** May learn of the tokens of other clients too. */
+  readonly introspection: boolean;
   /** Constant-time where the secret is in the clear. False while the Secret that holds it is missing. */
   verify(secret: string): Promise<boolean>;
 }
@@ -173,6 +175,7 @@ export class Directory {
     return {
       name: configured.name,
       grantTypes: configured.grantTypes,
+      introspection: configured.introspection,
       verify: async (secret) => {
         if (configured.secretHash !== undefined) return await this.#passwords.verify(configured.secretHash, secret);
         return timingSafeEqual(sha256(secret), sha256(expected ?? '')) && expected !== undefined;

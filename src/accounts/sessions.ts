@@ -195,6 +195,16 @@ export class Sessions {
     throw serviceUnavailable('the session is being changed by others all the time');
   }
 
+  /**
+   * The session that a refresh token of ours belongs to, and whether the token would be taken now, by a read of the cluster: the watch
+   * may lag behind another replica. Nothing changes by asking.
+   */
+  async presented(token: string): Promise<{ readonly session: Session; readonly isCurrent: boolean } | undefined> {
+    const sid = this.#tokens.sessionOf(token);
+    const session = sid === undefined ? undefined : await this.#live(sid, true);
+    return session && { session, isCurrent: ['rotate', 'repeat'].includes(this.#judge(session, token)) };
+  }
+
   /** Ends a session; returns after the write. An unknown or ended one is no error. */
   async revoke(sid: string): Promise<void> {
     for (;;) {

@@ -5,8 +5,8 @@
 import { hash, randomUUID } from 'node:crypto';
 import jwt, { type JwtPayload } from 'jsonwebtoken';
 import { LRUCache } from 'lru-cache';
-import type { Account } from '../accounts/directory.ts';
 import type { Session } from '../accounts/sessions.ts';
+import type { Subject } from '../accounts/subjects.ts';
 import type { Algorithm, SigningKey, SigningKeys } from '../accounts/signing-keys.ts';
 
 export interface TokenSettings {
@@ -23,6 +23,10 @@ export interface AccessClaims {
   readonly sid: string;
   readonly username: string;
   readonly clientID: string;
+  readonly scope: string | undefined;
+  readonly aud: string;
+  readonly jti: string;
+  readonly iat: number;
   /** Seconds since the epoch. */
   readonly exp: number;
 }
@@ -71,13 +75,13 @@ export class Tokens {
    * An access token that does not outlive its session, and its life in whole seconds. Its `scope` may be less than that of the
    * session (RFC 6749 section 6).
    */
-  issueAccess(session: Session, account: Account, scope: string | undefined): { token: string; expiresIn: number } {
+  issueAccess(session: Session, subject: Subject, scope: string | undefined): { token: string; expiresIn: number } {
     const { issuer, signingAlgorithm, accessTokenMaxAge } = this.#settings();
     const iat = Math.floor(this.#clock() / 1_000);
     const exp = Math.floor(Math.min(this.#clock() + accessTokenMaxAge, Date.parse(session.spec.expiresAt)) / 1_000);
     const token = sign(this.#keys.current(signingAlgorithm), 'at+jwt', {
       iss: issuer,
-      sub: account.uid,
+      sub: subject.uid,
       aud: issuer,
       exp,
       iat,
@@ -85,30 +89,25 @@ export class Tokens {
       sid: session.metadata.name,
       client_id: session.spec.clientID,
       ...(scope === undefined ? {} : { scope }),
-      username: account.username,
-      groups: account.groups,
+      username: subject.username,
+      groups: subject.groups,
     });
     return { token, expiresIn: exp - iat };
   }
 
   /** An id_token for the client of the session, with the claims that the scope asks for. */
-  issueIdentity(session: Session, account: Account, scope: string): string {
+  issueIdentity(session: Session, subject: Subject, scope: string): string {
     const { issuer, accessTokenMaxAge } = this.#settings();
     const iat = Math.floor(this.#clock() / 1_000);
-    const scopes = new Set(scope.split(' '));
     return sign(this.#keys.current('RS256'), 'JWT', {
       iss: issuer,
-      sub: account.uid,
+      sub: subject.uid,
       aud: session.spec.clientID,
       exp: iat + Math.floor(accessTokenMaxAge / 1_000),
       iat,
       auth_time: Math.floor(Date.parse(session.spec.createdAt) / 1_000),
       sid: session.metadata.name,
-      ...(scopes.has('profile')
-        ? { preferred_username: account.username, name: account.displayName ?? account.username }
-        : {}),
-      ...(scopes.has('email') && account.email !== undefined ? { email: account.email } : {}),
-      ...(scopes.has('groups') ? { groups: account.groups } : {}),
+      ...identityOf(subject, new Set(scope.split(' '))),
     });
   }
 
@@ -174,11 +173,20 @@ export class Tokens {
 }
 
 function claimsOf(payload: JwtPayload): AccessClaims | undefined {
-  const { sub, sid, username, client_id: clientID, exp } = payload as Record<string, unknown>;
-  const texts = [sub, sid, username, clientID].every((claim) => typeof claim === 'string');
-  if (!texts || typeof exp !== 'number') return undefined;
-  return { sub, sid, username, clientID, exp } as AccessClaims;
+  const { sub, sid, username, client_id: clientID, aud, jti, scope, exp, iat } = payload as Record<string, unknown>;
+  const texts = [sub, sid, username, clientID, aud, jti, scope ?? ''].every((claim) => typeof claim === 'string');
+  if (!texts || typeof exp !== 'number' || typeof iat !== 'number') return undefined;
+  return { sub, sid, username, clientID, aud, jti, scope, exp, iat } as AccessClaims;
 }
+
+/** What the scopes let tell of a person (OpenID Connect Core section 5.4). */
+export const identityOf = (subject: Subject, scopes: ReadonlySet<string>): Record<string, unknown> => ({
+  ...(scopes.has('profile')
+    ? { preferred_username: subject.username, name: subject.displayName ?? subject.username }
+    : {}),
+  ...(scopes.has('email') && subject.email !== undefined ? { email: subject.email } : {}),
+  ...(scopes.has('groups') ? { groups: subject.groups } : {}),
+});
 
 const sign = (key: SigningKey, typ: string, claims: Record<string, unknown>): string =>
   jwt.sign(claims, key.privateKey, { algorithm: key.alg, header: { alg: key.alg, kid: key.kid, typ } });

@@ -77,6 +77,9 @@ const user = z
 /** The grants that a configured client may be allowed. */
 export const clientGrantTypes = ['password', 'refresh_token'] as const;
 
+/** Everybody knows its secret. */
+const provesNothing = 'platform';
+
 const client = z
   .strictObject({
     name: z
@@ -88,11 +91,20 @@ const client = z
     secretRef: secretKeyRef.optional(),
     grantTypes: z.array(z.enum(clientGrantTypes)).default(['password', 'refresh_token']),
     redirectURIs: z.array(z.string()).default([]),
+    introspection: z
+      .boolean()
+      .default(false)
+      .describe('Lets it ask about, and revoke, tokens of other clients: for resource servers'),
   })
   .refine(
     (value) => [value.secret, value.secretHash, value.secretRef].filter((one) => one !== undefined).length === 1,
     { ...anyObject, error: 'must have exactly one of secret, secretHash and secretRef' },
-  );
+  )
+  .refine((value) => value.name !== provesNothing || !value.introspection, {
+    ...anyObject,
+    path: ['introspection'],
+    error: `is not for the client "${provesNothing}", which proves nothing: make one of its own`,
+  });
 
 const anyList = { when: ({ value }: { value: unknown }): boolean => Array.isArray(value) };
 

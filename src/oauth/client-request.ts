@@ -5,6 +5,9 @@ import type { RequestContext } from '../http/route.ts';
 import { authenticateClient } from './client-authentication.ts';
 import { readForm } from './form.ts';
 
+/** A client learns of its own tokens; one that the configuration lets introspect, of all. */
+export const mayKnow = (client: Client, clientID: string): boolean => client.introspection || client.name === clientID;
+
 export interface ClientRequest {
   readonly form: ReadonlyMap<string, string>;
   readonly client: Client;

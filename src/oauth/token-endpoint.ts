@@ -39,8 +39,8 @@ export function tokenEndpoint(options: { grants: readonly Grant[]; directory: Di
               'unauthorized_client',
               `the client "${client.name}" may not use the grant ${grantType}`,
             );
-          const { session, account, refreshToken, scope } = await grant.grant({ form, client, context });
-          const { token, expiresIn } = tokens.issueAccess(session, account, scope);
+          const { session, subject, refreshToken, scope } = await grant.grant({ form, client, context });
+          const { token, expiresIn } = tokens.issueAccess(session, subject, scope);
           const body = {
             access_token: token,
             token_type: 'Bearer',
@@ -48,7 +48,7 @@ export function tokenEndpoint(options: { grants: readonly Grant[]; directory: Di
             expires_in: expiresIn,
             ...(scope === undefined ? {} : { scope }),
             ...(scope?.split(' ').includes('openid')
-              ? { id_token: tokens.issueIdentity(session, account, scope) }
+              ? { id_token: tokens.issueIdentity(session, subject, scope) }
               : {}),
           };
           answerJSON(res, body, uncached);

@@ -61,4 +61,19 @@ describe('openid-client', () => {
     const second = await client.refreshTokenGrant(configuration, first.refresh_token ?? '');
     expect(second.claims()?.sub).toBe(first.claims()?.sub);
   });
+
+  test('asks who is there, introspects and revokes', async () => {
+    const configuration = await discover();
+    const given = await client.genericGrantRequest(configuration, 'password', { ...user, scope: 'openid profile' });
+    const subject = given.claims()?.sub ?? '';
+    const person = await client.fetchUserInfo(configuration, given.access_token, subject);
+    expect(person).toMatchObject({ sub: subject, preferred_username: 'alice' });
+    const introspected = await client.tokenIntrospection(configuration, given.access_token);
+    expect(introspected).toMatchObject({ active: true, sub: subject, client_id: 'platform' });
+    await client.tokenRevocation(configuration, given.refresh_token ?? '');
+    expect(await client.tokenIntrospection(configuration, given.access_token)).toEqual({ active: false });
+    await expect(client.fetchUserInfo(configuration, given.access_token, subject)).rejects.toMatchObject({
+      status: 401,
+    });
+  });
 });

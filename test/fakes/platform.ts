@@ -7,6 +7,7 @@ import { SecretRefs } from '../../src/accounts/secret-refs.ts';
 import { Sessions } from '../../src/accounts/sessions.ts';
 import { SigningKeys } from '../../src/accounts/signing-keys.ts';
 import { passwordSecretOf, passwordSecretType, Users, type UserSpec } from '../../src/accounts/users.ts';
+import { AccessTokens } from '../../src/auth/access-tokens.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import { LiveConfiguration } from '../../src/config/live.ts';
 import { usersPath } from '../../src/config/names.ts';
@@ -31,6 +32,7 @@ export interface Platform {
   readonly users: Users;
   readonly sessions: Sessions;
   readonly tokens: Tokens;
+  readonly accessTokens: AccessTokens;
   readonly hashes: CountingHashes;
   /** Those of OAuth. */
   readonly routes: readonly Route[];
@@ -88,6 +90,7 @@ export async function createPlatform({
     settings: () => live.value.authentication,
     clock: () => clock.now(),
   });
+  const accessTokens = new AccessTokens({ tokens, sessions, directory });
   const limiter = new LoginLimiter(
     () => live.value.authentication.loginLimit,
     () => clock.now(),
@@ -102,6 +105,7 @@ export async function createPlatform({
     users,
     sessions,
     tokens,
+    accessTokens,
     hashes,
     routes: oauthRoutes({
       directory,
@@ -109,6 +113,7 @@ export async function createPlatform({
       limiter,
       sessions,
       tokens,
+      accessTokens,
       keys: await keys,
       issuer: () => live.value.authentication.issuer,
       multipleLogin: () => live.value.authentication.multipleLogin,

@@ -1,9 +1,10 @@
 /** The OAuth endpoints beside the token endpoint, over two replicas and the real cluster (API.md 2). */
 import { describe, expect, test } from '@jest/globals';
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
-import { call, gateway } from './lab/http.ts';
+import { call, gateway, type Answer } from './lab/http.ts';
 import { decodeToken, publicKey, thumbprint, verifies } from './lab/jwt.ts';
-import { passwordForm, tokens } from './lab/login.ts';
+import { eventually } from './lab/eventually.ts';
+import { encode, login, passwordForm, platform, postForm, refreshForm, tokens } from './lab/login.ts';
 
 const [a, b] = [0, 1].map((replica) => gateway(replica as 0 | 1)) as [string, string];
 
@@ -39,5 +40,35 @@ test('the metadata is below the issuer of the tokens', async () => {
       issuer,
       token_endpoint: `${issuer}/oauth/token`,
       jwks_uri: `${issuer}/oauth/keys`,
+    });
+});
+
+const post = (base: string, path: string, form: Readonly<Record<string, string>>): Promise<Answer> =>
+  call(`${base}${path}`, {
+    method: 'POST',
+    body: encode(form),
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  });
+
+describe('a session that is revoked at one replica', () => {
+  test.each(['access_token', 'refresh_token'] as const)('by its %s is over at the other', async (name) => {
+    const given = await login('alice', a);
+    const introspect = async (base: string): Promise<unknown> =>
+      ((await post(base, '/oauth/introspect', { token: given.access_token, ...platform })).json as { active: boolean })
+        .active;
+    expect([await introspect(a), await introspect(b)]).toEqual([true, true]);
+    expect((await post(a, '/oauth/revoke', { token: given[name], ...platform })).status).toBe(200);
+    expect(await introspect(a)).toBe(false);
+    await eventually('the other replica knows', async () => expect(await introspect(b)).toBe(false));
+    expect((await postForm(refreshForm(given.refresh_token), { base: b })).status).toBe(400);
+  });
+});
+
+test('userinfo is of the person, at either replica', async () => {
+  const { access_token: token, id_token = '' } = await tokens({ ...passwordForm('alice'), scope: 'openid email' }, a);
+  for (const base of [a, b])
+    expect((await call(`${base}/oauth/userinfo`, { token })).json).toEqual({
+      sub: decodeToken(id_token).claims['sub'],
+      email: 'alice@example.com',
     });
 });

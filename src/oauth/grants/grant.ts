@@ -1,7 +1,8 @@
-import type { Account, Client, Directory } from '../../accounts/directory.ts';
+import type { Client, Directory } from '../../accounts/directory.ts';
 import type { LoginLimiter } from '../../accounts/login-limit.ts';
 import type { Passwords } from '../../accounts/passwords.ts';
 import type { Session, Sessions } from '../../accounts/sessions.ts';
+import type { Subject } from '../../accounts/subjects.ts';
 import type { RequestContext } from '../../http/route.ts';
 
 /** What a grant is handed: the client has authenticated and may use this grant. */
@@ -14,7 +15,7 @@ export interface GrantRequest {
 /** What a grant yields; the endpoint makes the tokens. */
 export interface Granted {
   readonly session: Session;
-  readonly account: Account;
+  readonly subject: Subject;
   readonly refreshToken: string;
   /** Of this access token; undefined if none was asked for. */
   readonly scope: string | undefined;

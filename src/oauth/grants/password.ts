@@ -67,7 +67,7 @@ export function passwordGrant({ directory, passwords, limiter, sessions, multipl
         sid: session.metadata.name,
         sourceIP: context.sourceIP,
       });
-      return { session, account, refreshToken, scope };
+      return { session, subject: account, refreshToken, scope };
     },
   };
 }

@@ -1,5 +1,5 @@
-import type { Account } from '../../accounts/directory.ts';
 import type { Session } from '../../accounts/sessions.ts';
+import { subjectOf, type Subject } from '../../accounts/subjects.ts';
 import { OAuthError } from '../../errors.ts';
 import { required } from '../form.ts';
 import { narrowScope } from '../scope.ts';
@@ -18,16 +18,8 @@ export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
     ],
     async grant({ form, client, context }) {
       const token = required(form, 'refresh_token');
-      const standing = (session: Session): Account | undefined => {
-        const account = directory.account(session.spec.userName);
-        return account !== undefined &&
-          account.active &&
-          account.uid === session.spec.userUID &&
-          account.credentialID === session.spec.credentialID &&
-          session.spec.clientID === client.name
-          ? account
-          : undefined;
-      };
+      const standing = (session: Session): Subject | undefined =>
+        session.spec.clientID === client.name ? subjectOf(session, directory) : undefined;
       // Asked for too much, the token must not be spent.
       let scope: string | undefined;
       const refreshed = await sessions.refresh(token, (session) => {
@@ -35,8 +27,8 @@ export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
         scope = narrowScope(form.get('scope'), session.spec.scope);
         return true;
       });
-      const account = typeof refreshed === 'string' ? undefined : standing(refreshed.session);
-      if (typeof refreshed === 'string' || account === undefined) {
+      const subject = typeof refreshed === 'string' ? undefined : standing(refreshed.session);
+      if (typeof refreshed === 'string' || subject === undefined) {
         context.log.info('refresh refused', {
           auditID: context.auditID,
           client: client.name,
@@ -45,7 +37,7 @@ export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
         });
         throw new OAuthError('invalid_grant', 'the refresh token is unknown, expired, revoked or was used before');
       }
-      return { ...refreshed, account, scope };
+      return { ...refreshed, subject, scope };
     },
   };
 }

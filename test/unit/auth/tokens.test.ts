@@ -93,6 +93,10 @@ describe('an access token', () => {
     });
     expect(expiresIn).toBe(2 * hour);
     expect(tokens.verifyAccess(token)).toEqual({
+      aud: issuer,
+      jti: expect.any(String),
+      scope: 'openid groups',
+      iat: now,
       sub: 'uid-alice',
       sid: 'session-1',
       username: 'alice',
@@ -197,6 +201,7 @@ describe('no access token', () => {
     username: 'alice',
     exp: now + hour,
     iat: now,
+    jti: 'jti-1',
   };
   type Forgery = () => string;
   const signed =

@@ -53,7 +53,13 @@ const expected = {
     loginLimit: { maxTries: 5, within: 600_000, perAddress: 100, perClient: 1_000 },
     loginHistory: { keep: 168 * hour, maxEntries: 100 },
     clients: [
-      { name: 'platform', secret: 'platform', grantTypes: ['password', 'refresh_token'], redirectURIs: [] as string[] },
+      {
+        name: 'platform',
+        secret: 'platform',
+        grantTypes: ['password', 'refresh_token'],
+        redirectURIs: [] as string[],
+        introspection: false,
+      },
     ],
     users: [
       {
@@ -222,6 +228,7 @@ audit: {policy: {level: All}, webhook: {url: x}}
     ['users: [{username: a, passwordRef: {name: "", key: b}}]', 'users[0].passwordRef.name'],
     ['users: [{username: a}]', 'users[0]'],
     ['clients: [{name: a, secret: x, grantTypes: [implicit]}]', 'clients[0].grantTypes[0]'],
+    ['clients: [{name: platform, secret: x, introspection: true}]', 'clients[0].introspection'],
     ['clients: [{name: a, secret: 5}]', 'clients[0].secret'],
     ['clients: [{name: a, secret: x, secretRef: {name: a, key: b}}]', 'clients[0]'],
   ])('refuses %s', (line, path) => {

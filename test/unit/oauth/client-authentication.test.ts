@@ -12,6 +12,7 @@ function lab(secrets: Readonly<Record<string, string>>) {
       ? {
           name,
           grantTypes: ['password'],
+          introspection: false,
           verify: async (secret) => {
             tried.push(secret);
             return secret === secrets[name];

@@ -10,6 +10,8 @@ export interface Lab extends Platform {
   readonly app: RequestListener;
   /** Asks for a token: the fields of the form, undefined ones left out. */
   readonly token: (fields: Fields, options?: Ask) => Promise<Answer>;
+  /** The same at another path. */
+  readonly post: (path: string, fields: Fields, options?: Ask) => Promise<Answer>;
 }
 
 export type Fields = Readonly<Record<string, string | undefined>>;
@@ -40,15 +42,12 @@ export async function createLab(
     watches: new OpenWatches(),
     log,
   });
-  return {
-    ...platform,
-    app,
-    token: (fields, { headers = {}, ...options } = {}) =>
-      ask(app, '/oauth/token', {
-        method: 'POST',
-        body: form(fields),
-        headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
-        ...options,
-      }),
-  };
+  const post: Lab['post'] = (path, fields, { headers = {}, ...options } = {}) =>
+    ask(app, path, {
+      method: 'POST',
+      body: form(fields),
+      headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+      ...options,
+    });
+  return { ...platform, app, post, token: (fields, options) => post('/oauth/token', fields, options) };
 }

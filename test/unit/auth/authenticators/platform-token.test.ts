@@ -35,7 +35,7 @@ async function logIn(): Promise<LoggedIn> {
     credentialID: account.credentialID,
   });
   const { token } = tokens.issueAccess(session, account, undefined);
-  const whole = platformToken(platform);
+  const whole = platformToken(platform.accessTokens);
   return {
     platform,
     session,

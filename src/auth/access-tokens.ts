@@ -1,0 +1,51 @@
+import type { Directory } from '../accounts/directory.ts';
+import type { Session, Sessions } from '../accounts/sessions.ts';
+import { subjectOf, type Subject } from '../accounts/subjects.ts';
+import type { AccessClaims, Tokens } from './tokens.ts';
+
+/** A token for which all stands that it was made for, and what that is now. */
+export interface StandingToken {
+  readonly claims: AccessClaims;
+  readonly session: Session;
+  readonly subject: Subject;
+}
+
+/**
+ * Our own access tokens. One only says for whom it was made: session, user, password and client are looked up each time, so that a
+ * revocation or a changed group counts at once.
+ */
+export class AccessTokens {
+  readonly #tokens: Tokens;
+  readonly #sessions: Sessions;
+  readonly #directory: Directory;
+
+  constructor(options: { tokens: Tokens; sessions: Sessions; directory: Directory }) {
+    this.#tokens = options.tokens;
+    this.#sessions = options.sessions;
+    this.#directory = options.directory;
+  }
+
+  /** Undefined for whatever is no token of ours that is good now. Throws 503 when that cannot be told. */
+  async judge(token: string): Promise<StandingToken | undefined> {
+    const claims = this.#tokens.verifyAccess(token);
+    return claims && this.#standing(claims, await this.#sessions.active(claims.sid));
+  }
+
+  /** The same by the fingerprint of one that was judged before, without asking anybody; undefined too if there is anything to ask. */
+  known(fingerprint: string): StandingToken | undefined {
+    const claims = this.#tokens.known(fingerprint);
+    return claims && this.#standing(claims, this.#sessions.known(claims.sid));
+  }
+
+  /** True if a token says that it is ours, good or not: then nobody else is asked about it. */
+  isOurs(token: string): boolean {
+    return this.#tokens.isOurs(token);
+  }
+
+  #standing(claims: AccessClaims, session: Session | undefined): StandingToken | undefined {
+    if (session === undefined || session.spec.clientID !== claims.clientID) return undefined;
+    const subject = subjectOf(session, this.#directory);
+    const isSame = subject?.uid === claims.sub && subject.username === claims.username;
+    return isSame ? { claims, session, subject } : undefined;
+  }
+}

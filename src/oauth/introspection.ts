@@ -1,0 +1,83 @@
+import type { Client, Directory } from '../accounts/directory.ts';
+import type { Sessions } from '../accounts/sessions.ts';
+import { subjectOf } from '../accounts/subjects.ts';
+import type { AccessTokens } from '../auth/access-tokens.ts';
+import { answerJSON, uncached } from './answer.ts';
+import { clientAuthenticationMethods } from './client-authentication.ts';
+import { mayKnow, readClientRequest } from './client-request.ts';
+import type { Endpoint } from './endpoint.ts';
+import { required } from './form.ts';
+
+interface IntrospectionParts {
+  readonly directory: Directory;
+  readonly sessions: Sessions;
+  readonly accessTokens: AccessTokens;
+  readonly issuer: () => string;
+}
+
+/**
+ * `POST /oauth/introspect` (RFC 7662): what a token is good for now. Unknown, ended, another client's: all are `active: false` and no
+ * more (section 2.2).
+ */
+export function introspectionEndpoint({ directory, sessions, accessTokens, issuer }: IntrospectionParts): Endpoint {
+  const path = '/oauth/introspect';
+
+  async function ofAccessToken(token: string, client: Client): Promise<object | undefined> {
+    const standing = await accessTokens.judge(token);
+    if (standing === undefined || !mayKnow(client, standing.claims.clientID)) return undefined;
+    const { claims, subject } = standing;
+    return {
+      token_type: 'Bearer',
+      client_id: claims.clientID,
+      ...(claims.scope === undefined ? {} : { scope: claims.scope }),
+      iss: issuer(),
+      aud: claims.aud,
+      jti: claims.jti,
+      iat: claims.iat,
+      exp: claims.exp,
+      sub: subject.uid,
+      username: subject.username,
+      groups: subject.groups,
+    };
+  }
+
+  /** Only for the client that has it: a resource server that asks about a bearer must never hear that a refresh token is good. */
+  async function ofRefreshToken(token: string, client: Client): Promise<object | undefined> {
+    const presented = await sessions.presented(token);
+    if (presented === undefined || !presented.isCurrent) return undefined;
+    const { session } = presented;
+    const { clientID, scope, createdAt, expiresAt } = session.spec;
+    const subject = subjectOf(session, directory);
+    if (subject === undefined || clientID !== client.name) return undefined;
+    return {
+      client_id: clientID,
+      ...(scope === undefined ? {} : { scope }),
+      iss: issuer(),
+      iat: Math.floor(Date.parse(createdAt) / 1_000),
+      exp: Math.floor(Date.parse(expiresAt) / 1_000),
+      sub: subject.uid,
+      username: subject.username,
+    };
+  }
+
+  return {
+    routes: [
+      {
+        method: 'post',
+        path,
+        summary: 'Tells whether a token is good now, and for what (RFC 7662)',
+        open: true,
+        handler: async (req, res, context) => {
+          const { form, client } = await readClientRequest(req, context, directory);
+          const token = required(form, 'token');
+          const found = (await ofAccessToken(token, client)) ?? (await ofRefreshToken(token, client));
+          answerJSON(res, { active: found !== undefined, ...found }, uncached);
+        },
+      },
+    ],
+    metadata: (at) => ({
+      introspection_endpoint: at(path),
+      introspection_endpoint_auth_methods_supported: clientAuthenticationMethods,
+    }),
+  };
+}

@@ -1,0 +1,52 @@
+import type { Directory } from '../accounts/directory.ts';
+import type { Sessions } from '../accounts/sessions.ts';
+import type { Tokens } from '../auth/tokens.ts';
+import { clientAuthenticationMethods } from './client-authentication.ts';
+import { mayKnow, readClientRequest } from './client-request.ts';
+import type { Endpoint } from './endpoint.ts';
+import { required } from './form.ts';
+import { uncached } from './answer.ts';
+
+/**
+ * `POST /oauth/revoke` (RFC 7009): ends the session of an access or a refresh token, and so all tokens of it, before it answers.
+ * Whatever the token is, the answer is the same (section 2.2).
+ */
+export function revocationEndpoint(parts: { directory: Directory; sessions: Sessions; tokens: Tokens }): Endpoint {
+  const { directory, sessions, tokens } = parts;
+  const path = '/oauth/revoke';
+
+  /** The session of a token, and the client that it was given to. A refresh token that was used before is as good: it was genuine. */
+  async function find(token: string): Promise<{ sid: string; clientID: string } | undefined> {
+    const claims = tokens.verifyAccess(token);
+    if (claims !== undefined) return claims;
+    const presented = await sessions.presented(token);
+    return presented && { sid: presented.session.metadata.name, clientID: presented.session.spec.clientID };
+  }
+
+  return {
+    routes: [
+      {
+        method: 'post',
+        path,
+        summary: 'Ends the session of a token (RFC 7009)',
+        open: true,
+        handler: async (req, res, context) => {
+          const { form, client } = await readClientRequest(req, context, directory);
+          const found = await find(required(form, 'token'));
+          if (found !== undefined && mayKnow(client, found.clientID)) {
+            await sessions.revoke(found.sid);
+            const { auditID, sourceIP } = context;
+            context.log.info('session revoked', { auditID, client: client.name, sid: found.sid, sourceIP });
+          }
+          for (const [name, value] of Object.entries({ ...uncached, 'Content-Length': '0' }))
+            res.setHeader(name, value);
+          res.end();
+        },
+      },
+    ],
+    metadata: (at) => ({
+      revocation_endpoint: at(path),
+      revocation_endpoint_auth_methods_supported: clientAuthenticationMethods,
+    }),
+  };
+}

@@ -1,0 +1,50 @@
+import type { Request } from 'express';
+import type { AccessTokens, StandingToken } from '../auth/access-tokens.ts';
+import { identityOf } from '../auth/tokens.ts';
+import { OAuthError } from '../errors.ts';
+import type { Handler } from '../http/route.ts';
+import { answerJSON, uncached } from './answer.ts';
+import type { Endpoint } from './endpoint.ts';
+import { readForm } from './form.ts';
+
+const noToken = (): OAuthError =>
+  // RFC 6750 section 3.1: who sent no token is told no error in the challenge.
+  new OAuthError('invalid_request', 'an access token is missing: send it in the header "Authorization: Bearer …"', {
+    status: 401,
+    headers: { 'WWW-Authenticate': 'Bearer realm="platform"' },
+  });
+
+/** `GET` and `POST /oauth/userinfo` (OpenID Connect Core section 5.3): the person of an access token whose scope has `openid`. */
+export function userinfoEndpoint(accessTokens: AccessTokens): Endpoint {
+  const path = '/oauth/userinfo';
+
+  async function judge(req: Request): Promise<StandingToken> {
+    const [, token] = /^bearer (.*)$/i.exec(req.headers.authorization ?? '') ?? [];
+    if (token === undefined) throw noToken();
+    const standing = await accessTokens.judge(token);
+    if (standing === undefined)
+      throw new OAuthError('invalid_token', 'the access token is unknown, expired or revoked');
+    return standing;
+  }
+
+  const handler: Handler = async (req, res) => {
+    // A token in the form is refused there.
+    if (req.headers['content-type'] !== undefined) await readForm(req);
+    const { claims, subject } = await judge(req);
+    const scopes = new Set(claims.scope?.split(' '));
+    if (!scopes.has('openid'))
+      throw new OAuthError('insufficient_scope', 'the token was not given for the scope "openid"');
+    answerJSON(res, { sub: subject.uid, ...identityOf(subject, scopes) }, uncached);
+  };
+
+  return {
+    routes: (['get', 'post'] as const).map((method) => ({
+      method,
+      path,
+      summary: 'Who the access token speaks of (OpenID Connect Core 5.3)',
+      open: true,
+      handler,
+    })),
+    metadata: (at) => ({ userinfo_endpoint: at(path) }),
+  };
+}
