@@ -129,13 +129,11 @@ export async function startServer(
 
   const requestHeaders = new RequestHeaderSource({ client, log });
   requestHeaders.start();
-  const tokenAuthenticators = [
-    platformToken(accessTokens),
-    tokenReview(client, async () => {
-      const own = await client.audiences();
-      return own.length === 0 ? [] : [live.value.authentication.issuer, ...own];
-    }),
-  ];
+  const reviewToken = tokenReview(client, async () => {
+    const own = await client.audiences();
+    return own.length === 0 ? [] : [live.value.authentication.issuer, ...own];
+  });
+  const tokenAuthenticators = [platformToken(accessTokens), reviewToken];
   const authorizer = accessReview(client);
 
   const health = new Health([
@@ -168,6 +166,7 @@ export async function startServer(
       sessions,
       tokens,
       accessTokens,
+      reviewToken,
       keys: signingKeys,
       issuer: () => live.value.authentication.issuer,
       multipleLogin: () => live.value.authentication.multipleLogin,

@@ -11,6 +11,7 @@ import type { ConfiguredClient, PlatformConfiguration } from '../config/schema.t
 import { serviceUnavailable } from '../errors.ts';
 import type { Passwords } from './passwords.ts';
 import type { SecretKeyRef, SecretRefs } from './secret-refs.ts';
+import type { Subject } from './subjects.ts';
 import { passwordSecretOf, type User, type Users } from './users.ts';
 import { configuredUserUID } from './uuid.ts';
 
@@ -36,6 +37,9 @@ export interface Client {
   readonly grantTypes: readonly string[];
   /** May learn of the tokens of other clients too. */
   readonly introspection: boolean;
+  readonly scopes: readonly string[];
+  /** Itself, where it acts for nobody else. */
+  readonly subject: Subject;
   /** Constant-time where the secret is in the clear. False while the Secret that holds it is missing. */
   verify(secret: string): Promise<boolean>;
 }
@@ -116,7 +120,7 @@ export class Directory {
     this.#secrets.follow(new Set(refs.flatMap((ref) => (ref === undefined ? [] : [ref.name]))));
     this.#state = {
       accounts: new Accounts(accountsOf(authentication, this.#secrets)),
-      clients: new Map(authentication.clients.map((one) => [one.name, this.#client(one)])),
+      clients: new Map(authentication.clients.map((one) => [one.name, this.#client(one, authentication.issuer)])),
     };
     this.#prepare();
   }
@@ -170,12 +174,22 @@ export class Directory {
     void this.#passwords.prepare([...configured, ...this.#parameters]);
   }
 
-  #client(configured: ConfiguredClient): Client {
+  #client(configured: ConfiguredClient, issuer: string): Client {
+    // No configured user has such a name.
+    const username = `platform:client:${configured.name}`;
     const expected = configured.secret ?? (configured.secretRef && this.#secrets.read(configured.secretRef));
     return {
       name: configured.name,
       grantTypes: configured.grantTypes,
       introspection: configured.introspection,
+      scopes: configured.scopes,
+      subject: {
+        username,
+        uid: configuredUserUID(issuer, username),
+        groups: configured.groups,
+        displayName: undefined,
+        email: undefined,
+      },
       verify: async (secret) => {
         if (configured.secretHash !== undefined) return await this.#passwords.verify(configured.secretHash, secret);
         return timingSafeEqual(sha256(secret), sha256(expected ?? '')) && expected !== undefined;

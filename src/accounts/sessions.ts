@@ -13,11 +13,16 @@ import type { Logger } from '../logger.ts';
 import { hashToken, isSessionID, newSessionID, sameHash, type RefreshTokens } from './refresh-tokens.ts';
 
 export interface SessionSpec {
+  /** Whose session it is; a user of the directory's unless it says otherwise. */
+  readonly subjectKind?: 'Client' | 'ServiceAccount';
   readonly userName: string;
   readonly userUID: string;
   readonly clientID: string;
   readonly scope?: string;
-  readonly credentialID: string;
+  /** Of a user. */
+  readonly credentialID?: string;
+  /** Of a ServiceAccount, as kube-apiserver told them. */
+  readonly groups?: readonly string[];
   /** RFC 3339. */
   readonly createdAt: string;
   readonly expiresAt: string;
@@ -39,6 +44,7 @@ export interface SessionLives {
   readonly refreshTokenIdle: number;
   readonly refreshGrace: number;
   readonly sessionMaxAge: number;
+  readonly accessTokenMaxAge: number;
 }
 
 const apiVersion = 'iam.platform.io/v1alpha2';
@@ -55,8 +61,12 @@ const mostSweepFailures = 10;
  * to be had.
  */
 const longestAnswer = 3_000;
-/** Live sessions of one user: who logs in without end fills neither the cluster nor the memory of the replicas. */
+/**
+ * Live sessions of one user: who logs in without end fills neither the cluster nor the memory of the replicas. A program has many
+ * instances, each of which logs in.
+ */
 const mostOfUser = 100;
+const mostOfProgram = 1_000;
 const endedAtLogin = 10;
 
 export type Refreshed = { readonly session: Session; readonly refreshToken: string } | 'unknown' | 'reused' | 'ended';
@@ -137,19 +147,36 @@ export class Sessions {
   async create(
     spec: Omit<SessionSpec, 'createdAt' | 'expiresAt'>,
   ): Promise<{ session: Session; refreshToken: string }> {
-    const now = this.#clock.now();
     const name = newSessionID();
     const refreshToken = this.#tokens.first(name);
+    const until = this.#clock.now() + this.#lives().sessionMaxAge;
+    const session = await this.#begin(name, spec, until, { currentHash: hashToken(refreshToken) });
+    return { session, refreshToken };
+  }
+
+  /** The same for one access token: without a refresh token, and over with it, at `until` at the latest (milliseconds since the epoch). */
+  async createFixed(spec: Omit<SessionSpec, 'createdAt' | 'expiresAt'>, until = Infinity): Promise<Session> {
+    const end = Math.min(until, this.#clock.now() + this.#lives().accessTokenMaxAge);
+    return await this.#begin(newSessionID(), spec, end, {});
+  }
+
+  async #begin(
+    name: string,
+    spec: Omit<SessionSpec, 'createdAt' | 'expiresAt'>,
+    until: number,
+    status: Pick<Session['status'], 'currentHash'>,
+  ): Promise<Session> {
+    const now = rfc3339(this.#clock.now());
     const session = await this.#post({
       apiVersion,
       kind: 'Session',
       metadata: { name },
-      spec: { ...spec, createdAt: rfc3339(now), expiresAt: rfc3339(now + this.#lives().sessionMaxAge) },
-      status: { phase: 'Active', currentHash: hashToken(refreshToken), lastUsedAt: rfc3339(now) },
+      spec: { ...spec, createdAt: now, expiresAt: rfc3339(until) },
+      status: { phase: 'Active', ...status, lastUsedAt: now },
     });
     this.#remember(session);
     await this.#makeRoomFor(session);
-    return { session, refreshToken };
+    return session;
   }
 
   /**
@@ -252,7 +279,7 @@ export class Sessions {
     const tooMany = this.ofUser(begun.spec.userUID)
       .filter(({ metadata }) => metadata.name !== begun.metadata.name)
       .toSorted((a, b) => timesOf(a).lastUse - timesOf(b).lastUse)
-      .slice(0, 1 - mostOfUser)
+      .slice(0, 1 - (begun.spec.subjectKind === undefined ? mostOfUser : mostOfProgram))
       .slice(0, endedAtLogin);
     try {
       await Promise.all(tooMany.map((session) => this.#delete(session)));
@@ -300,7 +327,10 @@ export class Sessions {
   #isActive(session: Session): boolean {
     const now = this.#clock.now();
     const { expiresAt, lastUse } = timesOf(session);
-    return session.status.phase === 'Active' && expiresAt > now && lastUse + this.#lives().refreshTokenIdle > now;
+    const { phase, currentHash } = session.status;
+    // What nobody can refresh is not idle.
+    const idleFrom = currentHash === undefined ? Infinity : lastUse + this.#lives().refreshTokenIdle;
+    return phase === 'Active' && expiresAt > now && idleFrom > now;
   }
 
   #known(sid: string): Session | undefined {

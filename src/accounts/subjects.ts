@@ -4,14 +4,36 @@ import type { Session } from './sessions.ts';
 /** Whom a token speaks of. One object as long as nothing of it changes, so that others can keep what they know by it. */
 export type Subject = Pick<Account, 'username' | 'uid' | 'groups' | 'displayName' | 'email'>;
 
+/** What lets an OAuth client have sessions of each kind: when it may do so no more, they are over. */
+const grantOf = {
+  Client: 'client_credentials',
+  ServiceAccount: 'urn:ietf:params:oauth:grant-type:token-exchange',
+} as const;
+
 /** Who a session stands for, by what the directory says now; undefined once anything is gone that it was made for. */
-export function subjectOf({ spec }: Session, directory: Directory): Subject | undefined {
-  const account = directory.account(spec.userName);
-  const stands =
-    account !== undefined &&
-    account.active &&
-    account.uid === spec.userUID &&
-    account.credentialID === spec.credentialID &&
-    directory.client(spec.clientID) !== undefined;
-  return stands ? account : undefined;
+export function subjectOf(session: Session, directory: Directory): Subject | undefined {
+  const { subjectKind = 'User', userName, userUID, clientID, credentialID } = session.spec;
+  const client = directory.client(clientID);
+  if (client === undefined) return undefined;
+  if (subjectKind === 'User') {
+    const account = directory.account(userName);
+    const stands = account?.active === true && account.uid === userUID && account.credentialID === credentialID;
+    return stands ? account : undefined;
+  }
+  if (!client.grantTypes.includes(grantOf[subjectKind])) return undefined;
+  if (subjectKind === 'ServiceAccount') return reviewedSubject(session);
+  return client.subject.uid === userUID ? client.subject : undefined;
+}
+
+const reviewed = new WeakMap<Session['spec'], Subject>();
+
+/** Whom kube-apiserver named when the session began. */
+export function reviewedSubject({ spec }: Session): Subject {
+  let subject = reviewed.get(spec);
+  if (subject === undefined) {
+    const { userName: username, userUID: uid, groups = [] } = spec;
+    subject = { username, uid, groups, displayName: undefined, email: undefined };
+    reviewed.set(spec, subject);
+  }
+  return subject;
 }

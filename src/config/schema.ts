@@ -75,10 +75,33 @@ const user = z
   });
 
 /** The grants that a configured client may be allowed. */
-export const clientGrantTypes = ['password', 'refresh_token'] as const;
+export const clientGrantTypes = [
+  'password',
+  'refresh_token',
+  'client_credentials',
+  'urn:ietf:params:oauth:grant-type:token-exchange',
+] as const;
 
-/** Everybody knows its secret. */
-const provesNothing = 'platform';
+/** The scopes that mean something. */
+export const clientScopes = ['openid', 'profile', 'email', 'groups', 'offline_access'] as const;
+
+/** What the client "platform" may have: everybody knows its secret, so it proves nothing. */
+function provesNothing(
+  value: Partial<Record<'name' | 'grantTypes' | 'groups' | 'introspection', unknown>> | undefined,
+  context: z.RefinementCtx,
+): void {
+  if (value?.name !== 'platform') return;
+  const refuse = (key: string): void =>
+    context.addIssue({
+      code: 'custom',
+      path: [key],
+      message: 'is not for the client "platform", whose secret proves nothing: make a client of its own for it',
+    });
+  const grants = Array.isArray(value.grantTypes) ? value.grantTypes : [];
+  if (grants.some((grant) => grant !== 'password' && grant !== 'refresh_token')) refuse('grantTypes');
+  if (Array.isArray(value.groups) && value.groups.length > 0) refuse('groups');
+  if (value.introspection === true) refuse('introspection');
+}
 
 const client = z
   .strictObject({
@@ -90,6 +113,15 @@ const client = z
     secretHash: passwordHash.optional(),
     secretRef: secretKeyRef.optional(),
     grantTypes: z.array(z.enum(clientGrantTypes)).default(['password', 'refresh_token']),
+    scopes: z
+      .array(z.enum(clientScopes))
+      .default([...clientScopes])
+      .describe('What its tokens may have'),
+    groups: z
+      .array(group)
+      .max(100)
+      .default([])
+      .describe('Of platform:client:<name>, as whom the client acts by the grant client_credentials'),
     redirectURIs: z.array(z.string()).default([]),
     introspection: z
       .boolean()
@@ -100,11 +132,7 @@ const client = z
     (value) => [value.secret, value.secretHash, value.secretRef].filter((one) => one !== undefined).length === 1,
     { ...anyObject, error: 'must have exactly one of secret, secretHash and secretRef' },
   )
-  .refine((value) => value.name !== provesNothing || !value.introspection, {
-    ...anyObject,
-    path: ['introspection'],
-    error: `is not for the client "${provesNothing}", which proves nothing: make one of its own`,
-  });
+  .superRefine(provesNothing, anyObject);
 
 const anyList = { when: ({ value }: { value: unknown }): boolean => Array.isArray(value) };
 

@@ -1,7 +1,6 @@
 /** Everything that is served for OAuth; the metadata follows from this list. */
 import type { SigningKeys } from '../accounts/signing-keys.ts';
 import type { Tokens } from '../auth/tokens.ts';
-import type { AccessTokens } from '../auth/access-tokens.ts';
 import type { Route } from '../http/route.ts';
 import type { GrantParts } from './grants/grant.ts';
 import { createGrants } from './grants/index.ts';
@@ -14,7 +13,6 @@ import { userinfoEndpoint } from './userinfo.ts';
 
 export interface OAuthParts extends GrantParts {
   readonly tokens: Tokens;
-  readonly accessTokens: AccessTokens;
   readonly keys: SigningKeys;
   readonly issuer: () => string;
 }

@@ -1,19 +1,30 @@
+import { clientScopes } from '../config/schema.ts';
 import { OAuthError } from '../errors.ts';
-
-/** The scopes that mean something here; others are dropped, and the answer says what was granted (RFC 6749 section 3.3). */
-export const supportedScopes: readonly string[] = ['openid', 'profile', 'email', 'groups', 'offline_access'];
 
 /** RFC 6749 appendix A.4. */
 const shape = /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/;
 
-/** The granted part of a requested scope; undefined if that is none, as an empty one is no scope. Throws invalid_scope for what is no scope. */
-export function grantScope(requested: string | undefined): string | undefined {
+/**
+ * The granted part of a requested scope, others are dropped (RFC 6749 section 3.3); undefined if that is none, as an empty one is no
+ * scope. Throws invalid_scope for what is no scope.
+ */
+export function grantScope(
+  requested: string | undefined,
+  allowed: readonly string[] = clientScopes,
+): string | undefined {
   if (requested === undefined) return undefined;
   if (requested.length > 1_000 || !shape.test(requested))
     throw new OAuthError('invalid_scope', 'the scope must be words separated by single spaces');
-  const granted = [...new Set(requested.split(' '))].filter((one) => supportedScopes.includes(one));
+  const granted = [...new Set(requested.split(' '))].filter((one) => allowed.includes(one));
   return granted.length === 0 ? undefined : granted.join(' ');
 }
+
+/** For who is no person: no id_token says who they are, and no refresh token goes on without them. */
+export const programScope = (requested: string | undefined, allowed: readonly string[]): string | undefined =>
+  grantScope(
+    requested,
+    allowed.filter((one) => one !== 'openid' && one !== 'offline_access'),
+  );
 
 /** RFC 6749 section 6: a refresh may ask for less than the login was granted, never for more. */
 export function narrowScope(requested: string | undefined, granted: string | undefined): string | undefined {

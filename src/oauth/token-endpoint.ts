@@ -5,6 +5,7 @@
  */
 import type { Directory } from '../accounts/directory.ts';
 import { identityClaims, type Tokens } from '../auth/tokens.ts';
+import { clientScopes } from '../config/schema.ts';
 import { OAuthError } from '../errors.ts';
 import { answerJSON, uncached } from './answer.ts';
 import { clientAuthenticationMethods } from './client-authentication.ts';
@@ -12,7 +13,6 @@ import { readClientRequest } from './client-request.ts';
 import type { Endpoint } from './endpoint.ts';
 import { required } from './form.ts';
 import type { Grant } from './grants/grant.ts';
-import { supportedScopes } from './scope.ts';
 
 export function tokenEndpoint(options: { grants: readonly Grant[]; directory: Directory; tokens: Tokens }): Endpoint {
   const { grants, directory, tokens } = options;
@@ -39,12 +39,19 @@ export function tokenEndpoint(options: { grants: readonly Grant[]; directory: Di
               'unauthorized_client',
               `the client "${client.name}" may not use the grant ${grantType}`,
             );
-          const { session, subject, refreshToken, scope } = await grant.grant({ form, client, context });
+          const { session, subject, refreshToken, scope, issuedTokenType } = await grant.grant({
+            form,
+            client,
+            context,
+          });
           const { token, expiresIn } = tokens.issueAccess(session, subject, scope);
           const body = {
             access_token: token,
             token_type: 'Bearer',
-            ...(client.grantTypes.includes('refresh_token') ? { refresh_token: refreshToken } : {}),
+            ...(issuedTokenType === undefined ? {} : { issued_token_type: issuedTokenType }),
+            ...(refreshToken !== undefined && client.grantTypes.includes('refresh_token')
+              ? { refresh_token: refreshToken }
+              : {}),
             expires_in: expiresIn,
             ...(scope === undefined ? {} : { scope }),
             ...(scope?.split(' ').includes('openid')
@@ -59,7 +66,7 @@ export function tokenEndpoint(options: { grants: readonly Grant[]; directory: Di
       token_endpoint: at(path),
       token_endpoint_auth_methods_supported: clientAuthenticationMethods,
       grant_types_supported: [...byType.keys()],
-      scopes_supported: supportedScopes,
+      scopes_supported: clientScopes,
       // No authorization endpoint yet; RFC 8414 section 2 wants the member all the same.
       response_types_supported: [],
       subject_types_supported: ['public'],

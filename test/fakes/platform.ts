@@ -7,6 +7,7 @@ import { SecretRefs } from '../../src/accounts/secret-refs.ts';
 import { Sessions } from '../../src/accounts/sessions.ts';
 import { SigningKeys } from '../../src/accounts/signing-keys.ts';
 import { passwordSecretOf, passwordSecretType, Users, type UserSpec } from '../../src/accounts/users.ts';
+import { tokenReview } from '../../src/auth/authenticators/index.ts';
 import { AccessTokens } from '../../src/auth/access-tokens.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import { LiveConfiguration } from '../../src/config/live.ts';
@@ -114,6 +115,7 @@ export async function createPlatform({
       sessions,
       tokens,
       accessTokens,
+      reviewToken: tokenReview(client, async () => []),
       keys: await keys,
       issuer: () => live.value.authentication.issuer,
       multipleLogin: () => live.value.authentication.multipleLogin,

@@ -1,9 +1,19 @@
 /** The OAuth endpoints beside the token endpoint, over two replicas and the real cluster (API.md 2). */
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
-import { call, gateway, type Answer } from './lab/http.ts';
+import { configure } from './lab/configure.ts';
+import { call, gateway, nodesPath, type Answer } from './lab/http.ts';
 import { decodeToken, publicKey, thumbprint, verifies } from './lab/jwt.ts';
 import { eventually } from './lab/eventually.ts';
+import {
+  bind,
+  createClusterRole,
+  createServiceAccount,
+  removeClusterRole,
+  removeServiceAccount,
+  serviceAccountToken,
+  unbind,
+} from './lab/kube.ts';
 import { encode, login, passwordForm, platform, postForm, refreshForm, tokens } from './lab/login.ts';
 
 const [a, b] = [0, 1].map((replica) => gateway(replica as 0 | 1)) as [string, string];
@@ -71,4 +81,59 @@ test('userinfo is of the person, at either replica', async () => {
       sub: decodeToken(id_token).claims['sub'],
       email: 'alice@example.com',
     });
+});
+
+const nodesWith = async (token: string, base: string): Promise<number> =>
+  (await call(`${base}${nodesPath}?limit=1`, { token })).status;
+
+describe('a program', () => {
+  const exchange = 'urn:ietf:params:oauth:grant-type:token-exchange';
+  const asClient = { client_id: 'program', client_secret: 'for as long as a test 9033' };
+  const name = 'oauth-program';
+  const role = 'oauth-program-nodes';
+  let restore: () => Promise<void>;
+
+  beforeAll(async () => {
+    restore = await configure(({ authentication }) => {
+      authentication.clients.push({
+        name: asClient.client_id,
+        secret: asClient.client_secret,
+        grantTypes: ['client_credentials', exchange],
+        groups: ['programs'],
+      });
+    });
+    await createServiceAccount(name);
+    await createClusterRole(role, [{ apiGroups: [''], resources: ['nodes'], verbs: ['get', 'list', 'watch'] }]);
+    await bind(role, role, { kind: 'Group', name: 'programs' }, { kind: 'ServiceAccount', name, namespace: 'default' });
+  });
+  afterAll(async () => {
+    await unbind(role);
+    await removeClusterRole(role);
+    await removeServiceAccount(name);
+    await restore();
+  });
+
+  test('is its client, and its ServiceAccount, with the rights that each has, on both replicas', async () => {
+    const own = await tokens({ grant_type: 'client_credentials', ...asClient }, a);
+    const subject = await serviceAccountToken(name);
+    const exchanged = await tokens(
+      {
+        grant_type: exchange,
+        subject_token: subject,
+        subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+        ...asClient,
+      },
+      b,
+    );
+    for (const given of [own, exchanged]) expect(given).not.toHaveProperty('refresh_token');
+    expect(decodeToken(exchanged.access_token).claims).toMatchObject({
+      username: `system:serviceaccount:default:${name}`,
+      sub: (decodeToken(subject).claims['kubernetes.io'] as { serviceaccount: { uid: string } }).serviceaccount.uid,
+    });
+    // What the token was exchanged for ends with it.
+    const ends = [exchanged.access_token, subject].map((token) => Number(decodeToken(token).claims['exp']));
+    expect(ends[0]).toBeLessThanOrEqual(ends[1] ?? 0);
+    for (const base of [a, b])
+      for (const { access_token: token } of [own, exchanged]) expect(await nodesWith(token, base)).toBe(200);
+  });
 });

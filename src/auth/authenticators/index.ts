@@ -4,10 +4,10 @@ import { bearer } from './bearer.ts';
 import type { Authenticator, TokenAuthenticator } from './authenticator.ts';
 import type { UserInfo } from '../user.ts';
 
-export type { Authenticator } from './authenticator.ts';
+export type { Authenticator, TokenAuthenticator } from './authenticator.ts';
 export { platformToken } from './platform-token.ts';
 export { requestHeader } from './request-header.ts';
-export { tokenReview } from './token-review.ts';
+export { expiryOf, tokenReview } from './token-review.ts';
 
 export const gatewayAuthenticator = (tokens: readonly TokenAuthenticator[]): Authenticator => bearer(tokens);
 

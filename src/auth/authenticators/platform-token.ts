@@ -8,17 +8,19 @@ export function platformToken(accessTokens: AccessTokens): TokenAuthenticator {
   /** One UserInfo a subject and session, so that caches of access reviews can key on it cheaply. */
   const users = new WeakMap<object, Map<string, UserInfo>>();
 
-  function userOf({ subject, claims: { sid } }: StandingToken): UserInfo {
+  function userOf({ subject, session, claims: { sid } }: StandingToken): UserInfo {
     let bySession = users.get(subject);
     if (bySession === undefined) users.set(subject, (bySession = new Map<string, UserInfo>()));
     let user = bySession.get(sid);
     if (user === undefined) {
       if (bySession.size > 1_000) bySession.clear();
+      // Whom kube-apiserver named keeps the names that are its own.
+      const isReviewed = session.spec.subjectKind === 'ServiceAccount';
       user = withAuthenticated({
         username: subject.username,
         uid: subject.uid,
-        groups: subject.groups.filter((group) => !group.startsWith('system:')),
-        via: 'token',
+        groups: isReviewed ? subject.groups : subject.groups.filter((group) => !group.startsWith('system:')),
+        via: isReviewed ? 'token-review' : 'token',
         sessionID: sid,
       });
       bySession.set(sid, user);

@@ -22,8 +22,8 @@ const refusedLife = 5_000;
 const waiting = { mostWaiting: 1_000, longestWait: 5_000 };
 const longestToken = 16 * 1024;
 
-/** The issuer that a JWT claims, unverified. RFC 7519 section 3: three base64url parts, the first two JSON objects. */
-export function issuerOf(token: string): string | undefined {
+/** What a JWT claims, unverified. RFC 7519 section 3: three base64url parts, the first two JSON objects. */
+function claimsOf(token: string): { readonly iss?: unknown; readonly exp?: unknown } | undefined {
   const parts = token.split('.');
   if (token.length > longestToken || parts.length !== 3 || !parts.every((part) => /^[A-Za-z0-9_-]+$/.test(part)))
     return undefined;
@@ -31,13 +31,24 @@ export function issuerOf(token: string): string | undefined {
     const [header, payload] = parts
       .slice(0, 2)
       .map((part) => JSON.parse(Buffer.from(part, 'base64url').toString('utf8')) as unknown);
-    const issuer = (payload as { iss?: unknown } | null)?.iss;
-    return typeof (header as { alg?: unknown } | null)?.alg === 'string' && typeof issuer === 'string'
-      ? issuer
+    return typeof (header as { alg?: unknown } | null)?.alg === 'string'
+      ? ((payload as object | null) ?? {})
       : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** The issuer that a JWT claims; undefined for what is none. */
+export function issuerOf(token: string): string | undefined {
+  const issuer = claimsOf(token)?.iss;
+  return typeof issuer === 'string' ? issuer : undefined;
+}
+
+/** When a JWT that was reviewed expires, in milliseconds since the epoch; undefined if it does not. */
+export function expiryOf(token: string): number | undefined {
+  const exp = claimsOf(token)?.exp;
+  return typeof exp === 'number' ? exp * 1_000 : undefined;
 }
 
 /**

@@ -3,6 +3,8 @@ import type { LoginLimiter } from '../../accounts/login-limit.ts';
 import type { Passwords } from '../../accounts/passwords.ts';
 import type { Session, Sessions } from '../../accounts/sessions.ts';
 import type { Subject } from '../../accounts/subjects.ts';
+import type { AccessTokens } from '../../auth/access-tokens.ts';
+import type { TokenAuthenticator } from '../../auth/authenticators/index.ts';
 import type { RequestContext } from '../../http/route.ts';
 
 /** What a grant is handed: the client has authenticated and may use this grant. */
@@ -16,9 +18,12 @@ export interface GrantRequest {
 export interface Granted {
   readonly session: Session;
   readonly subject: Subject;
-  readonly refreshToken: string;
+  /** None for who comes with credentials of its own each time. */
+  readonly refreshToken?: string;
   /** Of this access token; undefined if none was asked for. */
   readonly scope: string | undefined;
+  /** RFC 8693 section 2.2.1: of a token that was exchanged for another. */
+  readonly issuedTokenType?: string;
 }
 
 /** One way to a token: its own checks only, the shared steps are the endpoint's. */
@@ -34,5 +39,8 @@ export interface GrantParts {
   readonly passwords: Passwords;
   readonly limiter: LoginLimiter;
   readonly sessions: Sessions;
+  readonly accessTokens: AccessTokens;
+  /** kube-apiserver's word on a token. */
+  readonly reviewToken: TokenAuthenticator;
   readonly multipleLogin: () => boolean;
 }

@@ -1,6 +1,13 @@
+import { clientCredentialsGrant } from './client-credentials.ts';
 import type { Grant, GrantParts } from './grant.ts';
 import { passwordGrant } from './password.ts';
 import { refreshTokenGrant } from './refresh-token.ts';
+import { tokenExchangeGrant } from './token-exchange.ts';
 
 /** Every grant that is served: one file and one line each. */
-export const createGrants = (parts: GrantParts): readonly Grant[] => [passwordGrant(parts), refreshTokenGrant(parts)];
+export const createGrants = (parts: GrantParts): readonly Grant[] => [
+  passwordGrant(parts),
+  refreshTokenGrant(parts),
+  clientCredentialsGrant(parts),
+  tokenExchangeGrant(parts),
+];

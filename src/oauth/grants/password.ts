@@ -27,7 +27,7 @@ export function passwordGrant({ directory, passwords, limiter, sessions, multipl
     async grant({ form, client, context }) {
       const username = required(form, 'username');
       const password = required(form, 'password');
-      const scope = grantScope(form.get('scope'));
+      const scope = grantScope(form.get('scope'), client.scopes);
       const account = directory.named(username);
       // By whichever name: guesses at one user count together.
       const attempt = {

@@ -13,7 +13,12 @@ const namespace = 'platform-system';
 const path = `/apis/iam.platform.io/v1alpha2/namespaces/${namespace}/sessions`;
 const second = 1_000;
 const minute = 60 * second;
-const lives = { refreshTokenIdle: 30 * minute, refreshGrace: 10 * second, sessionMaxAge: 120 * minute };
+const lives = {
+  refreshTokenIdle: 30 * minute,
+  refreshGrace: 10 * second,
+  sessionMaxAge: 120 * minute,
+  accessTokenMaxAge: 60 * minute,
+};
 const login = { userName: 'alice', userUID: 'uid-alice', clientID: 'platform', credentialID: 'c1' };
 const tokens = new RefreshTokens(Buffer.alloc(32, 7));
 const always = (): boolean => true;
@@ -611,7 +616,12 @@ class Model {
   }
 }
 
-const short: SessionLives = { refreshTokenIdle: 30 * second, refreshGrace: 2 * second, sessionMaxAge: 100 * second };
+const short: SessionLives = {
+  refreshTokenIdle: 30 * second,
+  refreshGrace: 2 * second,
+  sessionMaxAge: 100 * second,
+  accessTokenMaxAge: 50 * second,
+};
 
 type Step =
   | { readonly kind: 'refresh'; readonly back: number; readonly replica: number }

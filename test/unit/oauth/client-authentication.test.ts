@@ -13,6 +13,8 @@ function lab(secrets: Readonly<Record<string, string>>) {
           name,
           grantTypes: ['password'],
           introspection: false,
+          scopes: [],
+          subject: { username: '', uid: '', groups: [], displayName: undefined, email: undefined },
           verify: async (secret) => {
             tried.push(secret);
             return secret === secrets[name];

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { grantScope, narrowScope, supportedScopes } from '../../../src/oauth/scope.ts';
+import { clientScopes } from '../../../src/config/schema.ts';
+import { grantScope, narrowScope, programScope } from '../../../src/oauth/scope.ts';
 
 describe('a login is granted', () => {
   test.each([
@@ -41,7 +42,7 @@ describe('a refresh is granted', () => {
   });
 
   test('never more than the login was', () => {
-    const scope = fc.subarray([...supportedScopes], { minLength: 1 }).map((words) => words.join(' '));
+    const scope = fc.subarray([...clientScopes], { minLength: 1 }).map((words) => words.join(' '));
     fc.assert(
       fc.property(scope, scope, (requested, before) => {
         fc.pre(requested.split(' ').some((word) => !before.split(' ').includes(word)));
@@ -49,4 +50,10 @@ describe('a refresh is granted', () => {
       }),
     );
   });
+});
+
+test('a program is granted nothing that is for a person, and nothing that its client may not have', () => {
+  expect(programScope('openid groups offline_access profile', ['openid', 'groups'])).toBe('groups');
+  expect(programScope('openid', clientScopes)).toBeUndefined();
+  expect(programScope(undefined, clientScopes)).toBeUndefined();
 });

@@ -1,0 +1,76 @@
+import { reviewedSubject } from '../../accounts/subjects.ts';
+import { expiryOf } from '../../auth/authenticators/index.ts';
+import type { UserInfo } from '../../auth/user.ts';
+import { OAuthError, StatusError } from '../../errors.ts';
+import { required } from '../form.ts';
+import { programScope } from '../scope.ts';
+import type { Grant, GrantParts } from './grant.ts';
+
+const tokenType = (name: string): string => `urn:ietf:params:oauth:token-type:${name}`;
+const subjectTypes: readonly string[] = [tokenType('jwt'), tokenType('access_token')];
+const issuedType = tokenType('access_token');
+
+/** RFC 8693 section 2.2.2 has this code, whatever is wrong with the token. */
+const refused = (): OAuthError =>
+  new OAuthError('invalid_request', 'the subject_token is no token of a ServiceAccount that is good now');
+
+/**
+ * RFC 8693: a ServiceAccount's token, which kube-apiserver has reviewed, becomes a token of ours that lives no longer. Whom the review
+ * names stands in the session: no directory knows them.
+ */
+export function tokenExchangeGrant({ sessions, accessTokens, reviewToken }: GrantParts): Grant {
+  async function review(token: string, source: string): Promise<UserInfo & { readonly uid: string }> {
+    // A token of ours says nothing new, and kube-apiserver might ask us about it.
+    if (accessTokens.isOurs(token)) throw refused();
+    let user: UserInfo | undefined;
+    try {
+      user = await reviewToken(token, source);
+    } catch (error) {
+      if (error instanceof StatusError && error.code === 401) throw refused();
+      throw error;
+    }
+    const { username = '', uid } = user ?? {};
+    if (user === undefined || uid === undefined || !username.startsWith('system:serviceaccount:')) throw refused();
+    return { ...user, uid };
+  }
+
+  return {
+    grantType: 'urn:ietf:params:oauth:grant-type:token-exchange',
+    parameters: [
+      { name: 'subject_token', required: true, description: 'The token of a ServiceAccount' },
+      { name: 'subject_token_type', required: true, description: subjectTypes.join(' or ') },
+      { name: 'requested_token_type', required: false, description: issuedType },
+      { name: 'scope', required: false, description: 'Words separated by spaces' },
+    ],
+    async grant({ form, client, context }) {
+      const token = required(form, 'subject_token');
+      if (!subjectTypes.includes(required(form, 'subject_token_type')))
+        throw new OAuthError('invalid_request', `subject_token_type must be ${subjectTypes.join(' or ')}`);
+      if ((form.get('requested_token_type') ?? issuedType) !== issuedType)
+        throw new OAuthError('invalid_request', `requested_token_type must be ${issuedType}`);
+      if (form.has('actor_token') || form.has('actor_token_type'))
+        throw new OAuthError('invalid_request', 'nobody acts for another here: an actor_token is not taken');
+      const scope = programScope(form.get('scope'), client.scopes);
+      const { username, uid, groups } = await review(token, context.sourceIP);
+      const session = await sessions.createFixed(
+        {
+          subjectKind: 'ServiceAccount',
+          userName: username,
+          userUID: uid,
+          groups,
+          clientID: client.name,
+          ...(scope === undefined ? {} : { scope }),
+        },
+        expiryOf(token),
+      );
+      context.log.info('token exchanged', {
+        auditID: context.auditID,
+        username,
+        client: client.name,
+        sid: session.metadata.name,
+        sourceIP: context.sourceIP,
+      });
+      return { session, subject: reviewedSubject(session), scope, issuedTokenType: issuedType };
+    },
+  };
+}
