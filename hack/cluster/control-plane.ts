@@ -38,6 +38,9 @@ export interface ControlPlane {
   stop(): Promise<void>;
 }
 
+/** Milliseconds: a busy machine reads 150,000 objects of etcd in more than a minute. */
+const readingTime = 600_000;
+
 /** Starts what is not running yet and waits until it answers. */
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const dir = resolve(options.dir);
@@ -66,7 +69,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     ]);
     const kube = await createKubeClient({ kubeconfig });
     try {
-      await ready(kube, () => assertAlive(dir, [etcd, apiserver]));
+      await ready(kube, () => assertAlive(dir, [etcd, apiserver]), options.untended === true ? readingTime : undefined);
       const controllerManager = await ensure(dir, 'kube-controller-manager', [
         paths['kube-controller-manager'],
         `--secure-port=${port['kube-controller-manager']}`,
@@ -116,12 +119,13 @@ async function ensure(dir: string, name: string, command: Command): Promise<Runn
   return start(dir, name, command);
 }
 
-async function ready(kube: KubeClient, check: () => Promise<void>): Promise<void> {
-  await until('kube-apiserver is ready', check, async () => {
+async function ready(kube: KubeClient, check: () => Promise<void>, patience?: number): Promise<void> {
+  const isReady = async (): Promise<boolean> => {
     const { status, body } = await kube.stream('/readyz');
     body.resume();
     return status === 200;
-  });
+  };
+  await until('kube-apiserver is ready', check, isReady, patience);
 }
 
 async function found(kube: KubeClient, path: string, check: () => Promise<void>): Promise<void> {

@@ -14,13 +14,21 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An answer that is at hand as a gzip member too: only what is wanted is made. */
-export interface PreparedAnswer {
+/** A body in parts, each of which is made when those before it are with the network: nobody holds it as a whole. */
+export interface Streamed {
+  /** In bytes; undefined where that is known only when all is made. */
+  readonly length: number | undefined;
+  readonly parts: Iterable<readonly Buffer[]> | AsyncIterable<readonly Buffer[]>;
+}
+
+/** A list: only what is wanted is made. */
+export interface ListAnswer {
   readonly contentType: string;
-  /** What the plain body holds; their lengths in bytes. */
+  /** What it holds; their lengths in bytes. */
   readonly items: readonly { readonly length: number }[];
-  readonly plain: () => Promise<readonly Buffer[]>;
-  readonly gzipped: () => Promise<readonly Buffer[]>;
+  readonly plain: () => Promise<Streamed>;
+  /** The whole as a gzip member, if that is at hand. */
+  readonly gzipped?: (() => Promise<readonly Buffer[]>) | undefined;
 }
 
 /** k8s.io/apiserver responsewriters: smaller bodies are not worth the work. */
@@ -46,18 +54,23 @@ export async function write(req: Request, res: Response, answer: Answer): Promis
   if (!gzip) return finish(req, res, body, length);
   res.setHeader('Content-Encoding', 'gzip');
   if (req.method === 'HEAD') res.end();
-  else await writeGzip(res, body);
+  else await writeGzip(res, [body]);
 }
 
-/** The same for an answer of which both forms are at hand. */
-export async function writePrepared(req: Request, res: Response, answer: PreparedAnswer): Promise<void> {
+/** The same for a list, which may be larger than there is room for. */
+export async function writeList(req: Request, res: Response, answer: ListAnswer): Promise<void> {
   const isLarge = areLarge(answer.items);
   const gzip = isLarge && acceptsGzip(req.headers['accept-encoding']);
-  const body = await (gzip ? answer.gzipped() : answer.plain());
+  const gzipped = gzip ? await answer.gzipped?.() : undefined;
+  const plain = gzipped === undefined ? await answer.plain() : undefined;
   if (isAnswered(res)) return;
   begin(res, answer, isLarge);
   if (gzip) res.setHeader('Content-Encoding', 'gzip');
-  await finish(req, res, body, lengthOf(body));
+  if (gzipped !== undefined) return finish(req, res, gzipped, lengthOf(gzipped));
+  const { length, parts } = plain as Streamed;
+  if (length !== undefined && !gzip) res.setHeader('Content-Length', length);
+  if (req.method === 'HEAD') res.end();
+  else await (gzip ? writeGzip(res, parts) : writeParts(res, parts));
 }
 
 /** The deadline may have done so. */
@@ -81,11 +94,11 @@ async function finish(req: Request, res: Response, body: readonly Buffer[], leng
   if (req.method === 'HEAD') res.end();
   else if (body.length === 1) res.end(body[0]);
   else if (length < pooled) res.end(Buffer.concat(body, length));
-  else await writePieces(res, body);
+  else await writeParts(res, [body]);
 }
 
 /** Looks at no more of them than it takes: thousands of objects lie far apart in memory. */
-function areLarge(items: PreparedAnswer['items']): boolean {
+function areLarge(items: ListAnswer['items']): boolean {
   let size = 0;
   return items.some(({ length }) => (size += length) > gzipFrom);
 }
@@ -97,11 +110,11 @@ export const writeJson = (req: Request, res: Response, value: unknown, answer: P
   write(req, res, { contentType: 'application/json', ...answer, body: [Buffer.from(`${JSON.stringify(value)}\n`)] });
 
 /**
- * Hands the pieces on in batches, small ones copied together. `send` is told which is the last, and resolves when it is done with one,
+ * Hands the parts on in batches of pieces, small ones copied together. `send` is told which is the last, and resolves when it is done with one,
  * false to stop.
  */
 async function inBatches(
-  pieces: readonly Buffer[],
+  parts: Streamed['parts'],
   send: (batch: readonly Buffer[], isLast: boolean) => Promise<boolean>,
 ): Promise<void> {
   let batch: Buffer[] = [];
@@ -114,28 +127,29 @@ async function inBatches(
     together = [];
     smallSize = 0;
   };
-  for (const piece of pieces) {
-    if (piece.length < smallPiece) {
-      together.push(piece);
-      smallSize += piece.length;
-    } else {
+  for await (const part of parts)
+    for (const piece of part) {
+      if (piece.length < smallPiece) {
+        together.push(piece);
+        smallSize += piece.length;
+      } else {
+        join();
+        batch.push(piece);
+      }
+      size += piece.length;
+      if (size < batchSize) continue;
       join();
-      batch.push(piece);
+      if (!(await send(batch, false))) return;
+      batch = [];
+      size = 0;
     }
-    size += piece.length;
-    if (size < batchSize) continue;
-    join();
-    if (!(await send(batch, false))) return;
-    batch = [];
-    size = 0;
-  }
   join();
   await send(batch, true);
 }
 
-async function writePieces(res: Response, pieces: readonly Buffer[]): Promise<void> {
+async function writeParts(res: Response, parts: Streamed['parts']): Promise<void> {
   const body = new BodyWriter(res);
-  await inBatches(pieces, async (batch, isLast) => {
+  await inBatches(parts, async (batch, isLast) => {
     if (isLast) body.end(...batch);
     else await body.write(...batch);
     return !body.closed;
@@ -143,11 +157,11 @@ async function writePieces(res: Response, pieces: readonly Buffer[]): Promise<vo
 }
 
 /** Compressed while it is written, off the event loop; level 1 as kube-apiserver does. */
-async function writeGzip(res: Response, pieces: readonly Buffer[]): Promise<void> {
+async function writeGzip(res: Response, parts: Streamed['parts']): Promise<void> {
   const body = new BodyWriter(res);
   const gzip = createGzip({ level: 1 });
   const compress = async (): Promise<void> => {
-    await inBatches(pieces, async (batch) => {
+    await inBatches(parts, async (batch) => {
       for (const bytes of batch)
         await new Promise<void>((resolve) => {
           gzip.once('close', resolve);

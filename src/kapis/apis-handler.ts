@@ -8,7 +8,7 @@ import { badRequest, expired, notFound, StatusError, tooManyRequests } from '../
 import { negotiate } from '../http/negotiate.ts';
 import { prettyJson, wantsPretty } from '../http/pretty.ts';
 import type { Handler, RequestContext } from '../http/route.ts';
-import { write, writePrepared } from '../http/write.ts';
+import { write, writeList, type Streamed } from '../http/write.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import { decodeContinue, encodeContinue } from './continue-token.ts';
 import { parseGetOptions, parseListOptions, parseWatchOptions, selectorsOf, type ListOptions } from './list-options.ts';
@@ -16,7 +16,16 @@ import { select } from './query.ts';
 import { asked, demandServed, demandUnderlying, reached, synced } from './reading.ts';
 import type { Resource } from './resource.ts';
 import { PreparedLists } from './prepared.ts';
-import { listOf, partialView, servedView, tableView, type MetaVersion, type TableOptions, type View } from './views.ts';
+import {
+  listOf,
+  partialView,
+  servedView,
+  tableView,
+  wholeOf,
+  type MetaVersion,
+  type TableOptions,
+  type View,
+} from './views.ts';
 import { beginWatch, refuse, watchDuration } from './watch/answer.ts';
 import { Watches } from './watch/watches.ts';
 
@@ -185,12 +194,11 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
     };
     const [head, tail] = look.frame(metadata);
     const frame = [head, Buffer.concat([tail, newline])] as const;
-    const plain = (): Promise<Buffer[]> => listOf(look, selected, frame, context);
+    const plain = async (): Promise<Streamed> => listOf(look, selected, frame, context);
+    if (isPretty(req, context, target)) return answer(req, context, res, target, await wholeOf(await plain()));
     const isWhole = limit === 0 && start === '' && filters.length === 0 && target.kind !== 'Table';
-    if (!isWhole || isPretty(req, context, target)) return answer(req, context, res, target, await plain());
-    const { contentType } = target;
-    const gzipped = (): Promise<Buffer[]> => preparedFor(look).gzip(selected, frame);
-    await writePrepared(req, res, { contentType, items: selected, plain, gzipped });
+    const gzipped = isWhole ? (): Promise<Buffer[]> => preparedFor(look).gzip(selected, frame) : undefined;
+    await writeList(req, res, { contentType: target.contentType, items: selected, plain, gzipped });
   }
 
   async function get(...[req, res, context]: Parameters<Handler>): Promise<void> {

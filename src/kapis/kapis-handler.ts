@@ -4,7 +4,7 @@ import { badRequest, expired, notFound, serviceUnavailable } from '../errors.ts'
 import { negotiate } from '../http/negotiate.ts';
 import { prettyJson } from '../http/pretty.ts';
 import type { Handler, RequestContext } from '../http/route.ts';
-import { write, writePrepared } from '../http/write.ts';
+import { write, writeList, type Streamed } from '../http/write.ts';
 import type { Waiting } from '../kube/slice.ts';
 import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
@@ -23,7 +23,7 @@ import {
 } from './query.ts';
 import { reached, synced } from './reading.ts';
 import type { Resource, ResourceDefinition } from './resource.ts';
-import { coreView, listOf, type View } from './views.ts';
+import { coreView, listOf, wholeOf, type View } from './views.ts';
 import { sameNamespaces, visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
 import { sameSelection, selectedBy } from './selected-by.ts';
 import { eventStream, watchDuration } from './watch/answer.ts';
@@ -112,15 +112,17 @@ export class Answers<F> {
     const { objects, total, resourceVersion } = await pageOf(store, query, waiting);
     const view = this.view(query);
     const frame = view.frame({ resourceVersion }, total);
-    const plain = async (): Promise<readonly Buffer[]> => {
+    const plain = async (): Promise<Streamed> => {
       if (isWhole && query.order === 'newest') await store.tidy(waiting);
-      const body = await listOf(view, objects, frame, waiting);
-      return query.pretty ? prettyJson(body, waiting) : body;
+      return listOf(view, objects, frame, waiting);
     };
-    if (!isWhole || view.own === true || query.pretty)
-      return write(req, res, { contentType: json, body: await plain() });
-    const gzipped = (): Promise<readonly Buffer[]> => this.#preparedFor(query, view).gzip(objects, frame);
-    await writePrepared(req, res, { contentType: json, items: objects, plain, gzipped });
+    if (query.pretty)
+      return write(req, res, { contentType: json, body: await prettyJson(await wholeOf(await plain()), waiting) });
+    const gzipped =
+      isWhole && view.own !== true
+        ? (): Promise<Buffer[]> => this.#preparedFor(query, view).gzip(objects, frame)
+        : undefined;
+    await writeList(req, res, { contentType: json, items: objects, plain, gzipped });
   }
 
   async object(

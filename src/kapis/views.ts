@@ -1,6 +1,7 @@
 /**
  * How objects look on the wire: a view turns stored objects into documents and watch frames. Bytes are passed on, never decoded.
  */
+import type { Streamed } from '../http/write.ts';
 import { gather, type StoredObject } from '../kube/stored-object.ts';
 import { Slice, type Waiting } from '../kube/slice.ts';
 import { groupVersion, type ResourceDefinition } from './resource.ts';
@@ -23,6 +24,8 @@ export interface View<F> {
   object(object: StoredObject<F>): Buffer[];
   /** The items of a list, each with the comma that follows it. */
   items(objects: readonly StoredObject<F>[]): Buffer[];
+  /** Bytes of an item with its comma, where that is known without making it. */
+  readonly sizeOf?: (object: StoredObject<F>) => number;
   /** What stands before and behind the items. `totalItems`: the count before paging, of /kapis alone. */
   frame(metadata: ListMetadata, totalItems?: number): readonly [head: Buffer, tail: Buffer];
   /** The object of a BOOKMARK. `initial`: the one that ends the initial events. */
@@ -34,24 +37,49 @@ const closeItem = Buffer.from('},');
 const nothing = Buffer.from('null');
 const endOfList = Buffer.from(']}');
 
-/** So many items are made between two looks at the clock. */
+/** So many items are made at a time. */
 const chunk = 256;
 
-/** A list as a document, made in slices. Throws the signal's reason. */
-export async function listOf<F>(
+/** A list as a document. Its parts are made in slices; making them throws the signal's reason. */
+export function listOf<F>(
   view: View<F>,
   objects: readonly StoredObject<F>[],
   [head, tail]: readonly [Buffer, Buffer],
   waiting: Waiting,
-): Promise<Buffer[]> {
-  const body = [head];
-  const slice = new Slice(waiting);
-  for (let start = 0; start < objects.length; start += chunk) {
-    if (slice.isOver) await slice.next();
-    body.push(...view.items(objects.slice(start, start + chunk)));
+): Streamed {
+  const pieces = (start: number): Buffer[] => {
+    const isFirst = start === 0;
+    const isLast = start + chunk >= objects.length;
+    const items = view.items(objects.slice(start, start + chunk));
+    return [...(isFirst ? [head] : []), ...(isLast ? [...withoutComma(items), tail] : items)];
+  };
+  if (objects.length <= chunk) {
+    const all = pieces(0);
+    return { length: all.reduce((sum, { length }) => sum + length, 0), parts: [all] };
   }
-  const last = body.pop() as Buffer;
-  return [...body, objects.length === 0 ? last : last.subarray(0, -1), tail];
+  async function* parts(): AsyncGenerator<Buffer[]> {
+    const slice = new Slice(waiting);
+    for (let start = 0; start < objects.length; start += chunk) {
+      if (slice.isOver) await slice.next();
+      yield pieces(start);
+    }
+  }
+  return { length: lengthOf(view, objects, head.length + tail.length), parts: parts() };
+}
+
+function lengthOf<F>(view: View<F>, objects: readonly StoredObject<F>[], frame: number): number | undefined {
+  const { sizeOf } = view;
+  if (sizeOf === undefined) return undefined;
+  let length = frame - 1;
+  for (const object of objects) length += sizeOf(object);
+  return length;
+}
+
+/** What is streamed as one document. */
+export async function wholeOf({ parts }: Streamed): Promise<Buffer[]> {
+  const all: Buffer[] = [];
+  for await (const pieces of parts) all.push(...pieces);
+  return all;
 }
 
 const bookmarkOf =
@@ -86,6 +114,7 @@ export function coreView<F>(definition: ResourceDefinition<F>, managedFields: bo
   return {
     object: (object) => withoutComma(managedFields ? whole(object) : [object.bytes]),
     items: (objects) => (managedFields ? objects.flatMap(whole) : gather(objects)),
+    ...(managedFields ? {} : { sizeOf: ({ length }) => length }),
     frame: (metadata, totalItems) => listFrame(`${kind}List`, apiVersion, metadata, totalItems),
     bookmark: bookmarkOf(kind, apiVersion),
   };
@@ -111,6 +140,7 @@ export function servedView<F>({ kind, served }: ResourceDefinition<F>): View<F> 
   return {
     object: (object) => [head, object.bytes.subarray(object.selfLinkEnd, -1)],
     items: (objects) => objects.flatMap(({ bytes, selfLinkEnd }) => [head, bytes.subarray(selfLinkEnd)]),
+    sizeOf: ({ length, selfLinkEnd }) => head.length + length - selfLinkEnd,
     frame: (metadata) => listFrame(`${kind}List`, apiVersion, metadata),
     bookmark: bookmarkOf(kind, apiVersion),
   };

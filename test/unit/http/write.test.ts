@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { describe, expect, test } from '@jest/globals';
 import { gunzipSync } from 'node:zlib';
-import { write, writeJson } from '../../../src/http/write.ts';
+import { write, writeJson, writeList, type Streamed } from '../../../src/http/write.ts';
 import { FakeResponse } from '../kapis/lab.ts';
 
 const request = (headers: Record<string, string> = {}, method = 'GET'): Request =>
@@ -95,5 +95,79 @@ describe('an answer', () => {
     await write(request({}, 'HEAD'), asResponse(response), { contentType: 'text/plain', body: large });
     expect(response.text).toBe('');
     expect(response.headers['content-length']).toBe(String(Buffer.concat(large).length));
+  });
+});
+
+describe('a list', () => {
+  const items = large;
+  const part = 250;
+
+  /** Counts the parts that were made, and tells when no more are wanted. */
+  function counting(): { parts: () => AsyncGenerator<Buffer[]>; made: () => number; ended: () => boolean } {
+    let made = 0;
+    let ended = false;
+    async function* parts(): AsyncGenerator<Buffer[]> {
+      try {
+        for (let start = 0; start < large.length; start += part) {
+          made += 1;
+          yield large.slice(start, start + part);
+        }
+      } finally {
+        ended = true;
+      }
+    }
+    return { parts, made: () => made, ended: () => ended };
+  }
+
+  test.each([
+    ['of a known length', Buffer.concat(large).length, { 'content-length': String(Buffer.concat(large).length) }],
+    ['of a length that nobody knows yet', undefined, {}],
+  ])('%s is made at the pace of its reader', async (_, length, headers) => {
+    const response = new FakeResponse();
+    response.stalled = true;
+    const { parts, made, ended } = counting();
+    const plain = async (): Promise<Streamed> => ({ length, parts: parts() });
+    const writing = writeList(request(), asResponse(response), { contentType: 'text/plain', items, plain });
+    await settle();
+    expect(made()).toBeLessThan(large.length / part / 2);
+    response.read();
+    await writing;
+    expect(ended()).toBe(true);
+    expect(Buffer.concat(large).equals(Buffer.concat(response.chunks))).toBe(true);
+    expect(response.headers).toEqual({
+      'content-type': 'text/plain',
+      'cache-control': 'no-cache, private',
+      vary: 'Accept-Encoding',
+      ...headers,
+    });
+  });
+
+  test('is made no further when its reader has gone away', async () => {
+    const response = new FakeResponse();
+    response.stalled = true;
+    const { parts, made, ended } = counting();
+    const plain = async (): Promise<Streamed> => ({ length: undefined, parts: parts() });
+    const writing = writeList(request(), asResponse(response), { contentType: 'text/plain', items, plain });
+    await settle();
+    response.destroy();
+    await writing;
+    expect(ended()).toBe(true);
+    expect(made()).toBeLessThan(large.length / part / 2);
+  });
+
+  test.each([
+    ['GET', large.length / part, Buffer.concat(large)],
+    ['HEAD', 0, Buffer.alloc(0)],
+  ])('is compressed for who accepts that: %s', async (method, wanted, body) => {
+    const response = new FakeResponse();
+    const { parts, made } = counting();
+    const plain = async (): Promise<Streamed> => ({ length: 1, parts: parts() });
+    const asked = request({ 'accept-encoding': 'gzip' }, method);
+    await writeList(asked, asResponse(response), { contentType: 'text/plain', items, plain });
+    expect(response.headers).toMatchObject({ 'content-encoding': 'gzip', vary: 'Accept-Encoding' });
+    expect(response.headers).not.toHaveProperty('content-length');
+    expect(made()).toBe(wanted);
+    const sent = Buffer.concat(response.chunks);
+    expect(sent.length === 0 ? sent : gunzipSync(sent)).toEqual(body);
   });
 });
