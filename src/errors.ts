@@ -131,6 +131,11 @@ export const forbidden = (resource: GroupResource, name: string, why: string, op
     { details: about(resource, name), ...options },
   );
 
+export const alreadyExists = (resource: GroupResource, name: string): StatusError =>
+  new StatusError('AlreadyExists', 409, `${qualified(resource)} ${JSON.stringify(name)} already exists`, {
+    details: about(resource, name),
+  });
+
 /** A refused non-resource URL. */
 export const forbiddenPath = (why: string): StatusError =>
   new StatusError('Forbidden', 403, `forbidden: ${why}`, { details: {} });

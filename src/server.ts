@@ -41,6 +41,7 @@ import { apisRoutes, kapisRoutes } from './kapis/routes.ts';
 import type { CacheFigures } from './kapis/cached.ts';
 import { Catalogue } from './kapis/catalogue.ts';
 import { GrantedNamespaces } from './kapis/granted-namespaces.ts';
+import { iamGroup, iamRoutes } from './kapis/iam/index.ts';
 import { kinds, nodes } from './kapis/resources/index.ts';
 import { createKubeClient } from './kube/client.ts';
 import { Discovery } from './kube/discovery.ts';
@@ -172,7 +173,13 @@ export async function startServer(
       multipleLogin: () => live.value.authentication.multipleLogin,
     }),
     ...versionRoutes('/kapis/version', packageVersion),
-    ...kapisRoutes({ authorizer, resources: [nodesCopy], every: { catalogue, granted, client, kinds, namespace } }),
+    ...kapisRoutes({
+      authorizer,
+      resources: [nodesCopy],
+      every: { catalogue, granted, client, kinds, namespace },
+      otherGroups: [iamGroup],
+    }),
+    ...iamRoutes({ client, authorizer, directory, users }),
   ];
   const groupRoutes = apisRoutes({ authorizer, resources: [nodesCopy] });
   const { served, kind } = nodes;

@@ -160,9 +160,14 @@ export class Directory {
     return others.length === 0 ? found : undefined;
   }
 
-  /** Is there a configured user of this name? Such a User object is not in force. */
-  isConfigured(username: string): boolean {
-    return this.#state.accounts.get(username) !== undefined;
+  /** A configured user; a User object of that name is not in force. */
+  configured(username: string): Account | undefined {
+    return this.#state.accounts.get(username);
+  }
+
+  /** All of them. */
+  configuredAccounts(): Iterable<Account> {
+    return this.#state.accounts;
   }
 
   client(name: string): Client | undefined {

@@ -19,7 +19,7 @@ const retryAfter = 10_000;
 
 export class UserConditions {
   readonly #client: Pick<KubeClient, 'json'>;
-  readonly #directory: Pick<Directory, 'isConfigured'>;
+  readonly #directory: Pick<Directory, 'configured'>;
   readonly #users: Pick<Users, 'get' | 'list'>;
   readonly #log: Logger;
   readonly #clock: Clock;
@@ -29,7 +29,7 @@ export class UserConditions {
 
   constructor(options: {
     client: Pick<KubeClient, 'json'>;
-    directory: Pick<Directory, 'isConfigured'>;
+    directory: Pick<Directory, 'configured'>;
     users: Pick<Users, 'get' | 'list'>;
     log: Logger;
     clock?: Clock;
@@ -109,7 +109,7 @@ export class UserConditions {
   }
 
   #judge(user: User): Verdict {
-    if (this.#directory.isConfigured(user.metadata.name))
+    if (this.#directory.configured(user.metadata.name) !== undefined)
       return {
         status: 'False',
         reason: 'ConfiguredUser',

@@ -46,6 +46,8 @@ export const passwordSecretOf = (userUID: string): SecretKeyRef => ({
 /** Watches that were silent for so long may hide a user who was disabled, as with sessions. */
 const longestSilence = 15_000;
 const watchSeconds = 5;
+/** For what was written here to come back by the watch. */
+const longestWait = 2_000;
 
 export class Users {
   readonly #namespace: string;
@@ -54,8 +56,10 @@ export class Users {
   readonly #secrets: Informer<Secret>;
   /** The names of those that are there, by uid. */
   readonly #names = new Map<string, string>();
+  /** Told the name of who, or whose password, came, changed or went. */
+  readonly #listeners = new Set<(username: string) => void>();
 
-  /** `changed` is told the name of a user who, or whose password, came, changed or went. */
+  /** `changed` is the first to be told of each change. */
   constructor(options: {
     client: KubeClient;
     namespace: string;
@@ -73,14 +77,18 @@ export class Users {
       path: `/api/v1/namespaces/${namespace}/secrets`,
       fieldSelector: `type=${passwordSecretType}`,
     });
+    this.#listeners.add(changed);
+    const tell = (username: string): void => {
+      for (const listener of this.#listeners) listener(username);
+    };
     this.#users.onChange((type, { metadata: { name, uid = '' } }) => {
       if (type === 'DELETED') this.#names.delete(uid);
       else this.#names.set(uid, name);
-      changed(name);
+      tell(name);
     });
     this.#secrets.onChange((_, { metadata }) => {
       const name = this.#names.get(metadata.name.slice(prefix.length));
-      if (name !== undefined) changed(name);
+      if (name !== undefined) tell(name);
     });
   }
 
@@ -102,6 +110,27 @@ export class Users {
   isCurrent(): boolean {
     const oldest = this.#clock.now() - longestSilence;
     return this.hasSynced() && [this.#users, this.#secrets].every((one) => one.lastSignOfLife() >= oldest);
+  }
+
+  onChange(listener: (username: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Resolves when this copy shows of a user what was just written, and after seconds in any case. */
+  async seen(username: string, shows: () => boolean): Promise<void> {
+    if (shows()) return;
+    await new Promise<void>((resolve) => {
+      const end = (): void => {
+        cancel();
+        stop();
+        resolve();
+      };
+      const cancel = this.#clock.after(longestWait, end);
+      const stop = this.onChange((changed) => {
+        if (changed === username && shows()) end();
+      });
+    });
   }
 
   get(username: string): User | undefined {

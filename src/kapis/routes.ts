@@ -8,6 +8,18 @@ import type { Catalogue, Entry } from './catalogue.ts';
 import { componentResources, componentRoutes } from './components.ts';
 import { discoveryRoutes, groupVersionsOf, type ApiGroupVersion, type ApiResource } from './discovery.ts';
 import { readingGroup } from './generic.ts';
+import {
+  getParameters,
+  inPath,
+  kapisListParameters,
+  labelSelector,
+  listParameters,
+  nameParameter,
+  parameter,
+  pretty,
+  timeout,
+  watchParameters,
+} from './parameters.ts';
 import { judge, kapisHandlers, type KapisHandlers } from './kapis-handler.ts';
 import { PassedOn, readThroughHandlers } from './read-through.ts';
 import type { Kind, Resource } from './resource.ts';
@@ -29,77 +41,6 @@ export interface KapisDeps {
   /** Groups that others serve and that discovery names too. */
   readonly otherGroups?: readonly ApiGroupVersion[];
 }
-
-const text = { type: 'string' };
-const flag = { type: 'boolean', default: false };
-
-const parameter = (name: string, description: string, schema: Readonly<Record<string, unknown>> = text): Parameter => ({
-  name,
-  in: 'query',
-  description,
-  schema,
-});
-
-const inPath = (name: string, description: string): Parameter => ({
-  name,
-  in: 'path',
-  description,
-  required: true,
-  schema: text,
-});
-const nameParameter = inPath('name', 'The name');
-const pretty = parameter('pretty', 'Indented JSON', flag);
-const timeout = parameter('timeout', 'A duration such as "32s" after which the request is given up');
-
-const labelSelector = parameter(
-  'labelSelector',
-  'Kubernetes label selector of at most 64 requirements, such as a=b,c in (d,e),!f',
-);
-const watchParameters: readonly Parameter[] = [
-  parameter('watch', 'Follow the changes instead of listing; over a WebSocket, one text message an event', flag),
-  parameter('resourceVersion', 'Where to begin, or how old the answer may be'),
-  parameter('resourceVersionMatch', 'How resourceVersion is meant', {
-    type: 'string',
-    enum: ['NotOlderThan', 'Exact'],
-  }),
-  parameter('allowWatchBookmarks', 'BOOKMARK events that say how far the watch has come', flag),
-  parameter('sendInitialEvents', 'Begin a watch with the present objects', flag),
-  parameter('timeoutSeconds', 'How long a watch lasts', { type: 'integer', minimum: 0 }),
-];
-
-const shown = [
-  parameter('managedFields', 'With metadata.managedFields', flag),
-  parameter('fields', 'Only these of at most 64 paths, comma-separated, and what names the object'),
-];
-
-const kapisListParameters = (own: readonly Parameter[]): readonly Parameter[] => [
-  parameter('page', 'From 1', { type: 'integer', minimum: 1, default: 1 }),
-  parameter('limit', 'Items of a page; -1 for all', { type: 'integer', minimum: -1, default: -1 }),
-  parameter('sortBy', 'name, createTime (also creationTimestamp), or any .path.to.field', {
-    ...text,
-    default: 'createTime',
-  }),
-  parameter('ascending', 'Oldest, or least, first', flag),
-  parameter('name', 'The name contains this'),
-  parameter('names', 'The name is one of this comma list'),
-  parameter('uid', 'The uid is this'),
-  parameter('namespace', 'The namespace is this'),
-  parameter('ownerReference', 'An owner has this uid'),
-  parameter('ownerKind', 'An owner is of this kind'),
-  parameter('label', 'The same as labelSelector'),
-  parameter('annotation', 'A selector over the annotations'),
-  parameter('alias', 'The annotation platform.io/alias-name contains this'),
-  ...own,
-  labelSelector,
-  parameter('fieldSelector', 'path=value and path!=value, over any path, comma-separated; at most 32 of them'),
-  ...shown,
-  pretty,
-  timeout,
-  ...watchParameters,
-];
-
-const statusParameter = (statuses: readonly string[]): readonly Parameter[] =>
-  statuses.length === 0 ? [] : [parameter('status', 'The state of the object', { type: 'string', enum: statuses })];
 
 /** Those that some kinds have, each saying which. */
 function kindParameters(kinds: readonly Kind<unknown>[]): readonly Parameter[] {
@@ -160,7 +101,7 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
     ...discoveryRoutes('/kapis', [...groupVersions, ...otherGroups]),
     ...resources.flatMap((resource): Route[] => {
       const { definition } = resource;
-      const { kind, statuses, served } = definition;
+      const { kind, served } = definition;
       const path = `/kapis/${served.group}/${served.version}/${served.resource}`;
       const handlers = kapisHandlers(resource, access);
       const handler =
@@ -172,7 +113,7 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
           method: 'get',
           path,
           summary: `List or watch objects of kind ${kind}`,
-          parameters: kapisListParameters(statusParameter(statuses)),
+          parameters: listParameters(definition),
           hot: true,
           handler: handler('collection'),
         },
@@ -180,7 +121,7 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
           method: 'get',
           path: `${path}/:name`,
           summary: `Read the ${kind}`,
-          parameters: [nameParameter, ...shown, pretty, timeout],
+          parameters: [nameParameter, ...getParameters],
           hot: true,
           handler: handler('object'),
         },
@@ -249,7 +190,7 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
   const resourcesParameter = inPath('resources', 'The plural, or as in deployments.apps and deployments.v1.apps');
   const namespaceParameter = inPath('namespace', 'The namespace');
   const list = kapisListParameters(kindParameters(kinds));
-  const get = [nameParameter, ...shown, pretty, timeout];
+  const get = [nameParameter, ...getParameters];
   return [
     {
       method: 'get',

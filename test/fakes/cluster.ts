@@ -12,6 +12,8 @@ export interface SeenRequest {
   readonly path: string;
   readonly query: Readonly<Record<string, unknown>>;
   readonly body: unknown;
+  readonly headers?: KubeRequest['headers'];
+  readonly contentType?: string | undefined;
 }
 
 interface Answer {
@@ -111,7 +113,7 @@ export class MemoryCluster {
       if (wanted?.resourceVersion !== undefined && wanted.resourceVersion !== current.metadata.resourceVersion)
         return failure(409, 'Conflict', 'the precondition does not hold');
       this.#remove(collection, current);
-      return { status: 200, body: { kind: 'Status', status: 'Success' } };
+      return { status: 200, body: { kind: 'Status', status: 'Success', details: { uid: current.metadata.uid } } };
     }
     const next = method === 'PATCH' ? (mergePatch(current, body) as Stored) : (copy(body) as Stored);
     const base = (body as Partial<KubeObject>).metadata?.resourceVersion;
@@ -256,8 +258,8 @@ export class MemoryClient implements KubeClient {
 
   close = async (): Promise<void> => undefined;
 
-  #seen(path: string, { method = 'GET', query = {}, body }: KubeRequest): SeenRequest {
-    const request = { method, path, query, body: body === undefined ? undefined : copy(body) };
+  #seen(path: string, { method = 'GET', query = {}, body, headers = {}, contentType }: KubeRequest): SeenRequest {
+    const request = { method, path, query, body: body === undefined ? undefined : copy(body), headers, contentType };
     this.requests.push(request);
     return request;
   }

@@ -122,7 +122,12 @@ export async function createPlatform({
     }),
     configure,
     async putUser(username, spec = {}, password = true) {
-      cluster.put(usersPath, { metadata: { name: username }, spec });
+      cluster.put(usersPath, {
+        apiVersion: 'iam.platform.io/v1alpha2',
+        kind: 'User',
+        metadata: { name: username },
+        spec,
+      });
       const uid = cluster.get(usersPath, username)?.metadata.uid ?? '';
       const { name, key } = passwordSecretOf(uid);
       const data = { [key]: Buffer.from(passwordHash).toString('base64') };

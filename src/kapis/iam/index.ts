@@ -1,0 +1,23 @@
+/** The account service: what is served at /kapis/iam.platform.io. */
+import type { Route } from '../../http/route.ts';
+import type { ApiGroupVersion } from '../discovery.ts';
+import { group, version } from './user-store.ts';
+import { usersRoutes, type UsersParts } from './users.ts';
+import { whoAmIRoute } from './whoami.ts';
+
+export const iamGroup: ApiGroupVersion = {
+  group,
+  version,
+  resources: [
+    {
+      name: 'users',
+      singularName: 'user',
+      namespaced: false,
+      kind: 'User',
+      verbs: ['create', 'delete', 'get', 'list', 'patch', 'update'],
+    },
+    { name: 'whoami', singularName: 'whoami', namespaced: false, kind: 'WhoAmI', verbs: ['list'] },
+  ],
+};
+
+export const iamRoutes = (parts: UsersParts): Route[] => [...usersRoutes(parts), whoAmIRoute(parts.directory)];

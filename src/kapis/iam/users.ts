@@ -1,0 +1,217 @@
+/**
+ * `users` of iam.platform.io: read from the copy that every replica has of them, written as the caller, so that the rights and the
+ * audit log of kube-apiserver see the person. One's own may always be read, and of it the displayName changed, by the server itself.
+ */
+import type { Account, Directory } from '../../accounts/directory.ts';
+import type { User, Users } from '../../accounts/users.ts';
+import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
+import { usersPath } from '../../config/names.ts';
+import { alreadyExists, badRequest, forbidden, notFound, serviceUnavailable, StatusError } from '../../errors.ts';
+import { negotiate } from '../../http/negotiate.ts';
+import type { Handler, RequestContext, Route } from '../../http/route.ts';
+import { writeJson } from '../../http/write.ts';
+import type { KubeClient, KubeRequest } from '../../kube/client.ts';
+import { asUser } from '../../kube/impersonation.ts';
+import { KubeError } from '../../kube/kube-error.ts';
+import type { KubeObject, ObjectMeta } from '../../kube/kube-object.ts';
+import { readBody } from '../../kube/read-body.ts';
+import { Answers } from '../kapis-handler.ts';
+import { parseOldest } from '../list-options.ts';
+import { parseGetQuery, parseListQuery } from '../query.ts';
+import { demandReached } from '../reading.ts';
+import { getParameters, inPath, listParameters, parameter } from '../parameters.ts';
+import { readJson, recordOf, type JsonBody } from './body.ts';
+import { attributesOf, callerOf, demandOn, targetOf, usersResource, type Target } from './caller.ts';
+import { displayNameIn, jsonPatch, mergePatch } from './display-name.ts';
+import { base, usersDefinition, UserStore } from './user-store.ts';
+
+export interface UsersParts {
+  readonly client: KubeClient;
+  readonly authorizer: Authorizer;
+  readonly directory: Directory;
+  readonly users: Users;
+}
+
+/** What kube-apiserver is told of a write. */
+const handedOn = ['dryRun', 'fieldManager', 'fieldValidation', 'propagationPolicy', 'gracePeriodSeconds'];
+const json = 'application/json';
+
+export function usersRoutes({ client, authorizer, directory, users }: UsersParts): Route[] {
+  const store = new UserStore({ directory, users });
+  const answers = new Answers(usersDefinition);
+
+  function demandCurrent(): void {
+    if (!users.isCurrent()) throw serviceUnavailable('the users cannot be read from the cluster now');
+  }
+
+  const list: Handler = async (req, res, context) => {
+    negotiate(req.headers.accept, [json], (type) => type);
+    if (context.info.verb === 'watch')
+      throw badRequest(
+        'watch: users are watched at /kapis/resources.platform.io/v1alpha3/users.iam.platform.io, without the configured ones',
+      );
+    await demandOn(authorizer, context, { caller: callerOf(context), username: '' });
+    const query = parseListQuery(context.query, usersDefinition);
+    const oldest = parseOldest(context.query);
+    demandCurrent();
+    const all = store.store;
+    demandReached(oldest, all.resourceVersion);
+    await answers.list(req, res, context, query, { store: all, lasting: false });
+  };
+
+  const get: Handler = async (req, res, context) => {
+    negotiate(req.headers.accept, [json], (type) => type);
+    const target = targetOf(directory, context);
+    if (target.own === undefined) await demandOn(authorizer, context, target);
+    const query = parseGetQuery(context.query);
+    demandCurrent();
+    const object = store.get(target.username);
+    if (object === undefined) throw notFound(usersResource, target.username);
+    await answers.object(req, res, context, query, object);
+  };
+
+  /** Asks kube-apiserver as the caller and answers what it says, once the copy here shows it too. */
+  async function pass(
+    [req, res, context]: Parameters<Handler>,
+    { caller, username }: Pick<Target, 'caller' | 'username'>,
+    request: KubeRequest,
+  ): Promise<void> {
+    const { query, signal } = context;
+    const wrong = [...query.keys()].find((name) => ![...handedOn, 'pretty', 'timeout'].includes(name));
+    if (wrong !== undefined)
+      throw badRequest(`unknown parameter ${JSON.stringify(wrong)}; the known ones are ${handedOn.join(', ')}`);
+    const path = request.method === 'POST' ? usersPath : `${usersPath}/${encodeURIComponent(username)}`;
+    const { status, body } = await asUser(client, { ...caller, proved: caller.via !== 'token' }).stream(path, {
+      ...request,
+      query: Object.fromEntries(handedOn.map((name) => [name, query.get(name) ?? undefined])),
+      signal,
+    });
+    const text = (await readBody(body)).toString('utf8');
+    if (status < 200 || status > 299) throw KubeError.from(status, text).toStatusError();
+    const object = JSON.parse(text) as User & { readonly details?: { readonly uid?: string } };
+    if (!query.has('dryRun')) await shown(object, username);
+    await writeJson(req, res, withoutManagedFields(object), { status });
+  }
+
+  /** Who reads after a write reads what was written. A deletion answers with a Status that has the uid of what is gone. */
+  async function shown(
+    { kind, metadata, details }: User & { readonly details?: { readonly uid?: string } },
+    username: string,
+  ): Promise<void> {
+    const present = (): User | undefined => users.get(kind === 'User' ? metadata.name : username);
+    await users.seen(username, () => {
+      const now = present()?.metadata;
+      return kind === 'User'
+        ? now !== undefined && BigInt(now.resourceVersion ?? 0) >= BigInt(metadata.resourceVersion ?? 0)
+        : now === undefined || now.uid !== details?.uid;
+    });
+  }
+
+  const create: Handler = async (...request) => {
+    const [req, , context] = request;
+    const caller = callerOf(context);
+    const { value } = await readJson(req, [json]);
+    const name = recordOf(recordOf(value)?.['metadata'])?.['name'];
+    const username = typeof name === 'string' ? name : '';
+    if (directory.configured(username) !== undefined) {
+      await demandOn(authorizer, context, { caller, username: '' });
+      throw alreadyExists(usersResource, username);
+    }
+    await pass(request, { caller, username }, { method: 'POST', body: value });
+  };
+
+  const write: Handler = async (...request) => {
+    const [req, , context] = request;
+    const target = targetOf(directory, context);
+    const { username, caller, own } = target;
+    const method = req.method === 'PUT' ? 'PUT' : 'PATCH';
+    const body = await readJson(req, method === 'PUT' ? [json] : [mergePatch, jsonPatch]);
+    if (own !== undefined && !(await authorizer.authorize(caller, attributesOf(context, username))).allowed)
+      return changeOwn(request, own, body);
+    await demandStored(context, target);
+    await pass(request, target, { method, body: body.value, contentType: body.contentType });
+  };
+
+  const remove: Handler = async (...request) => {
+    const [req, , context] = request;
+    const target = targetOf(directory, context);
+    const { value } = await readJson(req, [json]);
+    await demandStored(context, target);
+    await pass(request, target, { method: 'DELETE', ...(value === undefined ? {} : { body: value }) });
+  };
+
+  /** Throws for a configured user, which only who may write users is told of. */
+  async function demandStored(context: RequestContext, target: Target): Promise<void> {
+    if (directory.configured(target.username) === undefined) return;
+    await demandOn(authorizer, context, target);
+    throw isConfigured(target.username);
+  }
+
+  async function changeOwn(
+    [req, res, { query, log, auditID, signal }]: Parameters<Handler>,
+    { username, uid }: Account,
+    body: JsonBody,
+  ): Promise<void> {
+    if (directory.configured(username) !== undefined) throw isConfigured(username);
+    if (query.size > 0) throw badRequest('a change of your own user takes no parameters');
+    const current = users.get(username);
+    const wanted = current && displayNameIn(body, current);
+    if (wanted === undefined)
+      throw forbidden(usersResource, username, 'of your own user you may change displayName, and the password');
+    const { displayName, resourceVersion } = wanted;
+    const metadata = { uid, ...(resourceVersion === '' ? {} : { resourceVersion }) };
+    const object = await client.json<User>(`${usersPath}/${username}`, {
+      method: 'PATCH',
+      contentType: mergePatch,
+      body: { metadata, spec: { displayName } },
+      signal,
+    });
+    log.info('a user changed their displayName', { auditID, user: username });
+    await shown(object, username);
+    await writeJson(req, res, withoutManagedFields(object));
+  }
+
+  const path = `${base}/users`;
+  const name = inPath('name', 'The username; ~ is yourself');
+  const writeParameters = handedOn.map((one) => parameter(one, 'As kube-apiserver takes it'));
+  return [
+    {
+      method: 'get',
+      path,
+      summary: 'List the users, configured ones too',
+      parameters: listParameters(usersDefinition),
+      handler: list,
+    },
+    { method: 'post', path, summary: 'Make a user', parameters: writeParameters, handler: create },
+    {
+      method: 'get',
+      path: `${path}/:name`,
+      summary: 'Read a user; your own you always may',
+      parameters: [name, ...getParameters],
+      handler: get,
+    },
+    ...(['put', 'patch'] as const).map((method): Route => ({
+      method,
+      path: `${path}/:name`,
+      summary: 'Change a user; of your own you always may change displayName',
+      parameters: [name, ...writeParameters],
+      handler: write,
+    })),
+    {
+      method: 'delete',
+      path: `${path}/:name`,
+      summary: 'Delete a user, which ends all that was begun as that user',
+      parameters: [name, ...writeParameters],
+      handler: remove,
+    },
+  ];
+}
+
+const isConfigured = (username: string): StatusError =>
+  forbidden(usersResource, username, 'the user stands in the cluster configuration object, and is changed there');
+
+function withoutManagedFields(object: KubeObject): object {
+  // A Status may have none.
+  const { managedFields: _, ...metadata } = (object.metadata ?? {}) as ObjectMeta & { managedFields?: unknown };
+  return { ...object, metadata };
+}

@@ -1,0 +1,37 @@
+/** Who the server takes the caller for, in the form of kube-apiserver's SelfSubjectReview. */
+import type { Directory } from '../../accounts/directory.ts';
+import { badRequest } from '../../errors.ts';
+import type { Route } from '../../http/route.ts';
+import { writeJson } from '../../http/write.ts';
+import { callerOf, ownAccount } from './caller.ts';
+import { base, group, version } from './user-store.ts';
+
+export const whoAmIRoute = (directory: Directory): Route => ({
+  method: 'get',
+  path: `${base}/whoami`,
+  summary: 'Who you are here',
+  handler: async (req, res, context) => {
+    const wrong = [...context.query.keys()].find((name) => name !== 'timeout');
+    if (wrong !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(wrong)}`);
+    const caller = callerOf(context);
+    const { username, uid, groups, extra } = caller;
+    const account = ownAccount(directory, caller);
+    await writeJson(req, res, {
+      kind: 'WhoAmI',
+      apiVersion: `${group}/${version}`,
+      metadata: {},
+      status: {
+        userInfo: { username, uid, groups, extra },
+        ...(account === undefined ? {} : userOf(account)),
+      },
+    });
+  },
+});
+
+const userOf = ({
+  displayName,
+  email,
+  passwordChangeRequired,
+}: NonNullable<ReturnType<typeof ownAccount>>): object => ({
+  user: { displayName, email, passwordChangeRequired },
+});

@@ -1,0 +1,135 @@
+/** The account service (API.md 6) over a real kube-apiserver, which judges each write as the caller's. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { eventually } from './lab/eventually.ts';
+import { call, gateway, type Answer } from './lab/http.ts';
+import { bind, createClusterRole, get, removeClusterRole, unbind, type KubeObject } from './lab/kube.ts';
+import { adminToken, login } from './lab/login.ts';
+import { passwords } from './lab/people.ts';
+import { expectStatus } from './lab/status.ts';
+import { createUser, createUserWithPassword, removeUser, userPath } from './lab/user-objects.ts';
+
+const base = '/kapis/iam.platform.io/v1alpha2';
+const merge = 'application/merge-patch+json';
+const jsonPatch = 'application/json-patch+json';
+
+const undo: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (let task = undo.pop(); task !== undefined; task = undo.pop()) await task();
+});
+
+async function person(name: string, spec: object = {}): Promise<string> {
+  undo.push(() => removeUser(name));
+  await createUserWithPassword(name, spec);
+  return (await login(name, undefined, passwords.alice)).access_token;
+}
+
+const send = (
+  token: string,
+  method: string,
+  path: string,
+  body?: unknown,
+  type = 'application/json',
+): Promise<Answer> =>
+  call(`${gateway()}${base}/${path}`, {
+    token,
+    method,
+    ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': type } }),
+  });
+
+const user = (name: string, spec: object = {}): object => ({
+  apiVersion: 'iam.platform.io/v1alpha2',
+  kind: 'User',
+  metadata: { name },
+  spec,
+});
+
+describe('an administrator', () => {
+  test('makes, changes, lists and deletes users, and each read shows the write before', async () => {
+    const token = await adminToken();
+    undo.push(() => removeUser('mia'));
+    const made = await send(token, 'POST', 'users', user('mia', { groups: ['m', 'n'] }));
+    expect(made).toMatchObject({ status: 201 });
+    expect(made.json).toMatchObject({ kind: 'User', spec: { groups: ['m', 'n'], state: 'Active' } });
+    expect((await send(token, 'GET', 'users/mia')).json).toMatchObject({ spec: { groups: ['m', 'n'] } });
+    await send(token, 'PATCH', 'users/mia', { spec: { displayName: 'Mia' } }, merge);
+    expect((await send(token, 'GET', 'users/mia')).json).toMatchObject({ spec: { displayName: 'Mia' } });
+    const failing = { op: 'test', path: '/spec/displayName', value: 'Nobody' };
+    expect(await send(token, 'PATCH', 'users/mia', [failing], jsonPatch)).toMatchObject({ status: 422 });
+    const add = { op: 'add', path: '/spec/groups/-', value: 'o' };
+    expect((await send(token, 'PATCH', 'users/mia', [add], jsonPatch)).json).toMatchObject({
+      spec: { groups: ['m', 'n', 'o'] },
+    });
+    const current = (await send(token, 'GET', 'users/mia')).json as KubeObject;
+    const whole = { ...current, spec: { ...current.spec, state: 'Disabled' } };
+    expect(await send(token, 'PUT', 'users/mia', whole)).toMatchObject({ status: 200 });
+    expectStatus(await send(token, 'PUT', 'users/mia', whole), 409, 'Conflict');
+    const list = (await send(token, 'GET', 'users?names=mia,alice&sortBy=name&ascending=true')).json;
+    expect(list).toMatchObject({
+      kind: 'UserList',
+      totalItems: 2,
+      items: [{ metadata: { name: 'alice' } }, { metadata: { name: 'mia' }, spec: { state: 'Disabled' } }],
+    });
+    expect(await send(token, 'DELETE', 'users/mia')).toMatchObject({ status: 200 });
+    expectStatus(await send(token, 'GET', 'users/mia'), 404, 'NotFound');
+  });
+
+  test('is told by kube-apiserver what is no user', async () => {
+    const token = await adminToken();
+    const refused = expectStatus(
+      await send(token, 'POST', 'users', user('nina', { groups: ['system:masters'] })),
+      422,
+      'Invalid',
+    );
+    expect(refused.message).toContain('must not begin with "system:"');
+    expectStatus(await send(token, 'POST', 'users', user('Nina')), 422, 'Invalid');
+    expectStatus(await send(token, 'POST', 'users', user('alice')), 409, 'AlreadyExists');
+  });
+});
+
+describe('a person', () => {
+  test('reads and names themselves, and cannot make themselves more', async () => {
+    const token = await person('olga', { groups: ['o'], email: 'olga@example.org' });
+    expect((await send(token, 'GET', 'users/~')).json).toMatchObject({ metadata: { name: 'olga' } });
+    expect((await send(token, 'PATCH', 'users/~', { spec: { displayName: 'Olga' } }, merge)).json).toMatchObject({
+      spec: { displayName: 'Olga', groups: ['o'] },
+    });
+    for (const spec of [{ groups: ['platform:admins'] }, { email: 'admin@example.org' }, { state: 'Active' }])
+      expectStatus(await send(token, 'PATCH', 'users/olga', { spec }, merge), 403, 'Forbidden');
+    const add = { op: 'add', path: '/spec/groups/-', value: 'platform:admins' };
+    expectStatus(await send(token, 'PATCH', 'users/~', [add], jsonPatch), 403, 'Forbidden');
+    expectStatus(await send(token, 'DELETE', 'users/~'), 403, 'Forbidden');
+    expectStatus(await send(token, 'GET', 'users'), 403, 'Forbidden');
+    expectStatus(await send(token, 'GET', 'users/alice'), 403, 'Forbidden');
+    expectStatus(await send(token, 'POST', 'users', user('olga2')), 403, 'Forbidden');
+    expect((await get(userPath('olga'))).spec).toMatchObject({ groups: ['o'], email: 'olga@example.org' });
+  });
+});
+
+describe('who may write users', () => {
+  beforeAll(async () => {
+    await createClusterRole('accounts-test', [{ apiGroups: ['iam.platform.io'], resources: ['users'], verbs: ['*'] }]);
+    await bind('accounts-test', 'accounts-test', { kind: 'User', name: 'peter' });
+  });
+  afterAll(async () => {
+    await unbind('accounts-test');
+    await removeClusterRole('accounts-test');
+  });
+
+  test('cannot give groups away that they do not command, themselves included', async () => {
+    const token = await person('peter', { groups: ['p'] });
+    undo.push(() => removeUser('quinn'));
+    await createUser('quinn');
+    for (const name of ['peter', '~', 'quinn'])
+      await eventually(`${name} is refused by the policy`, async () => {
+        const answer = await send(
+          token,
+          'PATCH',
+          `users/${name}`,
+          { spec: { groups: ['p', 'platform:admins'] } },
+          merge,
+        );
+        expect(expectStatus(answer, 403, 'Forbidden').message).toContain('right to impersonate');
+      });
+    expect(await send(token, 'PATCH', 'users/~', { spec: { groups: [] } }, merge)).toMatchObject({ status: 200 });
+  });
+});

@@ -1,0 +1,82 @@
+/** The account service behind the filters of every request, without sockets: people log in, and kube-apiserver lets all pass. */
+import type { RequestListener } from 'node:http';
+import { gatewayAuthenticator, platformToken } from '../../../../src/auth/authenticators/index.ts';
+import type { ResourceAttributes } from '../../../../src/auth/authorizers/authorizer.ts';
+import { createFace } from '../../../../src/http/chain.ts';
+import { OpenWatches } from '../../../../src/http/open-watches.ts';
+import { iamRoutes } from '../../../../src/kapis/iam/index.ts';
+import { createLogger, type Logger } from '../../../../src/logger.ts';
+import { ask, type Answer } from '../../../fakes/ask.ts';
+import { createPlatform, rightPassword, type Platform } from '../../../fakes/platform.ts';
+
+export const base = '/kapis/iam.platform.io/v1alpha2';
+
+export interface Lab extends Platform {
+  /** Who may do what: `verb resource/subresource name`; nobody anything at first. */
+  readonly rights: Map<string, readonly string[]>;
+  /** Logs in with the right password, and fails unless that works. */
+  readonly login: (username: string) => Promise<string>;
+  readonly loginAnswer: (username: string, password: string) => Promise<Answer>;
+  /** A request with a token; an object is sent as JSON. */
+  readonly call: (
+    token: string | undefined,
+    method: string,
+    path: string,
+    body?: unknown,
+    type?: string,
+  ) => Promise<Answer>;
+}
+
+export async function createLab(
+  authentication: Readonly<Record<string, unknown>> = {},
+  log: Logger = createLogger({ silent: true }),
+): Promise<Lab> {
+  const platform = await createPlatform({ authentication, log });
+  const rights = new Map<string, readonly string[]>();
+  const authorizer = {
+    authorize: async ({ username }: { username: string }, attributes: unknown) => {
+      const { verb, resource, subresource = '', name = '' } = attributes as ResourceAttributes;
+      const wanted = `${verb} ${resource}${subresource === '' ? '' : `/${subresource}`}`;
+      const granted = rights.get(username) ?? [];
+      return { allowed: granted.includes(wanted) || granted.includes(`${wanted} ${name}`), reason: '' };
+    },
+  };
+  const app: RequestListener = createFace([...platform.routes, ...iamRoutes({ ...platform, authorizer })], {
+    authenticator: gatewayAuthenticator([platformToken(platform.accessTokens)]),
+    authorizer,
+    requests: () => platform.live.value.requests,
+    watches: new OpenWatches(),
+    log,
+  });
+  const loginAnswer: Lab['loginAnswer'] = (username, password) =>
+    ask(app, '/oauth/token', {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams({
+        grant_type: 'password',
+        username,
+        password,
+        client_id: 'platform',
+        client_secret: 'platform',
+      }).toString(),
+    });
+  return {
+    ...platform,
+    rights,
+    loginAnswer,
+    async login(username) {
+      const answer = await loginAnswer(username, rightPassword);
+      if (answer.status !== 200) throw new Error(answer.text);
+      return String(answer.json()['access_token']);
+    },
+    call: (token, method, path, body, type = 'application/json') =>
+      ask(app, `${base}/${path}`, {
+        method,
+        headers: {
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+          ...(body === undefined ? {} : { 'content-type': type }),
+        },
+        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      }),
+  };
+}
