@@ -21,6 +21,7 @@ import {
   type Ratios,
 } from './table.ts';
 import { measureWatches } from './watch.ts';
+import { readingTime } from './site.ts';
 
 const watches = {
   watch: { watchers: 1_000, perSecond: changesPerSecond, prefix: 'watchers', withTLS: true },
@@ -131,11 +132,12 @@ export class Run {
   async #prepare({ first }: Case): Promise<void> {
     if (first === undefined) return;
     const { check } = this.#stand.site.ours;
-    await until('the server has what is asked for', check, async () => {
+    const has = async (): Promise<boolean> => {
       const { status, body } = await ask(first.target, first.text);
       if (status !== 200) throw new Error(`status ${status}: ${String(body)}`);
       return true;
-    });
+    };
+    await until('the server has what is asked for', check, has, readingTime);
   }
 
   async #watches(name: keyof typeof watches, rest: readonly AtRest[]): Promise<void> {
