@@ -211,6 +211,7 @@ export type OAuthErrorCode =
   | 'unauthorized_client'
   | 'unsupported_grant_type'
   | 'invalid_scope'
+  | 'invalid_target'
   | 'invalid_token'
   | 'insufficient_scope'
   | 'server_error'
@@ -223,6 +224,7 @@ const oauthStatus: Readonly<Record<OAuthErrorCode, number>> = {
   unauthorized_client: 400,
   unsupported_grant_type: 400,
   invalid_scope: 400,
+  invalid_target: 400,
   invalid_token: 401,
   insufficient_scope: 403,
   server_error: 500,

@@ -7,7 +7,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { parametersOf, type HashParameters } from '../config/hash-parameters.ts';
 import type { LiveConfiguration } from '../config/live.ts';
-import type { ConfiguredClient, PlatformConfiguration } from '../config/schema.ts';
+import { wellKnownClient, type ConfiguredClient, type PlatformConfiguration } from '../config/schema.ts';
 import { serviceUnavailable } from '../errors.ts';
 import type { Passwords } from './passwords.ts';
 import type { SecretKeyRef, SecretRefs } from './secret-refs.ts';
@@ -37,6 +37,8 @@ export interface Client {
   readonly grantTypes: readonly string[];
   /** May learn of the tokens of other clients too. */
   readonly introspection: boolean;
+  /** Everybody knows its secret: it proves nothing. */
+  readonly isWellKnown: boolean;
   readonly scopes: readonly string[];
   /** Itself, where it acts for nobody else. */
   readonly subject: Subject;
@@ -187,6 +189,7 @@ export class Directory {
       name: configured.name,
       grantTypes: configured.grantTypes,
       introspection: configured.introspection,
+      isWellKnown: configured.name === wellKnownClient,
       scopes: configured.scopes,
       subject: {
         username,

@@ -31,7 +31,13 @@ export class AccessTokens {
     return claims && this.#standing(claims, await this.#sessions.active(claims.sid));
   }
 
-  /** The same by the fingerprint of one that was judged before, without asking anybody; undefined too if there is anything to ask. */
+  /** The same for a token that is for us or for kube-apiserver. */
+  async judgeForAny(token: string): Promise<StandingToken | undefined> {
+    const claims = this.#tokens.verifyForAny(token);
+    return claims && this.#standing(claims, await this.#sessions.active(claims.sid));
+  }
+
+  /** The same as `judge` by the fingerprint of one that was judged before, without asking anybody; undefined too if there is anything to ask. */
   known(fingerprint: string): StandingToken | undefined {
     const claims = this.#tokens.known(fingerprint);
     return claims && this.#standing(claims, this.#sessions.known(claims.sid));

@@ -9,6 +9,9 @@ import type { Session } from '../accounts/sessions.ts';
 import type { Subject } from '../accounts/subjects.ts';
 import type { Algorithm, SigningKey, SigningKeys } from '../accounts/signing-keys.ts';
 
+/** Of tokens for kube-apiserver, where our issuer is configured. */
+export const kubernetesAudience = 'kubernetes';
+
 export interface TokenSettings {
   readonly issuer: string;
   readonly signingAlgorithm: Algorithm;
@@ -55,6 +58,9 @@ interface Verified {
 /** The token as the key of a cache: never the token itself. */
 export const fingerprint = (token: string): string => hash('sha256', token, 'base64');
 
+/** A token for others cannot be taken back from them before it expires (API.md 2). Milliseconds. */
+const longestForOthers = 10 * 60_000;
+
 const cacheSize = 20_000;
 /** Nothing that we sign is longer; a longer one is not worth a look. */
 const longestToken = 16 * 1024;
@@ -73,16 +79,23 @@ export class Tokens {
 
   /**
    * An access token that does not outlive its session, and its life in whole seconds. Its `scope` may be less than that of the
-   * session (RFC 6749 section 6).
+   * session (RFC 6749 section 6); one for another audience than us is short.
    */
-  issueAccess(session: Session, subject: Subject, scope: string | undefined): { token: string; expiresIn: number } {
+  issueAccess(
+    session: Session,
+    subject: Subject,
+    scope: string | undefined,
+    audience: string = this.#settings().issuer,
+  ): { token: string; expiresIn: number } {
     const { issuer, signingAlgorithm, accessTokenMaxAge } = this.#settings();
-    const iat = Math.floor(this.#clock() / 1_000);
-    const exp = Math.floor(Math.min(this.#clock() + accessTokenMaxAge, Date.parse(session.spec.expiresAt)) / 1_000);
+    const now = this.#clock();
+    const iat = Math.floor(now / 1_000);
+    const life = audience === issuer ? accessTokenMaxAge : Math.min(accessTokenMaxAge, longestForOthers);
+    const exp = Math.floor(Math.min(now + life, Date.parse(session.spec.expiresAt)) / 1_000);
     const token = sign(this.#keys.current(signingAlgorithm), 'at+jwt', {
       iss: issuer,
       sub: subject.uid,
-      aud: issuer,
+      aud: audience,
       exp,
       iat,
       jti: randomUUID(),
@@ -122,8 +135,13 @@ export class Tokens {
     }
   }
 
-  /** RFC 9068 section 4. Undefined for anything but an access token of ours that is valid now. */
+  /** RFC 9068 section 4. Undefined for anything but an access token of ours, for us, that is valid now. */
   verifyAccess(token: string): AccessClaims | undefined {
+    return this.#forUs(this.verifyForAny(token));
+  }
+
+  /** The same for whomever it is. */
+  verifyForAny(token: string): AccessClaims | undefined {
     if (token.length > longestToken) return undefined;
     const key = fingerprint(token);
     const known = this.#kept(key);
@@ -137,7 +155,11 @@ export class Tokens {
   /** What `verifyAccess` said before of the token with this fingerprint, if that is so now; undefined if it is to be verified. */
   known(key: string): AccessClaims | undefined {
     const known = this.#kept(key);
-    return known !== undefined && this.#isCurrent(known) ? known : undefined;
+    return known !== undefined && this.#isCurrent(known) ? this.#forUs(known) : undefined;
+  }
+
+  #forUs(claims: AccessClaims | undefined): AccessClaims | undefined {
+    return claims?.aud === this.#settings().issuer ? claims : undefined;
   }
 
   /** What was verified for one issuer, or with one key, says nothing under another. */
@@ -160,7 +182,7 @@ export class Tokens {
       const { header, payload } = jwt.verify(token, key.publicKey, {
         algorithms: [key.alg],
         issuer,
-        audience: issuer,
+        audience: [issuer, kubernetesAudience],
         clockTimestamp: Math.floor(this.#clock() / 1_000),
         clockTolerance: Math.floor(maximumClockSkew / 1_000),
         complete: true,

@@ -85,17 +85,20 @@ export const clientGrantTypes = [
 /** The scopes that mean something. */
 export const clientScopes = ['openid', 'profile', 'email', 'groups', 'offline_access'] as const;
 
-/** What the client "platform" may have: everybody knows its secret, so it proves nothing. */
+/** Everybody knows its secret. */
+export const wellKnownClient = 'platform';
+
+/** What that client may have: it proves nothing. */
 function provesNothing(
   value: Partial<Record<'name' | 'grantTypes' | 'groups' | 'introspection', unknown>> | undefined,
   context: z.RefinementCtx,
 ): void {
-  if (value?.name !== 'platform') return;
+  if (value?.name !== wellKnownClient) return;
   const refuse = (key: string): void =>
     context.addIssue({
       code: 'custom',
       path: [key],
-      message: 'is not for the client "platform", whose secret proves nothing: make a client of its own for it',
+      message: `is not for the client "${wellKnownClient}", whose secret proves nothing: make a client of its own for it`,
     });
   const grants = Array.isArray(value.grantTypes) ? value.grantTypes : [];
   if (grants.some((grant) => grant !== 'password' && grant !== 'refresh_token')) refuse('grantTypes');

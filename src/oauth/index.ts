@@ -1,5 +1,7 @@
 /** Everything that is served for OAuth; the metadata follows from this list. */
 import type { SigningKeys } from '../accounts/signing-keys.ts';
+import type { Authenticator } from '../auth/authenticators/index.ts';
+import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Route } from '../http/route.ts';
 import type { GrantParts } from './grants/grant.ts';
@@ -9,12 +11,16 @@ import { keysEndpoint } from './keys.ts';
 import { metadataRoutes } from './metadata.ts';
 import { revocationEndpoint } from './revocation.ts';
 import { tokenEndpoint } from './token-endpoint.ts';
+import { tokenReviewEndpoint } from './token-review.ts';
 import { userinfoEndpoint } from './userinfo.ts';
 
 export interface OAuthParts extends GrantParts {
   readonly tokens: Tokens;
   readonly keys: SigningKeys;
-  readonly issuer: () => string;
+  /** Who calls, by a bearer token. */
+  readonly authenticator: Authenticator;
+  readonly authorizer: Authorizer;
+  readonly audiences: () => Promise<readonly string[]>;
 }
 
 export function oauthRoutes(parts: OAuthParts): readonly Route[] {
@@ -22,6 +28,7 @@ export function oauthRoutes(parts: OAuthParts): readonly Route[] {
     tokenEndpoint({ ...parts, grants: createGrants(parts) }),
     revocationEndpoint(parts),
     introspectionEndpoint(parts),
+    tokenReviewEndpoint(parts),
     userinfoEndpoint(parts.accessTokens),
     keysEndpoint(parts.keys),
   ];

@@ -17,7 +17,7 @@ export function revocationEndpoint(parts: { directory: Directory; sessions: Sess
 
   /** The session of a token, and the client that it was given to. A refresh token that was used before is as good: it was genuine. */
   async function find(token: string): Promise<{ sid: string; clientID: string } | undefined> {
-    const claims = tokens.verifyAccess(token);
+    const claims = tokens.verifyForAny(token);
     if (claims !== undefined) return claims;
     const presented = await sessions.presented(token);
     return presented && { sid: presented.session.metadata.name, clientID: presented.session.spec.clientID };

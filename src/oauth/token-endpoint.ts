@@ -1,21 +1,27 @@
 /**
  * `POST /oauth/token`. The steps are shared by all grants, so none can forget one:
- * 1 read the form, 2 authenticate the client, 3 find the grant, 4 see that the client may use it, 5 let the grant judge,
- * 6 make the tokens.
+ * 1 read the form, 2 authenticate the client, 3 find the grant, 4 see that the client may use it, 5 see whom the token shall be for,
+ * 6 let the grant judge, 7 make the tokens.
  */
 import type { Directory } from '../accounts/directory.ts';
 import { identityClaims, type Tokens } from '../auth/tokens.ts';
 import { clientScopes } from '../config/schema.ts';
 import { OAuthError } from '../errors.ts';
 import { answerJSON, uncached } from './answer.ts';
+import { audienceOf } from './audience.ts';
 import { clientAuthenticationMethods } from './client-authentication.ts';
 import { readClientRequest } from './client-request.ts';
 import type { Endpoint } from './endpoint.ts';
 import { required } from './form.ts';
 import type { Grant } from './grants/grant.ts';
 
-export function tokenEndpoint(options: { grants: readonly Grant[]; directory: Directory; tokens: Tokens }): Endpoint {
-  const { grants, directory, tokens } = options;
+export function tokenEndpoint(options: {
+  grants: readonly Grant[];
+  directory: Directory;
+  tokens: Tokens;
+  issuer: () => string;
+}): Endpoint {
+  const { grants, directory, tokens, issuer } = options;
   const byType = new Map(grants.map((grant) => [grant.grantType, grant]));
   const path = '/oauth/token';
   return {
@@ -39,12 +45,14 @@ export function tokenEndpoint(options: { grants: readonly Grant[]; directory: Di
               'unauthorized_client',
               `the client "${client.name}" may not use the grant ${grantType}`,
             );
+          const audience = audienceOf(form, issuer());
           const { session, subject, refreshToken, scope, issuedTokenType } = await grant.grant({
             form,
             client,
             context,
+            audience,
           });
-          const { token, expiresIn } = tokens.issueAccess(session, subject, scope);
+          const { token, expiresIn } = tokens.issueAccess(session, subject, scope, audience);
           const body = {
             access_token: token,
             token_type: 'Bearer',

@@ -7,8 +7,9 @@ import { SecretRefs } from '../../src/accounts/secret-refs.ts';
 import { Sessions } from '../../src/accounts/sessions.ts';
 import { SigningKeys } from '../../src/accounts/signing-keys.ts';
 import { passwordSecretOf, passwordSecretType, Users, type UserSpec } from '../../src/accounts/users.ts';
-import { tokenReview } from '../../src/auth/authenticators/index.ts';
+import { gatewayAuthenticator, platformToken, tokenReview } from '../../src/auth/authenticators/index.ts';
 import { AccessTokens } from '../../src/auth/access-tokens.ts';
+import { accessReview } from '../../src/auth/authorizers/access-review.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import { LiveConfiguration } from '../../src/config/live.ts';
 import { usersPath } from '../../src/config/names.ts';
@@ -92,6 +93,7 @@ export async function createPlatform({
     clock: () => clock.now(),
   });
   const accessTokens = new AccessTokens({ tokens, sessions, directory });
+  const reviewToken = tokenReview(client, async () => []);
   const limiter = new LoginLimiter(
     () => live.value.authentication.loginLimit,
     () => clock.now(),
@@ -115,7 +117,10 @@ export async function createPlatform({
       sessions,
       tokens,
       accessTokens,
-      reviewToken: tokenReview(client, async () => []),
+      reviewToken,
+      authenticator: gatewayAuthenticator([platformToken(accessTokens), reviewToken]),
+      authorizer: accessReview(client, () => clock.now()),
+      audiences: () => client.audiences(),
       keys: await keys,
       issuer: () => live.value.authentication.issuer,
       multipleLogin: () => live.value.authentication.multipleLogin,

@@ -137,3 +137,38 @@ describe('a program', () => {
       for (const { access_token: token } of [own, exchanged]) expect(await nodesWith(token, base)).toBe(200);
   });
 });
+
+const review = (token: string, caller: string): Promise<Answer> =>
+  call(`${b}/oauth/authenticate`, {
+    method: 'POST',
+    token: caller,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } }),
+  });
+
+describe('the token webhook', () => {
+  const name = 'oauth-reviewer';
+
+  beforeAll(async () => {
+    await createServiceAccount(name);
+    await bind(name, 'system:auth-delegator', { kind: 'ServiceAccount', name, namespace: 'default' });
+  });
+  afterAll(async () => {
+    await unbind(name);
+    await removeServiceAccount(name);
+  });
+
+  test('answers who may create tokenreviews, and tells the state of now', async () => {
+    const caller = await serviceAccountToken(name);
+    const { access_token: token } = await login('alice', a);
+    expect((await review(token, caller)).json).toMatchObject({
+      status: { authenticated: true, user: { username: 'alice', groups: ['keepers', 'staff'] } },
+    });
+    expect((await review(caller, caller)).json).toMatchObject({ status: { authenticated: false } });
+    expect((await review(token, token)).status).toBe(403);
+    await post(a, '/oauth/revoke', { token, ...platform });
+    await eventually('the webhook knows', async () =>
+      expect((await review(token, caller)).json).toMatchObject({ status: { authenticated: false } }),
+    );
+  });
+});

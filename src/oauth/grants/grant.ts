@@ -12,6 +12,8 @@ export interface GrantRequest {
   readonly form: ReadonlyMap<string, string>;
   readonly client: Client;
   readonly context: RequestContext;
+  /** Whom the token will be for. */
+  readonly audience: string;
 }
 
 /** What a grant yields; the endpoint makes the tokens. */
@@ -42,5 +44,6 @@ export interface GrantParts {
   readonly accessTokens: AccessTokens;
   /** kube-apiserver's word on a token. */
   readonly reviewToken: TokenAuthenticator;
+  readonly issuer: () => string;
   readonly multipleLogin: () => boolean;
 }

@@ -18,7 +18,7 @@ const refused = (): OAuthError =>
  * RFC 8693: a ServiceAccount's token, which kube-apiserver has reviewed, becomes a token of ours that lives no longer. Whom the review
  * names stands in the session: no directory knows them.
  */
-export function tokenExchangeGrant({ sessions, accessTokens, reviewToken }: GrantParts): Grant {
+export function tokenExchangeGrant({ sessions, accessTokens, reviewToken, issuer }: GrantParts): Grant {
   async function review(token: string, source: string): Promise<UserInfo & { readonly uid: string }> {
     // A token of ours says nothing new, and kube-apiserver might ask us about it.
     if (accessTokens.isOurs(token)) throw refused();
@@ -42,7 +42,10 @@ export function tokenExchangeGrant({ sessions, accessTokens, reviewToken }: Gran
       { name: 'requested_token_type', required: false, description: issuedType },
       { name: 'scope', required: false, description: 'Words separated by spaces' },
     ],
-    async grant({ form, client, context }) {
+    async grant({ form, client, context, audience }) {
+      // A ServiceAccount's token may not be for kube-apiserver, and must not become one that is.
+      if (audience !== issuer())
+        throw new OAuthError('invalid_target', `a token is exchanged for one for ${issuer()} only`);
       const token = required(form, 'subject_token');
       if (!subjectTypes.includes(required(form, 'subject_token_type')))
         throw new OAuthError('invalid_request', `subject_token_type must be ${subjectTypes.join(' or ')}`);

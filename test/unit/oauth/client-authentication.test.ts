@@ -13,6 +13,7 @@ function lab(secrets: Readonly<Record<string, string>>) {
           name,
           grantTypes: ['password'],
           introspection: false,
+          isWellKnown: false,
           scopes: [],
           subject: { username: '', uid: '', groups: [], displayName: undefined, email: undefined },
           verify: async (secret) => {

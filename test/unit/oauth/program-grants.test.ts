@@ -206,12 +206,15 @@ describe('token exchange', () => {
     ['no type', { subject_token_type: undefined }, /subject_token_type/],
     ['another type', { subject_token_type: 'urn:ietf:params:oauth:token-type:saml2' }, /subject_token_type must be/],
     ['another wish', { requested_token_type: 'urn:ietf:params:oauth:token-type:id_token' }, /requested_token_type/],
+    ["kube-apiserver's audience", { audience: 'kubernetes' }, /exchanged for one for/],
+    ['another audience', { audience: 'https://evil.example' }, /tokens are given for/],
     ['an actor', { actor_token: 'x', actor_token_type: jwtType }, /actor_token/],
     ['no JWT', { subject_token: 'opaque' }, /no token of a ServiceAccount/],
   ])('with %s is refused before anybody is asked', async (_, fields, why) => {
     const made = await lab();
     const answer = await made.token(exchangeOf(serviceToken(made.clock), fields));
-    expect(answer.json()).toEqual({ error: 'invalid_request', error_description: expect.stringMatching(why) });
+    const error = 'audience' in fields ? 'invalid_target' : 'invalid_request';
+    expect(answer.json()).toEqual({ error, error_description: expect.stringMatching(why) });
     expect(reviews(made)).toHaveLength(0);
   });
 

@@ -1,0 +1,55 @@
+import type { Request } from 'express';
+import { Http2ServerRequest } from 'node:http2';
+import { OAuthError } from '../errors.ts';
+
+const limit = 64 * 1024;
+/** Milliseconds. A body that does not come must not hold its place. */
+const longestWait = 10_000;
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** The body of a request to an OAuth endpoint, in UTF-8. `name` is its type. Throws OAuthError 415, 413, 408 or 400. */
+export async function readBody(req: Request, name: string, wait: number = longestWait): Promise<string> {
+  // RFC 6749 appendix B, and RFC 8259 section 8.1, know UTF-8 only.
+  const accepted = new RegExp(`^${name}\\s*(;\\s*(charset="?utf-8"?\\s*)?)?$`, 'i');
+  if (!accepted.test(req.headers['content-type'] ?? ''))
+    throw new OAuthError('invalid_request', `the body must be ${name} in UTF-8`, { status: 415 });
+  if (!/^identity$/i.test(req.headers['content-encoding'] ?? 'identity'))
+    throw new OAuthError('invalid_request', 'the body must not be compressed', {
+      status: 415,
+      headers: { 'Accept-Encoding': 'identity' },
+    });
+  const bytes = await readBytes(req, wait);
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw new OAuthError('invalid_request', 'the body is no UTF-8');
+  }
+}
+
+/** Over HTTP/2 nothing need announce a body (RFC 9113 section 8.1.1): only its end says how long it is. */
+async function readBytes(req: Request, wait: number): Promise<Buffer> {
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    return await new Promise<Buffer>((resolve, reject) => {
+      const refuse = (description: string, status: number, headers = {}): void =>
+        reject(new OAuthError('invalid_request', description, { status, headers }));
+      const chunks: Buffer[] = [];
+      let size = 0;
+      // They stay when all is said: what comes later is read and dropped.
+      req.on('data', (chunk: Buffer) => {
+        size += chunk.length;
+        if (size <= limit) chunks.push(chunk);
+        else refuse('the body of the request is too large', 413);
+      });
+      req.on('end', () => resolve(Buffer.concat(chunks)));
+      for (const event of ['error', 'aborted', 'close']) req.on(event, () => refuse('the request was aborted', 400));
+      timer = setTimeout(() => {
+        // HTTP/2 knows no such header.
+        const headers = req instanceof Http2ServerRequest ? {} : { Connection: 'close' };
+        refuse('the body of the request did not arrive in time', 408, headers);
+      }, wait);
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * `POST /oauth/authenticate`: kube-apiserver's token webhook (k8s.io/apiserver plugin/pkg/authenticator/token/webhook), a TokenReview
+ * of authentication.k8s.io/v1 in and out. Only our own tokens are judged, so nothing asks in a circle; whatever is no such token, or
+ * not for the caller to know, is 200 with `authenticated: false`.
+ */
+import type { Request } from 'express';
+import type { Directory } from '../accounts/directory.ts';
+import type { AccessTokens } from '../auth/access-tokens.ts';
+import type { Authenticator } from '../auth/authenticators/index.ts';
+import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
+import { OAuthError } from '../errors.ts';
+import { answerJSON, uncached } from './answer.ts';
+import { readBody } from './body.ts';
+import { authenticateClient } from './client-authentication.ts';
+import { mayKnow } from './client-request.ts';
+import type { Endpoint } from './endpoint.ts';
+
+interface TokenReviewParts {
+  readonly directory: Directory;
+  readonly accessTokens: AccessTokens;
+  readonly authenticator: Authenticator;
+  readonly authorizer: Authorizer;
+  /** Those of kube-apiserver; none if they are not known. */
+  readonly audiences: () => Promise<readonly string[]>;
+}
+
+interface Question {
+  readonly token: string;
+  readonly audiences: readonly string[];
+}
+
+type Status = Readonly<Record<string, unknown>>;
+
+const apiVersion = 'authentication.k8s.io/v1';
+const kind = 'TokenReview';
+const refused: Status = { authenticated: false };
+
+export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
+  const { directory, accessTokens, authenticator, authorizer, audiences } = parts;
+
+  /** Which clients' tokens the caller may learn of. */
+  async function authenticate(req: Request): Promise<(clientID: string) => boolean> {
+    if (/^basic /i.test(req.headers.authorization ?? '')) {
+      const client = await authenticateClient(req, new Map(), directory);
+      if (client.isWellKnown)
+        throw new OAuthError('invalid_client', `everybody knows the secret of the client "${client.name}"`);
+      return (clientID) => mayKnow(client, clientID);
+    }
+    const user = await authenticator(req);
+    if (user === undefined)
+      throw new OAuthError(
+        'invalid_client',
+        'the caller must authenticate: as a client by HTTP Basic, or by a bearer token',
+      );
+    await demand(authorizer, user, { verb: 'create', group: 'authentication.k8s.io', resource: 'tokenreviews' });
+    return () => true;
+  }
+
+  async function judge(
+    { token, audiences: wanted }: Question,
+    mayLearn: (clientID: string) => boolean,
+  ): Promise<Status> {
+    const standing = await accessTokens.judgeForAny(token);
+    if (standing === undefined || !mayLearn(standing.claims.clientID)) return refused;
+    const { claims, subject } = standing;
+    const ofCluster = await audiences();
+    const meant = wanted.filter((one) => one === claims.aud || ofCluster.includes(one));
+    // Without an audience in the answer the token is for kube-apiserver: said only if we cannot know what its own are.
+    if (wanted.length > 0 && meant.length === 0 && ofCluster.length > 0) return refused;
+    return {
+      authenticated: true,
+      user: { username: subject.username, uid: subject.uid, groups: subject.groups },
+      ...(meant.length === 0 ? {} : { audiences: meant }),
+    };
+  }
+
+  return {
+    routes: [
+      {
+        method: 'post',
+        path: '/oauth/authenticate',
+        summary: "Judges a token of ours for kube-apiserver's webhook (authentication.k8s.io/v1 TokenReview)",
+        open: true,
+        handler: async (req, res, { query }) => {
+          // client-go adds its timeout.
+          if ([...query.keys()].some((name) => name !== 'timeout'))
+            throw new OAuthError('invalid_request', 'a TokenReview belongs in the body');
+          const question = parse(await readBody(req, 'application/json'));
+          // kube-apiserver asks about the credential of its own question too, where it does not know it: asking back would wait for itself.
+          const isItsOwn = req.headers.authorization?.replace(/^bearer +/i, '') === question.token;
+          const status =
+            isItsOwn && !accessTokens.isOurs(question.token) ? refused : await judge(question, await authenticate(req));
+          answerJSON(res, { apiVersion, kind, status }, uncached);
+        },
+      },
+    ],
+    metadata: () => ({}),
+  };
+}
+
+function parse(text: string): Question {
+  let review: unknown;
+  try {
+    review = JSON.parse(text);
+  } catch {
+    throw new OAuthError('invalid_request', 'the body is no JSON');
+  }
+  const { spec, ...type } = (review ?? {}) as Readonly<Record<string, unknown>>;
+  const { token, audiences = [] } = (spec ?? {}) as Readonly<Record<string, unknown>>;
+  if (type['apiVersion'] !== apiVersion || type['kind'] !== kind)
+    throw new OAuthError('invalid_request', `the body must be a ${kind} of ${apiVersion}`);
+  if (typeof token !== 'string' || token === '') throw new OAuthError('invalid_request', 'spec.token is missing');
+  if (!Array.isArray(audiences) || !audiences.every((one) => typeof one === 'string'))
+    throw new OAuthError('invalid_request', 'spec.audiences must be a list of strings');
+  return { token, audiences };
+}
