@@ -2,11 +2,14 @@
  * The composition root: every part is built once, in order, each handed what it needs; the two faces are mounted from the same
  * parts. The only file that knows them all.
  */
+import { randomUUID } from 'node:crypto';
 import { watchFile, unwatchFile } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ensureAdminSecret } from './accounts/admin.ts';
 import { Directory } from './accounts/directory.ts';
+import { KeyRotation } from './accounts/key-rotation.ts';
 import { LoginLimiter } from './accounts/login-limit.ts';
 import { Passwords } from './accounts/passwords.ts';
 import { RefreshTokens } from './accounts/refresh-tokens.ts';
@@ -29,6 +32,7 @@ import { Tokens } from './auth/tokens.ts';
 import type { Flags } from './config/flags.ts';
 import { LiveConfiguration } from './config/live.ts';
 import { formatProblem, parseConfiguration } from './config/parse.ts';
+import { objectNames } from './config/names.ts';
 import { readVersion } from './config/version.ts';
 import { openapiRoutes } from './describe/openapi.ts';
 import { createFace } from './http/chain.ts';
@@ -45,6 +49,7 @@ import { iamGroup, iamRoutes } from './kapis/iam/index.ts';
 import { kinds, nodes } from './kapis/resources/index.ts';
 import { createKubeClient } from './kube/client.ts';
 import { Discovery } from './kube/discovery.ts';
+import { Lease } from './kube/lease.ts';
 import { OwnRights } from './kube/own-rights.ts';
 import { PlatformConfigSource } from './kube/platform-config.ts';
 import type { Logger } from './logger.ts';
@@ -97,11 +102,22 @@ export async function startServer(
   const refreshTokens = await RefreshTokens.load(client, namespace);
   const signingKeys = await SigningKeys.load(client, namespace);
   for (const keys of [refreshTokens, signingKeys]) keys.follow(log);
+  const identity = `${hostname()}_${randomUUID()}`;
+  const lease = new Lease({ client, namespace, name: objectNames.lease, identity, log });
+  lease.start();
+  const rotation = new KeyRotation({
+    keys: signingKeys,
+    settings: () => live.value.authentication,
+    isOurs: () => lease.isHeld(),
+    log,
+  });
+  rotation.start();
   const sessions = new Sessions({
     client,
     namespace,
     lives: () => live.value.authentication,
     tokens: refreshTokens,
+    maySweep: () => lease.isHeld(),
     log,
   });
   sessions.start();
@@ -278,7 +294,8 @@ export async function startServer(
       granted.stop();
       discovery.stop();
       requestHeaders.stop();
-      for (const part of [conditions, users, sessions, refreshTokens, signingKeys, secrets]) part.stop();
+      for (const part of [conditions, users, rotation, sessions, refreshTokens, signingKeys, secrets]) part.stop();
+      await lease.stop();
       await configuration.stop();
       await client.close();
       log.info('ended');

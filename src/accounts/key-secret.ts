@@ -5,6 +5,8 @@
 import type { KubeClient } from '../kube/client.ts';
 import { systemClock, type Clock } from '../kube/clock.ts';
 import { ensure } from '../kube/ensure.ts';
+import { isKubeError } from '../kube/kube-error.ts';
+import type { ObjectMeta } from '../kube/kube-object.ts';
 import { createInformer, type Informer } from '../kube/informer.ts';
 import type { Logger } from '../logger.ts';
 import type { Secret } from './secret-refs.ts';
@@ -59,14 +61,30 @@ export class KeySecret {
     this.#lookLater(informer, log, clock);
   }
 
+  /**
+   * Writes what `change` makes of what is in the cluster, unless somebody has changed that meanwhile; nothing for undefined. The watch
+   * brings it, here as everywhere.
+   */
+  async change(change: (data: KeyData, metadata: ObjectMeta) => Promise<KeyData | undefined>): Promise<void> {
+    const { client, namespace, name } = this.#options;
+    const secret = this.#informer?.get(namespace, name);
+    if (secret === undefined) return;
+    const data = await change(decoded(secret), secret.metadata);
+    if (data === undefined) return;
+    try {
+      await client.json(`${this.#collection}/${name}`, { method: 'PUT', body: { ...secret, data: encoded(data) } });
+    } catch (error) {
+      if (!isKubeError(error, 409) && !isKubeError(error, 404)) throw error;
+    }
+  }
+
   stop(): void {
     this.#stopLooking();
     this.#informer?.stop();
   }
 
-  #use({ data = {} }: Secret): void {
-    const keys = Object.fromEntries(Object.entries(data).map(([key, text]) => [key, Buffer.from(text, 'base64')]));
-    this.#options.use(keys);
+  #use(secret: Secret): void {
+    this.#options.use(decoded(secret));
   }
 
   #useOrKeep(secret: Secret, log: Logger): void {
@@ -103,7 +121,13 @@ export class KeySecret {
       kind: 'Secret',
       metadata: { name, namespace },
       type: 'Opaque',
-      data: Object.fromEntries(Object.entries(await make()).map(([key, bytes]) => [key, bytes.toString('base64')])),
+      data: encoded(await make()),
     }));
   }
 }
+
+const decoded = ({ data = {} }: Secret): KeyData =>
+  Object.fromEntries(Object.entries(data).map(([key, text]) => [key, Buffer.from(text, 'base64')]));
+
+const encoded = (data: KeyData): Record<string, string> =>
+  Object.fromEntries(Object.entries(data).map(([key, bytes]) => [key, bytes.toString('base64')]));

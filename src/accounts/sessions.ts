@@ -76,6 +76,7 @@ export class Sessions {
   readonly #path: string;
   readonly #lives: () => SessionLives;
   readonly #tokens: RefreshTokens;
+  readonly #maySweep: () => boolean;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #informer: Informer<Session>;
@@ -95,6 +96,8 @@ export class Sessions {
     namespace: string;
     lives: () => SessionLives;
     tokens: RefreshTokens;
+    /** Whether it is for this replica to delete what is over. */
+    maySweep: () => boolean;
     clock?: Clock;
     log: Logger;
   }) {
@@ -103,6 +106,7 @@ export class Sessions {
     this.#path = sessionsPath(options.namespace);
     this.#lives = options.lives;
     this.#tokens = options.tokens;
+    this.#maySweep = options.maySweep;
     this.#clock = options.clock ?? systemClock;
     this.#log = options.log;
     this.#informer = createInformer<Session>({
@@ -422,6 +426,7 @@ export class Sessions {
 
   /** Deletes all sessions that are over; replicas that sweep at the same time do each other no harm. */
   async #sweep(): Promise<void> {
+    if (!this.#maySweep()) return;
     let failures = 0;
     for (const { metadata } of this.#informer.list()) {
       if (this.#isStopped || failures === mostSweepFailures) return;

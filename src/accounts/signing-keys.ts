@@ -1,5 +1,6 @@
 /**
- * The keys that sign tokens, in the Secret platform-signing-keys so that every replica has the same: one ES256 and one RS256.
+ * The keys that sign tokens, in the Secret platform-signing-keys so that every replica has the same: one ES256 and one RS256, and
+ * while they are rotated those before and after them, see key-rotation.ts.
  */
 import {
   createHash,
@@ -18,12 +19,25 @@ import { KeySecret, type KeyData } from './key-secret.ts';
 
 export type Algorithm = 'ES256' | 'RS256';
 
-export interface SigningKey {
+/** What verifies: also of keys that sign no more, or do not yet. */
+export interface VerifyingKey {
   /** RFC 7638 thumbprint of the public key. */
   readonly kid: string;
   readonly alg: Algorithm;
-  readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;
+}
+
+export interface SigningKey extends VerifyingKey {
+  readonly privateKey: KeyObject;
+}
+
+/** A key that signs no more. */
+export interface RetiredKey {
+  readonly alg: Algorithm;
+  /** The public half, PEM. */
+  readonly publicKey: string;
+  /** RFC 3339: then the last of its tokens has expired. */
+  readonly until: string;
 }
 
 /** A public key with what clients need to know of it. */
@@ -55,37 +69,87 @@ function fits(alg: Algorithm, { asymmetricKeyType, asymmetricKeyDetails }: KeyOb
     : asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) >= 2048;
 }
 
-/** Throws for what is no private key for this algorithm: found at the start, not at the first login. */
-function readKey(alg: Algorithm, pem: string): SigningKey {
-  let privateKey: KeyObject;
+const algorithms = ['ES256', 'RS256'] as const;
+
+/** Under which names the Secret holds what signs, and what will. */
+export const keyNames = algorithms.map((alg) => ({ alg, current: `${alg}.pem`, next: `next.${alg}.pem` }) as const);
+
+/** New private keys, by their names. */
+export async function newKeys(which: 'current' | 'next'): Promise<KeyData> {
+  const made = keyNames.map(async (names) => [names[which], await newKey(names.alg)] as const);
+  return Object.fromEntries(await Promise.all(made));
+}
+
+/** Throws for what is no key for this algorithm: found at the start, not at the first login. */
+function checked(alg: Algorithm, name: string, read: () => KeyObject): KeyObject {
   try {
-    privateKey = createPrivateKey(pem);
-    if (!fits(alg, privateKey)) throw new Error(`it is for another algorithm, or too short`);
+    const key = read();
+    if (!fits(alg, key)) throw new Error(`it is for another algorithm, or too short`);
+    return key;
   } catch (cause) {
     throw new Error(
-      `${alg}.pem in Secret ${objectNames.signingKeysSecret} is no key for ${alg}; delete the Secret and a new one is made`,
+      `${name} in Secret ${objectNames.signingKeysSecret} is no key for ${alg}; delete the Secret and a new one is made`,
       { cause },
     );
   }
-  const publicKey = createPublicKey(privateKey);
-  return { kid: thumbprint(publicKey.export({ format: 'jwk' })), alg, privateKey, publicKey };
 }
 
-const algorithms = ['ES256', 'RS256'] as const;
+const verifying = (alg: Algorithm, publicKey: KeyObject): VerifyingKey => ({
+  kid: thumbprint(publicKey.export({ format: 'jwk' })),
+  alg,
+  publicKey,
+});
 
-const readKeys = (data: KeyData): SigningKey[] =>
-  algorithms.map((alg) => {
-    const pem = data[`${alg}.pem`];
+function readKey(alg: Algorithm, name: string, pem: Buffer): SigningKey {
+  const privateKey = checked(alg, name, () => createPrivateKey(pem.toString('utf8')));
+  return { ...verifying(alg, createPublicKey(privateKey)), privateKey };
+}
+
+/** Those that sign no more, as the Secret holds them. */
+export const retiredOf = (data: KeyData): RetiredKey[] =>
+  JSON.parse(data[retiredName]?.toString('utf8') ?? '[]') as RetiredKey[];
+
+const retiredName = 'retired.json';
+
+/** Those that sign, as they are kept when they sign no more. `until` is RFC 3339. */
+export const retiring = (data: KeyData, until: string): RetiredKey[] =>
+  readKeys(data).current.map(({ alg, publicKey }) => ({
+    alg,
+    publicKey: String(publicKey.export({ type: 'spki', format: 'pem' })),
+    until,
+  }));
+
+interface KeySet {
+  readonly current: readonly SigningKey[];
+  /** Those that are published and do not sign. */
+  readonly others: readonly VerifyingKey[];
+}
+
+function readKeys(data: KeyData): KeySet {
+  const current = keyNames.map(({ alg, current: name }) => {
+    const pem = data[name];
     if (pem === undefined)
       throw new Error(
-        `Secret ${objectNames.signingKeysSecret} has no key ${alg}.pem; delete the Secret and a new one is made`,
+        `Secret ${objectNames.signingKeysSecret} has no key ${name}; delete the Secret and a new one is made`,
       );
-    return readKey(alg, pem.toString('utf8'));
+    return readKey(alg, name, pem);
   });
+  const next = keyNames.flatMap(({ alg, next: name }) => {
+    const pem = data[name];
+    return pem === undefined ? [] : [verifying(alg, readKey(alg, name, pem).publicKey)];
+  });
+  const retired = retiredOf(data).map(({ alg, publicKey }) =>
+    verifying(
+      alg,
+      checked(alg, retiredName, () => createPublicKey(publicKey)),
+    ),
+  );
+  return { current, others: [...next, ...retired] };
+}
 
 export class SigningKeys {
   readonly #secret: KeySecret;
-  #byKid: ReadonlyMap<string, SigningKey> = new Map();
+  #byKid: ReadonlyMap<string, VerifyingKey> = new Map();
   #byAlgorithm: ReadonlyMap<Algorithm, SigningKey> = new Map();
   #published: readonly PublishedKey[] = [];
   #generation = 0;
@@ -95,7 +159,7 @@ export class SigningKeys {
       client,
       namespace,
       name: objectNames.signingKeysSecret,
-      make: async () => ({ 'ES256.pem': await newKey('ES256'), 'RS256.pem': await newKey('RS256') }),
+      make: () => newKeys('current'),
       use: (data) => this.#use(readKeys(data)),
     });
   }
@@ -116,7 +180,7 @@ export class SigningKeys {
     this.#secret.stop();
   }
 
-  /** Another number whenever the keys are others: what was verified before says nothing then. */
+  /** Another number whenever a key is gone: what was verified before says nothing then. */
   get generation(): number {
     return this.#generation;
   }
@@ -132,20 +196,26 @@ export class SigningKeys {
     return this.#published;
   }
 
-  find(kid: string): SigningKey | undefined {
+  find(kid: string): VerifyingKey | undefined {
     return this.#byKid.get(kid);
   }
 
-  #use(keys: readonly SigningKey[]): void {
-    if (keys.every(({ kid }) => this.#byKid.has(kid))) return;
-    this.#byKid = new Map(keys.map((key) => [key.kid, key]));
-    this.#published = keys.map(({ kid, alg, publicKey }) => ({
+  /** Changes what the Secret holds, see KeySecret. */
+  change(change: Parameters<KeySecret['change']>[0]): Promise<void> {
+    return this.#secret.change(change);
+  }
+
+  #use({ current, others }: KeySet): void {
+    const all = new Map([...current, ...others].map((key) => [key.kid, key]));
+    const isOneGone = [...this.#byKid.keys()].some((kid) => !all.has(kid));
+    this.#byKid = all;
+    this.#byAlgorithm = new Map(current.map((key) => [key.alg, key]));
+    this.#published = [...all.values()].map(({ kid, alg, publicKey }) => ({
       ...publicKey.export({ format: 'jwk' }),
       kid,
       alg,
       use: 'sig',
     }));
-    this.#byAlgorithm = new Map(keys.map((key) => [key.alg, key]));
-    this.#generation += 1;
+    if (isOneGone) this.#generation += 1;
   }
 }

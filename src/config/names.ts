@@ -7,6 +7,7 @@ export const objectNames = {
   refreshKeySecret: 'platform-refresh-key',
   servingCertSecret: 'platform-serving-cert',
   acceptedConfigMap: 'platform-config-accepted',
+  lease: 'platform-apiserver',
   caConfigMap: 'platform-apiserver-ca',
 } as const;
 

@@ -169,9 +169,7 @@ const authentication = z.strictObject({
     .string()
     .refine(httpsURL, 'must be an https URL')
     .refine((text) => !text.endsWith('/') && !/[?#]/.test(text), 'must have no trailing "/", no query and no fragment'),
-  keyRotation: duration('720h', '1h').describe(
-    'How old a signing key gets before a new one takes over; this version accepts it and does not rotate yet',
-  ),
+  keyRotation: duration('720h', '1h').describe('How old a signing key gets before a new one takes over, with overlap'),
   signingAlgorithm: z
     .enum(['ES256', 'RS256'])
     .default('ES256')

@@ -83,6 +83,7 @@ export async function createPlatform({
     namespace,
     lives: () => live.value.authentication,
     tokens: await RefreshTokens.load(client, namespace),
+    maySweep: () => true,
     clock,
     log,
   });

@@ -9,10 +9,14 @@ import {
   bind,
   createClusterRole,
   createServiceAccount,
+  get,
+  patch,
+  releasePath,
   removeClusterRole,
   removeServiceAccount,
   serviceAccountToken,
   unbind,
+  type KubeObject,
 } from './lab/kube.ts';
 import { encode, login, passwordForm, platform, postForm, refreshForm, tokens } from './lab/login.ts';
 
@@ -170,5 +174,48 @@ describe('the token webhook', () => {
     await eventually('the webhook knows', async () =>
       expect((await review(token, caller)).json).toMatchObject({ status: { authenticated: false } }),
     );
+  });
+});
+
+const kids = async (base: string): Promise<string[]> => (await published(base)).map(({ kid }) => kid).toSorted();
+
+describe('the rotation of the signing keys', () => {
+  const secretPath = `${releasePath}/secrets/platform-signing-keys`;
+  type Secret = KubeObject & { readonly data: Readonly<Record<string, string>> };
+
+  test('by command: the next keys are published, then sign, and no token is refused on either replica', async () => {
+    const before = await kids(a);
+    const old = await login('alice', a);
+    await patch(secretPath, { metadata: { annotations: { 'platform.io/rotate-keys': 'in a test' } } });
+    const during = await eventually('both replicas publish the next keys', async () => {
+      const both = await Promise.all([kids(a), kids(b)]);
+      expect(both[0]).toHaveLength(4);
+      expect(both[1]).toEqual(both[0]);
+      return both[0] ?? [];
+    });
+    expect(before).toContain(decodeToken((await login('alice', b)).access_token).header['kid']);
+    // Ten minutes pass.
+    const { data } = await get<Secret>(secretPath);
+    const plan = JSON.parse(Buffer.from(data['rotation.json'] ?? '', 'base64').toString('utf8')) as object;
+    const aged = Buffer.from(JSON.stringify({ ...plan, nextFrom: new Date().toISOString() })).toString('base64');
+    await patch(secretPath, { data: { 'rotation.json': aged } });
+    for (const base of [a, b])
+      await eventually('the next keys sign', async () => {
+        const { kid } = decodeToken((await login('alice', base)).access_token).header;
+        expect(during).toContain(kid);
+        expect(before).not.toContain(kid);
+      });
+    const fresh = await login('alice', b);
+    for (const base of [a, b]) {
+      expect(await kids(base)).toEqual(during);
+      for (const { access_token: token } of [old, fresh]) expect(await nodesWith(token, base)).toBe(403);
+    }
+  });
+
+  test('is the work of one replica, which holds the Lease', async () => {
+    const lease = await get(
+      `${releasePath.replace('/api/v1', '/apis/coordination.k8s.io/v1')}/leases/platform-apiserver`,
+    );
+    expect(lease.spec).toMatchObject({ holderIdentity: expect.stringMatching(/./), leaseDurationSeconds: 15 });
   });
 });

@@ -43,7 +43,7 @@ afterEach(() => {
 
 const silent = createLogger({ silent: true });
 
-function lab(chosen: SessionLives = lives, log = silent): Lab {
+function lab(chosen: SessionLives = lives, log = silent, maySweep = always): Lab {
   const clock = new FakeClock();
   const cluster = new MemoryCluster(clock);
   return {
@@ -51,7 +51,7 @@ function lab(chosen: SessionLives = lives, log = silent): Lab {
     clock,
     replica: async () => {
       const client = cluster.client();
-      const sessions = new Sessions({ client, namespace, lives: () => chosen, tokens, clock, log });
+      const sessions = new Sessions({ client, namespace, lives: () => chosen, tokens, maySweep, clock, log });
       const ended: string[] = [];
       sessions.onEnd((sid) => ended.push(sid));
       running.push(sessions);
@@ -464,7 +464,7 @@ describe('a replica', () => {
     const { session } = await other.create(login);
     const client = cluster.client();
     client.holdWatches();
-    const late = new Sessions({ client, namespace, lives: () => lives, tokens, clock, log: silent });
+    const late = new Sessions({ maySweep: always, client, namespace, lives: () => lives, tokens, clock, log: silent });
     running.push(late);
     late.start();
     await settle();
@@ -503,6 +503,19 @@ describe('a replica', () => {
     expect(namesIn(cluster)).toEqual([kept.session.metadata.name]);
     await clock.advance(lives.refreshTokenIdle + 2 * minute);
     expect(stored(cluster)).toEqual([]);
+  });
+
+  test('is swept by the replica whose turn it is, and by no other', async () => {
+    let isOurs = false;
+    const { cluster, clock, replica } = lab(lives, silent, () => isOurs);
+    const { sessions } = await replica();
+    const { session } = await sessions.create(login);
+    await sessions.revoke(session.metadata.name);
+    await clock.advance(10 * minute);
+    expect(namesIn(cluster)).toEqual([session.metadata.name]);
+    isOurs = true;
+    await clock.advance(2 * minute);
+    expect(namesIn(cluster)).toEqual([]);
   });
 
   test('sweeps all that is over in one go, however much it is', async () => {
