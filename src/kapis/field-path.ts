@@ -10,6 +10,10 @@ const mostSegments = 64;
 
 export type Scalar = string | number | boolean;
 
+/** Of other path languages: in this one they stand for nothing, and no path with one of them finds anything. */
+const foreign = /[[\]",]/;
+const syntax = String.raw`segments are separated by dots, a dot within one is escaped, as in .metadata.labels.kubernetes\.io/os, and an element of an array is its index from 0, as in .status.conditions.0.type (fields also goes through all: .status.conditions.type)`;
+
 /** `.spec.unschedulable`, `metadata.labels.kubernetes\.io/arch`, `status.addresses.0.type`. Throws 400 for what is no path. */
 export function parseFieldPath(path: string): readonly string[] {
   const segments: string[] = [];
@@ -21,12 +25,14 @@ export function parseFieldPath(path: string): readonly string[] {
       segments.push(segment);
       segment = '';
     } else if (char === '\\' && i + 1 < text.length) segment += text.charAt((i += 1));
+    else if (foreign.test(char))
+      throw badRequest(`${JSON.stringify(path)} is no path, for its ${JSON.stringify(char)}: ${syntax}`);
     else segment += char;
   }
   segments.push(segment);
   if (segments.length > mostSegments)
     throw badRequest(`a path has at most ${mostSegments} segments, not ${segments.length}`);
-  if (segments.includes('')) throw badRequest(`${JSON.stringify(path)} is no path such as .spec.unschedulable`);
+  if (segments.includes('')) throw badRequest(`${JSON.stringify(path)} is no path: ${syntax}`);
   return segments;
 }
 

@@ -51,10 +51,14 @@ const shown = [
 export const kapisListParameters = (own: readonly Parameter[]): readonly Parameter[] => [
   parameter('page', 'From 1', { type: 'integer', minimum: 1, default: 1 }),
   parameter('limit', 'Items of a page; -1 for all', { type: 'integer', minimum: -1, default: -1 }),
-  parameter('sortBy', 'name, createTime (also creationTimestamp), or any .path.to.field', {
-    ...text,
-    default: 'createTime',
-  }),
+  parameter(
+    'sortBy',
+    'name, createTime (also creationTimestamp), or any path, such as .status.nodeInfo.kubeletVersion',
+    {
+      ...text,
+      default: 'createTime',
+    },
+  ),
   parameter('ascending', 'Oldest, or least, first', flag),
   parameter('name', 'The name contains this'),
   parameter('names', 'The name is one of this comma list'),
@@ -64,7 +68,7 @@ export const kapisListParameters = (own: readonly Parameter[]): readonly Paramet
   parameter('ownerKind', 'An owner is of this kind'),
   parameter('label', 'The same as labelSelector'),
   parameter('annotation', 'A selector over the annotations'),
-  parameter('alias', 'The annotation platform.io/alias-name contains this'),
+  parameter('alias', 'The annotation platform.io/alias-name contains this, in whatever case'),
   ...own,
   labelSelector,
   parameter('fieldSelector', 'path=value and path!=value, over any path, comma-separated; at most 32 of them'),

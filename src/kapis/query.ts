@@ -100,7 +100,7 @@ function parameter<T>(query: URLSearchParams, name: string, parse: (text: string
 function flag(text: string): boolean {
   if (text === 'true' || text === '1') return true;
   if (text === 'false' || text === '0') return false;
-  throw badRequest(`must be true or false, not ${JSON.stringify(text)}`);
+  throw badRequest(`must be true (or 1) or false (or 0), not ${JSON.stringify(text)}`);
 }
 
 const whole =
@@ -113,10 +113,18 @@ const whole =
 
 const page = whole(1, 'a whole number from 1');
 const limit = whole(-1, 'a whole number from 0, or -1 for all');
+const seconds = whole(0, 'a whole number from 0');
+
+/** Those of Kubernetes are read in its way afterwards, where anything but false is true and a negative number is none. */
+function checkWatch(query: URLSearchParams): void {
+  for (const name of ['watch', 'allowWatchBookmarks', 'sendInitialEvents']) parameter(query, name, flag);
+  parameter(query, 'timeoutSeconds', seconds);
+}
 
 /** The query of `GET /kapis/…/{resources}`. Throws 400 naming what is wrong. */
 export function parseListQuery<F>(query: URLSearchParams, definition: ResourceDefinition<F>): ListQuery<F> {
   check(query, known(definition));
+  checkWatch(query);
   const ascending = parameter(query, 'ascending', flag) ?? false;
   return {
     page: parameter(query, 'page', page) ?? 1,
@@ -134,6 +142,7 @@ export function parseWatchQuery<F>(
   definition: ResourceDefinition<F>,
 ): Pick<ListQuery<F>, 'filters'> & Shown {
   check(query, known(definition));
+  checkWatch(query);
   const senseless = listOnly.find((name) => query.has(name));
   if (senseless !== undefined) throw badRequest(`${senseless}: a watch has no pages and no order`);
   return { filters: filtersOf(query, definition), ...shown(query) };
@@ -155,7 +164,9 @@ function sorting(sortBy: string, ascending: boolean): Pick<ListQuery<unknown>, '
   if (sortBy === 'createTime' || sortBy === 'creationTimestamp')
     return { order: ascending ? 'oldest' : 'newest', reversed: false };
   if (!sortBy.startsWith('.'))
-    throw badRequest(`must be name, createTime, creationTimestamp or a .path, not ${JSON.stringify(sortBy)}`);
+    throw badRequest(
+      `must be name, createTime, creationTimestamp or a path with a leading dot such as .status.nodeInfo.kubeletVersion, not ${JSON.stringify(sortBy)}`,
+    );
   return { order: orderBy(parseFieldPath(sortBy), ascending), reversed: false };
 }
 
@@ -206,7 +217,14 @@ function filtersOf<F>(query: URLSearchParams, definition: ResourceDefinition<F>)
   add('ownerKind', (text, key) =>
     shared(key, ({ ownerReferences }) => ownerReferences.some(({ kind }) => kind === text)),
   );
-  add('alias', (text, key) => shared(key, (object) => String(aliasOf(object) ?? '').includes(text)));
+  add('alias', (text, key) => {
+    const wanted = text.toLowerCase();
+    return shared(key, (object) =>
+      String(aliasOf(object) ?? '')
+        .toLowerCase()
+        .includes(wanted),
+    );
+  });
   add('status', (text, key) => {
     const wanted = definition.statuses.find((status) => status.toLowerCase() === text.toLowerCase());
     if (wanted === undefined)

@@ -260,7 +260,7 @@ describe('a path', () => {
       object('ConfigMap', 'a', 'y', alias('The bank')),
       object('ConfigMap', 'a', 'shop'),
     ];
-    expect(names((await get(routes, `${base}/configmaps?alias=shop`)).body.items)).toEqual(['a/x']);
+    expect(names((await get(routes, `${base}/configmaps?alias=SHOP`)).body.items)).toEqual(['a/x']);
   });
 });
 

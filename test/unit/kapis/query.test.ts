@@ -153,8 +153,11 @@ describe('a list of /kapis', () => {
     ['limit=-2', 'limit: must be a whole number from 0, or -1 for all, not "-2"'],
     ['limit=ten', 'limit: '],
     ['limit=9999999999999999', 'limit: '],
-    ['ascending=yes', 'ascending: must be true or false, not "yes"'],
-    ['sortBy=age', 'sortBy: must be name, createTime, creationTimestamp or a .path, not "age"'],
+    ['ascending=yes', 'ascending: must be true (or 1) or false (or 0), not "yes"'],
+    [
+      'sortBy=age',
+      'sortBy: must be name, createTime, creationTimestamp or a path with a leading dot such as .status.nodeInfo.kubeletVersion, not "age"',
+    ],
     ['sortBy=.', 'sortBy: "." is no path'],
     ['sortBy=.a..b', 'sortBy: ".a..b" is no path'],
     ['status=Ready', 'status: must be one of running, warning, unschedulable, not "Ready"'],
@@ -163,6 +166,16 @@ describe('a list of /kapis', () => {
     ['annotation=-a', 'annotation: '],
     ['fieldSelector=a', "fieldSelector: invalid selector: 'a'; can't understand 'a'"],
     ['fieldSelector=a..b=c', 'fieldSelector: "a..b" is no path'],
+    ['sortBy=.spec.nodeName,name', 'sortBy: ".spec.nodeName,name" is no path, for its ","'],
+    ['sortBy=.metadata.labels["kubernetes.io/os"]', String.raw`as in .metadata.labels.kubernetes\.io/os`],
+    ['sortBy=status.nodeInfo', 'a path with a leading dot such as .status.nodeInfo.kubeletVersion'],
+    ['fields=metadata.labels["kubernetes.io/os"]', 'fields: '],
+    ['fields=.status.conditions[0].type', 'as in .status.conditions.0.type'],
+    ['fieldSelector=status.conditions[0].type=Ready', 'fieldSelector: "status.conditions[0].type" is no path'],
+    ['fieldSelector=metadata.labels["a"]=b', 'fieldSelector: '],
+    ['ascending=yes', 'ascending: must be true (or 1) or false (or 0), not "yes"'],
+    ['watch=', 'watch: must be true (or 1)'],
+    ['timeoutSeconds=-1', 'timeoutSeconds: must be a whole number from 0, not "-1"'],
     ['managedFields=1.0', 'managedFields: '],
     ['pretty=x', 'pretty: '],
     ['limit=1&limit=1', 'limit: the parameter is given more than once'],
@@ -180,6 +193,20 @@ describe('a list of /kapis', () => {
     expect(() => watchOf('watch=true&ascending=true')).toThrow('ascending: ');
     expect(watchOf('watch=true&name=a&resourceVersion=1')).toMatchObject({ managedFields: false });
   });
+
+  test.each(['watch=maybe', 'watch=yes', 'watch=TRUE', 'watch=1&timeoutSeconds=-1', 'watch=1&timeoutSeconds=1.5'])(
+    'a watch with ?%s is 400',
+    (query) => {
+      expect(() => watchOf(query)).toThrow(expect.objectContaining({ code: 400 }));
+    },
+  );
+
+  test.each(['watch=true&allowWatchBookmarks=yes', 'watch=true&sendInitialEvents=maybe'])(
+    'nor is it guessed what ?%s means',
+    (query) => {
+      expect(() => watchOf(query)).toThrow('must be true (or 1) or false (or 0)');
+    },
+  );
 
   test('has other parameters than a single object', () => {
     expect(parseGetQuery(new URLSearchParams('managedFields=true&pretty=1'))).toEqual({
