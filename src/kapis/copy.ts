@@ -3,21 +3,36 @@ import type { RequestContext } from '../http/route.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
-import type { Catalogue, Entry } from './catalogue.ts';
+import type { Catalogue, Entry, Use } from './catalogue.ts';
 import { synced } from './reading.ts';
 
-/** Reads from the copy of a resource, once that is complete. Throws 503 where there is none. */
+/** The copy of a resource, once it is complete; it has to be released. Throws 503 where there is none. */
+export async function useCopy(
+  catalogue: Pick<Catalogue, 'use'>,
+  entry: Entry,
+  context: Pick<RequestContext, 'signal'>,
+): Promise<Use> {
+  const { resource } = entry.definition.underlying;
+  const use = await catalogue.use(entry);
+  if (use === undefined) throw serviceUnavailable(`this server may not list and watch ${resource}`, 30);
+  try {
+    await synced(use.resource, context, () => serviceUnavailable(`the copy of ${resource} is not complete yet`, 1));
+    return use;
+  } catch (error) {
+    use.release();
+    throw error;
+  }
+}
+
+/** Reads from the copy of a resource. Throws 503 as `useCopy` does. */
 export async function fromCopy<T>(
   catalogue: Pick<Catalogue, 'use'>,
   entry: Entry,
   context: Pick<RequestContext, 'signal'>,
   read: (store: Store<unknown>) => T | Promise<T>,
 ): Promise<T> {
-  const { resource } = entry.definition.underlying;
-  const use = await catalogue.use(entry);
-  if (use === undefined) throw serviceUnavailable(`this server may not list and watch ${resource}`, 30);
+  const use = await useCopy(catalogue, entry, context);
   try {
-    await synced(use.resource, context, () => serviceUnavailable(`the copy of ${resource} is not complete yet`, 1));
     return await read(use.resource.store);
   } finally {
     use.release();

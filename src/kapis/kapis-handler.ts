@@ -25,7 +25,7 @@ import { reached, synced } from './reading.ts';
 import type { Resource, ResourceDefinition } from './resource.ts';
 import { coreView, listOf, wholeOf, type View } from './views.ts';
 import { sameNamespaces, visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
-import { sameSelection, selectedBy } from './selected-by.ts';
+import { followSelecting, sameSelection, selectedBy } from './selected-by.ts';
 import { eventStream, watchDuration } from './watch/answer.ts';
 import { Watches } from './watch/watches.ts';
 
@@ -167,6 +167,13 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
     const resumed = serverSentEvents ? lastEventID(req) : undefined;
     const wholeState = resumed === undefined && sendInitialEvents;
     const view = answers.view(query);
+    const outdated = new AbortController();
+    const othersSelected = (): void =>
+      outdated.abort(expired('what selects these objects selects others now: list again'));
+    const stop = await followSelecting(access, definition, context, othersSelected);
+    if (res.closed) stop();
+    else res.once('close', stop);
+    if (!sameSelection(selected, await selectedBy(access, definition, context))) othersSelected();
     watches.serve(req, res, {
       from: resumed ?? (typeof resourceVersion === 'number' && !sendInitialEvents ? resourceVersion : undefined),
       initialEvents: wholeState,
@@ -180,9 +187,9 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
       recheck: async () => {
         if (!sameNamespaces(visible, await visibleNamespaces(access, context, definition)))
           throw expired('the namespaces that you may watch are others now: list again');
-        if (!sameSelection(selected, await selectedBy(access, definition, context)))
-          throw expired('what selects these objects selects others now: list again');
+        if (!sameSelection(selected, await selectedBy(access, definition, context))) othersSelected();
       },
+      outdated: outdated.signal,
       caller: context.user?.username ?? '',
       onUserChange: (listener) => context.onUserChange(listener),
       signal: ended === undefined ? context.signal : AbortSignal.any([context.signal, ended]),

@@ -1,7 +1,8 @@
 /** Filters that objects of another resource make, such as the pods that a Service selects. */
 import type { RequestContext } from '../http/route.ts';
 import { labelOf } from '../kube/selection.ts';
-import { decoded, fromCopy } from './copy.ts';
+import type { StoredObject } from '../kube/stored-object.ts';
+import { decoded, fromCopy, useCopy } from './copy.ts';
 import { among, shared, type Filter } from './query.ts';
 import type { ResourceDefinition, SelectedBy } from './resource.ts';
 import { visibleNamespaces, type Access } from './visible-namespaces.ts';
@@ -62,6 +63,46 @@ function selecting(selectors: ReadonlyMap<string, Labels>): Filter<unknown> {
       ? among('namespace', [...selectors.keys()])
       : among(`label ${first[0]}`, [first[1]]),
   );
+}
+
+/**
+ * Calls back when what a query names comes to select others, for as long as it is not told to stop: what is looked up meanwhile is not
+ * missed.
+ */
+export async function followSelecting(
+  { catalogue }: Access,
+  { selectedBy: all = {} }: Pick<ResourceDefinition<unknown>, 'selectedBy'>,
+  { query, info, signal }: RequestContext,
+  changed: () => void,
+): Promise<() => void> {
+  const stops: (() => void)[] = [];
+  const stop = (): void => stops.forEach((one) => one());
+  try {
+    for (const [parameter, { resource, labels }] of Object.entries(all)) {
+      const name = query.get(parameter);
+      if (name === null || catalogue === undefined) continue;
+      const use = await useCopy(catalogue, await catalogue.find(resource, signal), { signal });
+      stops.push(() => use.release());
+      const selected = (object: StoredObject<unknown> | undefined): string =>
+        JSON.stringify(object === undefined ? {} : labels(decoded(object)));
+      const { store, ended } = use.resource;
+      stops.push(
+        store.subscribe({
+          change: ({ type, object, previous }) => {
+            if (object.name !== name || (info.namespace !== '' && object.namespace !== info.namespace)) return;
+            if (selected(previous) !== selected(type === 'DELETED' ? undefined : object)) changed();
+          },
+          reset: changed,
+        }),
+      );
+      ended?.addEventListener('abort', changed);
+      stops.push(() => ended?.removeEventListener('abort', changed));
+    }
+    return stop;
+  } catch (error) {
+    stop();
+    throw error;
+  }
 }
 
 /** Do they select the same? */

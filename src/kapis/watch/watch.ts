@@ -28,6 +28,8 @@ export interface WatchRequest<F> {
   readonly firstView: View<F>;
   /** Throws StatusError when the caller may no longer watch; asked about each minute and when the caller becomes another. */
   readonly recheck: () => Promise<void>;
+  /** Aborted, with a StatusError, when what it tells is no longer what was asked for. */
+  readonly outdated?: AbortSignal;
   /** Its watches are rechecked in the same moment, so that one access review answers for all that ask for the same. */
   readonly caller: string;
   readonly onUserChange: RequestContext['onUserChange'];
@@ -105,9 +107,12 @@ export class Watch<F> {
   }
 
   start(): void {
-    const { signal, onUserChange } = this.#request;
+    const { signal, onUserChange, outdated } = this.#request;
     signal.addEventListener('abort', () => this.end(), { once: true });
     if (signal.aborted) return this.end();
+    const refuse = (): void => this.refuse(outdated?.reason as StatusError);
+    outdated?.addEventListener('abort', refuse, { once: true });
+    if (outdated?.aborted === true) return refuse();
     onUserChange(() => void this.#recheck());
     this.catchUp();
   }

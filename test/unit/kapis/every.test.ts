@@ -271,13 +271,13 @@ const pod = (namespace: string, name: string, labels: object): KubeObject =>
 const listing = (query: string, path = 'pods'): Promise<string[]> =>
   get(routes, `${base}/${path}?sortBy=name&ascending=true&${query}`).then(({ body }) => names(body.items));
 
-const selectOthers = async (): Promise<void> => {
-  const { metadata, ...rest } = service('a', 'web', { app: 'other' });
-  const event = { type: 'MODIFIED', object: { ...rest, metadata: { ...metadata, resourceVersion: '12' } } };
+const changeService = async (type: string, changed: KubeObject, resourceVersion: string): Promise<void> => {
+  const versioned = { ...changed, metadata: { ...changed.metadata, resourceVersion } };
   // Services are read first.
-  cluster.watches[0]?.write(`${JSON.stringify(event)}\n`);
+  cluster.watches[0]?.write(`${JSON.stringify({ type, object: versioned })}\n`);
   await settle();
 };
+const selectOthers = (): Promise<void> => changeService('MODIFIED', service('a', 'web', { app: 'other' }), '12');
 
 describe('pods that a Service selects', () => {
   const web = { app: 'web', tier: 'front' };
@@ -349,9 +349,20 @@ describe('pods that a Service selects', () => {
     await settle();
     expect(response.writableEnded).toBe(false);
     await selectOthers();
-    changeUser();
-    await settle();
     expect(response.events.slice(1)).toMatchObject([{ type: 'ERROR', object: { code: 410, reason: 'Expired' } }]);
+    expect(response.writableEnded).toBe(true);
+  });
+
+  test('are followed while another Service changes, and until theirs goes', async () => {
+    const { response } = call(routes, `${base}/namespaces/a/pods?watch=1&serviceName=web`);
+    await settle();
+    await changeService('MODIFIED', service('b', 'web', { app: 'third' }), '12');
+    await changeService('DELETED', service('a', 'bare'), '13');
+    await changeService('MODIFIED', service('a', 'web', web, { clusterIP: '10.0.0.9' }), '14');
+    expect(response.events).toHaveLength(1);
+    expect(response.writableEnded).toBe(false);
+    await changeService('DELETED', service('a', 'web', web), '15');
+    expect(response.events.slice(1)).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
     expect(response.writableEnded).toBe(true);
   });
 
