@@ -14,6 +14,6 @@ export interface UserInfo {
 
 const authenticated = 'system:authenticated';
 
-/** The user with the group that every identity has (API.md: added before any access review). */
+/** The user with the group that every identity has (Kubernetes adds it before it judges, so it is added before any access review). */
 export const withAuthenticated = (user: UserInfo): UserInfo =>
   user.groups.includes(authenticated) ? user : { ...user, groups: [...user.groups, authenticated] };

@@ -1,7 +1,7 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { isSubdomain } from './names.ts';
 
-/** Ports, files and names: all that is not in the configuration object (API.md 8). */
+/** Ports, files and names: all that is not in the configuration object. */
 export interface Flags {
   readonly httpPort: number;
   readonly httpsPort: number;

@@ -1,5 +1,5 @@
 /**
- * The objects that the server reads and writes in its namespace (API.md 8). The chart's RBAC lists the same names.
+ * The objects that the server reads and writes in its namespace. The chart's RBAC lists the same names.
  */
 export const objectNames = {
   adminSecret: 'platform-admin',

@@ -1,5 +1,5 @@
 /**
- * The cluster configuration object, `platform.yaml` (API.md 8): its shape, its defaults and what each key means.
+ * The cluster configuration object, `platform.yaml`: its shape, its defaults and what each key means.
  * This schema is the documentation of the file: complete it before the code that reads a key.
  */
 import { z } from 'zod';
@@ -26,7 +26,7 @@ const duration = (fallback: string, least = '1s') =>
       return value;
     });
 
-/** A `system:` name is Kubernetes' own (API.md 2). */
+/** A `system:` name is Kubernetes' own: a user of ours by that name would have its rights. */
 const noSystem = (text: string): boolean => !text.startsWith('system:');
 
 const username = z

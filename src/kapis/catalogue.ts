@@ -45,7 +45,7 @@ export interface Use {
 const longestWait = 10_000;
 const sweepInterval = 30_000;
 
-/** API groups that this server serves or whose objects are its own (API.md 3). */
+/** API groups that this server serves or whose objects are its own: they are read as the caller. */
 const isOwn = (group: string): boolean => group === 'platform.io' || group.endsWith('.platform.io');
 
 /** By group and resource: what is never copied, whoever may read it. */

@@ -1,4 +1,4 @@
-/** The list language of /kapis (API.md: page, limit, sortBy and the filters). */
+/** The list language of /kapis (docs/api.md: page, limit, sortBy and the filters). */
 import { badRequest, StatusError } from '../errors.ts';
 import type { OrderName } from '../kube/order.ts';
 import { all, labelOf, orderByValue, type Filter, type IndexName, type Order } from '../kube/selection.ts';

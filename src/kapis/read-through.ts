@@ -1,5 +1,5 @@
 /**
- * What is not copied (API.md 3) is asked for as the caller, each time, and then filtered, ordered and paged by the same list language.
+ * What is not copied (docs/api.md) is asked for as the caller, each time, and then filtered, ordered and paged by the same list language.
  * A watch is passed on: kube-apiserver's frames, with the objects as /kapis shows them.
  */
 import type { UserInfo } from '../auth/user.ts';

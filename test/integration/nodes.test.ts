@@ -1,4 +1,4 @@
-/** The nodes of /kapis: every row of API.md 3's table of parameters, and the objects as kube-apiserver itself has them. */
+/** The nodes of /kapis: every row of the tables of parameters in docs/api.md, and the objects as kube-apiserver itself has them. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from './lab/eventually.ts';
 import { call, gateway, nodesPath, secureGateway, type Answer, type Call } from './lab/http.ts';
@@ -21,7 +21,7 @@ async function list(query: string): Promise<NodeList> {
 
 const namesIn = ({ items }: Pick<KubeList, 'items'>): string[] => items.map(({ metadata }) => metadata.name);
 
-/** The order of API.md 3 unless another is asked for: the newest first, ties by name. */
+/** The order unless another is asked for: the newest first, ties by name. */
 const newestFirst = (items: readonly KubeObject[]): string[] =>
   items
     .toSorted(({ metadata: a }, { metadata: b }) => {
@@ -269,7 +269,7 @@ describe('a parameter that is wrong: 400 naming it', () => {
   });
 });
 
-/** As the core API has it, with what API.md 3 adds and leaves out. */
+/** As the core API has it, with what docs/api.md says is added and left out. */
 function asServed(node: KubeObject, managedFields = false): object {
   const { managedFields: fields, ...metadata } = node.metadata;
   return {

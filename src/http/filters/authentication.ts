@@ -4,7 +4,7 @@ import { badRequest, unauthorized } from '../../errors.ts';
 import type { Filter } from '../exchange.ts';
 import { probes } from './probes.ts';
 
-/** What is served without an identity (API.md 1). */
+/** What is served without an identity. */
 const openPaths = new Set([
   ...probes,
   '/kapis/version',

@@ -1,6 +1,6 @@
 import type { Filter } from '../exchange.ts';
 
-/** API.md 1: on every answer unless a handler says otherwise. CORS only for configured origins, and never with credentials. */
+/** On every answer unless a handler says otherwise. CORS only for configured origins, and never with credentials. */
 export const securityHeaders =
   (allowedOrigins: () => readonly string[]): Filter =>
   ({ req, res }) => {
