@@ -52,19 +52,20 @@ export function takes({ type, subtype }: AcceptClause, mediaType: string): boole
 
 /**
  * The first answer that `choose` finds for the caller's clauses, in the order of the caller's preference and then of the offered
- * media types. Throws 406 naming what is offered.
+ * media types. Throws 406 with `words`, which name what is offered.
  */
 export function negotiate<T>(
   header: string | undefined,
   offered: readonly string[],
   choose: (mediaType: string, parameters: Readonly<Record<string, string>>) => T | undefined,
+  words = offered,
 ): T {
   for (const clause of parseAccept(header))
     for (const mediaType of offered) {
       const chosen = takes(clause, mediaType) ? choose(mediaType, clause.parameters) : undefined;
       if (chosen !== undefined) return chosen;
     }
-  throw notAcceptable(offered);
+  throw notAcceptable(words);
 }
 
 /** May the answer be compressed by gzip (RFC 9110 section 12.5.3)? */

@@ -123,10 +123,12 @@ export class Catalogue {
       await within(signal, longestWait, late, (limited) => discovery.waitForSync(limited));
     }
     const discovered = discovery.resolve(name);
-    if (discovered === undefined)
+    if (discovered === undefined) {
+      const meant = this.#meant(name);
       throw noSuchPath(
-        `the cluster serves no resource ${JSON.stringify(name)}; a resource is named by its plural, as in "deployments" or "deployments.apps"`,
+        `the cluster serves no resource ${JSON.stringify(name)}; ${meant === undefined ? 'a resource is named by its plural, as in "deployments" or "deployments.apps"' : `did you mean ${JSON.stringify(meant)}?`}`,
       );
+    }
     let entry = this.#entries.get(discovered);
     if (entry === undefined) {
       const own = this.#kept.find(({ definition: { underlying } }) => keyOf(underlying) === keyOf(discovered));
@@ -179,6 +181,17 @@ export class Catalogue {
     for (const cached of this.#kept) figures.set(nameOf(cached.definition.underlying), cached.figures());
     for (const { discovered, cached } of this.#copies.values()) figures.set(nameOf(discovered), cached.figures());
     return figures;
+  }
+
+  /** The plural of what is named by its kind, its singular or a short name. */
+  #meant(name: string): string | undefined {
+    const { discovery } = this.#options;
+    const wanted = name.toLowerCase();
+    const meant = discovery.resources.find(({ resource, kind, singular, shortNames }) =>
+      [resource, kind.toLowerCase(), singular, ...shortNames].includes(wanted),
+    );
+    if (meant === undefined) return undefined;
+    return discovery.resolve(meant.resource) === meant ? meant.resource : nameOf(meant);
   }
 
   #apiResources(): ApiResource[] {

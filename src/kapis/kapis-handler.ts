@@ -61,8 +61,10 @@ export async function judge(
   definition: ResourceDefinition<unknown>,
   ...[{ headers }, , context]: Parameters<Handler>
 ): Promise<Judged> {
-  const offered = context.info.verb === 'watch' ? [json, eventStream] : [json];
-  const mediaType = negotiate(headers.accept, offered, (type) => type);
+  const isWatch = context.info.verb === 'watch';
+  const offered = isWatch ? [json, eventStream] : [json];
+  const words = isWatch ? offered : [json, `with watch=true also ${eventStream}`];
+  const mediaType = negotiate(headers.accept, offered, (type) => type, words);
   const visible = await visibleNamespaces(access, context, definition);
   return { mediaType, visible, selected: await selectedBy(access, definition, context) };
 }
@@ -75,10 +77,10 @@ function scopeFilters<F>(
 ): readonly Filter<F>[] {
   const filters: Filter<F>[] = [];
   const inOne = (namespaces: readonly string[], passes: Filter<F>): Filter<F> =>
-    shared(`namespaces=${JSON.stringify(namespaces)}`, passes, among('namespace', namespaces));
+    shared(`namespaces=${JSON.stringify(namespaces)}`, passes, among(namespaced ? 'namespace' : 'name', namespaces));
   if (namespaced && namespace !== '') filters.push(inOne([namespace], (object) => object.namespace === namespace));
   else if (visible !== undefined)
-    filters.push(inOne([...visible].toSorted(), (object) => visible.has(object.namespace)));
+    filters.push(inOne([...visible].toSorted(), (object) => visible.has(namespaced ? object.namespace : object.name)));
   if (name !== '') filters.push(shared(`object=${name}`, (object) => object.name === name, among('name', [name])));
   return filters;
 }

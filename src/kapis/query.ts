@@ -245,9 +245,11 @@ function filtersOf<F>(query: URLSearchParams, definition: ResourceDefinition<F>)
       matcher(selector, (object, wanted) => annotations.get(wanted)?.(object) as string | undefined),
     );
   });
-  add('fieldSelector', (text) => parseFieldSelector(text).map((term) => fieldFilter(term, definition)));
+  add('fieldSelector', (text) => parseFieldSelector(text, termsAre).map((term) => fieldFilter(term, definition)));
   return filters;
 }
+
+const termsAre = '; each of its terms is path=value or path!=value, as in spec.unschedulable=true';
 
 /** A field that is missing is the empty text, unless Kubernetes has a default for it. */
 export function fieldFilter<F>(

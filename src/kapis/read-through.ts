@@ -181,6 +181,12 @@ export function readThroughHandlers(
   }
 
   async function list({ user, info, signal }: RequestContext, visible: Visible, share: Share): Promise<Listed> {
+    if (visible !== undefined && !definition.namespaced)
+      throw forbidden(
+        underlying,
+        '',
+        `this server has no copy of ${underlying.resource}, and you may not list all: name one`,
+      );
     const caller = as(user);
     let bytes = 0;
     const count = (more: number): void => {

@@ -244,14 +244,14 @@ export interface FieldTerm {
   readonly value: string;
 }
 
-/** `a.b=c,d!=e` (== is =), with `\,` `\=` and `\\` in values. Throws 400 saying what is wrong. */
-export function parseFieldSelector(selector: string): readonly FieldTerm[] {
+/** `a.b=c,d!=e` (== is =), with `\,` `\=` and `\\` in values. Throws 400 saying what is wrong and, by `hint`, what would be right. */
+export function parseFieldSelector(selector: string, hint = ''): readonly FieldTerm[] {
   checkLength(selector);
   const terms = splitAtCommas(selector)
     .filter((term) => term !== '')
     .map((term) => {
       const match = /^(.*?)(!=|==|=)(.*)$/s.exec(term);
-      if (match === null) throw badRequest(`invalid selector: '${selector}'; can't understand '${term}'`);
+      if (match === null) throw badRequest(`invalid selector: '${selector}'; can't understand '${term}'${hint}`);
       const [, path = '', operator = '', value = ''] = match;
       return { path, equals: operator !== '!=', value: unescape(value) };
     });

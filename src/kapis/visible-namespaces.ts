@@ -22,7 +22,8 @@ const mostCandidates = 1_000;
 
 /**
  * The caller must be allowed what the request does, on the underlying resource and in its scope. Who may not list or watch in all
- * namespaces is shown those in which a RoleBinding gives the right. Throws 403 in kube-apiserver's words where there is none.
+ * namespaces is shown those in which a RoleBinding gives the right; of the Namespaces themselves, those that one lets them get. Throws
+ * 403 in kube-apiserver's words where there is none.
  */
 export async function visibleNamespaces(
   { authorizer, granted }: Access,
@@ -32,12 +33,14 @@ export async function visibleNamespaces(
   if (user === undefined) throw unauthorized();
   const { verb, namespace, name } = info;
   const attributes = { verb, group, resource, namespace, name };
-  if (!namespaced || namespace !== '' || verb === 'get') {
+  // Who may get a namespace by a role in it may be shown it among others.
+  const areNamespaces = group === '' && resource === 'namespaces';
+  if (!(namespaced || areNamespaces) || namespace !== '' || verb === 'get') {
     await demand(authorizer, user, attributes);
     return undefined;
   }
   if ((await authorizer.authorize(user, attributes)).allowed) return undefined;
-  const named = query.get('namespace') ?? '';
+  const named = areNamespaces ? name : (query.get('namespace') ?? '');
   if (named === '' && !granted.hasSynced())
     throw serviceUnavailable('the role bindings are not read yet; a namespace that is named needs none', 1);
   const candidates = named === '' ? granted.of(user) : [named];
@@ -51,7 +54,8 @@ export async function visibleNamespaces(
   const waiting = candidates.values();
   const review = async (): Promise<void> => {
     for (const candidate of waiting) {
-      const { allowed } = await authorizer.authorize(user, { ...attributes, namespace: candidate });
+      const own = areNamespaces ? { verb: verb === 'list' ? 'get' : verb, name: candidate } : {};
+      const { allowed } = await authorizer.authorize(user, { ...attributes, ...own, namespace: candidate });
       if (allowed) visible.add(candidate);
     }
   };

@@ -29,7 +29,7 @@ const serves = (resource: string, kind: string, more: Partial<DiscoveredResource
 });
 const apps = { group: 'apps' };
 const served = [
-  serves('configmaps', 'ConfigMap'),
+  serves('configmaps', 'ConfigMap', { shortNames: ['cm'] }),
   serves('secrets', 'Secret'),
   serves('services', 'Service'),
   serves('pods', 'Pod'),
@@ -196,6 +196,31 @@ describe('what is copied', () => {
       abort();
       await done;
     }
+  });
+
+  test('is, of the namespaces, those that the caller may get by a role in them', async () => {
+    cluster.objects['/api/v1/namespaces'] = ['a', 'b', 'c'].map((name) => object('Namespace', '', name));
+    granted = ['a', 'b', 'x'];
+    authorizer.authorize = async (_, attributes) => ({
+      allowed: 'namespace' in attributes && attributes.verb === 'get' && attributes.namespace !== 'a',
+      reason: '',
+    });
+    expect((await get(routes, `${base}/namespaces`)).body).toMatchObject({
+      totalItems: 1,
+      items: [{ metadata: { name: 'b' } }],
+    });
+  });
+
+  test.each([
+    ['Configmaps', 'configmaps'],
+    ['ConfigMap', 'configmaps'],
+    ['cm', 'configmaps'],
+    ['deployment', 'deployments'],
+  ])('is not called %s, but %s', async (name, meant) => {
+    expect(await refused(routes, `${base}/${name}`)).toMatchObject({
+      code: 404,
+      message: expect.stringMatching(new RegExp(`"${name}"; did you mean "${meant}"\\?$`)) as unknown,
+    });
   });
 
   test('is not copied for who may not read it', async () => {

@@ -236,7 +236,10 @@ describe('a watch', () => {
       await done;
     }
     expect(await refused(routes, url, { headers: { accept, 'last-event-id': 'x' } })).toMatchObject({ code: 400 });
-    expect(await refused(routes, path, { headers: { accept } })).toMatchObject({ code: 406 });
+    expect(await refused(routes, path, { headers: { accept } })).toMatchObject({
+      code: 406,
+      message: 'only the following media types are accepted: application/json, with watch=true also text/event-stream',
+    });
   });
 
   test('has no pages', async () => {

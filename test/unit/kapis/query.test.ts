@@ -165,6 +165,7 @@ describe('a list of /kapis', () => {
     ['label=,', 'label: '],
     ['annotation=-a', 'annotation: '],
     ['fieldSelector=a', "fieldSelector: invalid selector: 'a'; can't understand 'a'"],
+    ['fieldSelector=spec.taints', 'each of its terms is path=value or path!=value, as in spec.unschedulable=true'],
     ['fieldSelector=a..b=c', 'fieldSelector: "a..b" is no path'],
     ['sortBy=.spec.nodeName,name', 'sortBy: ".spec.nodeName,name" is no path, for its ","'],
     ['sortBy=.metadata.labels["kubernetes.io/os"]', String.raw`as in .metadata.labels.kubernetes\.io/os`],

@@ -69,6 +69,17 @@ test('a request about one namespace, one object or the cluster needs that right'
     await expect(visible(of, info)).rejects.toMatchObject({ code: 403 });
 });
 
+test('of the namespaces, those are shown that a role in them lets one get', async () => {
+  const namespaces = { underlying: { group: '', version: 'v1', resource: 'namespaces' }, namespaced: false };
+  granted = ['a', 'b', 'c'];
+  allowed = new Set(['get a/a', 'get c/c', 'watch b/b']);
+  expect(await visible(namespaces, {})).toEqual(['a', 'c']);
+  expect(await visible(namespaces, { verb: 'watch' })).toEqual(['b']);
+  expect(await visible(namespaces, { name: 'c' })).toEqual(['c']);
+  await expect(visible(namespaces, { name: 'b' })).rejects.toMatchObject({ code: 403 });
+  expect(asked.filter((key) => key.includes('list'))).toEqual(['list *', 'list */c', 'list */b', 'list */b']);
+});
+
 test('else each candidate is confirmed, so many at once', async () => {
   granted = Array.from({ length: 100 }, (_, index) => `n${index}`);
   allowed = new Set(['list n7', 'list n77']);
