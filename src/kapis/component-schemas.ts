@@ -26,6 +26,11 @@ const replicas = object({
   ready: described('How many of them are ready', count),
 });
 
+const partial = described(
+  'If the caller may not see everything that it should be about',
+  object({ reason: described('What may not be seen', text) }),
+);
+
 export const componentSchema = object({
   ...typed('Component'),
   metadata: described(
@@ -48,24 +53,29 @@ export const componentSchema = object({
   healthy: described('All that there should be are ready', flag),
 });
 
-export const componentListSchema = object({
-  ...typed('ComponentList'),
-  metadata: { type: 'object' },
-  items: list(componentSchema),
-  totalItems: count,
-});
+export const componentListSchema = object(
+  {
+    ...typed('ComponentList'),
+    metadata: { type: 'object' },
+    items: list(componentSchema),
+    totalItems: count,
+    partial,
+  },
+  ['partial'],
+);
 
 export const componentHealthSchema = object(
   {
     ...typed('ComponentHealth'),
     metadata: { type: 'object' },
-    healthy: described('All components and nodes are', flag),
+    healthy: described('All components and nodes are, of those that the caller may see', flag),
     components: object({
       total: count,
       healthy: count,
       unhealthy: list(object({ name: text, namespace: text, kind: described("The workload's", text), replicas })),
     }),
     nodes: described('Only for those who may list nodes', object({ total: count, healthy: count })),
+    partial,
   },
-  ['nodes'],
+  ['nodes', 'partial'],
 );

@@ -4,7 +4,7 @@
  * these namespaces does not see it.
  */
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
-import { badRequest, notFound, unauthorized } from '../errors.ts';
+import { badRequest, noSuchPath, notFound, unauthorized, type StatusError } from '../errors.ts';
 import { prettyJson } from '../http/pretty.ts';
 import type { Handler, Parameter, RequestContext, Route } from '../http/route.ts';
 import { write } from '../http/write.ts';
@@ -15,6 +15,7 @@ import { componentHealthSchema, componentListSchema, componentSchema } from './c
 import { decoded, fromCopy } from './copy.ts';
 import type { ApiResource } from './discovery.ts';
 import { readingGroup } from './generic.ts';
+import { parsePretty } from './query.ts';
 import { daemonCount } from './resources/daemonsets.ts';
 import type { NodeFields } from './resources/nodes.ts';
 import { scaled, type Count } from './resources/replicas.ts';
@@ -52,6 +53,13 @@ export const componentResources: readonly ApiResource[] = [
     verbs: ['list'],
   },
 ];
+
+/** What a path says that is near theirs and none of them; undefined for one that is not near. */
+export function nearComponents(name: string): StatusError | undefined {
+  if (name === 'components') return noSuchPath('components are at …/components and …/components/{name}');
+  if (name === 'componenthealth') return noSuchPath('componenthealth is one document, at …/componenthealth');
+  return undefined;
+}
 
 interface Workload extends KubeObject {
   readonly metadata: KubeObject['metadata'] & { readonly selfLink?: string };
@@ -91,11 +99,15 @@ const leadsTo = (service: KubeObject, { spec: workload, metadata }: Workload): b
 export function componentRoutes({ authorizer, catalogue, namespace }: ComponentsDeps): Route[] {
   const namespaces = [...new Set([namespace, system])];
 
-  /** What the caller may see of a resource, in these namespaces or ('') at cluster scope; undefined if nothing may be. */
+  /**
+   * What the caller may see of a resource, in these namespaces or ('') at cluster scope; undefined if nothing may be. `hidden` gets
+   * what may not.
+   */
   async function read(
     name: string,
     within: readonly string[],
     context: RequestContext,
+    hidden: string[],
   ): Promise<readonly StoredObject<unknown>[] | undefined> {
     const { user, signal } = context;
     if (user === undefined) throw unauthorized();
@@ -105,6 +117,7 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
     for (const one of within) {
       const attributes = { verb: 'list', group, resource, namespace: one, name: '' };
       if ((await authorizer.authorize(user, attributes)).allowed) visible.add(one);
+      else hidden.push(one === '' ? name : `${name} in ${one}`);
     }
     if (visible.size === 0) return undefined;
     return fromCopy(catalogue, entry, context, (store) =>
@@ -113,13 +126,13 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
   }
 
   /** By namespace, the release's first, then by name. Throws 403 if the caller may see none of the kinds. */
-  async function all(context: RequestContext): Promise<Component[]> {
+  async function all(context: RequestContext, hidden: string[] = []): Promise<Component[]> {
     const kinds = await Promise.all(
-      workloads.map(async ({ name, count }) => ({ count, objects: await read(name, namespaces, context) })),
+      workloads.map(async ({ name, count }) => ({ count, objects: await read(name, namespaces, context, hidden) })),
     );
     if (context.user !== undefined && kinds.every(({ objects }) => objects === undefined))
       await demand(authorizer, context.user, { verb: 'list', group: 'apps', resource: 'deployments', namespace });
-    const services = ((await read('services', namespaces, context)) ?? []).map(decoded);
+    const services = ((await read('services', namespaces, context, hidden)) ?? []).map(decoded);
     return kinds
       .flatMap(({ count, objects = [] }) =>
         objects.filter(isOurs).map((object) => componentOf(decoded(object) as Workload, count, services)),
@@ -132,8 +145,10 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
   }
 
   const list: Handler = async (...request) => {
-    const items = await all(checked(request));
-    await answer(request, { kind: 'ComponentList', apiVersion, metadata: {}, items, totalItems: items.length });
+    const hidden: string[] = [];
+    const items = await all(checked(request), hidden);
+    const found = { kind: 'ComponentList', apiVersion, metadata: {}, items, totalItems: items.length };
+    await answer(request, { ...found, ...partial(hidden) });
   };
 
   const get: Handler = async (...request) => {
@@ -144,14 +159,15 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
   };
 
   const health: Handler = async (...request) => {
-    const components = await all(checked(request));
-    const nodes = (await read('nodes', [''], request[2])) as readonly StoredObject<NodeFields>[] | undefined;
+    const hidden: string[] = [];
+    const components = await all(checked(request), hidden);
+    const nodes = (await read('nodes', [''], request[2], hidden)) as readonly StoredObject<NodeFields>[] | undefined;
     const unhealthy = components.filter(({ healthy }) => !healthy);
     await answer(request, {
       kind: 'ComponentHealth',
       apiVersion,
       metadata: {},
-      healthy: unhealthy.length === 0 && (nodes ?? []).every(isReady),
+      healthy: unhealthy.length === 0 && (nodes ?? []).every(isWell),
       components: {
         total: components.length,
         healthy: components.length - unhealthy.length,
@@ -163,7 +179,8 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
         })),
       },
       // Only for those who may list nodes.
-      ...(nodes === undefined ? {} : { nodes: { total: nodes.length, healthy: nodes.filter(isReady).length } }),
+      ...(nodes === undefined ? {} : { nodes: { total: nodes.length, healthy: nodes.filter(isWell).length } }),
+      ...partial(hidden),
     });
   };
 
@@ -225,18 +242,23 @@ function componentOf(
   };
 }
 
-const isReady = ({ fields }: StoredObject<NodeFields>): boolean => fields.ready.startsWith('Ready');
+const isWell = ({ fields }: StoredObject<NodeFields>): boolean => fields.ready.startsWith('Ready') && !fields.isUnwell;
+
+/** What stands in an answer that is not about everything. */
+const partial = (hidden: readonly string[]): object =>
+  hidden.length === 0 ? {} : { partial: { reason: `you may not list ${[...hidden].toSorted().join(', ')}` } };
 
 /** Throws 400 for a parameter that they do not have. */
 function checked([, , context]: Parameters<Handler>): RequestContext {
   for (const name of context.query.keys())
     if (name !== 'pretty' && name !== 'timeout')
       throw badRequest(`unknown parameter ${JSON.stringify(name)}; the known ones are pretty, timeout`);
+  parsePretty(context.query);
   return context;
 }
 
 async function answer([req, res, context]: Parameters<Handler>, value: object): Promise<void> {
   const body = [Buffer.from(JSON.stringify(value))];
-  const isPretty = ['true', '1'].includes(context.query.get('pretty') ?? '');
-  await write(req, res, { contentType: 'application/json', body: isPretty ? await prettyJson(body, context) : body });
+  const pretty = parsePretty(context.query);
+  await write(req, res, { contentType: 'application/json', body: pretty ? await prettyJson(body, context) : body });
 }

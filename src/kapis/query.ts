@@ -132,7 +132,7 @@ export function parseListQuery<F>(query: URLSearchParams, definition: ResourceDe
     ...(parameter(query, 'sortBy', (text) => sorting(text, ascending)) ?? sorting('createTime', ascending)),
     filters: filtersOf(query, definition),
     ...shown(query),
-    pretty: parameter(query, 'pretty', flag) ?? false,
+    pretty: parsePretty(query),
   };
 }
 
@@ -151,8 +151,11 @@ export function parseWatchQuery<F>(
 /** The query of `GET /kapis/…/{resources}/{name}`. */
 export function parseGetQuery(query: URLSearchParams): Pick<ListQuery<unknown>, 'pretty'> & Shown {
   check(query, getParameters);
-  return { ...shown(query), pretty: parameter(query, 'pretty', flag) ?? false };
+  return { ...shown(query), pretty: parsePretty(query) };
 }
+
+/** Throws 400. */
+export const parsePretty = (query: URLSearchParams): boolean => parameter(query, 'pretty', flag) ?? false;
 
 const shown = (query: URLSearchParams): Shown => ({
   managedFields: parameter(query, 'managedFields', flag) ?? false,
@@ -229,7 +232,10 @@ function filtersOf<F>(query: URLSearchParams, definition: ResourceDefinition<F>)
     const wanted = definition.statuses.find((status) => status.toLowerCase() === text.toLowerCase());
     if (wanted === undefined)
       throw badRequest(`must be one of ${definition.statuses.join(', ')}, not ${JSON.stringify(text)}`);
-    return shared(key, (object) => definition.statusOf(object) === wanted);
+    return shared(key, (object) => {
+      const found = definition.statusOf(object);
+      return typeof found === 'string' ? found === wanted : found.includes(wanted);
+    });
   });
   for (const [name, filter] of Object.entries(definition.filters))
     add(name, (text, key) => shared(key, (object) => filter.matches(object, text)));

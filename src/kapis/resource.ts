@@ -51,9 +51,9 @@ export interface ResourceDefinition<F> {
   /** The field labels that /apis takes: Kubernetes' own for this kind. */
   readonly fieldLabels: readonly string[];
   fieldLabel(object: StoredObject<F>, label: string): string;
-  /** What the `status` parameter of /kapis may be, and which one an object has. None: there is no such parameter. */
+  /** What the `status` parameter of /kapis may be, and which one, or which ones, an object has. None: there is no such parameter. */
   readonly statuses: readonly string[];
-  statusOf(object: StoredObject<F>): string;
+  statusOf(object: StoredObject<F>): string | readonly string[];
   /** By the parameter's name. */
   readonly filters: Readonly<Record<string, KindFilter<F>>>;
   /** By the parameter's name. */

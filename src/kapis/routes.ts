@@ -5,7 +5,7 @@ import type { Handler, Parameter, RequestInfo, Route } from '../http/route.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { apisHandlers } from './apis-handler.ts';
 import type { Catalogue, Entry } from './catalogue.ts';
-import { componentResources, componentRoutes } from './components.ts';
+import { componentResources, componentRoutes, nearComponents } from './components.ts';
 import { discoveryRoutes, groupVersionsOf, type ApiGroupVersion, type ApiResource } from './discovery.ts';
 import { readingGroup } from './generic.ts';
 import {
@@ -165,7 +165,10 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
       const [req, res, { info, signal }] = request;
       // Such as …/namespaces/{name}/status, and the old form of a watch.
       if (info.subresource !== '' || info.resource !== req.params['resources']) throw noSuchPath();
-      const entry = await catalogue.find(info.resource, signal);
+      const entry = await catalogue.find(info.resource, signal).catch((error: unknown) => {
+        const near = error instanceof StatusError && error.code === 404 ? nearComponents(info.resource) : undefined;
+        throw near ?? error;
+      });
       checkPath(entry, info, what);
       const { definition } = entry;
       // Who may not read it does not make us copy it.

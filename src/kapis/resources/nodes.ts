@@ -20,13 +20,16 @@ interface Node extends KubeObject {
 
 export interface NodeFields {
   readonly unschedulable: boolean;
-  readonly status: 'running' | 'warning' | 'unschedulable';
+  /** That something is wrong with it does not keep it from being cordoned too. */
+  readonly isUnwell: boolean;
   readonly ready: string;
   readonly roles: string;
   readonly version: string;
   /** Internal-IP to Container-Runtime. */
   readonly wide: readonly string[];
 }
+
+const both = ['warning', 'unschedulable'];
 
 const rolePrefix = 'node-role.kubernetes.io/';
 
@@ -60,7 +63,7 @@ function fields(object: KubeObject): NodeFields {
     status?.addresses?.find((candidate) => candidate.type === type)?.address ?? '<none>';
   return {
     unschedulable,
-    status: unschedulable ? 'unschedulable' : isUnwell ? 'warning' : 'running',
+    isUnwell,
     ready: unschedulable ? `${readiness},SchedulingDisabled` : readiness,
     roles: rolesOf(metadata.labels),
     version: info.kubeletVersion ?? '',
@@ -129,6 +132,7 @@ export const nodes: ResourceDefinition<NodeFields> = {
   fieldLabels: ['metadata.name', 'spec.unschedulable'],
   fieldLabel: (node, label) => (label === 'metadata.name' ? node.name : String(node.fields.unschedulable)),
   statuses: ['running', 'warning', 'unschedulable'],
-  statusOf: ({ fields: { status } }) => status,
+  statusOf: ({ fields: { unschedulable, isUnwell } }) =>
+    unschedulable ? (isUnwell ? both : 'unschedulable') : isUnwell ? 'warning' : 'running',
   filters: {},
 };

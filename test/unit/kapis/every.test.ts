@@ -615,6 +615,14 @@ describe('the components of the platform', () => {
       '/api/v1/nodes': [
         object('Node', '', 'n1', { status: { conditions: [{ type: 'Ready', status: 'True' }] } }),
         object('Node', '', 'n2'),
+        object('Node', '', 'n3', {
+          status: {
+            conditions: [
+              { type: 'Ready', status: 'True' },
+              { type: 'MemoryPressure', status: 'True' },
+            ],
+          },
+        }),
       ],
     };
     catalogue.keep(nodes);
@@ -641,7 +649,12 @@ describe('the components of the platform', () => {
     });
     expect((await get(routes, `${base}/components/dns`)).body).toMatchObject({ healthy: false });
     expect(await refused(routes, `${base}/components/other`)).toMatchObject({ code: 404 });
-    expect(await refused(routes, `${base}/components?page=1`)).toMatchObject({ code: 400 });
+    for (const query of ['page=1', 'pretty=maybe'])
+      expect(await refused(routes, `${base}/components?${query}`)).toMatchObject({ code: 400 });
+    expect(await refused(routes, `${base}/componenthealth/x`)).toMatchObject({
+      code: 404,
+      message: expect.stringContaining('componenthealth is one document, at …/componenthealth') as unknown,
+    });
   });
 
   test('are summed up with the nodes', async () => {
@@ -656,7 +669,7 @@ describe('the components of the platform', () => {
         healthy: 3,
         unhealthy: [{ name: 'dns', namespace: 'kube-system', kind: 'Deployment', replicas: { desired: 2, ready: 1 } }],
       },
-      nodes: { total: 2, healthy: 1 },
+      nodes: { total: 3, healthy: 1 },
     });
   });
 
@@ -666,7 +679,14 @@ describe('the components of the platform', () => {
       reason: '',
     });
     expect(names((await get(routes, `${base}/components`)).body.items)).toEqual(['release/server']);
-    expect((await get(routes, `${base}/componenthealth`)).body).not.toHaveProperty('nodes');
+    const hidden =
+      'daemonsets.apps in kube-system, daemonsets.apps in release, deployments.apps in kube-system, services in kube-system, services in release, statefulsets.apps in kube-system, statefulsets.apps in release';
+    expect((await get(routes, `${base}/components`)).body).toMatchObject({
+      partial: { reason: `you may not list ${hidden}` },
+    });
+    const { body } = await get(routes, `${base}/componenthealth`);
+    expect(body).not.toHaveProperty('nodes');
+    expect(body).toMatchObject({ partial: { reason: expect.stringContaining(', nodes, ') as unknown } });
     authorizer.authorize = async () => ({ allowed: false, reason: '' });
     for (const path of ['components', 'components/server', 'componenthealth'])
       expect(await refused(routes, `${base}/${path}`)).toMatchObject({

@@ -75,9 +75,11 @@ test.each([
   [[ready('True'), { type: 'MemoryPressure', status: 'True' }], false, 'warning'],
   [[ready('True'), { type: 'NetworkUnavailable', status: 'Unknown' }], false, 'warning'],
   [[ready('True'), { type: 'SomethingElse', status: 'True' }], false, 'running'],
-  [[ready('False')], true, 'unschedulable'],
+  [[ready('True')], true, 'unschedulable'],
+  [[ready('False')], true, ['warning', 'unschedulable']],
+  [[ready('True'), { type: 'MemoryPressure', status: 'True' }], true, ['warning', 'unschedulable']],
 ])('the status of %j, cordoned %s, is %s', (conditions, unschedulable, status) => {
-  expect(nodes.statusOf(node('a', { unschedulable, status: { conditions } }))).toBe(status);
+  expect(nodes.statusOf(node('a', { unschedulable, status: { conditions } }))).toEqual(status);
 });
 
 const minute = 60;
