@@ -182,6 +182,7 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
       initialEventsEnd: wholeState && allowWatchBookmarks,
       bookmarks: allowWatchBookmarks,
       serverSentEvents,
+      isResumed: resumed !== undefined,
       duration: watchDuration(timeoutSeconds),
       filters: [...scope, ...selected, ...query.filters],
       view,

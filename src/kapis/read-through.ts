@@ -25,7 +25,7 @@ import { demandReached } from './reading.ts';
 import { collectionPath, type ResourceDefinition } from './resource.ts';
 import { visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
 import { beginWatch, eventStream, refuse, watchDuration } from './watch/answer.ts';
-import { frame, type EventType } from './watch/frames.ts';
+import { frame, keepAliveFrame, keepAliveInterval, type EventType } from './watch/frames.ts';
 
 /** Each watch that is passed on has a connection to kube-apiserver of its own. */
 export class PassedOn {
@@ -210,7 +210,7 @@ export function readThroughHandlers(
   async function watch({ mediaType, visible }: Judged, ...[req, res, context]: Parameters<Handler>): Promise<void> {
     const { user, info, query, signal } = context;
     const view = answers.view(parseWatchQuery(query, definition));
-    const { timeoutSeconds, allowWatchBookmarks } = parseWatchOptions(query);
+    const { timeoutSeconds, allowWatchBookmarks, sendInitialEvents } = parseWatchOptions(query);
     const wrong = [...query.keys()].find((name) => !watchable.has(name));
     if (wrong !== undefined)
       throw badRequest(
@@ -243,7 +243,15 @@ export function readThroughHandlers(
     });
     const begun = beginWatch(req, res, sse);
     const { format, body: told } = begun;
+    const sayAlive = (): void => {
+      if (!told.isFull) told.write(framed(told.framing, [keepAliveFrame()]));
+      silence?.refresh();
+    };
+    const silence = sse ? setTimeout(sayAlive, keepAliveInterval) : undefined;
+    /** The objects that are there come in no order of their versions. */
+    let isInitial = sendInitialEvents && resumed === undefined;
     const tell = async (pieces: readonly Buffer[]): Promise<void> => {
+      silence?.refresh();
       told.write(framed(told.framing, pieces));
       if (told.isFull) await told.drained();
     };
@@ -271,6 +279,7 @@ export function readThroughHandlers(
           };
           const type = JSON.parse(part('type').toString('utf8')) as EventType;
           const bytes = part('object');
+          isInitial &&= type === 'ADDED';
           if (type === 'ERROR') {
             await tell(frame(format, type, [bytes]));
             continue;
@@ -280,7 +289,7 @@ export function readThroughHandlers(
           const isEnd = object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true';
           const shown =
             type === 'BOOKMARK' ? view.bookmark(version, isEnd) : view.object(store({ kind, ...object }, bytes));
-          await tell(frame(format, type, shown, version));
+          await tell(frame(format, type, shown, isInitial ? undefined : version));
         }
     } catch (error) {
       // Once begun, an answer can only end.
@@ -288,6 +297,7 @@ export function readThroughHandlers(
         context.log.info('a watch that is passed on broke off', { resource: underlying.resource, error });
     } finally {
       clearInterval(minute);
+      clearTimeout(silence);
       body.destroy();
     }
     if (refusal === undefined) told.end();

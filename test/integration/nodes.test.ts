@@ -329,8 +329,9 @@ describe('an item is the object of the core API', () => {
       const { status, headers, text } = await ask(watch, { base, headers: { accept: 'text/event-stream' } });
       expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: 'text/event-stream' });
       const object = { kind: 'Node', apiVersion: 'v1', metadata: { name: 'row-a' } };
-      expect(text.startsWith('data: ') && text.endsWith('\n\n')).toBe(true);
-      expect(JSON.parse(text.slice('data: '.length))).toEqual({ type: 'ADDED', object });
+      const [, data = '', id] = /^data: (.*)\n\nid: (\d+)\n\n$/.exec(text) ?? [];
+      expect(JSON.parse(data)).toEqual({ type: 'ADDED', object });
+      expect(Number(id)).toBeGreaterThan(0);
     }
     expectStatus(await ask('', { headers: { accept: 'text/event-stream' } }), 406, 'NotAcceptable');
   });

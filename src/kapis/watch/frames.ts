@@ -29,8 +29,19 @@ export function frame(format: Format, type: EventType, object: readonly Buffer[]
     const line = [heads[type], ...object, tail];
     return format === 'lines' ? line : [textHead(line.reduce((sum, { length }) => sum + length, 0)), ...line];
   }
-  return [Buffer.from(id === undefined ? 'data: ' : `id: ${id}\ndata: `), heads[type], ...object, eventTail];
+  // After an error its client comes again without an id, from the beginning, and not with one that was refused.
+  const field = type === 'ERROR' ? 'id:\n' : id === undefined ? '' : `id: ${id}\n`;
+  return [Buffer.from(`${field}data: `), heads[type], ...object, eventTail];
 }
+
+/** Of server-sent events: no event, but an id to go on from. */
+export const idFrame = (id: number): Buffer => Buffer.from(`id: ${id}\n\n`);
+
+/** Milliseconds of silence after which a client of server-sent events, and what is between, is told that nobody has gone. */
+export const keepAliveInterval = 15_000;
+/** A comment, and the id if everything up to it is told. */
+export const keepAliveFrame = (id?: number): Buffer =>
+  Buffer.from(`: keep-alive\n${id === undefined ? '' : `id: ${id}\n`}\n`);
 
 export const errorFrame = (format: Format, error: StatusError): Buffer[] =>
   frame(format, 'ERROR', [Buffer.from(JSON.stringify(error.toStatus()))]);

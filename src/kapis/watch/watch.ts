@@ -7,7 +7,7 @@ import type { StoredObject } from '../../kube/stored-object.ts';
 import type { Filter } from '../../kube/selection.ts';
 import type { View } from '../views.ts';
 import type { Channel } from './channel.ts';
-import { errorFrame, frame, seen } from './frames.ts';
+import { errorFrame, frame, idFrame, keepAliveFrame, keepAliveInterval, seen } from './frames.ts';
 
 export interface WatchRequest<F> {
   /** Changes after this resourceVersion; undefined: from the present on. */
@@ -20,6 +20,8 @@ export interface WatchRequest<F> {
   readonly bookmarks: boolean;
   /** Each frame as a server-sent event (HTML, section 9.2), whose id is the resourceVersion to go on from. */
   readonly serverSentEvents?: boolean;
+  /** `from` is not of the URL, which its client asks again, but what it was told last. */
+  readonly isResumed?: boolean;
   /** Until the server ends it, in milliseconds. */
   readonly duration: number;
   readonly filters: readonly Filter<F>[];
@@ -75,7 +77,7 @@ export class Watch<F> {
   /** Those of the present objects that are not yet told. */
   #present: readonly StoredObject<F>[];
   #presentTold = 0;
-  /** The BOOKMARK that is to end these has this resourceVersion. */
+  /** These are the state at this resourceVersion, and their end is to be told. */
   #initialEnd: number | undefined;
   #isFirst = true;
   /** It may have begun ahead of this replica's copy: changes up to this resourceVersion are not told. */
@@ -87,6 +89,7 @@ export class Watch<F> {
   #isOver = false;
   #nextMinute: number;
   #last: number;
+  #keepAlive = Infinity;
   readonly #end: number;
 
   constructor({ request, store, channel, body, position, closed }: WatchOptions<F>) {
@@ -98,11 +101,13 @@ export class Watch<F> {
     this.#closed = closed;
     this.#position = position;
     this.#present = initialEvents ? store.snapshot() : [];
-    if (initialEventsEnd) this.#initialEnd = store.resourceVersion;
+    const hasIDs = channel.options.format === 'server-sent events';
+    if (initialEventsEnd || (initialEvents && hasIDs)) this.#initialEnd = store.resourceVersion;
     this.#after = from ?? 0;
     const now = performance.now();
     this.#nextMinute = now + minute - ((now + phaseOf(caller)) % minute);
     this.#end = now + duration;
+    if (hasIDs) this.#keepAlive = now + keepAliveInterval;
     this.#last = bookmarks && duration > lastBookmark ? this.#end - lastBookmark : Infinity;
   }
 
@@ -122,12 +127,12 @@ export class Watch<F> {
     if (this.#position >= end) return;
     if (!this.#follows || this.#position !== start || (part !== undefined && this.#body.isFull)) return this.catchUp();
     this.#position = end;
-    if (part !== undefined) this.#body.write(part);
+    if (part !== undefined) this.#write(part);
   }
 
   /** When `tick` is to be called next, by `performance.now()`. */
   get due(): number {
-    return Math.min(this.#nextMinute, this.#last, this.#end);
+    return Math.min(this.#nextMinute, this.#last, this.#end, this.#keepAlive);
   }
 
   tick(): void {
@@ -138,6 +143,7 @@ export class Watch<F> {
       this.#last = Infinity;
       this.#bookmark();
     }
+    if (now >= this.#keepAlive) this.#sayAlive();
     if (now < this.#nextMinute) return;
     this.#nextMinute += minute;
     this.#bookmark();
@@ -154,6 +160,22 @@ export class Watch<F> {
 
   get isOver(): boolean {
     return this.#isOver;
+  }
+
+  #write(part: Buffer): void {
+    this.#body.write(part);
+    if (this.#keepAlive !== Infinity) this.#keepAlive = performance.now() + keepAliveInterval;
+  }
+
+  #sayAlive(): void {
+    const { position, resourceVersion } = this.#store;
+    const isCurrent = this.#follows && this.#position === position && resourceVersion >= this.#after;
+    const { framing } = this.channel.options;
+    // Who does not read has something to read yet.
+    const part = this.#body.isFull
+      ? nothing
+      : framed(framing, [keepAliveFrame(isCurrent ? resourceVersion : undefined)]);
+    this.#write(part);
   }
 
   /** Tells why nothing more may be told, and ends. */
@@ -201,7 +223,7 @@ export class Watch<F> {
         // Nothing may happen between the look that finds nothing more and the mark that the channel is followed.
         const part = this.#next(slice);
         if (part === undefined) break;
-        if (part.length > 0) this.#body.write(part);
+        if (part.length > 0) this.#write(part);
       }
     }
     const { firstView, view } = this.#request;
@@ -235,7 +257,9 @@ export class Watch<F> {
     const initialEnd = this.#initialEnd;
     if (initialEnd !== undefined) {
       this.#initialEnd = undefined;
-      add(frame(format, 'BOOKMARK', this.#view().bookmark(initialEnd, true), initialEnd));
+      if (this.#request.initialEventsEnd)
+        add(frame(format, 'BOOKMARK', this.#view().bookmark(initialEnd, true), initialEnd));
+      else add([idFrame(initialEnd)]);
       return true;
     }
     this.#present = [];

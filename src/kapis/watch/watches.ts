@@ -4,7 +4,8 @@
  */
 import type { Request, Response } from 'express';
 import { setImmediate as turn } from 'node:timers/promises';
-import { expired } from '../../errors.ts';
+import { expired, type StatusError } from '../../errors.ts';
+import { isHandshake } from '../../http/web-socket.ts';
 import type { Framing } from '../../http/streamed-body.ts';
 import { Slice } from '../../kube/slice.ts';
 import type { Change } from '../../kube/history.ts';
@@ -37,16 +38,18 @@ export class Watches<F> {
     this.#store = store;
   }
 
-  /** Begins the answer; what follows is written as it happens, until the watch ends. */
+  /** Begins the answer; what follows is written as it happens, until the watch ends. Throws StatusError. */
   serve(req: Request, res: Response, request: WatchRequest<F>): void {
     const store = this.#store;
-    const answer = beginWatch(req, res, request.serverSentEvents);
+    const { from, serverSentEvents, isResumed } = request;
+    const position = from === undefined ? store.position : store.positionAfter(from);
+    const tooOld = (): StatusError => expired(`too old resource version: ${from} (${store.oldestResourceVersion})`);
+    // After 200 a client of server-sent events would ask the same for ever.
+    if (position === undefined && serverSentEvents === true && isResumed !== true && !isHandshake(res)) throw tooOld();
+    const answer = beginWatch(req, res, serverSentEvents);
     const { format, body } = answer;
     if (req.method === 'HEAD') return body.end();
-    const { from } = request;
-    const position = from === undefined ? store.position : store.positionAfter(from);
-    if (position === undefined)
-      return refuse(answer, expired(`too old resource version: ${from} (${store.oldestResourceVersion})`));
+    if (position === undefined) return refuse(answer, tooOld());
     this.#follow();
     const channel = this.#join(request, format, body.framing);
     const closed = (watch: Watch<F>): void => this.#leave(watch);

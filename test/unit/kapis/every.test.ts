@@ -568,6 +568,23 @@ describe('what is read as the caller', () => {
     await done;
   });
 
+  test('has no id to go on from as long as what is there is told', async () => {
+    const initial = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
+    const { response, abort, done } = call(routes, `${base}/namespaces/b/secrets?watch=1&${initial}`, {
+      headers: { accept: 'text/event-stream' },
+    });
+    await settle();
+    expect(response.text.split('\n\n').map((part) => part.slice(0, 5))).toEqual([
+      'data:',
+      'data:',
+      'data:',
+      'id: 9',
+      '',
+    ]);
+    abort();
+    await done;
+  });
+
   test('is followed by so many at once', async () => {
     const all = Array.from({ length: 100 }, () => call(routes, `${base}/secrets?watch=1`));
     await settle();

@@ -338,6 +338,62 @@ describe('a watch', () => {
     ]);
   });
 
+  describe('of server-sent events', () => {
+    const accept = 'text/event-stream';
+    const follow = (query: string, headers: Record<string, string> = {}): Promise<Call> => {
+      routes = kapisRoutes({ authorizer, resources: [resource] });
+      return watch(query, { accept, ...headers }, '/kapis/resources.platform.io/v1alpha3/nodes');
+    };
+
+    test('says what to go on from once what is there is told, also where that is nothing', async () => {
+      const all = await follow('fields=metadata.name');
+      expect(all.response.text).toMatch(/^data: .*"a".*\n\ndata: .*"b".*\n\nid: 10\n\n$/);
+      expect((await follow('name=zzz')).response.text).toBe('id: 10\n\n');
+      expect((await follow('resourceVersion=10')).response.text).toBe('');
+      expect((await follow('', { 'last-event-id': '10' })).response.text).toBe('');
+    });
+
+    test('says that it is alive when nothing was told for 15 seconds', async () => {
+      const begun = await follow('resourceVersion=10&name=a');
+      await jest.advanceTimersByTimeAsync(10_000);
+      modify('a', 11);
+      await settle();
+      const { text } = begun.response;
+      await jest.advanceTimersByTimeAsync(10_000);
+      expect(begun.response.text.slice(text.length)).toBe('');
+      modify('b', 12);
+      await jest.advanceTimersByTimeAsync(6_000);
+      await settle();
+      expect(begun.response.text.slice(text.length)).toBe(': keep-alive\nid: 12\n\n');
+      await jest.advanceTimersByTimeAsync(16_000);
+      expect(begun.response.text.slice(text.length)).toBe(': keep-alive\nid: 12\n\n'.repeat(2));
+      const lines = await watch('resourceVersion=12', {}, '/kapis/resources.platform.io/v1alpha3/nodes');
+      await jest.advanceTimersByTimeAsync(40_000);
+      expect(lines.response.text).toBe('');
+    });
+
+    test('says nothing to who does not read', async () => {
+      const begun = await follow('resourceVersion=10');
+      begun.response.stalled = true;
+      resource.store.apply('MODIFIED', node('a', { resourceVersion: 11, annotations: { x: 'x'.repeat(20_000) } }));
+      await settle();
+      await jest.advanceTimersByTimeAsync(40_000);
+      begun.response.read();
+      await settle();
+      expect(begun.response.text).not.toContain('keep-alive');
+    });
+
+    test('does not let a client ask again and again for what is too old', async () => {
+      routes = kapisRoutes({ authorizer, resources: [resource] });
+      const of = '/kapis/resources.platform.io/v1alpha3/nodes';
+      const error = await refused(routes, `${of}?watch=true&resourceVersion=1`, { headers: { accept } });
+      expect(error).toMatchObject({ code: 410, reason: 'Expired' });
+      const resumed = await follow('', { 'last-event-id': '1' });
+      expect(resumed.response.text).toMatch(/^id:\ndata: \{"type":"ERROR","object":\{.*"code":410.*\n\n$/);
+      expect(resumed.response.writableEnded).toBe(true);
+    });
+  });
+
   test.each([
     ['sendInitialEvents=true', 422],
     ['resourceVersionMatch=NotOlderThan', 422],
