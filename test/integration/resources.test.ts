@@ -28,7 +28,7 @@ type List = KubeList & { readonly totalItems: number };
 
 const base = '/kapis/resources.platform.io/v1alpha3';
 const namespaces = ['generic-1', 'generic-2', 'generic-3', 'generic-4', 'generic-5'];
-const users = { 'generic-two': [], 'generic-none': [], 'generic-secrets': [] } as const;
+const users = { 'generic-two': [], 'generic-none': [], 'generic-viewer': [], 'generic-secrets': [] } as const;
 
 const as = async (token: string, path: string): Promise<Answer> => await call(`${gateway()}${base}/${path}`, { token });
 const ask = async (path: string): Promise<Answer> => await as(await adminToken(), path);
@@ -62,10 +62,11 @@ const bindIn = (
   namespace: string,
   name: string,
   subject: object = { kind: 'User', name, apiGroup: 'rbac.authorization.k8s.io' },
+  role = 'generic-reader',
 ): Promise<KubeObject> =>
   create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings`, {
     metadata: { name },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'generic-reader' },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
     subjects: [subject],
   });
 
@@ -87,6 +88,7 @@ beforeAll(async () => {
   ]);
   await bindIn('generic-2', 'generic-two');
   await bindIn('generic-4', 'generic-two');
+  await bindIn('generic-3', 'generic-viewer', undefined, 'view');
   // A binding that gives nothing here.
   await create('/apis/rbac.authorization.k8s.io/v1/namespaces/generic-5/rolebindings', {
     metadata: { name: 'elsewhere' },
@@ -246,6 +248,20 @@ describe('without the right to all namespaces', () => {
       'generic-2',
     ]);
     stream.close();
+  });
+
+  test('the namespaces are those that a role in them lets the caller get, as it does in the core API', async () => {
+    const seen = await list('namespaces', tokens['generic-viewer']);
+    expect(seen.items.map(({ metadata: { name } }) => name)).toEqual(['generic-3']);
+    const theirs = await kube().stream('/api/v1/namespaces/generic-3', {
+      headers: { 'impersonate-user': 'generic-viewer', 'impersonate-group': 'system:authenticated' },
+    });
+    theirs.body.resume();
+    expect(theirs.status).toBe(200);
+    const stream = await watching('namespaces?watch=1', tokens['generic-viewer']);
+    await stream.event(({ object: { metadata: of } }) => of.name === 'generic-3');
+    stream.close();
+    expectStatus(await as(tokens['generic-two'] ?? '', 'namespaces'), 403, 'Forbidden');
   });
 
   test('who may list none is refused in the words of kube-apiserver', async () => {
