@@ -14,6 +14,11 @@ beforeEach(() => {
   resource.store.replace([node('a', { second: 1 }), node('b', { second: 2 })], 10);
 });
 
+/** Turns of the event loop, however long they take. */
+const settle = async (): Promise<void> => {
+  for (let i = 0; i < 50; i += 1) await new Promise((resolve) => setImmediate(resolve));
+};
+
 /** With `fields=.spec,metadata.uid`. */
 const item = (name: string): object => ({
   kind: 'Node',
@@ -56,7 +61,7 @@ describe('a list', () => {
 
   test('is no older than is asked for, or is refused', async () => {
     const ahead = call(routes, `${path}?resourceVersion=12&resourceVersionMatch=NotOlderThan`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await settle();
     expect(ahead.response.headersSent).toBe(false);
     resource.store.apply('MODIFIED', node('b', { resourceVersion: 12 }));
     await ahead.done;
@@ -160,7 +165,7 @@ const data = (type: string): string =>
 describe('a watch', () => {
   test('begins with what is there, in the form of the core API', async () => {
     const { response, abort, done } = call(routes, `${path}?watch=true&name=a`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await settle();
     expect(response.events).toMatchObject([
       { type: 'ADDED', object: { apiVersion: 'v1', metadata: { name: 'a', selfLink: '/api/v1/nodes/a' } } },
     ]);
@@ -174,10 +179,10 @@ describe('a watch', () => {
       routes,
       `${path}?watch=true&name=a&fields=spec&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=11&allowWatchBookmarks=true`,
     );
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await settle();
     expect(response.headersSent).toBe(false);
     resource.store.apply('MODIFIED', node('a', { resourceVersion: 11, unschedulable: true }));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await settle();
     expect(response.events).toMatchObject([
       { type: 'ADDED', object: { spec: { unschedulable: true } } },
       { type: 'BOOKMARK', object: { metadata: { resourceVersion: '11' } } },
@@ -190,7 +195,7 @@ describe('a watch', () => {
     const { response, abort, done } = call(routes, `${path}/b?watch=true&resourceVersion=10`);
     resource.store.apply('MODIFIED', node('a', { resourceVersion: 11 }));
     resource.store.apply('MODIFIED', node('b', { resourceVersion: 12 }));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await settle();
     expect(response.events).toMatchObject([{ type: 'MODIFIED', object: { metadata: { name: 'b' } } }]);
     abort();
     await done;
@@ -200,9 +205,9 @@ describe('a watch', () => {
     const all = ['', '&fields=metadata.uid', '&fields=spec'].map((fields) =>
       call(routes, `${path}?watch=true&resourceVersion=10${fields}`),
     );
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await settle();
     resource.store.apply('MODIFIED', node('a', { resourceVersion: 11 }));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await settle();
     const named = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'a' } };
     expect(all.map(({ response }) => response.events[0])).toEqual([
       { type: 'MODIFIED', object: expect.objectContaining({ spec: {}, status: {} }) as unknown },
@@ -219,12 +224,12 @@ describe('a watch', () => {
     const accept = 'text/event-stream';
     const url = `${path}?watch=true&fields=metadata.name&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&name=b`;
     const first = call(routes, url, { headers: { accept } });
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await settle();
     resource.store.apply('MODIFIED', node('b', { resourceVersion: 11 }));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await settle();
     resource.store.apply('MODIFIED', node('b', { resourceVersion: 12 }));
     const again = call(routes, url, { headers: { accept, 'last-event-id': '11' } });
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await settle();
     const events = first.response.text.split(/(?<=\n\n)/);
     expect(events[0]).toBe(data('ADDED'));
     expect(events[1]).toMatch(/^id: 10\ndata: \{"type":"BOOKMARK".*"k8s.io\/initial-events-end":"true"/);
