@@ -1,0 +1,131 @@
+/** A kube-apiserver that trusts us as docs/kube-apiserver.md says: by its token webhook, and as an issuer of JSON Web Tokens. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
+import { startControlPlane, type ControlPlane } from '../../hack/cluster/control-plane.ts';
+import { configure } from './lab/configure.ts';
+import { eventually } from './lab/eventually.ts';
+import { call, secureGateway } from './lab/http.ts';
+import { kubectl } from './lab/kubectl.ts';
+import { lab } from './lab/lab.ts';
+import { encode, passwordForm, platform, tokens } from './lab/login.ts';
+
+const client = { client_id: 'kube-apiserver', client_secret: 'asking6610for4tokens' };
+/** So that it shows which of the two ways took a token. */
+const prefix = 'jwt:';
+const dir = mkdtempSync(join(tmpdir(), 'platform-apiserver-trusting-'));
+let trusting: ControlPlane;
+let restore: () => Promise<void>;
+
+const authenticationConfiguration = (issuer: string): object => ({
+  apiVersion: 'apiserver.config.k8s.io/v1',
+  kind: 'AuthenticationConfiguration',
+  jwt: [
+    {
+      issuer: { url: issuer, audiences: ['kubernetes'], certificateAuthority: lab().authority },
+      claimMappings: {
+        username: { claim: 'username', prefix },
+        groups: { claim: 'groups', prefix },
+        uid: { claim: 'sub' },
+      },
+      userValidationRules: [{ expression: "!user.username.startsWith('system:')", message: 'no system: name' }],
+    },
+  ],
+});
+
+const webhookConfiguration = (issuer: string): object => ({
+  apiVersion: 'v1',
+  kind: 'Config',
+  clusters: [
+    { name: 'p', cluster: { server: `${issuer}/oauth/authenticate`, 'certificate-authority': lab().authorityFile } },
+  ],
+  users: [{ name: 'p', user: { username: client.client_id, password: client.client_secret } }],
+  contexts: [{ name: 'p', context: { cluster: 'p', user: 'p' } }],
+  'current-context': 'p',
+});
+
+beforeAll(async () => {
+  const issuer = secureGateway();
+  restore = await configure(({ authentication }) => {
+    authentication['issuer'] = issuer;
+    authentication.clients.push({
+      name: client.client_id,
+      secret: client.client_secret,
+      grantTypes: [],
+      introspection: true,
+    });
+  });
+  const file = (name: string, content: object): string => {
+    writeFileSync(join(dir, name), stringify(content), { mode: 0o600 });
+    return join(dir, name);
+  };
+  trusting = await startControlPlane({
+    dir: join(dir, 'cluster'),
+    untended: true,
+    apiserverFlags: [
+      `--authentication-config=${file('authentication.yaml', authenticationConfiguration(issuer))}`,
+      `--authentication-token-webhook-config-file=${file('webhook.yaml', webhookConfiguration(issuer))}`,
+      '--authentication-token-webhook-version=v1',
+      '--authentication-token-webhook-cache-ttl=1s',
+    ],
+  });
+  const kubeconfig = parse(await readFile(trusting.kubeconfig, 'utf8')) as { users: { user: object }[] };
+  file('nobody.kubeconfig', { ...kubeconfig, users: kubeconfig.users.map((user) => ({ ...user, user: {} })) });
+});
+afterAll(async () => {
+  await trusting.stop();
+  rmSync(dir, { recursive: true });
+  await restore();
+});
+
+interface UserInfo {
+  readonly username: string;
+  readonly groups: readonly string[];
+}
+
+/** What kube-apiserver says, by kubectl, of who brings this token. Throws if it says nothing. */
+async function whoami(token: string): Promise<UserInfo> {
+  const where = ['--kubeconfig', join(dir, 'nobody.kubeconfig'), '--token', token];
+  const { code, stdout, stderr } = await kubectl(...where, 'auth', 'whoami', '-o', 'json');
+  if (code !== 0) throw new Error(stderr);
+  return (JSON.parse(stdout) as { status: { userInfo: UserInfo } }).status.userInfo;
+}
+
+const refused = /Unauthorized|must be logged in/;
+
+describe('kube-apiserver', () => {
+  test('takes any token of ours by its webhook, until its session is revoked', async () => {
+    const { access_token: token } = await tokens(passwordForm('alice'));
+    const user = await whoami(token);
+    expect(user.username).toBe('alice');
+    expect(user.groups.toSorted()).toEqual(['keepers', 'staff', 'system:authenticated']);
+    await call(`${secureGateway(1)}/oauth/revoke`, {
+      method: 'POST',
+      body: encode({ token, ...platform }),
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    });
+    await eventually('kube-apiserver knows', async () => await expect(whoami(token)).rejects.toThrow(refused));
+  });
+
+  test('verifies by itself a token that was made for it', async () => {
+    const { access_token: token, expires_in: life } = await tokens({
+      ...passwordForm('alice'),
+      audience: 'kubernetes',
+    });
+    expect(life).toBe(600);
+    const user = await eventually('kube-apiserver has read our keys', async () => {
+      const found = await whoami(token);
+      expect(found.username).toBe(`${prefix}alice`);
+      return found;
+    });
+    expect(user.groups.toSorted()).toEqual([`${prefix}keepers`, `${prefix}staff`, 'system:authenticated']);
+  });
+
+  test('refuses what is neither', async () => {
+    const { refresh_token: token } = await tokens(passwordForm('alice'));
+    await expect(whoami(token)).rejects.toThrow(refused);
+  });
+});
