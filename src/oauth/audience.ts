@@ -2,17 +2,12 @@ import { kubernetesAudience } from '../auth/tokens.ts';
 import { OAuthError } from '../errors.ts';
 
 /**
- * Whom the client wants to show the token to, by `audience` (RFC 8693 section 2.1) or `resource` (RFC 8707): kube-apiserver, or us if
- * it says nothing else. Throws invalid_target for anybody else.
+ * Whom the client wants to show the token to, by `audience` (RFC 8693 section 2.1): kube-apiserver, or us if it says nothing else.
+ * Throws invalid_target for anybody else.
  */
 export function audienceOf(form: ReadonlyMap<string, string>, issuer: string): string {
-  const wanted = new Set(['audience', 'resource'].flatMap((name) => form.get(name) ?? []));
-  if (wanted.size === 0) return issuer;
-  const [audience = ''] = wanted;
-  if (wanted.size > 1 || (audience !== issuer && audience !== kubernetesAudience))
-    throw new OAuthError(
-      'invalid_target',
-      `tokens are given for ${issuer} and for ${kubernetesAudience}, one at a time`,
-    );
+  const audience = form.get('audience') ?? issuer;
+  if (audience !== issuer && audience !== kubernetesAudience)
+    throw new OAuthError('invalid_target', `tokens are given for ${issuer} and for ${kubernetesAudience}`);
   return audience;
 }

@@ -107,9 +107,15 @@ describe('parameters', () => {
     expect(expectProblem(await postForm(form), 400, 'invalid_request').error_description).toContain('refresh_token');
   });
 
+  test.each(['client_credentials', 'urn:ietf:params:oauth:grant-type:token-exchange'])(
+    'grant_type %s, which the client "platform" may not use: 400 unauthorized_client',
+    async (grantType) => {
+      expectProblem(await postForm({ ...right, grant_type: grantType }), 400, 'unauthorized_client');
+    },
+  );
+
   test.each([
     'authorization_code',
-    'client_credentials',
     'urn:ietf:params:oauth:grant-type:device_code',
     'Password',
     'password ',

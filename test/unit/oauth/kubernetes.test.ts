@@ -85,23 +85,17 @@ describe('a token for kube-apiserver', () => {
     await expect(made.accessTokens.judge(token)).resolves.toBeUndefined();
   });
 
-  test.each([{}, { audience: issuer }, { resource: issuer }])('is not given for %j', async (fields) => {
+  test.each([{}, { audience: issuer }, { resource: 'kubernetes' }])('is not given for %j', async (fields) => {
     expect(readJWT(await tokenOf(await lab(), fields)).claims['aud']).toBe(issuer);
   });
 
-  test.each([{ audience: 'https://evil.example' }, { audience: 'kubernetes', resource: issuer }])(
-    'or any other is refused for %j, before anything is spent',
-    async (fields) => {
-      const made = await lab();
-      const first = (await made.token(login)).json()['refresh_token'];
-      const answer = await made.token({ ...refreshWith(first), ...fields });
-      expect({ status: answer.status, error: answer.json()['error'] }).toEqual({
-        status: 400,
-        error: 'invalid_target',
-      });
-      expect((await made.token(refreshWith(first))).status).toBe(200);
-    },
-  );
+  test('or for anybody else is refused before anything is spent', async () => {
+    const made = await lab();
+    const first = (await made.token(login)).json()['refresh_token'];
+    const answer = await made.token({ ...refreshWith(first), audience: 'https://evil.example' });
+    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error: 'invalid_target' });
+    expect((await made.token(refreshWith(first))).status).toBe(200);
+  });
 
   test('revoked ends the session', async () => {
     const made = await lab();

@@ -238,11 +238,10 @@ describe('token exchange', () => {
   });
 });
 
-test('a program has no more than a thousand sessions, the one used longest ago gives way', async () => {
+test('a program has no more than a thousand sessions, one that was used long ago gives way', async () => {
   const made = await lab();
-  for (let count = 0; count < 1_003; count += 1) {
-    await made.token(asItself);
-    await made.clock.advance(1);
-  }
+  await made.token(asItself);
+  const { spec } = onlySession(made);
+  for (let count = 0; count < 1_003; count += 1) await made.sessions.createFixed(spec);
   expect(made.cluster.list(sessionsPath)).toHaveLength(1_000);
 });
