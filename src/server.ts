@@ -11,6 +11,7 @@ import { ensureAdminSecret } from './accounts/admin.ts';
 import { Directory } from './accounts/directory.ts';
 import { KeyRotation } from './accounts/key-rotation.ts';
 import { LoginLimiter } from './accounts/login-limit.ts';
+import { PasswordStore } from './accounts/password-store.ts';
 import { Passwords } from './accounts/passwords.ts';
 import { RefreshTokens } from './accounts/refresh-tokens.ts';
 import { SecretRefs } from './accounts/secret-refs.ts';
@@ -84,6 +85,7 @@ export async function startServer(
   const secrets = new SecretRefs({ client, namespace, log, changed: () => rebuild() });
   const users = new Users({ client, namespace, log, changed: (username) => update(username) });
   const directory = new Directory({ config: live, secrets, users, passwords });
+  const passwordStore = new PasswordStore({ client, namespace, directory, passwords, log });
   const conditions = new UserConditions({ client, directory, users, log });
   const watches = new OpenWatches();
   const rebuild = (): void => {
@@ -179,6 +181,7 @@ export async function startServer(
     ...oauthRoutes({
       directory,
       passwords,
+      passwordStore,
       limiter,
       sessions,
       tokens,
@@ -198,7 +201,7 @@ export async function startServer(
       every: { catalogue, granted, client, kinds, namespace },
       otherGroups: [iamGroup],
     }),
-    ...iamRoutes({ client, authorizer, directory, users }),
+    ...iamRoutes({ client, authorizer, directory, users, passwords, passwordStore, limiter }),
   ];
   const groupRoutes = apisRoutes({ authorizer, resources: [nodesCopy] });
   const { served, kind } = nodes;

@@ -9,6 +9,7 @@ import { parametersOf, type HashParameters } from '../config/hash-parameters.ts'
 import type { LiveConfiguration } from '../config/live.ts';
 import { wellKnownClient, type ConfiguredClient, type PlatformConfiguration } from '../config/schema.ts';
 import { serviceUnavailable } from '../errors.ts';
+import { systemClock, type Clock } from '../kube/clock.ts';
 import type { Passwords } from './passwords.ts';
 import type { SecretKeyRef, SecretRefs } from './secret-refs.ts';
 import type { Subject } from './subjects.ts';
@@ -45,6 +46,9 @@ export interface Client {
   /** Constant-time where the secret is in the clear. False while the Secret that holds it is missing. */
   verify(secret: string): Promise<boolean>;
 }
+
+/** For what was written here to come back by a watch. */
+const longestWait = 2_000;
 
 /** Accounts by username, and usernames by e-mail address in lower case. */
 class Accounts {
@@ -91,6 +95,14 @@ interface State {
   readonly clients: ReadonlyMap<string, Client>;
 }
 
+/**
+ * Beside a hash that was made of the same password as one before: the fingerprint of this hash, and the credentialID that goes on. It
+ * says nothing of any other hash.
+ */
+export const rehashedKey = (key: string): string => `${key}.rehashed`;
+/** Beside a hash that its user has chosen: when. */
+export const changedKey = (key: string): string => `${key}.changed`;
+
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 export const credentialIDOf = (hash: string): string => sha256(hash).toString('hex').slice(0, 32);
@@ -104,12 +116,22 @@ export class Directory {
   readonly #objects = new Accounts();
   /** Of the User objects, also of those that are gone. */
   readonly #parameters = new Set<HashParameters>();
+  readonly #clock: Clock;
+  /** Told after each change. */
+  readonly #listeners = new Set<() => void>();
 
-  constructor(options: { config: LiveConfiguration; secrets: SecretRefs; users: Users; passwords: Passwords }) {
+  constructor(options: {
+    config: LiveConfiguration;
+    secrets: SecretRefs;
+    users: Users;
+    passwords: Passwords;
+    clock?: Clock;
+  }) {
     this.#config = options.config;
     this.#secrets = options.secrets;
     this.#users = options.users;
     this.#passwords = options.passwords;
+    this.#clock = options.clock ?? systemClock;
   }
 
   /** To be called after the configuration or one of its Secrets changed. */
@@ -125,6 +147,7 @@ export class Directory {
       clients: new Map(authentication.clients.map((one) => [one.name, this.#client(one, authentication.issuer)])),
     };
     this.#prepare();
+    this.#tell();
   }
 
   /** To be called after a User object or its password changed. True if what was begun before may have to end. */
@@ -132,13 +155,17 @@ export class Directory {
     const user = this.#users.get(username);
     const before = this.#objects.get(username);
     const after = user && accountOf(user, this.#users);
-    if (isDeepStrictEqual(before, after)) return false;
+    if (isDeepStrictEqual(before, after)) {
+      this.#tell();
+      return false;
+    }
     this.#objects.set(username, after);
     const parameters = parametersOf(after?.passwordHash ?? '');
     if (parameters !== undefined && !this.#parameters.has(parameters)) {
       this.#parameters.add(parameters);
       this.#prepare();
     }
+    this.#tell();
     return before !== undefined;
   }
 
@@ -162,6 +189,23 @@ export class Directory {
     return others.length === 0 ? found : undefined;
   }
 
+  /** Resolves when `shows` holds of what was just written, and after seconds in any case. */
+  async seen(shows: () => boolean): Promise<void> {
+    if (shows()) return;
+    await new Promise<void>((resolve) => {
+      const end = (): void => {
+        cancel();
+        this.#listeners.delete(look);
+        resolve();
+      };
+      const look = (): void => {
+        if (shows()) end();
+      };
+      const cancel = this.#clock.after(longestWait, end);
+      this.#listeners.add(look);
+    });
+  }
+
   /** A configured user; a User object of that name is not in force. */
   configured(username: string): Account | undefined {
     return this.#state.accounts.get(username);
@@ -174,6 +218,10 @@ export class Directory {
 
   client(name: string): Client | undefined {
     return this.#state.clients.get(name);
+  }
+
+  #tell(): void {
+    for (const look of this.#listeners) look();
   }
 
   #prepare(): void {
@@ -206,24 +254,34 @@ export class Directory {
   }
 }
 
-/** A hash that this server does not verify is none. */
-function credentialOf(stored: string | undefined): Pick<Account, 'passwordHash' | 'credentialID'> {
-  const passwordHash = stored !== undefined && parametersOf(stored) !== undefined ? stored : undefined;
-  return { passwordHash, credentialID: passwordHash === undefined ? '' : credentialIDOf(passwordHash) };
+/** A hash that this server does not verify is none. `rehashed`: what stands beside it, see `rehashedKey`. */
+function credentialOf(
+  stored: string | undefined,
+  rehashed?: string | undefined,
+): Pick<Account, 'passwordHash' | 'credentialID'> {
+  if (stored === undefined || parametersOf(stored) === undefined) return { passwordHash: undefined, credentialID: '' };
+  const own = credentialIDOf(stored);
+  const [of, before] = rehashed?.split(' ') ?? [];
+  return { passwordHash: stored, credentialID: of === own && before !== undefined ? before : own };
 }
 
 const accountsOf = ({ issuer, users }: PlatformConfiguration['authentication'], secrets: SecretRefs): Account[] =>
-  users.map((user) => ({
-    username: user.username,
-    uid: configuredUserUID(issuer, user.username),
-    groups: user.groups,
-    displayName: user.displayName,
-    email: user.email,
-    active: user.state === 'Active',
-    passwordChangeRequired: false,
-    passwordRef: user.passwordRef,
-    ...credentialOf(user.passwordHash ?? (user.passwordRef && secrets.read(user.passwordRef))),
-  }));
+  users.map((user) => {
+    const beside = (key: (key: string) => string): string | undefined =>
+      user.passwordRef && secrets.read({ ...user.passwordRef, key: key(user.passwordRef.key) });
+    const passwordChangeRequired = user.passwordChangeRequired && beside(changedKey) === undefined;
+    return {
+      username: user.username,
+      uid: configuredUserUID(issuer, user.username),
+      groups: passwordChangeRequired ? [] : user.groups,
+      displayName: user.displayName,
+      email: user.email,
+      active: user.state === 'Active',
+      passwordChangeRequired,
+      passwordRef: user.passwordRef,
+      ...credentialOf(user.passwordHash ?? (user.passwordRef && secrets.read(user.passwordRef)), beside(rehashedKey)),
+    };
+  });
 
 /** The CustomResourceDefinition refuses them already; one that somebody changed might not. */
 export const hasSystemName = ({ metadata, spec }: User): boolean =>
@@ -242,6 +300,6 @@ function accountOf(user: User, users: Users): Account {
     active: state === 'Active' && metadata.deletionTimestamp === undefined && !hasSystemName(user),
     passwordChangeRequired,
     passwordRef: passwordSecretOf(uid),
-    ...credentialOf(users.passwordHashOf(uid)),
+    ...credentialOf(users.passwordValue(uid), users.passwordValue(uid, rehashedKey)),
   };
 }

@@ -7,7 +7,7 @@ import bcrypt from 'bcrypt';
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { parametersOf, type HashParameters } from '../config/hash-parameters.ts';
-import { OAuthError } from '../errors.ts';
+import { serviceUnavailable, type StatusError } from '../errors.ts';
 import { systemClock, type Clock } from '../kube/clock.ts';
 import { TaskQueue } from './queue.ts';
 
@@ -36,8 +36,20 @@ export const nativeHashFunctions: HashFunctions = {
   },
 };
 
-const refusal = (): OAuthError =>
-  new OAuthError('temporarily_unavailable', 'too many logins at once; try again', { headers: { 'Retry-After': '1' } });
+const refusal = (): StatusError => serviceUnavailable('too many logins at once; try again');
+
+/** Would a hash made now be stronger? */
+export function isWeaker(parameters: HashParameters | undefined): boolean {
+  if (parameters === undefined) return false;
+  if (parameters.startsWith('bcrypt')) return true;
+  const work = (of: HashParameters): number =>
+    of
+      .split(':')
+      .slice(1, 3)
+      .map(Number)
+      .reduce((a, b) => a * b);
+  return work(parameters) < work(preferred);
+}
 
 type Stopwatch = Pick<Clock, 'now' | 'after'>;
 
@@ -77,7 +89,7 @@ export class Passwords {
   /**
    * Exactly one verification whatever `hash` is: of a decoy with the slowest parameters where there is no hash (no such user). A
    * false answer comes no sooner than the slowest hash in use takes; so does that for a user who is not `active`, who is refused
-   * whatever the password. Throws OAuthError 503 when too many wait.
+   * whatever the password. Throws 503 when too many wait.
    */
   async verify(hash: string | undefined, password: string, active = true): Promise<boolean> {
     const fits = Buffer.byteLength(password) <= longestPassword;

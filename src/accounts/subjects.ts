@@ -2,7 +2,8 @@ import type { Account, Directory } from './directory.ts';
 import type { Session } from './sessions.ts';
 
 /** Whom a token speaks of. One object as long as nothing of it changes, so that others can keep what they know by it. */
-export type Subject = Pick<Account, 'username' | 'uid' | 'groups' | 'displayName' | 'email'>;
+export type Subject = Pick<Account, 'username' | 'uid' | 'groups' | 'displayName' | 'email'> &
+  Partial<Pick<Account, 'passwordChangeRequired'>>;
 
 /** What lets an OAuth client have sessions of each kind: when it may do so no more, they are over. */
 const grantOf = {

@@ -46,8 +46,6 @@ export const passwordSecretOf = (userUID: string): SecretKeyRef => ({
 /** Watches that were silent for so long may hide a user who was disabled, as with sessions. */
 const longestSilence = 15_000;
 const watchSeconds = 5;
-/** For what was written here to come back by the watch. */
-const longestWait = 2_000;
 
 export class Users {
   readonly #namespace: string;
@@ -56,10 +54,8 @@ export class Users {
   readonly #secrets: Informer<Secret>;
   /** The names of those that are there, by uid. */
   readonly #names = new Map<string, string>();
-  /** Told the name of who, or whose password, came, changed or went. */
-  readonly #listeners = new Set<(username: string) => void>();
 
-  /** `changed` is the first to be told of each change. */
+  /** `changed` is told the name of a user who, or whose password, came, changed or went. */
   constructor(options: {
     client: KubeClient;
     namespace: string;
@@ -77,18 +73,14 @@ export class Users {
       path: `/api/v1/namespaces/${namespace}/secrets`,
       fieldSelector: `type=${passwordSecretType}`,
     });
-    this.#listeners.add(changed);
-    const tell = (username: string): void => {
-      for (const listener of this.#listeners) listener(username);
-    };
     this.#users.onChange((type, { metadata: { name, uid = '' } }) => {
       if (type === 'DELETED') this.#names.delete(uid);
       else this.#names.set(uid, name);
-      tell(name);
+      changed(name);
     });
     this.#secrets.onChange((_, { metadata }) => {
       const name = this.#names.get(metadata.name.slice(prefix.length));
-      if (name !== undefined) tell(name);
+      if (name !== undefined) changed(name);
     });
   }
 
@@ -112,27 +104,6 @@ export class Users {
     return this.hasSynced() && [this.#users, this.#secrets].every((one) => one.lastSignOfLife() >= oldest);
   }
 
-  onChange(listener: (username: string) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
-  /** Resolves when this copy shows of a user what was just written, and after seconds in any case. */
-  async seen(username: string, shows: () => boolean): Promise<void> {
-    if (shows()) return;
-    await new Promise<void>((resolve) => {
-      const end = (): void => {
-        cancel();
-        stop();
-        resolve();
-      };
-      const cancel = this.#clock.after(longestWait, end);
-      const stop = this.onChange((changed) => {
-        if (changed === username && shows()) end();
-      });
-    });
-  }
-
   get(username: string): User | undefined {
     return this.#users.get('', username);
   }
@@ -141,9 +112,9 @@ export class Users {
     return this.#users.list();
   }
 
-  /** The hash of a user's password, undefined if there is none. */
-  passwordHashOf(userUID: string): string | undefined {
+  /** The hash of a user's password, or what is kept under a key beside it; undefined if there is none. */
+  passwordValue(userUID: string, beside: (key: string) => string = (key) => key): string | undefined {
     const { name, key } = passwordSecretOf(userUID);
-    return secretValue(this.#secrets.get(this.#namespace, name), key);
+    return secretValue(this.#secrets.get(this.#namespace, name), beside(key));
   }
 }

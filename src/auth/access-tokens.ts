@@ -25,7 +25,10 @@ export class AccessTokens {
     this.#directory = options.directory;
   }
 
-  /** Undefined for whatever is no token of ours that is good now. Throws 503 when that cannot be told. */
+  /**
+   * Undefined for whatever is no token of ours that is good now; one of somebody who must change the password first is not. Throws 503
+   * when that cannot be told.
+   */
   async judge(token: string): Promise<StandingToken | undefined> {
     const claims = this.#tokens.verifyAccess(token);
     return claims && this.#standing(claims, await this.#sessions.active(claims.sid));
@@ -35,6 +38,12 @@ export class AccessTokens {
   async judgeForAny(token: string): Promise<StandingToken | undefined> {
     const claims = this.#tokens.verifyForAny(token);
     return claims && this.#standing(claims, await this.#sessions.active(claims.sid));
+  }
+
+  /** A token that is good for a change of the password, which is required, and for nothing else. */
+  async judgeForPasswordChange(token: string): Promise<StandingToken | undefined> {
+    const claims = this.#tokens.verifyAccess(token);
+    return claims && this.#standing(claims, await this.#sessions.active(claims.sid), true);
   }
 
   /** The same as `judge` by the fingerprint of one that was judged before, without asking anybody; undefined too if there is anything to ask. */
@@ -48,10 +57,17 @@ export class AccessTokens {
     return this.#tokens.isOurs(token);
   }
 
-  #standing(claims: AccessClaims, session: Session | undefined): StandingToken | undefined {
+  #standing(
+    claims: AccessClaims,
+    session: Session | undefined,
+    passwordChangeRequired = false,
+  ): StandingToken | undefined {
     if (session === undefined || session.spec.clientID !== claims.clientID) return undefined;
     const subject = subjectOf(session, this.#directory);
-    const isSame = subject?.uid === claims.sub && subject.username === claims.username;
+    const isSame =
+      subject?.uid === claims.sub &&
+      subject.username === claims.username &&
+      (subject.passwordChangeRequired ?? false) === passwordChangeRequired;
     return isSame ? { claims, session, subject } : undefined;
   }
 }

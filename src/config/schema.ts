@@ -68,6 +68,15 @@ const user = z
     email: z.email().optional(),
     groups: z.array(group).max(100).default([]),
     state: z.enum(['Active', 'Disabled']).default('Active'),
+    passwordChangeRequired: z
+      .boolean()
+      .default(false)
+      .describe('The user may do nothing but change the password, until that is done'),
+  })
+  .refine((value) => value.passwordChangeRequired !== true || value.passwordHash === undefined, {
+    ...anyObject,
+    path: ['passwordChangeRequired'],
+    error: 'needs passwordRef: a hash that stands here cannot be changed by the user',
   })
   .refine((value) => (value.passwordRef === undefined) !== (value.passwordHash === undefined), {
     ...anyObject,

@@ -70,6 +70,6 @@ async function judge(exchange: Exchange, authenticate: Authenticator): Promise<v
     if (user === undefined) exchange.abort();
     else exchange.setUser(user);
   } catch (error) {
-    if (error instanceof StatusError && error.code === 401) exchange.abort();
+    if (error instanceof StatusError && (error.code === 401 || error.code === 403)) exchange.abort();
   }
 }

@@ -1,6 +1,7 @@
 /** The accounts, sessions and tokens of one replica over a cluster in memory, put together as server.ts does. */
 import { Directory } from '../../src/accounts/directory.ts';
 import { LoginLimiter } from '../../src/accounts/login-limit.ts';
+import { PasswordStore } from '../../src/accounts/password-store.ts';
 import { Passwords } from '../../src/accounts/passwords.ts';
 import { RefreshTokens } from '../../src/accounts/refresh-tokens.ts';
 import { SecretRefs } from '../../src/accounts/secret-refs.ts';
@@ -32,6 +33,9 @@ export interface Platform {
   readonly live: LiveConfiguration;
   readonly directory: Directory;
   readonly users: Users;
+  readonly passwords: Passwords;
+  readonly passwordStore: PasswordStore;
+  readonly limiter: LoginLimiter;
   readonly sessions: Sessions;
   readonly tokens: Tokens;
   readonly accessTokens: AccessTokens;
@@ -65,7 +69,8 @@ export async function createPlatform({
   const live = new LiveConfiguration();
   const secrets = new SecretRefs({ client, namespace, log, changed: () => directory.rebuild() });
   const users = new Users({ client, namespace, log, clock, changed: (username) => directory.update(username) });
-  const directory = new Directory({ config: live, secrets, users, passwords });
+  const directory = new Directory({ config: live, secrets, users, passwords, clock });
+  const passwordStore = new PasswordStore({ client, namespace, directory, passwords, log, clock });
   const passwordHash = hashes.of(rightPassword, cheap);
   const configure = (changes: Readonly<Record<string, unknown>>): void => {
     const configured = (changes['users'] ?? [{ username: 'alice', groups: ['a'] }]) as object[];
@@ -107,6 +112,9 @@ export async function createPlatform({
     live,
     directory,
     users,
+    passwords,
+    passwordStore,
+    limiter,
     sessions,
     tokens,
     accessTokens,
@@ -114,6 +122,7 @@ export async function createPlatform({
     routes: oauthRoutes({
       directory,
       passwords,
+      passwordStore,
       limiter,
       sessions,
       tokens,

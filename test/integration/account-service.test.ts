@@ -2,9 +2,19 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from './lab/eventually.ts';
 import { call, gateway, type Answer } from './lab/http.ts';
-import { bind, createClusterRole, get, removeClusterRole, unbind, type KubeObject } from './lab/kube.ts';
+import {
+  bind,
+  createClusterRole,
+  get,
+  patch,
+  releasePath,
+  removeClusterRole,
+  unbind,
+  type KubeObject,
+} from './lab/kube.ts';
 import { adminToken, login } from './lab/login.ts';
-import { passwords } from './lab/people.ts';
+import { carolSecret, passwords } from './lab/people.ts';
+import { remember } from './lab/secrets.ts';
 import { expectStatus } from './lab/status.ts';
 import { createUser, createUserWithPassword, removeUser, userPath } from './lab/user-objects.ts';
 
@@ -131,5 +141,93 @@ describe('who may write users', () => {
         expect(expectStatus(answer, 403, 'Forbidden').message).toContain('right to impersonate');
       });
     expect(await send(token, 'PATCH', 'users/~', { spec: { groups: [] } }, merge)).toMatchObject({ status: 200 });
+  });
+});
+
+describe('a password', () => {
+  const next = 'sixteen quiet herons';
+  const change = { currentPassword: passwords.alice, password: next };
+  remember(next);
+
+  const everywhere = (token: string): Promise<number[]> =>
+    Promise.all([gateway(0), gateway(1)].map(async (url) => (await call(`${url}${base}/whoami`, { token })).status));
+
+  const stored = async (name: string): Promise<KubeObject & { readonly data: Readonly<Record<string, string>> }> =>
+    get(`${releasePath}/secrets/platform-user-${(await get(userPath(name))).metadata.uid}`);
+
+  test('that is changed ends all sessions on both replicas, and is in a Secret that goes with the user', async () => {
+    const token = await person('rosa');
+    expect(await send(token, 'PUT', 'users/~/password', change)).toMatchObject({ status: 200 });
+    await eventually('the session is over', async () => expect(await everywhere(token)).toEqual([401, 401]));
+    await eventually('both know the new one', async () => {
+      for (const url of [gateway(0), gateway(1)]) await login('rosa', url, next);
+    });
+    const secret = await stored('rosa');
+    await removeUser('rosa');
+    await eventually('the Secret is gone', async () => {
+      await expect(get(`${releasePath}/secrets/${secret.metadata.name}`)).rejects.toThrow('not found');
+    });
+  });
+
+  test('with a weak hash is hashed anew at the login, and its sessions go on', async () => {
+    const token = await person('sven');
+    await eventually('the hash is argon2id', async () => {
+      const { data } = await stored('sven');
+      expect(Buffer.from(data['passwordHash'] ?? '', 'base64').toString()).toMatch(/^\$argon2id/);
+    });
+    const { access_token: later } = await login('sven', gateway(1), passwords.alice);
+    expect([await everywhere(token), await everywhere(later)]).toEqual([
+      [200, 200],
+      [200, 200],
+    ]);
+  });
+
+  test('is set for a new user by an administrator, and must then be changed', async () => {
+    const admin = await adminToken();
+    undo.push(() => removeUser('tara'));
+    await send(admin, 'POST', 'users', user('tara', { groups: ['t'], passwordChangeRequired: true }));
+    expectStatus(await send(admin, 'PUT', 'users/tara/password', { password: 'password1' }), 422, 'Invalid');
+    expect(await send(admin, 'PUT', 'users/tara/password', { password: passwords.alice })).toMatchObject({
+      status: 200,
+    });
+    const { access_token: first } = await login('tara', undefined, passwords.alice);
+    const refused = await call(`${gateway()}/kapis`, { token: first });
+    expect(expectStatus(refused, 403, 'Forbidden').message).toContain('users/~/password');
+    expect(await send(first, 'PUT', 'users/~/password', change)).toMatchObject({ status: 200 });
+    const { access_token: second } = await login('tara', undefined, next);
+    expect((await send(second, 'GET', 'whoami')).json).toMatchObject({
+      status: { userInfo: { groups: ['t', 'system:authenticated'] }, user: { passwordChangeRequired: false } },
+    });
+    expect((await get(userPath('tara'))).spec).toMatchObject({ passwordChangeRequired: false });
+  });
+
+  test('of a configured user changes where the configuration refers to, and nowhere else', async () => {
+    const { access_token: alice } = await login('alice');
+    const inline = { currentPassword: passwords.alice, password: next };
+    expectStatus(await send(alice, 'PUT', 'users/~/password', inline), 403, 'Forbidden');
+    const { access_token: carol } = await login('carol');
+    const back = await get<KubeObject & { data: Record<string, string> }>(`${releasePath}/secrets/${carolSecret}`);
+    undo.push(() => patch(`${releasePath}/secrets/${carolSecret}`, { data: back.data }));
+    const mine = { currentPassword: passwords.carol, password: next };
+    expect(await send(carol, 'PUT', 'users/~/password', mine)).toMatchObject({ status: 200 });
+    await login('carol', undefined, next);
+    await eventually('the session is over', async () => expect(await everywhere(carol)).toEqual([401, 401]));
+  });
+
+  test('of an administrator is not for those who manage users to set', async () => {
+    await bind('accounts-test-manager', 'platform-user-manager', { kind: 'User', name: 'uma' });
+    undo.push(() => unbind('accounts-test-manager'));
+    const token = await person('uma');
+    undo.push(() => removeUser('vera'));
+    await createUser('vera', { groups: ['platform:admins'] });
+    undo.push(() => removeUser('wim'));
+    await createUser('wim');
+    await eventually('the roles are aggregated', async () => {
+      expect(await send(token, 'PUT', 'users/wim/password', { password: next })).toMatchObject({ status: 200 });
+    });
+    for (const name of ['vera', 'admin'])
+      expect(
+        expectStatus(await send(token, 'PUT', `users/${name}/password`, { password: next }), 403, 'Forbidden').message,
+      ).toContain('impersonate');
   });
 });

@@ -1,5 +1,6 @@
 import { unauthorized } from '../../errors.ts';
 import type { AccessTokens, StandingToken } from '../access-tokens.ts';
+import { PasswordChangeRequired } from '../password-change.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
 
@@ -31,8 +32,11 @@ export function platformToken(accessTokens: AccessTokens): TokenAuthenticator {
   async function authenticate(token: string): Promise<UserInfo | undefined> {
     const standing = await accessTokens.judge(token);
     if (standing !== undefined) return userOf(standing);
-    if (accessTokens.isOurs(token)) throw unauthorized({ error: 'invalid_token' });
-    return undefined;
+    if (!accessTokens.isOurs(token)) return undefined;
+    const limited = await accessTokens.judgeForPasswordChange(token);
+    throw limited === undefined
+      ? unauthorized({ error: 'invalid_token' })
+      : new PasswordChangeRequired(userOf(limited));
   }
 
   return Object.assign(authenticate, {

@@ -1,7 +1,9 @@
 import type { Authenticator } from '../../auth/authenticators/index.ts';
+import { PasswordChangeRequired } from '../../auth/password-change.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { badRequest, unauthorized } from '../../errors.ts';
 import type { Filter } from '../exchange.ts';
+import type { RequestInfo } from '../route.ts';
 import { probes } from './probes.ts';
 
 /** What is served without an identity. */
@@ -16,6 +18,14 @@ const openPrefixes = ['/oauth/', '/.well-known/', '/healthz/', '/livez/', '/read
 
 const isOpen = (path: string, alsoOpen: ReadonlySet<string>): boolean =>
   openPaths.has(path) || alsoOpen.has(path) || openPrefixes.some((prefix) => path.startsWith(prefix));
+
+/** What alone may be done by somebody whose password must be changed: that, and to see who they are. */
+function changesPassword({ prefix, group, resource, name, subresource, verb }: RequestInfo, user: UserInfo): boolean {
+  if (prefix !== 'kapis' || group !== 'iam.platform.io') return false;
+  if (resource === 'whoami') return name === '' && verb === 'list';
+  const what = `${verb} ${resource}/${subresource}`;
+  return (name === '~' || name === user.username) && (what === 'get users/' || what === 'update users/password');
+}
 
 /**
  * Every request needs an identity, but on the open paths, where one is used if it is there and good (the names of health checks are
@@ -37,7 +47,8 @@ export const authentication =
       exchange.user = user;
     };
     const refuse = (error: unknown): void => {
-      if (!open) throw error;
+      if (error instanceof PasswordChangeRequired && changesPassword(exchange.info, error.user)) accept(error.user);
+      else if (!open) throw error;
     };
     try {
       const found = authenticate(req);

@@ -2,6 +2,7 @@
 import type { Route } from '../../http/route.ts';
 import type { ApiGroupVersion } from '../discovery.ts';
 import { group, version } from './user-store.ts';
+import { passwordRoute, type PasswordParts } from './password.ts';
 import { usersRoutes, type UsersParts } from './users.ts';
 import { whoAmIRoute } from './whoami.ts';
 
@@ -16,8 +17,13 @@ export const iamGroup: ApiGroupVersion = {
       kind: 'User',
       verbs: ['create', 'delete', 'get', 'list', 'patch', 'update'],
     },
+    { name: 'users/password', singularName: '', namespaced: false, kind: 'User', verbs: ['update'] },
     { name: 'whoami', singularName: 'whoami', namespaced: false, kind: 'WhoAmI', verbs: ['list'] },
   ],
 };
 
-export const iamRoutes = (parts: UsersParts): Route[] => [...usersRoutes(parts), whoAmIRoute(parts.directory)];
+export const iamRoutes = (parts: UsersParts & PasswordParts): Route[] => [
+  ...usersRoutes(parts),
+  passwordRoute(parts),
+  whoAmIRoute(parts.directory),
+];

@@ -99,7 +99,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
     username: string,
   ): Promise<void> {
     const present = (): User | undefined => users.get(kind === 'User' ? metadata.name : username);
-    await users.seen(username, () => {
+    await directory.seen(() => {
       const now = present()?.metadata;
       return kind === 'User'
         ? now !== undefined && BigInt(now.resourceVersion ?? 0) >= BigInt(metadata.resourceVersion ?? 0)

@@ -1,5 +1,6 @@
 import type { Client, Directory } from '../../accounts/directory.ts';
 import type { LoginLimiter } from '../../accounts/login-limit.ts';
+import type { PasswordStore } from '../../accounts/password-store.ts';
 import type { Passwords } from '../../accounts/passwords.ts';
 import type { Session, Sessions } from '../../accounts/sessions.ts';
 import type { Subject } from '../../accounts/subjects.ts';
@@ -39,6 +40,7 @@ export interface Grant {
 export interface GrantParts {
   readonly directory: Directory;
   readonly passwords: Passwords;
+  readonly passwordStore: PasswordStore;
   readonly limiter: LoginLimiter;
   readonly sessions: Sessions;
   readonly accessTokens: AccessTokens;

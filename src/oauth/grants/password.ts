@@ -16,7 +16,14 @@ const limited = (seconds: number): OAuthError =>
  * verification. The limit is asked before it, and again after: of guesses made at once no more are answered than of guesses made
  * one after another.
  */
-export function passwordGrant({ directory, passwords, limiter, sessions, multipleLogin }: GrantParts): Grant {
+export function passwordGrant({
+  directory,
+  passwords,
+  passwordStore,
+  limiter,
+  sessions,
+  multipleLogin,
+}: GrantParts): Grant {
   return {
     grantType: 'password',
     parameters: [
@@ -51,6 +58,7 @@ export function passwordGrant({ directory, passwords, limiter, sessions, multipl
         throw refused();
       }
       limiter.succeeded(attempt);
+      void passwordStore.refresh(account, password);
       const others = multipleLogin() ? [] : sessions.ofUser(account.uid);
       const { session, refreshToken } = await sessions.create({
         userName: account.username,

@@ -170,7 +170,7 @@ describe('the verification of a password', () => {
     const all = Array.from({ length: 500 }, () => passwords.verify(hash, 'right').catch((error: unknown) => error));
     const refused = await Promise.race(all);
     expect(refused).toMatchObject({
-      error: 'temporarily_unavailable',
+      reason: 'ServiceUnavailable',
       code: 503,
       headers: { 'Retry-After': '1' },
     });

@@ -1,0 +1,25 @@
+/**
+ * What may be a password: NIST SP 800-63B section 3.1.1.2, length and a list of common ones, no rules about kinds of characters. The
+ * list is that of @zxcvbn-ts/language-common (MIT), of passwords found in breaches.
+ */
+import { longestPassword } from './passwords.ts';
+
+const shortest = 8;
+
+let common: Promise<ReadonlySet<string>> | undefined;
+
+/** Read at the first change of a password: few replicas ever need its memory. */
+async function readCommon(): Promise<ReadonlySet<string>> {
+  const { dictionary } = await import('@zxcvbn-ts/language-common');
+  return new Set(dictionary['passwords-common']);
+}
+
+/** Why this must not be a password of a user with these names; undefined if it may. */
+export async function problemWith(password: string, names: readonly string[]): Promise<string | undefined> {
+  if ([...password].length < shortest) return `must have at least ${shortest} characters`;
+  if (Buffer.byteLength(password) > longestPassword) return `must not have more than ${longestPassword} bytes in UTF-8`;
+  const plain = password.toLowerCase();
+  if (names.some((name) => name.toLowerCase() === plain)) return 'must not be a name of the user';
+  common ??= readCommon();
+  return (await common).has(plain) ? 'must not be one of the most common passwords' : undefined;
+}

@@ -1,0 +1,134 @@
+/**
+ * Writes the passwords: of a User into a Secret that belongs to it, of a configured user into the one that its passwordRef names.
+ * Whoever watches these Secrets, every replica, ends the sessions that began with another password.
+ */
+import { objectKeys, objectNames, usersPath } from '../config/names.ts';
+import { parametersOf } from '../config/hash-parameters.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { systemClock, type Clock } from '../kube/clock.ts';
+import { isKubeError } from '../kube/kube-error.ts';
+import type { Logger } from '../logger.ts';
+import { changedKey, credentialIDOf, rehashedKey, type Account, type Directory } from './directory.ts';
+import { isWeaker, type Passwords } from './passwords.ts';
+import { secretValue, type Secret, type SecretKeyRef } from './secret-refs.ts';
+import { passwordSecretType } from './users.ts';
+
+/** Of the values of a Secret: null takes one away. */
+type Values = Readonly<Record<string, string | null>>;
+
+const merge = 'application/merge-patch+json';
+
+/** One that can be changed here. */
+export type Changeable = Account & { readonly passwordRef: SecretKeyRef };
+
+export const isChangeable = (account: Account): account is Changeable => account.passwordRef !== undefined;
+
+export class PasswordStore {
+  readonly #client: Pick<KubeClient, 'json'>;
+  readonly #secrets: string;
+  readonly #directory: Directory;
+  readonly #passwords: Passwords;
+  readonly #log: Logger;
+  readonly #clock: Clock;
+
+  constructor(options: {
+    client: Pick<KubeClient, 'json'>;
+    namespace: string;
+    directory: Directory;
+    passwords: Passwords;
+    log: Logger;
+    clock?: Clock;
+  }) {
+    this.#client = options.client;
+    this.#secrets = `/api/v1/namespaces/${options.namespace}/secrets`;
+    this.#directory = options.directory;
+    this.#passwords = options.passwords;
+    this.#log = options.log;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /**
+   * Returns after the write, when this replica knows of it. `byUser`: the user has chosen it, so that a change that was required is
+   * done. Throws KubeError.
+   */
+  async change(account: Changeable, password: string, byUser: boolean): Promise<void> {
+    const { username, uid, passwordRef } = account;
+    const hash = await this.#passwords.hash(password);
+    const isConfigured = this.#directory.configured(username) !== undefined;
+    const { key } = passwordRef;
+    const values: Values = {
+      [key]: hash,
+      [rehashedKey(key)]: null,
+      // The password that the server made is not to be found any more once it is none.
+      ...(passwordRef.name === objectNames.adminSecret ? { [objectKeys.password]: null } : {}),
+      ...(isConfigured && byUser ? { [changedKey(key)]: new Date(this.#clock.now()).toISOString() } : {}),
+    };
+    await this.#write(passwordRef.name, values, isConfigured ? undefined : { username, uid });
+    if (!isConfigured && byUser && account.passwordChangeRequired)
+      await this.#client.json(`${usersPath}/${username}`, {
+        method: 'PATCH',
+        contentType: merge,
+        body: { metadata: { uid }, spec: { passwordChangeRequired: false } },
+      });
+    await this.#directory.seen(() => {
+      const now = this.#directory.account(username);
+      return now?.passwordHash === hash && !(byUser && now.passwordChangeRequired);
+    });
+  }
+
+  /** Hashes a password that has just been verified anew if its hash is weaker than those made now. Never rejects. */
+  async refresh(account: Account, password: string): Promise<void> {
+    if (!isChangeable(account) || !isWeaker(parametersOf(account.passwordHash ?? ''))) return;
+    const { passwordRef, username, credentialID } = account;
+    const { name, key } = passwordRef;
+    try {
+      const hash = await this.#passwords.hash(password);
+      const secret = await this.#client.json<Secret>(`${this.#secrets}/${name}`);
+      if (secretValue(secret, key) !== account.passwordHash) return;
+      // The sessions go on: they are of the same password.
+      const rehashed = `${credentialIDOf(hash)} ${credentialID}`;
+      await this.#patch(name, { [key]: hash, [rehashedKey(key)]: rehashed }, secret.metadata.resourceVersion);
+    } catch (error) {
+      // Somebody else was faster, perhaps with another password.
+      if (!isKubeError(error, 409))
+        this.#log.warn('the password of a user could not be hashed anew', { user: username, error });
+    }
+  }
+
+  async #write(
+    name: string,
+    values: Values,
+    owner: { readonly username: string; readonly uid: string } | undefined,
+  ): Promise<void> {
+    try {
+      return await this.#patch(name, values);
+    } catch (error) {
+      if (!isKubeError(error, 404)) throw error;
+    }
+    const stringData = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null));
+    const ownerReferences = owner && [
+      { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', name: owner.username, uid: owner.uid },
+    ];
+    const type = owner === undefined ? 'Opaque' : passwordSecretType;
+    const metadata = { name, ...(ownerReferences === undefined ? {} : { ownerReferences }) };
+    try {
+      const body = { apiVersion: 'v1', kind: 'Secret', metadata, type, stringData };
+      await this.#client.json(this.#secrets, { method: 'POST', body });
+    } catch (error) {
+      if (!isKubeError(error, 409)) throw error;
+      await this.#patch(name, values);
+    }
+  }
+
+  async #patch(name: string, values: Values, resourceVersion?: string): Promise<void> {
+    const data = Object.fromEntries(
+      Object.entries(values).map(([key, text]) => [key, text === null ? null : Buffer.from(text).toString('base64')]),
+    );
+    const metadata = resourceVersion === undefined ? {} : { metadata: { resourceVersion } };
+    await this.#client.json(`${this.#secrets}/${name}`, {
+      method: 'PATCH',
+      contentType: merge,
+      body: { ...metadata, data },
+    });
+  }
+}

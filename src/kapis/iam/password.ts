@@ -1,0 +1,117 @@
+/**
+ * `users/{u}/password`. One's own needs the current password, whatever else one may do: a token alone, perhaps a stolen one, must not
+ * lock its owner out. Another's needs the right to it, and the right to impersonate each group that the user is in: whoever sets a
+ * password may act as that user.
+ */
+import type { Account, Directory } from '../../accounts/directory.ts';
+import type { LoginLimiter } from '../../accounts/login-limit.ts';
+import { problemWith } from '../../accounts/password-rules.ts';
+import { isChangeable, type PasswordStore } from '../../accounts/password-store.ts';
+import type { Passwords } from '../../accounts/passwords.ts';
+import type { Users } from '../../accounts/users.ts';
+import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
+import type { UserInfo } from '../../auth/user.ts';
+import { badRequest, forbidden, invalid, notFound, tooManyRequests } from '../../errors.ts';
+import type { RequestContext, Route } from '../../http/route.ts';
+import { writeJson } from '../../http/write.ts';
+import { inPath } from '../parameters.ts';
+import { readJson, recordOf } from './body.ts';
+import { demandOn, targetOf, usersResource } from './caller.ts';
+import { base, group } from './user-store.ts';
+
+export interface PasswordParts {
+  readonly authorizer: Authorizer;
+  readonly directory: Directory;
+  readonly users: Users;
+  readonly passwords: Passwords;
+  readonly passwordStore: PasswordStore;
+  readonly limiter: LoginLimiter;
+}
+
+/** Counts beside the OAuth clients, none of which can have this name. */
+const client = 'users/password';
+
+export function passwordRoute(parts: PasswordParts): Route {
+  const { authorizer, directory, users, passwords, passwordStore, limiter } = parts;
+
+  async function demandGroups(caller: UserInfo, { username }: Account): Promise<void> {
+    const groups = directory.configured(username)?.groups ?? users.get(username)?.spec?.groups ?? [];
+    const mayAct = async (name: string): Promise<boolean> =>
+      (await authorizer.authorize(caller, { verb: 'impersonate', group: '', resource: 'groups', name })).allowed;
+    if (groups.length === 0 || (await mayAct(''))) return;
+    for (const name of groups)
+      if (!(await mayAct(name)))
+        throw forbidden(
+          usersResource,
+          username,
+          `to set the password of a user needs the right to impersonate the groups of that user, and it is missing for ${JSON.stringify(name)}`,
+        );
+  }
+
+  /** The same limits, work and time as for a login. */
+  async function demandCurrent(account: Account, current: string, context: RequestContext): Promise<void> {
+    const { auditID, sourceIP, log } = context;
+    const attempt = { username: account.username, address: sourceIP, client };
+    const demandTime = (): void => {
+      const seconds = limiter.retryAfter(attempt);
+      if (seconds > 0) throw tooManyRequests(`too many failed logins; try again in ${seconds} s`, seconds);
+    };
+    demandTime();
+    const right = await passwords.verify(account.passwordHash, current, account.active);
+    demandTime();
+    if (right) {
+      limiter.succeeded(attempt);
+      return;
+    }
+    limiter.failed(attempt);
+    log.info('change of a password failed', { auditID, user: account.username, sourceIP });
+    throw forbidden(usersResource, account.username, 'the current password is wrong');
+  }
+
+  return {
+    method: 'put',
+    path: `${base}/users/:name/password`,
+    summary: 'Set a password: your own with the current one beside it',
+    parameters: [inPath('name', 'The username; ~ is yourself')],
+    handler: async (req, res, context) => {
+      const target = targetOf(directory, context);
+      const { caller, username, own } = target;
+      const { password, currentPassword } = fieldsOf((await readJson(req, ['application/json'])).value);
+      if (own === undefined) await demandOn(authorizer, context, target);
+      const account = own ?? directory.account(username);
+      if (account === undefined) throw notFound(usersResource, username);
+      if (own === undefined) await demandGroups(caller, account);
+      if (!isChangeable(account))
+        throw forbidden(
+          usersResource,
+          username,
+          'the hash of this password stands in the cluster configuration object',
+        );
+      const names = [username, account.email ?? '', account.displayName ?? ''];
+      const problem = password === currentPassword ? 'must not be the current one' : await problemWith(password, names);
+      if (problem !== undefined) throw invalidPassword(username, 'password', problem);
+      if (own !== undefined) {
+        if (currentPassword === undefined)
+          throw invalidPassword(username, 'currentPassword', 'is required to change your own password');
+        await demandCurrent(own, currentPassword, context);
+      }
+      await passwordStore.change(account, password, own !== undefined);
+      context.log.info('a password was changed', { auditID: context.auditID, user: username, by: caller.username });
+      await writeJson(req, res, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' });
+    },
+  };
+}
+
+const invalidPassword = (username: string, field: string, message: string): Error =>
+  invalid({ group, kind: 'User' }, username, [{ reason: 'FieldValueInvalid', field, message }]);
+
+function fieldsOf(value: unknown): { readonly password: string; readonly currentPassword: string | undefined } {
+  const { password, currentPassword, ...rest } = recordOf(value) ?? {};
+  if (
+    typeof password !== 'string' ||
+    !['string', 'undefined'].includes(typeof currentPassword) ||
+    Object.keys(rest).length > 0
+  )
+    throw badRequest('the body must be {"password": "…"}, with "currentPassword" for your own');
+  return { password, currentPassword: currentPassword as string | undefined };
+}
