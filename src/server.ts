@@ -201,7 +201,7 @@ export async function startServer(
       every: { catalogue, granted, client, kinds, namespace },
       otherGroups: [iamGroup],
     }),
-    ...iamRoutes({ client, authorizer, directory, users, passwords, passwordStore, limiter }),
+    ...iamRoutes({ client, authorizer, directory, users, passwords, passwordStore, limiter, sessions }),
   ];
   const groupRoutes = apisRoutes({ authorizer, resources: [nodesCopy] });
   const { served, kind } = nodes;

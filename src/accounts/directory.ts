@@ -257,7 +257,7 @@ export class Directory {
 /** A hash that this server does not verify is none. `rehashed`: what stands beside it, see `rehashedKey`. */
 function credentialOf(
   stored: string | undefined,
-  rehashed?: string | undefined,
+  rehashed: string | undefined,
 ): Pick<Account, 'passwordHash' | 'credentialID'> {
   if (stored === undefined || parametersOf(stored) === undefined) return { passwordHash: undefined, credentialID: '' };
   const own = credentialIDOf(stored);

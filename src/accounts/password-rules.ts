@@ -16,7 +16,7 @@ async function readCommon(): Promise<ReadonlySet<string>> {
 
 /** Why this must not be a password of a user with these names; undefined if it may. */
 export async function problemWith(password: string, names: readonly string[]): Promise<string | undefined> {
-  if ([...password].length < shortest) return `must have at least ${shortest} characters`;
+  if (Array.from(password).length < shortest) return `must have at least ${shortest} characters`;
   if (Buffer.byteLength(password) > longestPassword) return `must not have more than ${longestPassword} bytes in UTF-8`;
   const plain = password.toLowerCase();
   if (names.some((name) => name.toLowerCase() === plain)) return 'must not be a name of the user';

@@ -38,17 +38,18 @@ export const nativeHashFunctions: HashFunctions = {
 
 const refusal = (): StatusError => serviceUnavailable('too many logins at once; try again');
 
+const workOf = (parameters: HashParameters): number =>
+  parameters
+    .split(':')
+    .slice(1, 3)
+    .map(Number)
+    .reduce((a, b) => a * b);
+
 /** Would a hash made now be stronger? */
 export function isWeaker(parameters: HashParameters | undefined): boolean {
   if (parameters === undefined) return false;
   if (parameters.startsWith('bcrypt')) return true;
-  const work = (of: HashParameters): number =>
-    of
-      .split(':')
-      .slice(1, 3)
-      .map(Number)
-      .reduce((a, b) => a * b);
-  return work(parameters) < work(preferred);
+  return workOf(parameters) < workOf(preferred);
 }
 
 type Stopwatch = Pick<Clock, 'now' | 'after'>;

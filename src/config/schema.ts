@@ -73,7 +73,7 @@ const user = z
       .default(false)
       .describe('The user may do nothing but change the password, until that is done'),
   })
-  .refine((value) => value.passwordChangeRequired !== true || value.passwordHash === undefined, {
+  .refine((value) => !value.passwordChangeRequired || value.passwordHash === undefined, {
     ...anyObject,
     path: ['passwordChangeRequired'],
     error: 'needs passwordRef: a hash that stands here cannot be changed by the user',

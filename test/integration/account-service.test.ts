@@ -144,16 +144,17 @@ describe('who may write users', () => {
   });
 });
 
+/** What both replicas say to a token. */
+const everywhere = (token: string): Promise<number[]> =>
+  Promise.all([gateway(0), gateway(1)].map(async (url) => (await call(`${url}${base}/whoami`, { token })).status));
+
+const stored = async (name: string): Promise<KubeObject & { readonly data: Readonly<Record<string, string>> }> =>
+  get(`${releasePath}/secrets/platform-user-${(await get(userPath(name))).metadata.uid}`);
+
 describe('a password', () => {
   const next = 'sixteen quiet herons';
   const change = { currentPassword: passwords.alice, password: next };
   remember(next);
-
-  const everywhere = (token: string): Promise<number[]> =>
-    Promise.all([gateway(0), gateway(1)].map(async (url) => (await call(`${url}${base}/whoami`, { token })).status));
-
-  const stored = async (name: string): Promise<KubeObject & { readonly data: Readonly<Record<string, string>> }> =>
-    get(`${releasePath}/secrets/platform-user-${(await get(userPath(name))).metadata.uid}`);
 
   test('that is changed ends all sessions on both replicas, and is in a Secret that goes with the user', async () => {
     const token = await person('rosa');
@@ -229,5 +230,34 @@ describe('a password', () => {
       expect(
         expectStatus(await send(token, 'PUT', `users/${name}/password`, { password: next }), 403, 'Forbidden').message,
       ).toContain('impersonate');
+  });
+});
+
+describe('sessions', () => {
+  test('are listed and revoked by their user, and by who may', async () => {
+    const one = await person('xenia');
+    const { access_token: two } = await login('xenia', gateway(1), passwords.alice);
+    const { access_token: three } = await login('xenia', undefined, passwords.alice);
+    const other = await person('yuri');
+    expectStatus(await send(other, 'GET', 'users/xenia/sessions'), 403, 'Forbidden');
+    expectStatus(await send(other, 'DELETE', 'users/xenia/sessions'), 403, 'Forbidden');
+    interface List {
+      readonly items: readonly { readonly metadata: { readonly name: string }; readonly current: boolean }[];
+    }
+    const list = await eventually('all sessions are known', async () => {
+      const { items } = (await send(two, 'GET', 'users/~/sessions')).json as List;
+      // The one by which the test waited for the user to be there, on each replica, and those of here.
+      expect(items).toHaveLength(5);
+      return items;
+    });
+    const current = list.find((session) => session.current)?.metadata.name;
+    expect((await send(other, 'DELETE', `users/~/sessions/${current}`)).status).toBe(404);
+    expect(await send(one, 'DELETE', `users/~/sessions/${current}`)).toMatchObject({ status: 200 });
+    await eventually('that session is over', async () => expect(await everywhere(two)).toEqual([401, 401]));
+    expect(await everywhere(three)).toEqual([200, 200]);
+    expect(await send(await adminToken(), 'DELETE', 'users/xenia/sessions')).toMatchObject({ status: 200 });
+    for (const token of [one, three])
+      await eventually('all are over', async () => expect(await everywhere(token)).toEqual([401, 401]));
+    expect(await everywhere(other)).toEqual([200, 200]);
   });
 });

@@ -1,6 +1,7 @@
 /** The account service: what is served at /kapis/iam.platform.io. */
 import type { Route } from '../../http/route.ts';
 import type { ApiGroupVersion } from '../discovery.ts';
+import { sessionsRoutes, type SessionsParts } from './sessions.ts';
 import { group, version } from './user-store.ts';
 import { passwordRoute, type PasswordParts } from './password.ts';
 import { usersRoutes, type UsersParts } from './users.ts';
@@ -18,12 +19,14 @@ export const iamGroup: ApiGroupVersion = {
       verbs: ['create', 'delete', 'get', 'list', 'patch', 'update'],
     },
     { name: 'users/password', singularName: '', namespaced: false, kind: 'User', verbs: ['update'] },
+    { name: 'users/sessions', singularName: '', namespaced: false, kind: 'Session', verbs: ['delete', 'get'] },
     { name: 'whoami', singularName: 'whoami', namespaced: false, kind: 'WhoAmI', verbs: ['list'] },
   ],
 };
 
-export const iamRoutes = (parts: UsersParts & PasswordParts): Route[] => [
+export const iamRoutes = (parts: UsersParts & PasswordParts & SessionsParts): Route[] => [
   ...usersRoutes(parts),
   passwordRoute(parts),
+  ...sessionsRoutes(parts),
   whoAmIRoute(parts.directory),
 ];

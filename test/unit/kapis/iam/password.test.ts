@@ -8,6 +8,7 @@ import { createLab, type Lab } from './lab.ts';
 
 const secrets = `/api/v1/namespaces/${namespace}/secrets`;
 const next = 'a much better horse';
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const change = { currentPassword: rightPassword, password: next };
 
 let lab: Lab;
@@ -133,14 +134,10 @@ describe('another’s password', () => {
     lab.rights.set('carol', ['update users/password', 'impersonate groups']);
     const token = await lab.login('carol');
     expect(await lab.call(token, 'PUT', 'users/alice/password', { password: next })).toMatchObject({ status: 403 });
-    const data = (values: object): object =>
-      Object.fromEntries(
-        Object.entries(values).map(([key, text]) => [key, Buffer.from(String(text)).toString('base64')]),
-      );
     const hash = lab.hashes.of(rightPassword, 'bcrypt:4');
     lab.cluster.put(secrets, {
       metadata: { name: 'platform-admin' },
-      data: data({ passwordHash: hash, password: rightPassword }),
+      data: { passwordHash: base64(hash), password: base64(rightPassword) },
     });
     lab.configure({
       users: [

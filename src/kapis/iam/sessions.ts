@@ -1,0 +1,95 @@
+/** `users/{u}/sessions`: where a user is logged in, and the end of that. One's own always; a revocation counts on every replica. */
+import type { Account, Directory } from '../../accounts/directory.ts';
+import type { Session, Sessions } from '../../accounts/sessions.ts';
+import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
+import { badRequest, notFound } from '../../errors.ts';
+import type { Handler, RequestContext, Route } from '../../http/route.ts';
+import { writeJson } from '../../http/write.ts';
+import { inPath } from '../parameters.ts';
+import { demandOn, targetOf, usersResource } from './caller.ts';
+import { base, group, version } from './user-store.ts';
+
+export interface SessionsParts {
+  readonly authorizer: Authorizer;
+  readonly directory: Directory;
+  readonly sessions: Sessions;
+}
+
+const apiVersion = `${group}/${version}`;
+
+const isOf = ({ spec }: Session, { uid, credentialID }: Account): boolean =>
+  spec.userUID === uid && spec.credentialID === credentialID;
+
+export function sessionsRoutes({ authorizer, directory, sessions }: SessionsParts): Route[] {
+  /** The user whom the path names, to those who may; throws 400 for parameters, of which there are none. */
+  async function accountIn(context: RequestContext): Promise<Account> {
+    const wrong = [...context.query.keys()].find((name) => name !== 'timeout');
+    if (wrong !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(wrong)}`);
+    const target = targetOf(directory, context);
+    if (target.own === undefined) await demandOn(authorizer, context, target);
+    const account = target.own ?? directory.account(target.username);
+    if (account === undefined) throw notFound(usersResource, target.username);
+    return account;
+  }
+
+  const list: Handler = async (req, res, context) => {
+    const account = await accountIn(context);
+    const items = sessions
+      .ofUser(account.uid)
+      .filter((session) => isOf(session, account))
+      .toSorted((a, b) => (a.spec.createdAt < b.spec.createdAt ? 1 : -1))
+      .map((session) => shown(session, context.user?.sessionID));
+    await writeJson(req, res, { kind: 'SessionList', apiVersion, metadata: {}, items, totalItems: items.length });
+  };
+
+  async function end(all: readonly Session[], { log, auditID, user }: RequestContext, of: string): Promise<void> {
+    await Promise.all(all.map(({ metadata }) => sessions.revoke(metadata.name)));
+    log.info('sessions were revoked', { auditID, user: of, by: user?.username, sessions: all.length });
+  }
+
+  const revokeAll: Handler = async (req, res, context) => {
+    const account = await accountIn(context);
+    await end(sessions.ofUser(account.uid), context, account.username);
+    await writeJson(req, res, done);
+  };
+
+  const revokeOne: Handler = async (req, res, context) => {
+    const account = await accountIn(context);
+    const sid = String(req.params['session']);
+    const session = await sessions.active(sid);
+    if (session === undefined || !isOf(session, account)) throw notFound({ group, resource: 'sessions' }, sid);
+    await end([session], context, account.username);
+    await writeJson(req, res, done);
+  };
+
+  const path = `${base}/users/:name/sessions`;
+  const name = inPath('name', 'The username; ~ is yourself');
+  return [
+    { method: 'get', path, summary: 'Where the user is logged in', parameters: [name], handler: list },
+    { method: 'delete', path, summary: 'End all sessions of the user', parameters: [name], handler: revokeAll },
+    {
+      method: 'delete',
+      path: `${path}/:session`,
+      summary: 'End a session of the user',
+      parameters: [name, inPath('session', 'The metadata.name of the session')],
+      handler: revokeOne,
+    },
+  ];
+}
+
+const done = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' };
+
+/** Nothing by which it could be taken over. */
+function shown({ metadata, spec, status }: Session, current: string | undefined): object {
+  const { name, creationTimestamp } = metadata;
+  const { userName, clientID, scope, createdAt, expiresAt } = spec;
+  return {
+    kind: 'Session',
+    apiVersion,
+    metadata: { name, creationTimestamp },
+    spec: { userName, clientID, scope, createdAt, expiresAt },
+    status: { phase: status.phase, lastUsedAt: status.lastUsedAt },
+    // That of the request.
+    current: name === current,
+  };
+}
