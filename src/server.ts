@@ -84,7 +84,14 @@ export async function startServer(
   await ensureAdminSecret({ client, namespace, configuration: live.value, passwords, log });
   const secrets = new SecretRefs({ client, namespace, log, changed: () => rebuild() });
   const users = new Users({ client, namespace, log, changed: (username) => update(username) });
-  const directory = new Directory({ config: live, secrets, users, passwords });
+  const limiter = new LoginLimiter(() => live.value.authentication.loginLimit);
+  const directory = new Directory({
+    config: live,
+    secrets,
+    users,
+    passwords,
+    unlocked: (username) => limiter.unlock(username),
+  });
   const passwordStore = new PasswordStore({ client, namespace, directory, passwords, log });
   const conditions = new UserConditions({ client, directory, users, log });
   const watches = new OpenWatches();
@@ -173,7 +180,6 @@ export async function startServer(
     () => live.problems.length,
   );
 
-  const limiter = new LoginLimiter(() => live.value.authentication.loginLimit);
   const packageVersion = readVersion();
   const gatewayRoutes = [
     ...health.routes,

@@ -31,6 +31,8 @@ export interface Account {
   readonly passwordRef: SecretKeyRef | undefined;
   /** Changes with the password: sessions that began with another one are over. */
   readonly credentialID: string;
+  /** Another text when failed logins from before shall not count any more. */
+  readonly unlocked: string | undefined;
 }
 
 export interface Client {
@@ -102,6 +104,8 @@ interface State {
 export const rehashedKey = (key: string): string => `${key}.rehashed`;
 /** Beside a hash that its user has chosen: when. */
 export const changedKey = (key: string): string => `${key}.changed`;
+/** Beside a hash: when its user was last unlocked. */
+export const unlockedKey = (key: string): string => `${key}.unlocked`;
 
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 
@@ -119,18 +123,22 @@ export class Directory {
   readonly #clock: Clock;
   /** Told after each change. */
   readonly #listeners = new Set<() => void>();
+  readonly #unlocked: (username: string) => void;
 
   constructor(options: {
     config: LiveConfiguration;
     secrets: SecretRefs;
     users: Users;
     passwords: Passwords;
+    /** Told whose failed logins shall be forgotten. */
+    unlocked: (username: string) => void;
     clock?: Clock;
   }) {
     this.#config = options.config;
     this.#secrets = options.secrets;
     this.#users = options.users;
     this.#passwords = options.passwords;
+    this.#unlocked = options.unlocked;
     this.#clock = options.clock ?? systemClock;
   }
 
@@ -142,10 +150,12 @@ export class Directory {
       ...authentication.clients.map((one) => one.secretRef),
     ];
     this.#secrets.follow(new Set(refs.flatMap((ref) => (ref === undefined ? [] : [ref.name]))));
+    const before = this.#state.accounts;
     this.#state = {
       accounts: new Accounts(accountsOf(authentication, this.#secrets)),
       clients: new Map(authentication.clients.map((one) => [one.name, this.#client(one, authentication.issuer)])),
     };
+    for (const account of this.#state.accounts) this.#tellUnlocked(before.get(account.username), account);
     this.#prepare();
     this.#tell();
   }
@@ -160,6 +170,7 @@ export class Directory {
       return false;
     }
     this.#objects.set(username, after);
+    this.#tellUnlocked(before, after);
     const parameters = parametersOf(after?.passwordHash ?? '');
     if (parameters !== undefined && !this.#parameters.has(parameters)) {
       this.#parameters.add(parameters);
@@ -218,6 +229,11 @@ export class Directory {
 
   client(name: string): Client | undefined {
     return this.#state.clients.get(name);
+  }
+
+  #tellUnlocked(before: Account | undefined, after: Account | undefined): void {
+    if (before !== undefined && after?.unlocked !== undefined && before.unlocked !== after.unlocked)
+      this.#unlocked(after.username);
   }
 
   #tell(): void {
@@ -279,6 +295,7 @@ const accountsOf = ({ issuer, users }: PlatformConfiguration['authentication'], 
       active: user.state === 'Active',
       passwordChangeRequired,
       passwordRef: user.passwordRef,
+      unlocked: beside(unlockedKey),
       ...credentialOf(user.passwordHash ?? (user.passwordRef && secrets.read(user.passwordRef)), beside(rehashedKey)),
     };
   });
@@ -300,6 +317,7 @@ function accountOf(user: User, users: Users): Account {
     active: state === 'Active' && metadata.deletionTimestamp === undefined && !hasSystemName(user),
     passwordChangeRequired,
     passwordRef: passwordSecretOf(uid),
+    unlocked: users.passwordValue(uid, unlockedKey),
     ...credentialOf(users.passwordValue(uid), users.passwordValue(uid, rehashedKey)),
   };
 }

@@ -85,6 +85,14 @@ export class LoginLimiter {
     this.#familiar.set(pair, this.#clock());
   }
 
+  /** Forgets the failures of a user, from wherever they came; those of addresses and clients stay. */
+  unlock(username: string): void {
+    const { pair, user } = keysOf({ username, address: '', client: '' });
+    const ofUser = pair.slice(0, -'""]'.length);
+    this.#table.delete(user);
+    for (const key of this.#table.keys()) if (key.startsWith(ofUser)) this.#table.delete(key);
+  }
+
   /** One more failure, together with those that began less than `length` ago. */
   #count(key: string, length: number): void {
     const now = this.#clock();

@@ -2,13 +2,14 @@
  * Writes the passwords: of a User into a Secret that belongs to it, of a configured user into the one that its passwordRef names.
  * Whoever watches these Secrets, every replica, ends the sessions that began with another password.
  */
+import { randomUUID } from 'node:crypto';
 import { objectKeys, objectNames, usersPath } from '../config/names.ts';
 import { parametersOf } from '../config/hash-parameters.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { systemClock, type Clock } from '../kube/clock.ts';
 import { isKubeError } from '../kube/kube-error.ts';
 import type { Logger } from '../logger.ts';
-import { changedKey, credentialIDOf, rehashedKey, type Account, type Directory } from './directory.ts';
+import { changedKey, credentialIDOf, rehashedKey, unlockedKey, type Account, type Directory } from './directory.ts';
 import { isWeaker, type Passwords } from './passwords.ts';
 import { secretValue, type Secret, type SecretKeyRef } from './secret-refs.ts';
 import { passwordSecretType } from './users.ts';
@@ -74,6 +75,15 @@ export class PasswordStore {
       const now = this.#directory.account(username);
       return now?.passwordHash === hash && !(byUser && now.passwordChangeRequired);
     });
+  }
+
+  /** Has every replica forget the failed logins of a user; returns when this one has. Throws KubeError. */
+  async unlock({ username, uid, passwordRef }: Changeable): Promise<void> {
+    const unlocked = `${new Date(this.#clock.now()).toISOString()} ${randomUUID()}`;
+    const isConfigured = this.#directory.configured(username) !== undefined;
+    const values = { [unlockedKey(passwordRef.key)]: unlocked };
+    await this.#write(passwordRef.name, values, isConfigured ? undefined : { username, uid });
+    await this.#directory.seen(() => this.#directory.account(username)?.unlocked === unlocked);
   }
 
   /** Hashes a password that has just been verified anew if its hash is weaker than those made now. Never rejects. */

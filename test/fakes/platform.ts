@@ -69,7 +69,14 @@ export async function createPlatform({
   const live = new LiveConfiguration();
   const secrets = new SecretRefs({ client, namespace, log, changed: () => directory.rebuild() });
   const users = new Users({ client, namespace, log, clock, changed: (username) => directory.update(username) });
-  const directory = new Directory({ config: live, secrets, users, passwords, clock });
+  const directory = new Directory({
+    config: live,
+    secrets,
+    users,
+    passwords,
+    clock,
+    unlocked: (username) => limiter.unlock(username),
+  });
   const passwordStore = new PasswordStore({ client, namespace, directory, passwords, log, clock });
   const passwordHash = hashes.of(rightPassword, cheap);
   const configure = (changes: Readonly<Record<string, unknown>>): void => {

@@ -12,7 +12,7 @@ import {
   unbind,
   type KubeObject,
 } from './lab/kube.ts';
-import { adminToken, login } from './lab/login.ts';
+import { adminToken, login, passwordForm, postForm } from './lab/login.ts';
 import { carolSecret, passwords } from './lab/people.ts';
 import { remember } from './lab/secrets.ts';
 import { expectStatus } from './lab/status.ts';
@@ -259,5 +259,18 @@ describe('sessions', () => {
     for (const token of [one, three])
       await eventually('all are over', async () => expect(await everywhere(token)).toEqual([401, 401]));
     expect(await everywhere(other)).toEqual([200, 200]);
+  });
+});
+
+test('a user who is locked out at one replica is unlocked at the other', async () => {
+  await person('zoe');
+  const there = { base: gateway(1) };
+  const wrong = passwordForm('zoe', 'not the password of zoe');
+  await eventually('zoe is locked out', async () => {
+    expect((await postForm(wrong, there)).status).toBe(429);
+  });
+  await eventually('zoe is unlocked', async () => {
+    expect(await send(await adminToken(), 'POST', 'users/zoe/unlock')).toMatchObject({ status: 200 });
+    expect((await postForm(passwordForm('zoe', passwords.alice), there)).status).toBe(200);
   });
 });

@@ -2,6 +2,7 @@
 import type { Route } from '../../http/route.ts';
 import type { ApiGroupVersion } from '../discovery.ts';
 import { sessionsRoutes, type SessionsParts } from './sessions.ts';
+import { unlockRoute } from './unlock.ts';
 import { group, version } from './user-store.ts';
 import { passwordRoute, type PasswordParts } from './password.ts';
 import { usersRoutes, type UsersParts } from './users.ts';
@@ -20,6 +21,7 @@ export const iamGroup: ApiGroupVersion = {
     },
     { name: 'users/password', singularName: '', namespaced: false, kind: 'User', verbs: ['update'] },
     { name: 'users/sessions', singularName: '', namespaced: false, kind: 'Session', verbs: ['delete', 'get'] },
+    { name: 'users/unlock', singularName: '', namespaced: false, kind: 'User', verbs: ['create'] },
     { name: 'whoami', singularName: 'whoami', namespaced: false, kind: 'WhoAmI', verbs: ['list'] },
   ],
 };
@@ -28,5 +30,6 @@ export const iamRoutes = (parts: UsersParts & PasswordParts & SessionsParts): Ro
   ...usersRoutes(parts),
   passwordRoute(parts),
   ...sessionsRoutes(parts),
+  unlockRoute(parts),
   whoAmIRoute(parts.directory),
 ];

@@ -25,6 +25,7 @@ const account: Account = {
   passwordChangeRequired: false,
   passwordHash: undefined,
   passwordRef: undefined,
+  unlocked: undefined,
   credentialID: 'c1',
 };
 

@@ -69,6 +69,7 @@ const expected = {
         passwordRef: { name: 'platform-admin', key: 'passwordHash' },
         groups: ['platform:admins'],
         state: 'Active',
+        passwordChangeRequired: false,
       },
     ],
     identityProviders: [] as unknown[],

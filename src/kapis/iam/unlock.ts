@@ -1,0 +1,39 @@
+/** `users/{u}/unlock`: the failed logins of a user count no more, on any replica. By right only: a token must not open the way to guesses. */
+import type { Directory } from '../../accounts/directory.ts';
+import { isChangeable, type PasswordStore } from '../../accounts/password-store.ts';
+import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
+import { forbidden, notFound } from '../../errors.ts';
+import type { Route } from '../../http/route.ts';
+import { writeJson } from '../../http/write.ts';
+import { inPath } from '../parameters.ts';
+import { demandOn, targetOf, usersResource } from './caller.ts';
+import { base } from './user-store.ts';
+
+export interface UnlockParts {
+  readonly authorizer: Authorizer;
+  readonly directory: Directory;
+  readonly passwordStore: PasswordStore;
+}
+
+export const unlockRoute = ({ authorizer, directory, passwordStore }: UnlockParts): Route => ({
+  method: 'post',
+  path: `${base}/users/:name/unlock`,
+  summary: 'Forget the failed logins of a user',
+  parameters: [inPath('name', 'The username; ~ is yourself')],
+  handler: async (req, res, context) => {
+    const target = targetOf(directory, context);
+    const { caller, username } = target;
+    await demandOn(authorizer, context, target);
+    const account = directory.account(username);
+    if (account === undefined) throw notFound(usersResource, username);
+    if (!isChangeable(account))
+      throw forbidden(
+        usersResource,
+        username,
+        'the hash of this password stands in the cluster configuration object, so replicas cannot be told; use passwordRef',
+      );
+    await passwordStore.unlock(account);
+    context.log.info('a user was unlocked', { auditID: context.auditID, user: username, by: caller.username });
+    await writeJson(req, res, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' });
+  },
+});
