@@ -161,6 +161,8 @@ export async function startServer(
   });
   const tokenAuthenticators = [platformToken(accessTokens), reviewToken];
   const authorizer = accessReview(client);
+  const gatewayAuthentication = gatewayAuthenticator(tokenAuthenticators);
+  const accounts = { directory, passwords, passwordStore, limiter, sessions, authorizer };
 
   const health = new Health([
     {
@@ -185,16 +187,11 @@ export async function startServer(
     ...health.routes,
     metricsRoute,
     ...oauthRoutes({
-      directory,
-      passwords,
-      passwordStore,
-      limiter,
-      sessions,
+      ...accounts,
       tokens,
       accessTokens,
       reviewToken,
-      authenticator: gatewayAuthenticator(tokenAuthenticators),
-      authorizer,
+      authenticator: gatewayAuthentication,
       audiences: () => client.audiences(),
       keys: signingKeys,
       issuer: () => live.value.authentication.issuer,
@@ -207,7 +204,7 @@ export async function startServer(
       every: { catalogue, granted, client, kinds, namespace },
       otherGroups: [iamGroup],
     }),
-    ...iamRoutes({ client, authorizer, directory, users, passwords, passwordStore, limiter, sessions }),
+    ...iamRoutes({ ...accounts, client, users }),
   ];
   const groupRoutes = apisRoutes({ authorizer, resources: [nodesCopy] });
   const { served, kind } = nodes;
@@ -244,7 +241,7 @@ export async function startServer(
   gauge('store_limit_bytes', 'What all copies may hold together.', () => live.value.cache.maxBytes);
   gauge('open_watches', 'Watches that are open now.', () => watches.size);
   const shared = { authorizer, watches, requests: () => live.value.requests, log };
-  const gateway = createFace(gatewayRoutes, { ...shared, authenticator: gatewayAuthenticator(tokenAuthenticators) });
+  const gateway = createFace(gatewayRoutes, { ...shared, authenticator: gatewayAuthentication });
   const aggregated = createFace([...aggregatedRoutes, indexRoute(aggregatedRoutes)], {
     ...shared,
     authenticator: aggregatedAuthenticator(

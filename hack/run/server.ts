@@ -36,7 +36,7 @@ export interface Server {
 /** The compiled server; `make build` makes it. */
 const main = join(import.meta.dirname, '../../dist/main.js');
 /** As in the Dockerfile. */
-const nodeFlags = ['--max-semi-space-size=16', '--no-allocation-site-pretenuring'];
+export const nodeFlags = ['--max-semi-space-size=16', '--no-allocation-site-pretenuring'];
 
 /** Ends the server by SIGTERM if its starter dies, even if that was killed. */
 const setpriv = '/usr/bin/setpriv';

@@ -4,7 +4,7 @@
  * half is kept. One replica does this; should two, the Secret's resourceVersion lets one of them.
  */
 import type { PlatformConfiguration } from '../config/schema.ts';
-import { systemClock, type Clock } from '../kube/clock.ts';
+import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
 import type { Logger } from '../logger.ts';
 import type { KeyData } from './key-secret.ts';
 import { keyNames, newKeys, retiredOf, retiring, type RetiredKey, type SigningKeys } from './signing-keys.ts';
@@ -93,7 +93,7 @@ export class KeyRotation {
     if (plan.nextFrom !== undefined) {
       // Also if that is no time at all.
       if (!(now < Date.parse(plan.nextFrom))) {
-        const until = new Date(now + accessTokenMaxAge + maximumClockSkew + margin).toISOString();
+        const until = rfc3339(now + accessTokenMaxAge + maximumClockSkew + margin);
         this.#log.info('the next signing keys sign now');
         return {
           ...Object.fromEntries(keyNames.map(({ current, next }) => [current, data[next] ?? Buffer.alloc(0)])),
@@ -119,7 +119,6 @@ export class KeyRotation {
   }
 }
 
-const rfc3339 = (time: number): string => new Date(time).toISOString();
 
 const planOf = (data: KeyData): Plan => JSON.parse(data['rotation.json']?.toString('utf8') ?? '{}') as Plan;
 

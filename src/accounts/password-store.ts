@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { objectKeys, objectNames, usersPath } from '../config/names.ts';
 import { parametersOf } from '../config/hash-parameters.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { systemClock, type Clock } from '../kube/clock.ts';
+import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
 import { isKubeError } from '../kube/kube-error.ts';
 import type { Logger } from '../logger.ts';
 import { changedKey, credentialIDOf, rehashedKey, unlockedKey, type Account, type Directory } from './directory.ts';
@@ -62,7 +62,7 @@ export class PasswordStore {
       [rehashedKey(key)]: null,
       // The password that the server made is not to be found any more once it is none.
       ...(passwordRef.name === objectNames.adminSecret ? { [objectKeys.password]: null } : {}),
-      ...(isConfigured && byUser ? { [changedKey(key)]: new Date(this.#clock.now()).toISOString() } : {}),
+      ...(isConfigured && byUser ? { [changedKey(key)]: rfc3339(this.#clock.now()) } : {}),
     };
     await this.#write(passwordRef.name, values, isConfigured ? undefined : { username, uid });
     if (!isConfigured && byUser && account.passwordChangeRequired)
@@ -79,7 +79,7 @@ export class PasswordStore {
 
   /** Has every replica forget the failed logins of a user; returns when this one has. Throws KubeError. */
   async unlock({ username, uid, passwordRef }: Changeable): Promise<void> {
-    const unlocked = `${new Date(this.#clock.now()).toISOString()} ${randomUUID()}`;
+    const unlocked = `${rfc3339(this.#clock.now())} ${randomUUID()}`;
     const isConfigured = this.#directory.configured(username) !== undefined;
     const values = { [unlockedKey(passwordRef.key)]: unlocked };
     await this.#write(passwordRef.name, values, isConfigured ? undefined : { username, uid });

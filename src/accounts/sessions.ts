@@ -6,7 +6,7 @@ import { LRUCache } from 'lru-cache';
 import { sessionsPath } from '../config/names.ts';
 import { serviceUnavailable, type StatusError } from '../errors.ts';
 import type { KubeClient, KubeRequest } from '../kube/client.ts';
-import { systemClock, type Clock } from '../kube/clock.ts';
+import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
 import { createInformer, type Informer, type KubeObject } from '../kube/informer.ts';
 import { isKubeError, KubeError } from '../kube/kube-error.ts';
 import type { Logger } from '../logger.ts';
@@ -465,5 +465,3 @@ function timesOf(session: Session): Times {
 }
 
 const versionOf = ({ metadata }: Session): bigint => BigInt(metadata.resourceVersion ?? 0);
-
-const rfc3339 = (time: number): string => new Date(time).toISOString();

@@ -4,7 +4,7 @@
  */
 import { usersPath } from '../config/names.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { systemClock, type Clock } from '../kube/clock.ts';
+import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
 import { isKubeError } from '../kube/kube-error.ts';
 import type { Logger } from '../logger.ts';
 import { hasSystemName, type Directory } from './directory.ts';
@@ -87,7 +87,7 @@ export class UserConditions {
     const verdict = this.#judge(user);
     const before = conditionOf(user);
     const lastTransitionTime =
-      before?.status === verdict.status ? before.lastTransitionTime : new Date(this.#clock.now()).toISOString();
+      before?.status === verdict.status ? before.lastTransitionTime : rfc3339(this.#clock.now());
     const others = (user.status?.conditions ?? []).filter((condition) => condition.type !== type);
     const condition = { type, ...verdict, observedGeneration: generation, lastTransitionTime };
     try {

@@ -29,21 +29,18 @@ export class AccessTokens {
    * Undefined for whatever is no token of ours that is good now; one of somebody who must change the password first is not. Throws 503
    * when that cannot be told.
    */
-  async judge(token: string): Promise<StandingToken | undefined> {
-    const claims = this.#tokens.verifyAccess(token);
-    return claims && this.#standing(claims, await this.#sessions.active(claims.sid));
+  judge(token: string): Promise<StandingToken | undefined> {
+    return this.#judge(this.#tokens.verifyAccess(token));
   }
 
   /** The same for a token that is for us or for kube-apiserver. */
-  async judgeForAny(token: string): Promise<StandingToken | undefined> {
-    const claims = this.#tokens.verifyForAny(token);
-    return claims && this.#standing(claims, await this.#sessions.active(claims.sid));
+  judgeForAny(token: string): Promise<StandingToken | undefined> {
+    return this.#judge(this.#tokens.verifyForAny(token));
   }
 
   /** A token that is good for a change of the password, which is required, and for nothing else. */
-  async judgeForPasswordChange(token: string): Promise<StandingToken | undefined> {
-    const claims = this.#tokens.verifyAccess(token);
-    return claims && this.#standing(claims, await this.#sessions.active(claims.sid), true);
+  judgeForPasswordChange(token: string): Promise<StandingToken | undefined> {
+    return this.#judge(this.#tokens.verifyAccess(token), true);
   }
 
   /** The same as `judge` by the fingerprint of one that was judged before, without asking anybody; undefined too if there is anything to ask. */
@@ -55,6 +52,13 @@ export class AccessTokens {
   /** True if a token says that it is ours, good or not: then nobody else is asked about it. */
   isOurs(token: string): boolean {
     return this.#tokens.isOurs(token);
+  }
+
+  async #judge(
+    claims: AccessClaims | undefined,
+    passwordChangeRequired?: boolean,
+  ): Promise<StandingToken | undefined> {
+    return claims && this.#standing(claims, await this.#sessions.active(claims.sid), passwordChangeRequired);
   }
 
   #standing(

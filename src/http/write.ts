@@ -103,11 +103,16 @@ function areLarge(items: ListAnswer['items']): boolean {
   return items.some(({ length }) => (size += length) > gzipFrom);
 }
 
-const lengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, piece) => sum + piece.length, 0);
+/** In bytes. */
+export const lengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, piece) => sum + piece.length, 0);
 
 /** A JSON document, with the newline that Kubernetes' own end with. */
 export const writeJson = (req: Request, res: Response, value: unknown, answer: Partial<Answer> = {}): Promise<void> =>
   write(req, res, { contentType: 'application/json', ...answer, body: [Buffer.from(`${JSON.stringify(value)}\n`)] });
+
+/** What Kubernetes answers where there is nothing to show. */
+export const writeDone = (req: Request, res: Response): Promise<void> =>
+  writeJson(req, res, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' });
 
 /**
  * Hands the parts on in batches of pieces, small ones copied together. `send` is told which is the last, and resolves when it is done with one,

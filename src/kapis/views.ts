@@ -1,7 +1,7 @@
 /**
  * How objects look on the wire: a view turns stored objects into documents and watch frames. Bytes are passed on, never decoded.
  */
-import type { Streamed } from '../http/write.ts';
+import { lengthOf, type Streamed } from '../http/write.ts';
 import { gather, type StoredObject } from '../kube/stored-object.ts';
 import { Slice, type Waiting } from '../kube/slice.ts';
 import { groupVersion, type ResourceDefinition } from './resource.ts';
@@ -55,7 +55,7 @@ export function listOf<F>(
   };
   if (objects.length <= chunk) {
     const all = pieces(0);
-    return { length: all.reduce((sum, { length }) => sum + length, 0), parts: [all] };
+    return { length: lengthOf(all), parts: [all] };
   }
   async function* parts(): AsyncGenerator<Buffer[]> {
     const slice = new Slice(waiting);
@@ -64,10 +64,10 @@ export function listOf<F>(
       yield pieces(start);
     }
   }
-  return { length: lengthOf(view, objects, head.length + tail.length), parts: parts() };
+  return { length: sizeOfList(view, objects, head.length + tail.length), parts: parts() };
 }
 
-function lengthOf<F>(view: View<F>, objects: readonly StoredObject<F>[], frame: number): number | undefined {
+function sizeOfList<F>(view: View<F>, objects: readonly StoredObject<F>[], frame: number): number | undefined {
   const { sizeOf } = view;
   if (sizeOf === undefined) return undefined;
   let length = frame - 1;

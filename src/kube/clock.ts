@@ -17,6 +17,9 @@ export const systemClock: Clock = {
   random: () => Math.random(),
 };
 
+/** As Kubernetes writes times, RFC 3339 with milliseconds. `time`: milliseconds since the epoch. */
+export const rfc3339 = (time: number): string => new Date(time).toISOString();
+
 /** Resolves after that many milliseconds, or at once when the signal is aborted. */
 export function sleep(clock: Clock, milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

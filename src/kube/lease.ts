@@ -2,7 +2,7 @@
  * Which of several replicas does what one should do: the holder of a coordination.k8s.io/v1 Lease (k8s.io/client-go
  * tools/leaderelection). For a moment two may believe that they hold it: what is done under it must bear that.
  */
-import { systemClock, type Clock } from './clock.ts';
+import { rfc3339, systemClock, type Clock } from './clock.ts';
 import type { KubeClient } from './client.ts';
 import { isKubeError } from './kube-error.ts';
 import type { KubeObject } from './kube-object.ts';
@@ -36,6 +36,7 @@ const longestAnswer = 4_000;
 export class Lease {
   readonly #options: LeaseOptions;
   readonly #collection: string;
+  readonly #path: string;
   readonly #clock: Clock;
   /** The Lease as it was seen, and when it was first seen so: clocks of other machines say nothing. */
   #seen: { readonly version: string | undefined; readonly at: number } | undefined;
@@ -47,6 +48,7 @@ export class Lease {
   constructor(options: LeaseOptions) {
     this.#options = options;
     this.#collection = `/apis/coordination.k8s.io/v1/namespaces/${options.namespace}/leases`;
+    this.#path = `${this.#collection}/${options.name}`;
     this.#clock = options.clock ?? systemClock;
   }
 
@@ -68,7 +70,7 @@ export class Lease {
     this.#cancel();
     if (!held) return;
     try {
-      const lease = await this.#ask(`${this.#collection}/${this.#options.name}`);
+      const lease = await this.#ask(this.#path);
       if (lease.spec.holderIdentity === this.#options.identity) await this.#write(lease, '');
     } catch {
       // It expires.
@@ -117,7 +119,7 @@ export class Lease {
 
   async #read(): Promise<LeaseObject | undefined> {
     try {
-      return await this.#ask(`${this.#collection}/${this.#options.name}`);
+      return await this.#ask(this.#path);
     } catch (error) {
       if (isKubeError(error, 404)) return undefined;
       throw error;
@@ -125,13 +127,12 @@ export class Lease {
   }
 
   async #write(lease: LeaseObject, identity: string): Promise<void> {
-    const path = `${this.#collection}/${this.#options.name}`;
-    await this.#ask(path, { method: 'PUT', body: this.#claimed(lease, identity) });
+    await this.#ask(this.#path, { method: 'PUT', body: this.#claimed(lease, identity) });
   }
 
   #claimed({ metadata, spec }: LeaseObject, identity: string): LeaseObject {
     // metav1.MicroTime.
-    const now = new Date(this.#clock.now()).toISOString().replace('Z', '000Z');
+    const now = rfc3339(this.#clock.now()).replace('Z', '000Z');
     const isSame = spec.holderIdentity === identity;
     return {
       apiVersion: 'coordination.k8s.io/v1',

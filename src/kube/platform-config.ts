@@ -7,6 +7,7 @@ import { objectKeys, objectNames } from '../config/names.ts';
 import { formatProblem, parseConfiguration, type Problem } from '../config/parse.ts';
 import type { Logger } from '../logger.ts';
 import type { KubeClient } from './client.ts';
+import { rfc3339 } from './clock.ts';
 import { ensure } from './ensure.ts';
 import { createInformer, type Informer, type KubeObject } from './informer.ts';
 
@@ -122,7 +123,7 @@ export class PlatformConfigSource {
   }
 
   async #tell(configMap: ConfigMap, message: string): Promise<void> {
-    const now = new Date().toISOString();
+    const now = rfc3339(Date.now());
     const { name, uid, resourceVersion } = configMap.metadata;
     await this.#client.json(`/api/v1/namespaces/${this.#namespace}/events`, {
       method: 'POST',

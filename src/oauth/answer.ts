@@ -7,9 +7,13 @@ export const cacheable = { 'Cache-Control': 'public, max-age=300' } as const;
 
 /** 200 with a JSON object. */
 export function answerJSON(res: Response, body: object, headers: Readonly<Record<string, string>>): void {
-  const bytes = Buffer.from(`${JSON.stringify(body)}\n`);
-  for (const [name, value] of Object.entries({ 'Content-Type': 'application/json', ...headers }))
-    res.setHeader(name, value);
+  answer(res, `${JSON.stringify(body)}\n`, { 'Content-Type': 'application/json', ...headers });
+}
+
+/** 200 with this text. */
+export function answer(res: Response, text: string, headers: Readonly<Record<string, string>>): void {
+  const bytes = Buffer.from(text);
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
   res.setHeader('Content-Length', bytes.length);
   // Node leaves the body of an answer to HEAD out.
   res.end(bytes);

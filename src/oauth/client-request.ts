@@ -1,7 +1,7 @@
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import type { Client, Directory } from '../accounts/directory.ts';
 import { OAuthError } from '../errors.ts';
-import type { RequestContext } from '../http/route.ts';
+import type { RequestContext, Route } from '../http/route.ts';
 import { authenticateClient } from './client-authentication.ts';
 import { readForm } from './form.ts';
 
@@ -11,14 +11,27 @@ export const mayKnow = (client: Client, clientID: string): boolean => client.int
 export interface ClientRequest {
   readonly form: ReadonlyMap<string, string>;
   readonly client: Client;
+  readonly context: RequestContext;
+  readonly res: Response;
 }
 
-/** What every endpoint that clients post forms to begins with: nothing in the URL, 1 read the form, 2 authenticate the client. */
-export async function readClientRequest(
+/** Where clients post forms to. All begin with the same steps: nothing in the URL, 1 read the form, 2 authenticate the client. */
+export const clientRoute = (
+  { path, summary, directory }: { readonly path: string; readonly summary: string; readonly directory: Directory },
+  handle: (request: ClientRequest) => Promise<void>,
+): Route => ({
+  method: 'post',
+  path,
+  summary,
+  open: true,
+  handler: async (req, res, context) => handle({ ...(await readClientRequest(req, context, directory)), context, res }),
+});
+
+async function readClientRequest(
   req: Request,
   context: RequestContext,
   directory: Directory,
-): Promise<ClientRequest> {
+): Promise<Pick<ClientRequest, 'form' | 'client'>> {
   if (context.query.size > 0)
     throw new OAuthError(
       'invalid_request',

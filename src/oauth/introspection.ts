@@ -4,7 +4,7 @@ import { subjectOf } from '../accounts/subjects.ts';
 import type { AccessTokens } from '../auth/access-tokens.ts';
 import { answerJSON, uncached } from './answer.ts';
 import { clientAuthenticationMethods } from './client-authentication.ts';
-import { mayKnow, readClientRequest } from './client-request.ts';
+import { clientRoute, mayKnow } from './client-request.ts';
 import type { Endpoint } from './endpoint.ts';
 import { required } from './form.ts';
 
@@ -21,6 +21,7 @@ interface IntrospectionParts {
  */
 export function introspectionEndpoint({ directory, sessions, accessTokens, issuer }: IntrospectionParts): Endpoint {
   const path = '/oauth/introspect';
+  const summary = 'Tells whether a token is good now, and for what (RFC 7662)';
 
   async function ofAccessToken(token: string, client: Client): Promise<object | undefined> {
     const standing = await accessTokens.judge(token);
@@ -62,18 +63,11 @@ export function introspectionEndpoint({ directory, sessions, accessTokens, issue
 
   return {
     routes: [
-      {
-        method: 'post',
-        path,
-        summary: 'Tells whether a token is good now, and for what (RFC 7662)',
-        open: true,
-        handler: async (req, res, context) => {
-          const { form, client } = await readClientRequest(req, context, directory);
-          const token = required(form, 'token');
-          const found = (await ofAccessToken(token, client)) ?? (await ofRefreshToken(token, client));
-          answerJSON(res, { active: found !== undefined, ...found }, uncached);
-        },
-      },
+      clientRoute({ path, summary, directory }, async ({ form, client, res }) => {
+        const token = required(form, 'token');
+        const found = (await ofAccessToken(token, client)) ?? (await ofRefreshToken(token, client));
+        answerJSON(res, { active: found !== undefined, ...found }, uncached);
+      }),
     ],
     metadata: (at) => ({
       introspection_endpoint: at(path),

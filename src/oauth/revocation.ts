@@ -1,11 +1,11 @@
 import type { Directory } from '../accounts/directory.ts';
 import type { Sessions } from '../accounts/sessions.ts';
 import type { Tokens } from '../auth/tokens.ts';
+import { answer, uncached } from './answer.ts';
 import { clientAuthenticationMethods } from './client-authentication.ts';
-import { mayKnow, readClientRequest } from './client-request.ts';
+import { clientRoute, mayKnow } from './client-request.ts';
 import type { Endpoint } from './endpoint.ts';
 import { required } from './form.ts';
-import { uncached } from './answer.ts';
 
 /**
  * `POST /oauth/revoke` (RFC 7009): ends the session of an access or a refresh token, and so all tokens of it, before it answers.
@@ -14,6 +14,7 @@ import { uncached } from './answer.ts';
 export function revocationEndpoint(parts: { directory: Directory; sessions: Sessions; tokens: Tokens }): Endpoint {
   const { directory, sessions, tokens } = parts;
   const path = '/oauth/revoke';
+  const summary = 'Ends the session of a token (RFC 7009)';
 
   /** The session of a token, and the client that it was given to. A refresh token that was used before is as good: it was genuine. */
   async function find(token: string): Promise<{ sid: string; clientID: string } | undefined> {
@@ -25,24 +26,15 @@ export function revocationEndpoint(parts: { directory: Directory; sessions: Sess
 
   return {
     routes: [
-      {
-        method: 'post',
-        path,
-        summary: 'Ends the session of a token (RFC 7009)',
-        open: true,
-        handler: async (req, res, context) => {
-          const { form, client } = await readClientRequest(req, context, directory);
-          const found = await find(required(form, 'token'));
-          if (found !== undefined && mayKnow(client, found.clientID)) {
-            await sessions.revoke(found.sid);
-            const { auditID, sourceIP } = context;
-            context.log.info('session revoked', { auditID, client: client.name, sid: found.sid, sourceIP });
-          }
-          for (const [name, value] of Object.entries({ ...uncached, 'Content-Length': '0' }))
-            res.setHeader(name, value);
-          res.end();
-        },
-      },
+      clientRoute({ path, summary, directory }, async ({ form, client, context, res }) => {
+        const found = await find(required(form, 'token'));
+        if (found !== undefined && mayKnow(client, found.clientID)) {
+          await sessions.revoke(found.sid);
+          const { auditID, sourceIP } = context;
+          context.log.info('session revoked', { auditID, client: client.name, sid: found.sid, sourceIP });
+        }
+        answer(res, '', uncached);
+      }),
     ],
     metadata: (at) => ({
       revocation_endpoint: at(path),

@@ -10,7 +10,7 @@ import { OAuthError } from '../errors.ts';
 import { answerJSON, uncached } from './answer.ts';
 import { audienceOf } from './audience.ts';
 import { clientAuthenticationMethods } from './client-authentication.ts';
-import { readClientRequest } from './client-request.ts';
+import { clientRoute } from './client-request.ts';
 import type { Endpoint } from './endpoint.ts';
 import { required } from './form.ts';
 import type { Grant } from './grants/grant.ts';
@@ -24,51 +24,45 @@ export function tokenEndpoint(options: {
   const { grants, directory, tokens, issuer } = options;
   const byType = new Map(grants.map((grant) => [grant.grantType, grant]));
   const path = '/oauth/token';
+  const summary = 'Exchanges credentials for an access token (RFC 6749)';
   return {
     routes: [
-      {
-        method: 'post',
-        path,
-        summary: 'Exchanges credentials for an access token (RFC 6749)',
-        open: true,
-        handler: async (req, res, context) => {
-          const { form, client } = await readClientRequest(req, context, directory);
-          const grantType = required(form, 'grant_type');
-          const grant = byType.get(grantType);
-          if (grant === undefined)
-            throw new OAuthError(
-              'unsupported_grant_type',
-              `grant_type must be one of ${[...byType.keys()].join(', ')}`,
-            );
-          if (!client.grantTypes.includes(grantType))
-            throw new OAuthError(
-              'unauthorized_client',
-              `the client "${client.name}" may not use the grant ${grantType}`,
-            );
-          const audience = audienceOf(form, issuer());
-          const { session, subject, refreshToken, scope, issuedTokenType } = await grant.grant({
-            form,
-            client,
-            context,
-            audience,
-          });
-          const { token, expiresIn } = tokens.issueAccess(session, subject, scope, audience);
-          const body = {
-            access_token: token,
-            token_type: 'Bearer',
-            ...(issuedTokenType === undefined ? {} : { issued_token_type: issuedTokenType }),
-            ...(refreshToken !== undefined && client.grantTypes.includes('refresh_token')
-              ? { refresh_token: refreshToken }
-              : {}),
-            expires_in: expiresIn,
-            ...(scope === undefined ? {} : { scope }),
-            ...(scope?.split(' ').includes('openid')
-              ? { id_token: tokens.issueIdentity(session, subject, scope) }
-              : {}),
-          };
-          answerJSON(res, body, uncached);
-        },
-      },
+      clientRoute({ path, summary, directory }, async ({ form, client, context, res }) => {
+        const grantType = required(form, 'grant_type');
+        const grant = byType.get(grantType);
+        if (grant === undefined)
+          throw new OAuthError(
+            'unsupported_grant_type',
+            `grant_type must be one of ${[...byType.keys()].join(', ')}`,
+          );
+        if (!client.grantTypes.includes(grantType))
+          throw new OAuthError(
+            'unauthorized_client',
+            `the client "${client.name}" may not use the grant ${grantType}`,
+          );
+        const audience = audienceOf(form, issuer());
+        const { session, subject, refreshToken, scope, issuedTokenType } = await grant.grant({
+          form,
+          client,
+          context,
+          audience,
+        });
+        const { token, expiresIn } = tokens.issueAccess(session, subject, scope, audience);
+        const body = {
+          access_token: token,
+          token_type: 'Bearer',
+          ...(issuedTokenType === undefined ? {} : { issued_token_type: issuedTokenType }),
+          ...(refreshToken !== undefined && client.grantTypes.includes('refresh_token')
+            ? { refresh_token: refreshToken }
+            : {}),
+          expires_in: expiresIn,
+          ...(scope === undefined ? {} : { scope }),
+          ...(scope?.split(' ').includes('openid')
+            ? { id_token: tokens.issueIdentity(session, subject, scope) }
+            : {}),
+        };
+        answerJSON(res, body, uncached);
+      }),
     ],
     metadata: (at) => ({
       token_endpoint: at(path),

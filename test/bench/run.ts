@@ -1,4 +1,5 @@
 /** One run over everything that is wanted: it prints as it goes, and holds what it found. */
+import { readingTime } from '../../hack/cluster/control-plane.ts';
 import { progress } from '../../hack/cluster/progress.ts';
 import { until } from '../../hack/cluster/until.ts';
 import { casesOf, labels, type Case } from './cases.ts';
@@ -21,7 +22,6 @@ import {
   type Ratios,
 } from './table.ts';
 import { measureWatches } from './watch.ts';
-import { readingTime } from './site.ts';
 
 const watches = {
   watch: { watchers: 1_000, perSecond: changesPerSecond, prefix: 'watchers', withTLS: true },

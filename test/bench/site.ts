@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { freePort } from '../../hack/cluster/chosen.ts';
-import { startControlPlane } from '../../hack/cluster/control-plane.ts';
+import { readingTime, startControlPlane } from '../../hack/cluster/control-plane.ts';
 import { addressBlock, assertAddress, openBlock } from '../../hack/cluster/network.ts';
 import { choosePorts } from '../../hack/cluster/ports.ts';
 import { until } from '../../hack/cluster/until.ts';
@@ -47,8 +47,6 @@ export interface Site {
 const host = '127.0.0.1';
 /** For garbage to be collected that the start left. */
 const settle = 5_000;
-/** For 50,000 nodes to be read on a busy machine. */
-export const readingTime = 600_000;
 
 /** Every process is on record in the folder `dir`, and ends with its control plane. */
 export async function startSite(dir: string, size: Size, users: Users): Promise<Site> {

@@ -24,6 +24,8 @@ export type Ask = Omit<LocalAsk, 'from'>;
 export interface Lab {
   /** What the server reads. */
   readonly cluster: MemoryCluster;
+  /** Makes or changes a node with an annotation of that many bytes. */
+  readonly putNode: (name: string, size: number) => void;
   readonly ports: RunningServer['ports'];
   /** The same as `gateway`, over HTTP/2: the headers with the status among them, and the body. */
   readonly http2: (path: string, method: string) => Promise<readonly [IncomingHttpHeaders, string]>;
@@ -35,6 +37,12 @@ export interface Lab {
   readonly aggregated: (path: string, ask?: Ask) => Promise<Answer>;
   readonly token: (fields: Readonly<Record<string, string>>) => Promise<Answer>;
   readonly stop: (times?: { readonly announce: number; readonly grace: number }) => Promise<void>;
+}
+
+/** A node with an annotation of that many bytes. */
+function putNode(cluster: MemoryCluster, name: string, size = 0): void {
+  const metadata = { name, annotations: { filling: 'x'.repeat(size) } };
+  cluster.put('/api/v1/nodes', { kind: 'Node', apiVersion: 'v1', metadata, spec: {}, status: {} });
 }
 
 function fill(cluster: MemoryCluster, proxyCA: string): void {
@@ -58,8 +66,7 @@ function fill(cluster: MemoryCluster, proxyCA: string): void {
       'requestheader-extra-headers-prefix': '["X-Remote-Extra-"]',
     },
   });
-  for (const name of ['n1', 'n2', 'n3'])
-    cluster.put('/api/v1/nodes', { kind: 'Node', apiVersion: 'v1', metadata: { name }, spec: {}, status: {} });
+  for (const name of ['n1', 'n2', 'n3']) putNode(cluster, name);
   cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', () => ({ status: { authenticated: false } }));
   cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => ({
     status: { allowed: (spec as { user: string }).user === 'alice' },
@@ -96,6 +103,7 @@ export async function startLab(): Promise<Lab> {
   while ((await gateway('/readyz')).status !== 200) await new Promise((resolve) => setTimeout(resolve, 20));
   return {
     cluster,
+    putNode: (name, size) => putNode(cluster, name, size),
     ports: server.ports,
     gateway,
     frontProxy,

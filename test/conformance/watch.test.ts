@@ -66,15 +66,6 @@ const ways: Record<string, (query: string) => Promise<Readable>> = {
   },
 };
 
-const put = (name: string, size: number): void =>
-  lab.cluster.put('/api/v1/nodes', {
-    kind: 'Node',
-    apiVersion: 'v1',
-    metadata: { name, annotations: { filling: 'x'.repeat(size) } },
-    spec: {},
-    status: {},
-  });
-
 describe.each(Object.keys(ways))('over %s', (way) => {
   test('a watch tells what is there and what changes, small and large, and ends', async () => {
     const body = await (ways[way] as (query: string) => Promise<Readable>)('watch=true&timeoutSeconds=2');
@@ -88,7 +79,7 @@ describe.each(Object.keys(ways))('over %s', (way) => {
       };
       told.push(`${type} ${object.metadata.name} ${object.metadata.annotations?.filling.length ?? ''}`.trim());
       if (told.length === 3) {
-        for (const size of sizes) put(way.replace(/\W/g, ''), size);
+        for (const size of sizes) lab.putNode(way.replace(/\W/g, ''), size);
         lab.cluster.delete('/api/v1/nodes', way.replace(/\W/g, ''));
       }
     }
@@ -127,8 +118,8 @@ test('server-sent events go on after the last one that a client saw', async () =
   };
   const first = await events({});
   expect(first).toHaveLength(3);
-  put('told', 0);
-  put('told', 1);
+  lab.putNode('told', 0);
+  lab.putNode('told', 1);
   const whole = await events({});
   const before = String(Number(lab.cluster.get('/api/v1/nodes', 'told')?.metadata.resourceVersion) - 1);
   const resumed = await events({ 'last-event-id': before });

@@ -48,22 +48,13 @@ const ways: Record<string, (query: string) => Promise<Listening>> = {
     }),
 };
 
-const put = (name: string, size: number): void =>
-  lab.cluster.put('/api/v1/nodes', {
-    kind: 'Node',
-    apiVersion: 'v1',
-    metadata: { name, annotations: { filling: 'x'.repeat(size) } },
-    spec: {},
-    status: {},
-  });
-
 describe.each(Object.keys(ways))('over %s', (way) => {
   test('a watch tells one event a message, small and large, and ends with a close', async () => {
     const name = `of-${Object.keys(ways).indexOf(way)}`;
     const watch = await (ways[way] as (typeof ways)[string])('watch=true&timeoutSeconds=2');
     await watch.until(3);
     const sizes = [10, 100_000, 0, 1_000_000];
-    for (const size of sizes) put(name, size);
+    for (const size of sizes) lab.putNode(name, size);
     lab.cluster.delete('/api/v1/nodes', name);
     expect(await watch.closed).toEqual({ code: 1000, wasClean: true });
     const told = watch.messages.map((message) => {

@@ -112,28 +112,17 @@ export async function createPlatform({
     () => clock.now(),
   );
   await settle();
+  const accounts = { directory, passwords, passwordStore, limiter, sessions, tokens, accessTokens };
   const platform: Platform = {
+    ...accounts,
     clock,
     cluster,
     client,
     live,
-    directory,
     users,
-    passwords,
-    passwordStore,
-    limiter,
-    sessions,
-    tokens,
-    accessTokens,
     hashes,
     routes: oauthRoutes({
-      directory,
-      passwords,
-      passwordStore,
-      limiter,
-      sessions,
-      tokens,
-      accessTokens,
+      ...accounts,
       reviewToken,
       authenticator: gatewayAuthenticator([platformToken(accessTokens), reviewToken]),
       authorizer: accessReview(client, () => clock.now()),

@@ -2,11 +2,19 @@
 import type { Account, Directory } from '../../accounts/directory.ts';
 import { demand, type Authorizer, type ResourceAttributes } from '../../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../auth/user.ts';
-import { notFound, unauthorized } from '../../errors.ts';
+import { badRequest, notFound, unauthorized } from '../../errors.ts';
 import type { RequestContext } from '../../http/route.ts';
+import { inPath } from '../parameters.ts';
 import { group } from './user-store.ts';
 
 export const usersResource = { group, resource: 'users' };
+export const nameInPath = inPath('name', 'The username; ~ is yourself');
+
+/** Throws 400 for a parameter: there are none, but client-go adds its timeout. */
+export function demandNoParameters({ query }: Pick<RequestContext, 'query'>): void {
+  const wrong = [...query.keys()].find((name) => name !== 'timeout');
+  if (wrong !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(wrong)}; there are none`);
+}
 
 export function callerOf({ user }: Pick<RequestContext, 'user'>): UserInfo {
   if (user === undefined) throw unauthorized();
@@ -35,6 +43,13 @@ export function targetOf(directory: Directory, context: RequestContext): Target 
   if (name === '~' && account === undefined) throw notFound(usersResource, caller.username);
   const username = name === '~' ? caller.username : name;
   return { caller, username, own: account?.username === username ? account : undefined };
+}
+
+/** The account that is asked about. Throws 404 if there is none. */
+export function accountOf(directory: Directory, { own, username }: Target): Account {
+  const account = own ?? directory.account(username);
+  if (account === undefined) throw notFound(usersResource, username);
+  return account;
 }
 
 /** What the request wants to do with a user. */

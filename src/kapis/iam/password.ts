@@ -11,12 +11,11 @@ import type { Passwords } from '../../accounts/passwords.ts';
 import type { Users } from '../../accounts/users.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../auth/user.ts';
-import { badRequest, forbidden, invalid, notFound, tooManyRequests } from '../../errors.ts';
+import { badRequest, forbidden, invalid, tooManyRequests } from '../../errors.ts';
 import type { RequestContext, Route } from '../../http/route.ts';
-import { writeJson } from '../../http/write.ts';
-import { inPath } from '../parameters.ts';
+import { writeDone } from '../../http/write.ts';
 import { readJson, recordOf } from './body.ts';
-import { demandOn, targetOf, usersResource } from './caller.ts';
+import { accountOf, demandOn, nameInPath, targetOf, usersResource } from './caller.ts';
 import { base, group } from './user-store.ts';
 
 export interface PasswordParts {
@@ -72,14 +71,13 @@ export function passwordRoute(parts: PasswordParts): Route {
     method: 'put',
     path: `${base}/users/:name/password`,
     summary: 'Set a password: your own with the current one beside it',
-    parameters: [inPath('name', 'The username; ~ is yourself')],
+    parameters: [nameInPath],
     handler: async (req, res, context) => {
       const target = targetOf(directory, context);
       const { caller, username, own } = target;
       const { password, currentPassword } = fieldsOf((await readJson(req, ['application/json'])).value);
       if (own === undefined) await demandOn(authorizer, context, target);
-      const account = own ?? directory.account(username);
-      if (account === undefined) throw notFound(usersResource, username);
+      const account = accountOf(directory, target);
       if (own === undefined) await demandGroups(caller, account);
       if (!isChangeable(account))
         throw forbidden(
@@ -97,7 +95,7 @@ export function passwordRoute(parts: PasswordParts): Route {
       }
       await passwordStore.change(account, password, own !== undefined);
       context.log.info('a password was changed', { auditID: context.auditID, user: username, by: caller.username });
-      await writeJson(req, res, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' });
+      await writeDone(req, res);
     },
   };
 }

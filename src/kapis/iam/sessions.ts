@@ -2,11 +2,11 @@
 import type { Account, Directory } from '../../accounts/directory.ts';
 import type { Session, Sessions } from '../../accounts/sessions.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
-import { badRequest, notFound } from '../../errors.ts';
+import { notFound } from '../../errors.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
-import { writeJson } from '../../http/write.ts';
+import { writeDone, writeJson } from '../../http/write.ts';
 import { inPath } from '../parameters.ts';
-import { demandOn, targetOf, usersResource } from './caller.ts';
+import { accountOf, demandNoParameters, demandOn, nameInPath, targetOf } from './caller.ts';
 import { base, group, version } from './user-store.ts';
 
 export interface SessionsParts {
@@ -23,13 +23,10 @@ const isOf = ({ spec }: Session, { uid, credentialID }: Account): boolean =>
 export function sessionsRoutes({ authorizer, directory, sessions }: SessionsParts): Route[] {
   /** The user whom the path names, to those who may; throws 400 for parameters, of which there are none. */
   async function accountIn(context: RequestContext): Promise<Account> {
-    const wrong = [...context.query.keys()].find((name) => name !== 'timeout');
-    if (wrong !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(wrong)}`);
+    demandNoParameters(context);
     const target = targetOf(directory, context);
     if (target.own === undefined) await demandOn(authorizer, context, target);
-    const account = target.own ?? directory.account(target.username);
-    if (account === undefined) throw notFound(usersResource, target.username);
-    return account;
+    return accountOf(directory, target);
   }
 
   const list: Handler = async (req, res, context) => {
@@ -50,7 +47,7 @@ export function sessionsRoutes({ authorizer, directory, sessions }: SessionsPart
   const revokeAll: Handler = async (req, res, context) => {
     const account = await accountIn(context);
     await end(sessions.ofUser(account.uid), context, account.username);
-    await writeJson(req, res, done);
+    await writeDone(req, res);
   };
 
   const revokeOne: Handler = async (req, res, context) => {
@@ -59,25 +56,22 @@ export function sessionsRoutes({ authorizer, directory, sessions }: SessionsPart
     const session = await sessions.active(sid);
     if (session === undefined || !isOf(session, account)) throw notFound({ group, resource: 'sessions' }, sid);
     await end([session], context, account.username);
-    await writeJson(req, res, done);
+    await writeDone(req, res);
   };
 
   const path = `${base}/users/:name/sessions`;
-  const name = inPath('name', 'The username; ~ is yourself');
   return [
-    { method: 'get', path, summary: 'Where the user is logged in', parameters: [name], handler: list },
-    { method: 'delete', path, summary: 'End all sessions of the user', parameters: [name], handler: revokeAll },
+    { method: 'get', path, summary: 'Where the user is logged in', parameters: [nameInPath], handler: list },
+    { method: 'delete', path, summary: 'End all sessions of the user', parameters: [nameInPath], handler: revokeAll },
     {
       method: 'delete',
       path: `${path}/:session`,
       summary: 'End a session of the user',
-      parameters: [name, inPath('session', 'The metadata.name of the session')],
+      parameters: [nameInPath, inPath('session', 'The metadata.name of the session')],
       handler: revokeOne,
     },
   ];
 }
-
-const done = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' };
 
 /** Nothing by which it could be taken over. */
 function shown({ metadata, spec, status }: Session, current: string | undefined): object {

@@ -2,11 +2,10 @@
 import type { Directory } from '../../accounts/directory.ts';
 import { isChangeable, type PasswordStore } from '../../accounts/password-store.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
-import { forbidden, notFound } from '../../errors.ts';
+import { forbidden } from '../../errors.ts';
 import type { Route } from '../../http/route.ts';
-import { writeJson } from '../../http/write.ts';
-import { inPath } from '../parameters.ts';
-import { demandOn, targetOf, usersResource } from './caller.ts';
+import { writeDone } from '../../http/write.ts';
+import { accountOf, demandOn, nameInPath, targetOf, usersResource } from './caller.ts';
 import { base } from './user-store.ts';
 
 export interface UnlockParts {
@@ -19,13 +18,12 @@ export const unlockRoute = ({ authorizer, directory, passwordStore }: UnlockPart
   method: 'post',
   path: `${base}/users/:name/unlock`,
   summary: 'Forget the failed logins of a user',
-  parameters: [inPath('name', 'The username; ~ is yourself')],
+  parameters: [nameInPath],
   handler: async (req, res, context) => {
     const target = targetOf(directory, context);
     const { caller, username } = target;
     await demandOn(authorizer, context, target);
-    const account = directory.account(username);
-    if (account === undefined) throw notFound(usersResource, username);
+    const account = accountOf(directory, target);
     if (!isChangeable(account))
       throw forbidden(
         usersResource,
@@ -34,6 +32,6 @@ export const unlockRoute = ({ authorizer, directory, passwordStore }: UnlockPart
       );
     await passwordStore.unlock(account);
     context.log.info('a user was unlocked', { auditID: context.auditID, user: username, by: caller.username });
-    await writeJson(req, res, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' });
+    await writeDone(req, res);
   },
 });

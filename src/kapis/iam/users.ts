@@ -19,9 +19,9 @@ import { Answers } from '../kapis-handler.ts';
 import { parseOldest } from '../list-options.ts';
 import { parseGetQuery, parseListQuery } from '../query.ts';
 import { demandReached } from '../reading.ts';
-import { getParameters, inPath, listParameters, parameter } from '../parameters.ts';
+import { getParameters, listParameters, parameter } from '../parameters.ts';
 import { readJson, recordOf, type JsonBody } from './body.ts';
-import { attributesOf, callerOf, demandOn, targetOf, usersResource, type Target } from './caller.ts';
+import { attributesOf, callerOf, demandOn, nameInPath, targetOf, usersResource, type Target } from './caller.ts';
 import { displayNameIn, jsonPatch, mergePatch } from './display-name.ts';
 import { base, usersDefinition, UserStore } from './user-store.ts';
 
@@ -172,7 +172,6 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
   }
 
   const path = `${base}/users`;
-  const name = inPath('name', 'The username; ~ is yourself');
   const writeParameters = handedOn.map((one) => parameter(one, 'As kube-apiserver takes it'));
   return [
     {
@@ -187,21 +186,21 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
       method: 'get',
       path: `${path}/:name`,
       summary: 'Read a user; your own you always may',
-      parameters: [name, ...getParameters],
+      parameters: [nameInPath, ...getParameters],
       handler: get,
     },
     ...(['put', 'patch'] as const).map((method): Route => ({
       method,
       path: `${path}/:name`,
       summary: 'Change a user; of your own you always may change displayName',
-      parameters: [name, ...writeParameters],
+      parameters: [nameInPath, ...writeParameters],
       handler: write,
     })),
     {
       method: 'delete',
       path: `${path}/:name`,
       summary: 'Delete a user, which ends all that was begun as that user',
-      parameters: [name, ...writeParameters],
+      parameters: [nameInPath, ...writeParameters],
       handler: remove,
     },
   ];

@@ -1,9 +1,8 @@
 /** Who the server takes the caller for, in the form of kube-apiserver's SelfSubjectReview. */
 import type { Directory } from '../../accounts/directory.ts';
-import { badRequest } from '../../errors.ts';
 import type { Route } from '../../http/route.ts';
 import { writeJson } from '../../http/write.ts';
-import { callerOf, ownAccount } from './caller.ts';
+import { callerOf, demandNoParameters, ownAccount } from './caller.ts';
 import { base, group, version } from './user-store.ts';
 
 export const whoAmIRoute = (directory: Directory): Route => ({
@@ -11,8 +10,7 @@ export const whoAmIRoute = (directory: Directory): Route => ({
   path: `${base}/whoami`,
   summary: 'Who you are here',
   handler: async (req, res, context) => {
-    const wrong = [...context.query.keys()].find((name) => name !== 'timeout');
-    if (wrong !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(wrong)}`);
+    demandNoParameters(context);
     const caller = callerOf(context);
     const { username, uid, groups, extra } = caller;
     const account = ownAccount(directory, caller);

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { execute } from '../../../hack/cluster/exec.ts';
 import { programs } from '../../../hack/cluster/programs.ts';
+import { nodeFlags } from '../../../hack/run/server.ts';
 import { tool } from '../machine/packages.ts';
 import type { Image } from './image.ts';
 import { file, program, tree } from './machine-files.ts';
@@ -54,7 +55,7 @@ export async function serverImage(dist: string): Promise<Image> {
       User: '65532:65532',
       WorkingDir: '/app',
       Env: [searchPath, 'NODE_ENV=production'],
-      Entrypoint: ['node', '--max-semi-space-size=16', '--no-allocation-site-pretenuring', '/app/dist/main.js'],
+      Entrypoint: ['node', ...nodeFlags, '/app/dist/main.js'],
     },
   };
 }

@@ -1,15 +1,10 @@
 /** What kube-apiserver is served: tokens for its audience, and its token webhook. */
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { OutgoingHttpHeaders } from 'node:http';
 import { ask, type Answer } from '../../fakes/ask.ts';
 import { issuer } from '../../fakes/configuration.ts';
 import { craftJWT, readJWT } from '../../fakes/jwt.ts';
 import { asClient, createLab, login, refreshWith, type Fields, type Lab } from './lab.ts';
-
-const labs: Lab[] = [];
-afterEach(() => {
-  for (const one of labs.splice(0)) one.stop();
-});
 
 const grantTypes = ['password', 'refresh_token', 'client_credentials'];
 const clients = [
@@ -22,7 +17,6 @@ const minute = 60_000;
 
 async function lab(): Promise<Lab> {
   const made = await createLab({ clients });
-  labs.push(made);
   made.client.ownAudiences = [ofCluster];
   made.cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', ({ spec }) => ({
     status:

@@ -1,4 +1,5 @@
 /** The token endpoint behind the filters of every request, without sockets. */
+import { afterEach } from '@jest/globals';
 import type { RequestListener } from 'node:http';
 import { createFace } from '../../../src/http/chain.ts';
 import { OpenWatches } from '../../../src/http/open-watches.ts';
@@ -30,11 +31,18 @@ const form = (fields: Fields): string =>
     Object.entries(fields).flatMap(([name, value]): [string, string][] => (value === undefined ? [] : [[name, value]])),
   ).toString();
 
+const made: Platform[] = [];
+afterEach(() => {
+  for (const one of made.splice(0)) one.stop();
+});
+
+/** Ends with the test. */
 export async function createLab(
   authentication: Readonly<Record<string, unknown>> = {},
   log: Logger = createLogger({ silent: true }),
 ): Promise<Lab> {
   const platform = await createPlatform({ authentication, log });
+  made.push(platform);
   const app = createFace(platform.routes, {
     authenticator: async () => undefined,
     authorizer: { authorize: async () => ({ allowed: false, reason: '' }) },

@@ -1,20 +1,9 @@
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { createPublicKey, verify, type JsonWebKey } from 'node:crypto';
 import { ask } from '../../fakes/ask.ts';
 import { issuer } from '../../fakes/configuration.ts';
 import { readJWT } from '../../fakes/jwt.ts';
 import { createLab, login, type Lab } from './lab.ts';
-
-const labs: Lab[] = [];
-afterEach(() => {
-  for (const one of labs.splice(0)) one.stop();
-});
-
-async function lab(authentication: Readonly<Record<string, unknown>> = {}): Promise<Lab> {
-  const made = await createLab(authentication);
-  labs.push(made);
-  return made;
-}
 
 const documents = ['', '/oauth'].flatMap((base) =>
   ['openid-configuration', 'oauth-authorization-server'].map((name) => `${base}/.well-known/${name}`),
@@ -23,7 +12,7 @@ type Key = JsonWebKey & { readonly kid: string; readonly alg: string };
 
 describe('the metadata', () => {
   test.each(documents)('at %s', async (path) => {
-    const answer = await ask((await lab()).app, path, { headers: { host: 'evil.example' } });
+    const answer = await ask((await createLab()).app, path, { headers: { host: 'evil.example' } });
     expect(answer.status).toBe(200);
     expect(answer.headers).toMatchObject({
       'content-type': 'application/json',
@@ -43,7 +32,7 @@ describe('the metadata', () => {
   });
 
   test('has only addresses that are served', async () => {
-    const { app, routes } = await lab();
+    const { app, routes } = await createLab();
     const members = Object.entries((await ask(app, documents[0] ?? '')).json());
     const addresses = members.flatMap(([name, value]) => (/_(endpoint|uri)$/.test(name) ? [String(value)] : []));
     expect(addresses.length).toBeGreaterThan(1);
@@ -51,14 +40,14 @@ describe('the metadata', () => {
   });
 
   test('names the grants that the token endpoint knows, each of them', async () => {
-    const { app, token } = await lab();
+    const { app, token } = await createLab();
     const named = (await ask(app, documents[0] ?? '')).json()['grant_types_supported'];
     const refusal = (await token({ ...login, grant_type: 'magic' })).json()['error_description'];
     expect(refusal).toBe(`grant_type must be one of ${(named as string[]).join(', ')}`);
   });
 
   test('follows the issuer when the configuration changes', async () => {
-    const { app, configure } = await lab();
+    const { app, configure } = await createLab();
     configure({ issuer: 'https://other.example/base' });
     expect((await ask(app, documents[0] ?? '')).json()).toMatchObject({
       issuer: 'https://other.example/base',
@@ -67,14 +56,14 @@ describe('the metadata', () => {
   });
 
   test('is not changed by POST', async () => {
-    const answer = await ask((await lab()).app, documents[0] ?? '', { method: 'POST' });
+    const answer = await ask((await createLab()).app, documents[0] ?? '', { method: 'POST' });
     expect(answer).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
   });
 });
 
 describe('the key set', () => {
   test('holds public keys only, one for each algorithm', async () => {
-    const answer = await ask((await lab()).app, '/oauth/keys');
+    const answer = await ask((await createLab()).app, '/oauth/keys');
     expect(answer.status).toBe(200);
     expect(answer.headers).toMatchObject({
       'content-type': 'application/jwk-set+json',
@@ -89,7 +78,7 @@ describe('the key set', () => {
   });
 
   test.each(['access_token', 'id_token'])('verifies the %s', async (name) => {
-    const { app, token } = await lab();
+    const { app, token } = await createLab();
     const text = String((await token({ ...login, scope: 'openid' })).json()[name]);
     const { header } = readJWT(text);
     const { keys } = (await ask(app, '/oauth/keys')).json() as { keys: Key[] };
@@ -105,7 +94,7 @@ describe('the key set', () => {
   });
 
   test('has no body for HEAD', async () => {
-    const answer = await ask((await lab()).app, '/oauth/keys', { method: 'HEAD' });
+    const answer = await ask((await createLab()).app, '/oauth/keys', { method: 'HEAD' });
     expect(answer).toMatchObject({ status: 200, text: '' });
     expect(Number(answer.headers['content-length'])).toBeGreaterThan(100);
   });

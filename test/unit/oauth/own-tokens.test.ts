@@ -1,16 +1,11 @@
 /** Revocation (RFC 7009), introspection (RFC 7662) and userinfo (OpenID Connect Core 5.3). */
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { unreachable } from '../../../src/kube/kube-error.ts';
 import { ask, type Answer } from '../../fakes/ask.ts';
 import { issuer } from '../../fakes/configuration.ts';
 import { craftJWT, readJWT } from '../../fakes/jwt.ts';
 import { logOfLines } from '../../fakes/log.ts';
 import { asClient, createLab, login, refreshWith, type Fields, type Lab } from './lab.ts';
-
-const labs: Lab[] = [];
-afterEach(() => {
-  for (const one of labs.splice(0)) one.stop();
-});
 
 const grantTypes = ['password', 'refresh_token'];
 const clients = [
@@ -32,7 +27,6 @@ interface LoggedIn extends Lab {
 
 async function logIn(fields: Fields = {}, log?: Parameters<typeof createLab>[1]): Promise<LoggedIn> {
   const made = await createLab({ clients, users }, log);
-  labs.push(made);
   const body = (await made.token({ ...login, scope: 'openid profile', ...fields })).json();
   const [access, refresh, identity] = ['access_token', 'refresh_token', 'id_token'].map((name) => String(body[name]));
   return { ...made, access: access ?? '', refresh: refresh ?? '', identity: identity ?? '' };

@@ -1,5 +1,5 @@
 /** The grants of programs: client_credentials (RFC 6749 section 4.4) and token exchange (RFC 8693). */
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { Session } from '../../../src/accounts/sessions.ts';
 import { platformToken } from '../../../src/auth/authenticators/index.ts';
 import { configuredUserUID } from '../../../src/accounts/uuid.ts';
@@ -9,11 +9,6 @@ import { issuer } from '../../fakes/configuration.ts';
 import { craftJWT, readJWT } from '../../fakes/jwt.ts';
 import { logOfLines } from '../../fakes/log.ts';
 import { createLab, login, type Fields, type Lab } from './lab.ts';
-
-const labs: Lab[] = [];
-afterEach(() => {
-  for (const one of labs.splice(0)) one.stop();
-});
 
 const exchange = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const jwtType = 'urn:ietf:params:oauth:token-type:jwt';
@@ -38,7 +33,6 @@ const account: Required<Reviewed> = {
 
 async function lab(client: object = ci, user: Reviewed | undefined = account, log?: Parameters<typeof createLab>[1]) {
   const made = await createLab({ clients: [client] }, log);
-  labs.push(made);
   made.cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', () => ({
     status: { authenticated: user !== undefined, user },
   }));
@@ -184,7 +178,6 @@ describe('token exchange', () => {
     ['has no uid', { username: account.username, groups: account.groups }],
   ])('of a token that %s is refused', async (_, user) => {
     const made = await createLab({ clients: [ci] });
-    labs.push(made);
     made.cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', () => ({
       status: { authenticated: user !== undefined, ...(user === undefined ? {} : { user }) },
     }));

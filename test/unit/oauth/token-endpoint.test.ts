@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { gzipSync } from 'node:zlib';
 import { unreachable } from '../../../src/kube/kube-error.ts';
 import { ask, type Answer } from '../../fakes/ask.ts';
@@ -6,17 +6,6 @@ import { readJWT } from '../../fakes/jwt.ts';
 import { logOfLines } from '../../fakes/log.ts';
 import { rightPassword } from '../../fakes/platform.ts';
 import { asClient, createLab, login, refreshWith, type Fields, type Lab } from './lab.ts';
-
-const labs: Lab[] = [];
-afterEach(() => {
-  for (const one of labs.splice(0)) one.stop();
-});
-
-async function lab(authentication: Readonly<Record<string, unknown>> = {}): Promise<Lab> {
-  const made = await createLab(authentication);
-  labs.push(made);
-  return made;
-}
 
 /** RFC 6749 section 5.1: what every answer with a token, and every refusal, has. */
 function expectUncached({ headers }: Answer): void {
@@ -45,7 +34,7 @@ const asShort = { client_id: 'short', client_secret: 'short' };
 
 describe('a login', () => {
   test('answers with what RFC 6749 section 5.1 says, and no more', async () => {
-    const answer = await (await lab()).token(login);
+    const answer = await (await createLab()).token(login);
     expect(answer.status).toBe(200);
     expectUncached(answer);
     expect(answer.json()).toEqual({
@@ -61,28 +50,28 @@ describe('a login', () => {
     ['groups', 'groups', false],
     ['openid profile unknown', 'openid profile', true],
   ])('for the scope %j is granted %j, with an id_token: %j', async (scope, granted, isIdentity) => {
-    const body = (await (await lab()).token({ ...login, scope })).json();
+    const body = (await (await createLab()).token({ ...login, scope })).json();
     expect(body['scope']).toBe(granted);
     expect(readJWT(String(body['access_token'])).claims['scope']).toBe(granted);
     expect('id_token' in body).toBe(isIdentity);
   });
 
   test('of a client that cannot refresh has no refresh token', async () => {
-    const { token } = await lab({ clients });
+    const { token } = await createLab({ clients });
     const answer = await token({ ...login, ...asShort });
     expect(answer.status).toBe(200);
     expect(answer.json()).not.toHaveProperty('refresh_token');
   });
 
   test('may name its client by HTTP Basic', async () => {
-    const { token } = await lab();
+    const { token } = await createLab();
     const authorization = `Basic ${Buffer.from('platform:platform').toString('base64')}`;
     const fields = { ...login, client_id: undefined, client_secret: undefined };
     expect((await token(fields, { headers: { authorization } })).status).toBe(200);
   });
 
   test('ends the other sessions of the user where only one is allowed', async () => {
-    const { token, tokens, sessions } = await lab({ multipleLogin: false });
+    const { token, tokens, sessions } = await createLab({ multipleLogin: false });
     const sid = async (): Promise<string> =>
       tokens.verifyAccess(String((await token(login)).json()['access_token']))?.sid ?? '';
     const [first, second] = [await sid(), await sid()];
@@ -125,7 +114,7 @@ describe('a request is refused', () => {
     '$how',
     async ({ fields, status, error, why }) => {
       const users = [{ username: 'alice' }, { username: 'mallory', state: 'Disabled' }];
-      const answer = await (await lab({ clients, users })).token(fields);
+      const answer = await (await createLab({ clients, users })).token(fields);
       expectRefused(answer, status, error, why);
       const challenge = error === 'invalid_client' ? 'Basic realm="platform", charset="UTF-8"' : undefined;
       expect(answer.headers['www-authenticate']).toBe(challenge);
@@ -135,14 +124,14 @@ describe('a request is refused', () => {
   test.each(['grant_type', 'username', 'password', 'client_id', 'client_secret', 'scope', 'other'])(
     'that repeats %s',
     async (name) => {
-      const { token } = await lab();
+      const { token } = await createLab();
       const body = `${new URLSearchParams({ scope: 'openid', other: 'x', ...login }).toString()}&${name}=again`;
       expectRefused(await token({}, { body }), 400, 'invalid_request', new RegExp(`'${name}' is repeated`));
     },
   );
 
   test('that authenticates its client twice', async () => {
-    const { token } = await lab();
+    const { token } = await createLab();
     expectRefused(await token(login, { headers: { authorization: both } }), 400, 'invalid_request', /twice/);
   });
 
@@ -154,18 +143,18 @@ describe('a request is refused', () => {
     ['a compression that there is not', { headers: { 'content-encoding': 'magic' }, body: 'a=1' }, 415],
     ['a compressed form', { headers: { 'content-encoding': 'gzip' }, body: gzipSync('a=1') }, 415],
   ])('that brings %s', async (_, options, status) => {
-    expectRefused(await (await lab()).token({}, options), status, 'invalid_request');
+    expectRefused(await (await createLab()).token({}, options), status, 'invalid_request');
   });
 
   test.each(['GET', 'PUT', 'DELETE', 'PATCH'])('by %s: 405 that names POST', async (method) => {
-    const { token } = await lab();
+    const { token } = await createLab();
     const answer = await token({}, { method, body: '' });
     expectRefused(answer, 405, 'invalid_request');
     expect(answer.headers.allow).toBe('POST');
   });
 
   test.each(['?grant_type=password', '?access_token=x', '?x'])('with parameters in the URL: %s', async (query) => {
-    const { app } = await lab();
+    const { app } = await createLab();
     const answer = await ask(app, `/oauth/token${query}`, {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
@@ -175,7 +164,7 @@ describe('a request is refused', () => {
   });
 
   test('while the cluster cannot be written: 503, to be tried again', async () => {
-    const { token, client } = await lab();
+    const { token, client } = await createLab();
     client.before = () => {
       throw unreachable(new Error('the socket hung up'));
     };
@@ -186,7 +175,7 @@ describe('a request is refused', () => {
   });
 
   test('by a fault of ours: 500 without the cause', async () => {
-    const { token, hashes } = await lab();
+    const { token, hashes } = await createLab();
     hashes.failure = new Error('out of memory at /srv/hash.js');
     const answer = await token(login);
     expectRefused(answer, 500, 'server_error');
@@ -204,7 +193,7 @@ describe('nothing tells apart', () => {
       { username: 'mallory' },
       { username: 'mallory', password: 'wrong horse' },
     ]) {
-      const { token, hashes } = await lab({ users });
+      const { token, hashes } = await createLab({ users });
       const before = hashes.verified.length;
       const { status, text, headers } = await token({ ...login, ...fields });
       seen.push({ status, text, names: Object.keys(headers), work: hashes.verified.slice(before) });
@@ -219,7 +208,7 @@ describe('after too many failures', () => {
   test.each(['alice', 'nobody'])(
     'a login as %s is 429, also with the right password, without more work',
     async (username) => {
-      const { token, hashes } = await lab({ loginLimit });
+      const { token, hashes } = await createLab({ loginLimit });
       for (let time = 0; time < 3; time += 1)
         expectRefused(await token({ ...login, username, password: 'wrong horse' }), 400, 'invalid_grant');
       const before = hashes.verified.length;
@@ -231,7 +220,7 @@ describe('after too many failures', () => {
   );
 
   test('the wait that the answer names is enough', async () => {
-    const { token, clock } = await lab({ loginLimit });
+    const { token, clock } = await createLab({ loginLimit });
     for (let time = 0; time < 3; time += 1) await token({ ...login, password: 'wrong horse' });
     const { headers } = await token(login);
     await clock.advance(Number(headers['retry-after']) * 1_000);
@@ -239,7 +228,7 @@ describe('after too many failures', () => {
   });
 
   test('from one address another address may still log in, but for the delay of the user', async () => {
-    const { token, clock } = await lab({ loginLimit });
+    const { token, clock } = await createLab({ loginLimit });
     for (let time = 0; time < 3; time += 1) await token({ ...login, password: 'wrong horse' }, { from: '192.0.2.9' });
     await clock.advance(5_000);
     expect((await token(login, { from: '192.0.2.9' })).status).toBe(429);
@@ -254,7 +243,7 @@ async function tokensOf(made: Lab, fields: Fields = login): Promise<{ access: st
 
 describe('a refresh', () => {
   test('gives a new pair for the same session', async () => {
-    const made = await lab();
+    const made = await createLab();
     const first = await tokensOf(made);
     const second = await tokensOf(made, refreshWith(first.refresh));
     expect(second.refresh).not.toBe(first.refresh);
@@ -263,7 +252,7 @@ describe('a refresh', () => {
   });
 
   test('may ask for less than the login was granted: then the tokens say so, and later ones may have it all', async () => {
-    const made = await lab();
+    const made = await createLab();
     const first = await tokensOf(made, { ...login, scope: 'openid profile groups' });
     const narrowed = (await made.token({ ...refreshWith(first.refresh), scope: 'openid' })).json();
     expect(narrowed['scope']).toBe('openid');
@@ -274,14 +263,14 @@ describe('a refresh', () => {
   });
 
   test('that asks for more is 400 invalid_scope and does not spend the token', async () => {
-    const made = await lab();
+    const made = await createLab();
     const { refresh } = await tokensOf(made, { ...login, scope: 'openid' });
     expectRefused(await made.token({ ...refreshWith(refresh), scope: 'openid groups' }), 400, 'invalid_scope');
     expect((await made.token(refreshWith(refresh))).status).toBe(200);
   });
 
   test('with a token that was used before ends the session after the grace', async () => {
-    const made = await lab({ refreshGrace: '10s' });
+    const made = await createLab({ refreshGrace: '10s' });
     const { refresh } = await tokensOf(made);
     const next = await tokensOf(made, refreshWith(refresh));
     await made.clock.advance(10_001);
@@ -300,14 +289,14 @@ describe('a refresh', () => {
     ['of a session that is too old', (made) => made.clock.advance(61 * 60_000)],
     ['of a session that was idle', (made) => made.clock.advance(31 * 60_000)],
   ])('%s is 400 invalid_grant', async (_, change) => {
-    const made = await lab({ refreshTokenIdle: '30m', sessionMaxAge: '1h' });
+    const made = await createLab({ refreshTokenIdle: '30m', sessionMaxAge: '1h' });
     const { refresh } = await tokensOf(made);
     await change(made);
     expectRefused(await made.token(refreshWith(refresh)), 400, 'invalid_grant');
   });
 
   test('of another client is 400 invalid_grant, and the token stays good for its own', async () => {
-    const made = await lab({ clients: [...clients, { name: 'other', secret: 'x', grantTypes: ['refresh_token'] }] });
+    const made = await createLab({ clients: [...clients, { name: 'other', secret: 'x', grantTypes: ['refresh_token'] }] });
     const { refresh } = await tokensOf(made);
     const stolen = { ...refreshWith(refresh), client_id: 'other', client_secret: 'x' };
     expectRefused(await made.token(stolen), 400, 'invalid_grant');
@@ -318,7 +307,6 @@ describe('a refresh', () => {
 test('no secret of a request is in an answer or in a log line', async () => {
   const { log, lines } = logOfLines();
   const made = await createLab({ clients }, log);
-  labs.push(made);
   const secrets = [rightPassword, 'wrong-secret-horse', 'a-client-secret'];
   const { access_token: access, refresh_token: refresh } = (await made.token(login)).json();
   await made.token(refreshWith(refresh));
