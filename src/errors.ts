@@ -213,6 +213,15 @@ export type OAuthErrorCode =
   | 'invalid_scope'
   | 'invalid_target'
   | 'invalid_token'
+  | 'access_denied'
+  | 'unsupported_response_type'
+  | 'login_required'
+  | 'consent_required'
+  | 'request_not_supported'
+  | 'request_uri_not_supported'
+  | 'authorization_pending'
+  | 'slow_down'
+  | 'expired_token'
   | 'insufficient_scope'
   | 'server_error'
   | 'temporarily_unavailable';
@@ -226,6 +235,15 @@ const oauthStatus: Readonly<Record<OAuthErrorCode, number>> = {
   invalid_scope: 400,
   invalid_target: 400,
   invalid_token: 401,
+  access_denied: 400,
+  unsupported_response_type: 400,
+  login_required: 400,
+  consent_required: 400,
+  request_not_supported: 400,
+  request_uri_not_supported: 400,
+  authorization_pending: 400,
+  slow_down: 400,
+  expired_token: 400,
   insufficient_scope: 403,
   server_error: 500,
   temporarily_unavailable: 503,

@@ -10,6 +10,7 @@ import type { LiveConfiguration } from '../config/live.ts';
 import { wellKnownClient, type ConfiguredClient, type PlatformConfiguration } from '../config/schema.ts';
 import { serviceUnavailable } from '../errors.ts';
 import { systemClock, type Clock } from '../kube/clock.ts';
+import { builtInClients, pagesClient } from './built-in-clients.ts';
 import type { Passwords } from './passwords.ts';
 import type { SecretKeyRef, SecretRefs } from './secret-refs.ts';
 import type { Subject } from './subjects.ts';
@@ -38,6 +39,12 @@ export interface Account {
 export interface Client {
   readonly name: string;
   readonly grantTypes: readonly string[];
+  /** Has no secret. */
+  readonly isPublic: boolean;
+  readonly redirectURIs: readonly string[];
+  readonly postLogoutRedirectURIs: readonly string[];
+  /** People are asked before it gets tokens. */
+  readonly consent: boolean;
   /** May learn of the tokens of other clients too. */
   readonly introspection: boolean;
   /** Everybody knows its secret: it proves nothing. */
@@ -45,7 +52,7 @@ export interface Client {
   readonly scopes: readonly string[];
   /** Itself, where it acts for nobody else. */
   readonly subject: Subject;
-  /** Constant-time where the secret is in the clear. False while the Secret that holds it is missing. */
+  /** Constant-time where the secret is in the clear. False where there is none, and while the Secret that holds it is missing. */
   verify(secret: string): Promise<boolean>;
 }
 
@@ -153,7 +160,12 @@ export class Directory {
     const before = this.#state.accounts;
     this.#state = {
       accounts: new Accounts(accountsOf(authentication, this.#secrets)),
-      clients: new Map(authentication.clients.map((one) => [one.name, this.#client(one, authentication.issuer)])),
+      clients: new Map(
+        [...builtInClients(authentication.issuer), ...authentication.clients, pagesClient].map((one) => [
+          one.name,
+          this.#client(one, authentication.issuer),
+        ]),
+      ),
     };
     for (const account of this.#state.accounts) this.#tellUnlocked(before.get(account.username), account);
     this.#prepare();
@@ -252,6 +264,10 @@ export class Directory {
     return {
       name: configured.name,
       grantTypes: configured.grantTypes,
+      isPublic: configured.public,
+      redirectURIs: configured.redirectURIs,
+      postLogoutRedirectURIs: configured.postLogoutRedirectURIs,
+      consent: configured.consent,
       introspection: configured.introspection,
       isWellKnown: configured.name === wellKnownClient,
       scopes: configured.scopes,

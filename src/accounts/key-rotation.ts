@@ -119,7 +119,6 @@ export class KeyRotation {
   }
 }
 
-
 const planOf = (data: KeyData): Plan => JSON.parse(data['rotation.json']?.toString('utf8') ?? '{}') as Plan;
 
 const written = (retired: readonly RetiredKey[], plan: { [key in keyof Plan]: Plan[key] | undefined }): KeyData => ({

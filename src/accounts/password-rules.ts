@@ -2,6 +2,7 @@
  * What may be a password: NIST SP 800-63B section 3.1.1.2, length and a list of common ones, no rules about kinds of characters. The
  * list is that of @zxcvbn-ts/language-common (MIT), of passwords found in breaches.
  */
+import type { Account } from './directory.ts';
 import { longestPassword } from './passwords.ts';
 
 const shortest = 8;
@@ -14,12 +15,18 @@ async function readCommon(): Promise<ReadonlySet<string>> {
   return new Set(dictionary['passwords-common']);
 }
 
-/** Why this must not be a password of a user with these names; undefined if it may. */
-export async function problemWith(password: string, names: readonly string[]): Promise<string | undefined> {
+/** Why this must not become the password of a user; undefined if it may. `current`: the one before, where it is known. */
+export async function problemWith(
+  password: string,
+  { username, email, displayName }: Pick<Account, 'username' | 'email' | 'displayName'>,
+  current?: string,
+): Promise<string | undefined> {
+  if (password === current) return 'must not be the current one';
   if (Array.from(password).length < shortest) return `must have at least ${shortest} characters`;
   if (Buffer.byteLength(password) > longestPassword) return `must not have more than ${longestPassword} bytes in UTF-8`;
   const plain = password.toLowerCase();
-  if (names.some((name) => name.toLowerCase() === plain)) return 'must not be a name of the user';
+  if ([username, email, displayName].some((name) => name?.toLowerCase() === plain))
+    return 'must not be a name of the user';
   common ??= readCommon();
   return (await common).has(plain) ? 'must not be one of the most common passwords' : undefined;
 }

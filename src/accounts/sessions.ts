@@ -12,6 +12,21 @@ import { isKubeError, KubeError } from '../kube/kube-error.ts';
 import type { Logger } from '../logger.ts';
 import { hashToken, isSessionID, newSessionID, sameHash, type RefreshTokens } from './refresh-tokens.ts';
 
+/** What a session waits for in phase Pending. */
+export interface SessionCode {
+  /** Of the code that redeems it, once. */
+  readonly hash: string;
+  /** RFC 3339: not any more from then on. */
+  readonly redeemBefore: string;
+  /** Of an authorization code: what must come with it (RFC 6749 section 4.1.3, RFC 7636 section 4.6). */
+  readonly redirectURI?: string;
+  readonly challenge?: string;
+  /** OpenID Connect Core section 3.1.2.1. */
+  readonly nonce?: string;
+  /** When the user last showed who they are. RFC 3339. */
+  readonly authenticatedAt?: string;
+}
+
 export interface SessionSpec {
   /** Whose session it is; a user of the directory's unless it says otherwise. */
   readonly subjectKind?: 'Client' | 'ServiceAccount';
@@ -23,6 +38,8 @@ export interface SessionSpec {
   readonly credentialID?: string;
   /** Of a ServiceAccount, as kube-apiserver told them. */
   readonly groups?: readonly string[];
+  /** Of one that is begun by a code. */
+  readonly code?: SessionCode;
   /** RFC 3339. */
   readonly createdAt: string;
   readonly expiresAt: string;
@@ -36,8 +53,13 @@ export interface Session extends KubeObject {
     readonly previousHash?: string;
     readonly rotatedAt?: string;
     readonly lastUsedAt?: string;
+    /** Of a login to our pages: which clients the user lets have what, each as `client scope scope`. */
+    readonly consents?: readonly string[];
   };
 }
+
+/** Whoever begins one does not say when. */
+export type NewSession = Omit<SessionSpec, 'createdAt' | 'expiresAt' | 'code'>;
 
 /** Lives in milliseconds. */
 export interface SessionLives {
@@ -68,6 +90,14 @@ const longestAnswer = 3_000;
 const mostOfUser = 100;
 const mostOfProgram = 1_000;
 const endedAtLogin = 10;
+/** Of one user, codes that nobody has redeemed yet. */
+const mostPending = 20;
+
+export interface Redeemed {
+  readonly session: Session;
+  /** None where nobody may refresh. */
+  readonly refreshToken?: string;
+}
 
 export type Refreshed = { readonly session: Session; readonly refreshToken: string } | 'unknown' | 'reused' | 'ended';
 
@@ -148,27 +178,88 @@ export class Sessions {
   }
 
   /** A new session and its first refresh token; returns after the write. The user's oldest one ends where there are too many. */
-  async create(
-    spec: Omit<SessionSpec, 'createdAt' | 'expiresAt'>,
-  ): Promise<{ session: Session; refreshToken: string }> {
+  async create(spec: NewSession): Promise<{ session: Session; refreshToken: string }> {
     const name = newSessionID();
     const refreshToken = this.#tokens.first(name);
     const until = this.#clock.now() + this.#lives().sessionMaxAge;
-    const session = await this.#begin(name, spec, until, { currentHash: hashToken(refreshToken) });
+    const session = await this.#begin(name, spec, until, { phase: 'Active', currentHash: hashToken(refreshToken) });
     return { session, refreshToken };
   }
 
   /** The same for one access token: without a refresh token, and over with it, at `until` at the latest (milliseconds since the epoch). */
-  async createFixed(spec: Omit<SessionSpec, 'createdAt' | 'expiresAt'>, until = Infinity): Promise<Session> {
+  async createFixed(spec: NewSession, until = Infinity): Promise<Session> {
     const end = Math.min(until, this.#clock.now() + this.#lives().accessTokenMaxAge);
-    return await this.#begin(newSessionID(), spec, end, {});
+    return await this.#begin(newSessionID(), spec, end, { phase: 'Active' });
+  }
+
+  /**
+   * A session that begins when its code is redeemed, within `life` milliseconds; the code is the answer. `refreshable`: as long as one
+   * with a refresh token.
+   */
+  async createPending(
+    { code, ...spec }: NewSession & { readonly code: Omit<SessionCode, 'hash' | 'redeemBefore'> },
+    life: number,
+    refreshable: boolean,
+  ): Promise<string> {
+    const name = newSessionID();
+    const token = this.#tokens.first(name);
+    const now = this.#clock.now();
+    const { sessionMaxAge, accessTokenMaxAge } = this.#lives();
+    const until = now + (refreshable ? sessionMaxAge : accessTokenMaxAge);
+    const waiting = { ...code, hash: hashToken(token), redeemBefore: rfc3339(now + life) };
+    await this.#begin(name, { ...spec, code: waiting }, until, { phase: 'Pending' });
+    return token;
+  }
+
+  /**
+   * RFC 6749 section 4.1.2: a code begins its session once, on whichever replica; if it comes again, what it began ends. `accept` judges
+   * the session before.
+   */
+  async redeem(
+    code: string,
+    accept: (session: Session) => boolean,
+    refreshable: boolean,
+  ): Promise<Redeemed | 'unknown' | 'ended' | 'reused'> {
+    const sid = this.#tokens.sessionOf(code);
+    if (sid === undefined) return 'unknown';
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      const session = await this.#live(sid, true);
+      if (session === undefined || !sameHash(hashToken(code), session.spec.code?.hash)) return 'unknown';
+      const { phase } = session.status;
+      if (phase === 'Revoked') return 'ended';
+      if (phase === 'Active') {
+        if ((await this.#end(session)) !== undefined) return 'reused';
+        continue;
+      }
+      if (!accept(session)) return 'unknown';
+      if (!this.#isPending(session)) return 'ended';
+      const begun = await this.#redeem(session, refreshable ? this.#tokens.first(sid) : undefined);
+      if (begun !== undefined) return begun;
+    }
+    throw contended();
+  }
+
+  /** What the user of a login to our pages lets clients have. If it was changed meanwhile, nothing: they are asked again. */
+  async setConsents(session: Session, consents: readonly string[]): Promise<void> {
+    await this.#replace(session, { ...session.status, consents });
+  }
+
+  async #redeem(session: Session, refreshToken: string | undefined): Promise<Redeemed | undefined> {
+    const begun = await this.#replace(session, {
+      phase: 'Active',
+      ...(refreshToken === undefined ? {} : { currentHash: hashToken(refreshToken) }),
+      lastUsedAt: rfc3339(this.#clock.now()),
+    });
+    if (begun === undefined) return undefined;
+    await this.#makeRoomFor(begun);
+    return { session: begun, ...(refreshToken === undefined ? {} : { refreshToken }) };
   }
 
   async #begin(
     name: string,
     spec: Omit<SessionSpec, 'createdAt' | 'expiresAt'>,
     until: number,
-    status: Pick<Session['status'], 'currentHash'>,
+    status: Pick<Session['status'], 'phase' | 'currentHash'>,
   ): Promise<Session> {
     const now = rfc3339(this.#clock.now());
     const session = await this.#post({
@@ -176,7 +267,7 @@ export class Sessions {
       kind: 'Session',
       metadata: { name },
       spec: { ...spec, createdAt: now, expiresAt: rfc3339(until) },
-      status: { phase: 'Active', ...status, lastUsedAt: now },
+      status: { ...status, lastUsedAt: now },
     });
     this.#remember(session);
     await this.#makeRoomFor(session);
@@ -223,7 +314,7 @@ export class Sessions {
         if (rotated !== undefined) return rotated;
       }
     }
-    throw serviceUnavailable('the session is being changed by others all the time');
+    throw contended();
   }
 
   /**
@@ -247,10 +338,14 @@ export class Sessions {
 
   /** The active sessions of a user as this replica knows them. */
   ofUser(userUID: string): Session[] {
+    return this.#of(userUID).filter((session) => this.#isActive(session));
+  }
+
+  #of(userUID: string): Session[] {
     return [...(this.#ofUser.get(userUID) ?? [])]
       .map((sid) => this.#known(sid))
       .filter((session) => session !== undefined)
-      .filter((session) => session.spec.userUID === userUID && this.#isActive(session));
+      .filter((session) => session.spec.userUID === userUID);
   }
 
   /** RFC 9700 section 4.14.2: what a refresh token that was presented means for its session. */
@@ -279,11 +374,13 @@ export class Sessions {
   }
 
   /** The sessions that were used longest ago give way. A login does not fail for it: the next one tries again. */
-  async #makeRoomFor(begun: Session): Promise<void> {
-    const tooMany = this.ofUser(begun.spec.userUID)
-      .filter(({ metadata }) => metadata.name !== begun.metadata.name)
+  async #makeRoomFor({ metadata: { name }, spec, status: { phase } }: Session): Promise<void> {
+    const most = phase === 'Pending' ? mostPending : spec.subjectKind === undefined ? mostOfUser : mostOfProgram;
+    const tooMany = this.#of(spec.userUID)
+      .filter((session) => (phase === 'Pending' ? this.#isPending(session) : this.#isActive(session)))
+      .filter((session) => session.metadata.name !== name)
       .toSorted((a, b) => timesOf(a).lastUse - timesOf(b).lastUse)
-      .slice(0, 1 - (begun.spec.subjectKind === undefined ? mostOfUser : mostOfProgram))
+      .slice(0, 1 - most)
       .slice(0, endedAtLogin);
     try {
       await Promise.all(tooMany.map((session) => this.#delete(session)));
@@ -335,6 +432,10 @@ export class Sessions {
     // What nobody can refresh is not idle.
     const idleFrom = currentHash === undefined ? Infinity : lastUse + this.#lives().refreshTokenIdle;
     return phase === 'Active' && expiresAt > now && idleFrom > now;
+  }
+
+  #isPending({ spec, status }: Session): boolean {
+    return status.phase === 'Pending' && Date.parse(spec.code?.redeemBefore ?? '') > this.#clock.now();
   }
 
   #known(sid: string): Session | undefined {
@@ -433,7 +534,7 @@ export class Sessions {
       try {
         // Another replica may have been here meanwhile.
         const session = this.#informer.get(this.#namespace, metadata.name);
-        if (session !== undefined && !this.#isActive(session)) await this.#delete(session);
+        if (session !== undefined && !this.#isActive(session) && !this.#isPending(session)) await this.#delete(session);
       } catch (error) {
         failures += 1;
         this.#log.warn('an ended session could not be deleted', { error });
@@ -441,6 +542,8 @@ export class Sessions {
     }
   }
 }
+
+const contended = (): StatusError => serviceUnavailable('the session is being changed by others all the time');
 
 const unavailable = (error: KubeError): StatusError =>
   serviceUnavailable('the state of sessions cannot be read or written in the cluster now', 1, error);

@@ -54,10 +54,7 @@ export class AccessTokens {
     return this.#tokens.isOurs(token);
   }
 
-  async #judge(
-    claims: AccessClaims | undefined,
-    passwordChangeRequired?: boolean,
-  ): Promise<StandingToken | undefined> {
+  async #judge(claims: AccessClaims | undefined, passwordChangeRequired?: boolean): Promise<StandingToken | undefined> {
     return claims && this.#standing(claims, await this.#sessions.active(claims.sid), passwordChangeRequired);
   }
 

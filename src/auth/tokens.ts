@@ -42,6 +42,7 @@ export const identityClaims: readonly string[] = [
   'exp',
   'iat',
   'auth_time',
+  'nonce',
   'sid',
   'preferred_username',
   'name',
@@ -109,7 +110,7 @@ export class Tokens {
   }
 
   /** An id_token for the client of the session, with the claims that the scope asks for. */
-  issueIdentity(session: Session, subject: Subject, scope: string): string {
+  issueIdentity(session: Session, subject: Subject, scope: string, nonce?: string): string {
     const { issuer, accessTokenMaxAge } = this.#settings();
     const iat = Math.floor(this.#clock() / 1_000);
     return sign(this.#keys.current('RS256'), 'JWT', {
@@ -118,7 +119,8 @@ export class Tokens {
       aud: session.spec.clientID,
       exp: iat + Math.floor(accessTokenMaxAge / 1_000),
       iat,
-      auth_time: Math.floor(Date.parse(session.spec.createdAt) / 1_000),
+      auth_time: Math.floor(Date.parse(session.spec.code?.authenticatedAt ?? session.spec.createdAt) / 1_000),
+      ...(nonce === undefined ? {} : { nonce }),
       sid: session.metadata.name,
       ...identityOf(subject, new Set(scope.split(' '))),
     });

@@ -87,9 +87,18 @@ const user = z
 export const clientGrantTypes = [
   'password',
   'refresh_token',
+  'authorization_code',
   'client_credentials',
+  'urn:ietf:params:oauth:grant-type:device_code',
   'urn:ietf:params:oauth:grant-type:token-exchange',
 ] as const;
+
+/** Those of a public client, which cannot prove who it is: somebody lets it in each time. */
+export const publicGrantTypes: readonly string[] = [
+  'authorization_code',
+  'refresh_token',
+  'urn:ietf:params:oauth:grant-type:device_code',
+];
 
 /** The scopes that mean something. */
 export const clientScopes = ['openid', 'profile', 'email', 'groups', 'offline_access'] as const;
@@ -115,16 +124,72 @@ function provesNothing(
   if (value.introspection === true) refuse('introspection');
 }
 
+/** RFC 8252 section 7.3: a program listens there at whatever port is free. */
+export const isLoopback = (url: URL): boolean =>
+  url.protocol === 'http:' && (url.hostname === '127.0.0.1' || url.hostname === '[::1]');
+
+/** RFC 8252 section 7.1: a scheme of a program is a domain name turned around, so that no `javascript:` is one. */
+const mayRedirectTo = (text: string): boolean => {
+  if (!URL.canParse(text) || !/^[!-~]+$/.test(text) || text.includes('#')) return false;
+  const url = new URL(text);
+  const isPlain = isLoopback(url) || (url.protocol === 'http:' && url.hostname === 'localhost');
+  if (url.protocol === 'https:' || isPlain) return url.username === '' && url.password === '';
+  return url.protocol.includes('.');
+};
+
+const redirectURIs = z
+  .array(
+    z
+      .string()
+      .max(2_000)
+      .refine(
+        mayRedirectTo,
+        'must be an https URL, http on 127.0.0.1, [::1] or localhost, or of a scheme such as "com.example.app:", without fragment, user or spaces',
+      ),
+  )
+  .max(100)
+  .default([]);
+
+/** What a client without a secret may have. */
+function mayBePublic(
+  value:
+    | Partial<
+        Record<'public' | 'secret' | 'secretHash' | 'secretRef' | 'grantTypes' | 'groups' | 'introspection', unknown>
+      >
+    | undefined,
+  context: z.RefinementCtx,
+): void {
+  const refuse = (path: string[], message: string): void => context.addIssue({ code: 'custom', path, message });
+  const secrets = [value?.secret, value?.secretHash, value?.secretRef].filter((one) => one !== undefined);
+  if (value?.public !== true) {
+    if (secrets.length !== 1) refuse([], 'must have exactly one of secret, secretHash and secretRef, or public: true');
+    return;
+  }
+  if (secrets.length > 0) refuse([], 'is public, so it must have no secret');
+  const grants = Array.isArray(value.grantTypes) ? value.grantTypes : [];
+  if (grants.some((grant) => !publicGrantTypes.includes(grant as string)))
+    refuse(['grantTypes'], `of a public client may be ${publicGrantTypes.join(', ')}`);
+  if (Array.isArray(value.groups) && value.groups.length > 0) refuse(['groups'], 'are not for a public client');
+  if (value.introspection === true) refuse(['introspection'], 'is not for a public client');
+}
+
 const client = z
   .strictObject({
     name: z
       .string()
       .regex(/^[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?$/, 'must be letters, digits, "-", "." and "_"')
       .max(253),
+    public: z
+      .boolean()
+      .default(false)
+      .describe('Has no secret, as a program has none on the machines of others; for authorization and device codes'),
     secret: z.string().min(1).optional(),
     secretHash: passwordHash.optional(),
     secretRef: secretKeyRef.optional(),
-    grantTypes: z.array(z.enum(clientGrantTypes)).default(['password', 'refresh_token']),
+    grantTypes: z
+      .array(z.enum(clientGrantTypes))
+      .optional()
+      .describe('By default password and refresh_token; of a public client those that it may have'),
     scopes: z
       .array(z.enum(clientScopes))
       .default([...clientScopes])
@@ -134,17 +199,30 @@ const client = z
       .max(100)
       .default([])
       .describe('Of platform:client:<name>, as whom the client acts by the grant client_credentials'),
-    redirectURIs: z.array(z.string()).default([]),
+    redirectURIs: redirectURIs.describe(
+      'Where people are sent with an authorization code, exactly; on 127.0.0.1 and [::1] at any port',
+    ),
+    postLogoutRedirectURIs: redirectURIs.describe('Where people may be sent when they have logged out, exactly'),
+    consent: z
+      .boolean()
+      .default(true)
+      .describe('false: people are not asked before this client gets tokens; for your own applications'),
     introspection: z
       .boolean()
       .default(false)
       .describe('Lets it ask about, and revoke, tokens of other clients: for resource servers'),
   })
+  .superRefine(mayBePublic, anyObject)
+  .superRefine(provesNothing, anyObject)
   .refine(
-    (value) => [value.secret, value.secretHash, value.secretRef].filter((one) => one !== undefined).length === 1,
-    { ...anyObject, error: 'must have exactly one of secret, secretHash and secretRef' },
+    ({ grantTypes, redirectURIs: registered }) =>
+      grantTypes?.includes('authorization_code') !== true || registered.length > 0,
+    { ...anyObject, path: ['redirectURIs'], error: 'must have one, for the grant authorization_code' },
   )
-  .superRefine(provesNothing, anyObject);
+  .transform(({ grantTypes, ...rest }) => ({
+    ...rest,
+    grantTypes: grantTypes ?? (rest.public ? publicGrantTypes : ['password', 'refresh_token']),
+  }));
 
 const anyList = { when: ({ value }: { value: unknown }): boolean => Array.isArray(value) };
 

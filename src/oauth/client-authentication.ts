@@ -5,6 +5,8 @@ import { decode } from './form.ts';
 
 /** The ways in which a client authenticates, as the metadata calls them (RFC 8414 section 2). */
 export const clientAuthenticationMethods: readonly string[] = ['client_secret_basic', 'client_secret_post'];
+/** The same, for those as well that have no secret. */
+export const clientIdentificationMethods: readonly string[] = [...clientAuthenticationMethods, 'none'];
 
 const invalidClient = (description: string): OAuthError => new OAuthError('invalid_client', description);
 
@@ -21,12 +23,13 @@ function basic(header: string): { id: string; secret: string } {
 
 /**
  * Which client is asking, by HTTP Basic or by client_id and client_secret in the form. Both at once: 400 (RFC 6749 section 2.3).
- * An unknown client and a wrong secret are the same 401.
+ * An unknown client and a wrong secret are the same 401. `mayBePublic`: a client that has no secret need show none.
  */
 export async function authenticateClient(
   req: Request,
   form: ReadonlyMap<string, string>,
   directory: Directory,
+  mayBePublic = false,
 ): Promise<Client> {
   const header = req.headers.authorization;
   const inForm = { id: form.get('client_id'), secret: form.get('client_secret') };
@@ -41,11 +44,14 @@ export async function authenticateClient(
     if (inForm.id !== undefined && inForm.id !== credentials.id)
       throw new OAuthError('invalid_request', 'client_id in the form is another than in the Authorization header');
   } else {
-    if (inForm.id === undefined || inForm.secret === undefined)
+    const { id, secret = mayBePublic && directory.client(id ?? '')?.isPublic === true ? '' : undefined } = inForm;
+    if (id === undefined || secret === undefined)
       throw invalidClient('the client must authenticate: client_id and client_secret in the form, or HTTP Basic');
-    credentials = { id: inForm.id, secret: inForm.secret };
+    credentials = { id, secret };
   }
   const client = directory.client(credentials.id);
+  // By HTTP Basic some libraries send an empty secret where there is none.
+  if (mayBePublic && client?.isPublic === true && credentials.secret === '') return client;
   if (client === undefined || !(await client.verify(credentials.secret)))
     throw invalidClient('the client is unknown or its secret is wrong');
   return client;

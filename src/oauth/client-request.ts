@@ -15,22 +15,30 @@ export interface ClientRequest {
   readonly res: Response;
 }
 
+interface ClientRoute {
+  readonly path: string;
+  readonly summary: string;
+  readonly directory: Directory;
+  /** Clients without a secret too. */
+  readonly mayBePublic?: boolean;
+}
+
 /** Where clients post forms to. All begin with the same steps: nothing in the URL, 1 read the form, 2 authenticate the client. */
 export const clientRoute = (
-  { path, summary, directory }: { readonly path: string; readonly summary: string; readonly directory: Directory },
+  { path, summary, ...options }: ClientRoute,
   handle: (request: ClientRequest) => Promise<void>,
 ): Route => ({
   method: 'post',
   path,
   summary,
   open: true,
-  handler: async (req, res, context) => handle({ ...(await readClientRequest(req, context, directory)), context, res }),
+  handler: async (req, res, context) => handle({ ...(await readClientRequest(req, context, options)), context, res }),
 });
 
 async function readClientRequest(
   req: Request,
   context: RequestContext,
-  directory: Directory,
+  { directory, mayBePublic = false }: Omit<ClientRoute, 'path' | 'summary'>,
 ): Promise<Pick<ClientRequest, 'form' | 'client'>> {
   if (context.query.size > 0)
     throw new OAuthError(
@@ -38,5 +46,5 @@ async function readClientRequest(
       'parameters belong in the body: what stands in the URL is logged on its way',
     );
   const form = await readForm(req);
-  return { form, client: await authenticateClient(req, form, directory) };
+  return { form, client: await authenticateClient(req, form, directory, mayBePublic) };
 }

@@ -4,27 +4,34 @@ import type { Authenticator } from '../auth/authenticators/index.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Route } from '../http/route.ts';
+import { authorizationEndpoint } from './authorization-endpoint.ts';
 import type { GrantParts } from './grants/grant.ts';
 import { createGrants } from './grants/index.ts';
 import { introspectionEndpoint } from './introspection.ts';
 import { keysEndpoint } from './keys.ts';
+import { loginRoute } from './login-endpoint.ts';
 import { metadataRoutes } from './metadata.ts';
+import { PasswordLogin, type PasswordLoginParts } from './password-login.ts';
 import { revocationEndpoint } from './revocation.ts';
 import { tokenEndpoint } from './token-endpoint.ts';
 import { tokenReviewEndpoint } from './token-review.ts';
 import { userinfoEndpoint } from './userinfo.ts';
 
-export interface OAuthParts extends GrantParts {
+export interface OAuthParts extends Omit<GrantParts, 'login'>, PasswordLoginParts {
   readonly tokens: Tokens;
   readonly keys: SigningKeys;
   /** Who calls, by a bearer token. */
   readonly authenticator: Authenticator;
   readonly authorizer: Authorizer;
   readonly audiences: () => Promise<readonly string[]>;
+  /** Milliseconds since the epoch. */
+  readonly clock?: () => number;
 }
 
-export function oauthRoutes(parts: OAuthParts): readonly Route[] {
+export function oauthRoutes(given: OAuthParts): readonly Route[] {
+  const parts = { clock: Date.now, ...given, login: new PasswordLogin(given) };
   const endpoints = [
+    authorizationEndpoint(parts),
     tokenEndpoint({ ...parts, grants: createGrants(parts) }),
     revocationEndpoint(parts),
     introspectionEndpoint(parts),
@@ -32,5 +39,5 @@ export function oauthRoutes(parts: OAuthParts): readonly Route[] {
     userinfoEndpoint(parts.accessTokens),
     keysEndpoint(parts.keys),
   ];
-  return [...endpoints.flatMap(({ routes }) => routes), ...metadataRoutes(endpoints, parts.issuer)];
+  return [...endpoints.flatMap(({ routes }) => routes), loginRoute(parts), ...metadataRoutes(endpoints, parts.issuer)];
 }

@@ -2,7 +2,7 @@ import type { Directory } from '../accounts/directory.ts';
 import type { Sessions } from '../accounts/sessions.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import { answer, uncached } from './answer.ts';
-import { clientAuthenticationMethods } from './client-authentication.ts';
+import { clientIdentificationMethods } from './client-authentication.ts';
 import { clientRoute, mayKnow } from './client-request.ts';
 import type { Endpoint } from './endpoint.ts';
 import { required } from './form.ts';
@@ -26,7 +26,7 @@ export function revocationEndpoint(parts: { directory: Directory; sessions: Sess
 
   return {
     routes: [
-      clientRoute({ path, summary, directory }, async ({ form, client, context, res }) => {
+      clientRoute({ path, summary, directory, mayBePublic: true }, async ({ form, client, context, res }) => {
         const found = await find(required(form, 'token'));
         if (found !== undefined && mayKnow(client, found.clientID)) {
           await sessions.revoke(found.sid);
@@ -38,7 +38,7 @@ export function revocationEndpoint(parts: { directory: Directory; sessions: Sess
     ],
     metadata: (at) => ({
       revocation_endpoint: at(path),
-      revocation_endpoint_auth_methods_supported: clientAuthenticationMethods,
+      revocation_endpoint_auth_methods_supported: clientIdentificationMethods,
     }),
   };
 }

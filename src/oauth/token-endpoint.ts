@@ -9,7 +9,7 @@ import { clientScopes } from '../config/schema.ts';
 import { OAuthError } from '../errors.ts';
 import { answerJSON, uncached } from './answer.ts';
 import { audienceOf } from './audience.ts';
-import { clientAuthenticationMethods } from './client-authentication.ts';
+import { clientIdentificationMethods } from './client-authentication.ts';
 import { clientRoute } from './client-request.ts';
 import type { Endpoint } from './endpoint.ts';
 import { required } from './form.ts';
@@ -27,21 +27,15 @@ export function tokenEndpoint(options: {
   const summary = 'Exchanges credentials for an access token (RFC 6749)';
   return {
     routes: [
-      clientRoute({ path, summary, directory }, async ({ form, client, context, res }) => {
+      clientRoute({ path, summary, directory, mayBePublic: true }, async ({ form, client, context, res }) => {
         const grantType = required(form, 'grant_type');
         const grant = byType.get(grantType);
         if (grant === undefined)
-          throw new OAuthError(
-            'unsupported_grant_type',
-            `grant_type must be one of ${[...byType.keys()].join(', ')}`,
-          );
+          throw new OAuthError('unsupported_grant_type', `grant_type must be one of ${[...byType.keys()].join(', ')}`);
         if (!client.grantTypes.includes(grantType))
-          throw new OAuthError(
-            'unauthorized_client',
-            `the client "${client.name}" may not use the grant ${grantType}`,
-          );
+          throw new OAuthError('unauthorized_client', `the client "${client.name}" may not use the grant ${grantType}`);
         const audience = audienceOf(form, issuer());
-        const { session, subject, refreshToken, scope, issuedTokenType } = await grant.grant({
+        const { session, subject, refreshToken, scope, nonce, issuedTokenType } = await grant.grant({
           form,
           client,
           context,
@@ -58,7 +52,7 @@ export function tokenEndpoint(options: {
           expires_in: expiresIn,
           ...(scope === undefined ? {} : { scope }),
           ...(scope?.split(' ').includes('openid')
-            ? { id_token: tokens.issueIdentity(session, subject, scope) }
+            ? { id_token: tokens.issueIdentity(session, subject, scope, nonce) }
             : {}),
         };
         answerJSON(res, body, uncached);
@@ -66,11 +60,9 @@ export function tokenEndpoint(options: {
     ],
     metadata: (at) => ({
       token_endpoint: at(path),
-      token_endpoint_auth_methods_supported: clientAuthenticationMethods,
+      token_endpoint_auth_methods_supported: clientIdentificationMethods,
       grant_types_supported: [...byType.keys()],
       scopes_supported: clientScopes,
-      // No authorization endpoint yet; RFC 8414 section 2 wants the member all the same.
-      response_types_supported: [],
       subject_types_supported: ['public'],
       id_token_signing_alg_values_supported: ['RS256'],
       claims_supported: identityClaims,

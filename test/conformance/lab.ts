@@ -39,9 +39,9 @@ export interface Lab {
   readonly stop: (times?: { readonly announce: number; readonly grace: number }) => Promise<void>;
 }
 
-/** A node with an annotation of that many bytes. */
-function putNode(cluster: MemoryCluster, name: string, size = 0): void {
-  const metadata = { name, annotations: { filling: 'x'.repeat(size) } };
+/** A node, with an annotation of that many bytes. */
+function putNode(cluster: MemoryCluster, name: string, size?: number): void {
+  const metadata = { name, ...(size === undefined ? {} : { annotations: { filling: 'x'.repeat(size) } }) };
   cluster.put('/api/v1/nodes', { kind: 'Node', apiVersion: 'v1', metadata, spec: {}, status: {} });
 }
 

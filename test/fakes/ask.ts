@@ -7,6 +7,8 @@ export interface Ask {
   readonly body?: string | Buffer;
   /** The address of the peer; 192.0.2.1 unless stated. */
   readonly from?: string;
+  /** As over TLS. */
+  readonly secure?: boolean;
 }
 
 export interface Answer {
@@ -35,8 +37,8 @@ export function answerTo(request: ClientRequest, body?: string | Buffer): Promis
   });
 }
 
-const serve = (app: RequestListener, server: Duplex, from: string): boolean =>
-  http.createServer(app).emit('connection', Object.assign(server, { remoteAddress: from }));
+const serve = (app: RequestListener, server: Duplex, from: string, encrypted = false): boolean =>
+  http.createServer(app).emit('connection', Object.assign(server, { remoteAddress: from, encrypted }));
 
 /** A client that sends these bytes and then does what the test does with it. */
 export function send(app: RequestListener, bytes: string): Duplex {
@@ -48,9 +50,9 @@ export function send(app: RequestListener, bytes: string): Duplex {
 
 /** One request over HTTP/1.1 through a pipe in memory instead of a socket; the bytes are those of the wire. */
 export function ask(app: RequestListener, path: string, options: Ask = {}): Promise<Answer> {
-  const { method = 'GET', headers = {}, body, from = '192.0.2.1' } = options;
+  const { method = 'GET', headers = {}, body, from = '192.0.2.1', secure } = options;
   const [client, server] = duplexPair();
-  serve(app, server, from);
+  serve(app, server, from, secure);
   const request = http.request({
     createConnection: () => client,
     method,

@@ -122,6 +122,7 @@ export async function createPlatform({
     users,
     hashes,
     routes: oauthRoutes({
+      clock: () => clock.now(),
       ...accounts,
       reviewToken,
       authenticator: gatewayAuthenticator([platformToken(accessTokens), reviewToken]),

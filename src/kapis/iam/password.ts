@@ -85,8 +85,7 @@ export function passwordRoute(parts: PasswordParts): Route {
           username,
           'the hash of this password stands in the cluster configuration object',
         );
-      const names = [username, account.email ?? '', account.displayName ?? ''];
-      const problem = password === currentPassword ? 'must not be the current one' : await problemWith(password, names);
+      const problem = await problemWith(password, account, currentPassword);
       if (problem !== undefined) throw invalidPassword(username, 'password', problem);
       if (own !== undefined) {
         if (currentPassword === undefined)

@@ -1,12 +1,10 @@
 import type { Client, Directory } from '../../accounts/directory.ts';
-import type { LoginLimiter } from '../../accounts/login-limit.ts';
-import type { PasswordStore } from '../../accounts/password-store.ts';
-import type { Passwords } from '../../accounts/passwords.ts';
 import type { Session, Sessions } from '../../accounts/sessions.ts';
 import type { Subject } from '../../accounts/subjects.ts';
 import type { AccessTokens } from '../../auth/access-tokens.ts';
 import type { TokenAuthenticator } from '../../auth/authenticators/index.ts';
 import type { RequestContext } from '../../http/route.ts';
+import type { PasswordLogin } from '../password-login.ts';
 
 /** What a grant is handed: the client has authenticated and may use this grant. */
 export interface GrantRequest {
@@ -25,6 +23,8 @@ export interface Granted {
   readonly refreshToken?: string;
   /** Of this access token; undefined if none was asked for. */
   readonly scope: string | undefined;
+  /** For the id_token (OpenID Connect Core section 3.1.3.6). */
+  readonly nonce?: string;
   /** RFC 8693 section 2.2.1: of a token that was exchanged for another. */
   readonly issuedTokenType?: string;
 }
@@ -39,13 +39,10 @@ export interface Grant {
 
 export interface GrantParts {
   readonly directory: Directory;
-  readonly passwords: Passwords;
-  readonly passwordStore: PasswordStore;
-  readonly limiter: LoginLimiter;
+  readonly login: PasswordLogin;
   readonly sessions: Sessions;
   readonly accessTokens: AccessTokens;
   /** kube-apiserver's word on a token. */
   readonly reviewToken: TokenAuthenticator;
   readonly issuer: () => string;
-  readonly multipleLogin: () => boolean;
 }

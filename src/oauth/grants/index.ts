@@ -1,3 +1,4 @@
+import { authorizationCodeGrant } from './authorization-code.ts';
 import { clientCredentialsGrant } from './client-credentials.ts';
 import type { Grant, GrantParts } from './grant.ts';
 import { passwordGrant } from './password.ts';
@@ -8,6 +9,7 @@ import { tokenExchangeGrant } from './token-exchange.ts';
 export const createGrants = (parts: GrantParts): readonly Grant[] => [
   passwordGrant(parts),
   refreshTokenGrant(parts),
+  authorizationCodeGrant(parts),
   clientCredentialsGrant(parts),
   tokenExchangeGrant(parts),
 ];

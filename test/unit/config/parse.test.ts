@@ -60,6 +60,9 @@ const expected = {
         scopes: ['openid', 'profile', 'email', 'groups', 'offline_access'],
         groups: [] as string[],
         redirectURIs: [] as string[],
+        postLogoutRedirectURIs: [],
+        public: false,
+        consent: true,
         introspection: false,
       },
     ],
@@ -237,6 +240,23 @@ audit: {policy: {level: All}, webhook: {url: x}}
     ['clients: [{name: a, secret: x, groups: ["system:masters"]}]', 'clients[0].groups[0]'],
     ['clients: [{name: a, secret: x, scopes: [everything]}]', 'clients[0].scopes[0]'],
     ['clients: [{name: a, secret: 5}]', 'clients[0].secret'],
+    ['clients: [{name: a, public: true, secret: x}]', 'clients[0]'],
+    ['clients: [{name: a, public: true, grantTypes: [client_credentials]}]', 'clients[0].grantTypes'],
+    ['clients: [{name: a, public: true, groups: [g]}]', 'clients[0].groups'],
+    ['clients: [{name: a, public: true, introspection: true}]', 'clients[0].introspection'],
+    ['clients: [{name: a, secret: x, grantTypes: [authorization_code]}]', 'clients[0].redirectURIs'],
+    ...[
+      'http://console.example/',
+      'javascript:alert(1)',
+      'data:text/html,x',
+      'https://a@b/',
+      'https://a/#x',
+      'https://a/ b',
+      '/callback',
+    ].map((uri): [string, string] => [
+      `clients: [{name: a, secret: x, redirectURIs: ["${uri}"]}]`,
+      'clients[0].redirectURIs[0]',
+    ]),
     ['clients: [{name: a, secret: x, secretRef: {name: a, key: b}}]', 'clients[0]'],
   ])('refuses %s', (line, path) => {
     expect(paths(withAuthentication(`  ${line}\n`))).toEqual([`authentication.${path}`]);

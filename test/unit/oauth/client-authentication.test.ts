@@ -12,6 +12,10 @@ function lab(secrets: Readonly<Record<string, string>>) {
       ? {
           name,
           grantTypes: ['password'],
+          isPublic: false,
+          redirectURIs: [],
+          postLogoutRedirectURIs: [],
+          consent: true,
           introspection: false,
           isWellKnown: false,
           scopes: [],

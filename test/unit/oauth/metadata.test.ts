@@ -3,7 +3,7 @@ import { createPublicKey, verify, type JsonWebKey } from 'node:crypto';
 import { ask } from '../../fakes/ask.ts';
 import { issuer } from '../../fakes/configuration.ts';
 import { readJWT } from '../../fakes/jwt.ts';
-import { createLab, login, type Lab } from './lab.ts';
+import { createLab, login } from './lab.ts';
 
 const documents = ['', '/oauth'].flatMap((base) =>
   ['openid-configuration', 'oauth-authorization-server'].map((name) => `${base}/.well-known/${name}`),
@@ -23,10 +23,10 @@ describe('the metadata', () => {
       issuer,
       token_endpoint: `${issuer}/oauth/token`,
       jwks_uri: `${issuer}/oauth/keys`,
-      token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+      token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
       id_token_signing_alg_values_supported: ['RS256'],
       subject_types_supported: ['public'],
-      response_types_supported: [],
+      response_types_supported: ['code'],
     });
     expect(answer.text).not.toContain('evil.example');
   });

@@ -296,7 +296,9 @@ describe('a refresh', () => {
   });
 
   test('of another client is 400 invalid_grant, and the token stays good for its own', async () => {
-    const made = await createLab({ clients: [...clients, { name: 'other', secret: 'x', grantTypes: ['refresh_token'] }] });
+    const made = await createLab({
+      clients: [...clients, { name: 'other', secret: 'x', grantTypes: ['refresh_token'] }],
+    });
     const { refresh } = await tokensOf(made);
     const stolen = { ...refreshWith(refresh), client_id: 'other', client_secret: 'x' };
     expectRefused(await made.token(stolen), 400, 'invalid_grant');

@@ -1,0 +1,78 @@
+/** What a client asks for by the browser of somebody (RFC 6749 section 4.1.1, OpenID Connect Core section 3.1.2.1). */
+import type { Client, Directory } from '../accounts/directory.ts';
+import { OAuthError } from '../errors.ts';
+import { isRegistered } from './redirect-uri.ts';
+import { grantScope } from './scope.ts';
+
+/** Whom to answer, and where. */
+export interface Destination {
+  readonly client: Client;
+  readonly redirectURI: string;
+}
+
+export interface AuthorizationRequest extends Destination {
+  readonly scope: string | undefined;
+  /** RFC 7636, of the method S256. */
+  readonly challenge: string;
+  readonly nonce: string | undefined;
+  readonly prompt: ReadonlySet<string>;
+  /** Seconds since the user last showed who they are. */
+  readonly maxAge: number | undefined;
+}
+
+export const prompts: readonly string[] = ['none', 'login', 'consent', 'select_account'];
+
+const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
+
+/** Throws what people are told: a request that names nobody is answered to nobody (RFC 6749 section 4.1.2.1). */
+export function destinationOf(query: URLSearchParams, directory: Directory): Destination {
+  for (const name of ['client_id', 'redirect_uri'])
+    if (query.getAll(name).length > 1) throw invalid(`the parameter "${name}" is repeated`);
+  const client = directory.client(query.get('client_id') ?? '');
+  if (client === undefined) throw invalid('the application that sent you here is not known: its client_id is wrong');
+  const redirectURI = query.get('redirect_uri') ?? '';
+  if (!isRegistered(client.redirectURIs, redirectURI))
+    throw invalid(`the redirect_uri of the application that sent you here is not registered for "${client.name}"`);
+  return { client, redirectURI };
+}
+
+/** Throws what the client is told. */
+export function parseAuthorization(query: URLSearchParams, destination: Destination): AuthorizationRequest {
+  const { client } = destination;
+  const repeated = [...query.keys()].find((name) => query.getAll(name).length > 1);
+  if (repeated !== undefined) throw invalid(`the parameter ${JSON.stringify(repeated)} is repeated`);
+  // RFC 6749 section 3.1: without a value it is left out.
+  const get = (name: string): string | undefined => query.get(name) || undefined;
+  if (get('request') !== undefined) throw new OAuthError('request_not_supported', 'request objects are not read');
+  if (get('request_uri') !== undefined)
+    throw new OAuthError('request_uri_not_supported', 'request objects are not read');
+  if (get('response_type') === undefined) throw invalid('the parameter "response_type" is missing');
+  if (get('response_type') !== 'code')
+    throw new OAuthError('unsupported_response_type', 'response_type must be "code"');
+  if (!client.grantTypes.includes('authorization_code'))
+    throw new OAuthError('unauthorized_client', `the client "${client.name}" may not use the grant authorization_code`);
+  if ((get('response_mode') ?? 'query') !== 'query') throw invalid('response_mode must be "query"');
+  const challenge = get('code_challenge');
+  if (challenge === undefined || get('code_challenge_method') !== 'S256')
+    throw invalid('PKCE is required: code_challenge with code_challenge_method=S256 (RFC 7636)');
+  if (!/^[A-Za-z0-9_-]{43}$/.test(challenge)) throw invalid('code_challenge must be a SHA-256 hash in base64url');
+  const nonce = get('nonce');
+  if (nonce !== undefined && nonce.length > 512) throw invalid('nonce must not be longer than 512 characters');
+  const maxAge = get('max_age');
+  if (maxAge !== undefined && !/^\d{1,9}$/.test(maxAge)) throw invalid('max_age must be a number of seconds');
+  return {
+    ...destination,
+    scope: grantScope(get('scope'), client.scopes),
+    challenge,
+    nonce,
+    prompt: promptOf(get('prompt')),
+    maxAge: maxAge === undefined ? undefined : Number(maxAge),
+  };
+}
+
+function promptOf(text: string | undefined): ReadonlySet<string> {
+  const prompt = new Set(text?.split(' '));
+  for (const one of prompt) if (!prompts.includes(one)) throw invalid(`prompt may have ${prompts.join(', ')}`);
+  if (prompt.has('none') && prompt.size > 1) throw invalid('prompt "none" stands alone');
+  return prompt;
+}

@@ -1,0 +1,73 @@
+import type { Request, Response } from 'express';
+import { formToken } from './form-token.ts';
+import { html } from './html.ts';
+import { writePage } from './page.ts';
+
+export const loginPath = '/oauth/login';
+
+export interface LoginPage {
+  /** Where the login goes on: a path of ours. */
+  readonly next: string;
+  readonly username?: string;
+  /** What was wrong with the last attempt. */
+  readonly problem?: string;
+  /** The user must choose a new password with it. */
+  readonly changesPassword?: boolean;
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Where a client has people sent in the end, if it is a client that they log in for. */
+function destinationOf(next: string): string | undefined {
+  const uri = new URLSearchParams(next.slice(next.indexOf('?') + 1)).get('redirect_uri') ?? '';
+  return URL.canParse(uri) ? uri : undefined;
+}
+
+/** Asks for a username and a password, and where it is required for a new one. */
+export function loginPage({ req, res }: { readonly req: Request; readonly res: Response }, page: LoginPage): void {
+  const { next, username = '', problem, changesPassword = false, status, headers } = page;
+  const newPassword = html`<label for="new-password">New password</label>
+    <input
+      id="new-password"
+      name="new_password"
+      type="password"
+      autocomplete="new-password"
+      required
+      minlength="8"
+      aria-describedby="rules"
+    />
+    <p class="hint" id="rules">At least 8 characters, and not one of the common ones.</p>`;
+  const content = html`${problem === undefined ? undefined : html`<p class="problem" role="alert" id="problem">${problem}</p>`}
+    ${changesPassword ? html`<p>Your password must be changed before you go on.</p>` : undefined}
+    <form method="post" action="${loginPath}">
+      ${formToken(req, res)}
+      <input type="hidden" name="next" value="${next}" />
+      <label for="username">Username or e-mail address</label>
+      <input
+        id="username"
+        name="username"
+        value="${username}"
+        autocomplete="username"
+        autocapitalize="none"
+        spellcheck="false"
+        required${username === '' ? html` autofocus` : undefined}
+      />
+      <label for="password">${changesPassword ? 'Current password' : 'Password'}</label>
+      <input
+        id="password"
+        name="password"
+        type="password"
+        autocomplete="current-password"
+        required${username === '' ? undefined : html` autofocus`}
+      />
+      ${changesPassword ? newPassword : undefined}
+      <button>${changesPassword ? 'Change and log in' : 'Log in'}</button>
+    </form>`;
+  writePage(res, {
+    title: changesPassword ? 'Choose a new password' : 'Log in',
+    content,
+    leadsTo: destinationOf(next),
+    ...(status === undefined ? {} : { status }),
+    ...(headers === undefined ? {} : { headers }),
+  });
+}

@@ -1,0 +1,63 @@
+/** The frame of every page: server-rendered, without scripts, so that the policy can forbid nearly everything. */
+import type { Response } from 'express';
+import { html, type Html } from './html.ts';
+import { styleElement, styleHash } from './style.ts';
+
+export interface Page {
+  readonly title: string;
+  readonly content: Html;
+  /** 200 unless stated. */
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  /** Where a form of the page may send people in the end, beside our own pages: browsers hold redirects against `form-action` too. */
+  readonly leadsTo?: string | undefined;
+}
+
+/** A source expression (Content Security Policy 3, section 2.3.1): an origin, or a scheme where it knows no such. */
+const sourceOf = (uri: string): string => {
+  const { origin, hostname, protocol } = new URL(uri);
+  return origin === 'null' || hostname.startsWith('[') ? protocol : origin;
+};
+
+const policy = (leadsTo: string | undefined): string =>
+  [
+    "default-src 'none'",
+    `style-src ${styleHash}`,
+    `form-action 'self'${leadsTo === undefined ? '' : ` ${sourceOf(leadsTo)}`}`,
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+
+export function writePage(res: Response, { title, content, status = 200, headers = {}, leadsTo }: Page): void {
+  const { text } = html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>${title}</title>
+        ${styleElement}
+      </head>
+      <body>
+        <main>
+          <section>
+            <h1>${title}</h1>
+            ${content}
+          </section>
+        </main>
+      </body>
+    </html> `;
+  const bytes = Buffer.from(text);
+  const all = {
+    'Content-Type': 'text/html; charset=utf-8',
+    'Content-Length': String(bytes.length),
+    'Cache-Control': 'no-store',
+    'Content-Security-Policy': policy(leadsTo),
+    'X-Frame-Options': 'DENY',
+    // Without any, browsers say "null" for the origin of our own forms.
+    'Referrer-Policy': 'same-origin',
+    ...headers,
+  };
+  res.statusCode = status;
+  for (const [name, value] of Object.entries(all)) res.setHeader(name, value);
+  res.end(bytes);
+}

@@ -1,0 +1,80 @@
+import type { Request, Response } from 'express';
+import type { TLSSocket } from 'node:tls';
+import { OAuthError, StatusError } from '../../errors.ts';
+import type { Handler, RequestContext, Route } from '../../http/route.ts';
+import { readForm } from '../form.ts';
+import { demandFormToken } from './form-token.ts';
+import { html } from './html.ts';
+import { writePage } from './page.ts';
+
+export interface PageRequest {
+  readonly req: Request;
+  readonly res: Response;
+  readonly context: RequestContext;
+  /** Of a form that was sent; of none, empty. */
+  readonly form: ReadonlyMap<string, string>;
+}
+
+interface PageRoute {
+  readonly path: string;
+  readonly summary: string;
+}
+
+/** HTTP/2 is spoken over TLS alone. */
+const isSecure = (req: Request): boolean =>
+  req.httpVersionMajor >= 2 || (req.socket as Partial<TLSSocket>).encrypted === true;
+
+/** A page, to read: over TLS alone, and what goes wrong is told to people. */
+export const pageRoute = (route: PageRoute, handle: (request: PageRequest) => Promise<void>): Route => ({
+  ...route,
+  method: 'get',
+  open: true,
+  handler: forPeople(async (req, res, context) => handle({ req, res, context, form: new Map() })),
+});
+
+/** What a form of ours is sent to: 1 read it, 2 see that this browser was shown it. */
+export const formRoute = (route: PageRoute, handle: (request: PageRequest) => Promise<void>): Route => ({
+  ...route,
+  method: 'post',
+  open: true,
+  handler: forPeople(async (req, res, context) => {
+    const form = await readForm(req);
+    demandFormToken(req, form);
+    await handle({ req, res, context, form });
+  }),
+});
+
+/** The same for whoever sends no form of ours: clients, by the browser of somebody. */
+export const openFormRoute = (route: PageRoute, handle: (request: PageRequest) => Promise<void>): Route => ({
+  ...route,
+  method: 'post',
+  open: true,
+  handler: forPeople(async (req, res, context) => handle({ req, res, context, form: await readForm(req) })),
+});
+
+const forPeople =
+  (handle: (...request: Parameters<Handler>) => Promise<void>): Handler =>
+  async (req, res, context) => {
+    if (!isSecure(req))
+      throw new OAuthError('invalid_request', 'this page is served over https alone', { status: 404 });
+    try {
+      await handle(req, res, context);
+    } catch (error) {
+      if (!(error instanceof OAuthError || error instanceof StatusError) || error.code === 500 || res.headersSent)
+        throw error;
+      if (error.code > 500) context.log.error(error.message, { auditID: context.auditID, error: error.cause });
+      const { code: status, headers, message } = error;
+      const content = html`<p class="problem" role="alert">${message}</p>
+        <p class="hint">Request ${context.auditID}</p>`;
+      writePage(res, { title: 'That did not work', content, status, headers });
+    }
+  };
+
+/** 303: the browser goes there with GET, whatever it came with. */
+export function seeOther(res: Response, location: string): void {
+  res.statusCode = 303;
+  res.setHeader('Location', location);
+  res.setHeader('Cache-Control', 'no-store');
+  res.setHeader('Content-Length', '0');
+  res.end();
+}

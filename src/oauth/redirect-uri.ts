@@ -1,0 +1,17 @@
+const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]))(?::\d{1,5})?(?=[/?]|$)/;
+
+/** RFC 6749 section 3.1.2.3: character by character; RFC 8252 section 7.3: on loopback addresses at any port. */
+export const isRegistered = (registered: readonly string[], given: string): boolean =>
+  registered.some(
+    (one) => one === given || (loopback.test(one) && one.replace(loopback, '$1') === given.replace(loopback, '$1')),
+  );
+
+/** Whoever listens there has not shown that the URI is theirs (RFC 8252 section 8.6). */
+export const provesNobody = (uri: string): boolean => !uri.startsWith('https:');
+
+/** The URI with more parameters, the rest of it unchanged. */
+export function withParameters(uri: string, parameters: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(parameters).filter((pair): pair is [string, string] => pair[1] !== undefined);
+  if (given.length === 0) return uri;
+  return `${uri}${uri.includes('?') ? '&' : '?'}${new URLSearchParams(given).toString()}`;
+}
