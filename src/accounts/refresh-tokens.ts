@@ -59,6 +59,11 @@ export class RefreshTokens {
     this.#secret?.stop();
   }
 
+  /** The session that a device and its user mean by a code: what nobody can tell who does not know the code. */
+  nameOf(userCode: string): string {
+    return this.#mac(`user code ${userCode}`).toString('hex').slice(0, 32);
+  }
+
   first(sid: string): string {
     return this.#sealed(`${sid}.${randomBytes(32).toString('base64url')}`);
   }
@@ -82,7 +87,7 @@ export class RefreshTokens {
     return this.#mac(body).subarray(0, sealBytes).toString('base64url');
   }
 
-  /** A body and a token never look the same, so one key does for both. */
+  /** A body, a token and a user code never look the same, so one key does for all. */
   #mac(text: string): Buffer {
     return createHmac('sha256', this.#key).update(text).digest();
   }

@@ -4,7 +4,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { sessionsPath } from '../config/names.ts';
-import { serviceUnavailable, type StatusError } from '../errors.ts';
+import { serviceUnavailable, tooManyRequests, type StatusError } from '../errors.ts';
 import type { KubeClient, KubeRequest } from '../kube/client.ts';
 import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
 import { createInformer, type Informer, type KubeObject } from '../kube/informer.ts';
@@ -23,6 +23,8 @@ export interface SessionCode {
   readonly challenge?: string;
   /** OpenID Connect Core section 3.1.2.1. */
   readonly nonce?: string;
+  /** Of a device code: where it was asked from. */
+  readonly sourceIP?: string;
   /** When the user last showed who they are. RFC 3339. */
   readonly authenticatedAt?: string;
 }
@@ -30,6 +32,7 @@ export interface SessionCode {
 export interface SessionSpec {
   /** Whose session it is; a user of the directory's unless it says otherwise. */
   readonly subjectKind?: 'Client' | 'ServiceAccount';
+  /** Empty while a device waits for somebody to let it in; so is the UID. */
   readonly userName: string;
   readonly userUID: string;
   readonly clientID: string;
@@ -57,6 +60,8 @@ export interface Session extends KubeObject {
     readonly consents?: readonly string[];
   };
 }
+
+type NewCode = Omit<SessionCode, 'hash' | 'redeemBefore'>;
 
 /** Whoever begins one does not say when. */
 export type NewSession = Omit<SessionSpec, 'createdAt' | 'expiresAt' | 'code'>;
@@ -92,6 +97,12 @@ const mostOfProgram = 1_000;
 const endedAtLogin = 10;
 /** Of one user, codes that nobody has redeemed yet. */
 const mostPending = 20;
+/** Devices that wait to be let in: whoever has them wait proves nothing. */
+const mostDevices = 1_000;
+const mostDevicesOfAddress = 20;
+
+/** 'waiting': for somebody who lets the device in; 'refused': by that person. */
+export type Unredeemed = 'unknown' | 'ended' | 'reused' | 'waiting' | 'refused';
 
 export interface Redeemed {
   readonly session: Session;
@@ -197,11 +208,19 @@ export class Sessions {
    * with a refresh token.
    */
   async createPending(
-    { code, ...spec }: NewSession & { readonly code: Omit<SessionCode, 'hash' | 'redeemBefore'> },
+    spec: NewSession & { readonly code: NewCode },
     life: number,
     refreshable: boolean,
   ): Promise<string> {
-    const name = newSessionID();
+    return await this.#beginPending(newSessionID(), spec, life, refreshable);
+  }
+
+  async #beginPending(
+    name: string,
+    { code, ...spec }: NewSession & { readonly code: NewCode },
+    life: number,
+    refreshable: boolean,
+  ): Promise<string> {
     const token = this.#tokens.first(name);
     const now = this.#clock.now();
     const { sessionMaxAge, accessTokenMaxAge } = this.#lives();
@@ -212,27 +231,76 @@ export class Sessions {
   }
 
   /**
-   * RFC 6749 section 4.1.2: a code begins its session once, on whichever replica; if it comes again, what it began ends. `accept` judges
-   * the session before.
+   * RFC 8628: a session that begins when somebody types in `userCode` and lets the device in, and the device asks with its code, which is
+   * the answer. The same user code names it on every replica. Throws 429 if too many wait, KubeError 409 if the user code is in use.
+   */
+  async createForDevice(
+    spec: Pick<SessionSpec, 'clientID' | 'scope'>,
+    {
+      userCode,
+      sourceIP,
+      life,
+      refreshable,
+    }: { userCode: string; sourceIP: string; life: number; refreshable: boolean },
+  ): Promise<string> {
+    const waiting = this.#of('').filter((session) => this.#isPending(session));
+    const fromThere = waiting.filter(({ spec: { code } }) => code?.sourceIP === sourceIP);
+    if (waiting.length >= mostDevices || fromThere.length >= mostDevicesOfAddress)
+      throw tooManyRequests('too many devices wait to be let in; try again later', Math.ceil(life / 10_000));
+    const name = this.#tokens.nameOf(userCode);
+    return await this.#beginPending(
+      name,
+      { ...spec, userName: '', userUID: '', code: { sourceIP } },
+      life,
+      refreshable,
+    );
+  }
+
+  /** The session for which a device waits, by a read of the cluster. */
+  async ofDevice(userCode: string): Promise<Session | undefined> {
+    const session = await this.#live(this.#tokens.nameOf(userCode), true);
+    return session !== undefined && this.#isPending(session) && session.spec.userName === '' ? session : undefined;
+  }
+
+  /** Lets the device in as this user. False if that is too late. */
+  async letIn(
+    session: Session,
+    user: Pick<SessionSpec, 'userName' | 'userUID' | 'credentialID'> & { readonly authenticatedAt: string },
+  ): Promise<boolean> {
+    const { authenticatedAt, ...who } = user;
+    const { code } = session.spec;
+    if (code === undefined || !this.#isPending(session)) return false;
+    const spec = { ...session.spec, ...who, code: { ...code, authenticatedAt } };
+    return (await this.#replace({ ...session, spec }, session.status)) !== undefined;
+  }
+
+  /**
+   * A code begins its session once, on whichever replica. If one that went by a browser comes again, what it began ends (RFC 6749 section
+   * 4.1.2). `accept` judges the session before.
    */
   async redeem(
     code: string,
     accept: (session: Session) => boolean,
     refreshable: boolean,
-  ): Promise<Redeemed | 'unknown' | 'ended' | 'reused'> {
+  ): Promise<Redeemed | Unredeemed> {
     const sid = this.#tokens.sessionOf(code);
     if (sid === undefined) return 'unknown';
+    // A device asks again and again: what the watch brought is new enough for that.
+    const known = this.known(sid, 'Pending');
+    if (known?.spec.userName === '' && accept(known)) return 'waiting';
     for (let attempt = 0; attempt < 5; attempt += 1) {
       const session = await this.#live(sid, true);
-      if (session === undefined || !sameHash(hashToken(code), session.spec.code?.hash)) return 'unknown';
+      if (session === undefined) return 'ended';
+      if (!sameHash(hashToken(code), session.spec.code?.hash)) return 'unknown';
       const { phase } = session.status;
-      if (phase === 'Revoked') return 'ended';
       if (phase === 'Active') {
-        if ((await this.#end(session)) !== undefined) return 'reused';
+        if (session.spec.code?.redirectURI === undefined || (await this.#end(session)) !== undefined) return 'reused';
         continue;
       }
       if (!accept(session)) return 'unknown';
-      if (!this.#isPending(session)) return 'ended';
+      const isNobodys = session.spec.userName === '';
+      if (!this.#isPending(session)) return phase === 'Revoked' && isNobodys ? 'refused' : 'ended';
+      if (isNobodys) return 'waiting';
       const begun = await this.#redeem(session, refreshable ? this.#tokens.first(sid) : undefined);
       if (begun !== undefined) return begun;
     }
@@ -285,10 +353,11 @@ export class Sessions {
     return session !== undefined && this.#isActive(session) ? session : undefined;
   }
 
-  /** The same without asking anybody: undefined for a session that is not active, not known here or not to be judged now. */
-  known(sid: string): Session | undefined {
+  /** The same without asking anybody: undefined for a session that is not active, or pending, not known here or not to be judged now. */
+  known(sid: string, phase: 'Active' | 'Pending' = 'Active'): Session | undefined {
     const session = this.#isSilent() ? undefined : this.#known(sid);
-    return session !== undefined && this.#isActive(session) ? session : undefined;
+    const is = session !== undefined && (phase === 'Active' ? this.#isActive(session) : this.#isPending(session));
+    return is ? session : undefined;
   }
 
   /** RFC 6749 section 6 with rotation, grace and reuse detection (API.md 2). `accept` judges the session before it rotates. */
@@ -375,6 +444,7 @@ export class Sessions {
 
   /** The sessions that were used longest ago give way. A login does not fail for it: the next one tries again. */
   async #makeRoomFor({ metadata: { name }, spec, status: { phase } }: Session): Promise<void> {
+    if (spec.userUID === '') return;
     const most = phase === 'Pending' ? mostPending : spec.subjectKind === undefined ? mostOfUser : mostOfProgram;
     const tooMany = this.#of(spec.userUID)
       .filter((session) => (phase === 'Pending' ? this.#isPending(session) : this.#isActive(session)))
@@ -459,6 +529,8 @@ export class Sessions {
   #note({ metadata, spec }: Session): void {
     const sids = this.#ofUser.get(spec.userUID) ?? new Set();
     this.#ofUser.set(spec.userUID, sids.add(metadata.name));
+    // It was nobody's before.
+    if (spec.userUID !== '') this.#ofUser.get('')?.delete(metadata.name);
   }
 
   #forget({ metadata, spec }: Session): void {

@@ -3,7 +3,7 @@
  * key that `kid` names, never from the token.
  */
 import { hash, randomUUID } from 'node:crypto';
-import jwt, { type JwtPayload } from 'jsonwebtoken';
+import jwt, { type JwtPayload, type VerifyOptions } from 'jsonwebtoken';
 import { LRUCache } from 'lru-cache';
 import type { Session } from '../accounts/sessions.ts';
 import type { Subject } from '../accounts/subjects.ts';
@@ -49,6 +49,13 @@ export const identityClaims: readonly string[] = [
   'email',
   'groups',
 ];
+
+/** Whom an id_token speaks of, to whom, and of which session. */
+export interface IdentityClaims {
+  readonly sub: string;
+  readonly aud: string;
+  readonly sid: string;
+}
 
 interface Verified {
   readonly claims: AccessClaims;
@@ -126,6 +133,15 @@ export class Tokens {
     });
   }
 
+  /** What an id_token of ours says, also when it has expired (OpenID Connect RP-Initiated Logout section 4); undefined if it is none. */
+  readIdentity(token: string): IdentityClaims | undefined {
+    const claims = this.#read(token, 'JWT', { ignoreExpiration: true });
+    const { sub, aud, sid } = (claims ?? {}) as Record<string, unknown>;
+    return [sub, aud, sid].every((claim) => typeof claim === 'string')
+      ? ({ sub, aud, sid } as IdentityClaims)
+      : undefined;
+  }
+
   /** True if a token says that it is ours, verified or not: then nobody else is asked about it. */
   isOurs(token: string): boolean {
     if (token.length > longestToken) return false;
@@ -177,19 +193,29 @@ export class Tokens {
 
   #verify(token: string): AccessClaims | undefined {
     const { issuer, maximumClockSkew } = this.#settings();
+    const claims = this.#read(token, 'at+jwt', {
+      audience: [issuer, kubernetesAudience],
+      clockTimestamp: Math.floor(this.#clock() / 1_000),
+      clockTolerance: Math.floor(maximumClockSkew / 1_000),
+    });
+    return claims && claimsOf(claims);
+  }
+
+  /** The claims of a token of ours of one type, its signature and whatever else is asked for verified. */
+  #read(token: string, typ: string, options: VerifyOptions): JwtPayload | undefined {
+    if (token.length > longestToken) return undefined;
     try {
       const kid = jwt.decode(token, { complete: true })?.header.kid;
       const key = kid === undefined ? undefined : this.#keys.find(kid);
       if (key === undefined) return undefined;
+      const { issuer } = this.#settings();
       const { header, payload } = jwt.verify(token, key.publicKey, {
+        ...options,
         algorithms: [key.alg],
         issuer,
-        audience: [issuer, kubernetesAudience],
-        clockTimestamp: Math.floor(this.#clock() / 1_000),
-        clockTolerance: Math.floor(maximumClockSkew / 1_000),
         complete: true,
       });
-      return header.typ === 'at+jwt' && typeof payload === 'object' ? claimsOf(payload) : undefined;
+      return header.typ === typ && typeof payload === 'object' ? payload : undefined;
     } catch {
       return undefined;
     }

@@ -1,6 +1,7 @@
 /** What a client asks for by the browser of somebody (RFC 6749 section 4.1.1, OpenID Connect Core section 3.1.2.1). */
 import type { Client, Directory } from '../accounts/directory.ts';
 import { OAuthError } from '../errors.ts';
+import { readParameters, required } from './form.ts';
 import { isRegistered } from './redirect-uri.ts';
 import { grantScope } from './scope.ts';
 
@@ -39,33 +40,29 @@ export function destinationOf(query: URLSearchParams, directory: Directory): Des
 /** Throws what the client is told. */
 export function parseAuthorization(query: URLSearchParams, destination: Destination): AuthorizationRequest {
   const { client } = destination;
-  const repeated = [...query.keys()].find((name) => query.getAll(name).length > 1);
-  if (repeated !== undefined) throw invalid(`the parameter ${JSON.stringify(repeated)} is repeated`);
-  // RFC 6749 section 3.1: without a value it is left out.
-  const get = (name: string): string | undefined => query.get(name) || undefined;
-  if (get('request') !== undefined) throw new OAuthError('request_not_supported', 'request objects are not read');
-  if (get('request_uri') !== undefined)
+  const given = readParameters(query);
+  if (given.get('request') !== undefined) throw new OAuthError('request_not_supported', 'request objects are not read');
+  if (given.get('request_uri') !== undefined)
     throw new OAuthError('request_uri_not_supported', 'request objects are not read');
-  if (get('response_type') === undefined) throw invalid('the parameter "response_type" is missing');
-  if (get('response_type') !== 'code')
+  if (required(given, 'response_type') !== 'code')
     throw new OAuthError('unsupported_response_type', 'response_type must be "code"');
   if (!client.grantTypes.includes('authorization_code'))
     throw new OAuthError('unauthorized_client', `the client "${client.name}" may not use the grant authorization_code`);
-  if ((get('response_mode') ?? 'query') !== 'query') throw invalid('response_mode must be "query"');
-  const challenge = get('code_challenge');
-  if (challenge === undefined || get('code_challenge_method') !== 'S256')
+  if ((given.get('response_mode') ?? 'query') !== 'query') throw invalid('response_mode must be "query"');
+  const challenge = given.get('code_challenge');
+  if (challenge === undefined || given.get('code_challenge_method') !== 'S256')
     throw invalid('PKCE is required: code_challenge with code_challenge_method=S256 (RFC 7636)');
   if (!/^[A-Za-z0-9_-]{43}$/.test(challenge)) throw invalid('code_challenge must be a SHA-256 hash in base64url');
-  const nonce = get('nonce');
+  const nonce = given.get('nonce');
   if (nonce !== undefined && nonce.length > 512) throw invalid('nonce must not be longer than 512 characters');
-  const maxAge = get('max_age');
+  const maxAge = given.get('max_age');
   if (maxAge !== undefined && !/^\d{1,9}$/.test(maxAge)) throw invalid('max_age must be a number of seconds');
   return {
     ...destination,
-    scope: grantScope(get('scope'), client.scopes),
+    scope: grantScope(given.get('scope'), client.scopes),
     challenge,
     nonce,
-    prompt: promptOf(get('prompt')),
+    prompt: promptOf(given.get('prompt')),
     maxAge: maxAge === undefined ? undefined : Number(maxAge),
   };
 }

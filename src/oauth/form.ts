@@ -8,20 +8,33 @@ import { readBody } from './body.ts';
  */
 export async function readForm(req: Request, wait?: number): Promise<ReadonlyMap<string, string>> {
   const text = await readBody(req, 'application/x-www-form-urlencoded', wait);
-  const form = new Map<string, string>();
-  for (const pair of text.split('&')) {
-    if (pair === '') continue;
-    const at = pair.indexOf('=');
-    const name = decode(at === -1 ? pair : pair.slice(0, at));
-    const value = at === -1 ? '' : decode(pair.slice(at + 1));
-    if (form.has(name)) throw new OAuthError('invalid_request', `the parameter ${JSON.stringify(name)} is repeated`);
-    form.set(name, value);
-  }
+  const form = once(pairsOf(text));
   if (form.has('access_token'))
     throw new OAuthError('invalid_request', 'an access token belongs in the Authorization header, never in a form');
-  for (const [name, value] of form) if (value === '') form.delete(name);
   return form;
 }
+
+/** By the same rules those that stand in a URL (RFC 6749 section 3.1), or were brought back by a form of ours. */
+export const readParameters = (query: URLSearchParams): ReadonlyMap<string, string> => once(query);
+
+function once(pairs: Iterable<readonly [string, string]>): ReadonlyMap<string, string> {
+  const all = new Map<string, string>();
+  for (const [name, value] of pairs) {
+    if (all.has(name)) throw new OAuthError('invalid_request', `the parameter ${JSON.stringify(name)} is repeated`);
+    all.set(name, value);
+  }
+  for (const [name, value] of all) if (value === '') all.delete(name);
+  return all;
+}
+
+const pairsOf = (text: string): [string, string][] =>
+  text
+    .split('&')
+    .filter((pair) => pair !== '')
+    .map((pair) => {
+      const at = pair.indexOf('=');
+      return at === -1 ? [decode(pair), ''] : [decode(pair.slice(0, at)), decode(pair.slice(at + 1))];
+    });
 
 /** RFC 6749 appendix B: UTF-8, percent-encoded, a plus for a space. */
 export function decode(text: string): string {

@@ -5,11 +5,14 @@ import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Route } from '../http/route.ts';
 import { authorizationEndpoint } from './authorization-endpoint.ts';
+import { deviceAuthorizationEndpoint } from './device-authorization.ts';
+import { deviceRoutes } from './device-endpoint.ts';
 import type { GrantParts } from './grants/grant.ts';
 import { createGrants } from './grants/index.ts';
 import { introspectionEndpoint } from './introspection.ts';
 import { keysEndpoint } from './keys.ts';
 import { loginRoute } from './login-endpoint.ts';
+import { logoutEndpoint } from './logout.ts';
 import { metadataRoutes } from './metadata.ts';
 import { PasswordLogin, type PasswordLoginParts } from './password-login.ts';
 import { revocationEndpoint } from './revocation.ts';
@@ -17,7 +20,7 @@ import { tokenEndpoint } from './token-endpoint.ts';
 import { tokenReviewEndpoint } from './token-review.ts';
 import { userinfoEndpoint } from './userinfo.ts';
 
-export interface OAuthParts extends Omit<GrantParts, 'login'>, PasswordLoginParts {
+export interface OAuthParts extends Omit<GrantParts, 'login' | 'clock'>, PasswordLoginParts {
   readonly tokens: Tokens;
   readonly keys: SigningKeys;
   /** Who calls, by a bearer token. */
@@ -33,11 +36,18 @@ export function oauthRoutes(given: OAuthParts): readonly Route[] {
   const endpoints = [
     authorizationEndpoint(parts),
     tokenEndpoint({ ...parts, grants: createGrants(parts) }),
+    deviceAuthorizationEndpoint(parts),
+    logoutEndpoint(parts),
     revocationEndpoint(parts),
     introspectionEndpoint(parts),
     tokenReviewEndpoint(parts),
     userinfoEndpoint(parts.accessTokens),
     keysEndpoint(parts.keys),
   ];
-  return [...endpoints.flatMap(({ routes }) => routes), loginRoute(parts), ...metadataRoutes(endpoints, parts.issuer)];
+  return [
+    ...endpoints.flatMap(({ routes }) => routes),
+    loginRoute(parts),
+    ...deviceRoutes(parts),
+    ...metadataRoutes(endpoints, parts.issuer),
+  ];
 }

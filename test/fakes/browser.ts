@@ -1,5 +1,13 @@
 /** Just enough of a browser for forms without scripts: it keeps cookies, follows redirects within the platform and fills forms in. */
-import type { Answer, Ask } from './ask.ts';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Ask } from './ask.ts';
+
+/** What it looks at of an answer. */
+export interface Page {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
 
 export interface Form {
   readonly action: string;
@@ -24,16 +32,16 @@ export function formIn(page: string): Form {
   };
 }
 
-export class Browser {
+export class Browser<P extends Page = Page> {
   readonly cookies = new Map<string, string>();
-  readonly #ask: (path: string, options: Ask) => Promise<Answer>;
+  readonly #ask: (path: string, options: Ask) => Promise<P>;
 
-  constructor(ask: (path: string, options: Ask) => Promise<Answer>) {
+  constructor(ask: (path: string, options: Ask) => Promise<P>) {
     this.#ask = ask;
   }
 
   /** Opens a path; the answer is that where the redirects within the platform end. */
-  async open(path: string, options: Ask = {}): Promise<Answer> {
+  async open(path: string, options: Ask = {}): Promise<P> {
     const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     const headers = { ...(cookie === '' ? {} : { cookie }), ...options.headers };
     const answer = await this.#ask(path, { ...options, headers, secure: true });
@@ -47,12 +55,12 @@ export class Browser {
   }
 
   /** Sends the form of a page, filled in. */
-  submit(page: Answer, values: Readonly<Record<string, string>>): Promise<Answer> {
+  submit(page: P, values: Readonly<Record<string, string>>): Promise<P> {
     const { action, fields } = formIn(page.text);
     return this.send(action, { ...fields, ...values });
   }
 
-  send(path: string, fields: Readonly<Record<string, string>>, headers: Ask['headers'] = {}): Promise<Answer> {
+  send(path: string, fields: Readonly<Record<string, string>>, headers: Ask['headers'] = {}): Promise<P> {
     return this.open(path, {
       method: 'POST',
       body: new URLSearchParams(fields).toString(),

@@ -45,4 +45,6 @@ export interface GrantParts {
   /** kube-apiserver's word on a token. */
   readonly reviewToken: TokenAuthenticator;
   readonly issuer: () => string;
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number;
 }

@@ -1,5 +1,6 @@
 import { authorizationCodeGrant } from './authorization-code.ts';
 import { clientCredentialsGrant } from './client-credentials.ts';
+import { deviceCodeGrant } from './device-code.ts';
 import type { Grant, GrantParts } from './grant.ts';
 import { passwordGrant } from './password.ts';
 import { refreshTokenGrant } from './refresh-token.ts';
@@ -11,5 +12,6 @@ export const createGrants = (parts: GrantParts): readonly Grant[] => [
   refreshTokenGrant(parts),
   authorizationCodeGrant(parts),
   clientCredentialsGrant(parts),
+  deviceCodeGrant(parts),
   tokenExchangeGrant(parts),
 ];

@@ -43,7 +43,7 @@ const queryOf = (fields: Fields): string =>
 const authorize = (fields: Fields = {}): string => `/oauth/authorize?${queryOf({ ...base, ...fields })}`;
 
 const lab = (authentication: object = {}): Promise<Lab> => createLab({ clients, users, ...authentication });
-const browserOf = ({ app }: Lab): Browser => new Browser((path, options) => ask(app, path, options));
+const browserOf = ({ app }: Lab): Browser<Answer> => new Browser((path, options) => ask(app, path, options));
 const credentials = (username = 'alice'): Record<string, string> => ({ username, password: rightPassword });
 
 /** What came back to the client. */
@@ -52,7 +52,7 @@ function answerOf({ status, headers: { location = '' } }: Answer, to = redirectU
   return Object.fromEntries(new URL(location).searchParams);
 }
 
-async function codeOf(browser: Browser, fields: Fields = {}): Promise<string> {
+async function codeOf(browser: Browser<Answer>, fields: Fields = {}): Promise<string> {
   const login = await browser.open(authorize(fields));
   const consent = await browser.submit(login, credentials());
   const answer = consent.status === 200 ? await browser.submit(consent, { decision: 'allow' }) : consent;

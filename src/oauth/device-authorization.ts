@@ -1,0 +1,72 @@
+/** `POST /oauth/device_authorization` (RFC 8628 section 3.1): a device that has no browser asks to be let in by somebody who has one. */
+import type { Directory } from '../accounts/directory.ts';
+import type { Sessions } from '../accounts/sessions.ts';
+import { OAuthError } from '../errors.ts';
+import { isKubeError } from '../kube/kube-error.ts';
+import { answerJSON, uncached } from './answer.ts';
+import { clientRoute, type ClientRequest } from './client-request.ts';
+import { devicePath } from './device-endpoint.ts';
+import type { Endpoint } from './endpoint.ts';
+import { deviceGrantType, pollInterval } from './grants/device-code.ts';
+import { grantScope } from './scope.ts';
+import { newUserCode, shown } from './user-code.ts';
+
+/** Milliseconds in which the user has to open a browser, log in and type the code in. */
+const life = 10 * 60_000;
+
+export function deviceAuthorizationEndpoint({
+  directory,
+  sessions,
+  issuer,
+}: {
+  readonly directory: Directory;
+  readonly sessions: Sessions;
+  readonly issuer: () => string;
+}): Endpoint {
+  const path = '/oauth/device_authorization';
+  const summary = 'Asks that somebody let a device in (RFC 8628)';
+
+  async function begin({
+    form,
+    client,
+    context: { sourceIP },
+  }: ClientRequest): Promise<[code: string, userCode: string]> {
+    const scope = grantScope(form.get('scope'), client.scopes);
+    const spec = { clientID: client.name, ...(scope === undefined ? {} : { scope }) };
+    const refreshable = client.grantTypes.includes('refresh_token');
+    for (;;) {
+      const userCode = newUserCode();
+      try {
+        return [await sessions.createForDevice(spec, { userCode, sourceIP, life, refreshable }), userCode];
+      } catch (error) {
+        // Another device has this one.
+        if (!isKubeError(error, 409)) throw error;
+      }
+    }
+  }
+
+  return {
+    routes: [
+      clientRoute({ path, summary, directory, mayBePublic: true }, async (request) => {
+        const { client, res } = request;
+        if (!client.grantTypes.includes(deviceGrantType))
+          throw new OAuthError(
+            'unauthorized_client',
+            `the client "${client.name}" may not use the grant ${deviceGrantType}`,
+          );
+        const [code, userCode] = await begin(request);
+        const verificationURI = `${issuer()}${devicePath}`;
+        const body = {
+          device_code: code,
+          user_code: shown(userCode),
+          verification_uri: verificationURI,
+          verification_uri_complete: `${verificationURI}?user_code=${shown(userCode)}`,
+          expires_in: life / 1_000,
+          interval: pollInterval / 1_000,
+        };
+        answerJSON(res, body, uncached);
+      }),
+    ],
+    metadata: (at) => ({ device_authorization_endpoint: at(path) }),
+  };
+}

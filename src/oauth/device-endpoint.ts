@@ -1,0 +1,111 @@
+/** `/oauth/device` (RFC 8628 section 3.3): where somebody types in the code that a device shows, and lets it in. */
+import { pagesClient } from '../accounts/built-in-clients.ts';
+import type { Directory } from '../accounts/directory.ts';
+import type { LoginLimiter } from '../accounts/login-limit.ts';
+import type { Session, Sessions } from '../accounts/sessions.ts';
+import type { Route } from '../http/route.ts';
+import { browserLogin, type BrowserLogin } from './browser-login.ts';
+import { deviceConsentPage, userCodePage } from './pages/device.ts';
+import { donePage } from './pages/done.ts';
+import { loginPage } from './pages/login.ts';
+import { formRoute, pageRoute, type PageRequest } from './pages/route.ts';
+import { withParameters } from './redirect-uri.ts';
+import { shown, userCodeIn } from './user-code.ts';
+
+export interface DeviceParts {
+  readonly directory: Directory;
+  readonly sessions: Sessions;
+  readonly limiter: LoginLimiter;
+}
+
+export const devicePath = '/oauth/device';
+const action = devicePath;
+
+export function deviceRoutes({ directory, sessions, limiter }: DeviceParts): Route[] {
+  /** Only who is logged in sees anything. */
+  async function withLogin(
+    page: PageRequest,
+    typed: string,
+    go: (login: BrowserLogin) => Promise<void>,
+  ): Promise<void> {
+    const login = await browserLogin(page.req, { sessions, directory });
+    const next = withParameters(devicePath, { user_code: typed === '' ? undefined : typed });
+    if (login === undefined) loginPage(page, { next });
+    else await go(login);
+  }
+
+  /** Guesses count like failed logins, of a user whom nobody can be. */
+  async function find(page: PageRequest, typed: string, { subject }: BrowserLogin): Promise<Session | undefined> {
+    const { sourceIP, log, auditID } = page.context;
+    const attempt = { username: `device:${subject.username}`, address: sourceIP, client: pagesClient.name };
+    const wait = limiter.retryAfter(attempt);
+    const again = (problem: string, status: number): undefined =>
+      userCodePage(page, { action, userCode: typed.slice(0, 20), problem, status }) as undefined;
+    if (wait > 0) {
+      page.res.setHeader('Retry-After', wait);
+      return again(`Too many wrong codes; try again in ${wait} s.`, 429);
+    }
+    const userCode = userCodeIn(typed);
+    const session = userCode === undefined ? undefined : await sessions.ofDevice(userCode);
+    if (session !== undefined) return session;
+    limiter.failed(attempt);
+    log.info('device code unknown', { auditID, username: subject.username, sourceIP });
+    return again('There is no such code, or it has expired. Look at your device again.', 400);
+  }
+
+  async function decide(
+    page: PageRequest,
+    session: Session,
+    { session: { spec }, subject }: BrowserLogin,
+  ): Promise<void> {
+    const { context, form, res } = page;
+    const { auditID, sourceIP, log } = context;
+    const isAllowed = form.get('decision') === 'allow';
+    if (!isAllowed) await sessions.revoke(session.metadata.name);
+    else {
+      const { userName, userUID, credentialID, createdAt: authenticatedAt } = spec;
+      const who = { userName, userUID, ...(credentialID === undefined ? {} : { credentialID }), authenticatedAt };
+      if (!(await sessions.letIn(session, who)))
+        return userCodePage(page, {
+          action,
+          userCode: '',
+          problem: 'That was too late: begin again at the device.',
+          status: 400,
+        });
+    }
+    log.info(isAllowed ? 'device let in' : 'device refused', {
+      auditID,
+      username: subject.username,
+      client: session.spec.clientID,
+      sid: session.metadata.name,
+      sourceIP,
+    });
+    if (isAllowed) donePage(res, 'The device is in', 'You may close this page and go on at the device.');
+    else donePage(res, 'The device was refused', 'You may close this page.');
+  }
+
+  const summary = 'Lets people let a device in (RFC 8628)';
+  return [
+    pageRoute({ path: devicePath, summary }, (page) => {
+      const userCode = page.context.query.get('user_code') ?? '';
+      return withLogin(page, userCode, async () => userCodePage(page, { action, userCode: userCode.slice(0, 20) }));
+    }),
+    formRoute({ path: devicePath, summary }, (page) => {
+      const typed = page.form.get('user_code') ?? '';
+      return withLogin(page, typed, async (login) => {
+        const session = await find(page, typed, login);
+        if (session === undefined) return;
+        if (page.form.has('decision')) return await decide(page, session, login);
+        const { clientID, scope, code } = session.spec;
+        deviceConsentPage(page, {
+          action,
+          userCode: shown(userCodeIn(typed) ?? ''),
+          client: clientID,
+          scope,
+          sourceIP: code?.sourceIP ?? '',
+          username: login.subject.username,
+        });
+      });
+    }),
+  ];
+}

@@ -1,0 +1,56 @@
+import { LRUCache } from 'lru-cache';
+import { subjectOf, type Subject } from '../../accounts/subjects.ts';
+import type { Session, Unredeemed } from '../../accounts/sessions.ts';
+import { OAuthError, type OAuthErrorCode } from '../../errors.ts';
+import { required } from '../form.ts';
+import type { Grant, GrantParts } from './grant.ts';
+
+export const deviceGrantType = 'urn:ietf:params:oauth:grant-type:device_code';
+
+/** Milliseconds between two questions of a device, and by how much more for one that does not keep to it. */
+export const pollInterval = 5_000;
+
+const refusals: Readonly<Record<Unredeemed, [OAuthErrorCode, string]>> = {
+  waiting: ['authorization_pending', 'nobody has let the device in yet; ask again'],
+  refused: ['access_denied', 'the user has refused'],
+  ended: ['expired_token', 'the code has expired; begin again'],
+  unknown: ['invalid_grant', 'the code is unknown'],
+  reused: ['invalid_grant', 'the code was used before'],
+};
+
+/** RFC 8628 section 3.4. */
+export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Grant {
+  /** Of each code: when it may be asked about again, and the interval until then. */
+  const polls = new LRUCache<string, { readonly from: number; readonly interval: number }>({ max: 10_000 });
+
+  /** RFC 8628 section 3.5: who asks too often shall wait longer from then on. */
+  function demandPatience(code: string): void {
+    const now = clock();
+    const { from, interval } = polls.get(code) ?? { from: now, interval: pollInterval };
+    const next = now < from ? interval + pollInterval : interval;
+    // A second less: the network takes its time, once more and once less.
+    polls.set(code, { from: now + next - 1_000, interval: next });
+    if (now < from) throw new OAuthError('slow_down', `ask again in ${next / 1_000} s`);
+  }
+
+  return {
+    grantType: deviceGrantType,
+    parameters: [{ name: 'device_code', required: true, description: 'From /oauth/device_authorization' }],
+    async grant({ form, client }) {
+      const code = required(form, 'device_code');
+      let subject: Subject | undefined;
+      const accept = (session: Session): boolean => {
+        subject = subjectOf(session, directory);
+        const isNobodys = session.spec.userName === '';
+        return session.spec.clientID === client.name && (isNobodys || subject !== undefined);
+      };
+      demandPatience(code);
+      const redeemed = await sessions.redeem(code, accept, client.grantTypes.includes('refresh_token'));
+      if (typeof redeemed === 'string' || subject === undefined) {
+        const [error, description] = refusals[typeof redeemed === 'string' ? redeemed : 'ended'];
+        throw new OAuthError(error, description);
+      }
+      return { ...redeemed, subject, scope: redeemed.session.spec.scope };
+    },
+  };
+}

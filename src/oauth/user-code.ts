@@ -1,0 +1,16 @@
+import { randomInt } from 'node:crypto';
+
+/** RFC 8628 section 6.1: no vowels, so no words, and nothing that looks like something else. 20^8 codes. */
+const letters = 'BCDFGHJKLMNPQRSTVWXZ';
+const length = 8;
+
+export const newUserCode = (): string => Array.from({ length }, () => letters[randomInt(letters.length)]).join('');
+
+/** As people read it. */
+export const shown = (userCode: string): string => `${userCode.slice(0, 4)}-${userCode.slice(4)}`;
+
+/** What somebody typed in; undefined if it can be none. */
+export function userCodeIn(typed: string): string | undefined {
+  const code = typed.toUpperCase().replace(/[\s-]/g, '');
+  return new RegExp(`^[${letters}]{${length}}$`).test(code) ? code : undefined;
+}
