@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ensureAdminSecret } from './accounts/admin.ts';
 import { Directory } from './accounts/directory.ts';
 import { KeyRotation } from './accounts/key-rotation.ts';
+import { LoginHistories } from './accounts/login-history.ts';
 import { LoginLimiter } from './accounts/login-limit.ts';
 import { PasswordStore } from './accounts/password-store.ts';
 import { Passwords } from './accounts/passwords.ts';
@@ -130,6 +131,15 @@ export async function startServer(
     log,
   });
   sessions.start();
+  const loginHistories = new LoginHistories({
+    client,
+    namespace,
+    settings: () => live.value.authentication.loginHistory,
+    directory,
+    maySweep: () => lease.isHeld(),
+    log,
+  });
+  loginHistories.start();
   const tokens = new Tokens({
     keys: signingKeys,
     settings: () => live.value.authentication,
@@ -162,7 +172,7 @@ export async function startServer(
   const tokenAuthenticators = [platformToken(accessTokens), reviewToken];
   const authorizer = accessReview(client);
   const gatewayAuthentication = gatewayAuthenticator(tokenAuthenticators);
-  const accounts = { directory, passwords, passwordStore, limiter, sessions, authorizer };
+  const accounts = { directory, passwords, passwordStore, limiter, loginHistories, sessions, authorizer };
 
   const health = new Health([
     {
@@ -300,6 +310,7 @@ export async function startServer(
       granted.stop();
       discovery.stop();
       requestHeaders.stop();
+      await loginHistories.stop();
       for (const part of [conditions, users, rotation, sessions, refreshTokens, signingKeys, secrets]) part.stop();
       await lease.stop();
       await configuration.stop();

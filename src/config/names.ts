@@ -24,6 +24,8 @@ export const resourcesVersion = 'v1alpha3';
 export const usersPath = '/apis/iam.platform.io/v1alpha2/users';
 export const sessionsPath = (namespace: string): string =>
   `/apis/iam.platform.io/v1alpha2/namespaces/${namespace}/sessions`;
+export const loginHistoriesPath = (namespace: string): string =>
+  `/apis/iam.platform.io/v1alpha2/namespaces/${namespace}/loginhistories`;
 
 /** RFC 1123, as Kubernetes' names are. */
 export const isSubdomain = (name: string): boolean =>

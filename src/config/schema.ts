@@ -355,3 +355,4 @@ export const platformConfiguration = z.strictObject({
 export type PlatformConfiguration = z.output<typeof platformConfiguration>;
 export type ConfiguredClient = PlatformConfiguration['authentication']['clients'][number];
 export type LoginLimit = PlatformConfiguration['authentication']['loginLimit'];
+export type LoginHistorySettings = PlatformConfiguration['authentication']['loginHistory'];

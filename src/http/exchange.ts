@@ -58,6 +58,10 @@ export class Exchange implements RequestContext {
     return (this.#query ??= new URLSearchParams(this.#search));
   }
 
+  get userAgent(): string {
+    return this.req.headers['user-agent'] ?? '';
+  }
+
   /** Made only for those who ask. */
   get signal(): AbortSignal {
     this.#abort ??= new AbortController();

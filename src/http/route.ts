@@ -28,6 +28,8 @@ export interface RequestContext {
   readonly query: URLSearchParams;
   readonly auditID: string;
   readonly sourceIP: string;
+  /** What the client calls itself; '' if it does not. */
+  readonly userAgent: string;
   readonly log: Logger;
   /** Aborted when the client goes away, when the deadline passes and when the server drains. */
   readonly signal: AbortSignal;

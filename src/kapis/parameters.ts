@@ -16,6 +16,9 @@ export const parameter = (
   schema,
 });
 
+export const limit = (description: string): Parameter =>
+  parameter('limit', description, { type: 'integer', minimum: -1, default: -1 });
+
 export const inPath = (name: string, description: string): Parameter => ({
   name,
   in: 'path',
@@ -50,7 +53,7 @@ const shown = [
 
 export const kapisListParameters = (own: readonly Parameter[]): readonly Parameter[] => [
   parameter('page', 'From 1', { type: 'integer', minimum: 1, default: 1 }),
-  parameter('limit', 'Items of a page; -1 for all', { type: 'integer', minimum: -1, default: -1 }),
+  limit('Items of a page; -1 for all'),
   parameter(
     'sortBy',
     'name, createTime (also creationTimestamp), or any path, such as .status.nodeInfo.kubeletVersion',

@@ -154,6 +154,12 @@ export function parseGetQuery(query: URLSearchParams): Pick<ListQuery<unknown>, 
   return { ...shown(query), pretty: parsePretty(query) };
 }
 
+/** How many of a list that takes no other parameter; -1: all. Throws 400. */
+export function parseLimit(query: URLSearchParams): number {
+  check(query, ['limit', 'timeout']);
+  return parameter(query, 'limit', limit) ?? -1;
+}
+
 /** Throws 400. */
 export const parsePretty = (query: URLSearchParams): boolean => parameter(query, 'pretty', flag) ?? false;
 

@@ -1,5 +1,6 @@
 import { pagesClient } from '../accounts/built-in-clients.ts';
 import type { Account, Directory } from '../accounts/directory.ts';
+import type { LoginHistories, LoginOutcome } from '../accounts/login-history.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
 import type { PasswordStore } from '../accounts/password-store.ts';
 import type { Passwords } from '../accounts/passwords.ts';
@@ -12,6 +13,7 @@ export interface PasswordLoginParts {
   readonly passwords: Passwords;
   readonly passwordStore: PasswordStore;
   readonly limiter: LoginLimiter;
+  readonly loginHistories: LoginHistories;
   readonly sessions: Sessions;
   readonly multipleLogin: () => boolean;
 }
@@ -32,6 +34,11 @@ const limited = (seconds: number): OAuthError =>
     headers: { 'Retry-After': String(seconds) },
   });
 
+const refusalOf = (account: Account | undefined): LoginOutcome => {
+  if (account?.active === false) return 'Disabled';
+  return account?.passwordHash === undefined ? 'NoPassword' : 'WrongPassword';
+};
+
 /** Logging in with a password, the same for the grant and for our page. */
 export class PasswordLogin {
   readonly #parts: PasswordLoginParts;
@@ -45,25 +52,35 @@ export class PasswordLogin {
    * before it, and again after: of guesses made at once no more are answered than of guesses made one after another.
    */
   async verify({ username, password, client, context }: Credentials): Promise<Account> {
-    const { directory, passwords, passwordStore, limiter } = this.#parts;
+    const { directory, passwords, passwordStore, limiter, loginHistories } = this.#parts;
     const account = directory.named(username);
+    const { sourceIP, userAgent } = context;
     // By whichever name: guesses at one user count together.
     const attempt = {
       username: account?.username ?? username.slice(0, 253),
-      address: context.sourceIP,
+      address: sourceIP,
       client,
     };
-    const before = limiter.retryAfter(attempt);
-    if (before > 0) throw limited(before);
+    const note = (reason: LoginOutcome): void => {
+      if (account !== undefined) loginHistories.add(account, { reason, client, sourceIP, userAgent });
+    };
+    const demandTime = (): void => {
+      const seconds = limiter.retryAfter(attempt);
+      if (seconds === 0) return;
+      note('Limited');
+      throw limited(seconds);
+    };
+    demandTime();
     const right = await passwords.verify(account?.passwordHash, password, account?.active);
-    const after = limiter.retryAfter(attempt);
-    if (after > 0) throw limited(after);
+    demandTime();
     if (!right || account === undefined) {
       limiter.failed(attempt);
-      context.log.info('login failed', { auditID: context.auditID, username, client, sourceIP: context.sourceIP });
+      note(refusalOf(account));
+      context.log.info('login failed', { auditID: context.auditID, username, client, sourceIP });
       throw refused();
     }
     limiter.succeeded(attempt);
+    note('LoggedIn');
     void passwordStore.refresh(account, password);
     return account;
   }

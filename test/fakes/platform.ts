@@ -1,5 +1,6 @@
 /** The accounts, sessions and tokens of one replica over a cluster in memory, put together as server.ts does. */
 import { Directory } from '../../src/accounts/directory.ts';
+import { LoginHistories } from '../../src/accounts/login-history.ts';
 import { LoginLimiter } from '../../src/accounts/login-limit.ts';
 import { PasswordStore } from '../../src/accounts/password-store.ts';
 import { Passwords } from '../../src/accounts/passwords.ts';
@@ -36,6 +37,7 @@ export interface Platform {
   readonly passwords: Passwords;
   readonly passwordStore: PasswordStore;
   readonly limiter: LoginLimiter;
+  readonly loginHistories: LoginHistories;
   readonly sessions: Sessions;
   readonly tokens: Tokens;
   readonly accessTokens: AccessTokens;
@@ -111,8 +113,17 @@ export async function createPlatform({
     () => live.value.authentication.loginLimit,
     () => clock.now(),
   );
+  const loginHistories = new LoginHistories({
+    client,
+    namespace,
+    settings: () => live.value.authentication.loginHistory,
+    directory,
+    maySweep: () => true,
+    clock,
+    log,
+  });
   await settle();
-  const accounts = { directory, passwords, passwordStore, limiter, sessions, tokens, accessTokens };
+  const accounts = { directory, passwords, passwordStore, limiter, loginHistories, sessions, tokens, accessTokens };
   const platform: Platform = {
     ...accounts,
     clock,

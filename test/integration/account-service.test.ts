@@ -262,6 +262,46 @@ describe('sessions', () => {
   });
 });
 
+describe('the login history', () => {
+  interface Records {
+    readonly items: readonly Readonly<Record<string, unknown>>[];
+    readonly totalItems: number;
+  }
+  const records = async (token: string, name: string, at = gateway()): Promise<Records> =>
+    (await call(`${at}${base}/users/${name}/loginrecords?limit=2`, { token })).json as Records;
+
+  test('tells of each login at either replica, and goes with the user', async () => {
+    const token = await person('walt');
+    const agent = { headers: { 'user-agent': 'a guess of a test' }, base: gateway(1) };
+    expect((await postForm(passwordForm('walt', 'not the password of walt'), agent)).status).toBe(400);
+    await eventually('both replicas show it', async () => {
+      for (const at of [gateway(0), gateway(1)]) {
+        const { items, totalItems } = await records(token, '~', at);
+        // The logins by which the test waited for the user to be there.
+        expect(totalItems).toBeGreaterThanOrEqual(4);
+        expect(items).toMatchObject([
+          { success: false, reason: 'WrongPassword', userAgent: 'a guess of a test', client: 'platform' },
+          { success: true, reason: 'LoggedIn', sourceIP: '127.0.0.1' },
+        ]);
+      }
+    });
+    await bind('accounts-test-viewer', 'platform-user-viewer', { kind: 'User', name: 'xaver' });
+    undo.push(() => unbind('accounts-test-viewer'));
+    expectStatus(await send(token, 'GET', 'users/admin/loginrecords'), 403, 'Forbidden');
+    const viewer = await person('xaver');
+    await eventually('who may sees it', async () => {
+      expect((await records(viewer, 'walt')).items).toHaveLength(2);
+    });
+    const { uid } = (await get(userPath('walt'))).metadata;
+    const history = `/apis/iam.platform.io/v1alpha2/namespaces/platform-system/loginhistories/${uid}`;
+    expect(await get(history)).toMatchObject({ spec: { userName: 'walt' } });
+    await removeUser('walt');
+    await eventually('the history is gone', async () => {
+      await expect(get(history)).rejects.toThrow('not found');
+    });
+  });
+});
+
 test('a user who is locked out at one replica is unlocked at the other', async () => {
   await person('zoe');
   const there = { base: gateway(1) };

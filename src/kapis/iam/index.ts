@@ -1,6 +1,7 @@
 /** The account service: what is served at /kapis/iam.platform.io. */
 import type { Route } from '../../http/route.ts';
 import type { ApiGroupVersion } from '../discovery.ts';
+import { loginRecordsRoute, type LoginRecordsParts } from './login-records.ts';
 import { sessionsRoutes, type SessionsParts } from './sessions.ts';
 import { unlockRoute } from './unlock.ts';
 import { group, version } from './user-store.ts';
@@ -19,6 +20,7 @@ export const iamGroup: ApiGroupVersion = {
       kind: 'User',
       verbs: ['create', 'delete', 'get', 'list', 'patch', 'update'],
     },
+    { name: 'users/loginrecords', singularName: '', namespaced: false, kind: 'LoginRecord', verbs: ['get'] },
     { name: 'users/password', singularName: '', namespaced: false, kind: 'User', verbs: ['update'] },
     { name: 'users/sessions', singularName: '', namespaced: false, kind: 'Session', verbs: ['delete', 'get'] },
     { name: 'users/unlock', singularName: '', namespaced: false, kind: 'User', verbs: ['create'] },
@@ -26,10 +28,11 @@ export const iamGroup: ApiGroupVersion = {
   ],
 };
 
-export const iamRoutes = (parts: UsersParts & PasswordParts & SessionsParts): Route[] => [
+export const iamRoutes = (parts: UsersParts & PasswordParts & SessionsParts & LoginRecordsParts): Route[] => [
   ...usersRoutes(parts),
   passwordRoute(parts),
   ...sessionsRoutes(parts),
+  loginRecordsRoute(parts),
   unlockRoute(parts),
   whoAmIRoute(parts.directory),
 ];

@@ -190,6 +190,7 @@ export function call(
     query,
     auditID: 'audit',
     sourceIP: '127.0.0.1',
+    userAgent: '',
     log: createLogger({ silent: true }),
     signal: controller.signal,
     user: { username: 'alice', groups: [], via: 'token' },

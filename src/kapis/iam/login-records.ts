@@ -1,0 +1,41 @@
+/** `users/{u}/loginrecords`: who logged in as a user, or tried to. One's own always. */
+import type { Directory } from '../../accounts/directory.ts';
+import type { LoginHistories } from '../../accounts/login-history.ts';
+import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
+import type { Route } from '../../http/route.ts';
+import { writeJson } from '../../http/write.ts';
+import { limit } from '../parameters.ts';
+import { parseLimit } from '../query.ts';
+import { accountOf, demandOn, nameInPath, targetOf } from './caller.ts';
+import { base, group, version } from './user-store.ts';
+
+export interface LoginRecordsParts {
+  readonly authorizer: Authorizer;
+  readonly directory: Directory;
+  readonly loginHistories: LoginHistories;
+}
+
+const apiVersion = `${group}/${version}`;
+
+export const loginRecordsRoute = ({ authorizer, directory, loginHistories }: LoginRecordsParts): Route => ({
+  method: 'get',
+  path: `${base}/users/:name/loginrecords`,
+  summary: 'Logins of the user with a password, failed ones too, the newest first',
+  parameters: [nameInPath, limit('How many; -1 for all')],
+  handler: async (req, res, context) => {
+    const most = parseLimit(context.query);
+    const target = targetOf(directory, context);
+    if (target.own === undefined) await demandOn(authorizer, context, target);
+    const records = await loginHistories.of(accountOf(directory, target));
+    const items = records
+      .slice(0, most === -1 ? undefined : most)
+      .map((record) => ({ kind: 'LoginRecord', apiVersion, ...record }));
+    await writeJson(req, res, {
+      kind: 'LoginRecordList',
+      apiVersion,
+      metadata: {},
+      items,
+      totalItems: records.length,
+    });
+  },
+});

@@ -1,0 +1,110 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { WriteBehind } from '../../../src/accounts/write-behind.ts';
+import { KubeError, unreachable } from '../../../src/kube/kube-error.ts';
+import { createLogger } from '../../../src/logger.ts';
+import { FakeClock, settle } from '../kube/fakes.ts';
+
+let clock: FakeClock;
+let written: { readonly key: string; readonly value: string; readonly at: number }[];
+let fail: (key: string) => Error | undefined;
+let writes: WriteBehind<string>;
+beforeEach(() => {
+  clock = new FakeClock();
+  written = [];
+  fail = () => undefined;
+  writes = new WriteBehind<string>({
+    what: 'a letter',
+    write: async (key, value) => {
+      const error = fail(key);
+      if (error !== undefined) throw error;
+      written.push({ key, value, at: clock.now() });
+    },
+    merge: (waiting, later) => waiting + later,
+    clock,
+    log: createLogger({ silent: true }),
+  });
+});
+afterEach(() => writes.stop());
+
+const values = (): string[] => written.map(({ key, value }) => `${key}=${value}`);
+
+test('what comes for a key in the meantime is one write, and no key is written more than once a second', async () => {
+  for (let time = 0; time < 50; time += 1) {
+    writes.put('a', 'x');
+    if (time % 10 === 0) writes.put('b', 'y');
+    await clock.advance(100);
+  }
+  await clock.advance(2_000);
+  for (const key of ['a', 'b']) {
+    const times = written.filter((one) => one.key === key).map(({ at }) => at);
+    for (const [index, at] of times.slice(1).entries()) expect(at - (times[index] ?? 0)).toBeGreaterThanOrEqual(1_000);
+  }
+  expect(
+    written
+      .filter(({ key }) => key === 'a')
+      .map(({ value }) => value)
+      .join(''),
+  ).toBe('x'.repeat(50));
+});
+
+test('what is not written yet can be read, also while it is being written', async () => {
+  writes.put('a', 'x');
+  expect(writes.unwritten('a')).toBe('x');
+  let during: string | undefined;
+  fail = () => {
+    writes.put('a', 'y');
+    during = writes.unwritten('a');
+    return undefined;
+  };
+  await clock.advance(1_000);
+  expect(during).toBe('xy');
+  expect(writes.unwritten('a')).toBe('y');
+  fail = () => undefined;
+  await clock.advance(2_000);
+  expect(values()).toEqual(['a=x', 'a=y']);
+  expect(writes.unwritten('a')).toBeUndefined();
+});
+
+test('a failure is tried again, with what came since; others are not held up by it', async () => {
+  fail = (key) => (key === 'a' ? unreachable(new Error('down')) : undefined);
+  writes.put('a', 'x');
+  writes.put('b', 'y');
+  await clock.advance(1_000);
+  writes.put('a', 'z');
+  await clock.advance(11_000);
+  expect(values()).toEqual(['b=y']);
+  fail = () => undefined;
+  await clock.advance(11_000);
+  expect(values()).toEqual(['b=y', 'a=xz']);
+});
+
+test('what the cluster will never take is given up', async () => {
+  fail = (key) => (key === 'a' ? new KubeError(422, { message: 'invalid' }) : undefined);
+  writes.put('a', 'x');
+  writes.put('b', 'y');
+  await clock.advance(2_000);
+  fail = () => undefined;
+  await clock.advance(20_000);
+  expect(values()).toEqual(['b=y']);
+});
+
+test('only so many keys wait', async () => {
+  fail = () => unreachable(new Error('down'));
+  for (let index = 0; index < 5_000; index += 1) writes.put(`key-${index}`, 'x');
+  fail = () => undefined;
+  await clock.advance(100_000);
+  expect(written).toHaveLength(2_000);
+});
+
+test('the end writes what is left, at once, and tries nothing again', async () => {
+  writes.put('a', 'x');
+  writes.put('b', 'y');
+  await writes.stop();
+  expect(values()).toEqual(['a=x', 'b=y']);
+  fail = () => unreachable(new Error('down'));
+  writes.put('c', 'z');
+  await writes.stop();
+  await clock.advance(60_000);
+  await settle();
+  expect(written).toHaveLength(2);
+});
