@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ensureAdminSecret } from './accounts/admin.ts';
 import { Directory } from './accounts/directory.ts';
 import { KeyRotation } from './accounts/key-rotation.ts';
+import { LastLogins } from './accounts/last-logins.ts';
 import { LoginHistories } from './accounts/login-history.ts';
 import { LoginLimiter } from './accounts/login-limit.ts';
 import { PasswordStore } from './accounts/password-store.ts';
@@ -131,11 +132,13 @@ export async function startServer(
     log,
   });
   sessions.start();
+  const lastLogins = new LastLogins({ client, users, log });
   const loginHistories = new LoginHistories({
     client,
     namespace,
     settings: () => live.value.authentication.loginHistory,
     directory,
+    loggedIn: (user, time) => lastLogins.note(user, time),
     maySweep: () => lease.isHeld(),
     log,
   });
@@ -310,7 +313,7 @@ export async function startServer(
       granted.stop();
       discovery.stop();
       requestHeaders.stop();
-      await loginHistories.stop();
+      await Promise.all([loginHistories.stop(), lastLogins.stop()]);
       for (const part of [conditions, users, rotation, sessions, refreshTokens, signingKeys, secrets]) part.stop();
       await lease.stop();
       await configuration.stop();

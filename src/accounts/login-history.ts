@@ -62,6 +62,7 @@ export class LoginHistories {
   readonly #path: string;
   readonly #settings: () => LoginHistorySettings;
   readonly #directory: Pick<Directory, 'configured' | 'configuredAccounts'>;
+  readonly #loggedIn: (user: Of, time: string) => void;
   readonly #maySweep: () => boolean;
   readonly #clock: Clock;
   readonly #log: Logger;
@@ -75,6 +76,8 @@ export class LoginHistories {
     namespace: string;
     settings: () => LoginHistorySettings;
     directory: Pick<Directory, 'configured' | 'configuredAccounts'>;
+    /** Told of each login that succeeds; `time` is RFC 3339. */
+    loggedIn: (user: Of, time: string) => void;
     /** Whether it is for this replica to delete what is over. */
     maySweep: () => boolean;
     clock?: Clock;
@@ -84,6 +87,7 @@ export class LoginHistories {
     this.#path = loginHistoriesPath(options.namespace);
     this.#settings = options.settings;
     this.#directory = options.directory;
+    this.#loggedIn = options.loggedIn;
     this.#maySweep = options.maySweep;
     this.#clock = options.clock ?? systemClock;
     this.#log = options.log;
@@ -117,7 +121,8 @@ export class LoginHistories {
   }
 
   /** At once: a login does not wait for it, and does not fail for it. */
-  add({ username, uid }: Of, { reason, client, sourceIP, userAgent }: Login): void {
+  add(user: Of, { reason, client, sourceIP, userAgent }: Login): void {
+    const { username, uid } = user;
     const now = this.#clock.now();
     if (reason === 'Limited') {
       const key = JSON.stringify([uid, client, sourceIP]);
@@ -133,6 +138,7 @@ export class LoginHistories {
       userAgent: userAgent.slice(0, longestUserAgent),
     };
     this.#writes.put(uid, { username, records: [record] });
+    if (record.success) this.#loggedIn(user, record.time);
   }
 
   /** The newest first. Throws 503. */

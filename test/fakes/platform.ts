@@ -1,5 +1,6 @@
 /** The accounts, sessions and tokens of one replica over a cluster in memory, put together as server.ts does. */
 import { Directory } from '../../src/accounts/directory.ts';
+import { LastLogins } from '../../src/accounts/last-logins.ts';
 import { LoginHistories } from '../../src/accounts/login-history.ts';
 import { LoginLimiter } from '../../src/accounts/login-limit.ts';
 import { PasswordStore } from '../../src/accounts/password-store.ts';
@@ -113,11 +114,13 @@ export async function createPlatform({
     () => live.value.authentication.loginLimit,
     () => clock.now(),
   );
+  const lastLogins = new LastLogins({ client, users, clock, log });
   const loginHistories = new LoginHistories({
     client,
     namespace,
     settings: () => live.value.authentication.loginHistory,
     directory,
+    loggedIn: (user, time) => lastLogins.note(user, time),
     maySweep: () => true,
     clock,
     log,

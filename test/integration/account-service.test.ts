@@ -285,6 +285,10 @@ describe('the login history', () => {
         ]);
       }
     });
+    await eventually('the user has it in the status', async () => {
+      const { status } = await get(userPath('walt'));
+      expect(Date.now() - Date.parse(String(status?.['lastLoginTime']))).toBeLessThan(120_000);
+    });
     await bind('accounts-test-viewer', 'platform-user-viewer', { kind: 'User', name: 'xaver' });
     undo.push(() => unbind('accounts-test-viewer'));
     expectStatus(await send(token, 'GET', 'users/admin/loginrecords'), 403, 'Forbidden');

@@ -36,6 +36,7 @@ function replica(maySweep = true): { readonly client: MemoryClient; readonly his
       configured: (name) => configured.find(({ username }) => username === name) as Account | undefined,
       configuredAccounts: () => configured as Account[],
     },
+    loggedIn: () => undefined,
     maySweep: () => maySweep,
     clock,
     log: createLogger({ silent: true }),
