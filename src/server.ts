@@ -18,6 +18,7 @@ import { Passwords } from './accounts/passwords.ts';
 import { RefreshTokens } from './accounts/refresh-tokens.ts';
 import { SecretRefs } from './accounts/secret-refs.ts';
 import { Sessions } from './accounts/sessions.ts';
+import { SharedFailures } from './accounts/shared-failures.ts';
 import { SigningKeys } from './accounts/signing-keys.ts';
 import { UserConditions } from './accounts/user-conditions.ts';
 import { Users } from './accounts/users.ts';
@@ -86,7 +87,11 @@ export async function startServer(
   await ensureAdminSecret({ client, namespace, configuration: live.value, passwords, log });
   const secrets = new SecretRefs({ client, namespace, log, changed: () => rebuild() });
   const users = new Users({ client, namespace, log, changed: (username) => update(username) });
-  const limiter = new LoginLimiter(() => live.value.authentication.loginLimit);
+  const limiter = new LoginLimiter(
+    () => live.value.authentication.loginLimit,
+    Date.now,
+    (text) => refreshTokens.mark(text),
+  );
   const directory = new Directory({
     config: live,
     secrets,
@@ -132,6 +137,15 @@ export async function startServer(
     log,
   });
   sessions.start();
+  const sharedFailures = new SharedFailures({
+    client,
+    namespace,
+    limiter,
+    within: () => live.value.authentication.loginLimit.within,
+    maySweep: () => lease.isHeld(),
+    log,
+  });
+  sharedFailures.start();
   const lastLogins = new LastLogins({ client, users, log });
   const loginHistories = new LoginHistories({
     client,
@@ -313,7 +327,7 @@ export async function startServer(
       granted.stop();
       discovery.stop();
       requestHeaders.stop();
-      await Promise.all([loginHistories.stop(), lastLogins.stop()]);
+      await Promise.all([sharedFailures, loginHistories, lastLogins].map((part) => part.stop()));
       for (const part of [conditions, users, rotation, sessions, refreshTokens, signingKeys, secrets]) part.stop();
       await lease.stop();
       await configuration.stop();

@@ -1,7 +1,7 @@
 /**
- * Login protection (API.md 2): counts failures only, in bounded tables of this replica.
- * A hard limit per (user, address), a delay per user that doubles from the third failure on, wider limits per address and per
- * client within a sliding window. Names that do not exist count like those that do.
+ * Login protection (API.md 2): counts failures only, in bounded tables. A hard limit per (user, address), a delay per user that doubles
+ * from the third failure on, wider limits per address and per client within a sliding window. Names that do not exist count like
+ * those that do. What replicas tell each other of the first two counts too (shared-failures.ts); nothing here waits for it.
  */
 import { isIPv6 } from 'node:net';
 import { LRUCache } from 'lru-cache';
@@ -28,24 +28,48 @@ interface Failures {
   count: number;
 }
 
+/** Failures of a pair or of a user, each of which prolongs the time for which those before it count. */
+export interface Chain {
+  readonly count: number;
+  /** When the last one was, in milliseconds since the epoch. */
+  readonly last: number;
+  /** Those until then, on whichever replica, do not count any more. */
+  readonly forgiven?: number;
+}
+
+/** One whose key says nothing to whoever has not the key of `mark`. */
+export interface MarkedChain extends Chain {
+  readonly key: string;
+}
+
 export class LoginLimiter {
   readonly #limit: () => LoginLimit;
   readonly #clock: () => number;
-  /** Of a pair and of a user: one chain, which each failure prolongs. Of an address and of a client: the parts of a window. */
-  readonly #table = new LRUCache<string, Failures[]>({ max: tableSize });
+  readonly #mark: (text: string) => string;
+  /** Of pairs and users, counted here. */
+  readonly #chains = new LRUCache<string, Chain & { readonly username: string }>({ max: tableSize });
+  /** The same, counted by other replicas. */
+  readonly #peers = new Map<string, ReadonlyMap<string, Chain>>();
+  /** When users were unlocked: peers have yet to say that they have forgotten. */
+  readonly #unlocked = new LRUCache<string, number>({ max: tableSize });
+  /** Of addresses and clients: the parts of a window. */
+  readonly #windows = new LRUCache<string, Failures[]>({ max: tableSize });
   /** When a pair last logged in. */
   readonly #familiar = new LRUCache<string, number>({ max: tableSize });
+  #changed: () => void = () => undefined;
 
-  constructor(limit: () => LoginLimit, clock: () => number = Date.now) {
+  /** `mark` makes of a pair or a user what other replicas may know it by. */
+  constructor(limit: () => LoginLimit, clock: () => number = Date.now, mark = (text: string): string => text) {
     this.#limit = limit;
     this.#clock = clock;
+    this.#mark = mark;
   }
 
   /** Whole seconds to wait before this attempt may be judged; 0 if it may now. Asked before the password is looked at. */
   retryAfter(attempt: LoginAttempt): number {
     const { maxTries, within, perAddress, perClient } = this.#limit();
     const now = this.#clock();
-    const { pair, user, address, client } = keysOf(attempt);
+    const { pair, user, address, client } = this.#keysOf(attempt);
     /** When there are fewer failures than `most` again. */
     const fewerThan = (key: string, most: number): number => {
       const failures = this.#read(key, now);
@@ -58,39 +82,119 @@ export class LoginLimiter {
       }
       return until;
     };
-    const [delayed] = this.#read(user, now);
+    const ofPair = this.#chain(pair, attempt.username, now);
+    const ofUser = this.#chain(user, attempt.username, now);
     const until = Math.max(
-      fewerThan(pair, maxTries),
+      ofPair.count < maxTries ? 0 : ofPair.last + within,
       fewerThan(address, perAddress),
       // Else whoever fails often enough locks everybody out.
       this.#isFamiliar(pair, now) ? 0 : fewerThan(client, perClient),
-      delayed === undefined || delayed.count < firstDelayed
+      ofUser.count < firstDelayed
         ? 0
-        : delayed.last + Math.min(longestDelay, 1_000 * 2 ** (delayed.count - firstDelayed)),
+        : ofUser.last + Math.min(longestDelay, 1_000 * 2 ** (ofUser.count - firstDelayed)),
     );
     return until <= now ? 0 : Math.ceil((until - now) / 1_000);
   }
 
   failed(attempt: LoginAttempt): void {
-    const { pair, user, address, client } = keysOf(attempt);
-    for (const key of [pair, user]) this.#count(key, Infinity);
+    const { username } = attempt;
+    const { pair, user, address, client } = this.#keysOf(attempt);
+    const now = this.#clock();
+    for (const key of [pair, user]) {
+      const { count } = this.#own(key, username, now);
+      this.#chains.set(key, { ...this.#chains.get(key), username, count: count + 1, last: now });
+    }
     for (const key of [address, client]) this.#count(key, this.#limit().within / parts);
+    this.#changed();
   }
 
   /** A success forgives the user, not the address: one good account must not cover for guesses at others. */
   succeeded(attempt: LoginAttempt): void {
-    const { pair, user } = keysOf(attempt);
-    this.#table.delete(pair);
-    this.#table.delete(user);
-    this.#familiar.set(pair, this.#clock());
+    const { username } = attempt;
+    const { pair, user } = this.#keysOf(attempt);
+    const now = this.#clock();
+    this.#familiar.set(pair, now);
+    const forgiven = [pair, user].filter((key) => this.#chain(key, username, now).count > 0);
+    for (const key of forgiven) this.#chains.set(key, { username, count: 0, last: 0, forgiven: now });
+    if (forgiven.length > 0) this.#changed();
   }
 
-  /** Forgets the failures of a user, from wherever they came; those of addresses and clients stay. */
+  /** Forgets the failures of a user, from wherever they came; those of addresses and clients stay. Every replica is told. */
   unlock(username: string): void {
-    const { pair, user } = keysOf({ username, address: '', client: '' });
-    const ofUser = pair.slice(0, -'""]'.length);
-    this.#table.delete(user);
-    for (const key of this.#table.keys()) if (key.startsWith(ofUser)) this.#table.delete(key);
+    this.#unlocked.set(username, this.#clock());
+    const ofUser = [...this.#chains].filter(([, chain]) => chain.username === username);
+    for (const [key] of ofUser) this.#chains.delete(key);
+    if (ofUser.length > 0) this.#changed();
+  }
+
+  /** Calls `listener` when `shared` is something else. */
+  onChange(listener: () => void): void {
+    this.#changed = listener;
+  }
+
+  /** What other replicas should know: of too many those that have failed most, and what is forgiven before single failures. */
+  shared(most: number): MarkedChain[] {
+    const now = this.#clock();
+    const { within } = this.#limit();
+    return [...this.#chains]
+      .filter(([, { last, forgiven = 0 }]) => now - Math.max(last, forgiven) < within)
+      .map(([key, { count, last, forgiven }]) => ({
+        key,
+        count,
+        last,
+        ...(forgiven === undefined ? {} : { forgiven }),
+      }))
+      .toSorted((a, b) => weightOf(b) - weightOf(a) || b.last - a.last)
+      .slice(0, most);
+  }
+
+  /** What another replica has counted, in the place of what was known of it. */
+  learn(peer: string, chains: readonly MarkedChain[]): void {
+    // By a clock that is ahead nobody is locked out for longer.
+    const now = this.#clock();
+    const until = (time: number): number => Math.min(time, now);
+    this.#peers.set(
+      peer,
+      new Map(
+        chains.map(({ key, count, last, forgiven }) => [
+          key,
+          { count, last: until(last), ...(forgiven === undefined ? {} : { forgiven: until(forgiven) }) },
+        ]),
+      ),
+    );
+  }
+
+  /** It is gone, and what it had counted is too old. */
+  forget(peer: string): void {
+    this.#peers.delete(peer);
+  }
+
+  /** What counts, on all replicas together. */
+  #chain(key: string, username: string, now: number): Chain {
+    const forgiven = this.#forgiven(key, username);
+    const own = this.#own(key, username, now);
+    let { count, last } = own;
+    for (const peer of this.#peers.values()) {
+      const chain = peer.get(key);
+      if (chain === undefined || chain.last <= forgiven || now - chain.last >= this.#limit().within) continue;
+      count += chain.count;
+      last = Math.max(last, chain.last);
+    }
+    return { count, last };
+  }
+
+  /** What counts of that which was counted here. */
+  #own(key: string, username: string, now: number): Chain {
+    const chain = this.#chains.get(key);
+    const isOver =
+      chain === undefined || now - chain.last >= this.#limit().within || chain.last < this.#forgiven(key, username);
+    return isOver ? { count: 0, last: 0 } : chain;
+  }
+
+  /** Until when all is forgiven, by whichever replica. */
+  #forgiven(key: string, username: string): number {
+    const times = [this.#chains.get(key), ...[...this.#peers.values()].map((peer) => peer.get(key))];
+    return Math.max(this.#unlocked.get(username) ?? 0, ...times.map((chain) => chain?.forgiven ?? 0));
   }
 
   /** One more failure, together with those that began less than `length` ago. */
@@ -102,31 +206,33 @@ export class LoginLimiter {
       current.count += 1;
       current.last = now;
     } else failures.push({ first: now, last: now, count: 1 });
-    this.#table.set(key, failures);
+    this.#windows.set(key, failures);
   }
 
   /** Those that still count, the oldest first. */
   #read(key: string, now: number): Failures[] {
-    return this.#table.get(key)?.filter(({ last }) => now - last < this.#limit().within) ?? [];
+    return this.#windows.get(key)?.filter(({ last }) => now - last < this.#limit().within) ?? [];
   }
 
   #isFamiliar(pair: string, now: number): boolean {
     const at = this.#familiar.get(pair);
     return at !== undefined && now - at < familiarFor;
   }
+
+  #keysOf({ username, address, client }: LoginAttempt): Record<'pair' | 'user' | 'address' | 'client', string> {
+    const host = hostOf(address);
+    return {
+      pair: this.#mark(`p:${JSON.stringify([username, host])}`),
+      user: this.#mark(`u:${username}`),
+      address: `a:${host}`,
+      client: `c:${client}`,
+    };
+  }
 }
+
+const weightOf = ({ count }: Chain): number => (count === 0 ? firstDelayed : count);
 
 const countOf = (failures: readonly Failures[]): number => failures.reduce((sum, { count }) => sum + count, 0);
-
-function keysOf({ username, address, client }: LoginAttempt): Record<'pair' | 'user' | 'address' | 'client', string> {
-  const host = hostOf(address);
-  return {
-    pair: `p:${JSON.stringify([username, host])}`,
-    user: `u:${username}`,
-    address: `a:${host}`,
-    client: `c:${client}`,
-  };
-}
 
 /** Of IPv6 the /64, in which one host may take any address; another address as it is. */
 function hostOf(address: string): string {

@@ -17,7 +17,7 @@ const most = 2_000;
 /** What is left when the server ends must be written in that time. */
 const lastMoment = 3_000;
 
-export interface WriteBehindOptions<T> {
+export interface WriteBehindOptions<T extends object | string | true> {
   /** As the log calls it. */
   readonly what: string;
   readonly write: (key: string, value: T) => Promise<void>;
@@ -26,7 +26,7 @@ export interface WriteBehindOptions<T> {
   readonly log: Logger;
 }
 
-export class WriteBehind<T> {
+export class WriteBehind<T extends object | string | true> {
   readonly #options: WriteBehindOptions<T>;
   readonly #clock: Clock;
   readonly #waiting = new Map<string, T>();

@@ -26,6 +26,8 @@ export const sessionsPath = (namespace: string): string =>
   `/apis/iam.platform.io/v1alpha2/namespaces/${namespace}/sessions`;
 export const loginHistoriesPath = (namespace: string): string =>
   `/apis/iam.platform.io/v1alpha2/namespaces/${namespace}/loginhistories`;
+export const loginFailuresPath = (namespace: string): string =>
+  `/apis/iam.platform.io/v1alpha2/namespaces/${namespace}/loginfailuretables`;
 
 /** RFC 1123, as Kubernetes' names are. */
 export const isSubdomain = (name: string): boolean =>

@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { configure } from './lab/configure.ts';
+import { eventually } from './lab/eventually.ts';
 import { gateway, type Answer } from './lab/http.ts';
 import { passwordForm, postForm, type OAuthProblem } from './lab/login.ts';
 import { passwords } from './lab/people.ts';
@@ -36,16 +37,23 @@ interface Attempt {
   readonly right?: boolean;
   readonly address?: string;
   readonly client?: string;
+  readonly base?: string;
 }
 
 /** As a proxy passes it on. */
-const attempt = ({ username, right = false, address = '203.0.113.250', client }: Attempt): Promise<Answer> =>
+const attempt = ({
+  username,
+  right = false,
+  address = '203.0.113.250',
+  client,
+  base = gateway(),
+}: Attempt): Promise<Answer> =>
   postForm(
     {
       ...passwordForm(username, right ? passwords.alice : 'a guess'),
       ...(client === undefined ? {} : { client_id: client, client_secret: 'for as long as a test 6612' }),
     },
-    { base: gateway(), headers: { 'x-forwarded-for': address } },
+    { base, headers: { 'x-forwarded-for': address } },
   );
 
 function expectLimited(answer: Answer): void {
@@ -105,6 +113,30 @@ describe('failures of one user from one address', () => {
     expect(answers.map(({ status }) => status).toSorted((x, y) => x - y)).toEqual([
       400, 400, 429, 429, 429, 429, 429, 429,
     ]);
+  });
+});
+
+describe('failures at one replica', () => {
+  test.each(['exists', 'does not exist'])('are limited at the other, for a name that %s', async (kind) => {
+    const { username: existing } = await limit({ maxTries: 2 });
+    const username = kind === 'exists' ? existing : stranger();
+    const address = newAddress();
+    expectWrong(await attempt({ username, address }));
+    expectWrong(await attempt({ username, address }));
+    await eventually('the other replica limits it too', async () => {
+      // At a name that nobody has guessed at this would count.
+      const { status } = await attempt({ username, address, right: true, base: gateway(1) });
+      expect(status).toBe(429);
+    });
+  });
+
+  test('are forgiven at the other', async () => {
+    const { username } = await limit({ maxTries: 3 });
+    const address = newAddress();
+    for (let round = 0; round < 2; round += 1) expectWrong(await attempt({ username, address }));
+    expectRight(await attempt({ username, address, right: true }));
+    for (let round = 0; round < 2; round += 1) expectWrong(await attempt({ username, address, base: gateway(1) }));
+    expectRight(await attempt({ username, address, right: true, base: gateway(1) }));
   });
 });
 

@@ -1,0 +1,221 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { LoginLimiter, type LoginAttempt } from '../../../src/accounts/login-limit.ts';
+import { SharedFailures } from '../../../src/accounts/shared-failures.ts';
+import { loginFailuresPath } from '../../../src/config/names.ts';
+import { unreachable } from '../../../src/kube/kube-error.ts';
+import { createLogger } from '../../../src/logger.ts';
+import { MemoryCluster, type MemoryClient } from '../../fakes/cluster.ts';
+import { FakeClock, settle } from '../kube/fakes.ts';
+
+const namespace = 'platform-system';
+const path = loginFailuresPath(namespace);
+const second = 1_000;
+const minute = 60 * second;
+const limit = { maxTries: 5, within: 10 * minute, perAddress: 1_000, perClient: 1_000 };
+
+interface Replica {
+  readonly client: MemoryClient;
+  readonly limiter: LoginLimiter;
+  readonly shared: SharedFailures;
+}
+
+let clock: FakeClock;
+let cluster: MemoryCluster;
+let replicas: Replica[];
+beforeEach(() => {
+  clock = new FakeClock();
+  cluster = new MemoryCluster(clock);
+  replicas = [];
+});
+afterEach(async () => {
+  for (const { shared } of replicas) await shared.stop();
+});
+
+async function replica(maySweep = false): Promise<Replica> {
+  const client = cluster.client();
+  const limiter = new LoginLimiter(
+    () => limit,
+    () => clock.now(),
+    (text) => `mark of ${text}`,
+  );
+  const shared = new SharedFailures({
+    client,
+    namespace,
+    limiter,
+    within: () => limit.within,
+    maySweep: () => maySweep,
+    clock,
+    log: createLogger({ silent: true }),
+  });
+  shared.start();
+  await settle();
+  const made = { client, limiter, shared };
+  replicas.push(made);
+  return made;
+}
+
+const pair = async (): Promise<[Replica, Replica]> => [await replica(), await replica()];
+const attempt = (username = 'alice', address = '10.0.0.1'): LoginAttempt => ({ username, address, client: 'platform' });
+
+function fail({ limiter }: Replica, times: number, one = attempt()): void {
+  for (let time = 0; time < times; time += 1) limiter.failed(one);
+}
+
+const travel = (): Promise<void> => clock.advance(2 * second);
+
+describe('failures at one replica', () => {
+  test.each(['alice', 'nobody'])('count at the other, for %s, from any address', async (username) => {
+    const [one, other] = await pair();
+    fail(one, 3, attempt(username));
+    await clock.advance(500);
+    fail(other, 2, attempt(username));
+    await travel();
+    for (const { limiter } of [one, other]) {
+      expect(limiter.retryAfter(attempt(username))).toBeGreaterThan(9 * 60);
+      expect(limiter.retryAfter(attempt(username, '10.9.9.9'))).toBeGreaterThan(0);
+      expect(limiter.retryAfter(attempt('other'))).toBe(0);
+    }
+    await clock.advance(limit.within);
+    for (const { limiter } of [one, other]) expect(limiter.retryAfter(attempt(username))).toBe(0);
+  });
+
+  test('are no more tries for who has many replicas to guess at', async () => {
+    const tries = async (all: readonly Replica[]): Promise<number> => {
+      let made = 0;
+      for (let time = 0; time < 20 * minute; time += 2 * second) {
+        for (const { limiter } of all)
+          if (limiter.retryAfter(attempt()) === 0) {
+            limiter.failed(attempt());
+            made += 1;
+            break;
+          }
+        await clock.advance(2 * second);
+      }
+      return made;
+    };
+    const alone = await tries([await replica()]);
+    await clock.advance(limit.within);
+    expect(await tries([await replica(), await replica(), await replica()])).toBe(alone);
+  });
+
+  test('are known to one that starts later, and outlive the one that counted them', async () => {
+    const one = await replica();
+    fail(one, limit.maxTries);
+    await one.shared.stop();
+    const later = await replica();
+    expect(later.limiter.retryAfter(attempt())).toBeGreaterThan(0);
+  });
+
+  test('travel again once the cluster answers', async () => {
+    const [one, other] = await pair();
+    one.client.before = ({ method }) => {
+      if (method !== 'GET') throw unreachable(new Error('down'));
+    };
+    fail(one, limit.maxTries);
+    await clock.advance(5 * second);
+    expect(other.limiter.retryAfter(attempt())).toBe(0);
+    one.client.before = () => undefined;
+    await clock.advance(12 * second);
+    expect(other.limiter.retryAfter(attempt())).toBeGreaterThan(0);
+  });
+
+  test('of a clock that is ahead lock nobody out for longer', async () => {
+    const [, other] = await pair();
+    const last = new Date(clock.now() + 1_000 * minute).toISOString();
+    const failures = [{ key: `mark of u:alice`, count: 50, last }];
+    cluster.put(path, { metadata: { name: 'ahead' }, status: { failures } });
+    await settle();
+    expect(other.limiter.retryAfter(attempt())).toBe(60);
+    await clock.advance(minute);
+    expect(other.limiter.retryAfter(attempt())).toBe(0);
+  });
+});
+
+describe('forgiven', () => {
+  test('is on every replica who logs in, from that address', async () => {
+    const [one, other] = await pair();
+    fail(one, 4);
+    fail(other, 2, attempt('alice', '10.0.0.2'));
+    await travel();
+    await clock.advance(minute);
+    other.limiter.succeeded(attempt());
+    expect(other.limiter.retryAfter(attempt())).toBe(0);
+    await travel();
+    fail(one, 2);
+    fail(other, 1, attempt('alice', '10.0.0.2'));
+    await travel();
+    // Two of here and one of there, of the user; of the pairs two, and three.
+    for (const { limiter } of [one, other]) {
+      expect(limiter.retryAfter(attempt())).toBe(0);
+      limiter.failed(attempt());
+    }
+    await travel();
+    for (const { limiter } of [one, other]) {
+      expect(limiter.retryAfter(attempt())).toBeGreaterThan(0);
+      expect(limiter.retryAfter(attempt())).toBeLessThanOrEqual(60);
+    }
+  });
+
+  test('is who is unlocked, which every replica is told, before the others have said so', async () => {
+    const [one, other] = await pair();
+    fail(one, 5);
+    fail(other, 5);
+    await travel();
+    other.limiter.unlock('alice');
+    expect(other.limiter.retryAfter(attempt())).toBe(0);
+    expect(one.limiter.retryAfter(attempt())).toBeGreaterThan(0);
+    one.limiter.unlock('alice');
+    await travel();
+    for (const { limiter } of [one, other]) {
+      expect(limiter.retryAfter(attempt())).toBe(0);
+      expect(limiter.retryAfter(attempt('alice', '10.0.0.2'))).toBe(0);
+    }
+    const later = await replica();
+    expect(later.limiter.retryAfter(attempt())).toBe(0);
+  });
+});
+
+const writes = ({ client }: Replica): number => client.requests.filter(({ method }) => method !== 'GET').length;
+
+describe('what a replica writes', () => {
+  test('is at most one object a second, however many names are guessed at, and bounded', async () => {
+    const one = await replica();
+    fail(one, 4, attempt('victim'));
+    for (let index = 0; index < 1_500; index += 1) {
+      fail(one, 1, attempt(`name-${index}`, `10.${index % 7}.0.1`));
+      if (index % 50 === 0) await clock.advance(100);
+    }
+    await travel();
+    expect(writes(one)).toBeLessThanOrEqual(8);
+    const [{ status } = { status: undefined }, ...others] = cluster.list(path);
+    expect(others).toEqual([]);
+    const { failures } = status as { failures: { key: string; count: number }[] };
+    expect(failures).toHaveLength(1_000);
+    expect(failures.filter(({ key }) => key.includes('victim'))).toMatchObject([{ count: 4 }, { count: 4 }]);
+  });
+
+  test('is nothing while nobody fails', async () => {
+    const one = await replica();
+    one.limiter.succeeded(attempt());
+    await travel();
+    expect(writes(one)).toBe(0);
+  });
+
+  test('is swept when it is too old to count, by the holder of the Lease', async () => {
+    const one = await replica();
+    fail(one, 1);
+    await clock.advance(minute);
+    await one.shared.stop();
+    const sweeper = await replica(true);
+    await clock.advance(limit.within - 2 * minute);
+    expect(cluster.list(path)).toHaveLength(1);
+    await clock.advance(4 * minute);
+    expect(cluster.list(path)).toHaveLength(0);
+    fail(sweeper, 1);
+    await clock.advance(20 * minute);
+    expect(cluster.list(path)).toHaveLength(0);
+    fail(sweeper, 1);
+    await travel();
+    expect(cluster.list(path)).toHaveLength(1);
+  });
+});
