@@ -45,6 +45,11 @@ test: $(installed) ## run the unit, conformance and integration tests
 test-clients: $(installed) ## try kubectl of more minor versions, which are built first
 	@$(node) test/clients/kubectl/main.ts
 
+.PHONY: chaos
+chaos: $(installed) ## kill replicas while people log in, refresh and revoke (CHAOS=600 seconds)
+	@CHAOS=$${CHAOS:-600} $(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
+	  node_modules/jest/bin/jest.js test/integration/session-faults.test.ts
+
 .PHONY: e2e
 e2e: $(installed) ## install the chart into a one-node cluster (Linux, root)
 	@$(node) test/e2e/main.ts

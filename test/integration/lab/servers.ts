@@ -70,11 +70,25 @@ export async function startReplica(index: 0 | 1): Promise<void> {
   await server.ready();
 }
 
-/** One more server beside the replicas, of which kube-apiserver does not know. The caller stops it. */
-export async function startExtra(flags: readonly string[] = []): Promise<Server & { readonly ports: Ports }> {
-  const { dir, serverKubeconfig: kubeconfig, address } = lab();
+export interface Extra extends Server {
+  readonly ports: Ports;
+  /** By SIGKILL. */
+  kill(): Promise<void>;
+}
+
+async function freePorts(dir: string, address: string): Promise<Ports> {
   const http = await freePort(28_100 + seed(dir, 4_000));
-  const ports = { http, https: await freePort(http + 1), aggregated: await freePort(11_250, address) };
-  const { server } = await startNamed({ dir, kubeconfig, address, ports, flags });
-  return { ...server, ports };
+  return { http, https: await freePort(http + 1), aggregated: await freePort(11_250, address) };
+}
+
+/** One more server beside the replicas, of which kube-apiserver does not know. The caller stops it. */
+export async function startExtra(flags: readonly string[] = [], chosen?: Ports): Promise<Extra> {
+  const { dir, serverKubeconfig: kubeconfig, address } = lab();
+  const ports = chosen ?? (await freePorts(dir, address));
+  const { name, server } = await startNamed({ dir, kubeconfig, address, ports, flags });
+  const kill = async (): Promise<void> => {
+    const running = find(dir, name);
+    if (running !== undefined) await stop(dir, running, 'SIGKILL', 30_000);
+  };
+  return { ...server, ports, kill };
 }

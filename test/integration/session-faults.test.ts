@@ -1,0 +1,67 @@
+/**
+ * Three replicas, any of which is killed at any time while people log in, refresh and revoke. `make chaos` does this for ten minutes and
+ * prints what it saw.
+ */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { randomInt } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { configure } from './lab/configure.ts';
+import { gateway } from './lab/http.ts';
+import { startExtra, startReplica, stopReplica, type Extra } from './lab/servers.ts';
+import { SessionLoad } from './lab/session-load.ts';
+
+const seconds = Number(process.env['CHAOS'] ?? 25);
+const people = 6;
+
+let third: Extra;
+let restore: () => Promise<void>;
+beforeAll(async () => {
+  // What had no answer is asked again at another replica, which is busy starting.
+  restore = await configure(({ authentication }) => {
+    authentication['refreshGrace'] = '20s';
+  });
+  third = await startExtra();
+  await third.ready();
+});
+afterAll(async () => {
+  await third.stop();
+  await restore();
+});
+
+async function killAndStart(index: number): Promise<void> {
+  if (index === 2) {
+    const { ports } = third;
+    await third.kill();
+    await sleep(randomInt(500, 2_000));
+    third = await startExtra([], ports);
+    await third.ready();
+  } else {
+    await stopReplica(index as 0 | 1, 'SIGKILL');
+    await sleep(randomInt(500, 2_000));
+    await startReplica(index as 0 | 1);
+  }
+}
+
+test(
+  'no session is lost, no revoked one lives on, no refresh token is used twice',
+  async () => {
+    const load = new SessionLoad([gateway(0), gateway(1), third.baseURL]);
+    const end = new AbortController();
+    const all = Array.from({ length: people }, () => load.person('bob', end.signal));
+    const until = Date.now() + seconds * 1_000;
+    let kills = 0;
+    do {
+      await killAndStart(randomInt(3));
+      kills += 1;
+      await sleep(randomInt(500, 3_000));
+    } while (Date.now() < until);
+    end.abort();
+    await Promise.all(all);
+    if (process.env['CHAOS'] !== undefined)
+      console.log(JSON.stringify({ seconds, people, kills, ...load.tally }, null, 1));
+    expect(load.tally.broken).toEqual([]);
+    const { logins, refreshes, revocations, reuses } = load.tally;
+    expect(Math.min(kills, logins, refreshes, revocations + reuses)).toBeGreaterThan(0);
+  },
+  seconds * 1_000 + 240_000,
+);
