@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /**
- * `platform-apiserver [flags]` serves; `platform-apiserver hash-password` and `check-config FILE` are tools; `--help` says more.
+ * `platform-apiserver [flags]` serves; `platform-apiserver hash-password`, `check-config FILE` and
+ * `credential` are tools; `--help` says more.
  * Exit codes: 0 ended as asked, 1 could not start or go on, 2 wrong command line.
  *
  * Everything else is imported late: a container's first process gets no signal that it does not handle, and one that comes while
@@ -30,6 +31,7 @@ async function run(argv: readonly string[]): Promise<number> {
 
 const tools: ReadonlyMap<string, (argv: readonly string[]) => Promise<number>> = new Map([
   ['hash-password', async (argv) => await (await import('./cli/hash-password.ts')).hashPassword(argv)],
+  ['credential', async (argv) => await (await import('./cli/credential/index.ts')).credential(argv, process.env)],
   ['check-config', async (argv) => await (await import('./cli/check-config.ts')).checkConfig(argv)],
 ]);
 

@@ -1,15 +1,13 @@
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { longestPassword, Passwords } from '../accounts/passwords.ts';
 import { parseArguments } from '../config/flags.ts';
-
-type Input = NodeJS.ReadableStream & { readonly isTTY?: boolean };
+import { askSecretly, type Input } from './ask.ts';
 
 /** Reads a password and prints its hash. Returns the exit code. Throws UsageError. */
 export async function hashPassword(argv: readonly string[], input: Input = process.stdin): Promise<number> {
   parseArguments(argv, 'hash-password', 0);
-  const password = input.isTTY === true ? await ask(input) : (await text(input)).replace(/\r?\n$/, '');
+  const password =
+    input.isTTY === true ? await askSecretly('Password: ', input) : (await text(input)).replace(/\r?\n$/, '');
   const problem = problemOf(password);
   if (problem !== undefined) {
     console.error(`hash-password: ${problem}`);
@@ -23,19 +21,4 @@ function problemOf(password: string): string | undefined {
   if (/[\r\n]/.test(password)) return 'a password is one line, and this is more';
   if (password.length >= 8 && Buffer.byteLength(password) <= longestPassword) return undefined;
   return `a password has 8 characters or more and at most ${longestPassword} bytes; give it on standard input`;
-}
-
-/** Without an output, readline shows nothing of what is typed. Empty after Ctrl-C and Ctrl-D. */
-async function ask(input: Input): Promise<string> {
-  process.stderr.write('Password: ');
-  const lines: string[] = [];
-  const reader = createInterface({ input, terminal: true, historySize: 0 });
-  // Lines that were pasted come at once: they are more than one, not the first and some lost ones.
-  reader.on('line', (line) => {
-    lines.push(line);
-    setImmediate(() => reader.close());
-  });
-  await once(reader, 'close');
-  process.stderr.write('\n');
-  return lines.join('\n');
 }

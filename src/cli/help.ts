@@ -10,6 +10,10 @@ const commands: readonly [string, string][] = [
     'check-config FILE',
     'says everything that is wrong with a cluster configuration, or its ConfigMap; - is standard input',
   ],
+  [
+    'credential [--server=URL] [--ca-file=FILE] [--login=device|password] [--username=NAME] [--audience=NAME] [--logout]',
+    'prints a token for kubectl, whose credential plugin it is; logs in where it must, and out with --logout',
+  ],
   ['hash-password', 'asks for a password, or reads it from standard input, and prints its hash'],
   ['--version', 'prints the version'],
 ];

@@ -61,6 +61,42 @@ export function parseArguments(argv: readonly string[], usage: string, count: nu
   return positionals;
 }
 
+/** Of the credential plugin. */
+export interface CredentialFlags {
+  /** https URL of the platform; that of kubectl's cluster unless given. */
+  readonly server: string | undefined;
+  readonly caFile: string | undefined;
+  readonly login: 'device' | 'password';
+  readonly username: string | undefined;
+  readonly audience: string | undefined;
+  readonly logout: boolean;
+}
+
+/** Throws UsageError. */
+export function parseCredentialFlags(argv: readonly string[]): CredentialFlags {
+  const { values } = parseStrictly({
+    args: [...argv],
+    options: {
+      server: { type: 'string' },
+      'ca-file': { type: 'string' },
+      login: { type: 'string', default: 'device' },
+      username: { type: 'string' },
+      audience: { type: 'string' },
+      logout: { type: 'boolean', default: false },
+    },
+    strict: true,
+    allowPositionals: false,
+  });
+  const { server, login, username, audience, logout } = values;
+  if (server !== undefined && !(URL.canParse(server) && new URL(server).protocol === 'https:'))
+    throw new UsageError(`--server must be an https URL, not "${server}"`);
+  if (login !== 'device' && login !== 'password')
+    throw new UsageError(`--login must be device or password, not "${login}"`);
+  if (login === 'password' && username === undefined)
+    throw new UsageError('--login=password needs --username, the name of the user or the e-mail address');
+  return { server, caFile: values['ca-file'], login, username, audience, logout };
+}
+
 /** Throws UsageError naming the flag. `environment` is read for POD_NAMESPACE only. */
 export function parseFlags(argv: readonly string[], environment: Readonly<Record<string, string | undefined>>): Flags {
   const { values } = parseStrictly({ args: [...argv], options, strict: true, allowPositionals: false });

@@ -1,0 +1,125 @@
+/**
+ * `platform-apiserver credential`: kubectl's credential plugin (client.authentication.k8s.io/v1). Prints a token that is good for a while,
+ * refreshes it when it is not, and has somebody log in when it cannot.
+ */
+import { readFile } from 'node:fs/promises';
+import { parseCredentialFlags, UsageError, type CredentialFlags } from '../../config/flags.ts';
+import { AuthorizationServer, Refusal, type Form } from './authorization-server.ts';
+import { execCredential, execInfoOf, type ExecInfo } from './exec-info.ts';
+import { logins, type Login } from './logins.ts';
+import { cacheFile, forgetTokens, readTokens, writeTokens, type CachedTokens } from './token-cache.ts';
+
+/** A token that ends sooner is not worth to begin with. Milliseconds. */
+const leastLife = 30_000;
+
+/** Returns the exit code. Throws UsageError. */
+export async function credential(
+  argv: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<number> {
+  const flags = parseCredentialFlags(argv);
+  const info = execInfoOf(environment['KUBERNETES_EXEC_INFO']);
+  try {
+    const plugin = await Plugin.of(flags, info);
+    if (flags.logout) await plugin.logOut();
+    else console.log(await plugin.credential());
+    return 0;
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    console.error(`credential: ${error instanceof Error ? error.message : String(error)}`);
+    return 1;
+  }
+}
+
+class Plugin {
+  readonly #flags: CredentialFlags;
+  readonly #interactive: boolean;
+  readonly #url: string;
+  readonly #server: AuthorizationServer;
+  readonly #file: string;
+
+  constructor(flags: CredentialFlags, interactive: boolean, url: string, ca: string | undefined) {
+    this.#flags = flags;
+    this.#interactive = interactive;
+    this.#url = url;
+    this.#server = new AuthorizationServer(url, ca);
+    this.#file = cacheFile([new URL(url).origin, flags.login, flags.username ?? '', flags.audience ?? '']);
+  }
+
+  static async of(flags: CredentialFlags, info: ExecInfo): Promise<Plugin> {
+    const url = flags.server ?? info.server;
+    if (url === undefined)
+      throw new UsageError(
+        'give --server, or provideClusterInfo: true in the kubeconfig if its cluster is the platform',
+      );
+    // That of the cluster is for the cluster: another server may have another.
+    const ca =
+      flags.caFile === undefined
+        ? flags.server === undefined
+          ? info.ca
+          : undefined
+        : await readFile(flags.caFile, 'utf8');
+    return new Plugin(flags, info.interactive, url, ca);
+  }
+
+  async credential(): Promise<string> {
+    const tokens = await this.#tokens();
+    return execCredential(tokens.accessToken, tokens.expiresAt);
+  }
+
+  async logOut(): Promise<void> {
+    const cached = await readTokens(this.#file);
+    await forgetTokens(this.#file);
+    if (cached !== undefined)
+      await this.#server.post('/oauth/revoke', { token: cached.refreshToken, ...this.#login.client });
+  }
+
+  async #tokens(): Promise<CachedTokens> {
+    const cached = await readTokens(this.#file);
+    if (cached !== undefined && cached.expiresAt - Date.now() > leastLife) return cached;
+    return (cached && (await this.#refresh(cached))) ?? (await this.#logIn());
+  }
+
+  /** Undefined if somebody must log in. */
+  async #refresh({ refreshToken }: CachedTokens): Promise<CachedTokens | undefined> {
+    try {
+      return await this.#ask({ grant_type: 'refresh_token', refresh_token: refreshToken });
+    } catch (error) {
+      if (error instanceof Refusal && error.error === 'invalid_grant') return undefined;
+      throw error;
+    }
+  }
+
+  async #logIn(): Promise<CachedTokens> {
+    if (!this.#interactive)
+      throw new Error(
+        `nobody is there to log in: run "platform-apiserver credential --server=${this.#url}" (with the other flags of the kubeconfig) in a terminal first`,
+      );
+    const said = await this.#login.logIn(this.#server, this.#flags.username ?? '');
+    // What a login gives is for the platform itself.
+    const { audience } = this.#flags;
+    return audience === undefined
+      ? await this.#keep(said)
+      : await this.#ask({ grant_type: 'refresh_token', refresh_token: String(said['refresh_token']) });
+  }
+
+  async #ask(form: Form): Promise<CachedTokens> {
+    const { audience } = this.#flags;
+    const whole = { ...form, ...(audience === undefined ? {} : { audience }), ...this.#login.client };
+    return await this.#keep(await this.#server.post('/oauth/token', whole));
+  }
+
+  async #keep(said: Readonly<Record<string, unknown>>): Promise<CachedTokens> {
+    const { access_token: accessToken, refresh_token: refreshToken, expires_in: life } = said;
+    if (typeof accessToken !== 'string' || typeof refreshToken !== 'string' || typeof life !== 'number')
+      throw new Error(`${this.#url} answers like no server of the platform`);
+    const expiresAt = Date.now() + life * 1_000;
+    const tokens = { accessToken, refreshToken, expiresAt };
+    await writeTokens(this.#file, tokens);
+    return tokens;
+  }
+
+  get #login(): Login {
+    return logins[this.#flags.login];
+  }
+}
