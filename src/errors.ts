@@ -263,6 +263,9 @@ interface OAuthOptions {
   readonly cause?: unknown;
 }
 
+/** RFC 6749 sections 4.1.2.1 and 5.2, what an error_description may hold: printable ASCII without quotation mark and backslash. */
+export const describable = (text: string): string => text.replaceAll('"', "'").replace(/[^\x20-\x5b\x5d-\x7e]/g, '?');
+
 /** An error that is answered as RFC 6749 section 5.2 JSON. `message` is its error_description. */
 export class OAuthError extends Error {
   readonly error: OAuthErrorCode;

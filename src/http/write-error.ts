@@ -1,5 +1,5 @@
 /** The one place where an error becomes bytes: OAuth's JSON under /oauth and /.well-known, metav1.Status everywhere else. */
-import { internalError, OAuthError, StatusError, tooLarge, unsupportedMediaType } from '../errors.ts';
+import { describable, internalError, OAuthError, StatusError, tooLarge, unsupportedMediaType } from '../errors.ts';
 import { KubeError } from '../kube/kube-error.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -38,9 +38,6 @@ function asOAuth(error: StatusError): OAuthError {
         : 'invalid_request';
   return new OAuthError(code, error.message, { status: error.code, headers: error.headers, cause: error.cause });
 }
-
-/** RFC 6749 section 5.2: printable ASCII without quotation mark and backslash. */
-const describable = (text: string): string => text.replaceAll('"', "'").replace(/[^\x20-\x5b\x5d-\x7e]/g, '?');
 
 export function writeError(exchange: Exchange, thrown: unknown): void {
   const { res, log, auditID } = exchange;

@@ -5,7 +5,7 @@
  */
 import type { Directory } from '../accounts/directory.ts';
 import type { Sessions } from '../accounts/sessions.ts';
-import { OAuthError, StatusError } from '../errors.ts';
+import { describable, OAuthError, StatusError } from '../errors.ts';
 import { destinationOf, parseAuthorization, prompts, type AuthorizationRequest } from './authorization-request.ts';
 import { browserLogin, type BrowserLogin } from './browser-login.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -82,7 +82,7 @@ export function authorizationEndpoint({ directory, sessions, issuer, clock }: Au
       if (error.cause !== undefined) context.log.error(error.message, { auditID: context.auditID, error: error.cause });
       answer({
         error: error instanceof OAuthError ? error.error : 'temporarily_unavailable',
-        error_description: error.message,
+        error_description: describable(error.message),
       });
     }
   }

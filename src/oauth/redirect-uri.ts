@@ -9,9 +9,9 @@ export const isRegistered = (registered: readonly string[], given: string): bool
 /** Whoever listens there has not shown that the URI is theirs (RFC 8252 section 8.6). */
 export const provesNobody = (uri: string): boolean => !uri.startsWith('https:');
 
-/** The URI with more parameters, the rest of it unchanged. */
+/** The URI with more parameters, the rest of it unchanged. One without a value is as good as none (RFC 6749 section 3.1). */
 export function withParameters(uri: string, parameters: Readonly<Record<string, string | undefined>>): string {
-  const given = Object.entries(parameters).filter((pair): pair is [string, string] => pair[1] !== undefined);
+  const given = Object.entries(parameters).filter((pair): pair is [string, string] => (pair[1] ?? '') !== '');
   if (given.length === 0) return uri;
   return `${uri}${uri.includes('?') ? '&' : '?'}${new URLSearchParams(given).toString()}`;
 }

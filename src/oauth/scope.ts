@@ -5,8 +5,9 @@ import { OAuthError } from '../errors.ts';
 const shape = /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/;
 
 /**
- * The granted part of a requested scope, others are dropped (RFC 6749 section 3.3); undefined if that is none, as an empty one is no
- * scope. Throws invalid_scope for what is no scope.
+ * The granted part of a requested scope, others are dropped (RFC 6749 section 3.3); undefined if none was asked for. Throws invalid_scope
+ * for what is no scope, and if nothing of it is granted: that could not be said, for an empty one is no scope, and an answer that says
+ * nothing grants all that was asked for (section 5.1).
  */
 export function grantScope(
   requested: string | undefined,
@@ -16,7 +17,9 @@ export function grantScope(
   if (requested.length > 1_000 || !shape.test(requested))
     throw new OAuthError('invalid_scope', 'the scope must be words separated by single spaces');
   const granted = [...new Set(requested.split(' '))].filter((one) => allowed.includes(one));
-  return granted.length === 0 ? undefined : granted.join(' ');
+  if (granted.length === 0)
+    throw new OAuthError('invalid_scope', 'nothing of this scope is known and allowed to the client');
+  return granted.join(' ');
 }
 
 /** For who is no person: no id_token says who they are, and no refresh token goes on without them. */

@@ -214,6 +214,7 @@ describe('an authorization request', () => {
     ['a request_uri', { request_uri: 'https://console.example/r' }, 'request_uri_not_supported'],
     ['another response_mode', { response_mode: 'fragment' }, 'invalid_request'],
     ['a bad scope', { scope: 'a"b' }, 'invalid_scope'],
+    ['a scope of which nothing is known', { scope: 'everything' }, 'invalid_scope'],
     ['a bad prompt', { prompt: 'none login' }, 'invalid_request'],
     ['an unknown prompt', { prompt: 'sing' }, 'invalid_request'],
     ['a bad max_age', { max_age: '-1' }, 'invalid_request'],
@@ -230,6 +231,23 @@ describe('an authorization request', () => {
       error: 'invalid_request',
       error_description: expect.stringContaining('scope'),
     });
+  });
+
+  test.each<[string, Fields]>([
+    ['quotation marks', { response_type: 'token' }],
+    ['what the client wrote', { 'ä"\\\n': 'x' }],
+  ])('that is refused with %s is told so in the characters of RFC 6749', async (_, fields) => {
+    const { error_description } = answerOf(
+      await browserOf(await lab()).open(`${authorize(fields)}&${queryOf({ ...fields, scope: 'email' })}`),
+    );
+    expect(error_description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
+  });
+
+  test('may have parameters that nobody knows, and some without a value, which count as left out', async () => {
+    const browser = browserOf(await lab());
+    await codeOf(browser);
+    const fields = { unknown: 'x', resource: 'https://a.example', state: '', nonce: '', prompt: '', max_age: '' };
+    expect(answerOf(await browser.open(authorize(fields)))).toEqual({ code: expect.any(String), iss: issuer });
   });
 
   test('with prompt=none asks nothing, once there is nothing to ask', async () => {

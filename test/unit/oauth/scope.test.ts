@@ -10,9 +10,13 @@ describe('a login is granted', () => {
     ['profile openid', 'profile openid'],
     ['openid openid', 'openid'],
     ['openid everything', 'openid'],
-    ['everything', undefined],
   ])('of %j the scope %j', (requested, granted) => {
     expect(grantScope(requested)).toBe(granted);
+  });
+
+  // Nothing at all cannot be said in an answer, and one that says nothing grants what was asked for (RFC 6749 section 5.1).
+  test.each(['everything', 'every thing'])('nothing of %j, of which it can have nothing', (requested) => {
+    expect(() => grantScope(requested)).toThrow(expect.objectContaining({ error: 'invalid_scope', code: 400 }));
   });
 
   test.each([' openid', 'openid ', 'openid  profile', 'a\tb', 'a"b', 'a\\b', 'ä', 'a\nb', 'x'.repeat(1_001)])(
@@ -54,6 +58,6 @@ describe('a refresh is granted', () => {
 
 test('a program is granted nothing that is for a person, and nothing that its client may not have', () => {
   expect(programScope('openid groups offline_access profile', ['openid', 'groups'])).toBe('groups');
-  expect(programScope('openid', clientScopes)).toBeUndefined();
+  expect(() => programScope('openid', clientScopes)).toThrow(expect.objectContaining({ error: 'invalid_scope' }));
   expect(programScope(undefined, clientScopes)).toBeUndefined();
 });
