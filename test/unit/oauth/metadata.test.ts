@@ -55,6 +55,31 @@ describe('the metadata', () => {
     });
   });
 
+  test('of an issuer with a path is where RFC 8414 section 3.1 puts it, and at no other path', async () => {
+    const { app, configure } = await createLab();
+    const names = ['openid-configuration', 'oauth-authorization-server'];
+    const ofPath = (path: string) => Promise.all(names.map((name) => ask(app, `/.well-known/${name}${path}`)));
+    for (const answer of await ofPath('/a/base')) expect(answer.status).toBe(404);
+    configure({ issuer: 'https://other.example/a/base' });
+    for (const answer of await ofPath('/a/base'))
+      expect(answer.json()).toMatchObject({ issuer: 'https://other.example/a/base' });
+    for (const path of ['/a', '/a/base/', '/a/base/x', '/A/base'])
+      for (const answer of await ofPath(path)) expect(answer.status).toBe(404);
+  });
+
+  test('tells what clients must know to be safe, and has no list without members', async () => {
+    const metadata = (await ask((await createLab()).app, documents[0] ?? '')).json();
+    expect(metadata).toMatchObject({
+      authorization_response_iss_parameter_supported: true,
+      code_challenge_methods_supported: ['S256'],
+      response_modes_supported: ['query'],
+    });
+    const members = Object.entries(metadata);
+    expect(members.filter(([, value]) => Array.isArray(value) && value.length === 0)).toEqual([]);
+    const addresses = members.filter(([name]) => /_(endpoint|uri)$/.test(name)).map(([, value]) => String(value));
+    expect(addresses.filter((address) => !address.startsWith('https://'))).toEqual([]);
+  });
+
   test('is not changed by POST', async () => {
     const answer = await ask((await createLab()).app, documents[0] ?? '', { method: 'POST' });
     expect(answer).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
