@@ -215,7 +215,9 @@ export class Tokens {
         issuer,
         complete: true,
       });
-      return header.typ === typ && typeof payload === 'object' ? payload : undefined;
+      // RFC 7515 section 4.1.11: we understand no extension, and none of our tokens demands one.
+      const isOfType = header.typ === typ && header.crit === undefined;
+      return isOfType && typeof payload === 'object' ? payload : undefined;
     } catch {
       return undefined;
     }

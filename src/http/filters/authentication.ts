@@ -38,6 +38,7 @@ export const authentication =
     if (query.has('access_token'))
       throw badRequest(
         'a token in the query would be logged on its way: send it in the header "Authorization: Bearer …"',
+        { headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_request"' } },
       );
     if (path.startsWith('/oauth/') || path.startsWith('/.well-known/')) return;
     const open = isOpen(path, alsoOpen);

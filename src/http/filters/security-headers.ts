@@ -1,15 +1,18 @@
 import type { Filter } from '../exchange.ts';
 
+/** RFC 9700 section 2.6: people are led there, no script has anything to read. */
+const neverForScripts = '/oauth/authorize';
+
 /** On every answer unless a handler says otherwise. CORS only for configured origins, and never with credentials. */
 export const securityHeaders =
   (allowedOrigins: () => readonly string[]): Filter =>
-  ({ req, res }) => {
+  ({ req, res, path }) => {
     res.setHeader('Cache-Control', 'no-cache, private');
     res.setHeader('X-Content-Type-Options', 'nosniff');
     const origins = allowedOrigins();
     if (origins.length > 0) res.setHeader('Vary', 'Origin');
     const { origin } = req.headers;
-    if (origin === undefined || !origins.includes(origin)) return;
+    if (origin === undefined || !origins.includes(origin) || path === neverForScripts) return;
     res.setHeader('Access-Control-Allow-Origin', origin);
     res.setHeader('Access-Control-Allow-Headers', 'Authorization, Content-Type, Accept');
     res.setHeader('Access-Control-Allow-Methods', 'GET, HEAD, POST, PUT, PATCH, DELETE');

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { createHmac, generateKeyPairSync } from 'node:crypto';
+import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import type { Account } from '../../../src/accounts/directory.ts';
 import type { Session } from '../../../src/accounts/sessions.ts';
 import { SigningKeys } from '../../../src/accounts/signing-keys.ts';
@@ -236,6 +236,19 @@ describe('no access token', () => {
     ['names the other key', () => signed({ kid: keys.current('RS256').kid })()],
     ['names a key that is not ours', signed({ kid: 'unknown' })],
     ['names no key', signed({ kid: undefined })],
+    ...['../../../../dev/null', "x' UNION SELECT 'key", '__proto__', 'constructor', '', ['x'], { x: 1 }, null].map(
+      (kid): [string, Forgery] => [`names the key ${JSON.stringify(kid)}`, signed({ kid })],
+    ),
+    [
+      'says where its key is',
+      () => {
+        const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+        const at = { jku: 'https://evil.example/keys', x5u: 'https://evil.example/c', kid: keys.current('ES256').kid };
+        return craftJWT({ typ: 'at+jwt', alg: 'ES256', ...at }, claims, privateKey);
+      },
+    ],
+    ['demands what we do not understand', signed({ crit: ['x'], x: 1 })],
+    ['is not valid yet at some time', signed({}, { nbf: 'soon' })],
     [
       'brings its own key',
       () => {
@@ -263,6 +276,20 @@ describe('no access token', () => {
     ['has two parts', () => 'e30.e30'],
   ])('is one that %s', (_, forge) => {
     expect(lab().tokens.verifyAccess(forge())).toBeUndefined();
+  });
+
+  test('is one that says a second time whose it is, unless the last word is right', () => {
+    const key = keys.current('ES256');
+    const header = craftJWT({ typ: 'at+jwt', alg: 'ES256', kid: key.kid }, {}).split('.')[0] ?? '';
+    const twice = (first: string, last: string): string => {
+      const text = JSON.stringify(claims).replace(`"iss":"${issuer}"`, `"iss":"${first}","iss":"${last}"`);
+      const content = `${header}.${Buffer.from(text).toString('base64url')}`;
+      const signature = sign('sha256', Buffer.from(content), { key: key.privateKey, dsaEncoding: 'ieee-p1363' });
+      return `${content}.${signature.toString('base64url')}`;
+    };
+    const { tokens } = lab();
+    expect(tokens.verifyAccess(twice('https://another.example', issuer))).toBeDefined();
+    expect(tokens.verifyAccess(twice(issuer, 'https://another.example'))).toBeUndefined();
   });
 
   test('is our own id_token', () => {

@@ -82,6 +82,8 @@ test.each([resourcePath, '/livez', '/oauth/open'])('a token in the query of %s i
   const { app, handled } = face();
   const answer = await ask(app, `${path}?access_token=alice`, as('alice'));
   expect(answer.status).toBe(400);
+  // RFC 6750 sections 3 and 3.1.
+  expect(answer.headers['www-authenticate']).toBe('Bearer realm="platform", error="invalid_request"');
   expect(handled).toEqual([]);
 });
 

@@ -26,6 +26,14 @@ describe('a page of a configured origin', () => {
     expect(headers).not.toHaveProperty('access-control-allow-credentials');
   });
 
+  test('may not read the authorization endpoint, to which people alone are led', async () => {
+    const { app } = face({ settings: { corsAllowedOrigins: [known] } });
+    for (const method of ['GET', 'OPTIONS']) {
+      const { headers } = await ask(app, '/oauth/authorize', { method, headers: { origin: known, ...preflight } });
+      expect(Object.keys(headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
+    }
+  });
+
   test('has no preflight without what makes it one', async () => {
     expect((await from(known, 'OPTIONS')).status).toBe(401);
   });
