@@ -157,6 +157,15 @@ describe('introspection', () => {
     expect((await introspect(lab, lab.refresh, by('resource'))).json()).toEqual(inactive);
   });
 
+  test('takes a hint, whatever it says', async () => {
+    const lab = await logIn();
+    for (const token_type_hint of ['access_token', 'refresh_token', 'nonsense'])
+      for (const token of [lab.access, lab.refresh]) {
+        const answer = await introspect(lab, token, { ...asClient, token_type_hint });
+        expect(answer.json()).toMatchObject({ active: true, username: 'alice' });
+      }
+  });
+
   test('does not use a refresh token up', async () => {
     const lab = await logIn();
     await introspect(lab, lab.refresh);
