@@ -242,6 +242,7 @@ audit: {policy: {level: All}, webhook: {url: x}}
     ['clients: [{name: a, secret: 5}]', 'clients[0].secret'],
     ['clients: [{name: a, public: true, secret: x}]', 'clients[0]'],
     ['clients: [{name: a, public: true, grantTypes: [client_credentials]}]', 'clients[0].grantTypes'],
+    ['clients: [{name: a, public: true, grantTypes: [password]}]', 'clients[0].grantTypes'],
     ['clients: [{name: a, public: true, groups: [g]}]', 'clients[0].groups'],
     ['clients: [{name: a, public: true, introspection: true}]', 'clients[0].introspection'],
     ['clients: [{name: a, secret: x, grantTypes: [authorization_code]}]', 'clients[0].redirectURIs'],
