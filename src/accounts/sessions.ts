@@ -405,6 +405,26 @@ export class Sessions {
     }
   }
 
+  /**
+   * Ends whatever else the user had when this session, as `create` answered it, was written; returns after that. The cluster puts all
+   * writes in one order, so of logins at one instant on many replicas each ends those before it, and the last one alone stays: none sees
+   * a later one, nor what that one has begun since.
+   */
+  async endOthers({ metadata: { name, resourceVersion }, spec }: Session): Promise<void> {
+    const at = { resourceVersion, resourceVersionMatch: 'Exact' };
+    const { items } = await this.#ask<{ readonly items: readonly Session[] }>(this.#path, {
+      query: { fieldSelector: `spec.userName=${spec.userName}`, ...at },
+    });
+    const others = items.filter(
+      (other) =>
+        other.spec.userUID === spec.userUID &&
+        other.metadata.name !== name &&
+        // A code that waits would begin one.
+        (this.#isActive(other) || this.#isPending(other)),
+    );
+    await Promise.all(others.map((other) => this.revoke(other.metadata.name)));
+  }
+
   /** The active sessions of a user as this replica knows them. */
   ofUser(userUID: string): Session[] {
     return this.#of(userUID).filter((session) => this.#isActive(session));
@@ -564,11 +584,11 @@ export class Sessions {
   }
 
   /** Throws KubeError 404 and 409, which mean something here; 503 for whatever else is wrong between us and the cluster. */
-  async #ask(path: string, options?: KubeRequest): Promise<Session> {
+  async #ask<T = Session>(path: string, options?: KubeRequest): Promise<T> {
     const giveUp = new AbortController();
     const cancel = this.#clock.after(longestAnswer, () => giveUp.abort(new Error('no answer in time')));
     try {
-      return await this.#client.json<Session>(path, { ...options, signal: giveUp.signal });
+      return await this.#client.json<T>(path, { ...options, signal: giveUp.signal });
     } catch (error) {
       throw error instanceof KubeError && error.code !== 404 && error.code !== 409 ? unavailable(error) : error;
     } finally {

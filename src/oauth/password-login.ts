@@ -95,7 +95,6 @@ export class PasswordLogin {
     }: { client?: string; scope?: string | undefined; context: RequestContext },
   ): Promise<{ session: Session; refreshToken: string }> {
     const { sessions, multipleLogin } = this.#parts;
-    const others = multipleLogin() ? [] : sessions.ofUser(uid);
     const begun = await sessions.create({
       userName: username,
       userUID: uid,
@@ -103,9 +102,20 @@ export class PasswordLogin {
       ...(scope === undefined ? {} : { scope }),
       credentialID,
     });
-    await Promise.all(others.map((other) => sessions.revoke(other.metadata.name)));
+    if (!multipleLogin()) await this.#endOthers(begun.session);
     const { auditID, sourceIP } = context;
     context.log.info('login', { auditID, username, client, sid: begun.session.metadata.name, sourceIP });
     return begun;
+  }
+
+  /** Where that fails nobody is told of the new session: it must not stay beside the others. */
+  async #endOthers(session: Session): Promise<void> {
+    const { sessions } = this.#parts;
+    try {
+      await sessions.endOthers(session);
+    } catch (error) {
+      sessions.revoke(session.metadata.name).catch(() => undefined);
+      throw error;
+    }
   }
 }

@@ -151,11 +151,24 @@ export class MemoryCluster {
   }
 
   #list(path: string, query: SeenRequest['query']): Answer {
-    const items = this.list(path).filter((object) => matches(object, query['fieldSelector']));
+    const exact = query['resourceVersionMatch'] === 'Exact' ? BigInt(String(query['resourceVersion'])) : undefined;
+    const all = exact === undefined ? this.list(path) : this.#listAt(path, exact);
+    const items = all.filter((object) => matches(object, query['fieldSelector']));
     return {
       status: 200,
       body: { kind: 'List', apiVersion: 'v1', metadata: { resourceVersion: this.version }, items },
     };
+  }
+
+  /** As it was then. */
+  #listAt(path: string, version: bigint): Stored[] {
+    const objects = new Map<string, Stored>();
+    for (const { collection, type, object } of this.#history) {
+      if (collection !== path || BigInt(object.metadata.resourceVersion ?? 0) > version) continue;
+      if (type === 'DELETED') objects.delete(object.metadata.name);
+      else objects.set(object.metadata.name, object);
+    }
+    return copy([...objects.values()]);
   }
 
   #write(collection: string, object: Stored, before: Stored | undefined): Stored {
@@ -197,12 +210,14 @@ function inform(watcher: Watcher, { collection, type, object }: Change): void {
   if (watcher.collection === collection && matches(object, watcher.fieldSelector)) watcher.tell(type, copy(object));
 }
 
-/** `metadata.name=…` or `type=…`. */
+/** One `path=value`. */
 function matches(object: Stored, fieldSelector: unknown): boolean {
   if (typeof fieldSelector !== 'string') return true;
-  const [field, value] = fieldSelector.split('=');
-  return value === (field === 'type' ? object['type'] : object.metadata.name);
+  const [field = '', value] = fieldSelector.split('=');
+  return value === field.split('.').reduce(memberOf, object);
 }
+
+const memberOf = (inside: unknown, name: string): unknown => (inside as Json | undefined)?.[name];
 
 /** One replica's way to the cluster, with the faults that a test wants it to have. */
 export class MemoryClient implements KubeClient {

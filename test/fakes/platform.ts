@@ -55,6 +55,8 @@ export interface Platform {
 export interface PlatformOptions {
   readonly authentication?: Readonly<Record<string, unknown>>;
   readonly log?: Logger;
+  /** Another replica of the same cluster. */
+  readonly beside?: Pick<Platform, 'clock' | 'cluster'>;
 }
 
 /** The keys are made once for all tests of a file: RSA keys take long to find. */
@@ -63,9 +65,10 @@ const keys = SigningKeys.load(new MemoryCluster().client(), namespace);
 export async function createPlatform({
   authentication = {},
   log = createLogger({ silent: true }),
+  beside,
 }: PlatformOptions = {}): Promise<Platform> {
-  const clock = new FakeClock();
-  const cluster = new MemoryCluster(clock);
+  const clock = beside?.clock ?? new FakeClock();
+  const cluster = beside?.cluster ?? new MemoryCluster(clock);
   const client = cluster.client();
   const hashes = new CountingHashes();
   const passwords = new Passwords(hashes, clock);

@@ -159,6 +159,22 @@ describe('settings', () => {
     expect(await statusWith(alice.access_token, a)).toBe(403);
   });
 
+  test('of logins at one instant on both replicas exactly one stays', async () => {
+    await set((authentication) => {
+      authentication['multipleLogin'] = false;
+    });
+    for (let round = 0; round < 5; round += 1) {
+      const begun = await Promise.all([a, b, a, b].map((at) => login('alice', at)));
+      await eventually('the others are over', async () => {
+        for (const at of [a, b]) {
+          const statuses = await Promise.all(begun.map(({ access_token }) => statusWith(access_token, at)));
+          // 403: known, and without rights.
+          expect(statuses.toSorted((x, y) => x - y)).toEqual([401, 401, 401, 403]);
+        }
+      });
+    }
+  });
+
   test('a client that may no longer refresh gets no refresh token', async () => {
     await set(({ clients }) => {
       for (const client of clients) if (client.name === 'platform') client['grantTypes'] = ['password'];

@@ -1,0 +1,113 @@
+/** `multipleLogin: false` on two replicas: of logins at one instant exactly one stays, whatever happens in which order. */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import type { Session } from '../../../src/accounts/sessions.ts';
+import { sessionsPath } from '../../../src/config/names.ts';
+import type { RequestContext } from '../../../src/http/route.ts';
+import { unreachable } from '../../../src/kube/kube-error.ts';
+import { createLogger } from '../../../src/logger.ts';
+import { PasswordLogin } from '../../../src/oauth/password-login.ts';
+import { createPlatform, namespace, type Platform } from '../../fakes/platform.ts';
+import { settle } from '../kube/fakes.ts';
+
+const context = { auditID: '', sourceIP: '192.0.2.1', log: createLogger({ silent: true }) } as RequestContext;
+
+let replicas: [Platform, Platform];
+beforeEach(async () => {
+  const first = await createPlatform();
+  replicas = [first, await createPlatform({ beside: first })];
+});
+afterEach(() => {
+  for (const replica of replicas) replica.stop();
+});
+
+async function begin(replica: Platform): Promise<Session> {
+  const account = replica.directory.account('alice');
+  if (account === undefined) throw new Error('alice is not there');
+  const login = new PasswordLogin({ ...replica, multipleLogin: () => false });
+  return (await login.begin(account, { client: 'platform', context })).session;
+}
+
+/** What the cluster says, by name. */
+const standing = (): string[] =>
+  replicas[0].cluster
+    .list(sessionsPath(namespace))
+    .filter((object) => (object as unknown as Session).status.phase !== 'Revoked')
+    .map(({ metadata }) => metadata.name);
+
+/** Begins a session by a code that a login has brought, or has it wait. */
+async function code({ sessions }: Platform, login: Session): Promise<string> {
+  const { userName, userUID, credentialID = '' } = login.spec;
+  const spec = { userName, userUID, credentialID, clientID: 'console' };
+  return await sessions.createPending({ ...spec, code: { redirectURI: 'x' } }, 60_000, false);
+}
+
+test('logins one after the other leave the last one, though no watch says anything', async () => {
+  const [one, other] = replicas;
+  for (const { client } of replicas) client.holdWatches();
+  await begin(one);
+  await begin(one);
+  const last = await begin(other);
+  expect(standing()).toEqual([last.metadata.name]);
+});
+
+test('logins at one instant leave the one that was written last, in whatever order the replicas go on', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.integer({ min: 0, max: 1 }), { minLength: 2, maxLength: 5 }),
+      fc.infiniteStream(fc.integer({ min: 0, max: 4 })),
+      async (where, turns) => {
+        const wait = async (): Promise<void> => {
+          for (let left = Number(turns.next().value); left > 0; left -= 1) await new Promise(setImmediate);
+        };
+        for (const { client } of replicas) {
+          client.before = wait;
+          client.after = wait;
+        }
+        const begun = await Promise.all(where.map((index) => begin(replicas[index as 0 | 1])));
+        const [last] = begun.toSorted(
+          (a, b) => Number(b.metadata.resourceVersion ?? 0) - Number(a.metadata.resourceVersion ?? 0),
+        );
+        expect(standing()).toEqual([last?.metadata.name]);
+      },
+    ),
+    { numRuns: 25 },
+  );
+});
+
+describe('a code', () => {
+  test('of the login that stays begins a session that stays, also where an earlier login looks late', async () => {
+    const [one, other] = replicas;
+    const { promise, resolve: goOn } = Promise.withResolvers<void>();
+    one.client.after = async ({ method }) => {
+      if (method === 'POST') await promise;
+    };
+    const early = begin(one);
+    await settle();
+    const last = await begin(other);
+    const redeemed = await other.sessions.redeem(await code(other, last), () => true, false);
+    if (typeof redeemed === 'string') throw new Error(redeemed);
+    goOn();
+    expect(standing()).not.toContain((await early).metadata.name);
+    expect(standing().toSorted()).toEqual([last.metadata.name, redeemed.session.metadata.name].toSorted());
+  });
+
+  test('of a login that is over begins nothing', async () => {
+    const [one, other] = replicas;
+    const waiting = await code(one, await begin(one));
+    const last = await begin(other);
+    expect(await one.sessions.redeem(waiting, () => true, false)).toBe('ended');
+    expect(standing()).toEqual([last.metadata.name]);
+  });
+});
+
+test('a login that cannot end the others fails, and does not stay beside them', async () => {
+  const [one, other] = replicas;
+  const first = await begin(one);
+  other.client.before = ({ query }) => {
+    if (query['resourceVersionMatch'] !== undefined) throw unreachable(new Error('down'));
+  };
+  await expect(begin(other)).rejects.toMatchObject({ code: 503 });
+  await settle();
+  expect(standing()).toEqual([first.metadata.name]);
+});
