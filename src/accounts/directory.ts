@@ -102,6 +102,8 @@ class Accounts {
 interface State {
   readonly accounts: Accounts;
   readonly clients: ReadonlyMap<string, Client>;
+  /** Of the secrets of clients. */
+  readonly secretHashes: readonly string[];
 }
 
 /**
@@ -123,7 +125,7 @@ export class Directory {
   readonly #secrets: SecretRefs;
   readonly #users: Users;
   readonly #passwords: Passwords;
-  #state: State = { accounts: new Accounts(), clients: new Map() };
+  #state: State = { accounts: new Accounts(), clients: new Map(), secretHashes: [] };
   readonly #objects = new Accounts();
   /** Of the User objects, also of those that are gone. */
   readonly #parameters = new Set<HashParameters>();
@@ -166,6 +168,7 @@ export class Directory {
           this.#client(one, authentication.issuer),
         ]),
       ),
+      secretHashes: authentication.clients.flatMap(({ secretHash }) => secretHash ?? []),
     };
     for (const account of this.#state.accounts) this.#tellUnlocked(before.get(account.username), account);
     this.#prepare();
@@ -243,6 +246,19 @@ export class Directory {
     return this.#state.clients.get(name);
   }
 
+  /** The client of that name if this is its secret. Who is refused learns nothing from the time: it is the same work for all. */
+  async authenticateClient(name: string, secret: string): Promise<Client | undefined> {
+    const client = this.client(name);
+    const right = client === undefined ? await this.#failClient(secret) : await client.verify(secret);
+    return right ? client : undefined;
+  }
+
+  /** What a wrong secret of a client whose secret is hashed costs, if there is one. */
+  async #failClient(secret: string): Promise<false> {
+    if (this.#state.secretHashes.length > 0) await this.#passwords.verify(undefined, secret);
+    return false;
+  }
+
   #tellUnlocked(before: Account | undefined, after: Account | undefined): void {
     if (before !== undefined && after?.unlocked !== undefined && before.unlocked !== after.unlocked)
       this.#unlocked(after.username);
@@ -253,7 +269,11 @@ export class Directory {
   }
 
   #prepare(): void {
-    const configured = [...this.#state.accounts].flatMap(({ passwordHash = '' }) => parametersOf(passwordHash) ?? []);
+    const hashes = [
+      ...[...this.#state.accounts].map(({ passwordHash = '' }) => passwordHash),
+      ...this.#state.secretHashes,
+    ];
+    const configured = hashes.flatMap((hash) => parametersOf(hash) ?? []);
     void this.#passwords.prepare([...configured, ...this.#parameters]);
   }
 
@@ -280,7 +300,8 @@ export class Directory {
       },
       verify: async (secret) => {
         if (configured.secretHash !== undefined) return await this.#passwords.verify(configured.secretHash, secret);
-        return timingSafeEqual(sha256(secret), sha256(expected ?? '')) && expected !== undefined;
+        const right = timingSafeEqual(sha256(secret), sha256(expected ?? '')) && expected !== undefined;
+        return right || (await this.#failClient(secret));
       },
     };
   }

@@ -13,6 +13,9 @@ export interface LoginAttempt {
   readonly client: string;
 }
 
+/** At the secret of a client: counted apart from logins, and without a delay, which would let strangers hold up the client itself. */
+export type SecretAttempt = Omit<LoginAttempt, 'username'> & { readonly username?: undefined };
+
 const tableSize = 20_000;
 const firstDelayed = 3;
 const longestDelay = 60_000;
@@ -47,7 +50,7 @@ export class LoginLimiter {
   readonly #clock: () => number;
   readonly #mark: (text: string) => string;
   /** Of pairs and users, counted here. */
-  readonly #chains = new LRUCache<string, Chain & { readonly username: string }>({ max: tableSize });
+  readonly #chains = new LRUCache<string, Chain & { readonly username: string | undefined }>({ max: tableSize });
   /** The same, counted by other replicas. */
   readonly #peers = new Map<string, ReadonlyMap<string, Chain>>();
   /** When users were unlocked: peers have yet to say that they have forgotten. */
@@ -66,7 +69,8 @@ export class LoginLimiter {
   }
 
   /** Whole seconds to wait before this attempt may be judged; 0 if it may now. Asked before the password is looked at. */
-  retryAfter(attempt: LoginAttempt): number {
+  retryAfter(attempt: LoginAttempt | SecretAttempt): number {
+    const { username } = attempt;
     const { maxTries, within, perAddress, perClient } = this.#limit();
     const now = this.#clock();
     const { pair, user, address, client } = this.#keysOf(attempt);
@@ -82,8 +86,8 @@ export class LoginLimiter {
       }
       return until;
     };
-    const ofPair = this.#chain(pair, attempt.username, now);
-    const ofUser = this.#chain(user, attempt.username, now);
+    const ofPair = this.#chain(pair, username, now);
+    const ofUser = user === undefined ? noFailures : this.#chain(user, username, now);
     const until = Math.max(
       ofPair.count < maxTries ? 0 : ofPair.last + within,
       fewerThan(address, perAddress),
@@ -96,11 +100,11 @@ export class LoginLimiter {
     return until <= now ? 0 : Math.ceil((until - now) / 1_000);
   }
 
-  failed(attempt: LoginAttempt): void {
+  failed(attempt: LoginAttempt | SecretAttempt): void {
     const { username } = attempt;
     const { pair, user, address, client } = this.#keysOf(attempt);
     const now = this.#clock();
-    for (const key of [pair, user]) {
+    for (const key of user === undefined ? [pair] : [pair, user]) {
       const { count } = this.#own(key, username, now);
       this.#chains.set(key, { ...this.#chains.get(key), username, count: count + 1, last: now });
     }
@@ -109,12 +113,13 @@ export class LoginLimiter {
   }
 
   /** A success forgives the user, not the address: one good account must not cover for guesses at others. */
-  succeeded(attempt: LoginAttempt): void {
+  succeeded(attempt: LoginAttempt | SecretAttempt): void {
     const { username } = attempt;
     const { pair, user } = this.#keysOf(attempt);
     const now = this.#clock();
     this.#familiar.set(pair, now);
-    const forgiven = [pair, user].filter((key) => this.#chain(key, username, now).count > 0);
+    const keys = user === undefined ? [pair] : [pair, user];
+    const forgiven = keys.filter((key) => this.#chain(key, username, now).count > 0);
     for (const key of forgiven) this.#chains.set(key, { username, count: 0, last: 0, forgiven: now });
     if (forgiven.length > 0) this.#changed();
   }
@@ -170,7 +175,7 @@ export class LoginLimiter {
   }
 
   /** What counts, on all replicas together. */
-  #chain(key: string, username: string, now: number): Chain {
+  #chain(key: string, username: string | undefined, now: number): Chain {
     const forgiven = this.#forgiven(key, username);
     const own = this.#own(key, username, now);
     let { count, last } = own;
@@ -184,17 +189,18 @@ export class LoginLimiter {
   }
 
   /** What counts of that which was counted here. */
-  #own(key: string, username: string, now: number): Chain {
+  #own(key: string, username: string | undefined, now: number): Chain {
     const chain = this.#chains.get(key);
     const isOver =
       chain === undefined || now - chain.last >= this.#limit().within || chain.last < this.#forgiven(key, username);
-    return isOver ? { count: 0, last: 0 } : chain;
+    return isOver ? noFailures : chain;
   }
 
   /** Until when all is forgiven, by whichever replica. */
-  #forgiven(key: string, username: string): number {
+  #forgiven(key: string, username: string | undefined): number {
     const times = [this.#chains.get(key), ...[...this.#peers.values()].map((peer) => peer.get(key))];
-    return Math.max(this.#unlocked.get(username) ?? 0, ...times.map((chain) => chain?.forgiven ?? 0));
+    const unlocked = username === undefined ? undefined : this.#unlocked.get(username);
+    return Math.max(unlocked ?? 0, ...times.map((chain) => chain?.forgiven ?? 0));
   }
 
   /** One more failure, together with those that began less than `length` ago. */
@@ -219,8 +225,15 @@ export class LoginLimiter {
     return at !== undefined && now - at < familiarFor;
   }
 
-  #keysOf({ username, address, client }: LoginAttempt): Record<'pair' | 'user' | 'address' | 'client', string> {
+  #keysOf({ username, address, client }: LoginAttempt | SecretAttempt): Keys {
     const host = hostOf(address);
+    if (username === undefined)
+      return {
+        pair: this.#mark(`s:${JSON.stringify([client, host])}`),
+        user: undefined,
+        address: `b:${host}`,
+        client: `d:${client}`,
+      };
     return {
       pair: this.#mark(`p:${JSON.stringify([username, host])}`),
       user: this.#mark(`u:${username}`),
@@ -229,6 +242,16 @@ export class LoginLimiter {
     };
   }
 }
+
+/** Under which the failures of an attempt are counted. */
+interface Keys {
+  readonly pair: string;
+  readonly user: string | undefined;
+  readonly address: string;
+  readonly client: string;
+}
+
+const noFailures: Chain = { count: 0, last: 0 };
 
 const weightOf = ({ count }: Chain): number => (count === 0 ? firstDelayed : count);
 

@@ -272,7 +272,7 @@ const authentication = z.strictObject({
     .boolean()
     .default(true)
     .describe("false: a new login ends the user's other sessions; needs Kubernetes 1.31"),
-  loginLimit: loginLimit.prefault({}),
+  loginLimit: loginLimit.prefault({}).describe('Of failed logins and, counted apart, of wrong secrets of clients'),
   loginHistory: z
     .strictObject({ keep: duration('168h'), maxEntries: z.int().min(1).max(10_000).default(100) })
     .prefault({})

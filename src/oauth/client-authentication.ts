@@ -1,6 +1,8 @@
 import type { Request } from 'express';
 import type { Client, Directory } from '../accounts/directory.ts';
+import type { LoginLimiter } from '../accounts/login-limit.ts';
 import { OAuthError } from '../errors.ts';
+import type { RequestContext } from '../http/route.ts';
 import { decode } from './form.ts';
 
 /** The ways in which a client authenticates, as the metadata calls them (RFC 8414 section 2). */
@@ -21,15 +23,22 @@ function basic(header: string): { id: string; secret: string } {
   return { id: decode(text.slice(0, at)), secret: decode(text.slice(at + 1)) };
 }
 
+export interface ClientAuthentication {
+  readonly directory: Pick<Directory, 'client' | 'authenticateClient'>;
+  readonly limiter: Pick<LoginLimiter, 'retryAfter' | 'failed' | 'succeeded'>;
+  /** A client that has no secret need show none. */
+  readonly mayBePublic?: boolean;
+}
+
 /**
  * Which client is asking, by HTTP Basic or by client_id and client_secret in the form. Both at once: 400 (RFC 6749 section 2.3).
- * An unknown client and a wrong secret are the same 401. `mayBePublic`: a client that has no secret need show none.
+ * An unknown client and a wrong secret are the same 401, after the same work; too many of them are 429.
  */
 export async function authenticateClient(
   req: Request,
   form: ReadonlyMap<string, string>,
-  directory: Directory,
-  mayBePublic = false,
+  context: RequestContext,
+  { directory, limiter, mayBePublic = false }: ClientAuthentication,
 ): Promise<Client> {
   const header = req.headers.authorization;
   const inForm = { id: form.get('client_id'), secret: form.get('client_secret') };
@@ -52,7 +61,37 @@ export async function authenticateClient(
   const client = directory.client(credentials.id);
   // By HTTP Basic some libraries send an empty secret where there is none.
   if (mayBePublic && client?.isPublic === true && credentials.secret === '') return client;
-  if (client === undefined || !(await client.verify(credentials.secret)))
-    throw invalidClient('the client is unknown or its secret is wrong');
+  if (client?.isWellKnown !== true) return await limited(credentials, context, { directory, limiter });
+  // To guess what everybody knows gains nothing, and refused for it would be everybody.
+  if ((await directory.authenticateClient(credentials.id, credentials.secret)) === undefined) throw wrong();
   return client;
+}
+
+const wrong = (): OAuthError => invalidClient('the client is unknown or its secret is wrong');
+
+/** As with passwords the limit is asked before and after: of guesses made at once no more are answered than of such made one by one. */
+async function limited(
+  { id, secret }: { readonly id: string; readonly secret: string },
+  { sourceIP, auditID, log }: RequestContext,
+  { directory, limiter }: ClientAuthentication,
+): Promise<Client> {
+  const attempt = { client: id.slice(0, 253), address: sourceIP };
+  const demandTime = (): void => {
+    const seconds = limiter.retryAfter(attempt);
+    if (seconds > 0)
+      throw new OAuthError('invalid_client', `too many wrong secrets; try again in ${seconds} s`, {
+        status: 429,
+        headers: { 'Retry-After': String(seconds) },
+      });
+  };
+  demandTime();
+  const client = await directory.authenticateClient(id, secret);
+  demandTime();
+  if (client !== undefined) {
+    limiter.succeeded(attempt);
+    return client;
+  }
+  limiter.failed(attempt);
+  log.info('client authentication failed', { auditID, client: attempt.client, sourceIP });
+  throw wrong();
 }

@@ -1,8 +1,8 @@
 import type { Request, Response } from 'express';
-import type { Client, Directory } from '../accounts/directory.ts';
+import type { Client } from '../accounts/directory.ts';
 import { OAuthError } from '../errors.ts';
 import type { RequestContext, Route } from '../http/route.ts';
-import { authenticateClient } from './client-authentication.ts';
+import { authenticateClient, type ClientAuthentication } from './client-authentication.ts';
 import { readForm } from './form.ts';
 
 /** A client learns of its own tokens; one that the configuration lets introspect, of all. */
@@ -15,12 +15,9 @@ export interface ClientRequest {
   readonly res: Response;
 }
 
-interface ClientRoute {
+interface ClientRoute extends ClientAuthentication {
   readonly path: string;
   readonly summary: string;
-  readonly directory: Directory;
-  /** Clients without a secret too. */
-  readonly mayBePublic?: boolean;
 }
 
 /** Where clients post forms to. All begin with the same steps: nothing in the URL, 1 read the form, 2 authenticate the client. */
@@ -38,7 +35,7 @@ export const clientRoute = (
 async function readClientRequest(
   req: Request,
   context: RequestContext,
-  { directory, mayBePublic = false }: Omit<ClientRoute, 'path' | 'summary'>,
+  authentication: ClientAuthentication,
 ): Promise<Pick<ClientRequest, 'form' | 'client'>> {
   if (context.query.size > 0)
     throw new OAuthError(
@@ -46,5 +43,5 @@ async function readClientRequest(
       'parameters belong in the body: what stands in the URL is logged on its way',
     );
   const form = await readForm(req);
-  return { form, client: await authenticateClient(req, form, directory, mayBePublic) };
+  return { form, client: await authenticateClient(req, form, context, authentication) };
 }

@@ -1,5 +1,6 @@
 /** `POST /oauth/device_authorization` (RFC 8628 section 3.1): a device that has no browser asks to be let in by somebody who has one. */
 import type { Directory } from '../accounts/directory.ts';
+import type { LoginLimiter } from '../accounts/login-limit.ts';
 import type { Sessions } from '../accounts/sessions.ts';
 import { OAuthError } from '../errors.ts';
 import { isKubeError } from '../kube/kube-error.ts';
@@ -16,10 +17,12 @@ const life = 10 * 60_000;
 
 export function deviceAuthorizationEndpoint({
   directory,
+  limiter,
   sessions,
   issuer,
 }: {
   readonly directory: Directory;
+  readonly limiter: LoginLimiter;
   readonly sessions: Sessions;
   readonly issuer: () => string;
 }): Endpoint {
@@ -47,7 +50,7 @@ export function deviceAuthorizationEndpoint({
 
   return {
     routes: [
-      clientRoute({ path, summary, directory, mayBePublic: true }, async (request) => {
+      clientRoute({ path, summary, directory, limiter, mayBePublic: true }, async (request) => {
         const { client, res } = request;
         if (!client.grantTypes.includes(deviceGrantType))
           throw new OAuthError(

@@ -1,4 +1,5 @@
 import type { Client, Directory } from '../accounts/directory.ts';
+import type { LoginLimiter } from '../accounts/login-limit.ts';
 import type { Sessions } from '../accounts/sessions.ts';
 import { subjectOf } from '../accounts/subjects.ts';
 import type { AccessTokens } from '../auth/access-tokens.ts';
@@ -10,6 +11,7 @@ import { required } from './form.ts';
 
 interface IntrospectionParts {
   readonly directory: Directory;
+  readonly limiter: LoginLimiter;
   readonly sessions: Sessions;
   readonly accessTokens: AccessTokens;
   readonly issuer: () => string;
@@ -19,7 +21,13 @@ interface IntrospectionParts {
  * `POST /oauth/introspect` (RFC 7662): what a token is good for now. Unknown, ended, another client's: all are `active: false` and no
  * more (section 2.2).
  */
-export function introspectionEndpoint({ directory, sessions, accessTokens, issuer }: IntrospectionParts): Endpoint {
+export function introspectionEndpoint({
+  directory,
+  limiter,
+  sessions,
+  accessTokens,
+  issuer,
+}: IntrospectionParts): Endpoint {
   const path = '/oauth/introspect';
   const summary = 'Tells whether a token is good now, and for what (RFC 7662)';
 
@@ -63,7 +71,7 @@ export function introspectionEndpoint({ directory, sessions, accessTokens, issue
 
   return {
     routes: [
-      clientRoute({ path, summary, directory }, async ({ form, client, res }) => {
+      clientRoute({ path, summary, directory, limiter }, async ({ form, client, res }) => {
         const token = required(form, 'token');
         const found = (await ofAccessToken(token, client)) ?? (await ofRefreshToken(token, client));
         answerJSON(res, { active: found !== undefined, ...found }, uncached);

@@ -1,4 +1,5 @@
 import type { Directory } from '../accounts/directory.ts';
+import type { LoginLimiter } from '../accounts/login-limit.ts';
 import type { Sessions } from '../accounts/sessions.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import { answer, uncached } from './answer.ts';
@@ -11,8 +12,13 @@ import { required } from './form.ts';
  * `POST /oauth/revoke` (RFC 7009): ends the session of an access or a refresh token, and so all tokens of it, before it answers.
  * Whatever the token is, the answer is the same (section 2.2).
  */
-export function revocationEndpoint(parts: { directory: Directory; sessions: Sessions; tokens: Tokens }): Endpoint {
-  const { directory, sessions, tokens } = parts;
+export function revocationEndpoint(parts: {
+  directory: Directory;
+  limiter: LoginLimiter;
+  sessions: Sessions;
+  tokens: Tokens;
+}): Endpoint {
+  const { directory, limiter, sessions, tokens } = parts;
   const path = '/oauth/revoke';
   const summary = 'Ends the session of a token (RFC 7009)';
 
@@ -26,7 +32,7 @@ export function revocationEndpoint(parts: { directory: Directory; sessions: Sess
 
   return {
     routes: [
-      clientRoute({ path, summary, directory, mayBePublic: true }, async ({ form, client, context, res }) => {
+      clientRoute({ path, summary, directory, limiter, mayBePublic: true }, async ({ form, client, context, res }) => {
         const found = await find(required(form, 'token'));
         if (found !== undefined && mayKnow(client, found.clientID)) {
           await sessions.revoke(found.sid);

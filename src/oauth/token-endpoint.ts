@@ -4,6 +4,7 @@
  * 6 let the grant judge, 7 make the tokens.
  */
 import type { Directory } from '../accounts/directory.ts';
+import type { LoginLimiter } from '../accounts/login-limit.ts';
 import { identityClaims, type Tokens } from '../auth/tokens.ts';
 import { clientScopes } from '../config/schema.ts';
 import { OAuthError } from '../errors.ts';
@@ -18,16 +19,17 @@ import type { Grant } from './grants/grant.ts';
 export function tokenEndpoint(options: {
   grants: readonly Grant[];
   directory: Directory;
+  limiter: LoginLimiter;
   tokens: Tokens;
   issuer: () => string;
 }): Endpoint {
-  const { grants, directory, tokens, issuer } = options;
+  const { grants, directory, limiter, tokens, issuer } = options;
   const byType = new Map(grants.map((grant) => [grant.grantType, grant]));
   const path = '/oauth/token';
   const summary = 'Exchanges credentials for an access token (RFC 6749)';
   return {
     routes: [
-      clientRoute({ path, summary, directory, mayBePublic: true }, async ({ form, client, context, res }) => {
+      clientRoute({ path, summary, directory, limiter, mayBePublic: true }, async ({ form, client, context, res }) => {
         const grantType = required(form, 'grant_type');
         const grant = byType.get(grantType);
         if (grant === undefined)

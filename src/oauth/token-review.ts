@@ -4,19 +4,18 @@
  * not for the caller to know, is 200 with `authenticated: false`.
  */
 import type { Request } from 'express';
-import type { Directory } from '../accounts/directory.ts';
 import type { AccessTokens } from '../auth/access-tokens.ts';
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { OAuthError } from '../errors.ts';
+import type { RequestContext } from '../http/route.ts';
 import { answerJSON, uncached } from './answer.ts';
 import { readBody } from './body.ts';
-import { authenticateClient } from './client-authentication.ts';
+import { authenticateClient, type ClientAuthentication } from './client-authentication.ts';
 import { mayKnow } from './client-request.ts';
 import type { Endpoint } from './endpoint.ts';
 
-interface TokenReviewParts {
-  readonly directory: Directory;
+interface TokenReviewParts extends Pick<ClientAuthentication, 'directory' | 'limiter'> {
   readonly accessTokens: AccessTokens;
   readonly authenticator: Authenticator;
   readonly authorizer: Authorizer;
@@ -36,12 +35,12 @@ const kind = 'TokenReview';
 const refused: Status = { authenticated: false };
 
 export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
-  const { directory, accessTokens, authenticator, authorizer, audiences } = parts;
+  const { directory, limiter, accessTokens, authenticator, authorizer, audiences } = parts;
 
   /** Which clients' tokens the caller may learn of. */
-  async function authenticate(req: Request): Promise<(clientID: string) => boolean> {
+  async function authenticate(req: Request, context: RequestContext): Promise<(clientID: string) => boolean> {
     if (/^basic /i.test(req.headers.authorization ?? '')) {
-      const client = await authenticateClient(req, new Map(), directory);
+      const client = await authenticateClient(req, new Map(), context, { directory, limiter });
       if (client.isWellKnown)
         throw new OAuthError('invalid_client', `everybody knows the secret of the client "${client.name}"`);
       return (clientID) => mayKnow(client, clientID);
@@ -81,7 +80,8 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
         path: '/oauth/authenticate',
         summary: "Judges a token of ours for kube-apiserver's webhook (authentication.k8s.io/v1 TokenReview)",
         open: true,
-        handler: async (req, res, { query }) => {
+        handler: async (req, res, context) => {
+          const { query } = context;
           // client-go adds its timeout.
           if ([...query.keys()].some((name) => name !== 'timeout'))
             throw new OAuthError('invalid_request', 'a TokenReview belongs in the body');
@@ -89,7 +89,9 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
           // kube-apiserver asks about the credential of its own question too, where it does not know it: asking back would wait for itself.
           const isItsOwn = req.headers.authorization?.replace(/^bearer +/i, '') === question.token;
           const status =
-            isItsOwn && !accessTokens.isOurs(question.token) ? refused : await judge(question, await authenticate(req));
+            isItsOwn && !accessTokens.isOurs(question.token)
+              ? refused
+              : await judge(question, await authenticate(req, context));
           answerJSON(res, { apiVersion, kind, status }, uncached);
         },
       },

@@ -7,6 +7,8 @@ import { gateway, type Answer } from './lab/http.ts';
 import { passwordForm, postForm, type OAuthProblem } from './lab/login.ts';
 import { passwords } from './lab/people.ts';
 
+const clientSecret = 'for as long as a test 6612';
+
 let restore = (): Promise<void> => Promise.resolve();
 afterEach(() => restore());
 
@@ -21,7 +23,7 @@ async function limit(
     const { authentication } = configuration;
     const alice = authentication.users.find((user) => user.username === 'alice');
     authentication.users.push({ ...alice, username });
-    authentication.clients.push({ name: client, secret: 'for as long as a test 6612' });
+    authentication.clients.push({ name: client, secret: clientSecret });
     authentication.loginLimit = { ...authentication.loginLimit, within: '10m', ...limits };
     configuration.requests = { ...configuration.requests, trustedProxies };
   });
@@ -51,7 +53,7 @@ const attempt = ({
   postForm(
     {
       ...passwordForm(username, right ? passwords.alice : 'a guess'),
-      ...(client === undefined ? {} : { client_id: client, client_secret: 'for as long as a test 6612' }),
+      ...(client === undefined ? {} : { client_id: client, client_secret: clientSecret }),
     },
     { base, headers: { 'x-forwarded-for': address } },
   );
@@ -181,5 +183,30 @@ describe('failures through one client', () => {
     await restore();
     const other = await limit({ perClient: 3 });
     expectRight(await attempt({ username: other.username, address: newAddress(), right: true, client: other.client }));
+  });
+});
+
+const tryAs = (client: string, secret: string, address: string, base = gateway()): Promise<Answer> =>
+  postForm(
+    { ...passwordForm('alice'), client_id: client, client_secret: secret },
+    { base, headers: { 'x-forwarded-for': address } },
+  );
+
+describe('guesses at the secret of a client', () => {
+  test.each(['exists', 'does not exist'])('are limited for an address, of a client that %s', async (kind) => {
+    const { client: existing } = await limit({ maxTries: 2 });
+    const client = kind === 'exists' ? existing : stranger();
+    const address = newAddress();
+    for (let round = 0; round < 2; round += 1) expect((await tryAs(client, 'a guess', address)).status).toBe(401);
+    const refused = await tryAs(client, clientSecret, address);
+    expect({ status: refused.status, ...(refused.json as OAuthProblem) }).toMatchObject({
+      status: 429,
+      error: 'invalid_client',
+    });
+    expect(refused.headers['retry-after']).toMatch(/^[1-9]\d{0,2}$/);
+    expect((await tryAs(client, clientSecret, newAddress())).status).toBe(kind === 'exists' ? 200 : 401);
+    await eventually('the other replica limits them too', async () => {
+      expect((await tryAs(client, clientSecret, address, gateway(1))).status).toBe(429);
+    });
   });
 });

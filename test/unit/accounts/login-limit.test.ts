@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { LoginLimiter, type LoginAttempt } from '../../../src/accounts/login-limit.ts';
+import { LoginLimiter, type LoginAttempt, type SecretAttempt } from '../../../src/accounts/login-limit.ts';
 
 const second = 1_000;
 const minute = 60 * second;
@@ -207,6 +207,40 @@ describe('a success', () => {
     limiter.succeeded(attempt('mallory'));
     expect(wait(attempt('mallory'))).toBe(limit.within / second);
     expect(wait(attempt('mallory', '10.9.9.9'))).toBe(limit.within / second);
+  });
+});
+
+const secret = (client = 'console', address = '10.0.0.1'): SecretAttempt => ({ client, address });
+
+describe('guesses at the secret of a client', () => {
+  test('are limited for the address, and do not hold up the client elsewhere', () => {
+    const { limiter } = lab();
+    for (let time = 0; time < limit.maxTries; time += 1) {
+      expect(limiter.retryAfter(secret())).toBe(0);
+      limiter.failed(secret());
+    }
+    expect(limiter.retryAfter(secret())).toBe(limit.within / second);
+    expect(limiter.retryAfter(secret('other'))).toBe(0);
+    expect(limiter.retryAfter(secret('console', '10.0.0.2'))).toBe(0);
+  });
+
+  test('are limited for an address and for a client, but not where the client has shown its secret lately', () => {
+    const { limiter } = lab();
+    limiter.succeeded(secret('console', '10.1.0.1'));
+    for (let index = 0; index < limit.perAddress; index += 1) limiter.failed(secret(`client-${index}`));
+    expect(limiter.retryAfter(secret('another'))).toBeGreaterThan(0);
+    for (let index = 0; index < limit.perClient; index += 1) limiter.failed(secret('console', `10.2.0.${index}`));
+    expect(limiter.retryAfter(secret('console', '10.1.0.2'))).toBeGreaterThan(0);
+    expect(limiter.retryAfter(secret('console', '10.1.0.1'))).toBe(0);
+  });
+
+  test('and failed logins are counted apart', () => {
+    const { limiter, wait, fail } = lab();
+    fail(attempt('alice', '10.0.0.1', 'console'), limit.perClient);
+    expect(limiter.retryAfter(secret())).toBe(0);
+    for (let index = 0; index < limit.perClient; index += 1) limiter.failed(secret('platform', `10.2.0.${index}`));
+    for (let index = 0; index < limit.perAddress; index += 1) limiter.failed(secret(`client-${index}`, '10.3.0.1'));
+    expect(wait(attempt('bob', '10.3.0.1'))).toBe(0);
   });
 });
 

@@ -1,8 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import type { Request } from 'express';
-import type { Client, Directory } from '../../../src/accounts/directory.ts';
+import type { Client } from '../../../src/accounts/directory.ts';
+import { LoginLimiter } from '../../../src/accounts/login-limit.ts';
+import type { RequestContext } from '../../../src/http/route.ts';
+import { createLogger } from '../../../src/logger.ts';
 import { authenticateClient } from '../../../src/oauth/client-authentication.ts';
+
+const context = { auditID: '', sourceIP: '192.0.2.1', log: createLogger({ silent: true }) } as RequestContext;
 
 /** The clients that there are, by name and secret; each secret that is tried is kept. */
 function lab(secrets: Readonly<Record<string, string>>) {
@@ -26,11 +31,20 @@ function lab(secrets: Readonly<Record<string, string>>) {
           },
         }
       : undefined;
+  const directory = {
+    client,
+    authenticateClient: async (name: string, secret: string) => {
+      const found = client(name);
+      return (await found?.verify(secret)) === true ? found : undefined;
+    },
+  };
+  const limiter = new LoginLimiter(() => ({ maxTries: 1_000, within: 1, perAddress: 1_000, perClient: 1_000 }));
   const authenticate = (authorization: string | undefined, form: Readonly<Record<string, string>>): Promise<Client> =>
     authenticateClient(
       { headers: authorization === undefined ? {} : { authorization } } as unknown as Request,
       new Map(Object.entries(form)),
-      { client } as unknown as Directory,
+      context,
+      { directory, limiter },
     );
   return { tried, authenticate };
 }

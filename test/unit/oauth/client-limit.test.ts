@@ -1,0 +1,99 @@
+/** Guesses at the secrets of clients: how many there may be, and that nothing tells one client from another or from none. */
+import { describe, expect, test } from '@jest/globals';
+import type { Answer, Ask } from '../../fakes/ask.ts';
+import { CountingHashes } from '../../fakes/hashes.ts';
+import { createLab, login, type Lab } from './lab.ts';
+
+const secret = 'as long as a secret should be';
+const console = { name: 'console', secret };
+const hashed = { name: 'hashed', secretHash: new CountingHashes().of(secret, 'bcrypt:12') };
+
+const tryAs = (
+  lab: Lab,
+  name: string,
+  { right = false, from = '192.0.2.1', path = '/oauth/token' }: { right?: boolean; from?: string; path?: string } = {},
+): Promise<Answer> => {
+  const fields = { ...login, client_id: name, client_secret: right ? secret : 'a guess' };
+  return lab.post(path, fields, { from } satisfies Ask);
+};
+
+async function guess(lab: Lab, name: string, times: number, from?: string): Promise<number[]> {
+  const statuses: number[] = [];
+  for (let time = 0; time < times; time += 1)
+    statuses.push((await tryAs(lab, name, from === undefined ? {} : { from })).status);
+  return statuses;
+}
+
+const repeat = (status: number, times: number): number[] => Array.from({ length: times }, () => status);
+
+describe('guesses from one address', () => {
+  test.each(['console', 'hashed', 'nobody', 'platform-cli'])('at %s are limited alike', async (name) => {
+    const lab = await createLab({ clients: [console, hashed] });
+    expect(await guess(lab, name, 7)).toEqual([...repeat(401, 5), 429, 429]);
+    const answer = await tryAs(lab, name);
+    expect(answer.json()).toMatchObject({ error: 'invalid_client' });
+    expect(answer.headers['retry-after']).toBe('600');
+    expect(answer.headers['cache-control']).toBe('no-store');
+  });
+
+  test('refuse the right secret from there, wherever it is asked for, and from nowhere else', async () => {
+    const lab = await createLab({ clients: [console] });
+    await guess(lab, 'console', 5);
+    for (const path of ['/oauth/token', '/oauth/introspect', '/oauth/revoke'])
+      expect((await tryAs(lab, 'console', { right: true, path })).status).toBe(429);
+    expect((await tryAs(lab, 'console', { right: true, from: '192.0.2.2' })).status).toBe(200);
+    await lab.clock.advance(600_000);
+    expect((await tryAs(lab, 'console', { right: true, path: '/oauth/revoke' })).status).toBe(400);
+  });
+
+  test('at many clients are limited too, also at those that there are not', async () => {
+    const lab = await createLab({ clients: [console], loginLimit: { perAddress: 3 } });
+    for (const name of ['a', 'b', 'c']) await guess(lab, name, 1);
+    expect((await tryAs(lab, 'd')).status).toBe(429);
+    expect((await tryAs(lab, 'console', { right: true })).status).toBe(429);
+  });
+
+  test('at once are no more than one after another', async () => {
+    const lab = await createLab({ clients: [console] });
+    const answers = await Promise.all(Array.from({ length: 12 }, () => tryAs(lab, 'console')));
+    expect(answers.filter(({ status }) => status === 401)).toHaveLength(5);
+  });
+
+  test('are forgiven by the right secret', async () => {
+    const lab = await createLab({ clients: [console] });
+    for (let round = 0; round < 3; round += 1) {
+      await guess(lab, 'console', 4);
+      expect((await tryAs(lab, 'console', { right: true })).status).toBe(200);
+    }
+  });
+});
+
+test('guesses from many addresses hold up new addresses, not one where the client has shown its secret', async () => {
+  const lab = await createLab({ clients: [console], loginLimit: { perClient: 6 } });
+  expect((await tryAs(lab, 'console', { right: true, from: '198.51.100.1' })).status).toBe(200);
+  for (let index = 0; index < 6; index += 1) await guess(lab, 'console', 1, `192.0.2.${index}`);
+  expect((await tryAs(lab, 'console', { right: true, from: '198.51.100.2' })).status).toBe(429);
+  expect((await tryAs(lab, 'console', { right: true, from: '198.51.100.1' })).status).toBe(200);
+});
+
+test('guesses at the secret that everybody knows refuse nobody', async () => {
+  const lab = await createLab();
+  expect(await guess(lab, 'platform', 10)).toEqual(repeat(401, 10));
+  expect((await lab.token(login)).status).toBe(200);
+});
+
+describe('a wrong secret is the same work', () => {
+  test.each(['console', 'hashed', 'nobody'])('for %s, one hash where there is one of a client', async (name) => {
+    const lab = await createLab({ clients: [console, hashed] });
+    lab.hashes.verified.length = 0;
+    await guess(lab, name, 1);
+    expect(lab.hashes.verified).toHaveLength(1);
+  });
+
+  test.each(['console', 'nobody'])('for %s, none where there is none', async (name) => {
+    const lab = await createLab({ clients: [console] });
+    lab.hashes.verified.length = 0;
+    await guess(lab, name, 1);
+    expect(lab.hashes.verified).toEqual([]);
+  });
+});
