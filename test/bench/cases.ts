@@ -41,6 +41,8 @@ export const labels = {
   nginx: 'nginx',
   nginxTLS: 'nginx TLS',
   bare: 'node:http',
+  login: 'ours /oauth/token',
+  hash: 'raw hash',
 } as const;
 
 const titles = {
@@ -304,7 +306,7 @@ export function casesOf(stand: Stand): Case[] {
     make('token', [
       {
         server: 'ours',
-        label: 'ours /oauth/token',
+        label: labels.login,
         job: jobOf({
           target: ours.plain,
           requests: users.readers
@@ -314,7 +316,7 @@ export function casesOf(stand: Stand): Case[] {
           behind: [...kubeApiserver.pids, ...etcd.pids],
         }),
       },
-      { server: 'raw hash', label: 'raw hash' },
+      { server: 'raw hash', label: labels.hash },
     ]),
   ];
 }

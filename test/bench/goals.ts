@@ -25,10 +25,15 @@ export interface Goal {
 
 const cpu = (name: string, label: string) => (found: Findings) => found.cases[name]?.[label]?.cpu;
 
-const ratio = (name: string, label: string, by: string) => (found: Findings) => {
-  const [one, other] = [cpu(name, label)(found), cpu(name, by)(found)];
-  return one === undefined || other === undefined ? undefined : one / other;
-};
+const both =
+  (combine: (one: number, other: number) => number) =>
+  (one: number | undefined, other: number | undefined): number | undefined =>
+    one === undefined || other === undefined ? undefined : combine(one, other);
+const quotient = both((one, other) => one / other);
+const difference = both((one, other) => one - other);
+
+const ratio = (name: string, label: string, by: string) => (found: Findings) =>
+  quotient(cpu(name, label)(found), cpu(name, by)(found));
 
 const other = (name: string) => (found: Findings) => found.others[name];
 
@@ -86,6 +91,22 @@ export const goals: readonly Goal[] = [
   { what: 'watchers: p99', limit: 100, unit: 'ms', of: other('watchers: p99 ms') },
   { what: 'watchers: CPU an event', limit: 6, unit: 'µs', of: other('watchers: µs an event') },
   { what: 'events lost by 10,000 watchers', limit: 0, of: other('many watchers: lost') },
+  { what: 'verification of a known token', limit: 10, unit: 'µs', of: other('verification: known µs') },
+  { what: 'verification of a new token', limit: 200, unit: 'µs', of: other('verification: new µs') },
+  {
+    what: 'login beside its hash',
+    limit: 1,
+    unit: 'ms',
+    of: (found) => difference(cpu('token', labels.login)(found), cpu('token', labels.hash)(found)),
+  },
+  {
+    what: 'logins ÷ bare hashes',
+    limit: 0.9,
+    atLeast: true,
+    of: ({ cases: { token } }) => quotient(token?.[labels.login]?.perSecond, token?.[labels.hash]?.perSecond),
+  },
+  { what: 'p99 of a page beside 50 logins ÷ alone', limit: 3, of: other('flood: p99 ÷ alone') },
+  { what: 'event loop p99 beside 50 logins, more by', limit: 10, unit: 'ms', of: other('flood: loop ms') },
   { what: 'ready after start', limit: 2000, unit: 'ms', of: other('start-up: ready ms') },
   { what: 'first list after the upstream list', limit: 1000, unit: 'ms', of: other('start-up: list ms') },
 ];

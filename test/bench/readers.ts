@@ -12,6 +12,7 @@ export const callers = 100;
 const faces = 3;
 const group = 'bench-readers';
 const namespace = 'bench';
+const metricsRole = 'bench-metrics';
 const atOnce = 16;
 
 export interface User {
@@ -54,11 +55,15 @@ export async function makeUsers(): Promise<Users> {
   };
 }
 
-/** Allows the readers of both servers to read nodes and pods. */
+/** Allows the readers of both servers to read nodes and pods, and what our server says of itself. */
 export async function allowReaders(kube: KubeClient): Promise<void> {
   await kube.json('/api/v1/namespaces', { method: 'POST', body: { metadata: { name: namespace } } });
   const apiGroup = 'rbac.authorization.k8s.io';
-  for (const role of ['platform-node-reader', 'view'])
+  await kube.json(`/apis/${apiGroup}/v1/clusterroles`, {
+    method: 'POST',
+    body: { metadata: { name: metricsRole }, rules: [{ nonResourceURLs: ['/metrics'], verbs: ['get'] }] },
+  });
+  for (const role of ['platform-node-reader', 'view', metricsRole])
     await kube.json(`/apis/${apiGroup}/v1/clusterrolebindings`, {
       method: 'POST',
       body: {

@@ -1,11 +1,14 @@
 /** One run over everything that is wanted: it prints as it goes, and holds what it found. */
 import { readingTime } from '../../hack/cluster/control-plane.ts';
+import { fileURLToPath } from 'node:url';
+import { output } from '../../hack/cluster/exec.ts';
 import { progress } from '../../hack/cluster/progress.ts';
 import { until } from '../../hack/cluster/until.ts';
 import { casesOf, labels, type Case } from './cases.ts';
 import { changesPerSecond } from './changes.ts';
 import { ask } from './connection.ts';
 import { termCost, verdicts } from './goals.ts';
+import { describeFlood, measureFlood } from './flood.ts';
 import { describeLoginFailures, measureLoginFailures } from './login-failures.ts';
 import { measureCase, measureRest, type AtRest, type Figures } from './measure.ts';
 import { measureMemory } from './memory.ts';
@@ -22,6 +25,7 @@ import {
   type Ratios,
 } from './table.ts';
 import { measureWatches } from './watch.ts';
+import type { Verification } from './verification.ts';
 
 const watches = {
   watch: { watchers: 1_000, perSecond: changesPerSecond, prefix: 'watchers', withTLS: true },
@@ -29,7 +33,18 @@ const watches = {
 } as const;
 
 /** Beside the cases. */
-export const otherNames: readonly string[] = ['memory', ...Object.keys(watches), 'start', 'login'];
+export const otherNames: readonly string[] = [
+  'memory',
+  ...Object.keys(watches),
+  'start',
+  'verification',
+  'flood',
+  'login',
+];
+
+/** In a process of its own: nothing else makes garbage there. */
+const measureVerification = async (): Promise<Verification> =>
+  JSON.parse(await output(process.execPath, [fileURLToPath(import.meta.resolve('./verification.ts'))])) as Verification;
 
 export class Run {
   /** As JSON. */
@@ -61,6 +76,8 @@ export class Run {
     for (const one of casesOf(this.#stand)) if (wanted.includes(one.name)) await this.#case(one, rest);
     for (const name of ['watch', 'many'] as const) if (wanted.includes(name)) await this.#watches(name, rest);
     if (wanted.includes('start')) await this.#starts();
+    if (wanted.includes('verification')) await this.#verification();
+    if (wanted.includes('flood')) await this.#flood();
     if (wanted.includes('login')) await this.#logins();
     console.log(`\n${ratioTable(this.#compared)}`);
     const goals = verdicts({ cases: this.#cases, terms: this.#terms, others: this.#others });
@@ -159,6 +176,27 @@ export class Run {
     console.log(`\n${describeStart(one)}`);
     this.#others['start-up: ready ms'] = one.ready;
     this.#others['start-up: list ms'] = one.listAfterUpstream;
+  }
+
+  async #verification(): Promise<void> {
+    const one = await this.#attempt('verification', measureVerification);
+    if (one === undefined) return;
+    const { known, fresh } = one;
+    console.log(
+      `\nverification: µs of CPU a token: known ${figure(known)}, new ES256 ${figure(fresh.ES256)}, RS256 ${figure(fresh.RS256)}`,
+    );
+    this.#others['verification: known µs'] = known;
+    this.#others['verification: new µs'] = Math.max(fresh.ES256, fresh.RS256);
+  }
+
+  async #flood(): Promise<void> {
+    const one = await this.#attempt('flood', () => measureFlood(this.#stand, this.#signal));
+    if (one === undefined) return;
+    this.#right &&= one.problems.length === 0;
+    console.log(`\n${describeFlood(one)}`);
+    const { idle, during } = one;
+    this.#others['flood: p99 ÷ alone'] = during.p99 / idle.p99;
+    this.#others['flood: loop ms'] = during.loopP99 - idle.loopP99;
   }
 
   async #logins(): Promise<void> {

@@ -1,0 +1,115 @@
+/** What a flood of logins does to those who read meanwhile. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ask, Connection, type Target } from './connection.ts';
+import { paths } from './paths.ts';
+import { loginForm, type User } from './readers.ts';
+import { problemOf, request } from './requests.ts';
+import type { Stand } from './stand.ts';
+import { ascending, quantile } from './statistics.ts';
+
+/** Milliseconds. */
+export interface Reading {
+  readonly p50: number;
+  readonly p99: number;
+  readonly requests: number;
+  /** Of the server's event loop, as it says itself. */
+  readonly loopP99: number;
+}
+
+export interface Flood {
+  readonly idle: Reading;
+  readonly during: Reading;
+  readonly loginsPerSecond: number;
+  readonly problems: readonly string[];
+}
+
+const logins = 50;
+const length = 10_000;
+/** Between two reads: they tell what one reader meets, and are no load of their own. */
+const pause = 20;
+
+export async function measureFlood({ site, users }: Stand, signal: AbortSignal): Promise<Flood> {
+  const { plain, tokens } = site.ours;
+  const problems = new Set<string>();
+  const token = tokens.plain[0];
+  const idle = await read(plain, token, problems, signal);
+  const end = new AbortController();
+  let done = 0;
+  const flood = users.readers
+    .slice(0, logins)
+    .map((user) => logInAgain(plain, user, end.signal, problems, () => (done += 1)));
+  const begun = performance.now();
+  const during = await read(plain, token, problems, signal);
+  const seconds = (performance.now() - begun) / 1_000;
+  const loginsPerSecond = done / seconds;
+  end.abort();
+  await Promise.all(flood);
+  return { idle, during, loginsPerSecond, problems: [...problems] };
+}
+
+async function read(
+  target: Target,
+  token: string | undefined,
+  problems: Set<string>,
+  signal: AbortSignal,
+): Promise<Reading> {
+  const { text, expected } = request(paths.page(3), {}, { token });
+  const wire = Buffer.from(text, 'latin1');
+  const connection = new Connection(target);
+  const times: number[] = [];
+  // The histogram of the delay begins anew at each look.
+  await eventLoopDelay(target, token);
+  const until = performance.now() + length;
+  while (performance.now() < until) {
+    signal.throwIfAborted();
+    const begin = performance.now();
+    const problem = problemOf(await connection.send(wire, true), expected);
+    times.push(performance.now() - begin);
+    if (problem !== undefined) problems.add(problem);
+    await sleep(pause);
+  }
+  const loopP99 = await eventLoopDelay(target, token);
+  connection.close();
+  const sorted = ascending(times);
+  return { p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99), requests: times.length, loopP99 };
+}
+
+/** The p99 since the last look, in milliseconds. */
+async function eventLoopDelay(target: Target, token: string | undefined): Promise<number> {
+  const { body } = await ask(target, request('/metrics', {}, { token }).text);
+  const [, seconds] = /^nodejs_eventloop_lag_p99_seconds (\S+)$/m.exec(String(body)) ?? [];
+  if (seconds === undefined) throw new Error('/metrics says nothing of the event loop');
+  return Number(seconds) * 1_000;
+}
+
+async function logInAgain(
+  target: Target,
+  user: User,
+  signal: AbortSignal,
+  problems: Set<string>,
+  tell: () => void,
+): Promise<void> {
+  const { text, expected } = request(paths.token, { text: '"access_token"' }, { form: loginForm(user) });
+  const wire = Buffer.from(text, 'latin1');
+  const connection = new Connection(target);
+  while (!signal.aborted) {
+    const answer = await connection.send(wire, true);
+    const problem = problemOf(answer, expected);
+    if (problem !== undefined) problems.add(problem);
+    tell();
+  }
+  connection.close();
+}
+
+const line = (name: string, { p50, p99, requests, loopP99 }: Reading): string =>
+  `  ${name.padEnd(20)} p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms of ${requests} pages; event loop p99 ${loopP99.toFixed(2)} ms`;
+
+export function describeFlood({ idle, during, loginsPerSecond, problems }: Flood): string {
+  if (problems.length > 0) return `flood: WRONG: ${problems.join('; ')}`;
+  return [
+    `flood: pages read one after the other, alone and beside ${logins} who log in again and again`,
+    line('alone', idle),
+    line('beside the logins', during),
+    `  ${loginsPerSecond.toFixed(1)} logins a second`,
+  ].join('\n');
+}

@@ -1,0 +1,77 @@
+/**
+ * What it costs to judge a token of ours, a process of its own: one that was judged before, and one that never was. Prints a Verification
+ * and ends by itself.
+ */
+import { generateKeyPairSync } from 'node:crypto';
+import type { Session } from '../../src/accounts/sessions.ts';
+import type { Algorithm, SigningKey, SigningKeys } from '../../src/accounts/signing-keys.ts';
+import { fingerprint, Tokens } from '../../src/auth/tokens.ts';
+import { median } from './statistics.ts';
+
+/** Microseconds of CPU a token. */
+export interface Verification {
+  readonly known: number;
+  readonly fresh: Readonly<Record<Algorithm, number>>;
+}
+
+const rounds = 5;
+const count = 2_000;
+const issuer = 'https://platform.example';
+
+function keysOf(): SigningKeys {
+  const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const made = (['ES256', 'RS256'] as const).map((alg): SigningKey => {
+    const { privateKey, publicKey } = alg === 'ES256' ? ec : rsa;
+    return { kid: alg, alg, privateKey, publicKey };
+  });
+  const find = (name: string): SigningKey | undefined => made.find(({ kid }) => kid === name);
+  return { generation: 1, find, current: find } as unknown as SigningKeys;
+}
+
+/** Of each of so many runs, the median. */
+function cost(run: (index: number) => void): number {
+  const times = Array.from({ length: rounds + 1 }, (_, round) => {
+    const before = process.cpuUsage();
+    for (let index = 0; index < count; index += 1) run(round * count + index);
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / count;
+  });
+  return median(times.slice(1));
+}
+
+function demand(claims: unknown): void {
+  if (claims === undefined) throw new Error('a good token is refused');
+}
+
+function measure(): Verification {
+  const keys = keysOf();
+  const day = 86_400_000;
+  const settings = { issuer, accessTokenMaxAge: day, maximumClockSkew: 10_000 };
+  const session = {
+    metadata: { name: 'a'.repeat(32) },
+    spec: { clientID: 'platform', expiresAt: new Date(Date.now() + day).toISOString() },
+  } as unknown as Session;
+  const subject = { username: 'alice', uid: 'u', groups: ['a', 'b'], displayName: undefined, email: undefined };
+  const tokensOf = (signingAlgorithm: Algorithm): [Tokens, string[]] => {
+    const tokens = new Tokens({ keys, settings: () => ({ ...settings, signingAlgorithm }) });
+    const all = Array.from(
+      { length: (rounds + 1) * count },
+      () => tokens.issueAccess(session, subject, 'openid').token,
+    );
+    return [tokens, all];
+  };
+  const fresh = (alg: Algorithm): number => {
+    const [tokens, all] = tokensOf(alg);
+    return cost((index) => demand(tokens.verifyAccess(all[index] ?? '')));
+  };
+  const [tokens, all] = tokensOf('ES256');
+  for (const token of all) demand(tokens.verifyAccess(token));
+  return {
+    fresh: { ES256: fresh('ES256'), RS256: fresh('RS256') },
+    // As the authenticator asks: by the fingerprint, which it makes of the token each time.
+    known: cost((index) => demand(tokens.known(fingerprint(all[index] ?? '')))),
+  };
+}
+
+process.stdout.write(JSON.stringify(measure()));
