@@ -2,16 +2,14 @@
 import type { Request } from 'express';
 
 /** Whose browser it is. */
-export const loginCookie = '__Secure-platform-login';
-/** Binds forms to the browser that was shown them; no other host can set one of this prefix. */
+export const loginCookie = '__Host-platform-login';
+/** Binds forms to the browser that was shown them. */
 export const formCookie = '__Host-platform-form';
 
-const attributes = {
-  [loginCookie]: 'Path=/oauth; Secure; HttpOnly; SameSite=Lax',
-  [formCookie]: 'Path=/; Secure; HttpOnly; SameSite=Lax',
-};
+/** What the prefix `__Host-` demands, with which no other host of the site can give a browser a cookie of its own in place of ours. */
+const attributes = 'Path=/; Secure; HttpOnly; SameSite=Lax';
 
-export type CookieName = keyof typeof attributes;
+export type CookieName = typeof loginCookie | typeof formCookie;
 
 /** Undefined also where it comes twice: one of them is not ours. */
 export function readCookie(req: Request, name: CookieName): string | undefined {
@@ -24,4 +22,4 @@ export function readCookie(req: Request, name: CookieName): string | undefined {
 
 /** A Set-Cookie header: until the browser ends, or with no value the end of the cookie. */
 export const cookie = (name: CookieName, value: string): string =>
-  `${name}=${value}; ${attributes[name]}${value === '' ? '; Max-Age=0' : ''}`;
+  `${name}=${value}; ${attributes}${value === '' ? '; Max-Age=0' : ''}`;

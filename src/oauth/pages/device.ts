@@ -14,7 +14,7 @@ export function userCodePage(
   { req, res }: Around,
   { action, userCode, problem, status = 200 }: { action: string; userCode: string; problem?: string; status?: number },
 ): void {
-  const content = html`${problem === undefined ? undefined : html`<p class="problem" role="alert">${problem}</p>`}
+  const content = html`${problem === undefined ? undefined : html`<p class="problem" role="alert" id="problem">${problem}</p>`}
     <form method="post" action="${action}">
       ${formToken(req, res)}
       <label for="user-code">The code that your device shows</label>
@@ -26,7 +26,7 @@ export function userCodePage(
         autocapitalize="characters"
         spellcheck="false"
         required
-        autofocus
+        autofocus${problem === undefined ? undefined : html` aria-describedby="problem"`}
       />
       <button>Go on</button>
     </form>`;

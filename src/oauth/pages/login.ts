@@ -37,6 +37,8 @@ export function loginPage({ req, res }: { readonly req: Request; readonly res: R
       aria-describedby="rules"
     />
     <p class="hint" id="rules">At least 8 characters, and not one of the common ones.</p>`;
+  // Screen readers may pass over what a page begins with, but not over what describes where the cursor is.
+  const focus = html` autofocus${problem === undefined ? undefined : html` aria-describedby="problem"`}`;
   const content = html`${problem === undefined ? undefined : html`<p class="problem" role="alert" id="problem">${problem}</p>`}
     ${changesPassword ? html`<p>Your password must be changed before you go on.</p>` : undefined}
     <form method="post" action="${loginPath}">
@@ -50,7 +52,7 @@ export function loginPage({ req, res }: { readonly req: Request; readonly res: R
         autocomplete="username"
         autocapitalize="none"
         spellcheck="false"
-        required${username === '' ? html` autofocus` : undefined}
+        required${username === '' ? focus : undefined}
       />
       <label for="password">${changesPassword ? 'Current password' : 'Password'}</label>
       <input
@@ -58,7 +60,7 @@ export function loginPage({ req, res }: { readonly req: Request; readonly res: R
         name="password"
         type="password"
         autocomplete="current-password"
-        required${username === '' ? undefined : html` autofocus`}
+        required${username === '' ? undefined : focus}
       />
       ${changesPassword ? newPassword : undefined}
       <button>${changesPassword ? 'Change and log in' : 'Log in'}</button>

@@ -9,21 +9,25 @@ export interface Page {
   /** 200 unless stated. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
-  /** Where a form of the page may send people in the end, beside our own pages: browsers hold redirects against `form-action` too. */
+  /** Where a form of the page may send people in the end, beside our own pages: browsers hold redirects against `form-action`. */
   readonly leadsTo?: string | undefined;
 }
 
-/** A source expression (Content Security Policy 3, section 2.3.1): an origin, or a scheme where it knows no such. */
-const sourceOf = (uri: string): string => {
+/**
+ * Source expressions (Content Security Policy 3, section 2.3.1). Browsers hold also those redirects against the policy with which the
+ * client sends people on, to any https address; before that they go to it, or to its scheme where an origin cannot be said.
+ */
+function sourcesOf(uri: string): string {
   const { origin, hostname, protocol } = new URL(uri);
-  return origin === 'null' || hostname.startsWith('[') ? protocol : origin;
-};
+  if (protocol === 'https:') return protocol;
+  return `https: ${origin === 'null' || hostname.startsWith('[') ? protocol : origin}`;
+}
 
 const policy = (leadsTo: string | undefined): string =>
   [
     "default-src 'none'",
     `style-src ${styleHash}`,
-    `form-action 'self'${leadsTo === undefined ? '' : ` ${sourceOf(leadsTo)}`}`,
+    `form-action 'self'${leadsTo === undefined ? '' : ` ${sourcesOf(leadsTo)}`}`,
     "base-uri 'none'",
     "frame-ancestors 'none'",
   ].join('; ');

@@ -6,11 +6,11 @@ const style = `
 :root { color-scheme: light dark; --back: #f4f5f7; --card: #fff; --text: #1b1f24; --soft: #4a5058; --line: #7d858f; --main: #0b4fae; --on-main: #fff; --bad: #9b1c1c; }
 @media (prefers-color-scheme: dark) { :root { --back: #14171a; --card: #1e2226; --text: #eef0f2; --soft: #b9c0c8; --line: #8a939d; --main: #9cc4ff; --on-main: #10233d; --bad: #ffb4ab; } }
 * { box-sizing: border-box; }
-body { margin: 0; background: var(--back); color: var(--text); font: 1rem/1.5 system-ui, sans-serif; }
+body { margin: 0; background: var(--back); color: var(--text); font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
 main { max-width: 26rem; margin: 0 auto; padding: 2rem 1rem; }
 section { background: var(--card); padding: 1.5rem; border-radius: .75rem; }
 h1 { font-size: 1.375rem; line-height: 1.25; margin: 0 0 1rem; }
-p, ul { margin: 0 0 1rem; overflow-wrap: anywhere; }
+p, ul { margin: 0 0 1rem; }
 label { display: block; font-weight: 600; margin: 1rem 0 .25rem; }
 .hint { color: var(--soft); font-size: .9375rem; }
 .problem { color: var(--bad); font-weight: 600; }

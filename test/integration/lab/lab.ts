@@ -32,6 +32,8 @@ export interface Lab {
   readonly go: { readonly informers: string; readonly cases: string };
   /** What the program of test/clients/python imports. */
   readonly pythonPackages: Found;
+  /** The browser of the tests of pages. */
+  readonly chromium: Found;
   /** The two servers that run for all files, behind the chart's Service. */
   readonly replicas: readonly [Ports, Ports];
 }

@@ -12,7 +12,7 @@ import { installChart, release } from '../../../hack/run/chart.ts';
 import { serverIdentity } from '../../../hack/run/identity.ts';
 import { apisAvailable, setEndpoints } from '../../../hack/run/registration.ts';
 import { createKubeClient, type KubeClient } from '../../../src/kube/client.ts';
-import { buildGoClients, obtainOtherKubectl, obtainPythonPackages } from './clients.ts';
+import { buildGoClients, obtainChromium, obtainOtherKubectl, obtainPythonPackages } from './clients.ts';
 import { labFile, labVariable, type Lab, type Ports } from './lab.ts';
 import { configuration, secrets } from './people.ts';
 import { reap, startReaper } from './reaper.ts';
@@ -41,12 +41,13 @@ export async function endLab(): Promise<void> {
 }
 
 async function startLab(dir: string): Promise<Lab> {
-  const [controlPlane, { kubectl }, otherKubectl, go, pythonPackages] = await Promise.all([
+  const [controlPlane, { kubectl }, otherKubectl, go, pythonPackages, chromium] = await Promise.all([
     startControlPlane({ dir, nodes }),
     programs(['kubectl', 'helm']),
     obtainOtherKubectl(),
     buildGoClients(dir),
     obtainPythonPackages(),
+    obtainChromium(),
     output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root }),
   ]);
   const { kubeconfig, address } = controlPlane;
@@ -77,6 +78,7 @@ async function startLab(dir: string): Promise<Lab> {
       otherKubectl,
       go,
       pythonPackages,
+      chromium,
       replicas,
     };
   } finally {

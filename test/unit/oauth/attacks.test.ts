@@ -27,7 +27,7 @@ const clients = [
 ];
 const asConsole = { client_id: 'console', client_secret: clientSecret };
 const users = [{ username: 'alice', groups: ['a'] }, { username: 'bob' }];
-const loginCookie = '__Secure-platform-login';
+const loginCookie = '__Host-platform-login';
 const formCookie = '__Host-platform-form';
 const verifier = randomBytes(32).toString('base64url');
 const challenge = createHash('sha256').update(verifier).digest('base64url');

@@ -55,14 +55,14 @@ const locationOf = ({ headers }: Answer): string | undefined => headers['locatio
 test('a client that shows its id_token logs its user out, and gets them back', async () => {
   const all = await logIn(await lab());
   const fields = { id_token_hint: all.identity, post_logout_redirect_uri: afterwards, state: 's&1' };
-  const cookie = all.browser.cookies.get('__Secure-platform-login');
+  const cookie = all.browser.cookies.get('__Host-platform-login');
   const answer = await all.browser.open(logout(fields));
   expect({ status: answer.status, location: locationOf(answer) }).toEqual({
     status: 303,
     location: `${afterwards}?state=s%261`,
   });
   expect(await stands(all)).toBe(false);
-  all.browser.cookies.set('__Secure-platform-login', cookie ?? '');
+  all.browser.cookies.set('__Host-platform-login', cookie ?? '');
   expect(await isLoggedIn(all)).toBe(false);
 });
 

@@ -1,0 +1,324 @@
+/** People log in for clients, in a real browser over TLS; and others try to have them do so. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { issuer, startBrowser } from './lab/browser.ts';
+import { configure } from './lab/configure.ts';
+import { call, secureGateway } from './lab/http.ts';
+import { encode, rememberAnswer, type Tokens } from './lab/login.ts';
+import {
+  addClients,
+  atAlert,
+  atConsent,
+  atFailure,
+  atLogin,
+  atNewPassword,
+  authorize,
+  choosePassword,
+  consoleCallback,
+  focused,
+  logIn,
+  newcomer,
+  surfer,
+  trusted,
+  trustedCallback,
+  verifier,
+} from './lab/pages.ts';
+import { passwords } from './lab/people.ts';
+import { remember } from './lab/secrets.ts';
+import { startSites, type Sites } from './lab/sites.ts';
+import { createUserWithPassword, removeUser } from './lab/user-objects.ts';
+
+const undo: (() => Promise<unknown>)[] = [];
+/** Nobody's. */
+const evil = 'https://evil.example';
+/** Of another origin, but the same site: that of somebody's application beside the platform. */
+const sibling = 'https://app.platform-system.svc';
+
+let sites: Sites;
+let browser: Browser;
+beforeAll(async () => {
+  undo.push(await configure(addClients));
+  sites = await startSites([
+    'console.example',
+    'trusted.example',
+    'elsewhere.example',
+    'evil.example',
+    'app.platform-system.svc',
+  ]);
+  undo.push(sites.stop);
+  browser = await startBrowser(sites);
+  undo.push(() => browser.close());
+});
+afterAll(async () => {
+  for (const one of undo.toReversed()) await one();
+});
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close();
+  sites.pages.clear();
+  sites.visits.length = 0;
+});
+
+const open = async (options: BrowserContextOptions = {}): Promise<Page> =>
+  (await browser.newContext(options)).newPage();
+
+/** Waits until the browser has come back to the client, and answers with what. */
+async function answerAt(page: Page, callback: string): Promise<Record<string, string>> {
+  await page.waitForURL((url) => url.href.startsWith(`${callback}?`));
+  const { code, ...rest } = Object.fromEntries(new URL(page.url()).searchParams);
+  remember(code);
+  return code === undefined ? rest : { code, ...rest };
+}
+
+const allow = (page: Page): Promise<void> => page.getByRole('button', { name: 'Allow' }).click();
+const refuse = (page: Page): Promise<void> => page.getByRole('button', { name: 'Refuse' }).click();
+
+const given = { code: expect.any(String), state: 'a state', iss: issuer };
+
+async function exchanged(code: string, client_id: string, redirect_uri: string): Promise<Tokens> {
+  const answer = await call(`${secureGateway(1)}/oauth/token`, {
+    method: 'POST',
+    body: encode({ grant_type: 'authorization_code', code, client_id, redirect_uri, code_verifier: verifier }),
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  });
+  rememberAnswer(answer.text);
+  expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 });
+  return answer.json as Tokens;
+}
+
+const cookies = async (page: Page): Promise<string[]> =>
+  (await page.context().cookies()).map(({ name }) => name).toSorted();
+
+describe('a login', () => {
+  test('leads over consent to a client, and its code to tokens at any replica', async () => {
+    const page = await open();
+    await page.goto(authorize());
+    await logIn(page);
+    await atConsent(page);
+    await allow(page);
+    const answer = await answerAt(page, consoleCallback);
+    expect(answer).toEqual(given);
+    const tokens = await exchanged(answer['code'] ?? '', 'console', consoleCallback);
+    expect(Object.keys(tokens)).toEqual(expect.arrayContaining(['access_token', 'refresh_token', 'id_token']));
+  });
+
+  test('without scripts does too, also to a client that needs no consent', async () => {
+    const page = await open({ javaScriptEnabled: false });
+    await page.goto(authorize(trusted));
+    await logIn(page);
+    expect(await answerAt(page, trustedCallback)).toEqual(given);
+    await page.goto(authorize());
+    await atConsent(page);
+    await allow(page);
+    expect(await answerAt(page, consoleCallback)).toEqual(given);
+  });
+
+  test('that is refused ends at the client', async () => {
+    const page = await open();
+    await page.goto(authorize());
+    await logIn(page);
+    await refuse(page);
+    expect(await answerAt(page, consoleCallback)).toEqual({
+      error: 'access_denied',
+      error_description: expect.any(String),
+      state: 'a state',
+      iss: issuer,
+    });
+  });
+
+  test('leads to a program on the machine of the user, at its own port', async () => {
+    const page = await open();
+    await page.goto(authorize({ client_id: 'platform-cli', redirect_uri: sites.loopback }));
+    await logIn(page);
+    await allow(page);
+    const answer = await answerAt(page, sites.loopback);
+    expect(answer).toEqual(given);
+    await exchanged(answer['code'] ?? '', 'platform-cli', sites.loopback);
+  });
+
+  test.each([
+    ['consent', {}],
+    ['the login itself', trusted],
+  ])('leads to a client that sends people on to another origin, after %s', async (_, fields) => {
+    const elsewhere = 'https://elsewhere.example/';
+    for (const callback of [consoleCallback, trustedCallback]) sites.pages.set(callback, { location: elsewhere });
+    const page = await open();
+    await page.goto(authorize(fields));
+    await logIn(page);
+    if (fields !== trusted) await allow(page);
+    await page.waitForURL(elsewhere);
+    expect(sites.visits.map(({ origin }) => origin)).toContain('https://elsewhere.example');
+  });
+
+  test('is done by the keyboard alone', async () => {
+    const page = await open();
+    await page.goto(authorize());
+    const { keyboard } = page;
+    await page.locator('#username:focus').waitFor();
+    await keyboard.type(surfer);
+    await keyboard.press('Tab');
+    await keyboard.type(passwords.alice);
+    await keyboard.press('Enter');
+    await atConsent(page);
+    await keyboard.press('Tab');
+    await keyboard.press('Enter');
+    expect(await answerAt(page, consoleCallback)).toEqual(given);
+  });
+
+  test('goes on after a wrong password, which is told where the cursor is', async () => {
+    const page = await open();
+    await page.goto(authorize());
+    await logIn(page, surfer, 'wrong');
+    await page.locator('#password:focus').waitFor();
+    expect(await page.getByRole('alert').textContent()).toContain('the username or the password is wrong');
+    expect(await page.getByLabel('Username').inputValue()).toBe(surfer);
+    const [name, description] = await focused(page);
+    expect({ name, description }).toEqual({
+      name: 'Password',
+      description: expect.stringContaining('the username or the password is wrong'),
+    });
+    await page.keyboard.type(passwords.alice);
+    await page.keyboard.press('Enter');
+    await atConsent(page);
+  });
+
+  test('is asked for again with prompt=login', async () => {
+    const page = await open();
+    await page.goto(authorize(trusted));
+    await logIn(page);
+    await answerAt(page, trustedCallback);
+    await page.goto(authorize(trusted));
+    await answerAt(page, trustedCallback);
+    await page.goto(authorize({ ...trusted, prompt: 'login' }));
+    await atLogin(page);
+    await logIn(page);
+    expect(await answerAt(page, trustedCallback)).toEqual(given);
+  });
+
+  test('of who must change the password is a change of it', async () => {
+    undo.push(() => removeUser(newcomer));
+    await createUserWithPassword(newcomer, { passwordChangeRequired: true });
+    const next = 'newly chosen, 4410 times';
+    remember(next);
+    const page = await open();
+    await page.goto(authorize(trusted));
+    await logIn(page, newcomer);
+    await atNewPassword(page);
+    await choosePassword(page, passwords.alice, 'password');
+    await atAlert(page);
+    expect(await page.getByRole('alert').textContent()).toContain('one of the most common passwords');
+    expect((await focused(page))[1]).toContain('one of the most common passwords');
+    await choosePassword(page, passwords.alice, next);
+    expect(await answerAt(page, trustedCallback)).toEqual(given);
+    const again = await open();
+    await again.goto(authorize(trusted));
+    await logIn(again, newcomer, next);
+    expect(await answerAt(again, trustedCallback)).toEqual(given);
+  });
+
+  test('begins by a form of the client too, also for who is logged in', async () => {
+    const page = await open();
+    const { searchParams } = new URL(authorize(trusted));
+    sites.pages.set('https://trusted.example/', form(`${issuer}/oauth/authorize`, Object.fromEntries(searchParams)));
+    await page.goto('https://trusted.example/');
+    await atLogin(page);
+    await logIn(page);
+    await answerAt(page, trustedCallback);
+    await page.goto('https://trusted.example/');
+    expect(await answerAt(page, trustedCallback)).toEqual(given);
+  });
+});
+
+/** A page that sends a form as soon as it is shown. */
+const form = (action: string, fields: Readonly<Record<string, string>>): string =>
+  `<form method="post" action="${action}">${Object.entries(fields)
+    .map(([name, value]) => `<input type="hidden" name="${name}" value="${value.replaceAll('&', '&amp;')}">`)
+    .join('')}</form><script>document.forms[0].submit()</script>`;
+
+describe.each([
+  ['another site', evil, false],
+  // SameSite is no defence against it.
+  ['another origin of the same site', sibling, true],
+])('%s', (_, origin, getsCookies) => {
+  test('cannot log people in', async () => {
+    const page = await open();
+    await page.goto(authorize());
+    const next = new URL(authorize(trusted));
+    const fields = {
+      next: `${next.pathname}${next.search}`,
+      username: surfer,
+      password: passwords.alice,
+      // Of the browser of whoever made the page.
+      form_token: 'A'.repeat(43),
+    };
+    sites.pages.set(`${origin}/`, form(`${issuer}/oauth/login`, fields));
+    const sent = page.waitForRequest(`${issuer}/oauth/login`);
+    await page.goto(`${origin}/`);
+    expect((await (await sent).headerValue('cookie')) !== null).toBe(getsCookies);
+    await atFailure(page);
+    expect(await cookies(page)).toEqual(['__Host-platform-form']);
+  });
+
+  test('cannot consent for people, nor let them do it unseen', async () => {
+    const page = await open();
+    await page.goto(authorize());
+    await logIn(page);
+    await atConsent(page);
+    const fields = { request: new URL(authorize()).search.slice(1), decision: 'allow', form_token: 'A'.repeat(43) };
+    sites.pages.set(`${origin}/`, form(`${issuer}/oauth/consent`, fields));
+    const sent = page.waitForRequest(`${issuer}/oauth/consent`);
+    await page.goto(`${origin}/`);
+    expect((await (await sent).headerValue('cookie')) !== null).toBe(getsCookies);
+    await atFailure(page);
+    sites.pages.set(`${origin}/frame`, `<iframe src="${authorize().replaceAll('&', '&amp;')}"></iframe>`);
+    await page.goto(`${origin}/frame`);
+    const [, frame] = page.frames();
+    expect(frame?.url()).toBe('chrome-error://chromewebdata/');
+    expect(sites.visits.map(({ href }) => href)).toEqual([`${origin}/`, `${origin}/frame`]);
+  });
+
+  test('cannot read a page, nor open one and look into it', async () => {
+    const page = await open();
+    await page.goto(authorize(trusted));
+    await logIn(page);
+    await answerAt(page, trustedCallback);
+    sites.pages.set(`${origin}/`, '<p>Hello</p>');
+    await page.goto(`${origin}/`);
+    const read = (path: string): Promise<unknown> =>
+      page.evaluate(`fetch('${issuer}${path}', { credentials: 'include' }).then((answer) => answer.text(), String)`);
+    for (const path of ['/oauth/authorize', '/oauth/userinfo', '/oauth/token'])
+      expect(await read(path)).toBe('TypeError: Failed to fetch');
+    const opened = page.waitForEvent('popup');
+    await page.evaluate(`void (window.other = window.open('${authorize()}'))`);
+    await atConsent(await opened);
+    const seen = '(() => { try { return other.document.body.innerHTML; } catch (error) { return error.name; } })()';
+    expect(await page.evaluate(seen)).toMatch(/SecurityError|TypeError/);
+  });
+});
+
+test('another origin of the same site cannot have people use its own login', async () => {
+  const mine = await open();
+  await mine.goto(authorize(trusted));
+  await logIn(mine);
+  await answerAt(mine, trustedCallback);
+  const stolen = (await mine.context().cookies()).find(({ name }) => name.endsWith('platform-login'));
+  const theirs = await open();
+  sites.pages.set(`${sibling}/`, '<p>Hello</p>');
+  await theirs.goto(`${sibling}/`);
+  const { name = '', value = '' } = stolen ?? {};
+  await theirs.evaluate(`document.cookie = '${name}=${value}; Secure; Path=/oauth; Domain=platform-system.svc'`);
+  await theirs.goto(authorize(trusted));
+  await atLogin(theirs);
+  expect(await cookies(theirs)).toEqual(['__Host-platform-form']);
+});
+
+test('the cookies are not for scripts, nor for other sites', async () => {
+  const page = await open();
+  await page.goto(authorize());
+  await logIn(page);
+  await atConsent(page);
+  const kept = await page.context().cookies();
+  expect(kept.map(({ name }) => name).toSorted()).toEqual(['__Host-platform-form', '__Host-platform-login']);
+  for (const cookie of kept)
+    expect(cookie).toMatchObject({ httpOnly: true, secure: true, sameSite: 'Lax', expires: -1, path: '/' });
+  expect(await page.evaluate('document.cookie')).toBe('');
+});

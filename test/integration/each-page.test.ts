@@ -1,0 +1,102 @@
+/** Our pages in a real browser: each of them, whoever looks at it and however. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import axe from 'axe-core';
+import type { Browser, Page } from 'playwright-core';
+import { startBrowser } from './lab/browser.ts';
+import { configure } from './lab/configure.ts';
+import { addClients, focused, newcomer, pages } from './lab/pages.ts';
+import { startSites, type Sites } from './lab/sites.ts';
+import { createUserWithPassword, removeUser } from './lab/user-objects.ts';
+
+const undo: (() => Promise<unknown>)[] = [];
+let sites: Sites;
+let browser: Browser;
+beforeAll(async () => {
+  undo.push(await configure(addClients), () => removeUser(newcomer));
+  await createUserWithPassword(newcomer, { passwordChangeRequired: true });
+  sites = await startSites(['console.example', 'trusted.example']);
+  undo.push(sites.stop);
+  browser = await startBrowser(sites);
+  undo.push(() => browser.close());
+});
+afterAll(async () => {
+  for (const one of undo.toReversed()) await one();
+});
+/** What axe-core finds, by the rules of WCAG and the good practice beside it, contrast at the level AAA. */
+async function found(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate<axe.AxeResults>(
+    "axe.run(document, { preload: false, rules: { 'color-contrast-enhanced': { enabled: true } } })",
+  );
+  return violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(' ')}`);
+}
+
+/** What can be used, each with how it shows that it is, once Tab has come to it; in the order of the keyboard. */
+async function tabbed(page: Page): Promise<readonly (readonly [string, boolean])[]> {
+  const count = await page.locator('a[href], button, input:not([type=hidden])').count();
+  const reached = new Map<string, boolean>();
+  for (let presses = 0; presses < count + 3; presses += 1) {
+    const [name, shows] = await page.evaluate<[string, boolean]>(`(() => {
+      const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
+      return [document.activeElement.outerHTML, outlineStyle === 'solid' && parseFloat(outlineWidth) >= 2];
+    })()`);
+    if (!name.startsWith('<body')) reached.set(name, shows);
+    await page.keyboard.press('Tab');
+  }
+  expect(reached.size).toBe(count);
+  return [...reached];
+}
+
+describe.each(Object.entries(pages))('%s', (_, goTo) => {
+  let page: Page;
+  const said: string[] = [];
+  beforeAll(async () => {
+    page = await browser.newPage();
+    page.on('console', (message) => said.push(message.text()));
+    await goTo(page);
+  });
+  afterAll(() => page.close());
+
+  test('keeps to its own policy', () => {
+    expect(said.filter((text) => text.includes('Content Security Policy'))).toEqual([]);
+  });
+
+  test('shows scripts no cookie', async () => {
+    expect(await page.evaluate('document.cookie')).toBe('');
+  });
+
+  test('says where the cursor is what is wrong', async () => {
+    const field = page.locator('input:focus');
+    const alert = page.getByRole('alert');
+    const wrong = (await field.count()) === 0 ? [] : await alert.allTextContents();
+    const [, description] = await focused(page);
+    expect(wrong.filter((text) => !description.includes(text))).toEqual([]);
+  });
+
+  test.each(['light', 'dark'] as const)('has nothing that axe-core finds, %s', async (colorScheme) => {
+    await page.emulateMedia({ colorScheme });
+    const [back = 0, text = 0] = await page.evaluate<number[]>(`(() => {
+      const { backgroundColor, color } = getComputedStyle(document.body);
+      return [backgroundColor, color].map((one) => Number(one.match(/\\d+/)[0]));
+    })()`);
+    expect(back > text).toBe(colorScheme === 'light');
+    expect(await found(page)).toEqual([]);
+  });
+
+  test('fits into a window of 320 pixels', async () => {
+    await page.setViewportSize({ width: 320, height: 480 });
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
+  });
+
+  test('is used by the keyboard, and shows where one is', async () => {
+    expect((await tabbed(page)).filter(([, shows]) => !shows)).toEqual([]);
+  });
+
+  test('needs no script', async () => {
+    const without = await browser.newPage({ javaScriptEnabled: false });
+    await goTo(without);
+    const [one, other] = await Promise.all([without, page].map((of) => of.getByRole('heading').textContent()));
+    expect(one).toBe(other);
+    await without.close();
+  });
+});
