@@ -15,6 +15,9 @@ import { issuer } from '../fakes/configuration.ts';
 export { issuer };
 export const nodes = '/apis/resources.platform.io/v1alpha3/nodes';
 export const asClient = { client_id: 'platform', client_secret: 'platform' };
+/** A client of people. */
+export const asConsole = { client_id: 'console', client_secret: 'of-the-console' };
+export const consoleCallback = 'https://console.example/callback';
 export const login = { grant_type: 'password', username: 'alice', password: 'correct horse battery', ...asClient };
 /** bcrypt of that password, at a cost that suits a test only. */
 const passwordHash = '$2b$04$PVYFFzvPKAZ5s.rDfx34..PB6WWeDAm4X5T0Fqize59IEWhtVe4tS';
@@ -31,6 +34,8 @@ export interface Lab {
   readonly http2: (path: string, method: string) => Promise<readonly [IncomingHttpHeaders, string]>;
   /** A request of a client at the gateway. */
   readonly gateway: (path: string, ask?: Ask) => Promise<Answer>;
+  /** The same over TLS, where the pages are. */
+  readonly secureGateway: (path: string, ask?: Ask) => Promise<Answer>;
   /** What the aggregator shows for itself. */
   readonly frontProxy: { readonly key: string; readonly cert: string };
   /** A request of the aggregator on behalf of alice. */
@@ -47,10 +52,19 @@ function putNode(cluster: MemoryCluster, name: string, size?: number): void {
 
 function fill(cluster: MemoryCluster, proxyCA: string): void {
   const user = { username: 'alice', groups: ['readers'], passwordHash };
+  const clients = [
+    { name: asClient.client_id, secret: asClient.client_secret },
+    {
+      name: asConsole.client_id,
+      secret: asConsole.client_secret,
+      grantTypes: ['authorization_code', 'refresh_token'],
+      redirectURIs: [consoleCallback],
+    },
+  ];
   const configuration = {
     apiVersion: 'config.platform.io/v1alpha1',
     kind: 'PlatformConfiguration',
-    authentication: { issuer, users: [user] },
+    authentication: { issuer, users: [user], clients },
   };
   cluster.put('/api/v1/namespaces/platform-system/configmaps', {
     metadata: { name: 'platform-config' },
@@ -89,6 +103,10 @@ export async function startLab(): Promise<Lab> {
   const gateway: Lab['gateway'] = (path, { method = 'GET', headers = {}, body } = {}) =>
     answerTo(http.request({ ...loopback, port: server.ports.http, path, method, headers }), body);
   const frontProxy = { key: proxy.key, cert: proxy.certificate };
+  const secureGateway: Lab['secureGateway'] = (path, { method = 'GET', headers = {}, body } = {}) => {
+    const target = { ...loopback, rejectUnauthorized: false, port: server.ports.https, path, method, headers };
+    return answerTo(https.request(target), body);
+  };
   const aggregated: Lab['aggregated'] = (path, { method = 'GET', headers = {}, body } = {}) => {
     const target = {
       ...loopback,
@@ -106,6 +124,7 @@ export async function startLab(): Promise<Lab> {
     putNode: (name, size) => putNode(cluster, name, size),
     ports: server.ports,
     gateway,
+    secureGateway,
     frontProxy,
     aggregated,
     http2: async (path, method) => {

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as oauth from 'oauth4webapi';
 import * as client from 'openid-client';
-import { asClient, issuer, login, startLab, type Lab } from './lab.ts';
+import { Browser } from '../fakes/browser.ts';
+import { asClient, asConsole, consoleCallback, issuer, login, startLab, type Lab } from './lab.ts';
 
 let lab: Lab;
 beforeAll(async () => {
@@ -30,11 +31,65 @@ async function throughLab(
 const fetching = { [oauth.customFetch]: throughLab };
 const user = { username: login.username, password: login.password };
 
+/** Logs in and consents where a client sends its user; answers where they are sent back. */
+async function comeBack(url: URL): Promise<URL> {
+  expect(url.origin).toBe(issuer);
+  const browser = new Browser((path, options) => lab.secureGateway(path, options));
+  const consent = await browser.submit(await browser.open(url.href.slice(issuer.length)), user);
+  const { headers } = await browser.submit(consent, { decision: 'allow' });
+  return new URL(headers.location ?? '');
+}
+
+/** The same answer, of another server. */
+function mixedUp(callback: URL): URL {
+  const url = new URL(callback);
+  url.searchParams.set('iss', 'https://elsewhere.example');
+  return url;
+}
+
 describe('oauth4webapi', () => {
   test.each(['oidc', 'oauth2'] as const)('discovers the server by %s', async (algorithm) => {
     const answer = await oauth.discoveryRequest(new URL(issuer), { algorithm, ...fetching });
     const server = await oauth.processDiscoveryResponse(new URL(issuer), answer);
     expect(server).toMatchObject({ issuer, jwks_uri: `${issuer}/oauth/keys` });
+  });
+
+  test('gets a code with PKCE, state, nonce and iss, and judges what it is good for', async () => {
+    const answer = await oauth.discoveryRequest(new URL(issuer), fetching);
+    const server = await oauth.processDiscoveryResponse(new URL(issuer), answer);
+    const console = { client_id: asConsole.client_id };
+    const [verifier, state, nonce] = [
+      oauth.generateRandomCodeVerifier(),
+      oauth.generateRandomState(),
+      oauth.generateRandomNonce(),
+    ];
+    const url = new URL(server.authorization_endpoint ?? '');
+    url.search = new URLSearchParams({
+      response_type: 'code',
+      ...console,
+      redirect_uri: consoleCallback,
+      scope: 'openid profile',
+      state,
+      nonce,
+      code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+    }).toString();
+    const callback = await comeBack(url);
+    expect(() => oauth.validateAuthResponse(server, console, mixedUp(callback), state)).toThrow(/"iss"/);
+    const parameters = oauth.validateAuthResponse(server, console, callback, state);
+    const given = await oauth.authorizationCodeGrantRequest(
+      server,
+      console,
+      oauth.ClientSecretBasic(asConsole.client_secret),
+      parameters,
+      consoleCallback,
+      verifier,
+      fetching,
+    );
+    const required = { expectedNonce: nonce, requireIdToken: true };
+    const tokens = await oauth.processAuthorizationCodeResponse(server, console, given, required);
+    await oauth.validateApplicationLevelSignature(server, given, fetching);
+    expect(oauth.getValidatedIdTokenClaims(tokens)).toMatchObject({ aud: 'console', preferred_username: 'alice' });
   });
 
   test('validates an access token as RFC 9068 says, by the published keys', async () => {
@@ -47,8 +102,8 @@ describe('oauth4webapi', () => {
   });
 });
 
-const discover = (): Promise<client.Configuration> =>
-  client.discovery(new URL(issuer), asClient.client_id, asClient.client_secret, undefined, {
+const discover = ({ client_id, client_secret } = asClient): Promise<client.Configuration> =>
+  client.discovery(new URL(issuer), client_id, client_secret, undefined, {
     [client.customFetch]: throughLab,
   });
 
@@ -60,6 +115,32 @@ describe('openid-client', () => {
     expect(first.claims()).toMatchObject({ iss: issuer, aud: 'platform', preferred_username: 'alice' });
     const second = await client.refreshTokenGrant(configuration, first.refresh_token ?? '');
     expect(second.claims()?.sub).toBe(first.claims()?.sub);
+  });
+
+  test('gets a code with PKCE, state, nonce and iss, and refreshes what it is good for', async () => {
+    const configuration = await discover(asConsole);
+    client.enableNonRepudiationChecks(configuration);
+    const checks = {
+      pkceCodeVerifier: client.randomPKCECodeVerifier(),
+      expectedState: client.randomState(),
+      expectedNonce: client.randomNonce(),
+    };
+    const callback = await comeBack(
+      client.buildAuthorizationUrl(configuration, {
+        redirect_uri: consoleCallback,
+        scope: 'openid profile',
+        state: checks.expectedState,
+        nonce: checks.expectedNonce,
+        code_challenge: await client.calculatePKCECodeChallenge(checks.pkceCodeVerifier),
+        code_challenge_method: 'S256',
+      }),
+    );
+    await expect(client.authorizationCodeGrant(configuration, mixedUp(callback), checks)).rejects.toThrow(/response/);
+    const tokens = await client.authorizationCodeGrant(configuration, callback, checks);
+    expect(tokens.claims()).toMatchObject({ iss: issuer, aud: 'console', preferred_username: 'alice' });
+    const next = await client.refreshTokenGrant(configuration, tokens.refresh_token ?? '');
+    expect(next.refresh_token).not.toBe(tokens.refresh_token);
+    expect(next.claims()?.sub).toBe(tokens.claims()?.sub);
   });
 
   test('asks who is there, introspects and revokes', async () => {

@@ -41,7 +41,7 @@ export async function buildGoClients(dir: string): Promise<Lab['go']> {
       env: { CGO_ENABLED: '0' },
     }),
   );
-  return { informers: join(folder, 'informers'), cases: join(folder, 'cases') };
+  return { informers: join(folder, 'informers'), cases: join(folder, 'cases'), oauth: join(folder, 'oauth') };
 }
 
 const isProgram = (path: string): Promise<boolean> =>
@@ -104,7 +104,7 @@ export async function obtainPythonPackages(): Promise<Found> {
     .update(stdout)
     .update(await readFile(requirements));
   const path = cache('python', hash.digest('hex').slice(0, 16));
-  return kept('the Kubernetes client for Python', path, () =>
+  return kept('the clients in Python', path, () =>
     inside('python', async (work) => {
       const target = join(work, 'packages');
       const pip = ['-m', 'pip', 'install', '--quiet', '--no-warn-conflicts', '--root-user-action=ignore'];

@@ -29,8 +29,8 @@ export interface Lab {
   /** Of another version than the cluster's: Debian's, years older, unless OTHER_KUBECTL names one. */
   readonly otherKubectl: Found;
   /** The programs of test/clients/go. */
-  readonly go: { readonly informers: string; readonly cases: string };
-  /** What the program of test/clients/python imports. */
+  readonly go: { readonly informers: string; readonly cases: string; readonly oauth: string };
+  /** What the programs of test/clients/python import. */
   readonly pythonPackages: Found;
   /** The browser of the tests of pages. */
   readonly chromium: Found;

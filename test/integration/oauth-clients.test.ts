@@ -1,0 +1,67 @@
+/** OAuth clients of others, unmodified, in Python and Go: every flow, over TLS, at the issuer's own address. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { join } from 'node:path';
+import { output } from '../../hack/cluster/exec.ts';
+import { configure } from './lab/configure.ts';
+import { secureGateway } from './lab/http.ts';
+import { demand, lab } from './lab/lab.ts';
+import { passwords } from './lab/people.ts';
+import { remember } from './lab/secrets.ts';
+
+const username = 'alice';
+const callback = 'https://console.example/callback';
+/** Without % and +, which Authlib does not encode for HTTP Basic as RFC 6749 section 2.3.1 says. */
+const secrets = { platform: 'platform', console: 'of the console: 90 & more', robot: 'of the robot, 1921' };
+
+let restore: () => Promise<void>;
+beforeAll(async () => {
+  remember(...Object.values(secrets));
+  restore = await configure(({ authentication }) => {
+    // Where they find it without a cluster's DNS.
+    authentication['issuer'] = secureGateway();
+    authentication.clients.push(
+      {
+        name: 'console',
+        secret: secrets.console,
+        grantTypes: ['authorization_code', 'refresh_token'],
+        redirectURIs: [callback],
+      },
+      { name: 'robot', secret: secrets.robot, grantTypes: ['client_credentials'] },
+    );
+  });
+});
+afterAll(() => restore());
+
+const python = join(import.meta.dirname, '../clients/python/oauth_flows.py');
+
+test.each<[string, () => readonly [string, ...string[]]]>([
+  ['golang.org/x/oauth2 and go-oidc', () => [lab().go.oauth]],
+  ['Authlib', () => ['python3', python]],
+])('%s', async (_, command) => {
+  const [program, ...args] = command();
+  const seen = await output(program, [...args, secureGateway()], {
+    input: JSON.stringify({ username, password: passwords.alice, callback, clients: secrets }),
+    env: {
+      SSL_CERT_FILE: lab().authorityFile,
+      REQUESTS_CA_BUNDLE: lab().authorityFile,
+      PYTHONPATH: demand(lab().pythonPackages),
+      PYTHONDONTWRITEBYTECODE: '1',
+    },
+    timeout: 120_000,
+  });
+  expect(JSON.parse(seen)).toEqual({
+    issuer: secureGateway(),
+    'authorization code': {
+      scope: 'openid profile',
+      user: username,
+      userinfo: username,
+      rotated: true,
+      'same user': true,
+      introspected: [true, 'console', username],
+      revoked: [401, 'invalid_grant', false],
+    },
+    password: { user: username, introspected: [true, 'platform', username] },
+    'wrong password': 'invalid_grant',
+    'client credentials': { 'refresh token': false, introspected: [true, 'robot', 'platform:client:robot'] },
+  });
+});
