@@ -56,7 +56,8 @@ describe('a client that does not authenticate', () => {
     ['a bearer token', bare, { authorization: 'Bearer abcdefgh' }],
     ['a wrong secret of a client with a hash', { ...bare, client_id: 'hashed', client_secret: 'x' }, {}],
     ['a wrong secret of a client with a Secret', { ...bare, client_id: 'referred', client_secret: 'x' }, {}],
-    ['a public client that does not exist here', { ...bare, client_id: 'platform-cli' }, {}],
+    ['a public client that does not exist here', { ...bare, client_id: 'platform-tv' }, {}],
+    ['a public client with a secret', { ...bare, client_id: 'platform-cli', client_secret: 'x' }, {}],
   ])('%s: 401 invalid_client', async (_, form, headers) => {
     const answer = await postForm(form, { headers });
     expectProblem(answer, 401, 'invalid_client');
@@ -107,24 +108,21 @@ describe('parameters', () => {
     expect(expectProblem(await postForm(form), 400, 'invalid_request').error_description).toContain('refresh_token');
   });
 
-  test.each(['client_credentials', 'urn:ietf:params:oauth:grant-type:token-exchange'])(
-    'grant_type %s, which the client "platform" may not use: 400 unauthorized_client',
-    async (grantType) => {
-      expectProblem(await postForm({ ...right, grant_type: grantType }), 400, 'unauthorized_client');
-    },
-  );
-
   test.each([
     'authorization_code',
+    'client_credentials',
     'urn:ietf:params:oauth:grant-type:device_code',
-    'Password',
-    'password ',
-    'nonsense',
-    'constructor',
-    '__proto__',
-  ])('grant_type %s: 400 unsupported_grant_type', async (grantType) => {
-    expectProblem(await postForm({ ...right, grant_type: grantType }), 400, 'unsupported_grant_type');
+    'urn:ietf:params:oauth:grant-type:token-exchange',
+  ])('grant_type %s, which the client "platform" may not use: 400 unauthorized_client', async (grantType) => {
+    expectProblem(await postForm({ ...right, grant_type: grantType }), 400, 'unauthorized_client');
   });
+
+  test.each(['Password', 'password ', 'nonsense', 'constructor', '__proto__'])(
+    'grant_type %s: 400 unsupported_grant_type',
+    async (grantType) => {
+      expectProblem(await postForm({ ...right, grant_type: grantType }), 400, 'unsupported_grant_type');
+    },
+  );
 
   test('a grant that the client may not use: 400 unauthorized_client', async () => {
     const form = { ...bare, client_id: 'refresh-only', client_secret: clientSecrets['refresh-only'] };
