@@ -26,6 +26,7 @@ const doors = {
   'prom-client': 'http',
   '@peculiar/x509': 'tls',
   bcrypt: 'accounts',
+  ldapts: 'accounts',
   '@node-rs/argon2': 'accounts',
   yaml: 'config',
   zod: 'config',

@@ -9,6 +9,8 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ensureAdminSecret } from './accounts/admin.ts';
 import { Directory } from './accounts/directory.ts';
+import { Directories } from './accounts/identity-providers/directories.ts';
+import { Linking } from './accounts/identity-providers/linking.ts';
 import { KeyRotation } from './accounts/key-rotation.ts';
 import { LastLogins } from './accounts/last-logins.ts';
 import { LoginHistories } from './accounts/login-history.ts';
@@ -99,6 +101,8 @@ export async function startServer(
     passwords,
     unlocked: (username) => limiter.unlock(username),
   });
+  const directories = new Directories({ config: live, secrets, log });
+  const linking = new Linking({ config: live, client, directory, log });
   const passwordStore = new PasswordStore({ client, namespace, directory, passwords, log });
   const conditions = new UserConditions({ client, directory, users, log });
   const watches = new OpenWatches();
@@ -215,6 +219,8 @@ export async function startServer(
     metricsRoute,
     ...oauthRoutes({
       ...accounts,
+      directories,
+      linking,
       tokens,
       accessTokens,
       reviewToken,

@@ -11,6 +11,7 @@ import { wellKnownClient, type ConfiguredClient, type PlatformConfiguration } fr
 import { serviceUnavailable } from '../errors.ts';
 import { systemClock, type Clock } from '../kube/clock.ts';
 import { builtInClients, pagesClient } from './built-in-clients.ts';
+import type { Identity } from './identity-providers/person.ts';
 import type { Passwords } from './passwords.ts';
 import type { SecretKeyRef, SecretRefs } from './secret-refs.ts';
 import type { Subject } from './subjects.ts';
@@ -34,6 +35,8 @@ export interface Account {
   readonly credentialID: string;
   /** Another text when failed logins from before shall not count any more. */
   readonly unlocked: string | undefined;
+  /** By which of them, at identity providers, somebody may log in as this user. */
+  readonly identities: readonly Identity[];
 }
 
 export interface Client {
@@ -59,10 +62,20 @@ export interface Client {
 /** For what was written here to come back by a watch. */
 const longestWait = 2_000;
 
-/** Accounts by username, and usernames by e-mail address in lower case. */
+/** By what else than the username accounts are looked for: the e-mail address, and each identity. */
+const emailKey = (email: string): string => `e:${email.toLowerCase()}`;
+const identityKey = ({ provider, subject }: Identity): string => `i:${provider}:${subject}`;
+const keysOf = ({ email, identities }: Account): string[] => [
+  ...(email === undefined ? [] : [emailKey(email)]),
+  ...identities.map(identityKey),
+];
+
+const none: ReadonlySet<string> = new Set();
+
+/** Accounts by username, and usernames by what else they are looked for. */
 class Accounts {
   readonly #all = new Map<string, Account>();
-  readonly #byEmail = new Map<string, Set<string>>();
+  readonly #names = new Map<string, Set<string>>();
 
   constructor(accounts: Iterable<Account> = []) {
     for (const account of accounts) this.set(account.username, account);
@@ -74,24 +87,21 @@ class Accounts {
 
   set(username: string, account: Account | undefined): void {
     const before = this.#all.get(username);
-    if (before?.email !== undefined) {
-      const key = before.email.toLowerCase();
-      const names = this.#byEmail.get(key);
+    for (const key of before === undefined ? [] : keysOf(before)) {
+      const names = this.#names.get(key);
       names?.delete(username);
-      if (names?.size === 0) this.#byEmail.delete(key);
+      if (names?.size === 0) this.#names.delete(key);
     }
     if (account === undefined) {
       this.#all.delete(username);
       return;
     }
     this.#all.set(username, account);
-    if (account.email === undefined) return;
-    const key = account.email.toLowerCase();
-    this.#byEmail.set(key, (this.#byEmail.get(key) ?? new Set()).add(username));
+    for (const key of keysOf(account)) this.#names.set(key, (this.#names.get(key) ?? new Set()).add(username));
   }
 
-  withEmail(email: string): ReadonlySet<string> {
-    return this.#byEmail.get(email) ?? new Set();
+  with(key: string): ReadonlySet<string> {
+    return this.#names.get(key) ?? none;
   }
 
   [Symbol.iterator](): IterableIterator<Account> {
@@ -104,6 +114,8 @@ interface State {
   readonly clients: ReadonlyMap<string, Client>;
   /** Of the secrets of clients. */
   readonly secretHashes: readonly string[];
+  /** The names of the identity providers. */
+  readonly providers: ReadonlySet<string>;
 }
 
 /**
@@ -116,6 +128,8 @@ export const changedKey = (key: string): string => `${key}.changed`;
 /** Beside a hash: when its user was last unlocked. */
 export const unlockedKey = (key: string): string => `${key}.unlocked`;
 
+const unreadable = (): Error => serviceUnavailable('the users cannot be read from the cluster now');
+
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 export const credentialIDOf = (hash: string): string => sha256(hash).toString('hex').slice(0, 32);
@@ -125,7 +139,7 @@ export class Directory {
   readonly #secrets: SecretRefs;
   readonly #users: Users;
   readonly #passwords: Passwords;
-  #state: State = { accounts: new Accounts(), clients: new Map(), secretHashes: [] };
+  #state: State = { accounts: new Accounts(), clients: new Map(), secretHashes: [], providers: new Set() };
   readonly #objects = new Accounts();
   /** Of the User objects, also of those that are gone. */
   readonly #parameters = new Set<HashParameters>();
@@ -157,6 +171,7 @@ export class Directory {
     const refs = [
       ...authentication.users.map((user) => user.passwordRef),
       ...authentication.clients.map((one) => one.secretRef),
+      ...authentication.identityProviders.map(({ ldap }) => ldap.bindPasswordRef),
     ];
     this.#secrets.follow(new Set(refs.flatMap((ref) => (ref === undefined ? [] : [ref.name]))));
     const before = this.#state.accounts;
@@ -169,6 +184,7 @@ export class Directory {
         ]),
       ),
       secretHashes: authentication.clients.flatMap(({ secretHash }) => secretHash ?? []),
+      providers: new Set(authentication.identityProviders.map(({ name }) => name)),
     };
     for (const account of this.#state.accounts) this.#tellUnlocked(before.get(account.username), account);
     this.#prepare();
@@ -199,20 +215,41 @@ export class Directory {
   account(username: string): Account | undefined {
     const configured = this.#state.accounts.get(username);
     if (configured !== undefined) return configured;
-    if (!this.#users.isCurrent()) throw serviceUnavailable('the users cannot be read from the cluster now');
+    if (!this.#users.isCurrent()) throw unreadable();
     return this.#objects.get(username);
   }
 
   /** Whom someone who logs in calls by name or e-mail address. One that is not unique is nobody's. Throws as `account`. */
   named(login: string): Account | undefined {
     if (!login.includes('@')) return this.account(login);
-    const email = login.toLowerCase();
-    const names = new Set([...this.#state.accounts.withEmail(email), ...this.#objects.withEmail(email)]);
+    const [found, ...others] = this.withEmail(login);
+    return found === undefined || others.length > 0 ? undefined : this.account(found);
+  }
+
+  /** The usernames of all who have an e-mail address. Throws as `account`. */
+  withEmail(email: string): readonly string[] {
+    return this.#with(emailKey(email)).map(({ username }) => username);
+  }
+
+  /** Who is linked to an identity; 'several' are so by mistake. Throws as `account`. */
+  linked(identity: Identity): Account | 'several' | undefined {
+    if (!this.#users.isCurrent()) throw unreadable();
+    const [found, ...others] = this.#with(identityKey(identity));
+    return others.length === 0 ? found : 'several';
+  }
+
+  /** Whether a login by an identity still counts: its provider is there, and no other account has it. Throws as `account`. */
+  isLinked(account: Account, identity: Identity): boolean {
+    return this.#state.providers.has(identity.provider) && this.linked(identity) === account;
+  }
+
+  #with(key: string): Account[] {
+    const names = new Set([...this.#state.accounts.with(key), ...this.#objects.with(key)]);
     // A User object that is not in force has no say.
-    const [found, ...others] = [...names]
-      .map((name) => this.account(name))
-      .filter((account) => account?.email?.toLowerCase() === email);
-    return others.length === 0 ? found : undefined;
+    return [...names].flatMap((name) => {
+      const account = this.account(name);
+      return account !== undefined && keysOf(account).includes(key) ? [account] : [];
+    });
   }
 
   /** Resolves when `shows` holds of what was just written, and after seconds in any case. */
@@ -333,6 +370,7 @@ const accountsOf = ({ issuer, users }: PlatformConfiguration['authentication'], 
       passwordChangeRequired,
       passwordRef: user.passwordRef,
       unlocked: beside(unlockedKey),
+      identities: [],
       ...credentialOf(user.passwordHash ?? (user.passwordRef && secrets.read(user.passwordRef)), beside(rehashedKey)),
     };
   });
@@ -344,7 +382,7 @@ export const hasSystemName = ({ metadata, spec }: User): boolean =>
 function accountOf(user: User, users: Users): Account {
   const { metadata, spec = {} } = user;
   const { name: username, uid = '' } = metadata;
-  const { displayName, email, groups = [], state = 'Active', passwordChangeRequired = false } = spec;
+  const { displayName, email, groups = [], state = 'Active', passwordChangeRequired = false, identities = [] } = spec;
   return {
     username,
     uid,
@@ -355,6 +393,7 @@ function accountOf(user: User, users: Users): Account {
     passwordChangeRequired,
     passwordRef: passwordSecretOf(uid),
     unlocked: users.passwordValue(uid, unlockedKey),
+    identities,
     ...credentialOf(users.passwordValue(uid), users.passwordValue(uid, rehashedKey)),
   };
 }

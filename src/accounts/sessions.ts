@@ -10,6 +10,7 @@ import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
 import { createInformer, type Informer, type KubeObject } from '../kube/informer.ts';
 import { isKubeError, KubeError } from '../kube/kube-error.ts';
 import type { Logger } from '../logger.ts';
+import type { Identity } from './identity-providers/person.ts';
 import { hashToken, isSessionID, newSessionID, sameHash, type RefreshTokens } from './refresh-tokens.ts';
 
 /** What a session waits for in phase Pending. */
@@ -37,9 +38,11 @@ export interface SessionSpec {
   readonly userUID: string;
   readonly clientID: string;
   readonly scope?: string;
-  /** Of a user. */
+  /** Of a user who has logged in with a password of ours. */
   readonly credentialID?: string;
-  /** Of a ServiceAccount, as kube-apiserver told them. */
+  /** Of a user who has logged in at an identity provider: who that is there. */
+  readonly identity?: Identity;
+  /** Of a ServiceAccount, as kube-apiserver told them; of a user, those that the identity provider told at the login. */
   readonly groups?: readonly string[];
   /** Of one that is begun by a code. */
   readonly code?: SessionCode;
@@ -62,6 +65,17 @@ export interface Session extends KubeObject {
 }
 
 type NewCode = Omit<SessionCode, 'hash' | 'redeemBefore'>;
+
+/** Whose a session is, and by what they logged in: the same for what that login lets in. */
+export const holderOf = ({ userName, userUID, credentialID, identity, groups }: SessionSpec): Holder => ({
+  userName,
+  userUID,
+  ...(credentialID === undefined ? {} : { credentialID }),
+  ...(identity === undefined ? {} : { identity }),
+  ...(groups === undefined ? {} : { groups }),
+});
+
+type Holder = Pick<SessionSpec, 'userName' | 'userUID' | 'credentialID' | 'identity' | 'groups'>;
 
 /** Whoever begins one does not say when. */
 export type NewSession = Omit<SessionSpec, 'createdAt' | 'expiresAt' | 'code'>;
@@ -224,7 +238,10 @@ export class Sessions {
     const token = this.#tokens.first(name);
     const now = this.#clock.now();
     const { sessionMaxAge, accessTokenMaxAge } = this.#lives();
-    const until = now + (refreshable ? sessionMaxAge : accessTokenMaxAge);
+    const until = Math.min(
+      now + (refreshable ? sessionMaxAge : accessTokenMaxAge),
+      code.authenticatedAt === undefined ? Infinity : this.#oldest(code.authenticatedAt),
+    );
     const waiting = { ...code, hash: hashToken(token), redeemBefore: rfc3339(now + life) };
     await this.#begin(name, { ...spec, code: waiting }, until, { phase: 'Pending' });
     return token;
@@ -263,14 +280,12 @@ export class Sessions {
   }
 
   /** Lets the device in as this user. False if that is too late. */
-  async letIn(
-    session: Session,
-    user: Pick<SessionSpec, 'userName' | 'userUID' | 'credentialID'> & { readonly authenticatedAt: string },
-  ): Promise<boolean> {
+  async letIn(session: Session, user: Holder & { readonly authenticatedAt: string }): Promise<boolean> {
     const { authenticatedAt, ...who } = user;
     const { code } = session.spec;
     if (code === undefined || !this.#isPending(session)) return false;
-    const spec = { ...session.spec, ...who, code: { ...code, authenticatedAt } };
+    const expiresAt = rfc3339(Math.min(Date.parse(session.spec.expiresAt), this.#oldest(authenticatedAt)));
+    const spec = { ...session.spec, ...who, code: { ...code, authenticatedAt }, expiresAt };
     return (await this.#replace({ ...session, spec }, session.status)) !== undefined;
   }
 
@@ -509,6 +524,11 @@ export class Sessions {
       if (isKubeError(error, 409) || isKubeError(error, 404)) return undefined;
       throw error;
     }
+  }
+
+  /** When all ends that began with a login; milliseconds since the epoch. What is let in by a session does not outlive it. */
+  #oldest(authenticatedAt: string): number {
+    return Date.parse(authenticatedAt) + this.#lives().sessionMaxAge;
   }
 
   #isSilent(): boolean {

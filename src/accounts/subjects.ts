@@ -13,17 +13,39 @@ const grantOf = {
 
 /** Who a session stands for, by what the directory says now; undefined once anything is gone that it was made for. */
 export function subjectOf(session: Session, directory: Directory): Subject | undefined {
-  const { subjectKind = 'User', userName, userUID, clientID, credentialID } = session.spec;
+  const { subjectKind = 'User', userName, userUID, clientID } = session.spec;
   const client = directory.client(clientID);
   if (client === undefined) return undefined;
   if (subjectKind === 'User') {
     const account = directory.account(userName);
-    const stands = account?.active === true && account.uid === userUID && account.credentialID === credentialID;
-    return stands ? account : undefined;
+    return account?.active === true && isOf(session, account, directory) ? loggedIn(account, session) : undefined;
   }
   if (!client.grantTypes.includes(grantOf[subjectKind])) return undefined;
   if (subjectKind === 'ServiceAccount') return reviewedSubject(session);
   return client.subject.uid === userUID ? client.subject : undefined;
+}
+
+/** Whether a session began with what the account can still be logged in to by. */
+export function isOf({ spec }: Session, account: Account, directory: Directory): boolean {
+  const { userUID, identity, credentialID } = spec;
+  if (account.uid !== userUID) return false;
+  return identity === undefined ? account.credentialID === credentialID : directory.isLinked(account, identity);
+}
+
+const withGroups = new WeakMap<Account, WeakMap<Session['spec'], Subject>>();
+
+/** The account, with the groups that an identity provider gave at the login. */
+export function loggedIn(account: Account, { spec }: Session): Subject {
+  const { identity, groups = [] } = spec;
+  if (identity === undefined || groups.length === 0) return account;
+  const bySpec = withGroups.get(account) ?? new WeakMap<Session['spec'], Subject>();
+  withGroups.set(account, bySpec);
+  let subject = bySpec.get(spec);
+  if (subject === undefined) {
+    subject = { ...account, groups: [...account.groups, ...groups] };
+    bySpec.set(spec, subject);
+  }
+  return subject;
 }
 
 const reviewed = new WeakMap<Session['spec'], Subject>();

@@ -121,7 +121,11 @@ export class UserConditions {
         reason: 'SystemName',
         message: 'names and groups that begin with "system:" are of Kubernetes itself',
       };
-    return { status: 'True', reason: 'Accepted', message: 'the user may log in while Active and with a password' };
+    return {
+      status: 'True',
+      reason: 'Accepted',
+      message: 'the user may log in while Active, with a password or by a link to an identity provider',
+    };
   }
 }
 

@@ -8,6 +8,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { systemClock, type Clock } from '../kube/clock.ts';
 import { createInformer, type Informer, type KubeObject } from '../kube/informer.ts';
 import type { Logger } from '../logger.ts';
+import type { Identity } from './identity-providers/person.ts';
 import { secretValue, type Secret, type SecretKeyRef } from './secret-refs.ts';
 
 /** metav1.Condition. */
@@ -26,6 +27,8 @@ export interface UserSpec {
   readonly groups?: readonly string[];
   readonly state?: string;
   readonly passwordChangeRequired?: boolean;
+  /** Who the user is at identity providers. */
+  readonly identities?: readonly Identity[];
 }
 
 export interface User extends KubeObject {

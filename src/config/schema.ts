@@ -3,28 +3,10 @@
  * This schema is the documentation of the file: complete it before the code that reads a key.
  */
 import { z } from 'zod';
-import { parseBytes, parseDuration } from './duration.ts';
+import { parseBytes } from './duration.ts';
+import { anyList, anyObject, duration, secretKeyRef, unique } from './fields.ts';
 import { parametersOf } from './hash-parameters.ts';
-
-/** Ten years: a time that far ahead is still a date. */
-const longest = '87600h';
-
-/** A Go duration in the file, milliseconds in the program. */
-const duration = (fallback: string, least = '1s') =>
-  z
-    .string()
-    .default(fallback)
-    .transform((text, context) => {
-      const value = parseDuration(text);
-      if (value === undefined || value < (parseDuration(least) ?? 0) || value > (parseDuration(longest) ?? 0)) {
-        context.addIssue({
-          code: 'custom',
-          message: `must be a duration from ${least} to ${longest}, such as "${fallback}", not "${text}"`,
-        });
-        return z.NEVER;
-      }
-      return value;
-    });
+import { identityProviders } from './identity-providers.ts';
 
 /** A `system:` name is Kubernetes' own: a user of ours by that name would have its rights. */
 const noSystem = (text: string): boolean => !text.startsWith('system:');
@@ -39,11 +21,6 @@ const username = z
 
 const group = z.string().min(1).max(253).refine(noSystem, 'must not begin with "system:"');
 
-const secretKeyRef = z.strictObject({
-  name: z.string().min(1).describe('A Secret in the namespace of the release'),
-  key: z.string().min(1),
-});
-
 const passwordHash = z
   .string()
   .refine(
@@ -52,12 +29,6 @@ const passwordHash = z
   );
 
 const httpsURL = (text: string): boolean => URL.canParse(text) && new URL(text).protocol === 'https:';
-
-/** Refinements look at what is there although other parts are wrong, so that all problems are told at once. */
-const anyObject = {
-  when: ({ value }: { value: unknown }): boolean =>
-    typeof value === 'object' && value !== null && !Array.isArray(value),
-};
 
 const user = z
   .strictObject({
@@ -224,20 +195,6 @@ const client = z
     grantTypes: grantTypes ?? (rest.public ? publicGrantTypes : ['password', 'refresh_token']),
   }));
 
-const anyList = { when: ({ value }: { value: unknown }): boolean => Array.isArray(value) };
-
-const unique =
-  <K extends string>(key: K, what: string) =>
-  (items: Partial<Record<K, unknown>>[], context: z.RefinementCtx): void => {
-    const seen = new Set<unknown>();
-    for (const [index, item] of items.entries()) {
-      const name = item?.[key];
-      if (typeof name !== 'string') continue;
-      if (seen.has(name)) context.addIssue({ code: 'custom', path: [index], message: `repeats the ${what} "${name}"` });
-      seen.add(name);
-    }
-  };
-
 const loginLimit = z.strictObject({
   maxTries: z.int().min(1).max(1000).default(5).describe('Failures of one user from one address within the window'),
   within: duration('10m'),
@@ -282,9 +239,7 @@ const authentication = z.strictObject({
     .superRefine(unique('name', 'client name'), anyList)
     .prefault([{ name: 'platform', secret: 'platform' }]),
   users: z.array(user).superRefine(unique('username', 'username'), anyList).default([]),
-  identityProviders: z
-    .array(z.never('identity providers are not served by this version: leave the list empty'))
-    .default([]),
+  identityProviders: identityProviders.describe('Who else knows people, such as a company directory'),
 });
 
 const requests = z.strictObject({

@@ -4,7 +4,7 @@
  * What goes wrong in step 1 is told to people, after it to the client.
  */
 import type { Directory } from '../accounts/directory.ts';
-import type { Sessions } from '../accounts/sessions.ts';
+import { holderOf, type Sessions } from '../accounts/sessions.ts';
 import { describable, OAuthError, StatusError } from '../errors.ts';
 import { destinationOf, parseAuthorization, prompts, type AuthorizationRequest } from './authorization-request.ts';
 import { browserLogin, type BrowserLogin } from './browser-login.ts';
@@ -102,15 +102,12 @@ export function authorizationEndpoint({ directory, sessions, issuer, clock }: Au
     { client, redirectURI, challenge, nonce, scope }: AuthorizationRequest,
     { session: { spec } }: BrowserLogin,
   ): Promise<string> {
-    const { userName, userUID, credentialID, createdAt } = spec;
     return sessions.createPending(
       {
-        userName,
-        userUID,
+        ...holderOf(spec),
         clientID: client.name,
         ...(scope === undefined ? {} : { scope }),
-        ...(credentialID === undefined ? {} : { credentialID }),
-        code: { redirectURI, challenge, ...(nonce === undefined ? {} : { nonce }), authenticatedAt: createdAt },
+        code: { redirectURI, challenge, ...(nonce === undefined ? {} : { nonce }), authenticatedAt: spec.createdAt },
       },
       codeLife,
       client.grantTypes.includes('refresh_token'),

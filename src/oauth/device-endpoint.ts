@@ -2,7 +2,7 @@
 import { pagesClient } from '../accounts/built-in-clients.ts';
 import type { Directory } from '../accounts/directory.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
-import type { Session, Sessions } from '../accounts/sessions.ts';
+import { holderOf, type Session, type Sessions } from '../accounts/sessions.ts';
 import type { Route } from '../http/route.ts';
 import { browserLogin, type BrowserLogin } from './browser-login.ts';
 import { deviceConsentPage, userCodePage } from './pages/device.ts';
@@ -63,8 +63,7 @@ export function deviceRoutes({ directory, sessions, limiter }: DeviceParts): Rou
     const isAllowed = form.get('decision') === 'allow';
     if (!isAllowed) await sessions.revoke(session.metadata.name);
     else {
-      const { userName, userUID, credentialID, createdAt: authenticatedAt } = spec;
-      const who = { userName, userUID, ...(credentialID === undefined ? {} : { credentialID }), authenticatedAt };
+      const who = { ...holderOf(spec), authenticatedAt: spec.createdAt };
       if (!(await sessions.letIn(session, who)))
         return userCodePage(page, {
           action,

@@ -55,13 +55,13 @@ export function loginRoute({ login, directory, sessions, passwordStore }: LoginP
     const username = required(form, 'username');
     const password = required(form, 'password');
     const newPassword = form.get('new_password');
-    let account = await login.verify({ username, password, client: pagesClient.name, context });
-    if (account.passwordChangeRequired) {
+    let verified = await login.verify({ username, password, client: pagesClient.name, context });
+    if (verified.account.passwordChangeRequired) {
       if (newPassword === undefined) return loginPage({ req, res }, { next, username, changesPassword: true });
-      account = await changed(account, newPassword, password);
+      verified = { account: await changed(verified.account, newPassword, password) };
     }
     const before = await browserLogin(req, { sessions, directory });
-    const { refreshToken } = await login.begin(account, { context });
+    const { refreshToken } = await login.begin(verified, { context });
     if (before !== undefined) await sessions.revoke(before.session.metadata.name);
     res.appendHeader('Set-Cookie', cookie(loginCookie, refreshToken));
     seeOther(res, goOn(next));

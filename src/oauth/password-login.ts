@@ -1,10 +1,14 @@
 import { pagesClient } from '../accounts/built-in-clients.ts';
 import type { Account, Directory } from '../accounts/directory.ts';
+import type { Directories } from '../accounts/identity-providers/directories.ts';
+import type { Linking } from '../accounts/identity-providers/linking.ts';
+import { PersonRefused, type Identity, type Person } from '../accounts/identity-providers/person.ts';
 import type { LoginHistories, LoginOutcome } from '../accounts/login-history.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
 import type { PasswordStore } from '../accounts/password-store.ts';
 import type { Passwords } from '../accounts/passwords.ts';
 import type { Session, Sessions } from '../accounts/sessions.ts';
+import { loggedIn, type Subject } from '../accounts/subjects.ts';
 import { OAuthError } from '../errors.ts';
 import type { RequestContext } from '../http/route.ts';
 
@@ -12,6 +16,8 @@ export interface PasswordLoginParts {
   readonly directory: Directory;
   readonly passwords: Passwords;
   readonly passwordStore: PasswordStore;
+  readonly directories: Directories;
+  readonly linking: Linking;
   readonly limiter: LoginLimiter;
   readonly loginHistories: LoginHistories;
   readonly sessions: Sessions;
@@ -26,6 +32,13 @@ export interface Credentials {
   readonly context: RequestContext;
 }
 
+/** Somebody who has shown who they are. */
+export interface Verified {
+  readonly account: Account;
+  /** Who that is at the identity provider where they have. */
+  readonly person?: Person;
+}
+
 const refused = (): OAuthError => new OAuthError('invalid_grant', 'the username or the password is wrong');
 
 const limited = (seconds: number): OAuthError =>
@@ -34,9 +47,9 @@ const limited = (seconds: number): OAuthError =>
     headers: { 'Retry-After': String(seconds) },
   });
 
-const refusalOf = (account: Account | undefined): LoginOutcome => {
+const refusalOf = (account: Account | undefined, isElsewhere: boolean): LoginOutcome => {
   if (account?.active === false) return 'Disabled';
-  return account?.passwordHash === undefined ? 'NoPassword' : 'WrongPassword';
+  return account?.passwordHash === undefined && !isElsewhere ? 'NoPassword' : 'WrongPassword';
 };
 
 /** Logging in with a password, the same for the grant and for our page. */
@@ -48,19 +61,19 @@ export class PasswordLogin {
   }
 
   /**
-   * Unknown user, wrong password and disabled user are one answer after the same work: exactly one verification. The limit is asked
-   * before it, and again after: of guesses made at once no more are answered than of guesses made one after another.
+   * Unknown user, wrong password and disabled user are one answer after the same work: exactly one verification, beside which who has
+   * no password here is looked for at the identity providers that judge passwords. The limit is asked before it, and again after: of
+   * guesses made at once no more are answered than of guesses made one after another.
    */
-  async verify({ username, password, client, context }: Credentials): Promise<Account> {
-    const { directory, passwords, passwordStore, limiter, loginHistories } = this.#parts;
-    const account = directory.named(username);
+  async verify(credentials: Credentials): Promise<Verified> {
+    const { username, password, client, context } = credentials;
+    const { directory, passwords, passwordStore, linking, limiter, loginHistories } = this.#parts;
     const { sourceIP, userAgent } = context;
+    const named = directory.named(username);
+    let account = named;
     // By whichever name: guesses at one user count together.
-    const attempt = {
-      username: account?.username ?? username.slice(0, 253),
-      address: sourceIP,
-      client,
-    };
+    let attempt = { username: named?.username ?? username.slice(0, 253), address: sourceIP, client };
+    let isElsewhere = false;
     const note = (reason: LoginOutcome): void => {
       if (account !== undefined) loginHistories.add(account, { reason, client, sourceIP, userAgent });
     };
@@ -71,41 +84,73 @@ export class PasswordLogin {
       throw limited(seconds);
     };
     demandTime();
-    const right = await passwords.verify(account?.passwordHash, password, account?.active);
+    const [isRight, person] = await Promise.all([
+      passwords.verify(named?.passwordHash, password, named?.active),
+      this.#judgedElsewhere(credentials, named, (identity) => {
+        const linked = directory.linked(identity);
+        account = linked === 'several' ? undefined : linked;
+        attempt = { ...attempt, username: account?.username ?? `${identity.provider}:${identity.subject}` };
+        isElsewhere = true;
+        demandTime();
+      }),
+    ]).catch(asRefusal);
     demandTime();
-    if (!right || account === undefined) {
+    if (person !== undefined) account = await linking.accountOf(person).catch(asRefusal);
+    // Whom the provider knows by a name of ours must be that user.
+    const isIn = person === undefined ? isRight : account?.active && [undefined, account.uid].includes(named?.uid);
+    if (account === undefined || isIn !== true) {
       limiter.failed(attempt);
-      note(refusalOf(account));
+      note(refusalOf(account, isElsewhere));
       context.log.info('login failed', { auditID: context.auditID, username, client, sourceIP });
       throw refused();
     }
     limiter.succeeded(attempt);
     note('LoggedIn');
+    if (person !== undefined) return { account, person };
     void passwordStore.refresh(account, password);
-    return account;
+    return { account };
+  }
+
+  /** Asks the providers that judge passwords, unless it is for us to do so. */
+  async #judgedElsewhere(
+    { username, password }: Credentials,
+    named: Account | undefined,
+    found: (identity: Identity) => void,
+  ): Promise<Person | undefined> {
+    const { directory, directories } = this.#parts;
+    // A directory does not tell cases apart: who means a user of ours shows no password to it.
+    const meant = named ?? directory.account(username.toLowerCase());
+    const isOurs = meant === undefined ? directory.withEmail(username).length > 0 : meant.passwordHash !== undefined;
+    if (isOurs) return undefined;
+    const providers = (name: string): boolean =>
+      meant === undefined || meant.identities.some(({ provider }) => provider === name);
+    return await directories.judge({ login: username, password, providers, found });
   }
 
   /** The session of whom `verify` has found, after the end of their others where only one may be. */
   async begin(
-    { username, uid, credentialID }: Account,
+    { account, person }: Verified,
     {
       client = pagesClient.name,
       scope,
       context,
     }: { client?: string; scope?: string | undefined; context: RequestContext },
-  ): Promise<{ session: Session; refreshToken: string }> {
+  ): Promise<{ session: Session; subject: Subject; refreshToken: string }> {
     const { sessions, multipleLogin } = this.#parts;
+    const { username, uid, credentialID } = account;
     const begun = await sessions.create({
       userName: username,
       userUID: uid,
       clientID: client,
       ...(scope === undefined ? {} : { scope }),
-      credentialID,
+      ...(person === undefined ? { credentialID } : { identity: person.identity, groups: person.groups }),
     });
     if (!multipleLogin()) await this.#endOthers(begun.session);
     const { auditID, sourceIP } = context;
-    context.log.info('login', { auditID, username, client, sid: begun.session.metadata.name, sourceIP });
-    return begun;
+    const { session } = begun;
+    const provider = person?.identity.provider;
+    context.log.info('login', { auditID, username, client, provider, sid: session.metadata.name, sourceIP });
+    return { ...begun, subject: loggedIn(account, session) };
   }
 
   /** Where that fails nobody is told of the new session: it must not stay beside the others. */
@@ -118,4 +163,9 @@ export class PasswordLogin {
       throw error;
     }
   }
+}
+
+/** They have shown who they are: they are told why that does not help them. */
+function asRefusal(error: unknown): never {
+  throw error instanceof PersonRefused ? new OAuthError('invalid_grant', error.message) : error;
 }

@@ -1,6 +1,9 @@
 /** The accounts, sessions and tokens of one replica over a cluster in memory, put together as server.ts does. */
 import { Directory } from '../../src/accounts/directory.ts';
 import { LastLogins } from '../../src/accounts/last-logins.ts';
+import { Directories } from '../../src/accounts/identity-providers/directories.ts';
+import type { askDirectory } from '../../src/accounts/identity-providers/ldap.ts';
+import { Linking } from '../../src/accounts/identity-providers/linking.ts';
 import { LoginHistories } from '../../src/accounts/login-history.ts';
 import { LoginLimiter } from '../../src/accounts/login-limit.ts';
 import { PasswordStore } from '../../src/accounts/password-store.ts';
@@ -37,6 +40,8 @@ export interface Platform {
   readonly users: Users;
   readonly passwords: Passwords;
   readonly passwordStore: PasswordStore;
+  readonly directories: Directories;
+  readonly linking: Linking;
   readonly limiter: LoginLimiter;
   readonly loginHistories: LoginHistories;
   readonly sessions: Sessions;
@@ -57,6 +62,8 @@ export interface PlatformOptions {
   readonly log?: Logger;
   /** Another replica of the same cluster. */
   readonly beside?: Pick<Platform, 'clock' | 'cluster'>;
+  /** What an LDAP directory answers. */
+  readonly askDirectory?: typeof askDirectory;
 }
 
 /** The keys are made once for all tests of a file: RSA keys take long to find. */
@@ -66,6 +73,7 @@ export async function createPlatform({
   authentication = {},
   log = createLogger({ silent: true }),
   beside,
+  askDirectory: ask = () => Promise.reject(new Error('there is no directory')),
 }: PlatformOptions = {}): Promise<Platform> {
   const clock = beside?.clock ?? new FakeClock();
   const cluster = beside?.cluster ?? new MemoryCluster(clock);
@@ -129,7 +137,20 @@ export async function createPlatform({
     log,
   });
   await settle();
-  const accounts = { directory, passwords, passwordStore, limiter, loginHistories, sessions, tokens, accessTokens };
+  const directories = new Directories({ config: live, secrets, log, ask });
+  const linking = new Linking({ config: live, client, directory, log });
+  const accounts = {
+    directories,
+    linking,
+    directory,
+    passwords,
+    passwordStore,
+    limiter,
+    loginHistories,
+    sessions,
+    tokens,
+    accessTokens,
+  };
   const platform: Platform = {
     ...accounts,
     clock,

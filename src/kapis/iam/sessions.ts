@@ -1,6 +1,7 @@
 /** `users/{u}/sessions`: where a user is logged in, and the end of that. One's own always; a revocation counts on every replica. */
 import type { Account, Directory } from '../../accounts/directory.ts';
 import type { Session, Sessions } from '../../accounts/sessions.ts';
+import { isOf } from '../../accounts/subjects.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { notFound } from '../../errors.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
@@ -17,9 +18,6 @@ export interface SessionsParts {
 
 const apiVersion = `${group}/${version}`;
 
-const isOf = ({ spec }: Session, { uid, credentialID }: Account): boolean =>
-  spec.userUID === uid && spec.credentialID === credentialID;
-
 export function sessionsRoutes({ authorizer, directory, sessions }: SessionsParts): Route[] {
   /** The user whom the path names, to those who may; throws 400 for parameters, of which there are none. */
   async function accountIn(context: RequestContext): Promise<Account> {
@@ -33,7 +31,7 @@ export function sessionsRoutes({ authorizer, directory, sessions }: SessionsPart
     const account = await accountIn(context);
     const items = sessions
       .ofUser(account.uid)
-      .filter((session) => isOf(session, account))
+      .filter((session) => isOf(session, account, directory))
       .toSorted((a, b) => (a.spec.createdAt < b.spec.createdAt ? 1 : -1))
       .map((session) => shown(session, context.user?.sessionID));
     await writeJson(req, res, { kind: 'SessionList', apiVersion, metadata: {}, items, totalItems: items.length });
@@ -54,7 +52,8 @@ export function sessionsRoutes({ authorizer, directory, sessions }: SessionsPart
     const account = await accountIn(context);
     const sid = String(req.params['session']);
     const session = await sessions.active(sid);
-    if (session === undefined || !isOf(session, account)) throw notFound({ group, resource: 'sessions' }, sid);
+    if (session === undefined || !isOf(session, account, directory))
+      throw notFound({ group, resource: 'sessions' }, sid);
     await end([session], context, account.username);
     await writeDone(req, res);
   };

@@ -15,9 +15,8 @@ export function passwordGrant({ login }: GrantParts): Grant {
       const username = required(form, 'username');
       const password = required(form, 'password');
       const scope = grantScope(form.get('scope'), client.scopes);
-      const subject = await login.verify({ username, password, client: client.name, context });
-      const { session, refreshToken } = await login.begin(subject, { client: client.name, scope, context });
-      return { session, subject, refreshToken, scope };
+      const verified = await login.verify({ username, password, client: client.name, context });
+      return { ...(await login.begin(verified, { client: client.name, scope, context })), scope };
     },
   };
 }

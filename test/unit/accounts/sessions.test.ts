@@ -710,3 +710,18 @@ describe('whatever is done with the tokens of a session', () => {
     );
   });
 });
+
+test('what a login lets in does not outlive it, by a code or of a device', async () => {
+  const { cluster, clock, replica } = lab();
+  const { sessions } = await replica();
+  const authenticatedAt = new Date(clock.now()).toISOString();
+  const until = clock.now() + lives.sessionMaxAge;
+  await clock.advance(100 * minute);
+  await sessions.createPending({ ...login, code: { authenticatedAt } }, minute, true);
+  const device = { userCode: 'BCDF-GHJK', sourceIP: '192.0.2.1', life: minute, refreshable: true };
+  await sessions.createForDevice({ clientID: 'platform-cli' }, device);
+  const waiting = await sessions.ofDevice(device.userCode);
+  expect(Date.parse(waiting?.spec.expiresAt ?? '')).toBe(clock.now() + lives.sessionMaxAge);
+  expect(waiting && (await sessions.letIn(waiting, { ...login, authenticatedAt }))).toBe(true);
+  expect(stored(cluster).map(({ spec }) => Date.parse(spec.expiresAt))).toEqual([until, until]);
+});

@@ -26,6 +26,7 @@ const account: Account = {
   passwordHash: undefined,
   passwordRef: undefined,
   unlocked: undefined,
+  identities: [],
   credentialID: 'c1',
 };
 

@@ -177,7 +177,7 @@ audit: {policy: {level: All}, webhook: {url: x}}
       'authentication.users[2].email',
       'authentication.users[2].state',
       'authentication.users[2]',
-      'authentication.identityProviders[0]',
+      'authentication.identityProviders[0].type',
       'requests.maxInFlight',
       'requests.trustedProxies[0]',
       'requests.corsAllowedOrigins[0]',

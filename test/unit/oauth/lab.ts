@@ -5,7 +5,7 @@ import { createFace } from '../../../src/http/chain.ts';
 import { OpenWatches } from '../../../src/http/open-watches.ts';
 import { createLogger, type Logger } from '../../../src/logger.ts';
 import { ask, type Answer, type Ask } from '../../fakes/ask.ts';
-import { createPlatform, rightPassword, type Platform } from '../../fakes/platform.ts';
+import { createPlatform, rightPassword, type Platform, type PlatformOptions } from '../../fakes/platform.ts';
 
 export interface Lab extends Platform {
   readonly app: RequestListener;
@@ -40,8 +40,13 @@ afterEach(() => {
 export async function createLab(
   authentication: Readonly<Record<string, unknown>> = {},
   log: Logger = createLogger({ silent: true }),
+  directory?: PlatformOptions['askDirectory'],
 ): Promise<Lab> {
-  const platform = await createPlatform({ authentication, log });
+  const platform = await createPlatform({
+    authentication,
+    log,
+    ...(directory === undefined ? {} : { askDirectory: directory }),
+  });
   made.push(platform);
   const app = createFace(platform.routes, {
     authenticator: async () => undefined,

@@ -25,7 +25,7 @@ async function begin(replica: Platform): Promise<Session> {
   const account = replica.directory.account('alice');
   if (account === undefined) throw new Error('alice is not there');
   const login = new PasswordLogin({ ...replica, multipleLogin: () => false });
-  return (await login.begin(account, { client: 'platform', context })).session;
+  return (await login.begin({ account }, { client: 'platform', context })).session;
 }
 
 /** What the cluster says, by name. */

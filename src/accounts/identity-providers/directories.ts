@@ -1,0 +1,95 @@
+/** The identity providers that judge passwords, behind what bounds the use of them. */
+import type { IdentityProvider } from '../../config/identity-providers.ts';
+import type { LiveConfiguration } from '../../config/live.ts';
+import { serviceUnavailable } from '../../errors.ts';
+import type { Logger } from '../../logger.ts';
+import { longestPassword } from '../passwords.ts';
+import { TaskQueue } from '../queue.ts';
+import type { SecretRefs } from '../secret-refs.ts';
+import { askDirectory, type Question } from './ldap.ts';
+import { personOf, PersonRefused, type Identity, type Person } from './person.ts';
+
+/** Connections to one provider at once, and how many wait for one. */
+const mostAtOnce = 8;
+const mostWaiting = 32;
+/** Longer names are nobody's. */
+const longestLogin = 256;
+
+export interface Attempt {
+  readonly login: string;
+  readonly password: string;
+  /** Only of these. */
+  readonly providers: (name: string) => boolean;
+  /** Told who it would be, before the password is tried; what it throws ends the attempt. */
+  readonly found: (identity: Identity) => void;
+}
+
+const refusal = (): Error => serviceUnavailable('too many logins at once; try again');
+
+export class Directories {
+  readonly #config: LiveConfiguration;
+  readonly #secrets: Pick<SecretRefs, 'read'>;
+  readonly #log: Logger;
+  readonly #ask: typeof askDirectory;
+  readonly #queues = new Map<string, TaskQueue>();
+
+  constructor(options: {
+    config: LiveConfiguration;
+    secrets: Pick<SecretRefs, 'read'>;
+    log: Logger;
+    ask?: typeof askDirectory;
+  }) {
+    this.#config = options.config;
+    this.#secrets = options.secrets;
+    this.#log = options.log;
+    this.#ask = options.ask ?? askDirectory;
+  }
+
+  /**
+   * Asks one after the other until one knows the name, and has that one judge the password; no other one sees it. Undefined for a name
+   * or a password that is wrong. Throws 503 when one cannot be asked: then nothing is known of the name.
+   */
+  async judge({ login, password, providers, found }: Attempt): Promise<Person | undefined> {
+    if (password === '' || Buffer.byteLength(password) > longestPassword || login.length > longestLogin)
+      return undefined;
+    for (const provider of this.#config.value.authentication.identityProviders) {
+      if (!providers(provider.name)) continue;
+      let isFound = false;
+      const said = await this.#askOne(provider, {
+        login,
+        password,
+        found: (subject) => {
+          isFound = true;
+          found({ provider: provider.name, subject });
+        },
+      });
+      if (said !== undefined) return personOf(provider.name, said);
+      if (isFound) return undefined;
+    }
+    return undefined;
+  }
+
+  async #askOne({ name, ldap }: IdentityProvider, question: Pick<Question, 'login' | 'password' | 'found'>) {
+    const queue = this.#queues.get(name) ?? new TaskQueue(mostAtOnce, mostWaiting);
+    this.#queues.set(name, queue);
+    let mine: unknown;
+    const found = (subject: string): void => {
+      try {
+        question.found(subject);
+      } catch (error) {
+        mine = error;
+        throw error;
+      }
+    };
+    const bindPassword = ldap.bindPasswordRef && this.#secrets.read(ldap.bindPasswordRef);
+    return await queue.run(async () => {
+      try {
+        return await this.#ask({ ...question, settings: ldap, bindPassword, found });
+      } catch (error) {
+        if (error === mine || error instanceof PersonRefused) throw error;
+        this.#log.warn('an identity provider could not be asked', { provider: name, error });
+        throw serviceUnavailable(`the identity provider "${name}" cannot be asked now; try again`);
+      }
+    }, refusal);
+  }
+}

@@ -1,0 +1,82 @@
+/** The one door to the LDAP client: connections to a directory, and what of its answers means what. */
+import { Client, Filter, ResultCodeError, type Entry } from 'ldapts';
+import { once } from 'node:events';
+import { connect as connectTCP, type Socket } from 'node:net';
+import { connect as connectTLS } from 'node:tls';
+import type { LDAPSettings } from '../../config/identity-providers.ts';
+
+export type Connection = Pick<Client, 'bind' | 'search'>;
+export type { Entry };
+
+/** RFC 4511 section 4.14. */
+const startTLS = '1.3.6.1.4.1.1466.20037';
+
+/**
+ * RFC 4511 appendix A.1, of a bind: inappropriateAuthentication (the entry has no password), invalidCredentials,
+ * constraintViolation and unwillingToPerform (it may not log in now). Whatever else went wrong says nothing of the password.
+ */
+const refusals: ReadonlySet<number> = new Set([19, 48, 49, 53]);
+export const isRefusal = (error: unknown): boolean => error instanceof ResultCodeError && refusals.has(error.code);
+
+/** A filter with texts in the place of {placeholders}, each as one value (RFC 4515 section 3). */
+export const fill = (filter: string, values: Readonly<Record<string, string>>): string =>
+  filter.replaceAll(/\{(\w+)\}/g, (placeholder, name: string) => {
+    const value = values[name];
+    return value === undefined ? placeholder : Filter.escape(value);
+  });
+
+/**
+ * Opens a connection, over TLS unless it is plain by configuration, and ends it after `use`; both together take no longer than the
+ * timeout. `use` never sees another connection than this: one that was lost is not made anew by itself, perhaps in the clear.
+ */
+export async function withConnection<T>(
+  settings: Pick<LDAPSettings, 'url' | 'startTLS' | 'caCertificate' | 'timeout'>,
+  use: (connection: Connection) => Promise<T>,
+): Promise<T> {
+  const { url, timeout } = settings;
+  const { protocol, hostname, port } = new URL(url);
+  const host = hostname.replaceAll(/^\[|\]$/g, '');
+  const socket = connectTCP({ host, port: Number(port) || (protocol === 'ldaps:' ? 636 : 389) });
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    socket.destroy(new Error('timeout'));
+  }, timeout);
+  const sockets = [socket];
+  // An error of a socket that nobody waits for must not end the process.
+  socket.on('error', () => undefined);
+  try {
+    await once(socket, 'connect');
+    if (settings.startTLS) {
+      await clientOn(socket).exop(startTLS);
+      // What came before TLS is nobody's answer; the client that might still hold a part of one is not used any more.
+      socket.removeAllListeners('data');
+    }
+    if (protocol === 'ldap:' && !settings.startTLS) return await use(clientOn(socket));
+    const ca = settings.caCertificate;
+    const servername = /^[\d.]+$|:/.test(host) ? {} : { servername: host };
+    const secured = connectTLS({ socket, host, ...servername, ...(ca === undefined ? {} : { ca }) });
+    secured.on('error', () => undefined);
+    sockets.push(secured);
+    await once(secured, 'secureConnect');
+    return await use(clientOn(secured));
+  } catch (error) {
+    throw isLate ? new Error(`no answer within ${timeout} ms`, { cause: error }) : error;
+  } finally {
+    clearTimeout(timer);
+    for (const one of sockets.toReversed()) one.destroy();
+  }
+}
+
+function clientOn(socket: Socket): Client {
+  let isUsed = false;
+  return new Client({
+    // Of this it takes nothing: the socket is there.
+    url: 'ldap://directory',
+    createConnection: () => {
+      if (isUsed) throw new Error('the connection was lost');
+      isUsed = true;
+      return socket;
+    },
+  });
+}

@@ -1,0 +1,94 @@
+/** People as identity providers know them, in our terms. */
+import { isSubdomain } from '../../config/names.ts';
+
+/** Who somebody is elsewhere. */
+export interface Identity {
+  readonly provider: string;
+  /** What the provider never gives to anybody else. */
+  readonly subject: string;
+}
+
+export interface Person {
+  readonly identity: Identity;
+  /** What a username is made of. */
+  readonly username: string;
+  readonly email: string | undefined;
+  readonly displayName: string | undefined;
+  /** Each as `provider:group`. */
+  readonly groups: readonly string[];
+}
+
+/** What a provider says, none of it believed yet. */
+export interface Statement {
+  readonly subject: string | undefined;
+  readonly username: string | undefined;
+  readonly email: string | undefined;
+  readonly displayName: string | undefined;
+  readonly groups: readonly string[];
+}
+
+/** Somebody has shown who they are, and may not log in all the same. The message is for them. */
+export class PersonRefused extends Error {
+  override readonly name = 'PersonRefused';
+}
+
+/** They stand in the Session, and cross to kube-apiserver with each request that is made as its user. */
+const mostGroups = 200;
+const longestName = 253;
+/** OpenID Connect Core section 2 has as many for `sub`. */
+const longestSubject = 255;
+/** As the CustomResourceDefinition has it. */
+const emailShape = /^[^@\s\p{Cc}]+@[^@\s\p{Cc}]+$/u;
+const longestEmail = 254;
+const longestDisplayName = 256;
+
+const isSystem = (text: string): boolean => text.toLowerCase().startsWith('system:');
+const isPlain = (text: string, longest: number): boolean =>
+  text !== '' && text.length <= longest && text.trim() === text && !/\p{Cc}/u.test(text);
+
+const shortened = (text: string | undefined, longest: number): string | undefined => {
+  const plain = text
+    ?.replaceAll(/\p{Cc}/gu, ' ')
+    .trim()
+    .slice(0, longest);
+  return plain === '' ? undefined : plain;
+};
+
+/** Throws PersonRefused for names that nobody from elsewhere may have. */
+export function personOf(provider: string, said: Statement): Person {
+  const { subject, username = '', email, displayName, groups } = said;
+  const refuse = (what: string): never => {
+    throw new PersonRefused(`${provider} says of you what is not taken here: ${what}`);
+  };
+  if (subject === undefined || !isPlain(subject, longestSubject))
+    return refuse('no identity, or none that can be kept');
+  if (isSystem(username) || groups.some(isSystem)) return refuse('a name that begins with "system:"');
+  const named = [...new Set(groups)].map((group) => `${provider}:${group}`);
+  if (!groups.every((group) => isPlain(group, longestName - provider.length - 1)))
+    return refuse('a group without a name that can be kept');
+  if (named.length > mostGroups) return refuse(`more than ${mostGroups} groups`);
+  return {
+    identity: { provider, subject },
+    username,
+    email: email !== undefined && email.length <= longestEmail && emailShape.test(email) ? email : undefined,
+    displayName: shortened(displayName, longestDisplayName),
+    groups: named,
+  };
+}
+
+/**
+ * The username that somebody gets at the first login: of an e-mail address what stands before the "@", letters without their marks and
+ * in lower case, "-" for whatever no username has. Undefined if nothing is left. Two people may come to the same one: the second is
+ * refused.
+ */
+export function usernameOf(said: string): string | undefined {
+  const name = said
+    .replace(/@.*$/s, '')
+    .normalize('NFKD')
+    .replaceAll(/\p{M}/gu, '')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9.-]+/g, '-')
+    .replaceAll(/[-.]*\.[-.]*/g, '.')
+    .replaceAll(/^[-.]+|[-.]+$/g, '');
+  return isSubdomain(name) ? name : undefined;
+}

@@ -1,0 +1,48 @@
+/** What the sections of the configuration have in common. */
+import { z } from 'zod';
+import { parseDuration } from './duration.ts';
+
+/** Ten years: a time that far ahead is still a date. */
+const longest = '87600h';
+
+/** A Go duration in the file, milliseconds in the program. */
+export const duration = (fallback: string, least = '1s', most = longest) =>
+  z
+    .string()
+    .default(fallback)
+    .transform((text, context) => {
+      const value = parseDuration(text);
+      if (value === undefined || value < (parseDuration(least) ?? 0) || value > (parseDuration(most) ?? 0)) {
+        context.addIssue({
+          code: 'custom',
+          message: `must be a duration from ${least} to ${most}, such as "${fallback}", not "${text}"`,
+        });
+        return z.NEVER;
+      }
+      return value;
+    });
+
+export const secretKeyRef = z.strictObject({
+  name: z.string().min(1).describe('A Secret in the namespace of the release'),
+  key: z.string().min(1),
+});
+
+/** Refinements look at what is there although other parts are wrong, so that all problems are told at once. */
+export const anyObject = {
+  when: ({ value }: { value: unknown }): boolean =>
+    typeof value === 'object' && value !== null && !Array.isArray(value),
+};
+
+export const anyList = { when: ({ value }: { value: unknown }): boolean => Array.isArray(value) };
+
+export const unique =
+  <K extends string>(key: K, what: string) =>
+  (items: Partial<Record<K, unknown>>[], context: z.RefinementCtx): void => {
+    const seen = new Set<unknown>();
+    for (const [index, item] of items.entries()) {
+      const name = item?.[key];
+      if (typeof name !== 'string') continue;
+      if (seen.has(name)) context.addIssue({ code: 'custom', path: [index], message: `repeats the ${what} "${name}"` });
+      seen.add(name);
+    }
+  };

@@ -1,0 +1,137 @@
+/** `authentication.identityProviders`: who else knows people, and how they become users here. docs/identity-providers.md has examples. */
+import { X509Certificate } from 'node:crypto';
+import { z } from 'zod';
+import { anyList, anyObject, duration, secretKeyRef, unique } from './fields.ts';
+
+/** Its groups are called so here, and those names are the platform's and Kubernetes' own. */
+const taken: readonly string[] = ['platform', 'system'];
+
+const name = z
+  .string()
+  .max(63)
+  .regex(
+    /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/,
+    'must be lower-case letters, digits and "-", and begin and end with a letter or digit',
+  )
+  .refine((text) => !taken.includes(text), `must not be ${taken.map((one) => `"${one}"`).join(' or ')}`)
+  .describe('Links and groups are known by it: never give it to another provider');
+
+const isPEM = (text: string): boolean => {
+  try {
+    return new X509Certificate(text).ca;
+  } catch {
+    return false;
+  }
+};
+
+const caCertificate = z
+  .string()
+  .refine(isPEM, 'must be the certificate of a CA, in PEM')
+  .optional()
+  .describe('The only CA that the provider is believed by; by default those that Node knows');
+
+const attribute = (fallback: string) =>
+  z
+    .string()
+    .regex(/^[A-Za-z][-A-Za-z0-9]*$/, 'must be the name of an attribute')
+    .default(fallback);
+
+/** RFC 4515, as far as that a text put in for a placeholder stays one value. */
+const filter = (...placeholders: string[]) =>
+  z
+    .string()
+    .max(2_000)
+    .refine((text) => {
+      let depth = 0;
+      for (let at = 0; at < text.length; at += 1) {
+        if (text[at] === '(') depth += 1;
+        if (text[at] === ')') depth -= 1;
+        if (depth < 0 || (depth === 0 && at < text.length - 1)) return false;
+      }
+      return depth === 0 && text.startsWith('(');
+    }, 'must be a filter in parentheses, such as "(uid={username})"')
+    .refine(
+      (text) => placeholders.some((one) => text.includes(`={${one}}`)),
+      `must have ${placeholders.map((one) => `={${one}}`).join(' or ')}`,
+    );
+
+const loopback: readonly string[] = ['127.0.0.1', '[::1]', 'localhost'];
+
+const ldapURL = (text: string): boolean => {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname, username, password, pathname, search, hash } = new URL(text);
+  const rest = [username, password, pathname.replace(/^\/$/, ''), search, hash].join('');
+  return ['ldap:', 'ldaps:'].includes(protocol) && hostname !== '' && rest === '';
+};
+
+const ldap = z
+  .strictObject({
+    url: z.string().refine(ldapURL, 'must be ldaps://host[:port] or ldap://host[:port], and nothing behind it'),
+    startTLS: z.boolean().default(false).describe('Of ldap://: TLS comes before anything else (RFC 4513 section 3)'),
+    caCertificate,
+    bindDN: z.string().min(1).optional().describe('As whom people are looked for; by default as nobody'),
+    bindPasswordRef: secretKeyRef.optional(),
+    userSearch: z.strictObject({
+      base: z.string().min(1).describe('The DN below which people are'),
+      filter: filter('username').default('(uid={username})').describe('Which one is who logs in as {username}'),
+      attributes: z
+        .strictObject({
+          subject: attribute('entryUUID').describe(
+            'What never changes and is never given to another: objectGUID at Active Directory',
+          ),
+          username: attribute('uid'),
+          email: attribute('mail'),
+          displayName: attribute('cn'),
+        })
+        .prefault({}),
+    }),
+    groupSearch: z
+      .strictObject({
+        base: z.string().min(1).describe('The DN below which groups are'),
+        filter: filter('dn', 'username')
+          .default('(member={dn})')
+          .describe('Which groups the entry {dn}, whose attribute has the value {username}, is in'),
+        attribute: attribute('cn').describe('What a group is called, behind the name of the provider and ":"'),
+      })
+      .optional()
+      .describe('By default nobody has groups from here'),
+    timeout: duration('5s', '1s', '30s').describe('For a login as a whole'),
+  })
+  .refine(({ bindDN, bindPasswordRef }) => (bindDN === undefined) === (bindPasswordRef === undefined), {
+    ...anyObject,
+    error: 'must have both of bindDN and bindPasswordRef, or neither',
+  })
+  .refine(({ url, startTLS }) => !startTLS || !ldapURL(url) || !url.startsWith('ldaps:'), {
+    ...anyObject,
+    path: ['startTLS'],
+    error: 'is for ldap://: ldaps:// is TLS already',
+  })
+  .refine(
+    ({ url, startTLS }) =>
+      startTLS || !ldapURL(url) || !url.startsWith('ldap:') || loopback.includes(new URL(url).hostname),
+    {
+      ...anyObject,
+      path: ['url'],
+      error: 'must be ldaps://, or have startTLS: passwords would cross the network readable',
+    },
+  );
+
+const shared = {
+  name,
+  displayName: z.string().min(1).max(256).optional().describe('As people know it; by default its name'),
+  mapping: z
+    .enum(['auto', 'lookup'])
+    .default('lookup')
+    .describe(
+      'Who may log in. lookup: whom a User object is linked to (spec.identities). auto: everybody; who has none gets one at the first login',
+    ),
+};
+
+const provider = z.discriminatedUnion('type', [z.strictObject({ ...shared, type: z.literal('LDAP'), ldap })], {
+  error: 'must be LDAP',
+});
+
+export const identityProviders = z.array(provider).max(20).superRefine(unique('name', 'name'), anyList).default([]);
+
+export type IdentityProvider = z.output<typeof provider>;
+export type LDAPSettings = z.output<typeof ldap>;

@@ -1,0 +1,387 @@
+/** Identity providers (docs/identity-providers.md): people who are known elsewhere, here by a real LDAP server. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { Browser, formIn } from '../fakes/browser.ts';
+import type { KubeRequest } from '../../src/kube/client.ts';
+import { configure } from './lab/configure.ts';
+import { eventually } from './lab/eventually.ts';
+import { call, gateway, nodesPath, secureGateway, type Answer } from './lab/http.ts';
+import { bind, create, get, kube, merge, patch, releasePath, remove, unbind } from './lab/kube.ts';
+import { login, passwordForm, postForm, refreshForm, type OAuthProblem, type Tokens } from './lab/login.ts';
+import { passwords } from './lab/people.ts';
+import { remember } from './lab/secrets.ts';
+import { createSlapd, service, suffix, type Slapd } from './lab/slapd.ts';
+import { createUser, removeUser, userPath, usersPath } from './lab/user-objects.ts';
+
+const right = 'grüße aus dem LDAP 3390';
+const wrong = 'not the password 1188';
+
+const person = (uid: string, more = ''): string => `dn: uid=${uid},ou=people,${suffix}
+objectClass: inetOrgPerson
+uid: ${uid}
+cn: ${uid} of the directory
+sn: ${uid}
+userPassword: ${right}
+${more}`;
+const group = (name: string, ...members: string[]): string => `dn: cn=${name},ou=groups,${suffix}
+objectClass: groupOfNames
+cn: ${name}
+${members.map((uid) => `member: uid=${uid},ou=people,${suffix}\n`).join('')}`;
+const unit = (name: string): string => `dn: ou=${name},${suffix}\nobjectClass: organizationalUnit\nou: ${name}\n`;
+
+const entries = [
+  unit('people'),
+  unit('groups'),
+  person('erin', 'mail: erin@example.org\n'),
+  person('Jane_Doe'),
+  person('frank'),
+  person('grace'),
+  person('heidi'),
+  person('ivan'),
+  // The platform has one of this name already.
+  person('alice', 'mail: alice@example.com\n'),
+  person('twin', 'mail: twins@example.org\n'),
+  person('twin2', 'mail: twins@example.org\n'),
+  group('engineers', 'erin', 'frank'),
+  group('system:masters', 'grace'),
+].join('\n');
+
+let slapd: Slapd;
+let restore = (): Promise<void> => Promise.resolve();
+const bindSecret = 'directory-bind';
+
+const provider = (changes: object = {}, ldap: object = {}): object => ({
+  name: 'corp',
+  type: 'LDAP',
+  displayName: 'The company',
+  mapping: 'auto',
+  ldap: {
+    url: slapd.secure,
+    caCertificate: slapd.caCertificate,
+    bindDN: service.dn,
+    bindPasswordRef: { name: bindSecret, key: 'password' },
+    userSearch: { base: `ou=people,${suffix}`, filter: '(|(uid={username})(mail={username}))' },
+    groupSearch: { base: `ou=groups,${suffix}` },
+    ...ldap,
+  },
+  ...changes,
+});
+
+async function use(...identityProviders: object[]): Promise<void> {
+  await restore();
+  restore = await configure(({ authentication }) => {
+    authentication['identityProviders'] = identityProviders;
+  });
+}
+
+beforeAll(async () => {
+  remember(right, wrong, service.password);
+  slapd = await createSlapd(entries);
+  await slapd.start();
+  await create(`${releasePath}/secrets`, {
+    metadata: { name: bindSecret },
+    stringData: { password: service.password },
+  });
+});
+afterAll(async () => {
+  await restore();
+  await slapd.stop();
+  await remove(`${releasePath}/secrets/${bindSecret}`);
+});
+
+const undo: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (let task = undo.pop(); task !== undefined; task = undo.pop()) await task();
+});
+
+/** Takes away at the end whom a login makes. */
+const passing = (name: string): string => {
+  undo.push(() => removeUser(name));
+  return name;
+};
+
+const attempt = (username: string, password = right, replica: 0 | 1 = 0): Promise<Answer> =>
+  postForm(passwordForm(username, password), { base: gateway(replica) });
+const problemOf = (answer: Answer): object => ({ status: answer.status, error: (answer.json as OAuthProblem).error });
+const refused = { status: 400, error: 'invalid_grant' };
+const statusOf = async ({ access_token: token }: Tokens, path = '/kapis', base = gateway()): Promise<number> =>
+  (await call(`${base}${path}`, { token })).status;
+const whoami = async (token: string): Promise<{ username: string; groups: string[] }> =>
+  (
+    (await call(`${gateway()}/kapis/iam.platform.io/v1alpha2/whoami`, { token })).json as {
+      status: { userInfo: { username: string; groups: string[] } };
+    }
+  ).status.userInfo;
+
+/** The Secret with the password of the service is read when the configuration names it. */
+const used = (...identityProviders: object[]): Promise<void> =>
+  use(...identityProviders).then(() =>
+    eventually('both replicas ask the directory', async () => {
+      for (const replica of [0, 1] as const)
+        expect(problemOf(await attempt(`nobody-${randomUUID()}`, wrong, replica))).toEqual(refused);
+    }),
+  );
+
+describe('LDAP with the mapping auto', () => {
+  beforeAll(() => used(provider()));
+
+  test('makes a user at the first login, with the groups of the directory under its name', async () => {
+    passing('erin');
+    await bind('directory-test', 'platform-node-reader', { kind: 'Group', name: 'corp:engineers' });
+    undo.push(() => unbind('directory-test'));
+    const tokens = await login('erin', undefined, right);
+    expect(await whoami(tokens.access_token)).toMatchObject({
+      username: 'erin',
+      groups: expect.arrayContaining(['corp:engineers', 'system:authenticated']) as unknown,
+    });
+    await eventually('erin reads nodes on both replicas', async () => {
+      for (const base of [gateway(0), gateway(1)])
+        expect(await statusOf(tokens, `${nodesPath}?limit=1`, base)).toBe(200);
+    });
+    const { spec, metadata } = await get(userPath('erin'));
+    expect(spec).toMatchObject({
+      displayName: 'erin of the directory',
+      email: 'erin@example.org',
+      state: 'Active',
+      identities: [{ provider: 'corp', subject: expect.stringMatching(/^[-0-9a-f]{36}$/) as unknown }],
+    });
+    expect(spec).not.toHaveProperty('groups');
+    // A refresh keeps them; another login, also by e-mail address and on the other replica, is of the same user.
+    const refreshed = (await postForm(refreshForm(tokens.refresh_token))).json as Tokens;
+    expect((await whoami(refreshed.access_token)).groups).toContain('corp:engineers');
+    for (const name of ['erin', 'Erin', 'erin@example.org'])
+      expect((await whoami((await login(name, gateway(1), right)).access_token)).username).toBe('erin');
+    expect((await get(userPath('erin'))).metadata.uid).toBe(metadata.uid);
+  });
+
+  test('both replicas at once make one user', async () => {
+    passing('jane-doe');
+    const answers = await Promise.all([attempt('Jane_Doe'), attempt('jane_doe', right, 1)]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+  });
+
+  test('keeps name and e-mail address up to date, and those of nobody else', async () => {
+    passing('erin');
+    await login('erin', undefined, right);
+    await patch(userPath('erin'), { spec: { displayName: 'Somebody', email: null } });
+    await eventually('it is as the directory says after a login', async () => {
+      await login('erin', undefined, right);
+      expect((await get(userPath('erin'))).spec).toMatchObject({
+        displayName: 'erin of the directory',
+        email: 'erin@example.org',
+      });
+    });
+  });
+
+  test.each([
+    ['a wrong password', 'erin', wrong],
+    ['an unknown name', 'nobody-at-all', right],
+    ['a filter in the place of a name', '*)(uid=*', right],
+    ['every name', '*', right],
+    ['a filter of one who is there', 'erin)(objectClass=*', right],
+    ['an escape', '\\65rin', right],
+    ['a name that two entries have', 'twins@example.org', right],
+    ['the DN of an entry', `uid=erin,ou=people,${suffix}`, right],
+  ])('refuses %s as it refuses everybody', async (_, username, password) => {
+    const answer = await attempt(username, password);
+    expect(problemOf(answer)).toEqual(refused);
+    expect((answer.json as OAuthProblem).error_description).toBe('the username or the password is wrong');
+  });
+
+  test('refuses an empty password before the directory is asked', async () => {
+    expect(problemOf(await attempt('erin', ''))).toEqual({ status: 400, error: 'invalid_request' });
+  });
+
+  test('never asks about a user of the platform, and never merges with one', async () => {
+    // In the directory there is one with this password.
+    expect(problemOf(await attempt('alice'))).toEqual(refused);
+    expect(problemOf(await attempt('Alice'))).toEqual(refused);
+    expect(problemOf(await attempt('alice@example.com'))).toEqual(refused);
+    expect((await attempt('alice', passwords.alice)).status).toBe(200);
+    await createUser('heidi');
+    passing('heidi');
+    await eventually('the name is taken', async () => {
+      expect(problemOf(await attempt('heidi'))).toEqual(refused);
+    });
+    expect((await get(userPath('heidi'))).spec).not.toHaveProperty('identities');
+  });
+
+  test('refuses who is in a group of Kubernetes’ own', async () => {
+    const answer = await attempt('grace');
+    expect(problemOf(answer)).toEqual(refused);
+    expect((answer.json as OAuthProblem).error_description).toContain("'system:'");
+  });
+
+  test('counts failures like those of any user, by whichever name', async () => {
+    passing('frank');
+    const names = ['frank', 'FRANK', 'fRank', 'frAnk', 'fraNk'];
+    for (const name of names) {
+      const { status } = await attempt(name, wrong);
+      expect([400, 429]).toContain(status);
+      if (status === 429) break;
+    }
+    const answer = await attempt('Frank');
+    expect(problemOf(answer)).toEqual({ status: 429, error: 'invalid_grant' });
+    expect(answer.headers['retry-after']).toMatch(/^\d+$/);
+  });
+
+  test('ends sessions when the user is disabled, and refuses them as a wrong password', async () => {
+    passing('ivan');
+    const tokens = await login('ivan', undefined, right);
+    await patch(userPath('ivan'), { spec: { state: 'Disabled' } });
+    await eventually('the session is over', async () => expect(await statusOf(tokens)).toBe(401));
+    const answer = await attempt('ivan');
+    expect((answer.json as OAuthProblem).error_description).toBe('the username or the password is wrong');
+  });
+
+  test('ends sessions when the link goes', async () => {
+    passing('ivan');
+    const tokens = await login('ivan', undefined, right);
+    expect(await statusOf(tokens)).toBe(200);
+    await patch(userPath('ivan'), { spec: { identities: null } });
+    await eventually('the session is over', async () => expect(await statusOf(tokens)).toBe(401));
+    expect((await postForm(refreshForm(tokens.refresh_token))).status).toBe(400);
+    // Somebody has the name now who is nobody there.
+    expect(problemOf(await attempt('ivan'))).toEqual(refused);
+  });
+
+  test('logs in at the page, for whatever client comes after', async () => {
+    passing('erin');
+    const browser = new Browser(async (path, { method = 'GET', headers = {}, body }) => {
+      const answer = await call(`${secureGateway()}${path}`, {
+        method,
+        headers: headers as Record<string, string>,
+        ...(body === undefined ? {} : { body }),
+      });
+      return { status: answer.status, headers: answer.headers, text: answer.text, json: () => ({}) };
+    });
+    const query = new URLSearchParams({
+      response_type: 'code',
+      client_id: 'platform-cli',
+      redirect_uri: 'http://127.0.0.1:1/callback',
+      code_challenge: 'a'.repeat(43),
+      code_challenge_method: 'S256',
+    });
+    const page = await browser.open(`/oauth/authorize?${query.toString()}`);
+    expect(formIn(page.text).action).toBe('/oauth/login');
+    const failed = await browser.submit(page, { username: 'erin', password: wrong });
+    expect({ status: failed.status, text: failed.text }).toEqual({
+      status: 400,
+      text: expect.stringContaining('the username or the password is wrong') as unknown,
+    });
+    const consent = await browser.submit(failed, { username: 'erin', password: right });
+    expect(consent.text).toContain('You are logged in as <strong>erin</strong>');
+  });
+});
+
+describe('LDAP over StartTLS', () => {
+  test('works, and without it nothing is asked', async () => {
+    await used(provider({}, { url: slapd.plain, startTLS: true }));
+    passing('erin');
+    expect((await attempt('erin')).status).toBe(200);
+    await use(provider({}, { url: slapd.plain }));
+    // The server demands TLS of everybody: what it says is no word on the password.
+    expect(problemOf(await attempt(`nobody-${randomUUID()}`))).toEqual({
+      status: 503,
+      error: 'temporarily_unavailable',
+    });
+  });
+
+  test('a certificate of another CA is not believed', async () => {
+    await use(provider({}, { caCertificate: undefined }));
+    expect(problemOf(await attempt('erin'))).toEqual({ status: 503, error: 'temporarily_unavailable' });
+  });
+});
+
+describe('LDAP with the mapping lookup', () => {
+  beforeAll(() => used(provider({ mapping: 'lookup' })));
+
+  test('lets in whom a user is linked to, whatever it is called, and nobody else', async () => {
+    const answer = await attempt('frank2');
+    expect(problemOf(answer)).toEqual(refused);
+    const unknown = await attempt('erin');
+    expect(problemOf(unknown)).toEqual(refused);
+    expect((unknown.json as OAuthProblem).error_description).toContain('no user is linked');
+    // The entryUUID is known from a login with the mapping auto.
+    await used(provider());
+    await login('erin', undefined, right);
+    const { spec } = await get(userPath('erin'));
+    await removeUser('erin');
+    await used(provider({ mapping: 'lookup' }));
+    await createUser('e.miller', { identities: spec?.['identities'], displayName: 'Erin M.' });
+    passing('e.miller');
+    const tokens = await eventually('erin is e.miller', () => login('erin', undefined, right));
+    expect((await whoami(tokens.access_token)).username).toBe('e.miller');
+    expect((await get(userPath('e.miller'))).spec).toMatchObject({ displayName: 'Erin M.' });
+    // Linked twice by mistake, it is nobody.
+    await createUser('e.miller2', { identities: spec?.['identities'] });
+    passing('e.miller2');
+    await eventually('the session is over', async () => expect(await statusOf(tokens)).toBe(401));
+    expect(problemOf(await attempt('erin'))).toEqual(refused);
+  });
+});
+
+describe('a provider', () => {
+  test('that is down is no wrong password, and does not hinder others', async () => {
+    await used(provider());
+    await slapd.stop();
+    undo.push(() => slapd.start());
+    for (let failures = 0; failures < 6; failures += 1) {
+      const answer = await attempt('erin');
+      expect(problemOf(answer)).toEqual({ status: 503, error: 'temporarily_unavailable' });
+      expect(answer.headers['retry-after']).toMatch(/^\d+$/);
+    }
+    expect((await attempt('alice', passwords.alice)).status).toBe(200);
+  });
+
+  test('that is removed ends the sessions that were begun there', async () => {
+    await used(provider());
+    passing('erin');
+    const tokens = await eventually('the directory answers again', () => login('erin', undefined, right));
+    await use();
+    await eventually('the session is over', async () => expect(await statusOf(tokens)).toBe(401));
+    expect(problemOf(await attempt('erin'))).toEqual(refused);
+  });
+});
+
+const identityOf = (subject: string): object => ({ identities: [{ provider: 'corp', subject }] });
+const rules = (...resources: string[]): object[] => [
+  { apiGroups: ['iam.platform.io'], resources, verbs: ['create', 'update', 'patch'] },
+];
+
+/** Somebody with no rights but those of the group. */
+const asLinker = (request: KubeRequest & { path?: string }): Promise<string> =>
+  kube()
+    .json(request.path ?? usersPath, {
+      ...request,
+      headers: { 'impersonate-user': 'linker', 'impersonate-group': 'linkers' },
+    })
+    .then(
+      () => 'accepted',
+      (error: unknown) => String(error),
+    );
+
+const linkedBy = (name: string, spec: object): Promise<string> =>
+  asLinker({
+    method: 'POST',
+    body: { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', metadata: { name }, spec },
+  });
+
+test('who links a user to an identity needs the right to that, and to the groups of the user', async () => {
+  const roles = '/apis/rbac.authorization.k8s.io/v1/clusterroles';
+  await create(roles, { metadata: { name: 'linkers' }, rules: rules('users') });
+  undo.push(() => remove(`${roles}/linkers`));
+  await bind('linkers', 'linkers', { kind: 'Group', name: 'linkers' });
+  undo.push(() => unbind('linkers'));
+  await eventually('users may be made', async () => {
+    await removeUser(passing('kim'));
+    expect(await linkedBy('kim', {})).toBe('accepted');
+  });
+  expect(await linkedBy('judy', identityOf(randomUUID()))).toContain('users/identities');
+  await patch(`${roles}/linkers`, { rules: rules('users', 'users/identities') });
+  await createUser(passing('judy'), { groups: ['platform:admins'] });
+  const link = (name: string): Promise<string> =>
+    asLinker({ path: userPath(name), method: 'PATCH', contentType: merge, body: { spec: identityOf(randomUUID()) } });
+  await eventually('a user without groups may be linked', async () => expect(await link('kim')).toBe('accepted'));
+  expect(await link('judy')).toContain('platform:admins');
+});

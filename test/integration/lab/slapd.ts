@@ -1,0 +1,128 @@
+/** A real LDAP server: OpenLDAP's slapd, installed or unpacked from Debian's packages without root. */
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { freePort, seed } from '../../../hack/cluster/chosen.ts';
+import { execute, output } from '../../../hack/cluster/exec.ts';
+import { withLock } from '../../../hack/cluster/lock.ts';
+import { createAuthority } from '../../../hack/cluster/pki.ts';
+import { until } from '../../../hack/cluster/until.ts';
+import { isFree } from '../../../hack/cluster/chosen.ts';
+import { lab } from './lab.ts';
+import { startProgram, type Program } from './program.ts';
+
+export const suffix = 'dc=example,dc=com';
+export const service = { dn: `cn=platform,${suffix}`, password: 'looks people up 6204' } as const;
+
+export interface Slapd {
+  /** Of the CA that its certificate is of. */
+  readonly caCertificate: string;
+  /** ldaps:// */
+  readonly secure: string;
+  /** ldap://, on which nothing is served before StartTLS. */
+  readonly plain: string;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** The folder below which slapd's files are as the package has them: the root, or one of the cache. */
+async function installation(): Promise<string> {
+  if (existsSync('/usr/sbin/slapd') && existsSync('/etc/ldap/schema')) return '';
+  const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver');
+  const folder = join(cache, 'slapd');
+  if (!existsSync(folder)) await withLock(folder, () => unpack(folder));
+  return folder;
+}
+
+/** Debian's package with what it needs and the machine has not, as apt finds it; nothing of the machine is changed. */
+async function unpack(folder: string): Promise<void> {
+  if (existsSync(folder)) return;
+  const work = `${folder}.${process.pid}`;
+  const archives = join(work, 'cache/archives');
+  await mkdir(join(archives, 'partial'), { recursive: true });
+  await mkdir(join(work, 'lists/partial'), { recursive: true });
+  const own = [`Dir::Cache=${work}/cache`, `Dir::State::lists=${work}/lists`, 'Debug::NoLocking=1'];
+  const options = ['--quiet', ...own.flatMap((option) => ['-o', option])];
+  await output('apt-get', [...options, 'update'], { timeout: 300_000 });
+  const install = ['install', '--yes', '--no-install-recommends', '--download-only', 'slapd'];
+  await output('apt-get', [...options, ...install], { timeout: 300_000 });
+  const root = join(work, 'root');
+  for (const file of await readdir(archives))
+    if (file.endsWith('.deb')) await output('dpkg-deb', ['-x', join(archives, file), root]);
+  await rename(root, folder);
+  await rm(work, { recursive: true });
+}
+
+const env = async (root: string): Promise<Record<string, string>> => {
+  const libraries = join(root, 'usr/lib');
+  const folders = (await readdir(libraries)).filter((name) => name.endsWith('-linux-gnu'));
+  return root === '' ? {} : { LD_LIBRARY_PATH: folders.map((name) => join(libraries, name)).join(delimiter) };
+};
+
+/** One with these entries, in LDIF, and an entry that may look them up. */
+export async function createSlapd(entries: string): Promise<Slapd> {
+  const root = await installation().catch((cause: unknown) => {
+    throw new Error('slapd is neither installed nor to be had from Debian packages: install it', { cause });
+  });
+  const dir = join(lab().dir, 'slapd');
+  await mkdir(join(dir, 'data'), { recursive: true, mode: 0o700 });
+  const authority = await createAuthority('directory-ca');
+  const pair = await authority.issue({ commonName: 'directory', server: ['127.0.0.1', 'localhost'] });
+  const write = (name: string, text: string): Promise<void> => writeFile(join(dir, name), text, { mode: 0o600 });
+  await write('tls.crt', pair.certificate);
+  await write('tls.key', pair.key);
+  const schemas = ['core', 'cosine', 'inetorgperson'].map((name) => `include ${root}/etc/ldap/schema/${name}.schema`);
+  const configuration = `${schemas.join('\n')}
+modulepath ${root}/usr/lib/ldap
+moduleload back_mdb
+pidfile ${dir}/slapd.pid
+TLSCertificateFile ${dir}/tls.crt
+TLSCertificateKeyFile ${dir}/tls.key
+security ssf=1
+database mdb
+suffix ${suffix}
+directory ${dir}/data
+access to attrs=userPassword by anonymous auth by * none
+access to * by dn.exact=${service.dn} read by * none
+`;
+  await write('slapd.conf', configuration);
+  const first = `dn: ${suffix}
+objectClass: domain
+dc: example
+
+dn: ${service.dn}
+objectClass: person
+cn: platform
+sn: platform
+userPassword: ${service.password}
+`;
+  await write('entries.ldif', `${first}\n${entries}`);
+  const program = join(root, '/usr/sbin/slapd');
+  const settings = await env(root);
+  const config = ['-f', join(dir, 'slapd.conf')];
+  const loaded = await execute(program, ['-Tadd', ...config, '-l', join(dir, 'entries.ldif')], { env: settings });
+  if (loaded.code !== 0) throw new Error(`slapadd ended with ${loaded.code}: ${loaded.stderr}`);
+  const port = await freePort(26_000 + seed(dir, 1_000));
+  const plainPort = await freePort(port + 1);
+  const secure = `ldaps://127.0.0.1:${port}`;
+  const plain = `ldap://127.0.0.1:${plainPort}`;
+  let running: Program | undefined;
+  return {
+    caCertificate: authority.certificate,
+    secure,
+    plain,
+    async start() {
+      running = startProgram(program, ['-d', '0', ...config, '-h', `${secure}/ ${plain}/`], settings);
+      await until(
+        'slapd listens',
+        () => Promise.resolve(),
+        async () => !(await isFree(plainPort)),
+      );
+    },
+    async stop() {
+      await running?.end();
+      running = undefined;
+    },
+  };
+}

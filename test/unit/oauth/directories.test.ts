@@ -1,0 +1,278 @@
+/** Passwords that an LDAP directory judges, at the token endpoint; what a real one says is in test/integration. */
+import { describe, expect, test } from '@jest/globals';
+import type { askDirectory, Question } from '../../../src/accounts/identity-providers/ldap.ts';
+import type { Statement } from '../../../src/accounts/identity-providers/person.ts';
+import { usersPath } from '../../../src/config/names.ts';
+import type { Answer } from '../../fakes/ask.ts';
+import { rightPassword } from '../../fakes/platform.ts';
+import { settle } from '../kube/fakes.ts';
+import { createLab, login, refreshWith, type Lab } from './lab.ts';
+
+const elsewhere = 'known elsewhere';
+
+interface Entry extends Partial<Statement> {
+  readonly subject: string;
+}
+
+/** A directory in memory, and who was asked about. */
+class Fake {
+  readonly entries = new Map<string, Entry>();
+  readonly asked: string[] = [];
+  isDown = false;
+
+  readonly ask: typeof askDirectory = async ({ settings, login: name, password, found }: Question) => {
+    this.asked.push(`${settings.url} ${name}`);
+    if (this.isDown) throw new Error('connect ECONNREFUSED');
+    const entry = this.entries.get(name.toLowerCase());
+    if (entry === undefined) return undefined;
+    found(entry.subject);
+    if (password !== elsewhere) return undefined;
+    return { username: name.toLowerCase(), email: undefined, displayName: undefined, groups: [], ...entry };
+  };
+}
+
+const provider = (name: string, mapping = 'auto'): object => ({
+  name,
+  type: 'LDAP',
+  mapping,
+  ldap: { url: `ldaps://${name}.example`, userSearch: { base: 'dc=example' } },
+});
+
+async function lab(mapping = 'auto'): Promise<Lab & { directoryFake: Fake }> {
+  const directoryFake = new Fake();
+  directoryFake.entries.set('erin', { subject: '1' });
+  const made = await createLab({ identityProviders: [provider('corp', mapping)] }, undefined, directoryFake.ask);
+  return { ...made, directoryFake };
+}
+
+const as = (made: Lab, username: string, password = elsewhere): Promise<Answer> =>
+  made.token({ ...login, username, password });
+const description = (answer: Answer): unknown => answer.json()['error_description'];
+const usual = 'the username or the password is wrong';
+
+describe('who is linked', () => {
+  test('is the user, whatever it is called', async () => {
+    const made = await lab('lookup');
+    const uid = await made.putUser('e.miller', { identities: [{ provider: 'corp', subject: '1' }] }, false);
+    const answer = await as(made, 'erin');
+    expect(answer.status).toBe(200);
+    expect(made.sessions.ofUser(uid)).toHaveLength(1);
+  });
+
+  test('is nobody as long as two users are linked so, or the link is to another provider or subject', async () => {
+    const made = await lab('lookup');
+    await made.putUser('a', { identities: [{ provider: 'other', subject: '1' }] }, false);
+    await made.putUser('b', { identities: [{ provider: 'corp', subject: '2' }] }, false);
+    expect(description(await as(made, 'erin'))).toContain('no user is linked');
+    await made.putUser('c', { identities: [{ provider: 'corp', subject: '1' }] }, false);
+    expect((await as(made, 'erin')).status).toBe(200);
+    await made.putUser('d', { identities: [{ provider: 'corp', subject: '1' }] }, false);
+    expect(description(await as(made, 'erin'))).toContain('more than one user');
+  });
+
+  test('is never found by name or e-mail address', async () => {
+    const made = await lab('lookup');
+    made.directoryFake.entries.set('erin', { subject: '1', email: 'alice@example.org', username: 'bob' });
+    await made.putUser('bob', { email: 'alice@example.org' });
+    expect(description(await as(made, 'erin'))).toContain('no user is linked');
+  });
+
+  test('must not be whom the name means in the platform by another link', async () => {
+    const made = await lab('lookup');
+    await made.putUser('erin', { identities: [{ provider: 'corp', subject: '7' }] }, false);
+    await made.putUser('other', { identities: [{ provider: 'corp', subject: '1' }] }, false);
+    expect(description(await as(made, 'erin'))).toBe(usual);
+  });
+
+  test('and must change a password here, does that first', async () => {
+    const made = await lab('lookup');
+    const identities = [{ provider: 'corp', subject: '1' }];
+    await made.putUser('e.miller', { identities, passwordChangeRequired: true }, false);
+    expect(description(await as(made, 'erin'))).toContain('password of this user must be changed');
+  });
+
+  test('and disabled is refused like a wrong password', async () => {
+    const made = await lab('lookup');
+    await made.putUser('erin', { identities: [{ provider: 'corp', subject: '1' }], state: 'Disabled' }, false);
+    expect(description(await as(made, 'erin'))).toBe(usual);
+  });
+});
+
+describe('who comes for the first time', () => {
+  test('gets a user, with what the provider says, and keeps it', async () => {
+    const made = await lab();
+    made.directoryFake.entries.set('erin', { subject: '1', displayName: 'Erin', email: 'e@example.org' });
+    expect((await as(made, 'erin')).status).toBe(200);
+    expect(made.cluster.get(usersPath, 'erin')?.['spec']).toEqual({
+      displayName: 'Erin',
+      email: 'e@example.org',
+      identities: [{ provider: 'corp', subject: '1' }],
+    });
+    made.directoryFake.entries.set('erin', { subject: '1', displayName: 'Erin Miller', username: 'erin.miller' });
+    expect((await as(made, 'erin')).status).toBe(200);
+    expect(made.cluster.list(usersPath)).toHaveLength(1);
+    expect(made.cluster.get(usersPath, 'erin')?.['spec']).toMatchObject({ displayName: 'Erin Miller' });
+    expect(made.cluster.get(usersPath, 'erin')?.['spec']).not.toHaveProperty('email');
+  });
+
+  test.each([
+    ['a configured user', 'ALICE'],
+    ['a User', 'bob'],
+    ['no username', '爱丽丝'],
+  ])('is refused where the name is that of %s', async (_, username) => {
+    const made = await lab();
+    await made.putUser('bob');
+    made.directoryFake.entries.set('erin', { subject: '1', username });
+    const answer = await as(made, 'erin');
+    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error: 'invalid_grant' });
+    expect(made.cluster.list(usersPath)).toHaveLength(1);
+  });
+
+  test('does not take the e-mail address of another, who could not log in with it any more', async () => {
+    const made = await lab();
+    await made.putUser('bob', { email: 'Bob@example.org' });
+    made.directoryFake.entries.set('erin', { subject: '1', email: 'bob@example.org' });
+    expect((await as(made, 'erin')).status).toBe(200);
+    expect((await as(made, 'bob@example.org', rightPassword)).status).toBe(200);
+  });
+});
+
+/** Logs in; answers what tells the groups of that session, undefined when it is over. */
+const begin = async (made: Lab & { directoryFake: Fake }): Promise<() => Promise<readonly string[] | undefined>> => {
+  made.directoryFake.entries.set('erin', { subject: '1', groups: ['engineers'] });
+  const token = String((await as(made, 'erin')).json()['access_token']);
+  return async () => (await made.accessTokens.judge(token))?.subject.groups;
+};
+
+describe('a session of somebody from elsewhere', () => {
+  test('has the groups as of the login beside those of the user', async () => {
+    const made = await lab();
+    const groups = await begin(made);
+    expect(await groups()).toEqual(['corp:engineers']);
+    const { spec } = made.cluster.get(usersPath, 'erin') as { spec?: object };
+    await made.putUser('erin', { ...spec, groups: ['staff'] }, false);
+    expect(await groups()).toEqual(['staff', 'corp:engineers']);
+    made.directoryFake.entries.set('erin', { subject: '1', groups: [] });
+    expect(await groups()).toEqual(['staff', 'corp:engineers']);
+    const again = String((await as(made, 'erin')).json()['access_token']);
+    expect((await made.accessTokens.judge(again))?.subject.groups).toEqual(['staff']);
+  });
+
+  test.each<[string, (made: Lab) => unknown]>([
+    ['disabled', (made) => made.putUser('erin', { ...linked, state: 'Disabled' }, false)],
+    ['no longer linked', (made) => made.putUser('erin', {}, false)],
+    ['linked to another', (made) => made.putUser('erin', { identities: [{ provider: 'corp', subject: '2' }] }, false)],
+    ['linked twice', (made) => made.putUser('second', linked, false)],
+    ['deleted', (made) => made.cluster.delete(usersPath, 'erin')],
+    ['without a provider', (made) => made.configure({ identityProviders: [] })],
+  ])('ends when the user is %s', async (_, change) => {
+    const made = await lab();
+    const groups = await begin(made);
+    await change(made);
+    await settle();
+    expect(await groups()).toBeUndefined();
+  });
+
+  test('goes on by its refresh token until it is too old', async () => {
+    const made = await lab();
+    await begin(made);
+    const first = await as(made, 'erin');
+    const second = await made.token(refreshWith(first.json()['refresh_token']));
+    expect(second.status).toBe(200);
+    made.configure({ identityProviders: [] });
+    expect((await made.token(refreshWith(second.json()['refresh_token']))).status).toBe(400);
+  });
+
+  test('does not end when a password is set here, by which the user logs in from then on', async () => {
+    const made = await lab();
+    const groups = await begin(made);
+    const { spec } = made.cluster.get(usersPath, 'erin') as { spec?: object };
+    await made.putUser('erin', { ...spec });
+    expect(await groups()).toEqual(['corp:engineers']);
+    expect((await as(made, 'erin', rightPassword)).status).toBe(200);
+    expect((await as(made, 'erin')).status).toBe(400);
+  });
+});
+
+const linked = { identities: [{ provider: 'corp', subject: '1' }] };
+
+describe('who has a password here', () => {
+  test.each(['alice', 'Alice', 'ALICE', 'alice@example.org', 'bob'])(
+    'is not asked about elsewhere: %s',
+    async (name) => {
+      const made = await lab();
+      made.configure({
+        users: [{ username: 'alice', email: 'alice@example.org' }],
+        identityProviders: [provider('corp')],
+      });
+      await made.putUser('bob', linked);
+      made.directoryFake.entries.set(name.toLowerCase(), { subject: '1' });
+      expect(description(await as(made, name))).toBe(usual);
+      expect(made.directoryFake.asked).toEqual([]);
+    },
+  );
+});
+
+describe('passwords', () => {
+  test('are shown only to the first provider that knows the name', async () => {
+    const made = await lab();
+    made.configure({ identityProviders: [provider('one'), provider('two'), provider('three')] });
+    made.directoryFake.entries.clear();
+    await as(made, 'erin');
+    expect(made.directoryFake.asked).toHaveLength(3);
+    made.directoryFake.entries.set('erin', { subject: '1' });
+    await as(made, 'erin', 'wrong');
+    expect(made.directoryFake.asked.slice(3)).toEqual(['ldaps://one.example erin']);
+  });
+
+  test('of a linked user are shown to the providers of the links only', async () => {
+    const made = await lab();
+    made.configure({ identityProviders: [provider('one'), provider('two')] });
+    await made.putUser('erin', { identities: [{ provider: 'two', subject: '1' }] }, false);
+    expect((await as(made, 'erin')).status).toBe(200);
+    expect(made.directoryFake.asked).toEqual(['ldaps://two.example erin']);
+  });
+
+  test.each(['', 'x'.repeat(1_025)])('that cannot be right are shown to nobody', async (password) => {
+    const made = await lab();
+    expect((await as(made, 'erin', password)).status).toBe(400);
+    expect(made.directoryFake.asked).toEqual([]);
+  });
+});
+
+describe('failures', () => {
+  test('count for the person, by whichever name', async () => {
+    const made = await lab();
+    const statuses: number[] = [];
+    for (const name of ['erin', 'ERIN', 'Erin', 'eRin']) statuses.push((await as(made, name, 'wrong')).status);
+    expect(statuses).toEqual([400, 400, 400, 429]);
+    expect((await as(made, 'erIn')).status).toBe(429);
+  });
+
+  test('take the work of a failed login of our own', async () => {
+    const made = await lab();
+    const before = made.hashes.verified.length;
+    await as(made, 'erin', 'wrong');
+    expect(made.hashes.verified).toHaveLength(before + 1);
+  });
+
+  test('of the provider do not count, are temporary, and leave others alone', async () => {
+    const made = await lab();
+    made.directoryFake.isDown = true;
+    for (let tries = 0; tries < 10; tries += 1) {
+      const answer = await as(made, 'erin');
+      expect(answer.status).toBe(503);
+      expect(answer.json()['error']).toBe('temporarily_unavailable');
+      expect(answer.headers['retry-after']).toBeDefined();
+    }
+    expect((await as(made, 'alice', rightPassword)).status).toBe(200);
+    made.directoryFake.isDown = false;
+    expect((await as(made, 'erin')).status).toBe(200);
+  });
+
+  test('to be somebody here are no failures of the password', async () => {
+    const made = await lab('lookup');
+    for (let tries = 0; tries < 10; tries += 1)
+      expect(description(await as(made, 'erin'))).toContain('no user is linked');
+  });
+});
