@@ -27,6 +27,7 @@ const doors = {
   '@peculiar/x509': 'tls',
   bcrypt: 'accounts',
   ldapts: 'accounts',
+  'openid-client': 'accounts',
   '@node-rs/argon2': 'accounts',
   yaml: 'config',
   zod: 'config',

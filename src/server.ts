@@ -11,6 +11,7 @@ import { ensureAdminSecret } from './accounts/admin.ts';
 import { Directory } from './accounts/directory.ts';
 import { Directories } from './accounts/identity-providers/directories.ts';
 import { Linking } from './accounts/identity-providers/linking.ts';
+import { OpenIDProviders } from './accounts/identity-providers/openid.ts';
 import { KeyRotation } from './accounts/key-rotation.ts';
 import { LastLogins } from './accounts/last-logins.ts';
 import { LoginHistories } from './accounts/login-history.ts';
@@ -102,6 +103,7 @@ export async function startServer(
     unlocked: (username) => limiter.unlock(username),
   });
   const directories = new Directories({ config: live, secrets, log });
+  const openIDProviders = new OpenIDProviders({ config: live, secrets, log });
   const linking = new Linking({ config: live, client, directory, log });
   const passwordStore = new PasswordStore({ client, namespace, directory, passwords, log });
   const conditions = new UserConditions({ client, directory, users, log });
@@ -220,6 +222,7 @@ export async function startServer(
     ...oauthRoutes({
       ...accounts,
       directories,
+      openIDProviders,
       linking,
       tokens,
       accessTokens,

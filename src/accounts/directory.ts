@@ -6,6 +6,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { parametersOf, type HashParameters } from '../config/hash-parameters.ts';
+import { secretOf } from '../config/identity-providers.ts';
 import type { LiveConfiguration } from '../config/live.ts';
 import { wellKnownClient, type ConfiguredClient, type PlatformConfiguration } from '../config/schema.ts';
 import { serviceUnavailable } from '../errors.ts';
@@ -171,7 +172,7 @@ export class Directory {
     const refs = [
       ...authentication.users.map((user) => user.passwordRef),
       ...authentication.clients.map((one) => one.secretRef),
-      ...authentication.identityProviders.map(({ ldap }) => ldap.bindPasswordRef),
+      ...authentication.identityProviders.map(secretOf),
     ];
     this.#secrets.follow(new Set(refs.flatMap((ref) => (ref === undefined ? [] : [ref.name]))));
     const before = this.#state.accounts;

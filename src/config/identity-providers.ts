@@ -116,6 +116,35 @@ const ldap = z
     },
   );
 
+const claim = z.string().min(1).max(256);
+
+const issuerURL = (text: string): boolean =>
+  URL.canParse(text) && new URL(text).protocol === 'https:' && !/[?#]/.test(text);
+
+const oidc = z.strictObject({
+  issuer: z
+    .string()
+    .refine(issuerURL, 'must be an https URL without query and fragment')
+    .describe('As the provider calls itself: /.well-known/openid-configuration is below it'),
+  clientID: z.string().min(1),
+  clientSecretRef: secretKeyRef,
+  caCertificate,
+  scopes: z
+    .array(z.string().regex(/^[!#-[\]-~]+$/, 'must be a scope (RFC 6749 section 3.3)'))
+    .max(50)
+    .default(['openid', 'profile', 'email'])
+    .refine((scopes) => scopes.includes('openid'), 'must have "openid"'),
+  claims: z
+    .strictObject({
+      username: claim.default('preferred_username'),
+      email: claim.default('email').describe('Not taken where email_verified is false'),
+      displayName: claim.default('name'),
+      groups: claim.optional().describe('By default nobody has groups from here'),
+    })
+    .prefault({})
+    .describe('Of the id_token, or of the userinfo endpoint. Who somebody is says sub alone'),
+});
+
 const shared = {
   name,
   displayName: z.string().min(1).max(256).optional().describe('As people know it; by default its name'),
@@ -127,11 +156,21 @@ const shared = {
     ),
 };
 
-const provider = z.discriminatedUnion('type', [z.strictObject({ ...shared, type: z.literal('LDAP'), ldap })], {
-  error: 'must be LDAP',
-});
+const provider = z.discriminatedUnion(
+  'type',
+  [
+    z.strictObject({ ...shared, type: z.literal('LDAP'), ldap }),
+    z.strictObject({ ...shared, type: z.literal('OIDC'), oidc }),
+  ],
+  { error: 'must be LDAP or OIDC' },
+);
 
 export const identityProviders = z.array(provider).max(20).superRefine(unique('name', 'name'), anyList).default([]);
 
 export type IdentityProvider = z.output<typeof provider>;
 export type LDAPSettings = z.output<typeof ldap>;
+export type OpenIDSettings = z.output<typeof oidc>;
+
+/** What a provider needs from a Secret. */
+export const secretOf = (one: IdentityProvider) =>
+  one.type === 'LDAP' ? one.ldap.bindPasswordRef : one.oidc.clientSecretRef;

@@ -11,7 +11,7 @@ import { browserLogin, type BrowserLogin } from './browser-login.ts';
 import type { Endpoint } from './endpoint.ts';
 import { required } from './form.ts';
 import { consentPage } from './pages/consent.ts';
-import { loginPage } from './pages/login.ts';
+import type { ShowLogin } from './pages/login.ts';
 import { formRoute, openFormRoute, pageRoute, seeOther, type PageRequest } from './pages/route.ts';
 import { provesNobody, withParameters } from './redirect-uri.ts';
 
@@ -19,6 +19,7 @@ export interface AuthorizationParts {
   readonly directory: Directory;
   readonly sessions: Sessions;
   readonly issuer: () => string;
+  readonly showLogin: ShowLogin;
   readonly clock: () => number;
 }
 
@@ -29,7 +30,7 @@ const consentPath = '/oauth/consent';
 /** Of one login; more are asked about again. */
 const mostConsents = 50;
 
-export function authorizationEndpoint({ directory, sessions, issuer, clock }: AuthorizationParts): Endpoint {
+export function authorizationEndpoint({ directory, sessions, issuer, clock, showLogin }: AuthorizationParts): Endpoint {
   /** Steps 1 to 5; `decision` is what the user said in step 4. */
   async function authorize(
     { req, res, context }: PageRequest,
@@ -52,7 +53,7 @@ export function authorizationEndpoint({ directory, sessions, issuer, clock }: Au
       const login = await browserLogin(req, { sessions, directory });
       if (login === undefined || mustLogIn(request, login)) {
         if (request.prompt.has('none')) throw new OAuthError('login_required', 'nobody is logged in');
-        return loginPage(
+        return showLogin(
           { req, res },
           { next: withParameters(path, Object.fromEntries(query)), username: query.get('login_hint') ?? '' },
         );

@@ -3,7 +3,10 @@ import { pagesClient } from '../accounts/built-in-clients.ts';
 import type { Directory } from '../accounts/directory.ts';
 import type { Session, Sessions } from '../accounts/sessions.ts';
 import { subjectOf, type Subject } from '../accounts/subjects.ts';
-import { loginCookie, readCookie } from './pages/cookies.ts';
+import { OAuthError } from '../errors.ts';
+import { cookie, loginCookie, readCookie } from './pages/cookies.ts';
+import { seeOther, type PageRequest } from './pages/route.ts';
+import type { PasswordLogin, Verified } from './password-login.ts';
 
 /** Somebody who has logged in to our pages: a session of its own, which gives nobody tokens. */
 export interface BrowserLogin {
@@ -23,4 +26,45 @@ export async function browserLogin(
   return subject === undefined || subject.passwordChangeRequired === true
     ? undefined
     : { session: presented.session, subject };
+}
+
+export interface BrowserLoginParts {
+  readonly login: PasswordLogin;
+  readonly sessions: Sessions;
+  readonly directory: Directory;
+}
+
+/** Our own pages alone, so that nobody is led elsewhere by us. */
+export function demandOurs(next: string): void {
+  if (!/^\/oauth\/(authorize|device)(\?[!-~]*)?$/.test(next))
+    throw new OAuthError('invalid_request', 'the login does not go on there');
+}
+
+/** What stands behind the question mark of such a path. */
+export const queryOf = (next: string): URLSearchParams => new URLSearchParams(next.split('?')[1]);
+
+/** The request that the login was for, without what the login has fulfilled. */
+function goOn(next: string): string {
+  const [path = ''] = next.split('?');
+  const query = queryOf(next);
+  const prompt = (query.get('prompt') ?? '').split(' ').filter((one) => one !== 'login' && one !== 'select_account');
+  query.delete('prompt');
+  query.delete('max_age');
+  const left = prompt.join(' ');
+  if (left !== '') query.set('prompt', left);
+  return query.size === 0 ? path : `${path}?${query.toString()}`;
+}
+
+/** Somebody has shown who they are at this browser: whoever was logged in before is so no more, and the login goes on at `next`. */
+export async function beginInBrowser(
+  { login, sessions, directory }: BrowserLoginParts,
+  { req, res, context }: PageRequest,
+  verified: Verified,
+  next: string,
+): Promise<void> {
+  const before = await browserLogin(req, { sessions, directory });
+  const { refreshToken } = await login.begin(verified, { context });
+  if (before !== undefined) await sessions.revoke(before.session.metadata.name);
+  res.appendHeader('Set-Cookie', cookie(loginCookie, refreshToken));
+  seeOther(res, goOn(next));
 }

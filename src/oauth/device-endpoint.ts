@@ -7,7 +7,7 @@ import type { Route } from '../http/route.ts';
 import { browserLogin, type BrowserLogin } from './browser-login.ts';
 import { deviceConsentPage, userCodePage } from './pages/device.ts';
 import { donePage } from './pages/done.ts';
-import { loginPage } from './pages/login.ts';
+import type { ShowLogin } from './pages/login.ts';
 import { formRoute, pageRoute, type PageRequest } from './pages/route.ts';
 import { withParameters } from './redirect-uri.ts';
 import { shown, userCodeIn } from './user-code.ts';
@@ -16,12 +16,13 @@ export interface DeviceParts {
   readonly directory: Directory;
   readonly sessions: Sessions;
   readonly limiter: LoginLimiter;
+  readonly showLogin: ShowLogin;
 }
 
 export const devicePath = '/oauth/device';
 const action = devicePath;
 
-export function deviceRoutes({ directory, sessions, limiter }: DeviceParts): Route[] {
+export function deviceRoutes({ directory, sessions, limiter, showLogin }: DeviceParts): Route[] {
   /** Only who is logged in sees anything. */
   async function withLogin(
     page: PageRequest,
@@ -30,7 +31,7 @@ export function deviceRoutes({ directory, sessions, limiter }: DeviceParts): Rou
   ): Promise<void> {
     const login = await browserLogin(page.req, { sessions, directory });
     const next = withParameters(devicePath, { user_code: typed === '' ? undefined : typed });
-    if (login === undefined) loginPage(page, { next });
+    if (login === undefined) showLogin(page, { next });
     else await go(login);
   }
 

@@ -1,4 +1,5 @@
 /** Everything that is served for OAuth; the metadata follows from this list. */
+import type { OpenIDProviders } from '../accounts/identity-providers/openid.ts';
 import type { SigningKeys } from '../accounts/signing-keys.ts';
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
@@ -14,7 +15,9 @@ import { keysEndpoint } from './keys.ts';
 import { loginRoute } from './login-endpoint.ts';
 import { logoutEndpoint } from './logout.ts';
 import { metadataRoutes } from './metadata.ts';
+import { loginPages } from './pages/login.ts';
 import { PasswordLogin, type PasswordLoginParts } from './password-login.ts';
+import { providerLoginRoutes } from './provider-login.ts';
 import { revocationEndpoint } from './revocation.ts';
 import { tokenEndpoint } from './token-endpoint.ts';
 import { tokenReviewEndpoint } from './token-review.ts';
@@ -27,12 +30,18 @@ export interface OAuthParts extends Omit<GrantParts, 'login' | 'clock'>, Passwor
   readonly authenticator: Authenticator;
   readonly authorizer: Authorizer;
   readonly audiences: () => Promise<readonly string[]>;
+  readonly openIDProviders: OpenIDProviders;
   /** Milliseconds since the epoch. */
   readonly clock?: () => number;
 }
 
 export function oauthRoutes(given: OAuthParts): readonly Route[] {
-  const parts = { clock: Date.now, ...given, login: new PasswordLogin(given) };
+  const parts = {
+    clock: Date.now,
+    ...given,
+    login: new PasswordLogin(given),
+    showLogin: loginPages(() => given.openIDProviders.all()),
+  };
   const endpoints = [
     authorizationEndpoint(parts),
     tokenEndpoint({ ...parts, grants: createGrants(parts) }),
@@ -47,6 +56,7 @@ export function oauthRoutes(given: OAuthParts): readonly Route[] {
   return [
     ...endpoints.flatMap(({ routes }) => routes),
     loginRoute(parts),
+    ...providerLoginRoutes(parts),
     ...deviceRoutes(parts),
     ...metadataRoutes(endpoints, parts.issuer),
   ];

@@ -4,6 +4,7 @@ import { LastLogins } from '../../src/accounts/last-logins.ts';
 import { Directories } from '../../src/accounts/identity-providers/directories.ts';
 import type { askDirectory } from '../../src/accounts/identity-providers/ldap.ts';
 import { Linking } from '../../src/accounts/identity-providers/linking.ts';
+import { OpenIDProviders } from '../../src/accounts/identity-providers/openid.ts';
 import { LoginHistories } from '../../src/accounts/login-history.ts';
 import { LoginLimiter } from '../../src/accounts/login-limit.ts';
 import { PasswordStore } from '../../src/accounts/password-store.ts';
@@ -160,6 +161,7 @@ export async function createPlatform({
     users,
     hashes,
     routes: oauthRoutes({
+      openIDProviders: new OpenIDProviders({ config: live, secrets, log }),
       clock: () => clock.now(),
       ...accounts,
       reviewToken,

@@ -1,13 +1,17 @@
-/** Identity providers (docs/identity-providers.md): people who are known elsewhere, here by a real LDAP server. */
+/** Identity providers (docs/identity-providers.md): people who are known elsewhere, here by a real LDAP server and a real OpenID provider. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
-import { Browser, formIn } from '../fakes/browser.ts';
+import { createHash, generateKeyPairSync, randomUUID } from 'node:crypto';
+import { release } from '../../hack/run/chart.ts';
+import { sessionsPath } from '../../src/config/names.ts';
+
+import { Browser, formIn, type Page } from '../fakes/browser.ts';
 import type { KubeRequest } from '../../src/kube/client.ts';
 import { configure } from './lab/configure.ts';
 import { eventually } from './lab/eventually.ts';
 import { call, gateway, nodesPath, secureGateway, type Answer } from './lab/http.ts';
 import { bind, create, get, kube, merge, patch, releasePath, remove, unbind } from './lab/kube.ts';
-import { login, passwordForm, postForm, refreshForm, type OAuthProblem, type Tokens } from './lab/login.ts';
+import { adminToken, login, passwordForm, postForm, refreshForm, type OAuthProblem, type Tokens } from './lab/login.ts';
+import { startOpenIDProvider, type OpenIDProvider } from './lab/openid-provider.ts';
 import { passwords } from './lab/people.ts';
 import { remember } from './lab/secrets.ts';
 import { createSlapd, service, suffix, type Slapd } from './lab/slapd.ts';
@@ -96,7 +100,14 @@ afterEach(async () => {
 
 /** Takes away at the end whom a login makes. */
 const passing = (name: string): string => {
-  undo.push(() => removeUser(name));
+  undo.push(async () => {
+    await removeUser(name);
+    const token = await adminToken();
+    await eventually(`no replica knows ${name} any more`, async () => {
+      for (const base of [gateway(0), gateway(1)])
+        expect((await call(`${base}/kapis/iam.platform.io/v1alpha2/users/${name}`, { token })).status).toBe(404);
+    });
+  });
   return name;
 };
 
@@ -112,6 +123,28 @@ const whoami = async (token: string): Promise<{ username: string; groups: string
       status: { userInfo: { username: string; groups: string[] } };
     }
   ).status.userInfo;
+
+/** At which replica browsers are at the time. */
+let replicaNow: 0 | 1 = 0;
+const newBrowser = (): Browser =>
+  new Browser(async (path, { method = 'GET', headers = {}, body }) => {
+    const answer = await call(`${secureGateway(replicaNow)}${path}`, {
+      method,
+      headers: headers as Record<string, string>,
+      ...(body === undefined ? {} : { body }),
+    });
+    return { status: answer.status, headers: answer.headers, text: answer.text };
+  });
+
+const authorize = `/oauth/authorize?${new URLSearchParams({
+  response_type: 'code',
+  client_id: 'platform-cli',
+  redirect_uri: 'http://127.0.0.1:1/callback',
+  code_challenge: 'a'.repeat(43),
+  code_challenge_method: 'S256',
+}).toString()}`;
+const loggedInAs = (username: string): unknown =>
+  expect.stringContaining(`You are logged in as <strong>${username}</strong>`);
 
 /** The Secret with the password of the service is read when the configuration names it. */
 const used = (...identityProviders: object[]): Promise<void> =>
@@ -247,22 +280,8 @@ describe('LDAP with the mapping auto', () => {
 
   test('logs in at the page, for whatever client comes after', async () => {
     passing('erin');
-    const browser = new Browser(async (path, { method = 'GET', headers = {}, body }) => {
-      const answer = await call(`${secureGateway()}${path}`, {
-        method,
-        headers: headers as Record<string, string>,
-        ...(body === undefined ? {} : { body }),
-      });
-      return { status: answer.status, headers: answer.headers, text: answer.text, json: () => ({}) };
-    });
-    const query = new URLSearchParams({
-      response_type: 'code',
-      client_id: 'platform-cli',
-      redirect_uri: 'http://127.0.0.1:1/callback',
-      code_challenge: 'a'.repeat(43),
-      code_challenge_method: 'S256',
-    });
-    const page = await browser.open(`/oauth/authorize?${query.toString()}`);
+    const browser = newBrowser();
+    const page = await browser.open(authorize);
     expect(formIn(page.text).action).toBe('/oauth/login');
     const failed = await browser.submit(page, { username: 'erin', password: wrong });
     expect({ status: failed.status, text: failed.text }).toEqual({
@@ -306,7 +325,8 @@ describe('LDAP with the mapping lookup', () => {
     await used(provider());
     await login('erin', undefined, right);
     const { spec } = await get(userPath('erin'));
-    await removeUser('erin');
+    passing('erin');
+    await undo.pop()?.();
     await used(provider({ mapping: 'lookup' }));
     await createUser('e.miller', { identities: spec?.['identities'], displayName: 'Erin M.' });
     passing('e.miller');
@@ -344,6 +364,232 @@ describe('a provider', () => {
   });
 });
 
+/** Presses the button, and answers where that leads. */
+async function leave(browser: Browser, name = 'sso'): Promise<string> {
+  const page = await browser.open(authorize);
+  expect(page.text).toContain('Log in with Single Sign-On');
+  const { fields } = formIn(page.text);
+  const { form_token = '', next = '' } = fields;
+  const answer = await eventually('the provider can be asked', async () => {
+    const left = await browser.send(`/oauth/login/${name}`, { form_token, next });
+    expect({ status: left.status, text: left.text }).toEqual({
+      status: 200,
+      text: expect.stringContaining('On to Single Sign-On') as unknown,
+    });
+    return left;
+  });
+  return String(answer.headers['refresh']).replace('0; url=', '');
+}
+const back = (browser: Browser, query: URLSearchParams, name = 'sso'): Promise<Page> =>
+  browser.open(`/oauth/callback/${name}?${query.toString()}`);
+
+/** The pages that refuse somebody log nobody in. */
+async function expectRefused(browser: Browser, answer: Page, status: number, text: string): Promise<void> {
+  expect({ status: answer.status, text: answer.text }).toEqual({
+    status,
+    text: expect.stringContaining(text) as unknown,
+  });
+  expect((await browser.open(authorize)).text).toContain('Log in with Single Sign-On');
+}
+
+describe('an OpenID provider', () => {
+  let openid: OpenIDProvider;
+  const secret = 'openid-client';
+  const oidc = (changes: object = {}): object => ({
+    name: 'sso',
+    type: 'OIDC',
+    displayName: 'Single Sign-On',
+    mapping: 'auto',
+    oidc: {
+      issuer: openid.issuer,
+      clientID: 'platform',
+      clientSecretRef: { name: secret, key: 'secret' },
+      caCertificate: openid.caCertificate,
+      scopes: ['openid', 'profile', 'email', 'groups'],
+      claims: { groups: 'groups' },
+    },
+    ...changes,
+  });
+
+  beforeAll(async () => {
+    const { issuer } = (await call(`${gateway()}/.well-known/openid-configuration`)).json as { issuer: string };
+    openid = await startOpenIDProvider(['sso', 'other'].map((name) => `${issuer}/oauth/callback/${name}`));
+    await create(`${releasePath}/secrets`, { metadata: { name: secret }, stringData: { secret: openid.clientSecret } });
+    openid.people.set('o-1', {
+      preferred_username: 'Olivia',
+      name: 'Olivia O.',
+      email: 'olivia@example.org',
+      email_verified: true,
+      groups: ['engineers'],
+    });
+    await use(oidc());
+  });
+  afterAll(async () => {
+    await openid.stop();
+    await remove(`${releasePath}/secrets/${secret}`);
+  });
+
+  async function logIn(browser: Browser, subject = 'o-1'): Promise<Page> {
+    return await back(browser, await openid.login(await leave(browser), subject));
+  }
+  test('lets people in, as the user that is made, on whichever replica they come back', async () => {
+    passing('olivia');
+    const browser = newBrowser();
+    const url = await leave(browser);
+    expect(Object.fromEntries(new URL(url).searchParams)).toMatchObject({
+      response_type: 'code',
+      code_challenge_method: 'S256',
+      state: expect.stringMatching(/^[\w-]{43}$/) as unknown,
+      nonce: expect.stringMatching(/^[\w-]{43}$/) as unknown,
+    });
+    const query = await openid.login(url, 'o-1');
+    replicaNow = 1;
+    undo.push(async () => {
+      replicaNow = 0;
+    });
+    expect((await back(browser, query)).text).toEqual(loggedInAs('olivia'));
+    expect((await get(userPath('olivia'))).spec).toMatchObject({
+      displayName: 'Olivia O.',
+      email: 'olivia@example.org',
+      identities: [{ provider: 'sso', subject: 'o-1' }],
+    });
+    const sessions = await get<{ items: { spec: { userName: string; groups?: string[]; clientID: string } }[] }>(
+      sessionsPath(release.namespace),
+    );
+    expect(sessions.items.find(({ spec }) => spec.userName === 'olivia')?.spec).toMatchObject({
+      clientID: 'platform-pages',
+      groups: ['sso:engineers'],
+    });
+    // The same answer again is nobody's.
+    const again = await back(browser, query);
+    expect({ status: again.status, text: again.text }).toEqual({
+      status: 400,
+      text: expect.stringContaining('begin again') as unknown,
+    });
+  });
+
+  test('gives a code with the groups of the provider to the client that comes after', async () => {
+    passing('olivia');
+    await bind('openid-test', 'platform-node-reader', { kind: 'Group', name: 'sso:engineers' });
+    undo.push(() => unbind('openid-test'));
+    const browser = newBrowser();
+    const verifier = randomUUID() + randomUUID();
+    const url = new URL(authorize, 'https://platform.example');
+    url.searchParams.set('code_challenge', createHash('sha256').update(verifier).digest('base64url'));
+    await logIn(browser);
+    const consent = await browser.open(`${url.pathname}${url.search}`);
+    const { headers } = await browser.submit(consent, { decision: 'allow' });
+    const code = new URL(headers.location ?? '').searchParams.get('code') ?? '';
+    const tokens = (
+      await postForm({
+        grant_type: 'authorization_code',
+        client_id: 'platform-cli',
+        redirect_uri: 'http://127.0.0.1:1/callback',
+        code,
+        code_verifier: verifier,
+      })
+    ).json as Tokens;
+    expect((await whoami(tokens.access_token)).groups).toContain('sso:engineers');
+    await eventually('olivia reads nodes', async () =>
+      expect(await statusOf(tokens, `${nodesPath}?limit=1`)).toBe(200),
+    );
+    await patch(userPath('olivia'), { spec: { state: 'Disabled' } });
+    await eventually('the session is over', async () => expect(await statusOf(tokens)).toBe(401));
+    const answer = await logIn(browser);
+    await expectRefused(browser, answer, 403, 'disabled');
+  });
+
+  test('and an answer to another browser, of another provider or with another state, log nobody in', async () => {
+    const browser = newBrowser();
+    const query = await openid.login(await leave(browser), 'o-1');
+    const other = newBrowser();
+    await expectRefused(other, await back(other, query), 400, 'not begun here');
+    // Not even when the one who began puts the cookie of the login into the browser of another.
+    await other.open(authorize);
+    other.cookies.set('__Host-platform-provider', browser.cookies.get('__Host-platform-provider') ?? '');
+    await expectRefused(other, await back(other, query), 400, 'not begun here');
+    await expectRefused(browser, await back(browser, query, 'other'), 400, 'not begun here');
+    const changed = new URLSearchParams(query);
+    changed.set('state', `${'A'.repeat(42)}A`);
+    await expectRefused(browser, await back(browser, changed), 400, 'not begun here');
+  });
+
+  test('must say itself who it is (RFC 9207)', async () => {
+    const browser = newBrowser();
+    const query = await openid.login(await leave(browser), 'o-1');
+    query.set('iss', 'https://attacker.example');
+    await expectRefused(browser, await back(browser, query), 400, 'does not fit');
+  });
+
+  test('that lets nobody in is told so', async () => {
+    const browser = newBrowser();
+    const state = new URL(await leave(browser)).searchParams.get('state') ?? '';
+    const query = new URLSearchParams({ error: 'access_denied', state, iss: openid.issuer });
+    await expectRefused(browser, await back(browser, query), 403, 'did not let you in: access_denied');
+  });
+
+  test.each<[string, (nonce: string) => object, boolean?, string?, number?]>([
+    // That it fails comes after: no such access token is good at the userinfo endpoint.
+    ['that fits', (nonce) => ({ nonce }), false, 'cannot be asked now', 503],
+    ['for another client', (nonce) => ({ nonce, aud: 'another' })],
+    ['of another issuer', (nonce) => ({ nonce, iss: 'https://attacker.example' })],
+    ['of another login', () => ({ nonce: 'another' })],
+    ['without a nonce', () => ({})],
+    ['that has expired', (nonce) => ({ nonce, exp: Math.floor(Date.now() / 1_000) - 600 })],
+    ['signed by another key', (nonce) => ({ nonce }), true],
+  ])(
+    'with an id_token %s logs nobody in',
+    async (_, claims, isForeign = false, text = 'does not fit', status = 400) => {
+      const browser = newBrowser();
+      const url = await leave(browser);
+      const query = await openid.login(url, 'o-1');
+      undo.push(async () => openid.forge(undefined));
+      const now = Math.floor(Date.now() / 1_000);
+      const nonce = new URL(url).searchParams.get('nonce') ?? '';
+      const key = isForeign ? generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey : undefined;
+      openid.forge({ sub: 'o-1', iat: now, exp: now + 600, ...claims(nonce) }, key);
+      await expectRefused(browser, await back(browser, query), status, text);
+    },
+  );
+
+  test('with the mapping lookup lets in who is linked, and tells the others', async () => {
+    await use(oidc({ mapping: 'lookup' }));
+    undo.push(() => use(oidc()));
+    const browser = newBrowser();
+    await expectRefused(browser, await logIn(browser), 403, 'no user is linked');
+    await createUser('o.two', { identities: [{ provider: 'sso', subject: 'o-1' }] });
+    passing('o.two');
+    await eventually('the link is known', async () => {
+      expect((await logIn(newBrowser())).text).toEqual(loggedInAs('o.two'));
+    });
+  });
+
+  test('that is removed ends what was begun there, and its button', async () => {
+    passing('olivia');
+    const browser = newBrowser();
+    expect((await logIn(browser)).text).toEqual(loggedInAs('olivia'));
+    await use();
+    undo.push(() => use(oidc()));
+    const page = await browser.open(authorize);
+    expect(formIn(page.text).action).toBe('/oauth/login');
+    expect(page.text).not.toContain('Single Sign-On');
+  });
+
+  test('that is down is told by its name', async () => {
+    await use(oidc({ oidc: { ...(oidc() as { oidc: object }).oidc, issuer: 'https://127.0.0.1:1' } }));
+    undo.push(() => use(oidc()));
+    const browser = newBrowser();
+    const { form_token = '', next = '' } = formIn((await browser.open(authorize)).text).fields;
+    const answer = await browser.send('/oauth/login/sso', { form_token, next });
+    expect({ status: answer.status, text: answer.text }).toEqual({
+      status: 503,
+      text: expect.stringContaining('Single Sign-On cannot be asked now') as unknown,
+    });
+    expect((await browser.send('/oauth/login/nobody', { form_token, next })).status).toBe(404);
+    expect((await newBrowser().send('/oauth/login/sso', { next })).status).toBe(403);
+  });
+});
+
 const identityOf = (subject: string): object => ({ identities: [{ provider: 'corp', subject }] });
 const rules = (...resources: string[]): object[] => [
   { apiGroups: ['iam.platform.io'], resources, verbs: ['create', 'update', 'patch'] },
@@ -373,8 +619,9 @@ test('who links a user to an identity needs the right to that, and to the groups
   undo.push(() => remove(`${roles}/linkers`));
   await bind('linkers', 'linkers', { kind: 'Group', name: 'linkers' });
   undo.push(() => unbind('linkers'));
+  passing('kim');
   await eventually('users may be made', async () => {
-    await removeUser(passing('kim'));
+    await removeUser('kim');
     expect(await linkedBy('kim', {})).toBe('accepted');
   });
   expect(await linkedBy('judy', identityOf(randomUUID()))).toContain('users/identities');

@@ -1,5 +1,5 @@
 /** The identity providers that judge passwords, behind what bounds the use of them. */
-import type { IdentityProvider } from '../../config/identity-providers.ts';
+import { secretOf, type IdentityProvider } from '../../config/identity-providers.ts';
 import type { LiveConfiguration } from '../../config/live.ts';
 import { serviceUnavailable } from '../../errors.ts';
 import type { Logger } from '../../logger.ts';
@@ -14,6 +14,8 @@ const mostAtOnce = 8;
 const mostWaiting = 32;
 /** Longer names are nobody's. */
 const longestLogin = 256;
+
+type LDAPProvider = Extract<IdentityProvider, { readonly type: 'LDAP' }>;
 
 export interface Attempt {
   readonly login: string;
@@ -53,7 +55,7 @@ export class Directories {
     if (password === '' || Buffer.byteLength(password) > longestPassword || login.length > longestLogin)
       return undefined;
     for (const provider of this.#config.value.authentication.identityProviders) {
-      if (!providers(provider.name)) continue;
+      if (provider.type !== 'LDAP' || !providers(provider.name)) continue;
       let isFound = false;
       const said = await this.#askOne(provider, {
         login,
@@ -69,7 +71,8 @@ export class Directories {
     return undefined;
   }
 
-  async #askOne({ name, ldap }: IdentityProvider, question: Pick<Question, 'login' | 'password' | 'found'>) {
+  async #askOne(provider: LDAPProvider, question: Pick<Question, 'login' | 'password' | 'found'>) {
+    const { name, ldap } = provider;
     const queue = this.#queues.get(name) ?? new TaskQueue(mostAtOnce, mostWaiting);
     this.#queues.set(name, queue);
     let mine: unknown;
@@ -81,7 +84,8 @@ export class Directories {
         throw error;
       }
     };
-    const bindPassword = ldap.bindPasswordRef && this.#secrets.read(ldap.bindPasswordRef);
+    const ref = secretOf(provider);
+    const bindPassword = ref && this.#secrets.read(ref);
     return await queue.run(async () => {
       try {
         return await this.#ask({ ...question, settings: ldap, bindPassword, found });

@@ -20,7 +20,7 @@ const apiVersion = `${group}/${version}`;
 export const loginRecordsRoute = ({ authorizer, directory, loginHistories }: LoginRecordsParts): Route => ({
   method: 'get',
   path: `${base}/users/:name/loginrecords`,
-  summary: 'Logins of the user with a password, failed ones too, the newest first',
+  summary: 'Logins of the user, failed ones too, the newest first',
   parameters: [nameInPath, limit('How many; -1 for all')],
   handler: async (req, res, context) => {
     const most = parseLimit(context.query);

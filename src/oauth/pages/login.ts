@@ -23,9 +23,32 @@ function destinationOf(next: string): string | undefined {
   return URL.canParse(uri) ? uri : undefined;
 }
 
+export type ShowLogin = (to: { readonly req: Request; readonly res: Response }, page: LoginPage) => void;
+
+/** Where people may log in elsewhere. */
+interface Elsewhere {
+  readonly name: string;
+  readonly displayName?: string | undefined;
+}
+
+/** The login page, with a button for each OpenID provider that there is by then. */
+export const loginPages =
+  (providers: () => readonly Elsewhere[]): ShowLogin =>
+  (to, page) =>
+    loginPage(to, page, page.changesPassword === true ? [] : providers());
+
 /** Asks for a username and a password, and where it is required for a new one. */
-export function loginPage({ req, res }: { readonly req: Request; readonly res: Response }, page: LoginPage): void {
+function loginPage({ req, res }: Parameters<ShowLogin>[0], page: LoginPage, providers: readonly Elsewhere[]): void {
   const { next, username = '', problem, changesPassword = false, status, headers } = page;
+  const token = formToken(req, res);
+  const elsewhere = providers.map(
+    ({ name, displayName = name }) =>
+      html`<form method="post" action="${loginPath}/${name}">
+        ${token}
+        <input type="hidden" name="next" value="${next}" />
+        <button class="second">Log in with ${displayName}</button>
+      </form>`,
+  );
   const newPassword = html`<label for="new-password">New password</label>
     <input
       id="new-password"
@@ -42,7 +65,7 @@ export function loginPage({ req, res }: { readonly req: Request; readonly res: R
   const content = html`${problem === undefined ? undefined : html`<p class="problem" role="alert" id="problem">${problem}</p>`}
     ${changesPassword ? html`<p>Your password must be changed before you go on.</p>` : undefined}
     <form method="post" action="${loginPath}">
-      ${formToken(req, res)}
+      ${token}
       <input type="hidden" name="next" value="${next}" />
       <label for="username">Username or e-mail address</label>
       <input
@@ -64,7 +87,8 @@ export function loginPage({ req, res }: { readonly req: Request; readonly res: R
       />
       ${changesPassword ? newPassword : undefined}
       <button>${changesPassword ? 'Change and log in' : 'Log in'}</button>
-    </form>`;
+    </form>
+    ${elsewhere}`;
   writePage(res, {
     title: changesPassword ? 'Choose a new password' : 'Log in',
     content,

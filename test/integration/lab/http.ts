@@ -33,6 +33,8 @@ export interface Call {
   readonly token?: string;
   /** A client certificate. */
   readonly certificate?: { readonly certificate: string; readonly key: string };
+  /** Of the CA of another server than the platform's. */
+  readonly authority?: string;
 }
 
 /** The gateway of a replica over plain HTTP. */
@@ -48,7 +50,7 @@ export const apisPath = '/apis/resources.platform.io/v1alpha3';
 
 /** Begins a request; its answer comes as a stream. A connection each, so that none is of a server that is gone. */
 export function open(url: string, call: Call = {}): Promise<IncomingMessage> {
-  const { method = 'GET', headers = {}, body, token, certificate } = call;
+  const { method = 'GET', headers = {}, body, token, certificate, authority = lab().authority } = call;
   remember(token);
   const options = {
     method,
@@ -67,7 +69,7 @@ export function open(url: string, call: Call = {}): Promise<IncomingMessage> {
           url,
           {
             ...options,
-            ca: lab().authority,
+            ca: authority,
             ...(certificate === undefined ? {} : { cert: certificate.certificate, key: certificate.key }),
           },
           resolve,

@@ -86,6 +86,43 @@ describe('an LDAP directory', () => {
   });
 });
 
+const openID = (changes: object = {}): object => ({
+  name: 'sso',
+  type: 'OIDC',
+  oidc: {
+    issuer: 'https://sso.example/realms/one',
+    clientID: 'platform',
+    clientSecretRef: { name: 'a', key: 'b' },
+    ...changes,
+  },
+});
+
+describe('an OpenID provider', () => {
+  test('needs its issuer and what the platform is there; all else has defaults', () => {
+    expect(parse(openID())).toMatchObject([
+      {
+        mapping: 'lookup',
+        oidc: {
+          scopes: ['openid', 'profile', 'email'],
+          claims: { username: 'preferred_username', email: 'email', displayName: 'name' },
+        },
+      },
+    ]);
+  });
+
+  test.each<[string, object, string]>([
+    ['over plain HTTP', { issuer: 'http://sso.example' }, 'oidc.issuer'],
+    ['with a query in its issuer', { issuer: 'https://sso.example?a' }, 'oidc.issuer'],
+    ['without a secret', { clientSecretRef: undefined }, 'oidc.clientSecretRef'],
+    ['without the scope openid', { scopes: ['profile'] }, 'must have "openid"'],
+    ['with two scopes in one', { scopes: ['openid profile'] }, 'oidc.scopes[0]'],
+    ['with a claim without a name', { claims: { groups: '' } }, 'oidc.claims.groups'],
+    ['with a subject of choice', { claims: { subject: 'email' } }, 'oidc.claims.subject'],
+  ])('is refused %s', (_, changes, message) => {
+    expect(problem(openID(changes))).toContain(message);
+  });
+});
+
 describe('a provider', () => {
   test.each(['system', 'platform', 'Corp', 'a:b', '', '-a', 'x'.repeat(64)])('is not called %j', (name) => {
     expect(problem({ ...ldap(), name })).toContain('identityProviders[0].name');
@@ -93,7 +130,8 @@ describe('a provider', () => {
 
   test('is there once, and of a type that is served', () => {
     expect(problem(ldap(), ldap())).toContain('repeats the name "corp"');
-    expect(problem({ ...ldap(), type: 'SAML' })).toContain('identityProviders[0].type: must be LDAP');
+    expect(problem({ ...ldap(), type: 'SAML' })).toContain('identityProviders[0].type: must be LDAP or OIDC');
+    expect(problem({ ...ldap(), type: 'OIDC' })).toContain('identityProviders[0].oidc');
     expect(problem({ ...ldap(), mapping: 'mixed' })).toContain('mapping');
   });
 });

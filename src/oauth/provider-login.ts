@@ -1,0 +1,129 @@
+/**
+ * Logging in at an OpenID provider. `POST /oauth/login/{provider}` sends the browser there, `GET /oauth/callback/{provider}` takes it back:
+ * 1 see that this browser was sent there by us, 2 ask the provider who it is, 3 find the user, 4 begin the session.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import type { Request } from 'express';
+import { pagesClient } from '../accounts/built-in-clients.ts';
+import type { Linking } from '../accounts/identity-providers/linking.ts';
+import type { Asked, OpenIDProviders } from '../accounts/identity-providers/openid.ts';
+import { PersonRefused } from '../accounts/identity-providers/person.ts';
+import type { LoginHistories } from '../accounts/login-history.ts';
+import { OAuthError } from '../errors.ts';
+import type { Route } from '../http/route.ts';
+import { beginInBrowser, demandOurs, queryOf, type BrowserLoginParts } from './browser-login.ts';
+import { required } from './form.ts';
+import { cookie, formCookie, providerCookie, readCookie } from './pages/cookies.ts';
+import { leavingPage } from './pages/leaving.ts';
+import { loginPath } from './pages/login.ts';
+import { formRoute, pageRoute, type PageRequest } from './pages/route.ts';
+
+export interface ProviderLoginParts extends BrowserLoginParts {
+  readonly openIDProviders: OpenIDProviders;
+  readonly linking: Linking;
+  readonly loginHistories: LoginHistories;
+  readonly clock: () => number;
+}
+
+/** For a login elsewhere, with a second factor that is in another room. Milliseconds. */
+const longestAway = 600_000;
+/** Browsers keep no cookie of more than 4 KiB. */
+const longestNext = 2_800;
+
+/** What the browser keeps while it is away. */
+interface Away {
+  readonly secret: string;
+  readonly provider: string;
+  /** Milliseconds since the epoch. */
+  readonly until: number;
+  /** Where the login goes on. */
+  readonly next: string;
+}
+
+const encode = ({ secret, provider, until, next }: Away): string =>
+  [secret, provider, until, Buffer.from(next).toString('base64url')].join('.');
+
+function decode(text: string | undefined): Away | undefined {
+  const [secret, provider, until, next, ...rest] = text?.split('.') ?? [];
+  if (secret === undefined || provider === undefined || next === undefined || rest.length > 0) return undefined;
+  return { secret, provider, until: Number(until), next: Buffer.from(next, 'base64url').toString('utf8') };
+}
+
+/**
+ * All that the answer must fit is made of what this browser keeps, of the form's cookie too, which lasts: an answer to somebody else
+ * is none here, also with what they kept, and on every replica.
+ */
+function askedBy(req: Request, away: Away): Asked | undefined {
+  const form = readCookie(req, formCookie);
+  if (form === undefined) return undefined;
+  const made = (what: string): string =>
+    createHash('sha256')
+      .update([what, form, encode(away)].join(':'))
+      .digest('base64url');
+  return { state: made('state'), nonce: made('nonce'), verifier: made('verifier') };
+}
+
+const outOfDate = (): OAuthError =>
+  new OAuthError('invalid_request', 'this login was not begun here, or too long ago: go back and begin again');
+
+const nameOf = ({ req }: PageRequest): string => String(req.params['provider']);
+
+export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
+  const { openIDProviders, linking, loginHistories, clock } = parts;
+  async function leave(page: PageRequest): Promise<void> {
+    const { req, res, form } = page;
+    const provider = nameOf(page);
+    const next = required(form, 'next');
+    demandOurs(next);
+    if (next.length > longestNext)
+      throw new OAuthError(
+        'invalid_request',
+        'what you log in for is too long to be kept; log in here with a password',
+      );
+    const away = { secret: randomBytes(32).toString('base64url'), provider, until: clock() + longestAway, next };
+    const asked = askedBy(req, away);
+    if (asked === undefined) throw outOfDate();
+    const query = queryOf(next);
+    const again = query.has('max_age') || /\b(login|select_account)\b/.test(query.get('prompt') ?? '');
+    const to = await openIDProviders.authorizationURL(provider, asked, again);
+    res.appendHeader('Set-Cookie', cookie(providerCookie, encode(away)));
+    const name = openIDProviders.all().find((one) => one.name === provider)?.displayName ?? provider;
+    leavingPage(res, { to, name });
+  }
+
+  async function comeBack(page: PageRequest): Promise<void> {
+    const { req, res, context } = page;
+    const provider = nameOf(page);
+    const away = decode(readCookie(req, providerCookie));
+    const asked = away && askedBy(req, away);
+    const isOurs = away?.provider === provider && away.until > clock() && asked?.state === context.query.get('state');
+    if (away === undefined || asked === undefined || !isOurs) throw outOfDate();
+    demandOurs(away.next);
+    // Once, whatever comes of it.
+    res.appendHeader('Set-Cookie', cookie(providerCookie, ''));
+    const { auditID, sourceIP, userAgent, log } = context;
+    try {
+      const person = await openIDProviders.person(provider, context.query, asked);
+      const account = await linking.accountOf(person);
+      const reason = account.active ? 'LoggedIn' : 'Disabled';
+      loginHistories.add(account, { reason, client: pagesClient.name, sourceIP, userAgent });
+      if (!account.active) throw new PersonRefused('this user is disabled');
+      await beginInBrowser(parts, page, { account, person }, away.next);
+    } catch (error) {
+      if (!(error instanceof PersonRefused)) throw error;
+      log.info('login failed', { auditID, provider, why: error.message, client: pagesClient.name, sourceIP });
+      throw new OAuthError('access_denied', error.message, { status: 403 });
+    }
+  }
+
+  return [
+    formRoute(
+      { path: `${loginPath}/:provider`, summary: 'Sends people to an OpenID provider, to log in there' },
+      leave,
+    ),
+    pageRoute(
+      { path: '/oauth/callback/:provider', summary: 'Where an OpenID provider sends people back to' },
+      comeBack,
+    ),
+  ];
+}
