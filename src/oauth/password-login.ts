@@ -101,7 +101,8 @@ export class PasswordLogin {
     if (account === undefined || isIn !== true) {
       limiter.failed(attempt);
       note(refusalOf(account, isElsewhere));
-      context.log.info('login failed', { auditID: context.auditID, username, client, sourceIP });
+      // Where nobody is called so it may be a password that was typed in the wrong place.
+      context.log.info('login failed', { auditID: context.auditID, username: account?.username, client, sourceIP });
       throw refused();
     }
     limiter.succeeded(attempt);

@@ -165,6 +165,9 @@ test('no code, cookie, token, password or client secret of any flow is in the lo
   const login = await browser.open(authorize({ nonce: 'n-1', state: 's-1' }));
   const { form_token: formToken = '' } = formIn(login.text).fields;
   await browser.submit(login, { ...credentials('alice'), password: wrong });
+  // A password that somebody typed into the field above it.
+  const misplaced = 'my-password-in-the-wrong-field';
+  await browser.submit(login, { ...credentials('alice'), username: misplaced });
   const code = await codeOf(browser);
   const tokens = (await made.token(exchange(code))).json();
   // Used again, it is refused, which is logged.
@@ -187,9 +190,18 @@ test('no code, cookie, token, password or client secret of any flow is in the lo
   });
   expect((await browser.open(`/oauth/logout?${logout.toString()}`)).status).toBe(303);
   const given = [tokens, ofDevice].flatMap((one) => [one['access_token'], one['refresh_token'], one['id_token']]);
-  const secrets = [code, deviceCode, userCode, ...cookies, ...given, formToken, verifier, clientSecret, wrong].map(
-    String,
-  );
+  const secrets = [
+    code,
+    deviceCode,
+    userCode,
+    ...cookies,
+    ...given,
+    formToken,
+    verifier,
+    clientSecret,
+    wrong,
+    misplaced,
+  ].map(String);
   // Each was had: what is looked for is there to be found.
   for (const secret of secrets) expect(secret).toMatch(/^[\w.-]{9,}$/);
   const written = lines().join('\n');
