@@ -131,6 +131,9 @@ const nodesOf = (version: string): object => ({
 
 describe('discovery', () => {
   test("kube-apiserver's own has our group, current", async () => {
+    await eventually('kube-apiserver has asked what we serve', async () => {
+      if ((await freshness()) !== 'Current') throw new Error('it has not, or not lately');
+    });
     const answer = await through('/apis', aggregatedForm('v2'));
     expect(answer.json).toMatchObject(nodesOf('v2'));
     const legacy = (await through('/apis')).json as { groups: { name: string }[] };
@@ -159,6 +162,19 @@ describe('discovery', () => {
 });
 
 describe('descriptions', () => {
+  beforeAll(async () => {
+    // Where kube-apiserver did not reach us at once it asks again after a minute, then after two: unless it is reminded.
+    await remindApiserver();
+    for (const [document, ours] of [
+      ['/openapi/v2', `${collection}/{name}`],
+      ['/openapi/v3', apisPath.slice(1)],
+    ] as const)
+      await eventually(`kube-apiserver has merged what describes us into ${document}`, async () => {
+        const { paths } = (await through(document)).json as { paths: object };
+        if (!Object.hasOwn(paths, ours)) throw new Error(`${ours} is not in it yet`);
+      });
+  });
+
   test('Swagger 2.0 of the whole cluster has our paths and kinds', async () => {
     const { paths, definitions } = (await through('/openapi/v2')).json as Record<string, Record<string, unknown>>;
     expect(paths).toHaveProperty([`${collection}/{name}`]);
