@@ -139,8 +139,9 @@ export async function obtainChromium(): Promise<Found> {
       );
     await Promise.all([unpack('chromium', { mode: 0o755 }), unpack('al2023.tar'), unpack('fonts.tar')]);
     for (const name of ['al2023.tar', 'fonts.tar']) await output('tar', ['-xf', name], { cwd: work });
-    const fonts = `<fontconfig><dir>${folder}/fonts</dir><cachedir>${folder}/fonts-cache</cachedir></fontconfig>`;
-    await writeFile(join(work, 'fonts.conf'), fonts);
+    // Relative: where node_modules is copied or moved, a page without a font has no size, and nothing on it is visible.
+    const fonts = `<dir prefix="relative">fonts</dir><cachedir prefix="xdg">fontconfig</cachedir>`;
+    await writeFile(join(work, 'fonts.conf'), `<fontconfig>${fonts}</fontconfig>`);
     await rename(work, folder);
   });
 }
