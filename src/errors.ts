@@ -266,6 +266,10 @@ interface OAuthOptions {
 /** RFC 6749 sections 4.1.2.1 and 5.2, what an error_description may hold: printable ASCII without quotation mark and backslash. */
 export const describable = (text: string): string => text.replaceAll('"', "'").replace(/[^\x20-\x5b\x5d-\x7e]/g, '?');
 
+/** One that was thrown to be told, and no fault of ours. */
+export const isTold = (error: unknown): error is OAuthError | StatusError =>
+  (error instanceof OAuthError || error instanceof StatusError) && error.code !== 500;
+
 /** An error that is answered as RFC 6749 section 5.2 JSON. `message` is its error_description. */
 export class OAuthError extends Error {
   readonly error: OAuthErrorCode;

@@ -5,14 +5,14 @@
  */
 import type { Directory } from '../accounts/directory.ts';
 import { holderOf, type Sessions } from '../accounts/sessions.ts';
-import { describable, OAuthError, StatusError } from '../errors.ts';
+import { describable, isTold, OAuthError } from '../errors.ts';
 import { destinationOf, parseAuthorization, prompts, type AuthorizationRequest } from './authorization-request.ts';
 import { browserLogin, type BrowserLogin } from './browser-login.ts';
 import type { Endpoint } from './endpoint.ts';
 import { required } from './form.ts';
 import { consentPage } from './pages/consent.ts';
 import type { ShowLogin } from './pages/login.ts';
-import { formRoute, openFormRoute, pageRoute, seeOther, type PageRequest } from './pages/route.ts';
+import { formRoute, pageRoute, postedRoute, seeOther, type PageRequest } from './pages/route.ts';
 import { provesNobody, withParameters } from './redirect-uri.ts';
 
 export interface AuthorizationParts {
@@ -79,7 +79,7 @@ export function authorizationEndpoint({ directory, sessions, issuer, clock, show
       log.info('authorized', { auditID, username: login.subject.username, client: request.client.name, sourceIP });
       answer({ code });
     } catch (error) {
-      if (!(error instanceof OAuthError || error instanceof StatusError) || error.code === 500) throw error;
+      if (!isTold(error)) throw error;
       if (error.cause !== undefined) context.log.error(error.message, { auditID: context.auditID, error: error.cause });
       answer({
         error: error instanceof OAuthError ? error.error : 'temporarily_unavailable',
@@ -120,9 +120,7 @@ export function authorizationEndpoint({ directory, sessions, issuer, clock, show
     routes: [
       pageRoute({ path, summary }, (page) => authorize(page, page.context.query)),
       // OpenID Connect Core section 3.1.2.1 has clients post too. A browser sends no login along from elsewhere, but to what it is led to.
-      openFormRoute({ path, summary }, async ({ form, res }) => {
-        seeOther(res, withParameters(path, Object.fromEntries(form)));
-      }),
+      postedRoute({ path, summary }),
       formRoute({ path: consentPath, summary: 'What the user said to the question of /oauth/authorize' }, (page) =>
         authorize(
           page,

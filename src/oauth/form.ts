@@ -8,16 +8,14 @@ import { readBody } from './body.ts';
  */
 export async function readForm(req: Request, wait?: number): Promise<ReadonlyMap<string, string>> {
   const text = await readBody(req, 'application/x-www-form-urlencoded', wait);
-  const form = once(pairsOf(text));
+  const form = readParameters(pairsOf(text));
   if (form.has('access_token'))
     throw new OAuthError('invalid_request', 'an access token belongs in the Authorization header, never in a form');
   return form;
 }
 
 /** By the same rules those that stand in a URL (RFC 6749 section 3.1), or were brought back by a form of ours. */
-export const readParameters = (query: URLSearchParams): ReadonlyMap<string, string> => once(query);
-
-function once(pairs: Iterable<readonly [string, string]>): ReadonlyMap<string, string> {
+export function readParameters(pairs: Iterable<readonly [string, string]>): ReadonlyMap<string, string> {
   const all = new Map<string, string>();
   for (const [name, value] of pairs) {
     if (all.has(name)) throw new OAuthError('invalid_request', `the parameter ${JSON.stringify(name)} is repeated`);

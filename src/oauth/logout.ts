@@ -9,7 +9,7 @@ import { readParameters } from './form.ts';
 import { cookie, loginCookie } from './pages/cookies.ts';
 import { donePage } from './pages/done.ts';
 import { logoutPage } from './pages/logout.ts';
-import { formRoute, openFormRoute, pageRoute, seeOther, type PageRequest } from './pages/route.ts';
+import { formRoute, pageRoute, postedRoute, seeOther, type PageRequest } from './pages/route.ts';
 import { withParameters } from './redirect-uri.ts';
 
 export interface LogoutParts {
@@ -82,9 +82,7 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): En
   return {
     routes: [
       pageRoute({ path, summary }, (page) => logOut(page, page.context.query)),
-      openFormRoute({ path, summary }, async ({ form, res }) =>
-        seeOther(res, withParameters(path, Object.fromEntries(form))),
-      ),
+      postedRoute({ path, summary }),
       formRoute({ path: confirmPath, summary: 'What the user said to the question of /oauth/logout' }, async (page) => {
         const request = parse(new URLSearchParams(page.form.get('request')));
         const login = await browserLogin(page.req, { sessions, directory });

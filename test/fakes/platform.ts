@@ -22,6 +22,7 @@ import { LiveConfiguration } from '../../src/config/live.ts';
 import { usersPath } from '../../src/config/names.ts';
 import { createLogger, type Logger } from '../../src/logger.ts';
 import { oauthRoutes } from '../../src/oauth/index.ts';
+import type { PasswordLoginParts } from '../../src/oauth/password-login.ts';
 import type { Route } from '../../src/http/route.ts';
 import { FakeClock, settle } from '../unit/kube/fakes.ts';
 import { MemoryCluster, type MemoryClient } from './cluster.ts';
@@ -32,20 +33,12 @@ export const namespace = 'platform-system';
 const cheap = 'bcrypt:4';
 export const rightPassword = 'correct horse';
 
-export interface Platform {
+export interface Platform extends Omit<PasswordLoginParts, 'multipleLogin'> {
   readonly clock: FakeClock;
   readonly cluster: MemoryCluster;
   readonly client: MemoryClient;
   readonly live: LiveConfiguration;
-  readonly directory: Directory;
   readonly users: Users;
-  readonly passwords: Passwords;
-  readonly passwordStore: PasswordStore;
-  readonly directories: Directories;
-  readonly linking: Linking;
-  readonly limiter: LoginLimiter;
-  readonly loginHistories: LoginHistories;
-  readonly sessions: Sessions;
   readonly tokens: Tokens;
   readonly accessTokens: AccessTokens;
   readonly hashes: CountingHashes;

@@ -1,7 +1,7 @@
-import type { Request, Response } from 'express';
 import { formToken } from './form-token.ts';
-import { html } from './html.ts';
+import { html, type Html } from './html.ts';
 import { writePage } from './page.ts';
+import type { Around } from './route.ts';
 
 /** What a scope lets a client do, as people are asked about it. */
 const meanings: Readonly<Record<string, string>> = {
@@ -19,6 +19,15 @@ export const scopeList = (scope: string | undefined) =>
     ${(scope?.split(' ') ?? []).map((one) => html`<li>${meanings[one] ?? one}</li>`)}
   </ul>`;
 
+/** Asks yes or no: a form whose answer brings the hidden field back. */
+export const decisionForm = ({ req, res }: Around, action: string, name: string, value: string): Html =>
+  html`<form method="post" action="${action}">
+    ${formToken(req, res)}
+    <input type="hidden" name="${name}" value="${value}" />
+    <button name="decision" value="allow">Allow</button>
+    <button name="decision" value="deny" class="second">Refuse</button>
+  </form>`;
+
 export interface ConsentPage {
   readonly action: string;
   readonly client: string;
@@ -30,7 +39,7 @@ export interface ConsentPage {
 }
 
 /** Asks the user whether a client may have a token. */
-export function consentPage({ req, res }: { readonly req: Request; readonly res: Response }, page: ConsentPage): void {
+export function consentPage(around: Around, page: ConsentPage): void {
   const { action, client, redirectURI, scope, username, query } = page;
   const { host, protocol } = new URL(redirectURI);
   const content = html`<p>You are logged in as <strong>${username}</strong>. <strong>${client}</strong> wants to</p>
@@ -38,11 +47,6 @@ export function consentPage({ req, res }: { readonly req: Request; readonly res:
     <p class="hint">
       You will be sent to ${host === '' ? protocol : host}. Allow it only if you have just begun this yourself.
     </p>
-    <form method="post" action="${action}">
-      ${formToken(req, res)}
-      <input type="hidden" name="request" value="${query}" />
-      <button name="decision" value="allow">Allow</button>
-      <button name="decision" value="deny" class="second">Refuse</button>
-    </form>`;
-  writePage(res, { title: `Let ${client} in?`, content, leadsTo: redirectURI });
+    ${decisionForm(around, action, 'request', query)}`;
+  writePage(around.res, { title: `Let ${client} in?`, content, leadsTo: redirectURI });
 }

@@ -1,20 +1,15 @@
-import type { Request, Response } from 'express';
-import { scopeList } from './consent.ts';
+import { decisionForm, scopeList } from './consent.ts';
 import { formToken } from './form-token.ts';
 import { html } from './html.ts';
-import { writePage } from './page.ts';
-
-interface Around {
-  readonly req: Request;
-  readonly res: Response;
-}
+import { problemAlert, writePage } from './page.ts';
+import type { Around } from './route.ts';
 
 /** Asks for the code that a device shows. */
 export function userCodePage(
   { req, res }: Around,
   { action, userCode, problem, status = 200 }: { action: string; userCode: string; problem?: string; status?: number },
 ): void {
-  const content = html`${problem === undefined ? undefined : html`<p class="problem" role="alert" id="problem">${problem}</p>`}
+  const content = html`${problemAlert(problem)}
     <form method="post" action="${action}">
       ${formToken(req, res)}
       <label for="user-code">The code that your device shows</label>
@@ -44,7 +39,7 @@ export interface DeviceConsent {
 }
 
 /** RFC 8628 section 5.4: the user sees what is let in, so that nobody is talked into typing in the code of another. */
-export function deviceConsentPage({ req, res }: Around, consent: DeviceConsent): void {
+export function deviceConsentPage(around: Around, consent: DeviceConsent): void {
   const { action, userCode, client, scope, sourceIP, username } = consent;
   const content = html`<p>
       You are logged in as <strong>${username}</strong>. A device at the address ${sourceIP} that uses
@@ -52,11 +47,6 @@ export function deviceConsentPage({ req, res }: Around, consent: DeviceConsent):
     </p>
     ${scopeList(scope)}
     <p>Allow it only if it is yours, is before you and shows <strong>${userCode}</strong>.</p>
-    <form method="post" action="${action}">
-      ${formToken(req, res)}
-      <input type="hidden" name="user_code" value="${userCode}" />
-      <button name="decision" value="allow">Allow</button>
-      <button name="decision" value="deny" class="second">Refuse</button>
-    </form>`;
-  writePage(res, { title: 'Let this device in?', content });
+    ${decisionForm(around, action, 'user_code', userCode)}`;
+  writePage(around.res, { title: 'Let this device in?', content });
 }

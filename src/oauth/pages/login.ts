@@ -1,7 +1,7 @@
-import type { Request, Response } from 'express';
 import { formToken } from './form-token.ts';
 import { html } from './html.ts';
-import { writePage } from './page.ts';
+import { problemAlert, writePage } from './page.ts';
+import type { Around } from './route.ts';
 
 export const loginPath = '/oauth/login';
 
@@ -23,7 +23,7 @@ function destinationOf(next: string): string | undefined {
   return URL.canParse(uri) ? uri : undefined;
 }
 
-export type ShowLogin = (to: { readonly req: Request; readonly res: Response }, page: LoginPage) => void;
+export type ShowLogin = (around: Around, page: LoginPage) => void;
 
 /** Where people may log in elsewhere. */
 interface Elsewhere {
@@ -34,11 +34,11 @@ interface Elsewhere {
 /** The login page, with a button for each OpenID provider that there is by then. */
 export const loginPages =
   (providers: () => readonly Elsewhere[]): ShowLogin =>
-  (to, page) =>
-    loginPage(to, page, page.changesPassword === true ? [] : providers());
+  (around, page) =>
+    loginPage(around, page, page.changesPassword === true ? [] : providers());
 
 /** Asks for a username and a password, and where it is required for a new one. */
-function loginPage({ req, res }: Parameters<ShowLogin>[0], page: LoginPage, providers: readonly Elsewhere[]): void {
+function loginPage({ req, res }: Around, page: LoginPage, providers: readonly Elsewhere[]): void {
   const { next, username = '', problem, changesPassword = false, status, headers } = page;
   const token = formToken(req, res);
   const elsewhere = providers.map(
@@ -62,7 +62,7 @@ function loginPage({ req, res }: Parameters<ShowLogin>[0], page: LoginPage, prov
     <p class="hint" id="rules">At least 8 characters, and not one of the common ones.</p>`;
   // Screen readers may pass over what a page begins with, but not over what describes where the cursor is.
   const focus = html` autofocus${problem === undefined ? undefined : html` aria-describedby="problem"`}`;
-  const content = html`${problem === undefined ? undefined : html`<p class="problem" role="alert" id="problem">${problem}</p>`}
+  const content = html`${problemAlert(problem)}
     ${changesPassword ? html`<p>Your password must be changed before you go on.</p>` : undefined}
     <form method="post" action="${loginPath}">
       ${token}

@@ -1,7 +1,7 @@
 import { formToken } from './form-token.ts';
 import { html } from './html.ts';
 import { writePage } from './page.ts';
-import type { PageRequest } from './route.ts';
+import type { Around } from './route.ts';
 
 export interface LogoutQuestion {
   readonly action: string;
@@ -12,10 +12,7 @@ export interface LogoutQuestion {
 }
 
 /** Asks whether the user really wants to log out. */
-export function logoutPage(
-  { req, res }: Pick<PageRequest, 'req' | 'res'>,
-  { action, username, query, redirectURI }: LogoutQuestion,
-): void {
+export function logoutPage({ req, res }: Around, { action, username, query, redirectURI }: LogoutQuestion): void {
   const content = html`<p>You are logged in as <strong>${username}</strong>.</p>
     <form method="post" action="${action}">
       ${formToken(req, res)}

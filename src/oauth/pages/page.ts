@@ -32,6 +32,10 @@ const policy = (leadsTo: string | undefined): string =>
     "frame-ancestors 'none'",
   ].join('; ');
 
+/** What was wrong with the last attempt; inputs name it as what describes them. */
+export const problemAlert = (problem: string | undefined): Html | undefined =>
+  problem === undefined ? undefined : html`<p class="problem" role="alert" id="problem">${problem}</p>`;
+
 export function writePage(res: Response, { title, content, status = 200, headers = {}, leadsTo }: Page): void {
   const { text } = html`<!doctype html>
     <html lang="en">

@@ -1,8 +1,9 @@
 import type { Request, Response } from 'express';
 import type { TLSSocket } from 'node:tls';
-import { OAuthError, StatusError } from '../../errors.ts';
+import { isTold, OAuthError } from '../../errors.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
 import { readForm } from '../form.ts';
+import { withParameters } from '../redirect-uri.ts';
 import { demandFormToken } from './form-token.ts';
 import { html } from './html.ts';
 import { writePage } from './page.ts';
@@ -14,6 +15,9 @@ export interface PageRequest {
   /** Of a form that was sent; of none, empty. */
   readonly form: ReadonlyMap<string, string>;
 }
+
+/** Where a page is shown. */
+export type Around = Pick<PageRequest, 'req' | 'res'>;
 
 interface PageRoute {
   readonly path: string;
@@ -44,12 +48,14 @@ export const formRoute = (route: PageRoute, handle: (request: PageRequest) => Pr
   }),
 });
 
-/** The same for whoever sends no form of ours: clients, by the browser of somebody. */
-export const openFormRoute = (route: PageRoute, handle: (request: PageRequest) => Promise<void>): Route => ({
+/** What a client asks for at a page by a form of its own, in the browser of somebody: the same as if it stood in the URL. */
+export const postedRoute = (route: PageRoute): Route => ({
   ...route,
   method: 'post',
   open: true,
-  handler: forPeople(async (req, res, context) => handle({ req, res, context, form: await readForm(req) })),
+  handler: forPeople(async (req, res) =>
+    seeOther(res, withParameters(route.path, Object.fromEntries(await readForm(req)))),
+  ),
 });
 
 const forPeople =
@@ -60,8 +66,7 @@ const forPeople =
     try {
       await handle(req, res, context);
     } catch (error) {
-      if (!(error instanceof OAuthError || error instanceof StatusError) || error.code === 500 || res.headersSent)
-        throw error;
+      if (!isTold(error) || res.headersSent) throw error;
       if (error.code > 500) context.log.error(error.message, { auditID: context.auditID, error: error.cause });
       const { code: status, headers, message } = error;
       const content = html`<p class="problem" role="alert">${message}</p>
