@@ -1,0 +1,64 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, expect, test } from '@jest/globals';
+import { runSuite, type Outcome } from '../suite.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'platform-apiserver-suite-'));
+afterAll(() => rmSync(root, { recursive: true }));
+
+/** A suite of a project of its own, of these test files. */
+async function outcomeOf(name: string, files: Readonly<Record<string, string>>, limit: number): Promise<Outcome> {
+  const folder = join(root, 'test', name);
+  mkdirSync(folder, { recursive: true });
+  for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
+  return await runSuite({ name, options: ['--runInBand', '--config={}', '--rootDir', root], limit });
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    // What nobody has waited for yet has ended all the same.
+    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+  } catch {
+    return false;
+  }
+}
+
+test('a suite that passes', async () => {
+  const outcome = await outcomeOf('passes', { 'good.test.js': "test('good', () => undefined);" }, 1_000);
+  expect(outcome).toMatchObject({ passed: 1, failed: 0, problem: '' });
+});
+
+test('a suite that hangs is ended with all that it has started, and what hangs is named', async () => {
+  const [hanging, open] = await Promise.all([
+    outcomeOf(
+      'hangs',
+      {
+        'good.test.js': "test('good', () => undefined);",
+        'bad.test.js': `test('hangs', async () => {
+          const { pid } = require('node:child_process').spawn('sleep', ['100000']);
+          require('node:fs').writeFileSync(__dirname + '/pid', String(pid));
+          await new Promise(() => undefined);
+        }, 1e9);`,
+      },
+      15,
+    ),
+    outcomeOf(
+      'open',
+      {
+        'open.test.js':
+          "test('leaves a handle', () => { require('node:net').createServer().listen(0, '127.0.0.1'); });",
+      },
+      15,
+    ),
+  ]);
+  expect(hanging).toMatchObject({ failed: 1, problem: 'ended after 15 s; not finished: test/hangs/bad.test.js' });
+  while (isAlive(Number(readFileSync(join(root, 'test/hangs/pid'), 'utf8')))) await setTimeout(50);
+  expect(open).toMatchObject({
+    passed: 1,
+    failed: 1,
+    problem: 'ended after 15 s; all files had finished: something was left open',
+  });
+});
