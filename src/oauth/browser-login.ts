@@ -36,7 +36,7 @@ export interface BrowserLoginParts {
 
 /** Our own pages alone, so that nobody is led elsewhere by us. */
 export function demandOurs(next: string): void {
-  if (!/^\/oauth\/(authorize|device)(\?[!-~]*)?$/.test(next))
+  if (!/^\/oauth\/(authorize|device|login)(\?[!-~]*)?$/.test(next))
     throw new OAuthError('invalid_request', 'the login does not go on there');
 }
 

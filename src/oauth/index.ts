@@ -12,7 +12,7 @@ import type { GrantParts } from './grants/grant.ts';
 import { createGrants } from './grants/index.ts';
 import { introspectionEndpoint } from './introspection.ts';
 import { keysEndpoint } from './keys.ts';
-import { loginRoute } from './login-endpoint.ts';
+import { loginRoutes } from './login-endpoint.ts';
 import { logoutEndpoint } from './logout.ts';
 import { metadataRoutes } from './metadata.ts';
 import { loginPages } from './pages/login.ts';
@@ -55,7 +55,7 @@ export function oauthRoutes(given: OAuthParts): readonly Route[] {
   ];
   return [
     ...endpoints.flatMap(({ routes }) => routes),
-    loginRoute(parts),
+    ...loginRoutes(parts),
     ...providerLoginRoutes(parts),
     ...deviceRoutes(parts),
     ...metadataRoutes(endpoints, parts.issuer),

@@ -1,22 +1,24 @@
-/** `POST /oauth/login`: what our page of that name sends. */
+/** `/oauth/login`: the login page for nothing else, which leads back here, and what that page sends wherever it was shown. */
 import { pagesClient } from '../accounts/built-in-clients.ts';
 import type { Account } from '../accounts/directory.ts';
 import { problemWith } from '../accounts/password-rules.ts';
 import { isChangeable, type PasswordStore } from '../accounts/password-store.ts';
 import { OAuthError } from '../errors.ts';
 import type { Route } from '../http/route.ts';
-import { beginInBrowser, demandOurs, type BrowserLoginParts } from './browser-login.ts';
+import { beginInBrowser, browserLogin, demandOurs, type BrowserLoginParts } from './browser-login.ts';
 import { required } from './form.ts';
+import { confirmLogoutPath } from './logout.ts';
 import { loginPath, type ShowLogin } from './pages/login.ts';
-import { formRoute, type PageRequest } from './pages/route.ts';
+import { logoutPage } from './pages/logout.ts';
+import { formRoute, pageRoute, type PageRequest } from './pages/route.ts';
 
 export interface LoginParts extends BrowserLoginParts {
   readonly passwordStore: PasswordStore;
   readonly showLogin: ShowLogin;
 }
 
-export function loginRoute(parts: LoginParts): Route {
-  const { login, directory, passwordStore, showLogin } = parts;
+export function loginRoutes(parts: LoginParts): Route[] {
+  const { login, directory, passwordStore, sessions, showLogin } = parts;
   async function changed(account: Account, password: string, current: string): Promise<Account> {
     if (!isChangeable(account))
       throw new OAuthError(
@@ -45,7 +47,19 @@ export function loginRoute(parts: LoginParts): Route {
     await beginInBrowser(parts, page, verified, next);
   }
 
-  return formRoute({ path: loginPath, summary: 'What the login page sends' }, async (page) => {
+  const shown = pageRoute({ path: loginPath, summary: 'The login page' }, async (page) => {
+    const already = await browserLogin(page.req, { sessions, directory });
+    if (already === undefined) return showLogin(page, { next: loginPath });
+    logoutPage(page, {
+      title: 'You are logged in',
+      action: confirmLogoutPath,
+      username: already.subject.username,
+      query: '',
+      redirectURI: undefined,
+    });
+  });
+
+  const sent = formRoute({ path: loginPath, summary: 'What the login page sends' }, async (page) => {
     const { form } = page;
     const next = required(form, 'next');
     demandOurs(next);
@@ -60,4 +74,5 @@ export function loginRoute(parts: LoginParts): Route {
       showLogin(page, { next, username, changesPassword, problem, status, headers });
     }
   });
+  return [shown, sent];
 }

@@ -19,7 +19,8 @@ export interface LogoutParts {
 }
 
 const path = '/oauth/logout';
-const confirmPath = '/oauth/logout/confirm';
+/** Takes the answer to the question, of a page that asks it. */
+export const confirmLogoutPath = '/oauth/logout/confirm';
 const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
 
 interface LogoutRequest {
@@ -67,7 +68,8 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): En
       // Section 2: without a hint that fits anybody might have sent the user here.
       const { redirectURI } = request;
       logoutPage(page, {
-        action: confirmPath,
+        title: 'Log out?',
+        action: confirmLogoutPath,
         username: login.subject.username,
         query: parameters.toString(),
         redirectURI,
@@ -83,12 +85,15 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): En
     routes: [
       pageRoute({ path, summary }, (page) => logOut(page, page.context.query)),
       postedRoute({ path, summary }),
-      formRoute({ path: confirmPath, summary: 'What the user said to the question of /oauth/logout' }, async (page) => {
-        const request = parse(new URLSearchParams(page.form.get('request')));
-        const login = await browserLogin(page.req, { sessions, directory });
-        if (login !== undefined) await end(page, login);
-        goOn(page, request);
-      }),
+      formRoute(
+        { path: confirmLogoutPath, summary: 'What the user said to the question of /oauth/logout' },
+        async (page) => {
+          const request = parse(new URLSearchParams(page.form.get('request')));
+          const login = await browserLogin(page.req, { sessions, directory });
+          if (login !== undefined) await end(page, login);
+          goOn(page, request);
+        },
+      ),
     ],
     metadata: (at) => ({ end_session_endpoint: at(path) }),
   };

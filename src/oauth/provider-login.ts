@@ -16,7 +16,7 @@ import { required } from './form.ts';
 import { cookie, formCookie, providerCookie, readCookie } from './pages/cookies.ts';
 import { leavingPage } from './pages/leaving.ts';
 import { loginPath } from './pages/login.ts';
-import { formRoute, pageRoute, type PageRequest } from './pages/route.ts';
+import { formRoute, pageRoute, seeOther, type PageRequest } from './pages/route.ts';
 
 export interface ProviderLoginParts extends BrowserLoginParts {
   readonly openIDProviders: OpenIDProviders;
@@ -117,6 +117,10 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
   }
 
   return [
+    pageRoute(
+      { path: `${loginPath}/:provider`, summary: 'Leads people who come by themselves to the login page' },
+      async ({ res }) => seeOther(res, loginPath),
+    ),
     formRoute(
       { path: `${loginPath}/:provider`, summary: 'Sends people to an OpenID provider, to log in there' },
       leave,

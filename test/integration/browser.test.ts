@@ -10,6 +10,7 @@ import {
   atAlert,
   atConsent,
   atFailure,
+  atLoggedIn,
   atLogin,
   atNewPassword,
   authorize,
@@ -179,6 +180,19 @@ describe('a login', () => {
     await page.keyboard.type(passwords.alice);
     await page.keyboard.press('Enter');
     await atConsent(page);
+  });
+
+  test('that failed begins anew at its own address, for nothing else', async () => {
+    const page = await open();
+    await page.goto(authorize());
+    await logIn(page, surfer, 'wrong');
+    await atAlert(page);
+    await page.goto(page.url());
+    await atLogin(page);
+    await logIn(page);
+    await atLoggedIn(page);
+    await page.goto(authorize(trusted));
+    expect(await answerAt(page, trustedCallback)).toEqual(given);
   });
 
   test('is asked for again with prompt=login', async () => {

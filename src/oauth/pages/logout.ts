@@ -4,6 +4,7 @@ import { writePage } from './page.ts';
 import type { Around } from './route.ts';
 
 export interface LogoutQuestion {
+  readonly title: string;
   readonly action: string;
   readonly username: string;
   /** The logout request, which the answer brings back. */
@@ -11,13 +12,14 @@ export interface LogoutQuestion {
   readonly redirectURI: string | undefined;
 }
 
-/** Asks whether the user really wants to log out. */
-export function logoutPage({ req, res }: Around, { action, username, query, redirectURI }: LogoutQuestion): void {
+/** Says who is logged in, and lets them log out. */
+export function logoutPage({ req, res }: Around, question: LogoutQuestion): void {
+  const { title, action, username, query, redirectURI } = question;
   const content = html`<p>You are logged in as <strong>${username}</strong>.</p>
     <form method="post" action="${action}">
       ${formToken(req, res)}
       <input type="hidden" name="request" value="${query}" />
       <button>Log out</button>
     </form>`;
-  writePage(res, { title: 'Log out?', content, leadsTo: redirectURI });
+  writePage(res, { title, content, leadsTo: redirectURI });
 }

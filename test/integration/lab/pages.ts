@@ -66,6 +66,7 @@ export async function choosePassword(page: Page, current: string, next: string):
 const headed = (page: Page, name: string): Promise<void> => page.getByRole('heading', { name, level: 1 }).waitFor();
 export const atLogin = (page: Page): Promise<void> => headed(page, 'Log in');
 export const atNewPassword = (page: Page): Promise<void> => headed(page, 'Choose a new password');
+export const atLoggedIn = (page: Page): Promise<void> => headed(page, 'You are logged in');
 export const atConsent = (page: Page): Promise<void> => headed(page, 'Let console in?');
 export const atFailure = (page: Page): Promise<void> => headed(page, 'That did not work');
 export const atAlert = (page: Page): Promise<void> => page.getByRole('alert').waitFor();
@@ -131,6 +132,11 @@ export const pages: Readonly<Record<string, (page: Page) => Promise<void>>> = {
     // Nobody's guesses count against anybody.
     await logIn(page, `nobody-${randomUUID()}`);
     await atAlert(page);
+  },
+  'being logged in, for nothing else': async (page) => {
+    await page.goto(`${issuer}/oauth/login`);
+    await logIn(page);
+    await atLoggedIn(page);
   },
   'a new password': async (page) => {
     await page.goto(authorize());

@@ -1,0 +1,60 @@
+/** The login page at its own address: what people see who type it in, or who open it again after an attempt that failed. */
+import { expect, test } from '@jest/globals';
+import { ask, type Answer } from '../../fakes/ask.ts';
+import { Browser, formIn } from '../../fakes/browser.ts';
+import { rightPassword } from '../../fakes/platform.ts';
+import { createLab, type Lab } from './lab.ts';
+
+const path = '/oauth/login';
+const sso = {
+  name: 'sso',
+  type: 'OIDC',
+  oidc: { issuer: 'https://sso.example', clientID: 'a', clientSecretRef: { name: 'missing', key: 'a' } },
+};
+const lab = (): Promise<Lab> => createLab({ users: [{ username: 'alice' }], identityProviders: [sso] });
+const browserOf = ({ app }: Lab): Browser<Answer> => new Browser((to, options) => ask(app, to, options));
+const titleOf = ({ text }: Answer): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1];
+const alice = { username: 'alice', password: rightPassword };
+
+test('is the login page, which leads to a page that says so and logs out', async () => {
+  const made = await lab();
+  const browser = browserOf(made);
+  const page = await browser.open(path);
+  expect({ status: page.status, title: titleOf(page) }).toEqual({ status: 200, title: 'Log in' });
+  expect(page.headers['cache-control']).toBe('no-store');
+  const loggedIn = await browser.submit(page, alice);
+  expect({ status: loggedIn.status, title: titleOf(loggedIn) }).toEqual({ status: 200, title: 'You are logged in' });
+  expect(loggedIn.text).toContain('<strong>alice</strong>');
+  expect(titleOf(await browser.open(path))).toBe('You are logged in');
+  expect((await browser.open('/oauth/device')).text).toContain('user_code');
+  expect(titleOf(await browser.submit(loggedIn, {}))).toBe('You are logged out');
+  expect(titleOf(await browser.open(path))).toBe('Log in');
+});
+
+test('is the login page again after an attempt that failed', async () => {
+  const browser = browserOf(await lab());
+  const failed = await browser.submit(await browser.open('/oauth/device'), { ...alice, password: 'wrong' });
+  expect(failed.text).toContain('role="alert"');
+  const again = await browser.open(path);
+  expect(again.text).not.toContain('role="alert"');
+  expect(titleOf(await browser.submit(again, alice))).toBe('You are logged in');
+});
+
+test('says nothing of where it would go on', async () => {
+  const browser = browserOf(await lab());
+  const page = await browser.open(`${path}?next=${encodeURIComponent('https://evil.example/')}&username=bob`);
+  expect(formIn(page.text).fields).toMatchObject({ next: path, username: '' });
+});
+
+test('is where one begins again whom a provider could not be reached for', async () => {
+  const browser = browserOf(await lab());
+  const { fields } = formIn((await browser.open(path)).text);
+  const failed = await browser.send(`${path}/sso`, { form_token: fields['form_token'] ?? '', next: path });
+  expect(failed.status).toBe(503);
+  expect(titleOf(await browser.open(`${path}/sso`))).toBe('Log in');
+});
+
+test('is served over TLS alone', async () => {
+  const { app } = await lab();
+  expect((await ask(app, path)).status).toBe(404);
+});
