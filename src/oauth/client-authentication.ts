@@ -12,15 +12,30 @@ export const clientIdentificationMethods: readonly string[] = [...clientAuthenti
 
 const invalidClient = (description: string): OAuthError => new OAuthError('invalid_client', description);
 
-/** RFC 6749 section 2.3.1: id and secret are form-encoded before they are put together. */
-function basic(header: string): { id: string; secret: string } {
+interface Credentials {
+  readonly id: string;
+  /** What the client may mean by what it sent: one secret, or two. */
+  readonly secrets: readonly string[];
+}
+
+/** RFC 6749 section 2.3.1: id and secret are form-encoded before they are put together. Names are the same either way. */
+function basic(header: string): Credentials {
   const text = Buffer.from(header.slice('basic '.length).trim(), 'base64').toString('utf8');
   const at = text.indexOf(':');
   if (at === -1)
     throw invalidClient(
       'the Authorization header holds no client credentials: base64 of "client_id:client_secret" is expected',
     );
-  return { id: decode(text.slice(0, at)), secret: decode(text.slice(at + 1)) };
+  return { id: decode(text.slice(0, at)), secrets: meanings(text.slice(at + 1)) };
+}
+
+/** Many clients leave the encoding out. How many there are says the text alone, and nothing of what is right. */
+function meanings(secret: string): readonly string[] {
+  try {
+    return [...new Set([decode(secret), secret])];
+  } catch {
+    return [secret];
+  }
 }
 
 export interface ClientAuthentication {
@@ -42,7 +57,7 @@ export async function authenticateClient(
 ): Promise<Client> {
   const header = req.headers.authorization;
   const inForm = { id: form.get('client_id'), secret: form.get('client_secret') };
-  let credentials: { id: string; secret: string };
+  let credentials: Credentials;
   if (header !== undefined && /^basic /i.test(header)) {
     if (inForm.secret !== undefined)
       throw new OAuthError(
@@ -56,26 +71,35 @@ export async function authenticateClient(
     const { id, secret = mayBePublic && directory.client(id ?? '')?.isPublic === true ? '' : undefined } = inForm;
     if (id === undefined || secret === undefined)
       throw invalidClient('the client must authenticate: client_id and client_secret in the form, or HTTP Basic');
-    credentials = { id, secret };
+    credentials = { id, secrets: [secret] };
   }
   const client = directory.client(credentials.id);
   // By HTTP Basic some libraries send an empty secret where there is none.
-  if (mayBePublic && client?.isPublic === true && credentials.secret === '') return client;
+  if (mayBePublic && client?.isPublic === true && credentials.secrets[0] === '') return client;
   if (client?.isWellKnown !== true) return await limited(credentials, context, { directory, limiter });
   // To guess what everybody knows gains nothing, and refused for it would be everybody.
-  if ((await directory.authenticateClient(credentials.id, credentials.secret)) === undefined) throw wrong();
+  if ((await tried(credentials, directory)) === undefined) throw wrong();
   return client;
 }
 
 const wrong = (): OAuthError => invalidClient('the client is unknown or its secret is wrong');
 
+/** Each secret is tried, whatever becomes of the others. */
+async function tried(
+  { id, secrets }: Credentials,
+  directory: ClientAuthentication['directory'],
+): Promise<Client | undefined> {
+  const found = await Promise.all(secrets.map((secret) => directory.authenticateClient(id, secret)));
+  return found.find((client) => client !== undefined);
+}
+
 /** As with passwords the limit is asked before and after: of guesses made at once no more are answered than of such made one by one. */
 async function limited(
-  { id, secret }: { readonly id: string; readonly secret: string },
+  credentials: Credentials,
   { sourceIP, auditID, log }: RequestContext,
   { directory, limiter }: ClientAuthentication,
 ): Promise<Client> {
-  const attempt = { client: id.slice(0, 253), address: sourceIP };
+  const attempt = { client: credentials.id.slice(0, 253), address: sourceIP };
   const demandTime = (): void => {
     const seconds = limiter.retryAfter(attempt);
     if (seconds > 0)
@@ -85,13 +109,13 @@ async function limited(
       });
   };
   demandTime();
-  const client = await directory.authenticateClient(id, secret);
+  const client = await tried(credentials, directory);
   demandTime();
   if (client !== undefined) {
     limiter.succeeded(attempt);
     return client;
   }
-  limiter.failed(attempt);
+  for (const _ of credentials.secrets) limiter.failed(attempt);
   log.info('client authentication failed', { auditID, client: attempt.client, sourceIP });
   throw wrong();
 }

@@ -10,8 +10,8 @@ import { remember } from './lab/secrets.ts';
 
 const username = 'alice';
 const callback = 'https://console.example/callback';
-/** Without % and +, which Authlib does not encode for HTTP Basic as RFC 6749 section 2.3.1 says. */
-const secrets = { platform: 'platform', console: 'of the console: 90 & more', robot: 'of the robot, 1921' };
+/** Authlib does not encode them for HTTP Basic, as RFC 6749 section 2.3.1 says. */
+const secrets = { platform: 'platform', console: 'of the console: 90% & more+', robot: 'of the robot, %31921' };
 
 let restore: () => Promise<void>;
 beforeAll(async () => {

@@ -80,6 +80,38 @@ describe('a client is known', () => {
       }),
     );
   });
+
+  test('by HTTP Basic whatever its secret is, also when it is not form-encoded', async () => {
+    const text = fc.string({ unit: fc.constantFrom('a', '+', '%', '2', '0', ':', '&', 'é'), minLength: 1 });
+    await fc.assert(
+      fc.asyncProperty(text, async (secret) => {
+        const { authenticate } = lab({ platform: secret });
+        expect((await authenticate(basic(`platform:${secret}`), {})).name).toBe('platform');
+      }),
+    );
+  });
+});
+
+describe('a secret in HTTP Basic', () => {
+  test.each([
+    ['means one thing alone is tried once', 'secret', ['secret']],
+    ['means two is tried as both, though the first is right', '%73ecret', ['secret', '%73ecret']],
+    ['means two is tried as both, though both are wrong', 'a+b', ['a b', 'a+b']],
+    ['cannot be decoded is tried as it is', '100%', ['100%']],
+    ['is no UTF-8 when it is decoded is tried as it is', '%ff', ['%ff']],
+  ])('that %s', async (_, secret, expected) => {
+    const { authenticate, tried } = lab(platform);
+    await authenticate(basic(`platform:${secret}`), {}).catch(() => undefined);
+    expect(tried).toEqual(expected);
+  });
+
+  test('in the form is decoded as all of it is, and tried once', async () => {
+    const { authenticate, tried } = lab({ platform: 'a b' });
+    await expect(authenticate(undefined, { client_id: 'platform', client_secret: 'a+b' })).rejects.toMatchObject(
+      invalidClient,
+    );
+    expect(tried).toEqual(['a+b']);
+  });
 });
 
 describe('a client is not known', () => {
@@ -114,7 +146,7 @@ test.each([
   ['both ways at once', basic('platform:secret'), { client_id: 'platform', client_secret: 'secret' }],
   ['by HTTP Basic and a secret in the form', basic('platform:secret'), { client_secret: 'secret' }],
   ['under two names', basic('platform:secret'), { client_id: 'other' }],
-  ['by HTTP Basic with a bad encoding', basic('platform:100%'), {}],
+  ['by HTTP Basic with a name of a bad encoding', basic('100%:secret'), {}],
 ])('a client that authenticates %s is 400, and no secret is looked at', async (_, authorization, form) => {
   const { authenticate, tried } = lab(platform);
   await expect(authenticate(authorization, form)).rejects.toMatchObject(invalidRequest);

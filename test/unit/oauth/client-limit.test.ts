@@ -53,6 +53,19 @@ describe('guesses from one address', () => {
     expect((await tryAs(lab, 'console', { right: true })).status).toBe(429);
   });
 
+  test('that are two each, as they may be encoded or not, count as two', async () => {
+    const lab = await createLab({ clients: [console] });
+    const statuses: number[] = [];
+    for (let time = 0; time < 4; time += 1) {
+      const authorization = `Basic ${Buffer.from('console:a%20guess').toString('base64')}`;
+      statuses.push(
+        (await lab.token({ ...login, client_secret: undefined, client_id: 'console' }, { headers: { authorization } }))
+          .status,
+      );
+    }
+    expect(statuses).toEqual([401, 401, 401, 429]);
+  });
+
   test('at once are no more than one after another', async () => {
     const lab = await createLab({ clients: [console] });
     const answers = await Promise.all(Array.from({ length: 12 }, () => tryAs(lab, 'console')));
