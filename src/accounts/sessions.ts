@@ -28,6 +28,8 @@ export interface SessionCode {
   readonly sourceIP?: string;
   /** When the user last showed who they are. RFC 3339. */
   readonly authenticatedAt?: string;
+  /** The sid of the login to our pages that it was given for: both end together, until the code is redeemed. */
+  readonly login?: string;
 }
 
 export interface SessionSpec {
@@ -280,12 +282,15 @@ export class Sessions {
   }
 
   /** Lets the device in as this user. False if that is too late. */
-  async letIn(session: Session, user: Holder & { readonly authenticatedAt: string }): Promise<boolean> {
-    const { authenticatedAt, ...who } = user;
+  async letIn(
+    session: Session,
+    user: Holder & { readonly authenticatedAt: string; readonly login: string },
+  ): Promise<boolean> {
+    const { authenticatedAt, login, ...who } = user;
     const { code } = session.spec;
     if (code === undefined || !this.#isPending(session)) return false;
     const expiresAt = rfc3339(Math.min(Date.parse(session.spec.expiresAt), this.#oldest(authenticatedAt)));
-    const spec = { ...session.spec, ...who, code: { ...code, authenticatedAt }, expiresAt };
+    const spec = { ...session.spec, ...who, code: { ...code, authenticatedAt, login }, expiresAt };
     return (await this.#replace({ ...session, spec }, session.status)) !== undefined;
   }
 
@@ -316,10 +321,18 @@ export class Sessions {
       const isNobodys = session.spec.userName === '';
       if (!this.#isPending(session)) return phase === 'Revoked' && isNobodys ? 'refused' : 'ended';
       if (isNobodys) return 'waiting';
+      if (!(await this.#hasLogin(session))) return 'ended';
       const begun = await this.#redeem(session, refreshable ? this.#tokens.first(sid) : undefined);
       if (begun !== undefined) return begun;
     }
     throw contended();
+  }
+
+  /** Whether the login that a code was given for still lives, by a read of the cluster: it may have ended at the same instant. */
+  async #hasLogin({ spec: { code } }: Session): Promise<boolean> {
+    if (code?.login === undefined) return true;
+    const login = await this.#live(code.login, true);
+    return login !== undefined && this.#isActive(login);
   }
 
   /** What the user of a login to our pages lets clients have. If it was changed meanwhile, nothing: they are asked again. */

@@ -101,14 +101,20 @@ export function authorizationEndpoint({ directory, sessions, issuer, clock, show
 
   function issue(
     { client, redirectURI, challenge, nonce, scope }: AuthorizationRequest,
-    { session: { spec } }: BrowserLogin,
+    { session: { metadata, spec } }: BrowserLogin,
   ): Promise<string> {
     return sessions.createPending(
       {
         ...holderOf(spec),
         clientID: client.name,
         ...(scope === undefined ? {} : { scope }),
-        code: { redirectURI, challenge, ...(nonce === undefined ? {} : { nonce }), authenticatedAt: spec.createdAt },
+        code: {
+          redirectURI,
+          challenge,
+          ...(nonce === undefined ? {} : { nonce }),
+          authenticatedAt: spec.createdAt,
+          login: metadata.name,
+        },
       },
       codeLife,
       client.grantTypes.includes('refresh_token'),

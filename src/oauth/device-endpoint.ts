@@ -57,14 +57,14 @@ export function deviceRoutes({ directory, sessions, limiter, showLogin }: Device
   async function decide(
     page: PageRequest,
     session: Session,
-    { session: { spec }, subject }: BrowserLogin,
+    { session: { metadata, spec }, subject }: BrowserLogin,
   ): Promise<void> {
     const { context, form, res } = page;
     const { auditID, sourceIP, log } = context;
     const isAllowed = form.get('decision') === 'allow';
     if (!isAllowed) await sessions.revoke(session.metadata.name);
     else {
-      const who = { ...holderOf(spec), authenticatedAt: spec.createdAt };
+      const who = { ...holderOf(spec), authenticatedAt: spec.createdAt, login: metadata.name };
       if (!(await sessions.letIn(session, who)))
         return userCodePage(page, {
           action,

@@ -46,6 +46,8 @@ const lab = (authentication: object = {}): Promise<Lab> => createLab({ clients, 
 const browserOf = ({ app }: Lab): Browser<Answer> => new Browser((path, options) => ask(app, path, options));
 const credentials = (username = 'alice'): Record<string, string> => ({ username, password: rightPassword });
 
+const aliceOf = ({ directory }: Lab): string => directory.account('alice')?.uid ?? '';
+
 /** What came back to the client. */
 function answerOf({ status, headers: { location = '' } }: Answer, to = redirectURI): Record<string, string> {
   expect({ status, to: location.slice(0, to.length) }).toEqual({ status: 303, to });
@@ -344,6 +346,25 @@ describe('a code', () => {
     const next = answerOf(await browser.open(authorize()))['code'] ?? '';
     made.configure({ clients, users: [{ username: 'alice', state: 'Disabled' }] });
     expectRefused(await made.token(exchange(next)), 'invalid_grant');
+  });
+
+  test('is over with the login that it was given for, also when that ends at the same instant', async () => {
+    const made = await lab();
+    const browser = browserOf(made);
+    const code = await codeOf(browser);
+    await browser.submit(await browser.open('/oauth/logout'), {});
+    expectRefused(await made.token(exchange(code)), 'invalid_grant');
+    const again = browserOf(made);
+    await codeOf(again);
+    // Between the look at the login and the code.
+    made.client.before = async ({ method }) => {
+      if (method !== 'POST') return;
+      made.client.before = () => undefined;
+      await Promise.all(made.sessions.ofUser(aliceOf(made)).map(({ metadata }) => made.sessions.revoke(metadata.name)));
+    };
+    const late = answerOf(await again.open(authorize()))['code'] ?? '';
+    expect(made.sessions.ofUser(aliceOf(made))).toEqual([]);
+    expectRefused(await made.token(exchange(late)), 'invalid_grant');
   });
 
   test('is no refresh token, no access token, and a refresh token is no code', async () => {

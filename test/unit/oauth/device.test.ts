@@ -158,6 +158,13 @@ describe('a device', () => {
     expect(errorOf(await all.poll())).toBe('400 invalid_grant');
   });
 
+  test('is not let in by a login that is over meanwhile', async () => {
+    const all = await waiting();
+    await all.browser.submit(await typeIn(all), { decision: 'allow' });
+    await all.browser.submit(await all.browser.open('/oauth/logout'), {});
+    expect(errorOf(await all.poll())).toBe('400 expired_token');
+  });
+
   test('of a client that may have no such code is told so', async () => {
     const answer = await begin(await lab(), { client_id: 'platform', client_secret: 'platform' });
     expect(errorOf(answer)).toBe('400 unauthorized_client');
