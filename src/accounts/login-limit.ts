@@ -59,6 +59,8 @@ export class LoginLimiter {
   readonly #windows = new LRUCache<string, Failures[]>({ max: tableSize });
   /** When a pair last logged in. */
   readonly #familiar = new LRUCache<string, number>({ max: tableSize });
+  /** Of attempts under way, which are asked about several times. */
+  readonly #keys = new WeakMap<LoginAttempt | SecretAttempt, Keys>();
   #changed: () => void = () => undefined;
 
   /** `mark` makes of a pair or a user what other replicas may know it by. */
@@ -225,7 +227,13 @@ export class LoginLimiter {
     return at !== undefined && now - at < familiarFor;
   }
 
-  #keysOf({ username, address, client }: LoginAttempt | SecretAttempt): Keys {
+  #keysOf(attempt: LoginAttempt | SecretAttempt): Keys {
+    let keys = this.#keys.get(attempt);
+    if (keys === undefined) this.#keys.set(attempt, (keys = this.#newKeysOf(attempt)));
+    return keys;
+  }
+
+  #newKeysOf({ username, address, client }: LoginAttempt | SecretAttempt): Keys {
     const host = hostOf(address);
     if (username === undefined)
       return {
