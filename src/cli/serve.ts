@@ -1,6 +1,7 @@
 import { parseFlags } from '../config/flags.ts';
 import { createLogger } from '../logger.ts';
 import { startServer, type RunningServer } from '../server.ts';
+import { lowerWorkers } from './worker-priority.ts';
 
 /** Serves until `ended` is aborted; its reason is the signal that asked for it. Returns the exit code. Throws UsageError. */
 export async function serve(argv: readonly string[], ended: AbortSignal): Promise<number> {
@@ -8,6 +9,7 @@ export async function serve(argv: readonly string[], ended: AbortSignal): Promis
   const flags = parseFlags(argv, process.env);
   // A bug in one request must not end the others.
   process.on('unhandledRejection', (error) => log.error('a rejected promise was not handled', { error }));
+  await lowerWorkers().catch((error: unknown) => log.warn('hashing is as important as serving', { error }));
   let server: RunningServer;
   try {
     server = await startServer(flags, log, ended);
