@@ -1,6 +1,6 @@
 import { nodeName } from '../../hack/cluster/node.ts';
 import type { Target } from './connection.ts';
-import { concurrency, type Job } from './job.ts';
+import { concurrency, loginSeconds, roundSeconds, type Job } from './job.ts';
 import { createdAt, podNamespace, podsPerNamespace, rackLabel, racks } from './objects.ts';
 import { anew, pageSize, paths } from './paths.ts';
 import { callers, loginForm } from './readers.ts';
@@ -85,9 +85,10 @@ export function casesOf(stand: Stand): Case[] {
   const { nodes, pods } = size;
   const everything = namesOf(nodes);
 
-  const jobOf = (job: Omit<Job, 'changes' | 'concurrency'> & Partial<Job>): Job => ({
+  const jobOf = (job: Omit<Job, 'changes' | 'concurrency' | 'seconds'> & Partial<Job>): Job => ({
     changes: stand.changes.file,
     concurrency,
+    seconds: roundSeconds,
     ...job,
   });
   const requests = (tokens: readonly string[], asked: Asked): Request[] =>
@@ -314,6 +315,7 @@ export function casesOf(stand: Stand): Case[] {
             .map((user) => request(paths.token, { text: '"access_token"' }, { form: loginForm(user) })),
           pids: ours.pids,
           behind: [...kubeApiserver.pids, ...etcd.pids],
+          seconds: loginSeconds,
         }),
       },
       { server: 'raw hash', label: labels.hash },

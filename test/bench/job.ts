@@ -14,6 +14,7 @@ export interface Job {
   readonly changes: string;
   /** How many are under way at a time. */
   readonly concurrency: number;
+  readonly seconds: number;
 }
 
 /** One round. */
@@ -44,3 +45,5 @@ export interface Measured {
 export const concurrency = 16;
 /** How long a round lasts. */
 export const roundSeconds = 1;
+/** One of logins: in a second there are too few of them to tell their CPU from that of what else goes on. */
+export const loginSeconds = 8;

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { changesIn } from './changes.ts';
 import { Connection } from './connection.ts';
-import { roundSeconds, type Job, type Measured } from './job.ts';
+import type { Job, Measured } from './job.ts';
 import { cpuTime, memory, resetPeaks } from './processes.ts';
 import { anew } from './paths.ts';
 import { numbered, problemOf, type Request } from './requests.ts';
@@ -12,8 +12,6 @@ import { ascending, quantile } from './statistics.ts';
 const most = 1_000_000;
 /** Milliseconds. */
 const warmUp = { least: 200, longest: 500 };
-/** Servers keep a verdict on a token and an access review for 10 s: as many callers as have one run out in a round are new in it. */
-const newCallers = roundSeconds / 10;
 /** So many answers are looked at as a whole, as many as have so many bytes together. */
 const checked = { most: 30, bytes: 2e6 };
 /** Of an answer's size to the sizes of those that were looked at as a whole. */
@@ -24,7 +22,10 @@ const longest = 120_000;
 
 setTimeout(() => process.exit(1), longest).unref();
 
-const { target, requests, pids, behind, changes, concurrency } = JSON.parse(await text(process.stdin)) as Job;
+const job = JSON.parse(await text(process.stdin)) as Job;
+const { target, requests, pids, behind, changes, concurrency } = job;
+/** Servers keep a verdict on a token and an access review for 10 s: as many callers as have one run out in a round are new in it. */
+const newCallers = job.seconds / 10;
 const wire = requests.map(({ text: one }) => (one.includes(anew) ? undefined : Buffer.from(one, 'latin1')));
 const connections = Array.from({ length: concurrency }, () => new Connection(target));
 const problems = new Set<string>();
@@ -111,7 +112,7 @@ async function measure(): Promise<Measured> {
   const before = used();
   const loop = performance.eventLoopUtilization();
   const begin = performance.now();
-  const end = begin + roundSeconds * 1000;
+  const end = begin + job.seconds * 1000;
   await run(
     () => begun < most && performance.now() < end && ++begun > 0,
     async (connection, index) => {
