@@ -1,7 +1,11 @@
 const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]))(?::\d{1,5})?(?=[/?]|$)/;
 
-/** RFC 6749 section 3.1.2.3: character by character; RFC 8252 section 7.3: on loopback addresses at any port. */
+/**
+ * RFC 6749 section 3.1.2.3: character by character; RFC 8252 section 7.3: on loopback addresses at any port. What is registered is a
+ * URL, also with the port that was given: our pages read it as one.
+ */
 export const isRegistered = (registered: readonly string[], given: string): boolean =>
+  URL.canParse(given) &&
   registered.some(
     (one) => one === given || (loopback.test(one) && one.replace(loopback, '$1') === given.replace(loopback, '$1')),
   );

@@ -189,9 +189,13 @@ describe('an authorization request', () => {
     ['loopback with another path', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/other' }],
     ['loopback by name', { client_id: 'platform-cli', redirect_uri: 'http://localhost:1/callback' }],
     ['loopback as a user', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1@evil.example/callback' }],
+    ['a port that there is not', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:65536/callback' }],
+    ['such a port of IPv6', { client_id: 'platform-cli', redirect_uri: 'http://[::1]:99999/callback' }],
     ['the client of our own pages', { client_id: 'platform-pages' }],
   ])('with %s is told to people alone', async (_, fields) => {
-    const answer = await browserOf(await lab()).open(authorize(fields));
+    const browser = browserOf(await lab());
+    await codeOf(browser);
+    const answer = await browser.open(authorize(fields));
     expect(answer.status).toBe(400);
     expect(answer.headers['location']).toBeUndefined();
     expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
