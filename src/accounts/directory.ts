@@ -22,7 +22,7 @@ import { configuredUserUID } from './uuid.ts';
 export interface Account {
   readonly username: string;
   readonly uid: string;
-  /** None while the password must be changed: nothing but that is allowed then. */
+  /** Also while the password must be changed, when nobody acts with them (see `loggedIn`). */
   readonly groups: readonly string[];
   readonly displayName: string | undefined;
   readonly email: string | undefined;
@@ -364,7 +364,7 @@ const accountsOf = ({ issuer, users }: PlatformConfiguration['authentication'], 
     return {
       username: user.username,
       uid: configuredUserUID(issuer, user.username),
-      groups: passwordChangeRequired ? [] : user.groups,
+      groups: user.groups,
       displayName: user.displayName,
       email: user.email,
       active: user.state === 'Active',
@@ -387,7 +387,7 @@ function accountOf(user: User, users: Users): Account {
   return {
     username,
     uid,
-    groups: passwordChangeRequired ? [] : groups,
+    groups,
     displayName,
     email,
     active: state === 'Active' && metadata.deletionTimestamp === undefined && !hasSystemName(user),

@@ -32,31 +32,33 @@ export function isOf({ spec }: Session, account: Account, directory: Directory):
   return identity === undefined ? account.credentialID === credentialID : directory.isLinked(account, identity);
 }
 
+const limited = new WeakMap<Account, Subject>();
 const withGroups = new WeakMap<Account, WeakMap<Session['spec'], Subject>>();
 
-/** The account, with the groups that an identity provider gave at the login. */
+/**
+ * The account, with the groups that an identity provider gave at the login. While the password must be changed it has none: nothing but
+ * that is allowed then.
+ */
 export function loggedIn(account: Account, { spec }: Session): Subject {
   const { identity, groups = [] } = spec;
+  if (account.passwordChangeRequired) return kept(limited, account, () => ({ ...account, groups: [] }));
   if (identity === undefined || groups.length === 0) return account;
-  const bySpec = withGroups.get(account) ?? new WeakMap<Session['spec'], Subject>();
-  withGroups.set(account, bySpec);
-  let subject = bySpec.get(spec);
-  if (subject === undefined) {
-    subject = { ...account, groups: [...account.groups, ...groups] };
-    bySpec.set(spec, subject);
-  }
-  return subject;
+  const bySpec = kept(withGroups, account, () => new WeakMap<Session['spec'], Subject>());
+  return kept(bySpec, spec, () => ({ ...account, groups: [...account.groups, ...groups] }));
 }
 
 const reviewed = new WeakMap<Session['spec'], Subject>();
 
 /** Whom kube-apiserver named when the session began. */
 export function reviewedSubject({ spec }: Session): Subject {
-  let subject = reviewed.get(spec);
-  if (subject === undefined) {
-    const { userName: username, userUID: uid, groups = [] } = spec;
-    subject = { username, uid, groups, displayName: undefined, email: undefined };
-    reviewed.set(spec, subject);
-  }
-  return subject;
+  const { userName: username, userUID: uid, groups = [] } = spec;
+  return kept(reviewed, spec, () => ({ username, uid, groups, displayName: undefined, email: undefined }));
+}
+
+function kept<K extends object, V>(map: WeakMap<K, V>, key: K, make: () => V): V {
+  const before = map.get(key);
+  if (before !== undefined) return before;
+  const made = make();
+  map.set(key, made);
+  return made;
 }

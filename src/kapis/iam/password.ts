@@ -8,7 +8,6 @@ import type { LoginLimiter } from '../../accounts/login-limit.ts';
 import { problemWith } from '../../accounts/password-rules.ts';
 import { isChangeable, type PasswordStore } from '../../accounts/password-store.ts';
 import type { Passwords } from '../../accounts/passwords.ts';
-import type { Users } from '../../accounts/users.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { badRequest, forbidden, invalid, tooManyRequests } from '../../errors.ts';
@@ -21,7 +20,6 @@ import { base, group } from './user-store.ts';
 export interface PasswordParts {
   readonly authorizer: Authorizer;
   readonly directory: Directory;
-  readonly users: Users;
   readonly passwords: Passwords;
   readonly passwordStore: PasswordStore;
   readonly limiter: LoginLimiter;
@@ -31,10 +29,9 @@ export interface PasswordParts {
 const client = 'users/password';
 
 export function passwordRoute(parts: PasswordParts): Route {
-  const { authorizer, directory, users, passwords, passwordStore, limiter } = parts;
+  const { authorizer, directory, passwords, passwordStore, limiter } = parts;
 
-  async function demandGroups(caller: UserInfo, { username }: Account): Promise<void> {
-    const groups = directory.configured(username)?.groups ?? users.get(username)?.spec?.groups ?? [];
+  async function demandGroups(caller: UserInfo, { username, groups }: Account): Promise<void> {
     const mayAct = async (name: string): Promise<boolean> =>
       (await authorizer.authorize(caller, { verb: 'impersonate', group: '', resource: 'groups', name })).allowed;
     if (groups.length === 0 || (await mayAct(''))) return;

@@ -74,9 +74,9 @@ describe('a User object', () => {
     expect(account('bob')?.active).toBe(false);
   });
 
-  test('whose password must be changed has no groups', async () => {
+  test('whose password must be changed keeps its groups: who sets the password gets them', async () => {
     await platform.putUser('bob', { groups: ['b'], passwordChangeRequired: true });
-    expect(account('bob')).toMatchObject({ groups: [], passwordChangeRequired: true });
+    expect(account('bob')).toMatchObject({ groups: ['b'], passwordChangeRequired: true });
   });
 
   test('of which only the status changed is the same account', async () => {

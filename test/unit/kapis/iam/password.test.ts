@@ -118,6 +118,28 @@ describe('another’s password', () => {
     expect(await lab.call(token, 'PUT', 'users/nobody/password', { password: next })).toMatchObject({ status: 404 });
   });
 
+  test.each(['a configured user', 'a User'])('needs it too for %s who must change the password', async (who) => {
+    lab.rights.set('carol', ['update users/password', 'get users']);
+    if (who === 'a User') await lab.putUser('erin', { groups: ['platform:admins'], passwordChangeRequired: true });
+    else {
+      lab.cluster.put(secrets, { metadata: { name: 'erin' }, data: { hash: base64(lab.hashes.of('x', 'bcrypt:4')) } });
+      const passwordRef = { name: 'erin', key: 'hash' };
+      const groups = ['platform:admins'];
+      const erin = { username: 'erin', groups, passwordHash: undefined, passwordRef, passwordChangeRequired: true };
+      lab.configure({ users: [erin] });
+      await settle();
+    }
+    const token = await lab.login('carol');
+    const before = lab.directory.account('erin')?.passwordHash;
+    const refused = await lab.call(token, 'PUT', 'users/erin/password', { password: next });
+    expect(refused).toMatchObject({ status: 403 });
+    expect(refused.text).toContain('platform:admins');
+    expect(lab.directory.account('erin')?.passwordHash).toBe(before);
+    expect((await lab.call(token, 'GET', 'users/erin')).json()).toMatchObject({
+      spec: { groups: ['platform:admins'] },
+    });
+  });
+
   test('makes the Secret of a user who has none, which belongs to the user', async () => {
     lab.rights.set('carol', ['update users/password']);
     const uid = await lab.putUser('dora', {}, false);
