@@ -48,7 +48,7 @@ interface Unwritten {
 const apiVersion = 'iam.platform.io/v1alpha2';
 /** When the newest record was made: seen without reading them all. */
 const newestKey = 'iam.platform.io/newest-record';
-const longestUserAgent = 256;
+export const longestUserAgent = 256;
 /** Bytes. etcd takes no object of more than 1.5 MiB. */
 const largest = 1_000_000;
 const attempts = 5;

@@ -46,6 +46,9 @@ export interface SessionSpec {
   readonly identity?: Identity;
   /** Of a ServiceAccount, as kube-apiserver told them; of a user, those that the identity provider told at the login. */
   readonly groups?: readonly string[];
+  /** Of a user: where they logged in, and by which program. */
+  readonly sourceIP?: string;
+  readonly userAgent?: string;
   /** Of one that is begun by a code. */
   readonly code?: SessionCode;
   /** RFC 3339. */
@@ -69,15 +72,28 @@ export interface Session extends KubeObject {
 type NewCode = Omit<SessionCode, 'hash' | 'redeemBefore'>;
 
 /** Whose a session is, and by what they logged in: the same for what that login lets in. */
-export const holderOf = ({ userName, userUID, credentialID, identity, groups }: SessionSpec): Holder => ({
+export const holderOf = ({
+  userName,
+  userUID,
+  credentialID,
+  identity,
+  groups,
+  sourceIP,
+  userAgent,
+}: SessionSpec): Holder => ({
   userName,
   userUID,
   ...(credentialID === undefined ? {} : { credentialID }),
   ...(identity === undefined ? {} : { identity }),
   ...(groups === undefined ? {} : { groups }),
+  ...(sourceIP === undefined ? {} : { sourceIP }),
+  ...(userAgent === undefined ? {} : { userAgent }),
 });
 
-type Holder = Pick<SessionSpec, 'userName' | 'userUID' | 'credentialID' | 'identity' | 'groups'>;
+type Holder = Pick<
+  SessionSpec,
+  'userName' | 'userUID' | 'credentialID' | 'identity' | 'groups' | 'sourceIP' | 'userAgent'
+>;
 
 /** Whoever begins one does not say when. */
 export type NewSession = Omit<SessionSpec, 'createdAt' | 'expiresAt' | 'code'>;

@@ -107,8 +107,15 @@ function areLarge(items: ListAnswer['items']): boolean {
 export const lengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, piece) => sum + piece.length, 0);
 
 /** A JSON document, with the newline that Kubernetes' own end with. */
-export const writeJson = (req: Request, res: Response, value: unknown, answer: Partial<Answer> = {}): Promise<void> =>
-  write(req, res, { contentType: 'application/json', ...answer, body: [Buffer.from(`${JSON.stringify(value)}\n`)] });
+export const writeJson = (
+  req: Request,
+  res: Response,
+  value: unknown,
+  { pretty = false, ...answer }: Partial<Answer> & { readonly pretty?: boolean } = {},
+): Promise<void> => {
+  const text = JSON.stringify(value, undefined, pretty ? 2 : undefined);
+  return write(req, res, { contentType: 'application/json', ...answer, body: [Buffer.from(`${text}\n`)] });
+};
 
 /** What Kubernetes answers where there is nothing to show. */
 export const writeDone = (req: Request, res: Response): Promise<void> =>

@@ -156,7 +156,7 @@ export function parseGetQuery(query: URLSearchParams): Pick<ListQuery<unknown>, 
 
 /** How many of a list that takes no other parameter; -1: all. Throws 400. */
 export function parseLimit(query: URLSearchParams): number {
-  check(query, ['limit', 'timeout']);
+  check(query, ['limit', 'pretty', 'timeout']);
   return parameter(query, 'limit', limit) ?? -1;
 }
 

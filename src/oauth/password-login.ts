@@ -3,7 +3,7 @@ import type { Account, Directory } from '../accounts/directory.ts';
 import type { Directories } from '../accounts/identity-providers/directories.ts';
 import type { Linking } from '../accounts/identity-providers/linking.ts';
 import { PersonRefused, type Identity, type Person } from '../accounts/identity-providers/person.ts';
-import type { LoginHistories, LoginOutcome } from '../accounts/login-history.ts';
+import { longestUserAgent, type LoginHistories, type LoginOutcome } from '../accounts/login-history.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
 import type { PasswordStore } from '../accounts/password-store.ts';
 import type { Passwords } from '../accounts/passwords.ts';
@@ -139,15 +139,17 @@ export class PasswordLogin {
   ): Promise<{ session: Session; subject: Subject; refreshToken: string }> {
     const { sessions, multipleLogin } = this.#parts;
     const { username, uid, credentialID } = account;
+    const { auditID, sourceIP, userAgent } = context;
     const begun = await sessions.create({
       userName: username,
       userUID: uid,
       clientID: client,
+      sourceIP,
+      userAgent: userAgent.slice(0, longestUserAgent),
       ...(scope === undefined ? {} : { scope }),
       ...(person === undefined ? { credentialID } : { identity: person.identity, groups: person.groups }),
     });
     if (!multipleLogin()) await this.#endOthers(begun.session);
-    const { auditID, sourceIP } = context;
     const { session } = begun;
     const provider = person?.identity.provider;
     context.log.info('login', { auditID, username, client, provider, sid: session.metadata.name, sourceIP });

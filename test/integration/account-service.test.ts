@@ -93,6 +93,14 @@ describe('an administrator', () => {
     expect(refused.message).toContain('must not begin with "system:"');
     expectStatus(await send(token, 'POST', 'users', user('Nina')), 422, 'Invalid');
     expectStatus(await send(token, 'POST', 'users', user('alice')), 409, 'AlreadyExists');
+    const unknown = user('nina', { password: 'x', group: 'staff' });
+    const typo = expectStatus(await send(token, 'POST', 'users', unknown), 400, 'BadRequest');
+    expect(typo.message).toMatch(/unknown field "spec.group".*unknown field "spec.password"/);
+    const warned = await send(token, 'POST', 'users?fieldValidation=Warn&dryRun=All', unknown);
+    expect(warned).toMatchObject({
+      status: 201,
+      headers: { warning: expect.stringContaining('spec.group') as unknown },
+    });
   });
 });
 

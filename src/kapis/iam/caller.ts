@@ -10,10 +10,10 @@ import { group } from './user-store.ts';
 export const usersResource = { group, resource: 'users' };
 export const nameInPath = inPath('name', 'The username; ~ is yourself');
 
-/** Throws 400 for a parameter: there are none, but client-go adds its timeout. */
+/** Throws 400 for a parameter that means nothing here; client-go adds its timeout. */
 export function demandNoParameters({ query }: Pick<RequestContext, 'query'>): void {
-  const wrong = [...query.keys()].find((name) => name !== 'timeout');
-  if (wrong !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(wrong)}; there are none`);
+  const wrong = [...query.keys()].find((name) => !['pretty', 'timeout'].includes(name));
+  if (wrong !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(wrong)}; there is none but pretty`);
 }
 
 export function callerOf({ user }: Pick<RequestContext, 'user'>): UserInfo {

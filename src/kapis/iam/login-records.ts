@@ -5,7 +5,7 @@ import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import type { Route } from '../../http/route.ts';
 import { writeJson } from '../../http/write.ts';
 import { limit } from '../parameters.ts';
-import { parseLimit } from '../query.ts';
+import { parseLimit, parsePretty } from '../query.ts';
 import { accountOf, demandOn, nameInPath, targetOf } from './caller.ts';
 import { base, group, version } from './user-store.ts';
 
@@ -30,12 +30,7 @@ export const loginRecordsRoute = ({ authorizer, directory, loginHistories }: Log
     const items = records
       .slice(0, most === -1 ? undefined : most)
       .map((record) => ({ kind: 'LoginRecord', apiVersion, ...record }));
-    await writeJson(req, res, {
-      kind: 'LoginRecordList',
-      apiVersion,
-      metadata: {},
-      items,
-      totalItems: records.length,
-    });
+    const all = { kind: 'LoginRecordList', apiVersion, metadata: {}, items, totalItems: records.length };
+    await writeJson(req, res, all, { pretty: parsePretty(context.query) });
   },
 });

@@ -7,6 +7,7 @@ import { notFound } from '../../errors.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
 import { writeDone, writeJson } from '../../http/write.ts';
 import { inPath } from '../parameters.ts';
+import { parsePretty } from '../query.ts';
 import { accountOf, demandNoParameters, demandOn, nameInPath, targetOf } from './caller.ts';
 import { base, group, version } from './user-store.ts';
 
@@ -34,7 +35,8 @@ export function sessionsRoutes({ authorizer, directory, sessions }: SessionsPart
       .filter((session) => isOf(session, account, directory))
       .toSorted((a, b) => (a.spec.createdAt < b.spec.createdAt ? 1 : -1))
       .map((session) => shown(session, context.user?.sessionID));
-    await writeJson(req, res, { kind: 'SessionList', apiVersion, metadata: {}, items, totalItems: items.length });
+    const all = { kind: 'SessionList', apiVersion, metadata: {}, items, totalItems: items.length };
+    await writeJson(req, res, all, { pretty: parsePretty(context.query) });
   };
 
   async function end(all: readonly Session[], { log, auditID, user }: RequestContext, of: string): Promise<void> {
@@ -75,12 +77,13 @@ export function sessionsRoutes({ authorizer, directory, sessions }: SessionsPart
 /** Nothing by which it could be taken over. */
 function shown({ metadata, spec, status }: Session, current: string | undefined): object {
   const { name, creationTimestamp } = metadata;
-  const { userName, clientID, scope, createdAt, expiresAt } = spec;
+  const { userName, clientID, scope, sourceIP, userAgent, createdAt, expiresAt } = spec;
   return {
     kind: 'Session',
     apiVersion,
     metadata: { name, creationTimestamp },
-    spec: { userName, clientID, scope, createdAt, expiresAt },
+    // Where a device asked from says more than where somebody let it in.
+    spec: { userName, clientID, scope, sourceIP: spec.code?.sourceIP ?? sourceIP, userAgent, createdAt, expiresAt },
     status: { phase: status.phase, lastUsedAt: status.lastUsedAt },
     // That of the request.
     current: name === current,

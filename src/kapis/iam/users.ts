@@ -17,7 +17,7 @@ import type { KubeObject, ObjectMeta } from '../../kube/kube-object.ts';
 import { readBody } from '../../kube/read-body.ts';
 import { Answers } from '../kapis-handler.ts';
 import { parseOldest } from '../list-options.ts';
-import { parseGetQuery, parseListQuery } from '../query.ts';
+import { parseGetQuery, parseListQuery, parsePretty } from '../query.ts';
 import { demandReached } from '../reading.ts';
 import { getParameters, listParameters, parameter } from '../parameters.ts';
 import { readJson, recordOf, type JsonBody } from './body.ts';
@@ -32,7 +32,7 @@ export interface UsersParts {
   readonly users: Users;
 }
 
-/** What kube-apiserver is told of a write. */
+/** What kube-apiserver is told of a write: it refuses fields that it does not know, unless the caller wants it otherwise. */
 const handedOn = ['dryRun', 'fieldManager', 'fieldValidation', 'propagationPolicy', 'gracePeriodSeconds'];
 const json = 'application/json';
 
@@ -81,16 +81,24 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
     if (wrong !== undefined)
       throw badRequest(`unknown parameter ${JSON.stringify(wrong)}; the known ones are ${handedOn.join(', ')}`);
     const path = request.method === 'POST' ? usersPath : `${usersPath}/${encodeURIComponent(username)}`;
-    const { status, body } = await asUser(client, { ...caller, proved: caller.via !== 'token' }).stream(path, {
+    const { status, headers, body } = await asUser(client, { ...caller, proved: caller.via !== 'token' }).stream(path, {
       ...request,
-      query: Object.fromEntries(handedOn.map((name) => [name, query.get(name) ?? undefined])),
+      query: {
+        ...(request.method === 'DELETE' ? {} : { fieldValidation: 'Strict' }),
+        ...Object.fromEntries(handedOn.flatMap((name) => (query.has(name) ? [[name, query.get(name)]] : []))),
+      },
       signal,
     });
     const text = (await readBody(body)).toString('utf8');
     if (status < 200 || status > 299) throw KubeError.from(status, text).toStatusError();
     const object = JSON.parse(text) as User & { readonly details?: { readonly uid?: string } };
     if (!query.has('dryRun')) await shown(object, username);
-    await writeJson(req, res, withoutManagedFields(object), { status });
+    const { warning } = headers;
+    await writeJson(req, res, withoutManagedFields(object), {
+      status,
+      ...(warning === undefined ? {} : { headers: { warning: [warning].flat().join(', ') } }),
+      pretty: parsePretty(query),
+    });
   }
 
   /** Who reads after a write reads what was written. A deletion answers with a Status that has the uid of what is gone. */

@@ -2,6 +2,7 @@
 import type { Directory } from '../../accounts/directory.ts';
 import type { Route } from '../../http/route.ts';
 import { writeJson } from '../../http/write.ts';
+import { parsePretty } from '../query.ts';
 import { callerOf, demandNoParameters, ownAccount } from './caller.ts';
 import { base, group, version } from './user-store.ts';
 
@@ -14,15 +15,9 @@ export const whoAmIRoute = (directory: Directory): Route => ({
     const caller = callerOf(context);
     const { username, uid, groups, extra } = caller;
     const account = ownAccount(directory, caller);
-    await writeJson(req, res, {
-      kind: 'WhoAmI',
-      apiVersion: `${group}/${version}`,
-      metadata: {},
-      status: {
-        userInfo: { username, uid, groups, extra },
-        ...(account === undefined ? {} : userOf(account)),
-      },
-    });
+    const status = { userInfo: { username, uid, groups, extra }, ...(account === undefined ? {} : userOf(account)) };
+    const whoAmI = { kind: 'WhoAmI', apiVersion: `${group}/${version}`, metadata: {}, status };
+    await writeJson(req, res, whoAmI, { pretty: parsePretty(context.query) });
   },
 });
 

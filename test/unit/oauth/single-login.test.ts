@@ -10,7 +10,8 @@ import { PasswordLogin } from '../../../src/oauth/password-login.ts';
 import { createPlatform, namespace, type Platform } from '../../fakes/platform.ts';
 import { settle } from '../kube/fakes.ts';
 
-const context = { auditID: '', sourceIP: '192.0.2.1', log: createLogger({ silent: true }) } as RequestContext;
+const log = createLogger({ silent: true });
+const context = { auditID: '', sourceIP: '192.0.2.1', userAgent: '', log } as RequestContext;
 
 let replicas: [Platform, Platform];
 beforeEach(async () => {

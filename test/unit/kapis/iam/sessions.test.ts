@@ -23,9 +23,14 @@ const status = async (by: string): Promise<number> => (await lab.call(by, 'GET',
 
 test('one’s own are listed, without what could be taken over', async () => {
   const answer = await lab.call(token, 'GET', 'users/~/sessions');
-  expect(answer.json()).toMatchObject({ kind: 'SessionList', totalItems: 2 });
+  expect(answer.json()).toMatchObject({
+    kind: 'SessionList',
+    totalItems: 2,
+    items: [{ spec: { sourceIP: '192.0.2.1', userAgent: '' } }, {}],
+  });
   expect(answer.text).not.toMatch(/[hH]ash|credential/);
   expect((await list(token)).filter(({ current }) => current)).toHaveLength(1);
+  expect((await lab.call(token, 'GET', 'users/~/sessions?pretty=true')).text).toMatch(/^{\n {2}"kind"/);
 });
 
 test('one of one’s own is revoked, and the others go on', async () => {
