@@ -42,6 +42,9 @@ export function loginRoutes(parts: LoginParts): Route[] {
     let verified = await login.verify({ username, password, client: pagesClient.name, context });
     if (verified.account.passwordChangeRequired) {
       if (newPassword === undefined) return showLogin(page, { next, username, changesPassword: true });
+      // Whoever mistypes what cannot be seen would be locked out.
+      if (form.get('new_password_again') !== newPassword)
+        throw new OAuthError('invalid_request', 'the new password is not the same both times');
       verified = { account: await changed(verified.account, newPassword, password) };
     }
     await beginInBrowser(parts, page, verified, next);

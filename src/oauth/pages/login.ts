@@ -59,7 +59,9 @@ function loginPage({ req, res }: Around, page: LoginPage, providers: readonly El
       minlength="8"
       aria-describedby="rules"
     />
-    <p class="hint" id="rules">At least 8 characters, and not one of the common ones.</p>`;
+    <p class="hint" id="rules">At least 8 characters, and not one of the common ones.</p>
+    <label for="new-password-again">The same again</label>
+    <input id="new-password-again" name="new_password_again" type="password" autocomplete="new-password" required />`;
   // Screen readers may pass over what a page begins with, but not over what describes where the cursor is.
   const focus = html` autofocus${problem === undefined ? undefined : html` aria-describedby="problem"`}`;
   const content = html`${problemAlert(problem)}

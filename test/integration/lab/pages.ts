@@ -60,6 +60,7 @@ export async function logIn(page: Page, username: string = surfer, password: str
 export async function choosePassword(page: Page, current: string, next: string): Promise<void> {
   await page.getByLabel('Current password').fill(current);
   await page.getByLabel('New password').fill(next);
+  await page.getByLabel('The same again').fill(next);
   await page.getByRole('button', { name: 'Change and log in' }).click();
 }
 

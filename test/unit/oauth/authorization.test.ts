@@ -75,6 +75,12 @@ function expectRefused(answer: Answer, error: string): void {
   expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error });
 }
 
+const twice = (text: string, again = text): Record<string, string> => ({
+  password: rightPassword,
+  new_password: text,
+  new_password_again: again,
+});
+
 describe('the whole way', () => {
   test('leads by login and consent to tokens for the user', async () => {
     const made = await lab();
@@ -437,9 +443,11 @@ describe('the login page', () => {
     const page = await browser.submit(await browser.open(authorize({ client_id: 'ours' })), credentials('carol'));
     expect(formIn(page.text).fields).toHaveProperty('new_password');
     expect(browser.cookies.has('__Host-platform-login')).toBe(false);
-    const refused = await browser.submit(page, { password: rightPassword, new_password: 'password' });
+    const mistyped = await browser.submit(page, twice('a longer way to go', 'a longer way to g'));
+    expect(mistyped.text).toContain('not the same both times');
+    const refused = await browser.submit(mistyped, twice('password'));
     expect(refused.text).toContain('must not be one of the most common passwords');
-    const answer = await browser.submit(refused, { password: rightPassword, new_password: 'a longer way to go' });
+    const answer = await browser.submit(refused, twice('a longer way to go'));
     const { code = '' } = answerOf(answer);
     const token = await made.token(exchange(code, { client_id: 'ours', client_secret: 'ours' }));
     expect(readJWT(String(token.json()['access_token'])).claims).toMatchObject({ username: 'carol', groups: ['c'] });
