@@ -1,6 +1,7 @@
 /** How a CA and its certificates are made, ECDSA P-256. The library is large, and a server rarely makes one: imported when it does. */
 import 'reflect-metadata';
 import {
+  AuthorityKeyIdentifierExtension,
   BasicConstraintsExtension,
   ExtendedKeyUsage,
   ExtendedKeyUsageExtension,
@@ -8,6 +9,7 @@ import {
   KeyUsagesExtension,
   PemConverter,
   SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
   X509CertificateGenerator,
   X509Certificate as Issued,
 } from '@peculiar/x509';
@@ -41,7 +43,8 @@ export async function newAuthority(now: number): Promise<Pair> {
   const keys = await newPair();
   const certificate = await X509CertificateGenerator.createSelfSigned({
     serialNumber: serialNumber(),
-    name: 'CN=platform-apiserver-ca',
+    // Clients look the issuer up by its name, and trust two during a change.
+    name: `CN=platform-apiserver-ca@${Math.floor(now / 1_000)}`,
     notBefore: new Date(now - day),
     notAfter: new Date(now + authorityLife),
     keys,
@@ -49,6 +52,7 @@ export async function newAuthority(now: number): Promise<Pair> {
     extensions: [
       new BasicConstraintsExtension(true, 0, true),
       new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   });
   return { cert: certificate.toString('pem'), key: await toPEM(keys.privateKey) };
@@ -71,6 +75,7 @@ export async function newLeaf(authority: Pair, hosts: readonly string[], now: nu
       new BasicConstraintsExtension(false, undefined, true),
       new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
       new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
+      await AuthorityKeyIdentifierExtension.create(issuer.publicKey),
       new SubjectAlternativeNameExtension(
         hosts.map((host) => ({ type: isIP(host) === 0 ? 'dns' : 'ip', value: host })),
       ),

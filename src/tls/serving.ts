@@ -10,12 +10,12 @@ import { ensure } from '../kube/ensure.ts';
 import type { KubeObject } from '../kube/informer.ts';
 import { isKubeError } from '../kube/kube-error.ts';
 import type { Logger } from '../logger.ts';
-import { needsRenewal, newMaterial, renewed, type ServingMaterial } from './authority.ts';
+import { newMaterial, trustedBy, upToDate, type ServingMaterial } from './authority.ts';
 
 export interface Serving {
   readonly key: string;
   readonly cert: string;
-  /** The CA to publish; undefined if it is not known here. */
+  /** The CAs to publish, PEM texts one after the other; undefined if they are not known here. */
   readonly ca: string | undefined;
   /** Whether the CA is ours, so that the APIService's caBundle is ours to write. */
   readonly own: boolean;
@@ -39,14 +39,12 @@ interface Secret extends KubeObject {
 const encode = (material: ServingMaterial): Record<string, string> =>
   Object.fromEntries(Object.entries(material).map(([key, pem]) => [key, Buffer.from(String(pem)).toString('base64')]));
 
-function decode(secret: Secret): ServingMaterial {
-  const part = (key: keyof ServingMaterial): string => {
-    const value = secret.data?.[key];
-    if (value === undefined)
+function decode({ data = {} }: Secret): ServingMaterial {
+  for (const key of ['ca.crt', 'ca.key', 'tls.crt', 'tls.key'])
+    if (data[key] === undefined)
       throw new Error(`Secret ${objectNames.servingCertSecret} has no ${key}; delete the Secret and a new one is made`);
-    return Buffer.from(value, 'base64').toString('utf8');
-  };
-  return { 'ca.crt': part('ca.crt'), 'ca.key': part('ca.key'), 'tls.crt': part('tls.crt'), 'tls.key': part('tls.key') };
+  const parts = Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]);
+  return Object.fromEntries(parts) as ServingMaterial;
 }
 
 /** `hosts`: the DNS names and addresses that the certificate must hold. */
@@ -55,8 +53,10 @@ export function servingFromSecret(options: {
   namespace: string;
   hosts: () => readonly string[];
   log: Logger;
+  /** Milliseconds since the epoch. */
+  clock?: () => number;
 }): ServingSource {
-  const { client, namespace, hosts, log } = options;
+  const { client, namespace, hosts, log, clock = Date.now } = options;
   const path = `/api/v1/namespaces/${namespace}/secrets`;
   const name = objectNames.servingCertSecret;
   return async () => {
@@ -65,19 +65,21 @@ export function servingFromSecret(options: {
       kind: 'Secret',
       type: 'kubernetes.io/tls',
       metadata: { name, namespace },
-      data: encode(await newMaterial(hosts(), Date.now())),
+      data: encode(await newMaterial(hosts(), clock())),
     }));
-    let material = decode(secret);
-    if (needsRenewal(material['tls.crt'], hosts(), Date.now())) {
-      material = await renewed(material, hosts(), Date.now());
+    const found = decode(secret);
+    let material = await upToDate(found, hosts(), clock());
+    if (material !== found) {
       try {
         await client.json(`${path}/${name}`, { method: 'PUT', body: { ...secret, data: encode(material) } });
         log.info('the serving certificate was renewed');
+        if (trustedBy(material) !== trustedBy(found))
+          log.warn('the CAs of the serving certificate have changed: whoever keeps a copy of them needs a new one');
       } catch (error) {
         if (!isKubeError(error, 409)) throw error;
         material = decode(await client.json<Secret>(`${path}/${name}`));
       }
     }
-    return { cert: material['tls.crt'], key: material['tls.key'], ca: material['ca.crt'], own: true };
+    return { cert: material['tls.crt'], key: material['tls.key'], ca: trustedBy(material), own: true };
   };
 }

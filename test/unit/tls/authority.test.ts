@@ -1,9 +1,22 @@
+import 'reflect-metadata';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { createServer, connect } from 'node:tls';
 import { duplexPair } from 'node:stream';
-import { needsRenewal, newMaterial, renewed, type ServingMaterial } from '../../../src/tls/authority.ts';
+import {
+  AuthorityKeyIdentifierExtension,
+  SubjectKeyIdentifierExtension,
+  X509Certificate as Issued,
+} from '@peculiar/x509';
+import {
+  needsRenewal,
+  newMaterial,
+  renewed,
+  trustedBy,
+  upToDate,
+  type ServingMaterial,
+} from '../../../src/tls/authority.ts';
 
 const day = 86_400_000;
 const hosts = ['platform-apiserver.platform-system.svc', 'localhost', '127.0.0.1', '::1'];
@@ -15,6 +28,22 @@ beforeAll(async () => {
 });
 const authority = (): X509Certificate => new X509Certificate(material['ca.crt']);
 const leaf = (of = material): X509Certificate => new X509Certificate(of['tls.crt']);
+
+/** Whether a client that trusts these CAs takes the server for what it is. */
+async function isLetIn(of: ServingMaterial, ca: string, servername = 'localhost'): Promise<boolean> {
+  const [near, far] = duplexPair();
+  createServer({ key: of['tls.key'], cert: of['tls.crt'] }).emit('connection', far);
+  const client = connect({ socket: near, ca, servername });
+  try {
+    return await new Promise<boolean>((resolve) => {
+      client.once('secureConnect', () => resolve(client.authorized));
+      client.once('error', () => resolve(false));
+    });
+  } finally {
+    client.destroy();
+    far.destroy();
+  }
+}
 
 describe('the serving certificate', () => {
   test('is signed by the CA, which is one, and is none itself', () => {
@@ -45,20 +74,16 @@ describe('the serving certificate', () => {
   test.each(['platform-apiserver.platform-system.svc', 'localhost'])(
     'lets a client that knows the CA in as %s',
     async (name) => {
-      const [near, far] = duplexPair();
-      const server = createServer({ key: material['tls.key'], cert: material['tls.crt'] });
-      server.emit('connection', far);
-      const client = connect({ socket: near, ca: material['ca.crt'], servername: name });
-      await expect(
-        new Promise<boolean>((resolve, reject) => {
-          client.once('secureConnect', () => resolve(client.authorized));
-          client.once('error', reject);
-        }),
-      ).resolves.toBe(true);
-      client.destroy();
-      far.destroy();
+      expect(await isLetIn(material, trustedBy(material), name)).toBe(true);
     },
   );
+
+  test('names the key of the CA that has signed it, as strict clients demand', () => {
+    const [issued, issuer] = [material['tls.crt'], material['ca.crt']].map((pem) => new Issued(pem));
+    const id = issuer?.getExtension(SubjectKeyIdentifierExtension)?.keyId;
+    expect(id).toMatch(/^[0-9a-f]{40}$/);
+    expect(issued?.getExtension(AuthorityKeyIdentifierExtension)?.keyId).toBe(id);
+  });
 });
 
 describe('a serving certificate is made anew', () => {
@@ -88,5 +113,90 @@ describe('a serving certificate is made anew', () => {
   test('and does not outlive its CA', async () => {
     const next = await renewed(material, hosts, now + 3_600 * day);
     expect(leaf(next).validToDate).toEqual(authority().validToDate);
+  });
+});
+
+/** The single certificates of a bundle. */
+const certificatesIn = (bundle: string): X509Certificate[] =>
+  (bundle.match(/-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs) ?? []).map(
+    (pem) => new X509Certificate(pem),
+  );
+
+const isValid = ({ validFromDate, validToDate }: X509Certificate, at: number): boolean =>
+  validFromDate.getTime() <= at && at < validToDate.getTime();
+
+describe('over forty years', () => {
+  test('who learns of the CAs once a year trusts the server always', async () => {
+    let current = material;
+    const authorities = new Set<string>();
+    /** What clients know, of the last 360 days. */
+    const known: { readonly at: number; readonly bundle: string }[] = [];
+    for (let at = now; at < now + 40 * 365 * day; at += 10 * day) {
+      current = await upToDate(current, hosts, at);
+      authorities.add(current['ca.crt']);
+      known.push({ at, bundle: trustedBy(current) });
+      while (known[0] !== undefined && known[0].at < at - 360 * day) known.shift();
+      expect(isValid(leaf(current), at + 20 * day)).toBe(true);
+      for (const bundle of new Set(known.map((one) => one.bundle)))
+        expect(
+          certificatesIn(bundle).some(
+            (ca) => isValid(ca, at) && leaf(current).checkIssued(ca) && leaf(current).verify(ca.publicKey),
+          ),
+        ).toBe(true);
+    }
+    expect(authorities.size).toBe(5);
+  });
+});
+
+describe('the CA', () => {
+  const life = 3_650 * day;
+  /** What a server made whose CA has so much left. */
+  const withLeft = (left: number): Promise<ServingMaterial> => newMaterial(hosts, now - life + left);
+
+  test('and all else stay as they are while nothing is due', async () => {
+    expect(await upToDate(material, hosts, now)).toBe(material);
+    const announced = await upToDate(await withLeft(700 * day), hosts, now);
+    expect(await upToDate(announced, hosts, now)).toBe(announced);
+  });
+
+  test('has a successor told of two years before its end, which does not sign yet', async () => {
+    const before = await withLeft(700 * day);
+    const after = await upToDate(before, hosts, now);
+    expect(after).toMatchObject({ 'ca.crt': before['ca.crt'], 'ca.key': before['ca.key'] });
+    expect(certificatesIn(trustedBy(after))).toHaveLength(2);
+    expect(trustedBy(after).startsWith(trustedBy(before))).toBe(true);
+    expect(leaf(after).verify(new X509Certificate(before['ca.crt']).publicKey)).toBe(true);
+  });
+
+  test('is followed by its successor a year later, and trusted until its end', async () => {
+    const before = await upToDate(await withLeft(730 * day - 1), hosts, now);
+    const after = await upToDate(before, hosts, now + 366 * day);
+    expect(after).toMatchObject({ 'ca.crt': before['next-ca.crt'], 'ca.key': before['next-ca.key'] });
+    expect(trustedBy(after)).toBe(trustedBy(before));
+    const end = await upToDate(after, hosts, now + 731 * day);
+    expect(certificatesIn(trustedBy(end)).map(({ raw }) => raw)).toEqual([new X509Certificate(after['ca.crt']).raw]);
+  });
+
+  test('is followed earlier where it ends earlier, at once where it has ended', async () => {
+    const near = await withLeft(100 * day);
+    const announced = await upToDate(near, hosts, now);
+    expect(announced['ca.crt']).toBe(near['ca.crt']);
+    const followed = await upToDate(announced, hosts, now + 71 * day);
+    expect(followed['ca.crt']).toBe(announced['next-ca.crt']);
+    const ended = await upToDate(await withLeft(-day), hosts, now);
+    expect(isValid(new X509Certificate(ended['ca.crt']), now)).toBe(true);
+    expect(isValid(leaf(ended), now)).toBe(true);
+  });
+
+  test('and its successor have clients let in before and after, whichever of them signs', async () => {
+    const old = await withLeft(350 * day);
+    const announced = await upToDate(await upToDate(old, hosts, now - 366 * day), hosts, now - day);
+    const bundle = trustedBy(announced);
+    expect(announced['previous-ca.crt']).toBeDefined();
+    expect(certificatesIn(bundle)).toHaveLength(2);
+    const before = await renewed(old, hosts, now);
+    expect(await isLetIn(before, bundle)).toBe(true);
+    expect(await isLetIn(announced, bundle)).toBe(true);
+    expect(await isLetIn(announced, trustedBy(old))).toBe(false);
   });
 });

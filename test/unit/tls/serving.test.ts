@@ -19,9 +19,13 @@ interface Replica {
   readonly serving: ServingSource;
 }
 
-const replica = (cluster: MemoryCluster, hosts: () => readonly string[] = () => ['localhost']): Replica => {
+const replica = (
+  cluster: MemoryCluster,
+  hosts: () => readonly string[] = () => ['localhost'],
+  clock: () => number = Date.now,
+): Replica => {
   const client = cluster.client();
-  return { client, serving: servingFromSecret({ client, namespace, hosts, log }) };
+  return { client, serving: servingFromSecret({ client, namespace, hosts, log, clock }) };
 };
 
 /** Puts what a server made that long ago into the Secret. */
@@ -51,6 +55,32 @@ describe('replicas', () => {
     expect(all[0]?.ca).toBe(Buffer.from(before['ca.crt'] ?? '', 'base64').toString());
     expect(new X509Certificate(all[0]?.cert ?? '').validToDate.getTime()).toBeGreaterThan(Date.now());
   });
+});
+
+test('replicas go from one CA to the next together, and the Secret keeps what is needed of both', async () => {
+  const day = 86_400_000;
+  const cluster = new MemoryCluster();
+  let now = Date.now();
+  const two = [replica(cluster, undefined, () => now), replica(cluster, undefined, () => now)];
+  const look = async (): Promise<string> => {
+    const [one, other] = await Promise.all(two.map(({ serving }) => serving()));
+    expect(one).toEqual(other);
+    return one?.ca ?? '';
+  };
+  const keys = (): string[] => Object.keys(cluster.get(path, name)?.['data'] ?? {}).toSorted();
+  const own = ['ca.crt', 'ca.key', 'tls.crt', 'tls.key'];
+  const first = await look();
+  expect(keys()).toEqual(own);
+  now += 2_930 * day;
+  const both = await look();
+  expect(both.startsWith(first)).toBe(true);
+  expect(keys()).toEqual([...own, 'next-ca.crt', 'next-ca.key'].toSorted());
+  now += 370 * day;
+  expect(await look()).toBe(both);
+  expect(keys()).toEqual([...own, 'previous-ca.crt'].toSorted());
+  now += 370 * day;
+  expect(await look()).toBe(both.slice(first.length).trim());
+  expect(keys()).toEqual(own);
 });
 
 test('a certificate that is good is read and nothing is written', async () => {
