@@ -1,8 +1,10 @@
 /** Who asks, whom they ask about, and whether that is themselves. */
+import type { Request } from 'express';
 import type { Account, Directory } from '../../accounts/directory.ts';
 import { demand, type Authorizer, type ResourceAttributes } from '../../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { badRequest, notFound, unauthorized } from '../../errors.ts';
+import { negotiate } from '../../http/negotiate.ts';
 import type { RequestContext } from '../../http/route.ts';
 import { inPath } from '../parameters.ts';
 import { group } from './user-store.ts';
@@ -14,6 +16,11 @@ export const nameInPath = inPath('name', 'The username; ~ is yourself');
 export function demandNoParameters({ query }: Pick<RequestContext, 'query'>): void {
   const wrong = [...query.keys()].find((name) => !['pretty', 'timeout'].includes(name));
   if (wrong !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(wrong)}; there is none but pretty`);
+}
+
+/** Throws 406 for who takes no JSON: there is nothing else. */
+export function demandJson({ headers }: Pick<Request, 'headers'>): void {
+  negotiate(headers.accept, ['application/json'], (type) => type);
 }
 
 export function callerOf({ user }: Pick<RequestContext, 'user'>): UserInfo {

@@ -6,7 +6,7 @@ import type { Route } from '../../http/route.ts';
 import { writeJson } from '../../http/write.ts';
 import { limit } from '../parameters.ts';
 import { parseLimit, parsePretty } from '../query.ts';
-import { accountOf, demandOn, nameInPath, targetOf } from './caller.ts';
+import { accountOf, demandJson, demandOn, nameInPath, targetOf } from './caller.ts';
 import { base, group, version } from './user-store.ts';
 
 export interface LoginRecordsParts {
@@ -23,6 +23,7 @@ export const loginRecordsRoute = ({ authorizer, directory, loginHistories }: Log
   summary: 'Logins of the user, failed ones too, the newest first',
   parameters: [nameInPath, limit('How many; -1 for all')],
   handler: async (req, res, context) => {
+    demandJson(req);
     const most = parseLimit(context.query);
     const target = targetOf(directory, context);
     if (target.own === undefined) await demandOn(authorizer, context, target);

@@ -14,7 +14,7 @@ import { badRequest, forbidden, invalid, tooManyRequests } from '../../errors.ts
 import type { RequestContext, Route } from '../../http/route.ts';
 import { writeDone } from '../../http/write.ts';
 import { readJson, recordOf } from './body.ts';
-import { accountOf, demandOn, nameInPath, targetOf, usersResource } from './caller.ts';
+import { accountOf, demandNoParameters, demandOn, nameInPath, targetOf, usersResource } from './caller.ts';
 import { base, group } from './user-store.ts';
 
 export interface PasswordParts {
@@ -70,6 +70,7 @@ export function passwordRoute(parts: PasswordParts): Route {
     summary: 'Set a password: your own with the current one beside it',
     parameters: [nameInPath],
     handler: async (req, res, context) => {
+      demandNoParameters(context);
       const target = targetOf(directory, context);
       const { caller, username, own } = target;
       const { password, currentPassword } = fieldsOf((await readJson(req, ['application/json'])).value);

@@ -8,7 +8,7 @@ import type { Handler, RequestContext, Route } from '../../http/route.ts';
 import { writeDone, writeJson } from '../../http/write.ts';
 import { inPath } from '../parameters.ts';
 import { parsePretty } from '../query.ts';
-import { accountOf, demandNoParameters, demandOn, nameInPath, targetOf } from './caller.ts';
+import { accountOf, demandJson, demandNoParameters, demandOn, nameInPath, targetOf } from './caller.ts';
 import { base, group, version } from './user-store.ts';
 
 export interface SessionsParts {
@@ -29,6 +29,7 @@ export function sessionsRoutes({ authorizer, directory, sessions }: SessionsPart
   }
 
   const list: Handler = async (req, res, context) => {
+    demandJson(req);
     const account = await accountIn(context);
     const items = sessions
       .ofUser(account.uid)

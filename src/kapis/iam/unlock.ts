@@ -5,7 +5,7 @@ import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { forbidden } from '../../errors.ts';
 import type { Route } from '../../http/route.ts';
 import { writeDone } from '../../http/write.ts';
-import { accountOf, demandOn, nameInPath, targetOf, usersResource } from './caller.ts';
+import { accountOf, demandNoParameters, demandOn, nameInPath, targetOf, usersResource } from './caller.ts';
 import { base } from './user-store.ts';
 
 export interface UnlockParts {
@@ -20,6 +20,7 @@ export const unlockRoute = ({ authorizer, directory, passwordStore }: UnlockPart
   summary: 'Forget the failed logins of a user',
   parameters: [nameInPath],
   handler: async (req, res, context) => {
+    demandNoParameters(context);
     const target = targetOf(directory, context);
     const { caller, username } = target;
     await demandOn(authorizer, context, target);

@@ -7,7 +7,6 @@ import type { User, Users } from '../../accounts/users.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { usersPath } from '../../config/names.ts';
 import { alreadyExists, badRequest, forbidden, notFound, serviceUnavailable, StatusError } from '../../errors.ts';
-import { negotiate } from '../../http/negotiate.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
 import { writeJson } from '../../http/write.ts';
 import type { KubeClient, KubeRequest } from '../../kube/client.ts';
@@ -21,7 +20,17 @@ import { parseGetQuery, parseListQuery, parsePretty } from '../query.ts';
 import { demandReached } from '../reading.ts';
 import { getParameters, listParameters, parameter } from '../parameters.ts';
 import { readJson, recordOf, type JsonBody } from './body.ts';
-import { attributesOf, callerOf, demandOn, nameInPath, targetOf, usersResource, type Target } from './caller.ts';
+import {
+  attributesOf,
+  callerOf,
+  demandJson,
+  demandNoParameters,
+  demandOn,
+  nameInPath,
+  targetOf,
+  usersResource,
+  type Target,
+} from './caller.ts';
 import { displayNameIn, jsonPatch, mergePatch } from './display-name.ts';
 import { base, usersDefinition, UserStore } from './user-store.ts';
 
@@ -45,7 +54,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
   }
 
   const list: Handler = async (req, res, context) => {
-    negotiate(req.headers.accept, [json], (type) => type);
+    demandJson(req);
     if (context.info.verb === 'watch')
       throw badRequest(
         'watch: users are watched at /kapis/resources.platform.io/v1alpha3/users.iam.platform.io, without the configured ones',
@@ -60,7 +69,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
   };
 
   const get: Handler = async (req, res, context) => {
-    negotiate(req.headers.accept, [json], (type) => type);
+    demandJson(req);
     const target = targetOf(directory, context);
     if (target.own === undefined) await demandOn(authorizer, context, target);
     const query = parseGetQuery(context.query);
@@ -161,7 +170,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
     body: JsonBody,
   ): Promise<void> {
     if (directory.configured(username) !== undefined) throw isConfigured(username);
-    if (query.size > 0) throw badRequest('a change of your own user takes no parameters');
+    demandNoParameters({ query });
     const current = users.get(username);
     const wanted = current && displayNameIn(body, current);
     if (wanted === undefined)

@@ -3,7 +3,7 @@ import type { Directory } from '../../accounts/directory.ts';
 import type { Route } from '../../http/route.ts';
 import { writeJson } from '../../http/write.ts';
 import { parsePretty } from '../query.ts';
-import { callerOf, demandNoParameters, ownAccount } from './caller.ts';
+import { callerOf, demandJson, demandNoParameters, ownAccount } from './caller.ts';
 import { base, group, version } from './user-store.ts';
 
 export const whoAmIRoute = (directory: Directory): Route => ({
@@ -11,6 +11,7 @@ export const whoAmIRoute = (directory: Directory): Route => ({
   path: `${base}/whoami`,
   summary: 'Who you are here',
   handler: async (req, res, context) => {
+    demandJson(req);
     demandNoParameters(context);
     const caller = callerOf(context);
     const { username, uid, groups, extra } = caller;
