@@ -8,7 +8,10 @@ const longest = '87600h';
 /** A Go duration in the file, milliseconds in the program. */
 export const duration = (fallback: string, least = '1s', most = longest) =>
   z
-    .string()
+    .string({
+      error: ({ input }) =>
+        `must be a duration such as "${fallback}"${typeof input === 'number' ? `, not the number ${input}` : ''}`,
+    })
     .default(fallback)
     .transform((text, context) => {
       const value = parseDuration(text);

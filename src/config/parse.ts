@@ -1,7 +1,8 @@
 import { LineCounter, parseDocument } from 'yaml';
+import { errorMap } from './error-map.ts';
 import { platformConfiguration, type PlatformConfiguration } from './schema.ts';
 
-/** One thing that is wrong: where, as a path such as `authentication.users[0].username`, and what would be right. */
+/** One thing that is wrong: where, as a path such as `authentication.users[0] (erin).email`, and what would be right. */
 export interface Problem {
   readonly path: string;
   readonly message: string;
@@ -37,24 +38,37 @@ export function parseConfiguration(text: string): Parsed {
       ok: false,
       problems: [{ path: '', message: 'must be a mapping with apiVersion, kind and authentication' }],
     };
-  const result = platformConfiguration.safeParse(content);
+  const result = platformConfiguration.safeParse(content, { error: errorMap });
   if (result.success) return { ok: true, value: result.data };
   return {
     ok: false,
-    problems: result.error.issues.flatMap((issue) =>
+    problems: result.error.issues.flatMap(({ path, message, ...issue }) =>
       issue.code === 'unrecognized_keys'
-        ? issue.keys.map((key) => ({ path: pathOf([...issue.path, key]), message: 'is no known key' }))
-        : [{ path: pathOf(issue.path), message: issue.message }],
+        ? message
+            .split('\n')
+            .map((line, at) => ({ path: pathOf([...path, issue.keys[at] ?? ''], content), message: line }))
+        : [{ path: pathOf(path, content), message }],
     ),
   };
 }
 
-const pathOf = (path: readonly PropertyKey[]): string =>
-  path.reduce<string>(
-    (text, step) =>
-      typeof step === 'number' ? `${text}[${step}]` : text === '' ? String(step) : `${text}.${String(step)}`,
-    '',
-  );
+/** Steps into lists have the name of what is there too: nobody counts users. */
+function pathOf(path: readonly PropertyKey[], content: unknown): string {
+  let text = '';
+  let here = content;
+  for (const step of path) {
+    here = (here as Readonly<Record<PropertyKey, unknown>> | null | undefined)?.[step];
+    if (typeof step === 'number') text += `[${step}]${nameOf(here)}`;
+    else text += text === '' ? String(step) : `.${String(step)}`;
+  }
+  return text;
+}
 
-/** One line for people: `authentication.users[0].username: must be …`. */
+function nameOf(item: unknown): string {
+  const { username, name } = (item ?? {}) as Readonly<Record<string, unknown>>;
+  const found = username ?? name;
+  return typeof found === 'string' && /^[\w.@-]{1,253}$/.test(found) ? ` (${found})` : '';
+}
+
+/** One line for people: `authentication.users[0] (erin).email: must be …`. */
 export const formatProblem = ({ path, message }: Problem): string => (path === '' ? message : `${path}: ${message}`);

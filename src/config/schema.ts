@@ -113,6 +113,7 @@ const redirectURIs = z
     z
       .string()
       .max(2_000)
+      .refine((text) => !text.includes('*'), { error: 'must be exact: no "*"', abort: true })
       .refine(
         mayRedirectTo,
         'must be an https URL, http on 127.0.0.1, [::1] or localhost, or of a scheme such as "com.example.app:", without fragment, user or spaces',

@@ -106,10 +106,10 @@ surprise: true
     for (const path of [
       'authentication.issuer',
       'authentication.accessTokenMaxAge',
-      'authentication.users[0].username',
-      'authentication.users[0].passwordHash',
-      'authentication.users[2].groups[0]',
-      'authentication.clients[0]',
+      'authentication.users[0] (Admin).username',
+      'authentication.users[0] (Admin).passwordHash',
+      'authentication.users[2] (twice).groups[0]',
+      'authentication.clients[0] (nothing)',
       'requests.maxInFlight',
       'surprise',
     ])

@@ -226,8 +226,8 @@ const breaks = (configuration: Configuration): void => {
 };
 const broken = [
   'authentication.issuer',
-  'authentication.users[4].username',
-  'authentication.users[4].passwordHash',
+  'authentication.users[4] (Capital).username',
+  'authentication.users[4] (Capital).passwordHash',
   'surprise',
 ];
 

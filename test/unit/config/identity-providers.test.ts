@@ -125,13 +125,13 @@ describe('an OpenID provider', () => {
 
 describe('a provider', () => {
   test.each(['system', 'platform', 'Corp', 'a:b', '', '-a', 'x'.repeat(64)])('is not called %j', (name) => {
-    expect(problem({ ...ldap(), name })).toContain('identityProviders[0].name');
+    expect(problem({ ...ldap(), name })).toMatch(/identityProviders\[0\][^.]*\.name: /);
   });
 
   test('is there once, and of a type that is served', () => {
     expect(problem(ldap(), ldap())).toContain('repeats the name "corp"');
-    expect(problem({ ...ldap(), type: 'SAML' })).toContain('identityProviders[0].type: must be LDAP or OIDC');
-    expect(problem({ ...ldap(), type: 'OIDC' })).toContain('identityProviders[0].oidc');
+    expect(problem({ ...ldap(), type: 'SAML' })).toContain('identityProviders[0] (corp).type: must be LDAP or OIDC');
+    expect(problem({ ...ldap(), type: 'OIDC' })).toContain('identityProviders[0] (corp).oidc: is missing');
     expect(problem({ ...ldap(), mapping: 'mixed' })).toContain('mapping');
   });
 });

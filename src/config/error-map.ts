@@ -1,0 +1,84 @@
+/**
+ * What is said of a value that the schema does not take, where the schema has no words of its own. Of values only those are told that
+ * were to be one of a few: any other might be a secret that stands in the wrong place.
+ */
+import { z } from 'zod';
+
+type Issue = z.core.$ZodRawIssue;
+
+/** Longer ones are no slip of somebody who meant one of the few. */
+const longestShown = 64;
+
+const isQuoted = (input: unknown, pattern: RegExp): boolean => typeof input === 'string' && pattern.test(input);
+
+/** By zod's name of what was expected. */
+const types: Readonly<Record<string, (input: unknown) => string>> = {
+  boolean: (input) => `must be true or false${isQuoted(input, /^(true|false)$/) ? ', without quotes' : ''}`,
+  number: (input) => `must be a number${isQuoted(input, /^\d+$/) ? ', without quotes' : ''}`,
+  int: () => 'must be a whole number',
+  string: (input) => `must be text${['number', 'boolean'].includes(typeof input) ? ': put it in quotes' : ''}`,
+  array: () => 'must be a list',
+  object: () => 'must be a mapping',
+};
+
+const sizes: Readonly<Record<string, string>> = { string: ' characters', array: ' entries' };
+
+function choice(values: readonly unknown[], input: unknown): string {
+  const [only, ...others] = values;
+  const wanted = others.length === 0 ? JSON.stringify(only) : `one of ${values.join(', ')}`;
+  const isShown =
+    ['number', 'boolean'].includes(typeof input) || (typeof input === 'string' && input.length <= longestShown);
+  return `must be ${wanted}${isShown ? `, not ${JSON.stringify(input)}` : ''}`;
+}
+
+/** Levenshtein's. */
+function editDistance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= one.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= other.length; j += 1)
+      next.push(
+        Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (one[i - 1] === other[j - 1] ? 0 : 1)),
+      );
+    row = next;
+  }
+  return row[other.length] ?? 0;
+}
+
+function unknownKey(key: string, known: readonly string[]): string {
+  const near = known
+    .map((name) => ({ name, distance: editDistance(key.slice(0, longestShown).toLowerCase(), name.toLowerCase()) }))
+    .filter(({ name, distance }) => distance <= Math.min(2, name.length / 2))
+    .toSorted((one, other) => one.distance - other.distance)[0];
+  return `is no known key${near === undefined ? '' : `; did you mean "${near.name}"?`}`;
+}
+
+/** Undefined: zod's own words. Of unknown keys each has a line, in their order. */
+export function errorMap(issue: Issue): string | undefined {
+  const { input } = issue;
+  switch (issue.code) {
+    case 'invalid_type':
+      return input === undefined ? 'is missing' : types[issue.expected]?.(input);
+    case 'invalid_value':
+      return input === undefined ? 'is missing' : choice(issue.values, input);
+    case 'invalid_format':
+      return issue.format === 'email' ? 'must be an e-mail address' : undefined;
+    case 'too_small':
+      if (issue.origin === 'string' && issue.minimum === 1) return 'must not be empty';
+      return `must be at least ${issue.minimum}`;
+    case 'too_big': {
+      const size = sizes[issue.origin];
+      return size === undefined ? `must be at most ${issue.maximum}` : `must have at most ${issue.maximum}${size}`;
+    }
+    case 'unrecognized_keys': {
+      const known = issue.inst instanceof z.ZodObject ? Object.keys(issue.inst.shape) : [];
+      return issue.keys.map((key) => unknownKey(key, known)).join('\n');
+    }
+    case 'not_multiple_of':
+    case 'invalid_union':
+    case 'invalid_key':
+    case 'invalid_element':
+    case 'custom':
+  }
+  return undefined;
+}

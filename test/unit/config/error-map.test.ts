@@ -1,0 +1,179 @@
+import { describe, expect, test } from '@jest/globals';
+import { formatProblem, parseConfiguration } from '../../../src/config/parse.ts';
+
+/** What is said of these lines of YAML under `authentication`. */
+function told(lines: string, more = ''): string[] {
+  const parsed = parseConfiguration(`apiVersion: config.platform.io/v1alpha1
+kind: PlatformConfiguration
+authentication:
+  issuer: https://a.example
+  ${lines}
+${more}`);
+  return parsed.ok ? [] : parsed.problems.map(formatProblem);
+}
+
+const erin = 'username: erin, passwordRef: {name: a, key: b}';
+const web = 'name: web, secret: x';
+
+describe('what is of another type', () => {
+  test.each([
+    ['accessTokenMaxAge: 7200', 'accessTokenMaxAge: must be a duration such as "2h", not the number 7200'],
+    ['accessTokenMaxAge: true', 'accessTokenMaxAge: must be a duration such as "2h"'],
+    ['multipleLogin: "false"', 'multipleLogin: must be true or false, without quotes'],
+    ['multipleLogin: sometimes', 'multipleLogin: must be true or false'],
+    ['multipleLogin: 1', 'multipleLogin: must be true or false'],
+    ['clients: {}', 'clients: must be a list'],
+    ['clients: null', 'clients: must be a list'],
+    ['loginLimit: []', 'loginLimit: must be a mapping'],
+    ['loginLimit: null', 'loginLimit: must be a mapping'],
+    ['loginLimit: {maxTries: "5"}', 'loginLimit.maxTries: must be a number, without quotes'],
+    ['loginLimit: {maxTries: 1.5}', 'loginLimit.maxTries: must be a whole number'],
+    ['loginLimit: {maxTries: 0}', 'loginLimit.maxTries: must be at least 1'],
+    ['loginLimit: {maxTries: 1001}', 'loginLimit.maxTries: must be at most 1000'],
+    [`users: [{${erin}, displayName: 5}]`, 'users[0] (erin).displayName: must be text: put it in quotes'],
+    [`users: [{${erin}, displayName: {}}]`, 'users[0] (erin).displayName: must be text'],
+    [`users: [{${erin}, groups: [""]}]`, 'users[0] (erin).groups[0]: must not be empty'],
+    [
+      `users: [{${erin}, displayName: ${'x'.repeat(257)}}]`,
+      'users[0] (erin).displayName: must have at most 256 characters',
+    ],
+    [
+      `users: [{${erin}, groups: [${Array.from({ length: 101 }, (_, at) => `g${at}`).join(', ')}]}]`,
+      'users[0] (erin).groups: must have at most 100 entries',
+    ],
+  ])('%s', (line, message) => {
+    expect(told(line)).toEqual([`authentication.${message}`]);
+  });
+});
+
+describe('what is missing is said to be', () => {
+  test.each([
+    ['', ['apiVersion: is missing', 'kind: is missing', 'authentication: is missing']],
+    [
+      'kind: PlatformConfiguration\napiVersion: config.platform.io/v1alpha1\nauthentication: {}',
+      ['authentication.issuer: is missing'],
+    ],
+  ])('%j', (text, messages) => {
+    const parsed = parseConfiguration(`${text}\nrequests: {}\n`);
+    expect(parsed.ok ? [] : parsed.problems.map(formatProblem)).toEqual(messages);
+  });
+
+  test('in a list too', () => {
+    expect(told('users: [{username: erin, passwordRef: {name: a}}]')).toEqual([
+      'authentication.users[0] (erin).passwordRef.key: is missing',
+    ]);
+    expect(told('identityProviders: [{name: corp, type: LDAP}]')).toEqual([
+      'authentication.identityProviders[0] (corp).ldap: is missing',
+    ]);
+  });
+});
+
+describe('a wrong choice', () => {
+  test.each([
+    ['signingAlgorithm: HS256', 'signingAlgorithm: must be one of ES256, RS256, not "HS256"'],
+    [`users: [{${erin}, state: active}]`, 'users[0] (erin).state: must be one of Active, Disabled, not "active"'],
+    [`users: [{${erin}, state: 5}]`, 'users[0] (erin).state: must be one of Active, Disabled, not 5'],
+    [`users: [{${erin}, state: [x]}]`, 'users[0] (erin).state: must be one of Active, Disabled'],
+    [`users: [{${erin}, state: ${'x'.repeat(65)}}]`, 'users[0] (erin).state: must be one of Active, Disabled'],
+  ])('%s', (line, message) => {
+    expect(told(line)).toEqual([`authentication.${message}`]);
+  });
+
+  test('of one', () => {
+    const parsed = parseConfiguration(
+      'apiVersion: v1\nkind: PlatformConfiguration\nauthentication: {issuer: https://a}',
+    );
+    expect(parsed).toEqual({
+      ok: false,
+      problems: [{ path: 'apiVersion', message: 'must be "config.platform.io/v1alpha1", not "v1"' }],
+    });
+  });
+});
+
+test.each(['x', 'a@', '@b', '""'])('the e-mail address %s is none', (email) => {
+  expect(told(`users: [{${erin}, email: ${JSON.stringify(email)}}]`)).toEqual([
+    'authentication.users[0] (erin).email: must be an e-mail address',
+  ]);
+});
+
+describe('an unknown key', () => {
+  test.each([
+    ['multiplelogin', 'multipleLogin'],
+    ['MULTIPLELOGIN', 'multipleLogin'],
+    ['multipleLogins', 'multipleLogin'],
+    ['multipleLgoin', 'multipleLogin'],
+    ['user', 'users'],
+    ['clients2', 'clients'],
+  ])('%s is told with the one that is near', (key, near) => {
+    expect(told(`${key}: 1`)).toEqual([`authentication.${key}: is no known key; did you mean "${near}"?`]);
+  });
+
+  test.each(['colour', 'multipleLoginsss', 'x', '__proto__'])('%s is told alone where none is', (key) => {
+    expect(told(`${key}: 1`)).toEqual([`authentication.${key}: is no known key`]);
+  });
+
+  test('of several each has its own', () => {
+    expect(told(`users: [{${erin}, shell: bash, group: [], Email: x}]`, 'cach: {}\n')).toEqual([
+      'authentication.users[0] (erin).shell: is no known key',
+      'authentication.users[0] (erin).group: is no known key; did you mean "groups"?',
+      'authentication.users[0] (erin).Email: is no known key; did you mean "email"?',
+      'cach: is no known key; did you mean "cache"?',
+    ]);
+  });
+});
+
+describe('where it is', () => {
+  test('is told by the names of users, clients and providers too', () => {
+    expect(
+      told(
+        `users: [{${erin}, state: x}, {passwordRef: {name: a, key: b}}, {username: 5, passwordRef: {name: a, key: b}}]`,
+      ),
+    ).toEqual([
+      'authentication.users[0] (erin).state: must be one of Active, Disabled, not "x"',
+      'authentication.users[1].username: is missing',
+      'authentication.users[2].username: must be text: put it in quotes',
+    ]);
+    expect(told(`clients: [{${web}, consent: "no"}, {name: web}]`)).toEqual([
+      'authentication.clients[0] (web).consent: must be true or false',
+      'authentication.clients[1] (web): must have exactly one of secret, secretHash and secretRef, or public: true',
+      'authentication.clients[1] (web): repeats the client name "web"',
+    ]);
+  });
+
+  test('is told by no name that would not stay on the line', () => {
+    expect(told(`users: [{username: "a\\nb", passwordRef: {name: a, key: b}}]`)[0]).toMatch(
+      /^authentication\.users\[0\]\.username: /,
+    );
+    expect(told(`users: [{username: ${'x'.repeat(254)}, passwordRef: {name: a, key: b}}]`)[0]).toMatch(
+      /^authentication\.users\[0\]\.username: /,
+    );
+  });
+});
+
+describe('a redirect URI', () => {
+  test.each(['https://*.example.com/cb', 'https://console.example.com/*', 'com.example.app:/*', '*'])(
+    '%s is not exact',
+    (uri) => {
+      for (const key of ['redirectURIs', 'postLogoutRedirectURIs'])
+        expect(told(`clients: [{${web}, ${key}: ["${uri}"]}]`)).toEqual([
+          `authentication.clients[0] (web).${key}[0]: must be exact: no "*"`,
+        ]);
+    },
+  );
+});
+
+test('no value that may be a secret is told, whatever is wrong with it', () => {
+  const secret = '7301994433';
+  for (const value of [secret, `"${secret}"`, `[${secret}]`, `{a: ${secret}}`, `"${secret}${'x'.repeat(300)}"`]) {
+    const messages = told(`users:
+  - {username: a, passwordHash: ${value}}
+  - {username: b, passwordRef: ${value}}
+  - {username: c, passwordRef: {name: ${value}, key: [${value}]}}
+  clients:
+  - {name: x, secret: [${value}]}
+  - {name: y, secretHash: ${value}}
+  - {name: z, secretRef: ${value}}`);
+    expect(messages.length).toBeGreaterThan(5);
+    expect(messages.join('\n')).not.toContain(secret);
+  }
+});
