@@ -110,6 +110,14 @@ class Accounts {
   }
 }
 
+/** What more than one account has by which only one can be meant. */
+export interface Shared {
+  /** For people. */
+  readonly by: string;
+  /** Usernames, in order. */
+  readonly others: readonly string[];
+}
+
 interface State {
   readonly accounts: Accounts;
   readonly clients: ReadonlyMap<string, Client>;
@@ -244,11 +252,25 @@ export class Directory {
     return this.#state.providers.has(identity.provider) && this.linked(identity) === account;
   }
 
-  #with(key: string): Account[] {
+  /** What an account is looked for by in vain, as others have it too; as far as the users were read by now. */
+  shared(username: string): readonly Shared[] {
+    const inForce = (name: string): Account | undefined => this.#state.accounts.get(name) ?? this.#objects.get(name);
+    const { email, identities = [] } = inForce(username) ?? {};
+    const all: (readonly [by: string, key: string])[] = [
+      ...(email === undefined ? [] : [['the e-mail address', emailKey(email)] as const]),
+      ...identities.map((one) => [`the identity ${one.subject} at ${one.provider}`, identityKey(one)] as const),
+    ];
+    return all.flatMap(([by, key]) => {
+      const others = this.#with(key, inForce).flatMap((other) => (other.username === username ? [] : [other.username]));
+      return others.length === 0 ? [] : [{ by, others: others.toSorted() }];
+    });
+  }
+
+  #with(key: string, read = (name: string): Account | undefined => this.account(name)): Account[] {
     const names = new Set([...this.#state.accounts.with(key), ...this.#objects.with(key)]);
     // A User object that is not in force has no say.
     return [...names].flatMap((name) => {
-      const account = this.account(name);
+      const account = read(name);
       return account !== undefined && keysOf(account).includes(key) ? [account] : [];
     });
   }

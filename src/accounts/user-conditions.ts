@@ -13,23 +13,28 @@ import type { Condition, User, Users } from './users.ts';
 type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;
 
 const type = 'Accepted';
+const ambiguous = 'Ambiguous';
 /** Replicas that begin at once would all write the same. */
 const longestDelay = 1_000;
 const retryAfter = 10_000;
+/** Of those who have the same: whoever has more of them looks for them otherwise. */
+const mostNamed = 10;
 
 export class UserConditions {
   readonly #client: Pick<KubeClient, 'json'>;
-  readonly #directory: Pick<Directory, 'configured'>;
+  readonly #directory: Pick<Directory, 'configured' | 'shared'>;
   readonly #users: Pick<Users, 'get' | 'list'>;
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #waiting = new Set<string>();
+  /** With whom users had something in common when they were looked at last. */
+  readonly #sharing = new Map<string, readonly string[]>();
   #cancel: (() => void) | undefined;
   #isStopped = false;
 
   constructor(options: {
     client: Pick<KubeClient, 'json'>;
-    directory: Pick<Directory, 'configured'>;
+    directory: Pick<Directory, 'configured' | 'shared'>;
     users: Pick<Users, 'get' | 'list'>;
     log: Logger;
     clock?: Clock;
@@ -41,8 +46,18 @@ export class UserConditions {
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** The user has changed. */
+  /** The user has changed, and so has what is said of those who have, or had, the same e-mail address or identity. */
   look(username: string): void {
+    const before = this.#sharing.get(username) ?? [];
+    this.#lookAt(username);
+    const now = this.#sharing.get(username) ?? [];
+    for (const other of new Set([...before, ...now])) this.#lookAt(other);
+  }
+
+  #lookAt(username: string): void {
+    const others = this.#directory.shared(username).flatMap((one) => one.others.slice(0, mostNamed));
+    if (others.length === 0) this.#sharing.delete(username);
+    else this.#sharing.set(username, others);
     const user = this.#users.get(username);
     if (user === undefined || this.#isTold(user)) return;
     this.#waiting.add(username);
@@ -51,7 +66,7 @@ export class UserConditions {
 
   /** The configuration has changed. */
   lookAtAll(): void {
-    for (const { metadata } of this.#users.list()) this.look(metadata.name);
+    for (const { metadata } of this.#users.list()) this.#lookAt(metadata.name);
   }
 
   stop(): void {
@@ -104,8 +119,11 @@ export class UserConditions {
 
   #isTold(user: User): boolean {
     const before = conditionOf(user);
-    const { status, reason } = this.#judge(user);
-    return before?.status === status && before.reason === reason;
+    const { status, reason, message } = this.#judge(user);
+    // Other messages change with the version of the server, of which there may be two at once.
+    return (
+      before?.status === status && before.reason === reason && (reason !== ambiguous || before.message === message)
+    );
   }
 
   #judge(user: User): Verdict {
@@ -120,6 +138,17 @@ export class UserConditions {
         status: 'False',
         reason: 'SystemName',
         message: 'names and groups that begin with "system:" are of Kubernetes itself',
+      };
+    const shared = this.#directory.shared(user.metadata.name).map(({ by, others }) => {
+      const more = others.length - mostNamed;
+      const named = `${others.slice(0, mostNamed).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+      return `${by}: ${named} ${others.length === 1 ? 'has' : 'have'} it too`;
+    });
+    if (shared.length > 0)
+      return {
+        status: 'True',
+        reason: ambiguous,
+        message: `the user may log in while Active, but not by ${shared.join('; nor by ')}`,
       };
     return {
       status: 'True',

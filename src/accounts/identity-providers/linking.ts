@@ -44,10 +44,15 @@ export class Linking {
     const provider = this.#config.value.authentication.identityProviders.find(({ name }) => name === identity.provider);
     const isAuto = provider?.mapping === 'auto';
     const linked = this.#directory.linked(identity);
-    if (linked === 'several') throw new PersonRefused('more than one user is linked to who you are there');
+    if (linked === 'several') {
+      this.#tell(person, 'more than one user is linked to this identity');
+      throw new PersonRefused('more than one user is linked to who you are there');
+    }
     if (linked === undefined) {
-      if (!isAuto)
+      if (!isAuto) {
+        this.#tell(person, 'no user is linked to this identity');
         throw new PersonRefused(`no user is linked to who you are at ${identity.provider}; ask an administrator`);
+      }
       return await this.#make(person);
     }
     if (linked.passwordChangeRequired)
@@ -55,14 +60,21 @@ export class Linking {
     return isAuto ? await this.#follow(linked, person) : linked;
   }
 
+  /** For the administrator who shall link a user to them: it takes the subject, which nobody knows by heart. */
+  #tell({ identity, username }: Person, why: string): void {
+    this.#log.info('somebody who logged in is not to be found here', { ...identity, username, why });
+  }
+
   async #make(person: Person): Promise<Account> {
     const { identity } = person;
     const username = usernameOf(person.username);
     if (username === undefined) throw new PersonRefused(`of your name at ${identity.provider} no username can be made`);
-    const taken = new PersonRefused(
-      `the username ${username} belongs to somebody already; an administrator can link it to who you are at ${identity.provider}`,
-    );
-    if (this.#directory.configured(username) !== undefined) throw taken;
+    const taken = (): PersonRefused => {
+      const why = `the username ${username} belongs to somebody already`;
+      this.#tell(person, why);
+      return new PersonRefused(`${why}; an administrator can link it to who you are at ${identity.provider}`);
+    };
+    if (this.#directory.configured(username) !== undefined) throw taken();
     const object = {
       apiVersion: 'iam.platform.io/v1alpha2',
       kind: 'User',
@@ -79,7 +91,7 @@ export class Linking {
       user = await this.#client.json<User>(`${usersPath}/${username}`).catch((reason: unknown) => {
         throw notWritten(reason);
       });
-      if (user.spec?.identities?.some((one) => isSame(one, identity)) !== true) throw taken;
+      if (user.spec?.identities?.some((one) => isSame(one, identity)) !== true) throw taken();
     }
     const found = (): Account | undefined => {
       const linked = this.#directory.linked(identity);

@@ -78,3 +78,77 @@ test('a change of the configuration has all looked at', async () => {
   await settle();
   expect(patches()).toHaveLength(2);
 });
+
+/** What bob and carol are told, the newest last. */
+const toldTo = (username: string): unknown[] =>
+  platform.client
+    .asked('PATCH', `${username}/status`)
+    .map(
+      ({ body }) => (body as { status: { conditions: { status: string; reason: string; message: string }[] } }).status,
+    )
+    .flatMap(({ conditions: [first] }) =>
+      first === undefined ? [] : [`${first.status} ${first.reason}`, first.message],
+    );
+
+/** The memory cluster has no status beside the object: what was told is put there. */
+async function write(username: string): Promise<void> {
+  const user = platform.cluster.get(usersPath, username);
+  const { body } = platform.client.asked('PATCH', `${username}/status`).at(-1) ?? {};
+  platform.cluster.put(usersPath, {
+    ...user,
+    metadata: { name: username },
+    status: (body as { status: unknown } | undefined)?.status,
+  });
+  await settle();
+}
+
+test('who shares an e-mail address is told with whom, and both are told when they do no longer', async () => {
+  await platform.putUser('bob', { email: 'both@example.com' });
+  await look('bob');
+  await write('bob');
+  await platform.putUser('carol', { email: 'BOTH@example.com' });
+  await look('carol');
+  const but = (name: string): string =>
+    `the user may log in while Active, but not by the e-mail address: ${name} has it too`;
+  expect(toldTo('carol')).toEqual(['True Ambiguous', but('bob')]);
+  expect(toldTo('bob').slice(2)).toEqual(['True Ambiguous', but('carol')]);
+  await write('bob');
+  await platform.putUser('carol', { email: 'carol@example.com' });
+  await look('carol');
+  expect(toldTo('bob').slice(4)).toEqual(['True Accepted', expect.any(String)]);
+});
+
+test('who shared an e-mail address is told when the other one is gone, or another one comes', async () => {
+  await platform.putUser('bob', { email: 'both@example.com' });
+  await platform.putUser('carol', { email: 'both@example.com' });
+  await look('bob');
+  await write('bob');
+  await platform.putUser('aaron', { email: 'both@example.com' });
+  await look('aaron');
+  expect(toldTo('bob').at(-1)).toContain('aaron, carol have it too');
+  await write('bob');
+  for (const name of ['aaron', 'carol']) {
+    platform.cluster.delete(usersPath, name);
+    await settle();
+    await look(name);
+  }
+  expect(toldTo('bob').at(-2)).toBe('True Accepted');
+});
+
+test('who shares an e-mail address with a configured user is told so', async () => {
+  platform.configure({ users: [{ username: 'alice', email: 'both@example.com' }] });
+  await platform.putUser('bob', { email: 'both@example.com' });
+  await look('bob');
+  expect(toldTo('bob').at(-1)).toContain('alice has it too');
+});
+
+test('who shares an identity is told which', async () => {
+  const identities = [{ provider: 'corp', subject: '17' }];
+  await platform.putUser('bob', { identities });
+  await platform.putUser('carol', { identities: [{ provider: 'corp', subject: '18' }, ...identities] });
+  await look('bob');
+  expect(toldTo('bob')).toEqual([
+    'True Ambiguous',
+    'the user may log in while Active, but not by the identity 17 at corp: carol has it too',
+  ]);
+});

@@ -3,7 +3,9 @@ import { describe, expect, test } from '@jest/globals';
 import type { askDirectory, Question } from '../../../src/accounts/identity-providers/ldap.ts';
 import type { Statement } from '../../../src/accounts/identity-providers/person.ts';
 import { usersPath } from '../../../src/config/names.ts';
+import type { Logger } from '../../../src/logger.ts';
 import type { Answer } from '../../fakes/ask.ts';
+import { logOfLines } from '../../fakes/log.ts';
 import { rightPassword } from '../../fakes/platform.ts';
 import { settle } from '../kube/fakes.ts';
 import { createLab, login, refreshWith, type Lab } from './lab.ts';
@@ -38,10 +40,10 @@ const provider = (name: string, mapping = 'auto'): object => ({
   ldap: { url: `ldaps://${name}.example`, userSearch: { base: 'dc=example' } },
 });
 
-async function lab(mapping = 'auto'): Promise<Lab & { directoryFake: Fake }> {
+async function lab(mapping = 'auto', log?: Logger): Promise<Lab & { directoryFake: Fake }> {
   const directoryFake = new Fake();
   directoryFake.entries.set('erin', { subject: '1' });
-  const made = await createLab({ identityProviders: [provider('corp', mapping)] }, undefined, directoryFake.ask);
+  const made = await createLab({ identityProviders: [provider('corp', mapping)] }, log, directoryFake.ask);
   return { ...made, directoryFake };
 }
 
@@ -274,5 +276,53 @@ describe('failures', () => {
     const made = await lab('lookup');
     for (let tries = 0; tries < 10; tries += 1)
       expect(description(await as(made, 'erin'))).toContain('no user is linked');
+  });
+});
+
+describe('the log names who could be linked, with the subject that a link needs', () => {
+  const message = 'somebody who logged in is not to be found here';
+  const told = (lines: readonly string[]): Record<string, unknown>[] =>
+    lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line['message'] === message);
+
+  test('where nobody is linked', async () => {
+    const { log, lines } = logOfLines();
+    const made = await lab('lookup', log);
+    await as(made, 'erin', 'wrong');
+    expect(told(lines())).toEqual([]);
+    await as(made, 'erin');
+    expect(told(lines())).toMatchObject([
+      { level: 'info', provider: 'corp', subject: '1', username: 'erin', why: 'no user is linked to this identity' },
+    ]);
+  });
+
+  test('where two are', async () => {
+    const { log, lines } = logOfLines();
+    const made = await lab('lookup', log);
+    for (const name of ['b', 'a']) await made.putUser(name, linked, false);
+    await as(made, 'erin');
+    expect(told(lines())[0]).toMatchObject({
+      subject: '1',
+      why: 'more than one user is linked to this identity',
+    });
+  });
+
+  test('where the name belongs to somebody', async () => {
+    const { log, lines } = logOfLines();
+    const made = await lab('auto', log);
+    await made.putUser(
+      'erin',
+      {
+        identities: [
+          { provider: 'other', subject: '1' },
+          { provider: 'corp', subject: '2' },
+        ],
+      },
+      false,
+    );
+    await as(made, 'erin');
+    expect(told(lines())[0]).toMatchObject({
+      subject: '1',
+      why: 'the username erin belongs to somebody already',
+    });
   });
 });
