@@ -84,6 +84,11 @@ export async function startServer(
   const { namespace } = flags;
   const client = await connectToCluster({ kubeconfig: flags.kubeconfig });
   const live = new LiveConfiguration();
+  live.onWarnings((warnings) => {
+    const problems = warnings.map(formatProblem);
+    if (problems.length > 0) log.warn('the configuration in force is incomplete', { problems });
+    else log.info('the configuration in force is complete again');
+  });
   const configuration = await followConfiguration();
 
   const passwords = new Passwords();
@@ -202,7 +207,12 @@ export async function startServer(
       name: 'configuration',
       problem: () => (live.accepted ? '' : 'none was accepted yet'),
       warning: () =>
-        live.problems.length === 0 ? '' : `the newest one was refused: ${live.problems.map(formatProblem).join('; ')}`,
+        [
+          ...(live.problems.length === 0
+            ? []
+            : [`the newest one was refused: ${live.problems.map(formatProblem).join('; ')}`]),
+          ...live.warnings.map(formatProblem),
+        ].join('; '),
     },
     { name: 'users', problem: () => (users.hasSynced() ? '' : 'not read yet') },
     { name: 'sessions', problem: () => (sessions.hasSynced() ? '' : 'not read yet') },
@@ -211,8 +221,8 @@ export async function startServer(
   collectProcessMetrics();
   gauge(
     'configuration_problems',
-    'Problems of the newest configuration; 0 when it is in force.',
-    () => live.problems.length,
+    'Problems of the newest configuration, and of what the one in force refers to; 0 when all is well.',
+    () => live.problems.length + live.warnings.length,
   );
 
   const packageVersion = readVersion();

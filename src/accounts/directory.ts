@@ -12,6 +12,7 @@ import { wellKnownClient, type ConfiguredClient, type PlatformConfiguration } fr
 import { serviceUnavailable } from '../errors.ts';
 import { systemClock, type Clock } from '../kube/clock.ts';
 import { builtInClients, pagesClient } from './built-in-clients.ts';
+import { warningsOf } from './configuration-warnings.ts';
 import type { Identity } from './identity-providers/person.ts';
 import type { Passwords } from './passwords.ts';
 import type { SecretKeyRef, SecretRefs } from './secret-refs.ts';
@@ -198,6 +199,8 @@ export class Directory {
     for (const account of this.#state.accounts) this.#tellUnlocked(before.get(account.username), account);
     this.#prepare();
     this.#tell();
+    // Of a Secret that is not read yet nobody knows.
+    if (this.#secrets.hasSynced()) this.#config.warn('references', warningsOf(this.#config.value, this.#secrets));
   }
 
   /** To be called after a User object or its password changed. True if what was begun before may have to end. */
@@ -360,7 +363,7 @@ export class Directory {
       },
       verify: async (secret) => {
         if (configured.secretHash !== undefined) return await this.#passwords.verify(configured.secretHash, secret);
-        const right = timingSafeEqual(sha256(secret), sha256(expected ?? '')) && expected !== undefined;
+        const right = timingSafeEqual(sha256(secret), sha256(expected ?? '')) && (expected ?? '') !== '';
         return right || (await this.#failClient(secret));
       },
     };

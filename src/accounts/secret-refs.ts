@@ -31,7 +31,7 @@ export class SecretRefs {
   readonly #informers = new Map<string, Informer<Secret>>();
   readonly #changed: () => void;
 
-  /** `changed` is told after any of the Secrets changed. */
+  /** `changed` is told after any of the Secrets changed, and when all that are followed were read. */
   constructor(options: { client: KubeClient; namespace: string; log: Logger; changed: () => void }) {
     this.#client = options.client;
     this.#namespace = options.namespace;
@@ -57,12 +57,33 @@ export class SecretRefs {
       informer.onChange(() => this.#changed());
       informer.start();
       this.#informers.set(name, informer);
+      // That one is not there is no change.
+      void this.#tellRead(informer);
     }
+  }
+
+  async #tellRead(informer: Informer<Secret>): Promise<void> {
+    await informer.waitForSync();
+    if (this.hasSynced()) this.#changed();
   }
 
   /** Resolves when every followed Secret was read once, or the signal fires. */
   async settled(signal?: AbortSignal): Promise<void> {
     await Promise.all([...this.#informers.values()].map((informer) => informer.waitForSync(signal)));
+  }
+
+  /** Whether that there is no Secret means that there is none. */
+  hasSynced(): boolean {
+    return [...this.#informers.values()].every((informer) => informer.hasSynced());
+  }
+
+  /** Why nothing is to be read there, for people. */
+  problemOf({ name, key }: SecretKeyRef): string | undefined {
+    const secret = this.#informers.get(name)?.get(this.#namespace, name);
+    if (secret === undefined) return `there is no Secret "${name}" in the namespace ${this.#namespace}`;
+    const value = secretValue(secret, key);
+    if (value === undefined) return `the Secret "${name}" has no key "${key}"`;
+    return value === '' ? `the key "${key}" of the Secret "${name}" is empty` : undefined;
   }
 
   /** Undefined if there is none (yet). */

@@ -174,3 +174,7 @@ export type OpenIDSettings = z.output<typeof oidc>;
 /** What a provider needs from a Secret. */
 export const secretOf = (one: IdentityProvider) =>
   one.type === 'LDAP' ? one.ldap.bindPasswordRef : one.oidc.clientSecretRef;
+
+/** Where that is named in the configuration of the provider. */
+export const secretPathOf = ({ type }: IdentityProvider): readonly [section: string, key: string] =>
+  type === 'LDAP' ? ['ldap', 'bindPasswordRef'] : ['oidc', 'clientSecretRef'];

@@ -5,6 +5,9 @@ import type { PlatformConfiguration } from './schema.ts';
 export class LiveConfiguration {
   #value: PlatformConfiguration | undefined;
   #problems: readonly Problem[] = [];
+  readonly #warnings = new Map<string, readonly Problem[]>();
+  #told = '[]';
+  readonly #listeners = new Set<(warnings: readonly Problem[]) => void>();
   readonly #subscribers = new Set<(value: PlatformConfiguration) => void>();
 
   /** Throws before the first accept: nothing is served until then. */
@@ -25,6 +28,8 @@ export class LiveConfiguration {
   accept(value: PlatformConfiguration): void {
     this.#value = value;
     this.#problems = [];
+    // They are of another one.
+    this.#warnings.clear();
     for (const tell of this.#subscribers) tell(value);
   }
 
@@ -36,5 +41,25 @@ export class LiveConfiguration {
   subscribe(tell: (value: PlatformConfiguration) => void): void {
     this.#subscribers.add(tell);
     if (this.#value !== undefined) tell(this.#value);
+  }
+
+  /** What is wrong with the one in force, such as a Secret that it names and that is not there. */
+  get warnings(): readonly Problem[] {
+    return [...this.#warnings.values()].flat();
+  }
+
+  /** In the place of what was said before about the same, until it is said anew or another configuration is accepted. */
+  warn(about: string, warnings: readonly Problem[]): void {
+    this.#warnings.set(about, warnings);
+    const all = this.warnings;
+    const text = JSON.stringify(all);
+    if (text === this.#told) return;
+    this.#told = text;
+    for (const tell of this.#listeners) tell(all);
+  }
+
+  /** Called with all warnings whenever they have changed. */
+  onWarnings(tell: (warnings: readonly Problem[]) => void): void {
+    this.#listeners.add(tell);
   }
 }

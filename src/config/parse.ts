@@ -53,7 +53,7 @@ export function parseConfiguration(text: string): Parsed {
 }
 
 /** Steps into lists have the name of what is there too: nobody counts users. */
-function pathOf(path: readonly PropertyKey[], content: unknown): string {
+export function pathOf(path: readonly PropertyKey[], content: unknown): string {
   let text = '';
   let here = content;
   for (const step of path) {

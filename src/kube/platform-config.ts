@@ -42,6 +42,10 @@ export class PlatformConfigSource {
       fieldSelector: `metadata.name=${options.name}`,
       log: options.log,
     });
+    options.live.onWarnings((warnings) => {
+      const configMap = this.#informer.get(this.#namespace, this.#name);
+      if (configMap !== undefined && warnings.length > 0) this.#tell(configMap, 'ConfigurationIncomplete', warnings);
+    });
     this.#informer.onChange((type, configMap) => {
       if (type === 'DELETED') this.#refuse(configMap, [{ path: '', message: `ConfigMap ${this.#name} was deleted` }]);
       else this.#take(configMap);
@@ -80,12 +84,11 @@ export class PlatformConfigSource {
 
   #refuse(configMap: ConfigMap, problems: readonly Problem[]): void {
     this.#live.refuse(problems);
-    const told = problems.map(formatProblem);
     this.#log.error('configuration refused; the last good one stays in force', {
       resourceVersion: configMap.metadata.resourceVersion,
-      problems: told,
+      problems: problems.map(formatProblem),
     });
-    this.#later('the Event could not be written', () => this.#tell(configMap, told.join('; ')));
+    this.#tell(configMap, 'ConfigurationRefused', problems);
   }
 
   async #restore(): Promise<void> {
@@ -122,24 +125,24 @@ export class PlatformConfigSource {
       });
   }
 
-  async #tell(configMap: ConfigMap, message: string): Promise<void> {
+  #tell(configMap: ConfigMap, reason: string, problems: readonly Problem[]): void {
     const now = rfc3339(Date.now());
     const { name, uid, resourceVersion } = configMap.metadata;
-    await this.#client.json(`/api/v1/namespaces/${this.#namespace}/events`, {
-      method: 'POST',
-      body: {
-        apiVersion: 'v1',
-        kind: 'Event',
-        metadata: { generateName: `${this.#name}.`, namespace: this.#namespace },
-        involvedObject: { apiVersion: 'v1', kind: 'ConfigMap', name, namespace: this.#namespace, uid, resourceVersion },
-        type: 'Warning',
-        reason: 'ConfigurationRefused',
-        message: message.slice(0, longestMessage),
-        source: { component: 'platform-apiserver' },
-        firstTimestamp: now,
-        lastTimestamp: now,
-        count: 1,
-      },
+    const body = {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { generateName: `${this.#name}.`, namespace: this.#namespace },
+      involvedObject: { apiVersion: 'v1', kind: 'ConfigMap', name, namespace: this.#namespace, uid, resourceVersion },
+      type: 'Warning',
+      reason,
+      message: problems.map(formatProblem).join('; ').slice(0, longestMessage),
+      source: { component: 'platform-apiserver' },
+      firstTimestamp: now,
+      lastTimestamp: now,
+      count: 1,
+    };
+    this.#later('the Event could not be written', async () => {
+      await this.#client.json(`/api/v1/namespaces/${this.#namespace}/events`, { method: 'POST', body });
     });
   }
 

@@ -189,10 +189,23 @@ describe('a Secret that the configuration refers to', () => {
     await writeSecret(carolSecret, 'hash', null);
     await eventually('nobody is let in', async () => expect((await fate(session)).bearer).toEqual([401, 401]));
     expect((await postForm(passwordForm('carol'))).status).toBe(400);
+    const token = await adminToken();
+    const readyz = async (base: string): Promise<string> => (await call(`${base}/readyz?verbose`, { token })).text;
+    const problem = `(carol).passwordRef: the Secret "${carolSecret}" has no key "hash"`;
+    for (const base of gateways()) {
+      expect(await readyz(base)).toContain(problem);
+      expect((await call(`${base}/metrics`, { token })).text).toMatch(/^platform_apiserver_configuration_problems 1$/m);
+    }
+    await eventually('there is an Event', async () => {
+      const { items } = await get<{ items: { reason: string; message: string }[] }>(`${releasePath}/events`);
+      const told = items.filter(({ reason }) => reason === 'ConfigurationIncomplete');
+      expect(told.map(({ message }) => message)).toContainEqual(expect.stringContaining(problem));
+    });
     await writeSecret(carolSecret, 'hash', before);
     await eventually('carol may log in again', async () =>
       expect(await mayLogIn('carol', passwords.carol)).toEqual([200, 200]),
     );
+    for (const base of gateways()) expect(await readyz(base)).toContain('[+]configuration ok\n');
   });
 
   test('is a new client secret as soon as it changes', async () => {

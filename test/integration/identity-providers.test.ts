@@ -354,6 +354,21 @@ describe('a provider', () => {
     expect((await attempt('alice', passwords.alice)).status).toBe(200);
   });
 
+  test('that refuses our own password is told to the administrator, who needs no more than that', async () => {
+    const other = 'directory-bind-wrong';
+    await create(`${releasePath}/secrets`, { metadata: { name: other }, stringData: { password: wrong } });
+    undo.push(() => remove(`${releasePath}/secrets/${other}`));
+    await use(provider({}, { bindPasswordRef: { name: other, key: 'password' } }));
+    const token = await adminToken();
+    await eventually('it is told', async () => {
+      expect((await attempt('erin')).status).toBe(503);
+      const { text } = await call(`${gateway(0)}/readyz?verbose`, { token });
+      expect(text).toContain(
+        `(corp).ldap.bindPasswordRef: the directory refuses the bindDN "${service.dn}" or its password, the key "password" of the Secret "${other}": invalidCredentials (49)`,
+      );
+    });
+  });
+
   test('that is removed ends the sessions that were begun there', async () => {
     await used(provider());
     passing('erin');

@@ -1,12 +1,14 @@
 /** The identity providers that judge passwords, behind what bounds the use of them. */
-import { secretOf, type IdentityProvider } from '../../config/identity-providers.ts';
+import { secretOf, secretPathOf, type IdentityProvider } from '../../config/identity-providers.ts';
 import type { LiveConfiguration } from '../../config/live.ts';
+import { pathOf } from '../../config/parse.ts';
 import { serviceUnavailable } from '../../errors.ts';
 import type { Logger } from '../../logger.ts';
 import { longestPassword } from '../passwords.ts';
 import { TaskQueue } from '../queue.ts';
 import type { SecretRefs } from '../secret-refs.ts';
-import { askDirectory, type Question } from './ldap.ts';
+import { resultOf } from './ldap-connection.ts';
+import { askDirectory, BindRefused, type Question } from './ldap.ts';
 import { personOf, PersonRefused, type Identity, type Person } from './person.ts';
 
 /** Connections to one provider at once, and how many wait for one. */
@@ -88,12 +90,29 @@ export class Directories {
     const bindPassword = ref && this.#secrets.read(ref);
     return await queue.run(async () => {
       try {
-        return await this.#ask({ ...question, settings: ldap, bindPassword, found });
+        const said = await this.#ask({ ...question, settings: ldap, bindPassword, found });
+        this.#warn(provider, undefined);
+        return said;
       } catch (error) {
         if (error === mine || error instanceof PersonRefused) throw error;
-        this.#log.warn('an identity provider could not be asked', { provider: name, error });
+        if (error instanceof BindRefused) this.#warn(provider, error);
+        const result = resultOf(error);
+        this.#log.warn('an identity provider could not be asked', { provider: name, result, error });
         throw serviceUnavailable(`the identity provider "${name}" cannot be asked now; try again`);
       }
     }, refusal);
+  }
+
+  /** Until it lets us in again. */
+  #warn(provider: LDAPProvider, refused: BindRefused | undefined): void {
+    const { authentication } = this.#config.value;
+    const index = authentication.identityProviders.indexOf(provider);
+    // It is of a configuration before.
+    if (index < 0) return;
+    const path = pathOf(['authentication', 'identityProviders', index, ...secretPathOf(provider)], { authentication });
+    this.#config.warn(
+      `identity provider ${provider.name}`,
+      refused === undefined ? [] : [{ path, message: refused.message }],
+    );
   }
 }

@@ -18,6 +18,12 @@ const startTLS = '1.3.6.1.4.1.1466.20037';
 const refusals: ReadonlySet<number> = new Set([19, 48, 49, 53]);
 export const isRefusal = (error: unknown): boolean => error instanceof ResultCodeError && refusals.has(error.code);
 
+/** What the directory answered, as RFC 4511 section 4.1.9 has it: `invalidCredentials (49)`. Undefined if it did not. */
+export const resultOf = (error: unknown): string | undefined =>
+  error instanceof ResultCodeError
+    ? `${error.name.slice(0, 1).toLowerCase()}${error.name.slice(1).replace(/Error$/, '')} (${error.code})`
+    : undefined;
+
 /** A filter with texts in the place of {placeholders}, each as one value (RFC 4515 section 3). */
 export const fill = (filter: string, values: Readonly<Record<string, string>>): string =>
   filter.replaceAll(/\{(\w+)\}/g, (placeholder, name: string) => {

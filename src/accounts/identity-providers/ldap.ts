@@ -1,6 +1,6 @@
 /** Logging in at an LDAP directory: find the one entry of that name, then bind as it (RFC 4513 section 5.1.3). */
 import type { LDAPSettings } from '../../config/identity-providers.ts';
-import { fill, isRefusal, withConnection, type Connection, type Entry } from './ldap-connection.ts';
+import { fill, isRefusal, resultOf, withConnection, type Connection, type Entry } from './ldap-connection.ts';
 import type { Statement } from './person.ts';
 
 export interface Question {
@@ -11,6 +11,11 @@ export interface Question {
   readonly password: string;
   /** Told who it would be, before the password is tried; what it throws ends the attempt. */
   readonly found: (subject: string) => void;
+}
+
+/** The directory does not let us in ourselves: nobody can log in there until the configuration or its Secret is changed. */
+export class BindRefused extends Error {
+  override readonly name = 'BindRefused';
 }
 
 /** Active Directory's is sixteen bytes (MS-ADTS section 3.1.1.1.3), all others are text. */
@@ -51,7 +56,17 @@ async function bindAsService(connection: Connection, { settings, bindPassword }:
       `there is no password in ${bindPasswordRef?.key ?? ''} of the Secret ${bindPasswordRef?.name ?? ''}`,
     );
   // Without both it is nobody who asks (RFC 4513 section 5.1.1).
-  await connection.bind(bindDN, bindDN === '' ? '' : bindPassword);
+  try {
+    await connection.bind(bindDN, bindDN === '' ? '' : bindPassword);
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    const { name = '', key = '' } = bindPasswordRef ?? {};
+    const who =
+      bindDN === ''
+        ? 'to be asked without bindDN'
+        : `the bindDN "${bindDN}" or its password, the key "${key}" of the Secret "${name}"`;
+    throw new BindRefused(`the directory refuses ${who}: ${resultOf(error) ?? ''}`, { cause: error });
+  }
 }
 
 async function findOne(

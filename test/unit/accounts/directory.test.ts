@@ -126,6 +126,17 @@ describe('an e-mail address', () => {
   });
 });
 
+test('an empty Secret is the secret of no client', async () => {
+  platform.configure({ clients: [{ name: 'web', secretRef: { name: 'web', key: 'secret' } }] });
+  platform.cluster.put(`/api/v1/namespaces/${namespace}/secrets`, {
+    metadata: { name: 'web' },
+    type: 'Opaque',
+    data: { secret: Buffer.from('\n').toString('base64') },
+  });
+  await settle();
+  expect(await platform.directory.authenticateClient('web', '')).toBeUndefined();
+});
+
 describe('while the users cannot be read', () => {
   test('only configured ones are told', async () => {
     await platform.putUser('bob');

@@ -102,14 +102,15 @@ async function write(username: string): Promise<void> {
   await settle();
 }
 
+const but = (name: string): string =>
+  `the user may log in while Active, but not by the e-mail address: ${name} has it too`;
+
 test('who shares an e-mail address is told with whom, and both are told when they do no longer', async () => {
   await platform.putUser('bob', { email: 'both@example.com' });
   await look('bob');
   await write('bob');
   await platform.putUser('carol', { email: 'BOTH@example.com' });
   await look('carol');
-  const but = (name: string): string =>
-    `the user may log in while Active, but not by the e-mail address: ${name} has it too`;
   expect(toldTo('carol')).toEqual(['True Ambiguous', but('bob')]);
   expect(toldTo('bob').slice(2)).toEqual(['True Ambiguous', but('carol')]);
   await write('bob');

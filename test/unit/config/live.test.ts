@@ -49,3 +49,41 @@ describe('the configuration in force', () => {
     expect(seen).toEqual([first]);
   });
 });
+
+describe('a warning', () => {
+  const missing = { path: 'a', message: 'there is no Secret "a"' };
+  const refused = { path: 'b', message: 'is refused' };
+
+  test('is told when it comes, changes and goes, and not again in between', () => {
+    const live = new LiveConfiguration();
+    const told: unknown[] = [];
+    live.onWarnings((warnings) => told.push(warnings));
+    live.accept(first);
+    live.warn('references', []);
+    expect(told).toEqual([]);
+    live.warn('references', [missing]);
+    live.warn('references', [missing]);
+    live.warn('corp', [refused]);
+    expect(told).toEqual([[missing], [missing, refused]]);
+    live.warn('references', []);
+    expect(live.warnings).toEqual([refused]);
+    live.warn('corp', []);
+    expect(told.slice(2)).toEqual([[refused], []]);
+  });
+
+  test('does not refuse the configuration, and is gone with it', () => {
+    const live = new LiveConfiguration();
+    live.accept(first);
+    live.warn('corp', [refused]);
+    expect(live.value).toBe(first);
+    expect(live.problems).toEqual([]);
+    live.refuse([missing]);
+    expect(live.warnings).toEqual([refused]);
+    const told: unknown[] = [];
+    live.onWarnings((warnings) => told.push(warnings));
+    live.subscribe(() => live.warn('references', []));
+    live.accept(second);
+    expect(live.warnings).toEqual([]);
+    expect(told).toEqual([[]]);
+  });
+});

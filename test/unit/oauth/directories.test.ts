@@ -1,6 +1,6 @@
 /** Passwords that an LDAP directory judges, at the token endpoint; what a real one says is in test/integration. */
 import { describe, expect, test } from '@jest/globals';
-import type { askDirectory, Question } from '../../../src/accounts/identity-providers/ldap.ts';
+import { BindRefused, type askDirectory, type Question } from '../../../src/accounts/identity-providers/ldap.ts';
 import type { Statement } from '../../../src/accounts/identity-providers/person.ts';
 import { usersPath } from '../../../src/config/names.ts';
 import type { Logger } from '../../../src/logger.ts';
@@ -21,10 +21,12 @@ class Fake {
   readonly entries = new Map<string, Entry>();
   readonly asked: string[] = [];
   isDown = false;
+  refusesUs = false;
 
   readonly ask: typeof askDirectory = async ({ settings, login: name, password, found }: Question) => {
     this.asked.push(`${settings.url} ${name}`);
     if (this.isDown) throw new Error('connect ECONNREFUSED');
+    if (this.refusesUs) throw new BindRefused('the directory refuses the bindDN');
     const entry = this.entries.get(name.toLowerCase());
     if (entry === undefined) return undefined;
     found(entry.subject);
@@ -325,4 +327,24 @@ describe('the log names who could be linked, with the subject that a link needs'
       why: 'the username erin belongs to somebody already',
     });
   });
+});
+
+test('a directory that refuses us is told beside the configuration, until it does not', async () => {
+  const made = await lab();
+  made.directoryFake.refusesUs = true;
+  expect((await as(made, 'erin')).status).toBe(503);
+  const told = [
+    {
+      path: 'authentication.identityProviders[0] (corp).ldap.bindPasswordRef',
+      message: 'the directory refuses the bindDN',
+    },
+  ];
+  expect(made.live.warnings).toEqual(told);
+  made.directoryFake.refusesUs = false;
+  made.directoryFake.isDown = true;
+  expect((await as(made, 'erin')).status).toBe(503);
+  expect(made.live.warnings).toEqual(told);
+  made.directoryFake.isDown = false;
+  expect((await as(made, 'nobody')).status).toBe(400);
+  expect(made.live.warnings).toEqual([]);
 });

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { fill } from '../../../../src/accounts/identity-providers/ldap-connection.ts';
+import { InvalidCredentialsError, NoSuchObjectError } from 'ldapts';
+import { fill, resultOf } from '../../../../src/accounts/identity-providers/ldap-connection.ts';
 
 test.each([
   ['erin', '(uid=erin)'],
@@ -17,4 +18,12 @@ test('a filter may have more than one value', () => {
   expect(fill('(|(member={dn})(memberUid={username}))', { dn: 'cn=a (b)', username: 'a' })).toBe(
     '(|(member=cn=a \\28b\\29)(memberUid=a))',
   );
+});
+
+test.each([
+  [new InvalidCredentialsError(), 'invalidCredentials (49)'],
+  [new NoSuchObjectError(), 'noSuchObject (32)'],
+  [new Error('connect ECONNREFUSED'), undefined],
+])('what a directory answered has a name: %s', (error, name) => {
+  expect(resultOf(error)).toBe(name);
 });
