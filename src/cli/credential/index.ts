@@ -4,9 +4,11 @@
  */
 import { readFile } from 'node:fs/promises';
 import { parseCredentialFlags, UsageError, type CredentialFlags } from '../../config/flags.ts';
+import { tokensOf, type Answer } from './answers.ts';
 import { AuthorizationServer, Refusal, type Form } from './authorization-server.ts';
 import { execCredential, execInfoOf, type ExecInfo } from './exec-info.ts';
 import { logins, type Login } from './logins.ts';
+import { shown } from './terminal.ts';
 import { cacheFile, forgetTokens, readTokens, writeTokens, type CachedTokens } from './token-cache.ts';
 
 /** A token that ends sooner is not worth to begin with. Milliseconds. */
@@ -26,10 +28,13 @@ export async function credential(
     return 0;
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    console.error(`credential: ${error instanceof Error ? error.message : String(error)}`);
+    tell(error instanceof Error ? error.message : String(error));
     return 1;
   }
 }
+
+/** Standard output is kubectl's. What is told may be what a server said. */
+const tell = (text: string): void => console.error(`credential: ${shown(text)}`);
 
 class Plugin {
   readonly #flags: CredentialFlags;
@@ -68,14 +73,14 @@ class Plugin {
   }
 
   async logOut(): Promise<void> {
-    const cached = await readTokens(this.#file);
+    const cached = await readTokens(this.#file, tell);
     await forgetTokens(this.#file);
     if (cached !== undefined)
       await this.#server.post('/oauth/revoke', { token: cached.refreshToken, ...this.#login.client });
   }
 
   async #tokens(): Promise<CachedTokens> {
-    const cached = await readTokens(this.#file);
+    const cached = await readTokens(this.#file, tell);
     if (cached !== undefined && cached.expiresAt - Date.now() > leastLife) return cached;
     return (cached && (await this.#refresh(cached))) ?? (await this.#logIn());
   }
@@ -109,12 +114,9 @@ class Plugin {
     return await this.#keep(await this.#server.post('/oauth/token', whole));
   }
 
-  async #keep(said: Readonly<Record<string, unknown>>): Promise<CachedTokens> {
-    const { access_token: accessToken, refresh_token: refreshToken, expires_in: life } = said;
-    if (typeof accessToken !== 'string' || typeof refreshToken !== 'string' || typeof life !== 'number')
-      throw new Error(`${this.#url} answers like no server of the platform`);
-    const expiresAt = Date.now() + life * 1_000;
-    const tokens = { accessToken, refreshToken, expiresAt };
+  async #keep(said: Answer): Promise<CachedTokens> {
+    const tokens = tokensOf(said, Date.now());
+    if (tokens === undefined) throw new Error(`${this.#url} answers like no server of the platform`);
     await writeTokens(this.#file, tokens);
     return tokens;
   }

@@ -1,12 +1,16 @@
 /** The ways in which somebody logs in at the terminal. Each answers what the token endpoint said. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { askSecretly } from '../ask.ts';
+import { deviceOf, longestPause, type Answer } from './answers.ts';
 import { Refusal, type AuthorizationServer } from './authorization-server.ts';
+import { shown } from './terminal.ts';
+
+type Server = Pick<AuthorizationServer, 'post'>;
 
 export interface Login {
   /** The OAuth client, and what it shows at the token endpoint. */
   readonly client: { readonly client_id: string; readonly client_secret?: string };
-  readonly logIn: (server: AuthorizationServer, username: string) => Promise<Readonly<Record<string, unknown>>>;
+  readonly logIn: (server: Server, username: string) => Promise<Answer>;
 }
 
 const cli = { client_id: 'platform-cli' };
@@ -18,28 +22,30 @@ const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
 const device: Login = {
   client: cli,
   async logIn(server) {
-    const begun = await server.post('/oauth/device_authorization', cli);
-    const { device_code: code, user_code, verification_uri_complete: address, interval = 5 } = begun;
-    process.stderr.write(`Open ${String(address)}\nand let in the device that shows ${String(user_code)}\n`);
-    let pause = Number(interval);
-    for (;;) {
+    const begun = deviceOf(await server.post('/oauth/device_authorization', cli));
+    if (begun === undefined) throw new Error('the server answers like no server of the platform');
+    const { code, userCode, address, interval, life } = begun;
+    process.stderr.write(`Open ${shown(address)}\nand let in the device that shows ${shown(userCode)}\n`);
+    let pause = interval;
+    for (let waited = 0; waited < life; waited += pause) {
       await sleep(pause * 1_000);
       try {
-        return await server.post('/oauth/token', { grant_type: grantType, device_code: String(code), ...cli });
+        return await server.post('/oauth/token', { grant_type: grantType, device_code: code, ...cli });
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;
         // RFC 8628 section 3.5.
-        if (error.error === 'slow_down') pause += 5;
+        if (error.error === 'slow_down') pause = Math.min(pause + 5, longestPause);
         else if (error.error !== 'authorization_pending') throw error;
       }
     }
+    throw new Error('nobody has let the device in in time');
   },
 };
 
 const password: Login = {
   client: platform,
   async logIn(server, username) {
-    const secret = await askSecretly(`Password of ${username}: `, process.stdin);
+    const secret = await askSecretly(`Password of ${shown(username)}: `, process.stdin);
     return await server.post('/oauth/token', { grant_type: 'password', username, password: secret, ...platform });
   },
 };

@@ -3,9 +3,10 @@
  * successor from the server, so whichever writes last writes what the other wrote.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, constants, lstat, mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { tokensIn } from './answers.ts';
 
 export interface CachedTokens {
   readonly accessToken: string;
@@ -20,22 +21,43 @@ export const cacheFile = (parts: readonly string[], home: string = homedir()): s
   return join(home, '.kube/cache/platform-apiserver', `${name}.json`);
 };
 
-/** Undefined if there are none, or nothing that can be read. */
-export async function readTokens(file: string): Promise<CachedTokens | undefined> {
+/** Undefined if there are none, or none that can be trusted or read: then `tell` says so. */
+export async function readTokens(file: string, tell: (note: string) => void): Promise<CachedTokens | undefined> {
   try {
-    const read = JSON.parse(await readFile(file, 'utf8')) as Partial<CachedTokens>;
-    const { accessToken, expiresAt, refreshToken } = read;
-    const isWhole = [accessToken, refreshToken].every((one) => typeof one === 'string');
-    return isWhole && typeof expiresAt === 'number' ? (read as CachedTokens) : undefined;
-  } catch {
-    return undefined;
+    const tokens = tokensIn((JSON.parse(await readOwn(file)) ?? {}) as Readonly<Record<string, unknown>>);
+    if (tokens !== undefined) return tokens;
+    tell(`${file} has no tokens that can be used: as if it were not there`);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+      tell(`${file} cannot be used (${(error as Error).message}): as if it were not there`);
+  }
+  return undefined;
+}
+
+/** What others could have read or put there is not used. */
+async function readOwn(file: string): Promise<string> {
+  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const stats = await handle.stat();
+    if (!stats.isFile() || !isOwn(stats.uid) || (hasModes() && (stats.mode & 0o077) !== 0))
+      throw new Error('it must be a file that its owner, who is to be you, alone may read');
+    return await handle.readFile('utf8');
+  } finally {
+    await handle.close();
   }
 }
 
-/** Another call reads those before or these, never a half. */
+/** Windows has other means, by which a home directory is its owner's alone. */
+const hasModes = (): boolean => process.getuid !== undefined;
+const isOwn = (uid: number): boolean => !hasModes() || uid === process.getuid?.();
+
+/** Another call reads those before or these, never a half. Throws for a folder of somebody else. */
 export async function writeTokens(file: string, tokens: CachedTokens): Promise<void> {
   const folder = dirname(file);
   await mkdir(folder, { recursive: true, mode: 0o700 });
+  const stats = await lstat(folder);
+  if (!stats.isDirectory() || !isOwn(stats.uid))
+    throw new Error(`tokens are not kept: ${folder} must be a folder of your own, and no link`);
   await chmod(folder, 0o700);
   const beside = `${file}.${randomUUID()}`;
   await writeFile(beside, JSON.stringify(tokens), { mode: 0o600, flag: 'wx' });

@@ -1,0 +1,62 @@
+/** What a server says, taken for nothing that it cannot be: it may be broken, or nobody's friend. Times in seconds. */
+import type { CachedTokens } from './token-cache.ts';
+
+export type Answer = Readonly<Record<string, unknown>>;
+
+/** RFC 6750 section 2.1: what a header carries. */
+const accessTokenShape = /^[A-Za-z0-9._~+/-]+=*$/;
+/** RFC 6749 appendix A.17. */
+const refreshTokenShape = /^[ -~]+$/;
+/** The last time that a date can name; milliseconds since the epoch. */
+const lastTime = 8.64e15;
+const longestLife = 86_400;
+
+const matches = (shape: RegExp, value: unknown): value is string => typeof value === 'string' && shape.test(value);
+const isPositive = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isFinite(value) && value > 0;
+
+/** Tokens that can be used, and kept. */
+export function tokensIn({ accessToken, refreshToken, expiresAt }: Answer): CachedTokens | undefined {
+  if (!matches(accessTokenShape, accessToken) || !matches(refreshTokenShape, refreshToken)) return undefined;
+  if (typeof expiresAt !== 'number' || !(Math.abs(expiresAt) <= lastTime)) return undefined;
+  return { accessToken, refreshToken, expiresAt };
+}
+
+/** RFC 6749 section 5.1. `now`: milliseconds since the epoch. */
+export function tokensOf(said: Answer, now: number): CachedTokens | undefined {
+  const { access_token: accessToken, refresh_token: refreshToken, expires_in: life } = said;
+  if (!isPositive(life)) return undefined;
+  return tokensIn({ accessToken, refreshToken, expiresAt: now + Math.min(life, longestLife) * 1_000 });
+}
+
+export interface Device {
+  readonly code: string;
+  readonly userCode: string;
+  readonly address: string;
+  readonly interval: number;
+  readonly life: number;
+}
+
+/** RFC 8628 section 3.2. Whatever is no number of seconds is left out. */
+export function deviceOf(said: Answer): Device | undefined {
+  const {
+    device_code: code,
+    user_code: userCode,
+    verification_uri,
+    verification_uri_complete,
+    interval,
+    expires_in,
+  } = said;
+  const address = verification_uri_complete ?? verification_uri;
+  if (typeof code !== 'string' || typeof userCode !== 'string' || typeof address !== 'string') return undefined;
+  if (!address.startsWith('https://')) return undefined;
+  return {
+    code,
+    userCode,
+    address,
+    interval: isPositive(interval) ? Math.min(Math.max(interval, 1), longestPause) : 5,
+    life: isPositive(expires_in) ? Math.min(expires_in, 3_600) : 600,
+  };
+}
+
+export const longestPause = 60;
