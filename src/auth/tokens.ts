@@ -47,6 +47,7 @@ export const identityClaims: readonly string[] = [
   'preferred_username',
   'name',
   'email',
+  'email_verified',
   'groups',
 ];
 
@@ -231,12 +232,15 @@ function claimsOf(payload: JwtPayload): AccessClaims | undefined {
   return { sub, sid, username, clientID, aud, jti, scope, exp, iat } as AccessClaims;
 }
 
-/** What the scopes let tell of a person (OpenID Connect Core section 5.4). */
+/**
+ * What the scopes let tell of a person (OpenID Connect Core section 5.4). Nobody sets an e-mail address of their own: those there are
+ * come from an administrator, a directory, or a provider that has verified them.
+ */
 export const identityOf = (subject: Subject, scopes: ReadonlySet<string>): Record<string, unknown> => ({
   ...(scopes.has('profile')
     ? { preferred_username: subject.username, name: subject.displayName ?? subject.username }
     : {}),
-  ...(scopes.has('email') && subject.email !== undefined ? { email: subject.email } : {}),
+  ...(scopes.has('email') && subject.email !== undefined ? { email: subject.email, email_verified: true } : {}),
   ...(scopes.has('groups') ? { groups: subject.groups } : {}),
 });
 

@@ -137,7 +137,7 @@ const oidc = z.strictObject({
   claims: z
     .strictObject({
       username: claim.default('preferred_username'),
-      email: claim.default('email').describe('Not taken where email_verified is false'),
+      email: claim.default('email').describe('Taken only where email_verified is true'),
       displayName: claim.default('name'),
       groups: claim.optional().describe('By default nobody has groups from here'),
     })

@@ -66,13 +66,14 @@ describe('an id_token', () => {
       preferred_username: 'alice',
       name: 'Alice Ö. Liddell',
       email: 'alice@example.com',
+      email_verified: true,
       groups: ['keepers', 'staff'],
     });
   });
 
   test('says no more than it was asked', async () => {
     const { id_token: token = '' } = await tokens({ ...passwordForm('alice'), scope: 'openid' });
-    for (const claim of ['preferred_username', 'name', 'email', 'groups'])
+    for (const claim of ['preferred_username', 'name', 'email', 'email_verified', 'groups'])
       expect(decodeToken(token).claims).not.toHaveProperty(claim);
   });
 });

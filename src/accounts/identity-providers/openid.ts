@@ -197,8 +197,8 @@ export function statementOf(said: Claims, { claims }: Pick<OpenIDSettings, 'clai
   return {
     subject: text('sub'),
     username: text(claims.username),
-    // Some say it in a text.
-    email: String(said['email_verified']) === 'false' ? undefined : text(claims.email),
+    // One that anybody may have made up is nobody's. Some say it in a text.
+    email: said['email_verified'] === true || said['email_verified'] === 'true' ? text(claims.email) : undefined,
     displayName: text(claims.displayName),
     groups: groups.filter((group) => typeof group === 'string'),
   };

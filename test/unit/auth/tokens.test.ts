@@ -323,7 +323,7 @@ describe('an id_token', () => {
   test.each([
     ['openid', {}],
     ['openid profile', { preferred_username: 'alice', name: 'Alice A.' }],
-    ['openid email', { email: 'alice@example.com' }],
+    ['openid email', { email: 'alice@example.com', email_verified: true }],
     ['openid groups', { groups: ['a', 'b'] }],
   ])('for the scope %s says no more than that asks for', (scope, more) => {
     const { tokens } = lab();
@@ -354,5 +354,6 @@ describe('an id_token', () => {
     );
     expect(claims).toMatchObject({ name: 'alice', preferred_username: 'alice' });
     expect(claims).not.toHaveProperty('email');
+    expect(claims).not.toHaveProperty('email_verified');
   });
 });

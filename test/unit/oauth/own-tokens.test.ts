@@ -246,6 +246,7 @@ describe('userinfo', () => {
       preferred_username: 'alice',
       name: 'Alice Ö.',
       email: 'alice@example.com',
+      email_verified: true,
       groups: ['a'],
     });
   });

@@ -2,14 +2,27 @@ import { expect, test } from '@jest/globals';
 import { statementOf } from '../../../../src/accounts/identity-providers/openid.ts';
 
 const claims = { username: 'preferred_username', email: 'email', displayName: 'name', groups: 'roles' };
-const said = { sub: '1', preferred_username: 'erin', email: 'e@example.org', name: 'Erin', roles: ['a', 'b'] };
+const said = {
+  sub: '1',
+  preferred_username: 'erin',
+  email: 'e@example.org',
+  email_verified: true,
+  name: 'Erin',
+  roles: ['a', 'b'],
+};
 const statement = { subject: '1', username: 'erin', email: 'e@example.org', displayName: 'Erin', groups: ['a', 'b'] };
 
 test.each<[string, object, object]>([
   ['all of them', {}, {}],
-  ['a verified e-mail address', { email_verified: true }, {}],
+  ['a verified e-mail address, in a text', { email_verified: 'true' }, {}],
   ['one that is not', { email_verified: false }, { email: undefined }],
   ['one that is not, in a text', { email_verified: 'false' }, { email: undefined }],
+  ['one of which nothing is said', { email_verified: undefined }, { email: undefined }],
+  ...[null, 0, 1, '', 'TRUE', '1', [true], {}].map((email_verified): [string, object, object] => [
+    `one that is verified as ${JSON.stringify(email_verified)}`,
+    { email_verified },
+    { email: undefined },
+  ]),
   ['one group', { roles: 'a' }, { groups: ['a'] }],
   ['no groups', { roles: undefined }, { groups: [] }],
   ['groups that are none', { roles: [1, { name: 'a' }, 'b', null] }, { groups: ['b'] }],
