@@ -11,6 +11,9 @@ export type { Entry };
 /** RFC 4511 section 4.14. */
 const startTLS = '1.3.6.1.4.1.1466.20037';
 
+/** Bytes that a directory may send: an entry, its groups and the results of binding are never near that. */
+const mostToRead = 1024 * 1024;
+
 /**
  * RFC 4511 appendix A.1, of a bind: inappropriateAuthentication (the entry has no password), invalidCredentials,
  * constraintViolation and unwillingToPerform (it may not log in now). Whatever else went wrong says nothing of the password.
@@ -82,6 +85,12 @@ function clientOn(socket: Socket): Client {
     createConnection: () => {
       if (isUsed) throw new Error('the connection was lost');
       isUsed = true;
+      let size = 0;
+      // Before the client, which keeps a message until all of it is there, however much it says that will be.
+      socket.on('data', (chunk: Buffer) => {
+        size += chunk.length;
+        if (size > mostToRead) socket.destroy(new Error(`the directory sends more than ${mostToRead} bytes`));
+      });
       return socket;
     },
   });

@@ -1,0 +1,87 @@
+/** A directory that is broken, or nobody's friend. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import net, { type AddressInfo, type Socket } from 'node:net';
+import { withConnection } from '../../src/accounts/identity-providers/ldap-connection.ts';
+
+/** BER (X.690) of at most 64 KiB. */
+const ber = (tag: number, ...contents: readonly Buffer[]): Buffer => {
+  const content = Buffer.concat(contents);
+  return Buffer.concat([Buffer.from([tag, 0x82, content.length >> 8, content.length & 0xff]), content]);
+};
+const integer = (value: number): Buffer => Buffer.from([2, 1, value]);
+const text = (value: string): Buffer => ber(4, Buffer.from(value));
+/** RFC 4511 section 4.1.9: success. */
+const done = (id: number, tag: number): Buffer =>
+  ber(0x30, integer(id), ber(tag, Buffer.from([0x0a, 1, 0]), text(''), text('')));
+/** The client counts its messages from 2 on. */
+const bound = done(2, 0x61);
+const entry = (id: number, dn: string): Buffer => ber(0x30, integer(id), ber(0x64, text(dn), ber(0x30)));
+
+let server: net.Server;
+let answer: (socket: Socket, ask: number) => void;
+let sent = 0;
+beforeAll(async () => {
+  server = net.createServer((socket) => {
+    let asked = 0;
+    socket.on('error', () => undefined);
+    socket.on('data', () => answer(socket, (asked += 1)));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+afterAll(() => void server.close());
+
+const pour = (socket: Socket, chunk: Buffer): void => {
+  const write = (): void => {
+    while (!socket.destroyed && sent < 100e6) {
+      sent += chunk.length;
+      if (!socket.write(chunk)) return void socket.once('drain', write);
+    }
+  };
+  write();
+};
+
+const search = (): Promise<number> => {
+  sent = 0;
+  const url = `ldap://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const settings = { url, startTLS: false, caCertificate: undefined, timeout: 5_000 };
+  return withConnection(settings, async (connection) => {
+    await connection.bind('cn=a', 'b');
+    return (await connection.search('dc=a', { scope: 'sub', filter: '(uid=a)' })).searchEntries.length;
+  });
+};
+
+describe('of what a directory says', () => {
+  test('as much is read as one login can need', async () => {
+    const dn = `cn=${'a'.repeat(4_000)}`;
+    answer = (socket, ask) => {
+      if (ask === 1) socket.write(bound);
+      else socket.write(Buffer.concat([...Array.from({ length: 201 }, () => entry(3, dn)), done(3, 0x65)]));
+    };
+    expect(await search()).toBe(201);
+  });
+
+  test('a message that announces gigabytes is not waited for', async () => {
+    answer = (socket) => {
+      socket.write(Buffer.from([0x30, 0x84, 0x7f, 0xff, 0xff, 0xff]));
+      pour(socket, Buffer.alloc(65_536));
+    };
+    await expect(search()).rejects.toThrow('more than');
+    // What the sockets hold is beyond what was read.
+    expect(sent).toBeLessThan(50e6);
+  });
+
+  test.each([
+    ['entries', entry(3, '')],
+    ['answers that nobody asked for', done(0, 0x78)],
+    ['answers to what was not asked', done(9, 0x65)],
+  ])('%s without end are not read to their end', async (_, message) => {
+    const chunk = Buffer.concat(Array.from({ length: 20_000 }, () => message));
+    answer = (socket, ask) => {
+      if (ask === 1) socket.write(bound);
+      else pour(socket, chunk);
+    };
+    await expect(search()).rejects.toThrow('more than');
+  });
+});
