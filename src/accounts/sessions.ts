@@ -120,6 +120,8 @@ const mostSweepFailures = 10;
  * to be had.
  */
 const longestAnswer = 3_000;
+/** So long a refresh that the cluster did not answer is remembered: it may have been written all the same, once the cluster was back. */
+const unansweredLife = 600_000;
 /**
  * Live sessions of one user: who logs in without end fills neither the cluster nor the memory of the replicas. A program has many
  * instances, each of which logs in.
@@ -159,6 +161,8 @@ export class Sessions {
   readonly #ofUser = new Map<string, Set<string>>();
   /** Live reads under way, and the names that they did not find, by sid. */
   readonly #reads = new Map<string, Promise<Session | undefined>>();
+  /** Hashes of refresh tokens whose rotation got no answer here, and when. */
+  readonly #unanswered = new LRUCache<string, number>({ max: 10_000 });
   readonly #namespace: string;
   #stopSweeping: () => void = () => undefined;
   #isStopped = false;
@@ -423,8 +427,8 @@ export class Sessions {
       if (verdict === 'reused') {
         if ((await this.#end(session)) !== undefined) return 'reused';
       } else {
-        const rotated = await this.#rotate(session, token);
-        if (rotated !== undefined) return rotated;
+        const refreshed = await (verdict === 'rotate' ? this.#rotate(session, token) : this.#answer(session, token));
+        if (refreshed !== undefined) return refreshed;
       }
     }
     throw contended();
@@ -437,7 +441,7 @@ export class Sessions {
   async presented(token: string): Promise<{ readonly session: Session; readonly isCurrent: boolean } | undefined> {
     const sid = this.#tokens.sessionOf(token);
     const session = sid === undefined ? undefined : await this.#live(sid, true);
-    return session && { session, isCurrent: ['rotate', 'repeat'].includes(this.#judge(session, token)) };
+    return session && { session, isCurrent: !['reused', 'ended'].includes(this.#judge(session, token)) };
   }
 
   /** Ends a session; returns after the write. An unknown or ended one is no error. */
@@ -481,16 +485,19 @@ export class Sessions {
       .filter((session) => session.spec.userUID === userUID);
   }
 
-  /** RFC 9700 section 4.14.2: what a refresh token that was presented means for its session. */
-  #judge(session: Session, token: string): 'rotate' | 'repeat' | 'reused' | 'ended' {
+  /**
+   * RFC 9700 section 4.14.2: what a refresh token that was presented means for its session. 'unanswered': it was rotated, and nobody was
+   * ever given its successor.
+   */
+  #judge(session: Session, token: string): 'rotate' | 'repeat' | 'unanswered' | 'reused' | 'ended' {
     if (!this.#isActive(session)) return 'ended';
     const { currentHash, previousHash, rotatedAt } = session.status;
     const presented = hashToken(token);
     if (sameHash(presented, currentHash)) return 'rotate';
-    const repeats =
-      sameHash(presented, previousHash) &&
-      this.#clock.now() - Date.parse(rotatedAt ?? '') <= this.#lives().refreshGrace;
-    return repeats ? 'repeat' : 'reused';
+    if (!sameHash(presented, previousHash)) return 'reused';
+    const now = this.#clock.now();
+    if (now - Date.parse(rotatedAt ?? '') <= this.#lives().refreshGrace) return 'repeat';
+    return now - (this.#unanswered.get(presented) ?? -Infinity) <= unansweredLife ? 'unanswered' : 'reused';
   }
 
   async #post(session: Session): Promise<Session> {
@@ -526,14 +533,28 @@ export class Sessions {
   async #rotate(session: Session, token: string): Promise<Refreshed | undefined> {
     const now = rfc3339(this.#clock.now());
     const refreshToken = this.#tokens.successor(token);
-    const updated = await this.#replace(session, {
-      phase: 'Active',
-      currentHash: hashToken(refreshToken),
-      previousHash: hashToken(token),
-      rotatedAt: now,
-      lastUsedAt: now,
-    });
-    return updated && { session: updated, refreshToken };
+    const previousHash = hashToken(token);
+    try {
+      const updated = await this.#replace(session, {
+        phase: 'Active',
+        currentHash: hashToken(refreshToken),
+        previousHash,
+        rotatedAt: now,
+        lastUsedAt: now,
+      });
+      return updated && { session: updated, refreshToken };
+    } catch (error) {
+      this.#unanswered.set(previousHash, this.#clock.now());
+      throw error;
+    }
+  }
+
+  /** Gives the successor that could not be given when it was made; the grace begins with that, on every replica. */
+  async #answer(session: Session, token: string): Promise<Refreshed | undefined> {
+    const updated = await this.#replace(session, { ...session.status, rotatedAt: rfc3339(this.#clock.now()) });
+    if (updated === undefined) return undefined;
+    this.#unanswered.delete(hashToken(token));
+    return { session: updated, refreshToken: this.#tokens.successor(token) };
   }
 
   #end(session: Session): Promise<Session | undefined> {

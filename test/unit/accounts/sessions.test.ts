@@ -188,6 +188,21 @@ describe('the sessions of one user', () => {
   });
 });
 
+/** A refresh was written, and nobody heard of it. */
+async function lost() {
+  const made = lab();
+  const replicas = [await made.replica(), await made.replica()] as const;
+  const [{ sessions, client }] = replicas;
+  const { refreshToken } = await sessions.create(login);
+  client.after = ({ method }) => {
+    client.after = () => undefined;
+    if (method === 'PUT') throw unreachable(new Error('reset'));
+  };
+  await expect(sessions.refresh(refreshToken, always)).rejects.toMatchObject({ code: 503 });
+  await made.clock.advance(9 * minute);
+  return { ...made, one: sessions, two: replicas[1].sessions, client, refreshToken };
+}
+
 describe('a refresh', () => {
   test('gives the successor and moves the idle life', async () => {
     const { cluster, clock, replica } = lab();
@@ -264,6 +279,46 @@ describe('a refresh', () => {
     };
     await expect(sessions.refresh(refreshToken, always)).rejects.toMatchObject({ code: 503 });
     expect(await granted(sessions, refreshToken)).toBe(tokens.successor(refreshToken));
+  });
+
+  describe('of which the answer was lost for longer than the grace', () => {
+    test('is repeated by the replica that gave none, and the grace begins then, everywhere', async () => {
+      const { one, two, clock, refreshToken } = await lost();
+      const successor = await granted(one, refreshToken);
+      expect(successor).toBe(tokens.successor(refreshToken));
+      await clock.advance(lives.refreshGrace);
+      for (const sessions of [one, two]) expect(await granted(sessions, refreshToken)).toBe(successor);
+      await clock.advance(1);
+      expect(await one.refresh(refreshToken, always)).toBe('reused');
+      expect(await one.refresh(successor, always)).toBe('ended');
+    });
+
+    test('ends the session once the successor was used, as always', async () => {
+      const { one, two, refreshToken } = await lost();
+      await granted(two, tokens.successor(refreshToken));
+      expect(await one.refresh(refreshToken, always)).toBe('reused');
+    });
+
+    test('ends the session where nobody knows of it: at another replica, and after ten minutes', async () => {
+      const elsewhere = await lost();
+      expect(await elsewhere.two.refresh(elsewhere.refreshToken, always)).toBe('reused');
+      const late = await lost();
+      await late.clock.advance(minute + 1);
+      expect(await late.one.refresh(late.refreshToken, always)).toBe('reused');
+    });
+
+    test('is still to be had when somebody has asked about it, or has asked for it without an answer again', async () => {
+      const { one, client, clock, refreshToken } = await lost();
+      expect(await one.presented(refreshToken)).toMatchObject({ isCurrent: true });
+      client.before = ({ method }) => {
+        if (method !== 'PUT') return;
+        client.before = () => undefined;
+        throw unreachable(new Error('reset'));
+      };
+      await expect(one.refresh(refreshToken, always)).rejects.toMatchObject({ code: 503 });
+      await clock.advance(30 * second);
+      expect(await granted(one, refreshToken)).toBe(tokens.successor(refreshToken));
+    });
   });
 
   test('that the cluster does not answer is given up while an honest client may still repeat it', async () => {
