@@ -5,9 +5,10 @@
 import { randomUUID } from 'node:crypto';
 import { objectKeys, objectNames, usersPath } from '../config/names.ts';
 import { parametersOf } from '../config/hash-parameters.ts';
+import { serviceUnavailable } from '../errors.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
-import { isKubeError } from '../kube/kube-error.ts';
+import { isKubeError, KubeError } from '../kube/kube-error.ts';
 import type { Logger } from '../logger.ts';
 import { changedKey, credentialIDOf, rehashedKey, unlockedKey, type Account, type Directory } from './directory.ts';
 import { isWeaker, type Passwords } from './passwords.ts';
@@ -23,6 +24,16 @@ const merge = 'application/merge-patch+json';
 export type Changeable = Account & { readonly passwordRef: SecretKeyRef };
 
 export const isChangeable = (account: Account): account is Changeable => account.passwordRef !== undefined;
+
+/** No answer, or none to the write: it may be done all the same, also later. */
+const saysNothing = (error: unknown): boolean => error instanceof KubeError && (error.code === 0 || error.code >= 500);
+
+const unknownOutcome = (cause: unknown): Error =>
+  serviceUnavailable(
+    'the cluster does not say whether the password was set: it may be the new one already, or in a moment; try that before you set it again',
+    1,
+    cause,
+  );
 
 export class PasswordStore {
   readonly #client: Pick<KubeClient, 'json'>;
@@ -50,7 +61,7 @@ export class PasswordStore {
 
   /**
    * Returns after the write, when this replica knows of it. `byUser`: the user has chosen it, so that a change that was required is
-   * done. Throws KubeError.
+   * done. Throws KubeError; 503 where nobody knows whether it was written.
    */
   async change(account: Changeable, password: string, byUser: boolean): Promise<void> {
     const { username, uid, passwordRef } = account;
@@ -64,13 +75,17 @@ export class PasswordStore {
       ...(passwordRef.name === objectNames.adminSecret ? { [objectKeys.password]: null } : {}),
       ...(isConfigured && byUser ? { [changedKey(key)]: rfc3339(this.#clock.now()) } : {}),
     };
-    await this.#write(passwordRef.name, values, isConfigured ? undefined : { username, uid });
-    if (!isConfigured && byUser && account.passwordChangeRequired)
-      await this.#client.json(`${usersPath}/${username}`, {
-        method: 'PATCH',
-        contentType: merge,
-        body: { metadata: { uid }, spec: { passwordChangeRequired: false } },
-      });
+    try {
+      await this.#write(passwordRef.name, values, isConfigured ? undefined : { username, uid });
+      if (!isConfigured && byUser && account.passwordChangeRequired)
+        await this.#client.json(`${usersPath}/${username}`, {
+          method: 'PATCH',
+          contentType: merge,
+          body: { metadata: { uid }, spec: { passwordChangeRequired: false } },
+        });
+    } catch (error) {
+      throw saysNothing(error) ? unknownOutcome(error) : error;
+    }
     await this.#directory.seen(() => {
       const now = this.#directory.account(username);
       return now?.passwordHash === hash && !(byUser && now.passwordChangeRequired);
