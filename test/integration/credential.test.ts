@@ -8,12 +8,15 @@ import { text } from 'node:stream/consumers';
 import { execute, type Executed } from '../../hack/cluster/exec.ts';
 import { stringify } from 'yaml';
 import { leash } from '../../hack/run/server.ts';
+import { cacheFile as cacheFileOf, writeTokens } from '../../src/cli/credential/token-cache.ts';
 import { Browser } from '../fakes/browser.ts';
 import { call, secureGateway } from './lab/http.ts';
 import { decodeToken } from './lab/jwt.ts';
 import { lab } from './lab/lab.ts';
 import { passwordOf } from './lab/login.ts';
+import { passwords } from './lab/people.ts';
 import { remember } from './lab/secrets.ts';
+import { createUserWithPassword, removeUser } from './lab/user-objects.ts';
 
 const main = join(import.meta.dirname, '../../dist/main.js');
 const whoami = '/kapis/iam.platform.io/v1alpha2/whoami';
@@ -50,12 +53,14 @@ const logInWithPassword = async (args: readonly string[] = []): Promise<string> 
 interface Cached {
   accessToken: string;
   refreshToken: string;
+  obtainedAt: number;
   expiresAt: number;
 }
 const cacheFolder = (): string => join(home, '.kube/cache/platform-apiserver');
 const cacheFile = (): string => join(cacheFolder(), readdirSync(cacheFolder())[0] ?? '');
 const cached = (): Cached => JSON.parse(readFileSync(cacheFile(), 'utf8')) as Cached;
-const age = (): void => writeFileSync(cacheFile(), JSON.stringify({ ...cached(), expiresAt: 0 }));
+const age = (fields: Partial<Cached> = { expiresAt: 0 }): void =>
+  writeFileSync(cacheFile(), JSON.stringify({ ...cached(), ...fields }));
 
 /** kubectl, whose cluster is our own TLS listener. */
 async function kubectl(args: readonly string[]): Promise<Executed> {
@@ -120,7 +125,9 @@ describe('kubectl', () => {
     const before = await kubectl(['get', '--raw', whoami]);
     expect({ code: before.code, stderr: before.stderr }).toEqual({
       code: 1,
-      stderr: expect.stringContaining('nobody is there to log in: run "platform-apiserver credential'),
+      stderr: expect.stringContaining(
+        `nobody is there to log in: run in a terminal first: platform-apiserver credential --server=${secureGateway()} --ca-file=FILE --login=password --username=admin, where FILE is`,
+      ),
     });
     await logInWithPassword();
     const { code, stdout, stderr } = await kubectl(['get', '--raw', whoami]);
@@ -143,6 +150,30 @@ describe('kubectl', () => {
     remember(second.refreshToken, cached().refreshToken);
   });
 
+  const longAgo = Date.now() - 3_600_000;
+
+  test('has somebody log in anew where the session has ended meanwhile, though the token has not expired', async () => {
+    await logInWithPassword();
+    const { accessToken, refreshToken } = cached();
+    remember(refreshToken);
+    const sessions = `${secureGateway()}/kapis/iam.platform.io/v1alpha2/users/~/sessions`;
+    const { sid } = decodeToken(accessToken).claims;
+    expect(await call(`${sessions}/${String(sid)}`, { method: 'DELETE', token: accessToken })).toMatchObject({
+      status: 200,
+    });
+    age({ obtainedAt: longAgo });
+    expect((await kubectl(['get', '--raw', whoami])).stderr).toContain('nobody is there to log in');
+    await logInWithPassword();
+  });
+
+  test('goes on with a token that is good while the platform is not to be reached', async () => {
+    const [server, username] = ['https://127.0.0.1:9', 'admin'];
+    const tokens = { accessToken: 'a.b.c', refreshToken: 'r', obtainedAt: longAgo, expiresAt: Date.now() + 600_000 };
+    await writeTokens(cacheFileOf([server, 'password', username, ''], home), tokens);
+    const args = [`--server=${server}`, '--login=password', `--username=${username}`];
+    expect(tokenOf((await credential(args)).stdout)).toBe('a.b.c');
+  });
+
   test('is told when the session has ended', async () => {
     await logInWithPassword();
     const { refreshToken, accessToken } = cached();
@@ -155,6 +186,22 @@ describe('kubectl', () => {
     remember(refreshToken);
     expect((await kubectl(['get', '--raw', whoami])).code).toBe(1);
   });
+});
+
+test('a CA that is not known is asked for', async () => {
+  const { code, stderr } = await credential([`--server=${secureGateway()}`]);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('is to be given by --ca-file') });
+});
+
+test('who must change the password is told where', async () => {
+  await createUserWithPassword('quinn', { passwordChangeRequired: true });
+  const { code, stdout, stderr } = await credential(
+    [...flags(), '--login=password', '--username=quinn'],
+    `${passwords.alice}\n`,
+  );
+  await removeUser('quinn');
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toContain(`the password must be changed first, in a browser: ${secureGateway()}/oauth/login`);
 });
 
 test('a token for kube-apiserver is for it alone', async () => {

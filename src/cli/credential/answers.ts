@@ -15,18 +15,21 @@ const matches = (shape: RegExp, value: unknown): value is string => typeof value
 const isPositive = (value: unknown): value is number =>
   typeof value === 'number' && Number.isFinite(value) && value > 0;
 
+const isTime = (value: unknown): value is number => typeof value === 'number' && Math.abs(value) <= lastTime;
+
 /** Tokens that can be used, and kept. */
-export function tokensIn({ accessToken, refreshToken, expiresAt }: Answer): CachedTokens | undefined {
+export function tokensIn({ accessToken, refreshToken, obtainedAt, expiresAt }: Answer): CachedTokens | undefined {
   if (!matches(accessTokenShape, accessToken) || !matches(refreshTokenShape, refreshToken)) return undefined;
-  if (typeof expiresAt !== 'number' || !(Math.abs(expiresAt) <= lastTime)) return undefined;
-  return { accessToken, refreshToken, expiresAt };
+  if (!isTime(obtainedAt) || !isTime(expiresAt)) return undefined;
+  return { accessToken, refreshToken, obtainedAt, expiresAt };
 }
 
 /** RFC 6749 section 5.1. `now`: milliseconds since the epoch. */
 export function tokensOf(said: Answer, now: number): CachedTokens | undefined {
   const { access_token: accessToken, refresh_token: refreshToken, expires_in: life } = said;
   if (!isPositive(life)) return undefined;
-  return tokensIn({ accessToken, refreshToken, expiresAt: now + Math.min(life, longestLife) * 1_000 });
+  const expiresAt = now + Math.min(life, longestLife) * 1_000;
+  return tokensIn({ accessToken, refreshToken, obtainedAt: now, expiresAt });
 }
 
 export interface Device {

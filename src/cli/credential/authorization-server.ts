@@ -19,6 +19,22 @@ export class Refusal extends Error {
   }
 }
 
+/** What is sent: a form, or a token. */
+interface What {
+  readonly token?: string;
+  readonly body?: string;
+}
+
+/** Node's words for a certificate that nobody vouches for who is known here. */
+const distrusts = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+const isDistrust = (error: unknown): error is Error =>
+  error instanceof Error && distrusts.has((error as NodeJS.ErrnoException).code ?? '');
+
 export type Form = Readonly<Record<string, string>>;
 
 export class AuthorizationServer {
@@ -35,36 +51,50 @@ export class AuthorizationServer {
   }
 
   /** Posts a form. Throws Refusal, or what the network says. */
-  async post(path: string, form: Form): Promise<Answer> {
-    const { status, answer } = await this.#send(path, new URLSearchParams(form).toString());
+  post(path: string, form: Form): Promise<Answer> {
+    return this.#ask(path, { body: new URLSearchParams(form).toString() });
+  }
+
+  /** Reads what a token lets one read. Throws like `post`. */
+  get(path: string, token: string): Promise<Answer> {
+    return this.#ask(path, { token });
+  }
+
+  async #ask(path: string, what: What): Promise<Answer> {
+    const { status, answer } = await this.#send(path, what);
     const said = recordIn(answer);
     if (status === 200) return said;
     const { error = `status ${status}`, error_description: description = `the server answered ${status}` } = said;
     throw new Refusal(String(error), String(description));
   }
 
-  async #send(path: string, body: string): Promise<{ readonly status: number; readonly answer: string }> {
+  async #send(path: string, what: What): Promise<{ readonly status: number; readonly answer: string }> {
     const signal = AbortSignal.timeout(this.#longest);
     try {
-      const response = await this.#request(path, body, signal);
+      const response = await this.#request(path, what, signal);
       const tooLarge = (): Error => new Error(`the answer of ${this.#url.host} is too large`);
       const answer = (await readBody(response, largestAnswer, tooLarge)).toString('utf8');
       return { status: response.statusCode ?? 0, answer };
     } catch (error) {
-      throw signal.aborted ? new Error(`no whole answer within ${this.#longest / 1_000} s`) : error;
+      if (signal.aborted) throw new Error(`no whole answer within ${this.#longest / 1_000} s`, { cause: error });
+      if (isDistrust(error))
+        throw new Error(`${error.message}: the CA of ${this.#url.host} is to be given by --ca-file`, { cause: error });
+      throw error;
     }
   }
 
-  #request(path: string, body: string, signal: AbortSignal): Promise<IncomingMessage> {
+  #request(path: string, { token, body }: What, signal: AbortSignal): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const request = https.request(new URL(path, this.#url), {
-        method: 'POST',
+        method: body === undefined ? 'GET' : 'POST',
         signal,
         ...(this.#ca === undefined ? {} : { ca: this.#ca }),
         headers: {
-          'Content-Type': 'application/x-www-form-urlencoded',
-          'Content-Length': Buffer.byteLength(body),
           Accept: 'application/json',
+          ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+          ...(body === undefined
+            ? {}
+            : { 'Content-Type': 'application/x-www-form-urlencoded', 'Content-Length': Buffer.byteLength(body) }),
         },
       });
       request.on('error', reject);

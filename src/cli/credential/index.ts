@@ -13,6 +13,11 @@ import { cacheFile, forgetTokens, readTokens, writeTokens, type CachedTokens } f
 
 /** A token that ends sooner is not worth to begin with. Milliseconds. */
 const leastLife = 30_000;
+/**
+ * For so long a token is good unseen. Its session may have ended since, or the password have been changed: kubectl would present it until
+ * it expires, and nobody be asked to log in. Milliseconds.
+ */
+const unseen = 60_000;
 
 /** Returns the exit code. Throws UsageError. */
 export async function credential(
@@ -40,6 +45,7 @@ class Plugin {
   readonly #flags: CredentialFlags;
   readonly #interactive: boolean;
   readonly #url: string;
+  readonly #hasCA: boolean;
   readonly #server: AuthorizationServer;
   readonly #file: string;
 
@@ -47,6 +53,7 @@ class Plugin {
     this.#flags = flags;
     this.#interactive = interactive;
     this.#url = url;
+    this.#hasCA = ca !== undefined;
     this.#server = new AuthorizationServer(url, ca);
     this.#file = cacheFile([new URL(url).origin, flags.login, flags.username ?? '', flags.audience ?? '']);
   }
@@ -81,31 +88,41 @@ class Plugin {
 
   async #tokens(): Promise<CachedTokens> {
     const cached = await readTokens(this.#file, tell);
-    if (cached !== undefined && cached.expiresAt - Date.now() > leastLife) return cached;
-    return (cached && (await this.#refresh(cached))) ?? (await this.#logIn());
+    return (cached && (await this.#renewed(cached))) ?? (await this.#logIn());
   }
 
   /** Undefined if somebody must log in. */
-  async #refresh({ refreshToken }: CachedTokens): Promise<CachedTokens | undefined> {
+  async #renewed(cached: CachedTokens): Promise<CachedTokens | undefined> {
+    const now = Date.now();
+    const isGood = cached.expiresAt - now > leastLife;
+    if (isGood && Math.abs(now - cached.obtainedAt) < unseen) return cached;
     try {
-      return await this.#ask({ grant_type: 'refresh_token', refresh_token: refreshToken });
+      return await this.#ask({ grant_type: 'refresh_token', refresh_token: cached.refreshToken });
     } catch (error) {
       if (error instanceof Refusal && error.error === 'invalid_grant') return undefined;
+      // Who cannot ask the platform now may still reach what takes its tokens.
+      if (isGood) return cached;
       throw error;
     }
   }
 
   async #logIn(): Promise<CachedTokens> {
-    if (!this.#interactive)
-      throw new Error(
-        `nobody is there to log in: run "platform-apiserver credential --server=${this.#url}" (with the other flags of the kubeconfig) in a terminal first`,
-      );
+    if (!this.#interactive) throw new Error(`nobody is there to log in: run in a terminal first: ${this.#command}`);
     const said = await this.#login.logIn(this.#server, this.#flags.username ?? '');
+    await this.#demandRights(said);
     // What a login gives is for the platform itself.
     const { audience } = this.#flags;
     return audience === undefined
       ? await this.#keep(said)
       : await this.#ask({ grant_type: 'refresh_token', refresh_token: String(said['refresh_token']) });
+  }
+
+  /** A browser has people change their password where they must; with a token of theirs before that nothing can be done. */
+  async #demandRights({ access_token: token }: Answer): Promise<void> {
+    if (this.#flags.login !== 'password') return;
+    const { spec } = await this.#server.get('/kapis/iam.platform.io/v1alpha2/users/~', String(token));
+    if ((spec as { passwordChangeRequired?: unknown } | undefined)?.passwordChangeRequired === true)
+      throw new Error(`the password must be changed first, in a browser: ${new URL('/oauth/login', this.#url).href}`);
   }
 
   async #ask(form: Form): Promise<CachedTokens> {
@@ -119,6 +136,19 @@ class Plugin {
     if (tokens === undefined) throw new Error(`${this.#url} answers like no server of the platform`);
     await writeTokens(this.#file, tokens);
     return tokens;
+  }
+
+  /** What logs in for the next call from here, by hand. */
+  get #command(): string {
+    const { caFile, login, username, audience } = this.#flags;
+    // What kubectl tells of its cluster nobody tells at a terminal.
+    const isClusters = caFile === undefined && this.#hasCA;
+    const values = { server: this.#url, 'ca-file': isClusters ? 'FILE' : caFile, login, username, audience };
+    const given = Object.entries(values).flatMap(([name, value]) =>
+      value === undefined ? [] : [`--${name}=${value}`],
+    );
+    const hint = isClusters ? ", where FILE is the certificate-authority of the kubeconfig's cluster" : '';
+    return `platform-apiserver credential ${given.join(' ')}${hint}`;
   }
 
   get #login(): Login {

@@ -10,7 +10,8 @@ import { tokensIn } from './answers.ts';
 
 export interface CachedTokens {
   readonly accessToken: string;
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch, as is `expiresAt`. */
+  readonly obtainedAt: number;
   readonly expiresAt: number;
   readonly refreshToken: string;
 }

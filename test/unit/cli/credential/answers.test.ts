@@ -8,7 +8,7 @@ const tokens = { access_token: 'a.b-c_d', refresh_token: 'r.e-f', expires_in: 7_
 describe('tokens', () => {
   test('are good for as long as the server says, but are asked for anew every day', () => {
     const [accessToken, refreshToken] = [tokens.access_token, tokens.refresh_token];
-    expect(tokensOf(tokens, now)).toEqual({ accessToken, refreshToken, expiresAt: now + 7_200_000 });
+    expect(tokensOf(tokens, now)).toEqual({ accessToken, refreshToken, obtainedAt: now, expiresAt: now + 7_200_000 });
     for (const expires_in of [1e20, 86_401, Number.MAX_VALUE])
       expect(tokensOf({ ...tokens, expires_in }, now)?.expiresAt).toBe(now + 86_400_000);
   });

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { cacheFile, forgetTokens, readTokens, writeTokens } from '../../../../src/cli/credential/token-cache.ts';
 
-const tokens = { accessToken: 'a', refreshToken: 'r', expiresAt: 1_800_000_000_000 };
+const tokens = { accessToken: 'a', refreshToken: 'r', obtainedAt: 0, expiresAt: 1_800_000_000_000 };
 let home: string;
 let file: string;
 let notes: string[];
@@ -52,7 +52,7 @@ describe('a file', () => {
     ['lacks a token', JSON.stringify({ ...tokens, refreshToken: undefined })],
     ['has a token that no header carries', JSON.stringify({ ...tokens, accessToken: 'a\nb' })],
     ['ends when no calendar knows', JSON.stringify({ ...tokens, expiresAt: 1e23 })],
-    ['never ends', '{"accessToken":"a","refreshToken":"r","expiresAt":1e999}'],
+    ['never ends', '{"accessToken":"a","refreshToken":"r","obtainedAt":0,"expiresAt":1e999}'],
     ['ends at a text', JSON.stringify({ ...tokens, expiresAt: 'x' })],
   ])('that %s is as good as none, which is said, and is written over', async (_, content) => {
     await writeTokens(file, tokens);
