@@ -8,12 +8,18 @@ import { isDeepStrictEqual } from 'node:util';
 import { parametersOf, type HashParameters } from '../config/hash-parameters.ts';
 import { secretOf } from '../config/identity-providers.ts';
 import type { LiveConfiguration } from '../config/live.ts';
-import { wellKnownClient, type ConfiguredClient, type PlatformConfiguration } from '../config/schema.ts';
+import {
+  wellKnownClient,
+  wellKnownSecret,
+  type ConfiguredClient,
+  type PlatformConfiguration,
+} from '../config/schema.ts';
 import { serviceUnavailable } from '../errors.ts';
 import { systemClock, type Clock } from '../kube/clock.ts';
 import { builtInClients, pagesClient } from './built-in-clients.ts';
 import { warningsOf } from './configuration-warnings.ts';
 import type { Identity } from './identity-providers/person.ts';
+import { KnownSecrets } from './known-secrets.ts';
 import type { Passwords } from './passwords.ts';
 import type { SecretKeyRef, SecretRefs } from './secret-refs.ts';
 import type { Subject } from './subjects.ts';
@@ -52,13 +58,17 @@ export interface Client {
   readonly consent: boolean;
   /** May learn of the tokens of other clients too. */
   readonly introspection: boolean;
-  /** Everybody knows its secret: it proves nothing. */
+  /** Everybody knows it, and mostly its secret too: it proves nothing. */
   readonly isWellKnown: boolean;
+  /** Its secret is the one that everybody knows. */
+  readonly hasKnownSecret: boolean;
   readonly scopes: readonly string[];
   /** Itself, where it acts for nobody else. */
   readonly subject: Subject;
-  /** Constant-time where the secret is in the clear. False where there is none, and while the Secret that holds it is missing. */
-  verify(secret: string): Promise<boolean>;
+  /** Whether it is the secret, as far as that can be told without a hash: constant-time. */
+  knows(secret: string): boolean;
+  /** The same of one that it does not know. False where there is none, and while the Secret that holds it is missing. `source`: the address that asks. */
+  verify(secret: string, source: string): Promise<boolean>;
 }
 
 /** For what was written here to come back by a watch. */
@@ -151,6 +161,7 @@ export class Directory {
   readonly #passwords: Passwords;
   #state: State = { accounts: new Accounts(), clients: new Map(), secretHashes: [], providers: new Set() };
   readonly #objects = new Accounts();
+  readonly #known = new KnownSecrets();
   /** Of the User objects, also of those that are gone. */
   readonly #parameters = new Set<HashParameters>();
   readonly #clock: Clock;
@@ -309,16 +320,21 @@ export class Directory {
     return this.#state.clients.get(name);
   }
 
-  /** The client of that name if this is its secret. Who is refused learns nothing from the time: it is the same work for all. */
-  async authenticateClient(name: string, secret: string): Promise<Client | undefined> {
+  /**
+   * The client of that name if one of these is its secret. Who is refused learns nothing from the time: each is tried, and it is the same
+   * work for all clients. `source`: the address that asks. Throws as `Passwords.verify`.
+   */
+  async authenticateClient(name: string, secrets: readonly string[], source: string): Promise<Client | undefined> {
     const client = this.client(name);
-    const right = client === undefined ? await this.#failClient(secret) : await client.verify(secret);
-    return right ? client : undefined;
+    if (client !== undefined && secrets.some((secret) => client.knows(secret))) return client;
+    if (client?.hasKnownSecret === true) return undefined;
+    const tried = secrets.map((secret) => client?.verify(secret, source) ?? this.#failClient(secret, source));
+    return (await Promise.all(tried)).includes(true) ? client : undefined;
   }
 
   /** What a wrong secret of a client whose secret is hashed costs, if there is one. */
-  async #failClient(secret: string): Promise<false> {
-    if (this.#state.secretHashes.length > 0) await this.#passwords.verify(undefined, secret);
+  async #failClient(secret: string, source: string): Promise<false> {
+    if (this.#state.secretHashes.length > 0) await this.#passwords.verify(undefined, secret, { source });
     return false;
   }
 
@@ -342,17 +358,19 @@ export class Directory {
 
   #client(configured: ConfiguredClient, issuer: string): Client {
     // No configured user has such a name.
-    const username = `platform:client:${configured.name}`;
+    const { name, secretHash } = configured;
+    const username = `platform:client:${name}`;
     const expected = configured.secret ?? (configured.secretRef && this.#secrets.read(configured.secretRef));
     return {
-      name: configured.name,
+      name,
       grantTypes: configured.grantTypes,
       isPublic: configured.public,
       redirectURIs: configured.redirectURIs,
       postLogoutRedirectURIs: configured.postLogoutRedirectURIs,
       consent: configured.consent,
       introspection: configured.introspection,
-      isWellKnown: configured.name === wellKnownClient,
+      isWellKnown: name === wellKnownClient,
+      hasKnownSecret: name === wellKnownClient && expected === wellKnownSecret,
       scopes: configured.scopes,
       subject: {
         username,
@@ -361,10 +379,15 @@ export class Directory {
         displayName: undefined,
         email: undefined,
       },
-      verify: async (secret) => {
-        if (configured.secretHash !== undefined) return await this.#passwords.verify(configured.secretHash, secret);
-        const right = timingSafeEqual(sha256(secret), sha256(expected ?? '')) && (expected ?? '') !== '';
-        return right || (await this.#failClient(secret));
+      knows: (secret) => {
+        if (secretHash !== undefined) return this.#known.has(name, secretHash, secret);
+        return timingSafeEqual(sha256(secret), sha256(expected ?? '')) && (expected ?? '') !== '';
+      },
+      verify: async (secret, source) => {
+        if (secretHash === undefined) return await this.#failClient(secret, source);
+        const right = await this.#passwords.verify(secretHash, secret, { source });
+        if (right) this.#known.add(name, secretHash, secret);
+        return right;
       },
     };
   }

@@ -3,9 +3,10 @@
  * from the third failure on, wider limits per address and per client within a sliding window. Names that do not exist count like
  * those that do. What replicas tell each other of the first two counts too (shared-failures.ts); nothing here waits for it.
  */
-import { isIPv6 } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import type { LoginLimit } from '../config/schema.ts';
+import { hostOf } from './host-of.ts';
+import { UnderWay } from './under-way.ts';
 
 export interface LoginAttempt {
   readonly username: string;
@@ -59,8 +60,9 @@ export class LoginLimiter {
   readonly #windows = new LRUCache<string, Failures[]>({ max: tableSize });
   /** When a pair last logged in. */
   readonly #familiar = new LRUCache<string, number>({ max: tableSize });
-  /** Of attempts under way, which are asked about several times. */
+  /** Of attempts under way, which are asked about several times, and leave what they have entered. */
   readonly #keys = new WeakMap<LoginAttempt | SecretAttempt, Keys>();
+  readonly #underWay = new UnderWay();
   #changed: () => void = () => undefined;
 
   /** `mark` makes of a pair or a user what other replicas may know it by. */
@@ -72,34 +74,81 @@ export class LoginLimiter {
 
   /** Whole seconds to wait before this attempt may be judged; 0 if it may now. Asked before the password is looked at. */
   retryAfter(attempt: LoginAttempt | SecretAttempt): number {
+    const now = this.#clock();
+    const until = Math.max(...this.#standingsOf(attempt, now).map((one) => one.until));
+    return until <= now ? 0 : Math.ceil((until - now) / 1_000);
+  }
+
+  /**
+   * The same for an attempt that is under way from then on, until `leave`, if the answer is 0. What is under way counts as if it failed, so of
+   * attempts made at once no more are judged than the limits leave. One for which they leave none waits, and the answer with it, for the
+   * outcome of those: only failures refuse anybody. `guesses`: so many may fail with it.
+   */
+  enter(attempt: LoginAttempt | SecretAttempt, guesses = 1): number | Promise<number> {
+    const outcome = this.#enter(attempt, guesses);
+    if (typeof outcome === 'number') return outcome;
+    return new Promise((resolve) => {
+      this.#underWay.wait(outcome, () => {
+        const again = this.#enter(attempt, guesses);
+        if (typeof again !== 'number') return again;
+        resolve(again);
+        return undefined;
+      });
+    });
+  }
+
+  /** After `failed` or `succeeded`, if there is such an outcome. */
+  leave(attempt: LoginAttempt | SecretAttempt, guesses = 1): void {
+    this.#underWay.remove(Object.values(this.#keysOf(attempt)), guesses);
+  }
+
+  /** Seconds to wait, or the key under which too many are under way. */
+  #enter(attempt: LoginAttempt | SecretAttempt, guesses: number): number | string {
+    const now = this.#clock();
+    const standings = this.#standingsOf(attempt, now);
+    const until = Math.max(...standings.map((one) => one.until));
+    if (until > now) return Math.ceil((until - now) / 1_000);
+    const full = standings.find(({ key, left }) => this.#underWay.count(key) >= left);
+    if (full !== undefined) return full.key;
+    this.#underWay.add(Object.values(this.#keysOf(attempt)), guesses);
+    return 0;
+  }
+
+  /** What each of the limits that an attempt is under says of it. */
+  #standingsOf(attempt: LoginAttempt | SecretAttempt, now: number): Standing[] {
     const { username } = attempt;
     const { maxTries, within, perAddress, perClient } = this.#limit();
-    const now = this.#clock();
     const { pair, user, address, client } = this.#keysOf(attempt);
-    /** When there are fewer failures than `most` again. */
-    const fewerThan = (key: string, most: number): number => {
-      const failures = this.#read(key, now);
-      let left = countOf(failures);
-      let until = 0;
-      for (const { last, count } of failures) {
-        if (left < most) break;
-        until = last + within;
-        left -= count;
-      }
-      return until;
-    };
     const ofPair = this.#chain(pair, username, now);
-    const ofUser = user === undefined ? noFailures : this.#chain(user, username, now);
-    const until = Math.max(
-      ofPair.count < maxTries ? 0 : ofPair.last + within,
-      fewerThan(address, perAddress),
-      // Else whoever fails often enough locks everybody out.
-      this.#isFamiliar(pair, now) ? 0 : fewerThan(client, perClient),
-      ofUser.count < firstDelayed
-        ? 0
-        : ofUser.last + Math.min(longestDelay, 1_000 * 2 ** (ofUser.count - firstDelayed)),
-    );
-    return until <= now ? 0 : Math.ceil((until - now) / 1_000);
+    const standings: Standing[] = [
+      { key: pair, left: maxTries - ofPair.count, until: ofPair.count < maxTries ? 0 : ofPair.last + within },
+      this.#ofWindow(address, perAddress, now),
+    ];
+    // Else whoever fails often enough locks everybody out.
+    if (!this.#isFamiliar(pair, now)) standings.push(this.#ofWindow(client, perClient, now));
+    if (user !== undefined) standings.push(this.#ofUser(user, username, now));
+    return standings;
+  }
+
+  #ofUser(key: string, username: string | undefined, now: number): Standing {
+    const { count, last } = this.#chain(key, username, now);
+    if (count < firstDelayed) return { key, left: firstDelayed - count, until: 0 };
+    return { key, left: 1, until: last + Math.min(longestDelay, 1_000 * 2 ** (count - firstDelayed)) };
+  }
+
+  /** Over when there are fewer failures than `most` again. */
+  #ofWindow(key: string, most: number, now: number): Standing {
+    const { within } = this.#limit();
+    const failures = this.#read(key, now);
+    const count = countOf(failures);
+    let left = count;
+    let until = 0;
+    for (const { last, count: here } of failures) {
+      if (left < most) break;
+      until = last + within;
+      left -= here;
+    }
+    return { key, left: most - count, until };
   }
 
   failed(attempt: LoginAttempt | SecretAttempt): void {
@@ -238,7 +287,6 @@ export class LoginLimiter {
     if (username === undefined)
       return {
         pair: this.#mark(`s:${JSON.stringify([client, host])}`),
-        user: undefined,
         address: `b:${host}`,
         client: `d:${client}`,
       };
@@ -254,9 +302,16 @@ export class LoginLimiter {
 /** Under which the failures of an attempt are counted. */
 interface Keys {
   readonly pair: string;
-  readonly user: string | undefined;
+  readonly user?: string;
   readonly address: string;
   readonly client: string;
+}
+
+/** What the failures under a key leave: so many attempts, from a time on (milliseconds since the epoch). */
+interface Standing {
+  readonly key: string;
+  readonly left: number;
+  readonly until: number;
 }
 
 const noFailures: Chain = { count: 0, last: 0 };
@@ -264,16 +319,3 @@ const noFailures: Chain = { count: 0, last: 0 };
 const weightOf = ({ count }: Chain): number => (count === 0 ? firstDelayed : count);
 
 const countOf = (failures: readonly Failures[]): number => failures.reduce((sum, { count }) => sum + count, 0);
-
-/** Of IPv6 the /64, in which one host may take any address; another address as it is. */
-function hostOf(address: string): string {
-  if (!isIPv6(address)) return address;
-  const [head = '', tail] = address.replace(/%.*$/, '').split('::');
-  const groups = head.split(':').filter((group) => group !== '');
-  const after = tail?.split(':').filter((group) => group !== '') ?? [];
-  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - after.length);
-  return [...groups, ...Array.from({ length: zeros }, () => '0'), ...after]
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':');
-}

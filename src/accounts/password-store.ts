@@ -65,7 +65,7 @@ export class PasswordStore {
    */
   async change(account: Changeable, password: string, byUser: boolean): Promise<void> {
     const { username, uid, passwordRef } = account;
-    const hash = await this.#passwords.hash(password);
+    const hash = await this.#passwords.hash(password, username);
     const isConfigured = this.#directory.configured(username) !== undefined;
     const { key } = passwordRef;
     const values: Values = {
@@ -107,7 +107,7 @@ export class PasswordStore {
     const { passwordRef, username, credentialID } = account;
     const { name, key } = passwordRef;
     try {
-      const hash = await this.#passwords.hash(password);
+      const hash = await this.#passwords.hash(password, username);
       const secret = await this.#client.json<Secret>(`${this.#secrets}/${name}`);
       if (secretValue(secret, key) !== account.passwordHash) return;
       // The sessions go on: they are of the same password.

@@ -7,9 +7,10 @@ import bcrypt from 'bcrypt';
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { parametersOf, type HashParameters } from '../config/hash-parameters.ts';
-import { serviceUnavailable, type StatusError } from '../errors.ts';
+import { serviceUnavailable, tooManyRequests } from '../errors.ts';
 import { systemClock, type Clock } from '../kube/clock.ts';
-import { TaskQueue } from './queue.ts';
+import { hostOf } from './host-of.ts';
+import { WaitingLines } from './waiting-lines.ts';
 
 export const preferred: HashParameters = 'argon2id:19456:2:1';
 
@@ -36,8 +37,6 @@ export const nativeHashFunctions: HashFunctions = {
   },
 };
 
-const refusal = (): StatusError => serviceUnavailable('too many logins at once; try again');
-
 const workOf = (parameters: HashParameters): number =>
   parameters
     .split(':')
@@ -60,7 +59,16 @@ const stopwatch: Stopwatch = { now: () => performance.now(), after: (time, run) 
 export class Passwords {
   readonly #functions: HashFunctions;
   readonly #clock: Stopwatch;
-  readonly #queue = new TaskQueue(Math.max(1, availableParallelism() - 1), 64);
+  readonly #lines = new WaitingLines({
+    atOnce: Math.max(1, availableParallelism() - 1),
+    mostWaiting: 256,
+    mostInLine: 64,
+    longestWait: 60_000,
+    refusal: (why) =>
+      why === 'line'
+        ? tooManyRequests('too many logins at once from this address; try again', 1)
+        : serviceUnavailable('too many logins at once; try again'),
+  });
   readonly #decoys = new Map<HashParameters, Promise<string>>();
   /** Milliseconds that one verification takes, by its parameters: a running mean. */
   readonly #costs = new Map<HashParameters, number>();
@@ -71,9 +79,9 @@ export class Passwords {
     this.#clock = clock;
   }
 
-  /** A new hash of the preferred kind. */
-  async hash(password: string): Promise<string> {
-    return await this.#queue.run(() => this.#functions.hash(password, preferred), refusal);
+  /** A new hash of the preferred kind. `source`: whom it is for. */
+  async hash(password: string, source = ''): Promise<string> {
+    return await this.#lines.run(source, () => this.#functions.hash(password, preferred));
   }
 
   /**
@@ -90,12 +98,16 @@ export class Passwords {
   /**
    * Exactly one verification whatever `hash` is: of a decoy with the slowest parameters where there is no hash (no such user). A
    * false answer comes no sooner than the slowest hash in use takes; so does that for a user who is not `active`, who is refused
-   * whatever the password. Throws 503 when too many wait.
+   * whatever the password. `source`: the address that asks; each has its turn. Throws 429 when too many of that wait, 503 when too many do.
    */
-  async verify(hash: string | undefined, password: string, active = true): Promise<boolean> {
+  async verify(
+    hash: string | undefined,
+    password: string,
+    { active = true, source = '' }: { readonly active?: boolean | undefined; readonly source?: string } = {},
+  ): Promise<boolean> {
     const fits = Buffer.byteLength(password) <= longestPassword;
     const tried = fits ? password : '';
-    return await this.#queue.run(async () => {
+    return await this.#lines.run(hostOf(source), async () => {
       const started = this.#clock.now();
       const slowest = this.#slowest();
       const known = hash === undefined ? undefined : parametersOf(hash);
@@ -108,7 +120,7 @@ export class Passwords {
       if (known !== undefined && known !== slowest && missing > 0)
         await new Promise<void>((resolve) => this.#clock.after(missing, resolve));
       return false;
-    }, refusal);
+    });
   }
 
   #slowest(): HashParameters {

@@ -74,8 +74,9 @@ export const publicGrantTypes: readonly string[] = [
 /** The scopes that mean something. */
 export const clientScopes = ['openid', 'profile', 'email', 'groups', 'offline_access'] as const;
 
-/** Everybody knows its secret. */
+/** Everybody knows the secret that it has unless it is configured with another. */
 export const wellKnownClient = 'platform';
+export const wellKnownSecret = 'platform';
 
 /** What that client may have: it proves nothing. */
 function provesNothing(
@@ -235,7 +236,7 @@ const authentication = z.strictObject({
   clients: z
     .array(client)
     .superRefine(unique('name', 'client name'), anyList)
-    .prefault([{ name: 'platform', secret: 'platform' }]),
+    .prefault([{ name: wellKnownClient, secret: wellKnownSecret }]),
   users: z.array(user).superRefine(unique('username', 'username'), anyList).default([]),
   identityProviders: identityProviders.describe('Who else knows people, such as a company directory'),
 });

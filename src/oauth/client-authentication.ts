@@ -40,7 +40,7 @@ function meanings(secret: string): readonly string[] {
 
 export interface ClientAuthentication {
   readonly directory: Pick<Directory, 'client' | 'authenticateClient'>;
-  readonly limiter: Pick<LoginLimiter, 'retryAfter' | 'failed' | 'succeeded'>;
+  readonly limiter: Pick<LoginLimiter, 'enter' | 'leave' | 'failed' | 'succeeded'>;
   /** A client that has no secret need show none. */
   readonly mayBePublic?: boolean;
 }
@@ -76,46 +76,38 @@ export async function authenticateClient(
   const client = directory.client(credentials.id);
   // By HTTP Basic some libraries send an empty secret where there is none.
   if (mayBePublic && client?.isPublic === true && credentials.secrets[0] === '') return client;
-  if (client?.isWellKnown !== true) return await limited(credentials, context, { directory, limiter });
-  // To guess what everybody knows gains nothing, and refused for it would be everybody.
-  if ((await tried(credentials, directory)) === undefined) throw wrong();
+  if (client?.hasKnownSecret !== true) return await limited(credentials, context, { directory, limiter });
+  // To guess what everybody knows gains nothing and costs nothing, and refused for it would be everybody.
+  if (!(await directory.authenticateClient(client.name, credentials.secrets, context.sourceIP))) throw wrong();
   return client;
 }
 
 const wrong = (): OAuthError => invalidClient('the client is unknown or its secret is wrong');
 
-/** Each secret is tried, whatever becomes of the others. */
-async function tried(
-  { id, secrets }: Credentials,
-  directory: ClientAuthentication['directory'],
-): Promise<Client | undefined> {
-  const found = await Promise.all(secrets.map((secret) => directory.authenticateClient(id, secret)));
-  return found.find((client) => client !== undefined);
-}
-
-/** As with passwords the limit is asked before and after: of guesses made at once no more are answered than of such made one by one. */
+/** As with passwords no more of guesses made at once are judged than of such made one after another. */
 async function limited(
-  credentials: Credentials,
+  { id, secrets }: Credentials,
   { sourceIP, auditID, log }: RequestContext,
   { directory, limiter }: ClientAuthentication,
 ): Promise<Client> {
-  const attempt = { client: credentials.id.slice(0, 253), address: sourceIP };
-  const demandTime = (): void => {
-    const seconds = limiter.retryAfter(attempt);
-    if (seconds > 0)
-      throw new OAuthError('invalid_client', `too many wrong secrets; try again in ${seconds} s`, {
-        status: 429,
-        headers: { 'Retry-After': String(seconds) },
-      });
-  };
-  demandTime();
-  const client = await tried(credentials, directory);
-  demandTime();
-  if (client !== undefined) {
-    limiter.succeeded(attempt);
-    return client;
+  const attempt = { client: id.slice(0, 253), address: sourceIP };
+  const entered = limiter.enter(attempt, secrets.length);
+  const seconds = typeof entered === 'number' ? entered : await entered;
+  if (seconds > 0)
+    throw new OAuthError('invalid_client', `too many wrong secrets; try again in ${seconds} s`, {
+      status: 429,
+      headers: { 'Retry-After': String(seconds) },
+    });
+  try {
+    const client = await directory.authenticateClient(id, secrets, sourceIP);
+    if (client !== undefined) {
+      limiter.succeeded(attempt);
+      return client;
+    }
+    for (const _ of secrets) limiter.failed(attempt);
+  } finally {
+    limiter.leave(attempt, secrets.length);
   }
-  for (const _ of credentials.secrets) limiter.failed(attempt);
   log.info('client authentication failed', { auditID, client: attempt.client, sourceIP });
   throw wrong();
 }

@@ -4,7 +4,7 @@ import type { Directories } from '../accounts/identity-providers/directories.ts'
 import type { Linking } from '../accounts/identity-providers/linking.ts';
 import { PersonRefused, type Identity, type Person } from '../accounts/identity-providers/person.ts';
 import { longestUserAgent, type LoginHistories, type LoginOutcome } from '../accounts/login-history.ts';
-import type { LoginLimiter } from '../accounts/login-limit.ts';
+import type { LoginAttempt, LoginLimiter } from '../accounts/login-limit.ts';
 import type { PasswordStore } from '../accounts/password-store.ts';
 import type { Passwords } from '../accounts/passwords.ts';
 import type { Session, Sessions } from '../accounts/sessions.ts';
@@ -41,12 +41,6 @@ export interface Verified {
 
 const refused = (): OAuthError => new OAuthError('invalid_grant', 'the username or the password is wrong');
 
-const limited = (seconds: number): OAuthError =>
-  new OAuthError('invalid_grant', `too many failed logins; try again in ${seconds} s`, {
-    status: 429,
-    headers: { 'Retry-After': String(seconds) },
-  });
-
 const refusalOf = (account: Account | undefined, isElsewhere: boolean): LoginOutcome => {
   if (account?.active === false) return 'Disabled';
   return account?.passwordHash === undefined && !isElsewhere ? 'NoPassword' : 'WrongPassword';
@@ -62,30 +56,53 @@ export class PasswordLogin {
 
   /**
    * Unknown user, wrong password and disabled user are one answer after the same work: exactly one verification, beside which who has
-   * no password here is looked for at the identity providers that judge passwords. The limit is asked before it, and again after: of
-   * guesses made at once no more are answered than of guesses made one after another.
+   * no password here is looked for at the identity providers that judge passwords. Of guesses made at once no more are judged than of
+   * guesses made one after another.
    */
   async verify(credentials: Credentials): Promise<Verified> {
-    const { username, password, client, context } = credentials;
-    const { directory, passwords, passwordStore, linking, limiter, loginHistories } = this.#parts;
-    const { sourceIP, userAgent } = context;
+    const { username, client, context } = credentials;
+    const { directory, limiter } = this.#parts;
     const named = directory.named(username);
-    let account = named;
     // By whichever name: guesses at one user count together.
-    let attempt = { username: named?.username ?? username.slice(0, 253), address: sourceIP, client };
+    const attempt = { username: named?.username ?? username.slice(0, 253), address: context.sourceIP, client };
+    const entered = limiter.enter(attempt);
+    const seconds = typeof entered === 'number' ? entered : await entered;
+    if (seconds > 0) throw this.#limited(seconds, named, credentials);
+    try {
+      return await this.#judge(credentials, named, attempt);
+    } finally {
+      limiter.leave(attempt);
+    }
+  }
+
+  #limited(seconds: number, account: Account | undefined, credentials: Credentials): OAuthError {
+    this.#note(account, 'Limited', credentials);
+    return new OAuthError('invalid_grant', `too many failed logins; try again in ${seconds} s`, {
+      status: 429,
+      headers: { 'Retry-After': String(seconds) },
+    });
+  }
+
+  #note(account: Account | undefined, reason: LoginOutcome, { client, context }: Credentials): void {
+    const { sourceIP, userAgent } = context;
+    if (account !== undefined) this.#parts.loginHistories.add(account, { reason, client, sourceIP, userAgent });
+  }
+
+  /** Of an attempt that is under way. */
+  async #judge(credentials: Credentials, named: Account | undefined, entered: LoginAttempt): Promise<Verified> {
+    const { password, client, context } = credentials;
+    const { directory, passwords, passwordStore, linking, limiter } = this.#parts;
+    const { sourceIP } = context;
+    let account = named;
+    let attempt = entered;
     let isElsewhere = false;
-    const note = (reason: LoginOutcome): void => {
-      if (account !== undefined) loginHistories.add(account, { reason, client, sourceIP, userAgent });
-    };
+    /** Under the name that a provider knows them by nothing is under way: asked before and after. */
     const demandTime = (): void => {
       const seconds = limiter.retryAfter(attempt);
-      if (seconds === 0) return;
-      note('Limited');
-      throw limited(seconds);
+      if (seconds > 0) throw this.#limited(seconds, account, credentials);
     };
-    demandTime();
     const [isRight, person] = await Promise.all([
-      passwords.verify(named?.passwordHash, password, named?.active),
+      passwords.verify(named?.passwordHash, password, { active: named?.active, source: sourceIP }),
       this.#judgedElsewhere(credentials, named, (identity) => {
         const linked = directory.linked(identity);
         account = linked === 'several' ? undefined : linked;
@@ -94,19 +111,19 @@ export class PasswordLogin {
         demandTime();
       }),
     ]).catch(asRefusal);
-    demandTime();
+    if (isElsewhere) demandTime();
     if (person !== undefined) account = await linking.accountOf(person).catch(asRefusal);
     // Whom the provider knows by a name of ours must be that user.
     const isIn = person === undefined ? isRight : account?.active && [undefined, account.uid].includes(named?.uid);
     if (account === undefined || isIn !== true) {
       limiter.failed(attempt);
-      note(refusalOf(account, isElsewhere));
+      this.#note(account, refusalOf(account, isElsewhere), credentials);
       // Where nobody is called so it may be a password that was typed in the wrong place.
       context.log.info('login failed', { auditID: context.auditID, username: account?.username, client, sourceIP });
       throw refused();
     }
     limiter.succeeded(attempt);
-    note('LoggedIn');
+    this.#note(account, 'LoggedIn', credentials);
     if (person !== undefined) return { account, person };
     void passwordStore.refresh(account, password);
     return { account };

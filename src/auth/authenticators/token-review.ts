@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
-import { serviceUnavailable, unauthorized } from '../../errors.ts';
+import { WaitingLines } from '../../accounts/waiting-lines.ts';
+import { serviceUnavailable, unauthorized, type StatusError } from '../../errors.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/kube-error.ts';
 import { fingerprint } from '../tokens.ts';
-import { WaitingLines } from '../waiting-lines.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
 
@@ -19,7 +19,12 @@ interface TokenReview {
 const cacheSize = 10_000;
 const acceptedLife = 10_000;
 const refusedLife = 5_000;
-const waiting = { mostWaiting: 1_000, longestWait: 5_000 };
+const waiting = {
+  mostWaiting: 1_000,
+  mostInLine: 1_000,
+  longestWait: 5_000,
+  refusal: (): StatusError => serviceUnavailable('too much is waiting for kube-apiserver; try again', 1),
+};
 const longestToken = 16 * 1024;
 
 /** What a JWT claims, unverified. RFC 7519 section 3: three base64url parts, the first two JSON objects. */

@@ -48,18 +48,18 @@ export function passwordRoute(parts: PasswordParts): Route {
   async function demandCurrent(account: Account, current: string, context: RequestContext): Promise<void> {
     const { auditID, sourceIP, log } = context;
     const attempt = { username: account.username, address: sourceIP, client };
-    const demandTime = (): void => {
-      const seconds = limiter.retryAfter(attempt);
-      if (seconds > 0) throw tooManyRequests(`too many failed logins; try again in ${seconds} s`, seconds);
-    };
-    demandTime();
-    const right = await passwords.verify(account.passwordHash, current, account.active);
-    demandTime();
-    if (right) {
-      limiter.succeeded(attempt);
-      return;
+    const entered = limiter.enter(attempt);
+    const seconds = typeof entered === 'number' ? entered : await entered;
+    if (seconds > 0) throw tooManyRequests(`too many failed logins; try again in ${seconds} s`, seconds);
+    try {
+      if (await passwords.verify(account.passwordHash, current, { active: account.active, source: sourceIP })) {
+        limiter.succeeded(attempt);
+        return;
+      }
+      limiter.failed(attempt);
+    } finally {
+      limiter.leave(attempt);
     }
-    limiter.failed(attempt);
     log.info('change of a password failed', { auditID, user: account.username, sourceIP });
     throw forbidden(usersResource, account.username, 'the current password is wrong');
   }

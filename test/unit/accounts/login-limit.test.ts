@@ -244,6 +244,144 @@ describe('guesses at the secret of a client', () => {
   });
 });
 
+/** Each begins before one has ended; those that may be judged fail. */
+async function allFail(limiter: LoginLimiter, attempts: readonly (LoginAttempt | SecretAttempt)[]): Promise<number> {
+  let judged = 0;
+  await Promise.all(
+    attempts.map(async (one) => {
+      if ((await limiter.enter(one)) > 0) return;
+      judged += 1;
+      await new Promise((resolve) => setImmediate(resolve));
+      limiter.failed(one);
+      limiter.leave(one);
+    }),
+  );
+  return judged;
+}
+
+describe('attempts at once', () => {
+  const numbers = Array.from({ length: 64 }, (_, index) => index);
+
+  test.each([
+    ['a user, from one address', () => attempt('alice'), 3],
+    ['a user, from everywhere', (index: number) => attempt('alice', `10.0.0.${index}`), 3],
+    ['whatever user, from one address', (index: number) => attempt(`name-${index}`), limit.perAddress],
+    [
+      'whatever user, through one client',
+      (index: number) => attempt(`name-${index}`, `10.0.0.${index}`),
+      limit.perClient,
+    ],
+    ['the secret of a client, from one address', () => secret(), limit.maxTries],
+  ])('that fail at %s are no more than one after another', async (_, one, most) => {
+    const { limiter } = lab();
+    expect(
+      await allFail(
+        limiter,
+        numbers.map((index) => one(index)),
+      ),
+    ).toBe(most);
+    expect(await limiter.enter(one(0))).toBeGreaterThan(0);
+  });
+
+  test('one at a time once the user has failed so often that there is a delay, and it is over', async () => {
+    const { limiter, fail, advance } = lab();
+    fail(attempt('alice', '10.0.1.1'), 3);
+    advance(second);
+    expect(
+      await allFail(
+        limiter,
+        numbers.map((index) => attempt('alice', `10.0.0.${index}`)),
+      ),
+    ).toBe(1);
+  });
+
+  test('that succeed are all answered, in their order, and nothing of them stays', async () => {
+    const { limiter } = lab();
+    const order: number[] = [];
+    let most = 0;
+    let now = 0;
+    for (let round = 0; round < 3; round += 1)
+      await Promise.all(
+        numbers.map(async (index) => {
+          const one = attempt('alice');
+          expect(await limiter.enter(one)).toBe(0);
+          most = Math.max(most, (now += 1));
+          order.push(index);
+          await new Promise((resolve) => setImmediate(resolve));
+          limiter.succeeded(one);
+          now -= 1;
+          limiter.leave(one);
+        }),
+      );
+    expect(order).toEqual([...numbers, ...numbers, ...numbers]);
+    expect(most).toBeLessThanOrEqual(limit.maxTries);
+    expect(limiter.enter(attempt('alice'))).toBe(0);
+  });
+
+  test('that end without an outcome count for nothing', async () => {
+    const { limiter } = lab();
+    for (let time = 0; time < 100; time += 1) {
+      const one = attempt('alice');
+      expect(limiter.enter(one)).toBe(0);
+      limiter.leave(one);
+    }
+  });
+
+  test('that are two guesses each count as two', async () => {
+    const { limiter } = lab();
+    const all = [secret(), secret(), secret(), secret()];
+    expect(all.slice(0, 3).map((one) => limiter.enter(one, 2))).toEqual([0, 0, 0]);
+    const last = limiter.enter(secret(), 2);
+    expect(last).toBeInstanceOf(Promise);
+    for (const one of all.slice(0, 3)) {
+      limiter.failed(one);
+      limiter.failed(one);
+      limiter.leave(one, 2);
+    }
+    expect(await last).toBeGreaterThan(0);
+  });
+
+  test('of others do not hold anybody up', () => {
+    const { limiter } = lab();
+    for (let time = 0; time < 3; time += 1) expect(limiter.enter(attempt('alice'))).toBe(0);
+    expect(limiter.enter(attempt('alice'))).toBeInstanceOf(Promise);
+    expect(limiter.enter(attempt('bob'))).toBe(0);
+    expect(limiter.enter(secret())).toBe(0);
+  });
+
+  test('never fail more often than the limits allow, nor wait for ever, whatever their outcomes', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ user: fc.nat(2), host: fc.nat(2), right: fc.boolean(), lasts: fc.nat(3) }), {
+          maxLength: 60,
+        }),
+        async (guesses) => {
+          const { limiter } = lab();
+          let failures = 0;
+          const answers = await Promise.all(
+            guesses.map(async ({ user, host, right, lasts }) => {
+              const one = attempt(`user-${user}`, `10.0.0.${host}`);
+              const seconds = await limiter.enter(one);
+              if (seconds > 0) return seconds;
+              for (let turn = 0; turn < lasts; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+              if (right) limiter.succeeded(one);
+              else {
+                failures += 1;
+                limiter.failed(one);
+              }
+              limiter.leave(one);
+              return 0;
+            }),
+          );
+          expect(answers).toHaveLength(guesses.length);
+          expect(failures).toBeLessThanOrEqual(limit.perClient);
+        },
+      ),
+      { numRuns: 50 },
+    );
+  });
+});
+
 describe('the limiter', () => {
   test('forgets the oldest when a flood of names fills its tables, and stays at its size', () => {
     const { wait, fail, advance } = lab({ ...limit, perAddress: 1e9, perClient: 1e9 });

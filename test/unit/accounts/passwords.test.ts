@@ -67,6 +67,23 @@ const ways = (hashes: CountingHashes): [string, string | undefined, string, bool
   ['an empty password', hashes.of('right', slow), '', true],
 ];
 
+/** Verifications that end when the test says so. */
+function held() {
+  const { promise: gate, resolve: release } = Promise.withResolvers<void>();
+  const hashes = new CountingHashes();
+  const passwords = new Passwords({
+    hash: (password, parameters) => hashes.hash(password, parameters),
+    verify: async (hash, password) => {
+      await gate;
+      return await hashes.verify(hash, password);
+    },
+  });
+  const hash = hashes.of('right', fast);
+  const verify = (source: string): Promise<unknown> =>
+    passwords.verify(hash, 'right', { source }).catch((error: unknown) => error);
+  return { release, hashes, passwords, hash, verify };
+}
+
 describe('the verification of a password', () => {
   test.each(ways(new CountingHashes()).map(([name], index) => [name, index] as const))(
     'is false for %s after exactly one verification with the parameters in use',
@@ -77,7 +94,7 @@ describe('the verification of a password', () => {
       hashes.verified.length = 0;
       hashes.hashed.length = 0;
       const [, hash, password, active] = ways(hashes)[index] ?? ['', '', '', true];
-      expect(await passwords.verify(hash, password, active)).toBe(false);
+      expect(await passwords.verify(hash, password, { active })).toBe(false);
       expect(hashes.verified).toEqual([slow]);
       expect(hashes.hashed).toEqual([]);
     },
@@ -137,7 +154,7 @@ describe('the verification of a password', () => {
     await passwords.prepare([fast, slow]);
     const started = clock.now();
     let answer: boolean | undefined;
-    const answered = passwords.verify(hashes.of('right', fast), password, active).then((value) => (answer = value));
+    const answered = passwords.verify(hashes.of('right', fast), password, { active }).then((value) => (answer = value));
     await settle();
     expect(answer).toBeUndefined();
     await clock.advance(started + 199 - clock.now());
@@ -156,31 +173,59 @@ describe('the verification of a password', () => {
     expect(clock.pending()).toEqual([]);
   });
 
-  test('of many at once is refused with 503 where the queue is full, and goes on afterwards', async () => {
-    const { promise: gate, resolve: release } = Promise.withResolvers<void>();
-    const hashes = new CountingHashes();
-    const passwords = new Passwords({
-      hash: (password, parameters) => hashes.hash(password, parameters),
-      verify: async (hash, password) => {
-        await gate;
-        return await hashes.verify(hash, password);
-      },
-    });
-    const hash = hashes.of('right', fast);
-    const all = Array.from({ length: 500 }, () => passwords.verify(hash, 'right').catch((error: unknown) => error));
-    const refused = await Promise.race(all);
-    expect(refused).toMatchObject({
-      reason: 'ServiceUnavailable',
-      code: 503,
-      headers: { 'Retry-After': '1' },
-    });
+  const retryLater = { headers: { 'Retry-After': '1' } };
+
+  test('of many from one address is refused with 429 to that address alone, and goes on afterwards', async () => {
+    const { release, hashes, passwords, hash, verify } = held();
+    const all = Array.from({ length: 500 }, (_, index) => verify(`2001:db8:1:2::${index.toString(16)}`));
+    expect(await Promise.race(all)).toMatchObject({ reason: 'TooManyRequests', code: 429, ...retryLater });
+    const other = verify('192.0.2.1');
     release();
     const answers = await Promise.all(all);
     const passed = answers.filter((answer) => answer === true).length;
     expect(passed).toBeGreaterThanOrEqual(65);
     expect(passed).toBeLessThan(200);
-    expect(hashes.verified).toHaveLength(passed);
+    expect(await other).toBe(true);
+    expect(hashes.verified).toHaveLength(passed + 1);
     expect(await passwords.verify(hash, 'right')).toBe(true);
+  });
+
+  test('of many from many addresses is refused with 503 where the queue is full, those first who wait most', async () => {
+    const { release, verify } = held();
+    const all = Array.from({ length: 1_000 }, (_, index) => verify(`192.0.2.${index % 10}`));
+    const other = verify('198.51.100.1');
+    release();
+    const answers = await Promise.all(all);
+    expect(answers).toContainEqual(expect.objectContaining({ code: 503, ...retryLater }));
+    expect(await other).toBe(true);
+  });
+
+  test('waits for one from each other address at most, not for all that one of them sends', async () => {
+    const ends: (() => void)[] = [];
+    const passwords = new Passwords({
+      hash: () => Promise.reject(new Error('nothing is hashed')),
+      verify: async () => {
+        const { promise, resolve } = Promise.withResolvers<boolean>();
+        ends.push(() => resolve(true));
+        return await promise;
+      },
+    });
+    const hash = new CountingHashes().of('right', fast);
+    const flood = Array.from({ length: 60 }, () => passwords.verify(hash, 'right', { source: '192.0.2.1' }));
+    await settle();
+    const atOnce = ends.length;
+    let isIn = false;
+    const other = passwords.verify(hash, 'right', { source: '192.0.2.2' }).then(() => (isIn = true));
+    for (let index = 0; index < 2 * atOnce + 1; index += 1) {
+      ends[index]?.();
+      await settle();
+    }
+    expect(isIn).toBe(true);
+    for (let index = 0; index < 61; index += 1) {
+      ends[index]?.();
+      await settle();
+    }
+    await Promise.all([...flood, other]);
   });
 
   test('that fails leaves nothing behind: not in prepare, not in the decoys', async () => {
@@ -202,7 +247,7 @@ describe('the verification of a password', () => {
     const passwords = new Passwords(hashes);
     await fc.assert(
       fc.asyncProperty(fc.string({ minLength: 1 }), fc.string(), fc.boolean(), async (password, tried, active) => {
-        expect(await passwords.verify(hashes.of(password, fast), tried, active)).toBe(active && tried === password);
+        expect(await passwords.verify(hashes.of(password, fast), tried, { active })).toBe(active && tried === password);
       }),
     );
   });

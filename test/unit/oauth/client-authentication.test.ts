@@ -9,7 +9,7 @@ import { authenticateClient } from '../../../src/oauth/client-authentication.ts'
 
 const context = { auditID: '', sourceIP: '192.0.2.1', log: createLogger({ silent: true }) } as RequestContext;
 
-/** The clients that there are, by name and secret; each secret that is tried is kept. */
+/** The clients that there are, by name and secret; what is tried is kept. */
 function lab(secrets: Readonly<Record<string, string>>) {
   const tried: string[] = [];
   const client = (name: string): Client | undefined =>
@@ -23,19 +23,20 @@ function lab(secrets: Readonly<Record<string, string>>) {
           consent: true,
           introspection: false,
           isWellKnown: false,
+          hasKnownSecret: false,
           scopes: [],
           subject: { username: '', uid: '', groups: [], displayName: undefined, email: undefined },
-          verify: async (secret) => {
-            tried.push(secret);
-            return secret === secrets[name];
-          },
+          knows: () => false,
+          verify: async (secret) => secret === secrets[name],
         }
       : undefined;
   const directory = {
     client,
-    authenticateClient: async (name: string, secret: string) => {
-      const found = client(name);
-      return (await found?.verify(secret)) === true ? found : undefined;
+    authenticateClient: async (name: string, shown: readonly string[]) => {
+      tried.push(...shown);
+      return shown.some((secret) => Object.hasOwn(secrets, name) && secret === secrets[name])
+        ? client(name)
+        : undefined;
     },
   };
   const limiter = new LoginLimiter(() => ({ maxTries: 1_000, within: 1, perAddress: 1_000, perClient: 1_000 }));

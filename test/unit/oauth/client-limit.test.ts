@@ -67,9 +67,14 @@ describe('guesses from one address', () => {
   });
 
   test('at once are no more than one after another', async () => {
-    const lab = await createLab({ clients: [console] });
+    const lab = await createLab({ clients: [console, hashed] });
+    lab.hashes.verified.length = 0;
     const answers = await Promise.all(Array.from({ length: 12 }, () => tryAs(lab, 'console')));
-    expect(answers.filter(({ status }) => status === 401)).toHaveLength(5);
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+      ...repeat(401, 5),
+      ...repeat(429, 7),
+    ]);
+    expect(lab.hashes.verified).toHaveLength(5);
   });
 
   test('are forgiven by the right secret', async () => {
@@ -89,10 +94,63 @@ test('guesses from many addresses hold up new addresses, not one where the clien
   expect((await tryAs(lab, 'console', { right: true, from: '198.51.100.1' })).status).toBe(200);
 });
 
-test('guesses at the secret that everybody knows refuse nobody', async () => {
-  const lab = await createLab();
-  expect(await guess(lab, 'platform', 10)).toEqual(repeat(401, 10));
-  expect((await lab.token(login)).status).toBe(200);
+const platform = { name: 'platform', secret: 'platform' };
+
+describe('guesses at the client that everybody knows', () => {
+  test('refuse nobody and cost no hash while it has the secret that everybody knows', async () => {
+    const lab = await createLab({ clients: [platform, hashed] });
+    lab.hashes.verified.length = 0;
+    expect(await guess(lab, 'platform', 10)).toEqual(repeat(401, 10));
+    expect(lab.hashes.verified).toEqual([]);
+    expect((await lab.token(login)).status).toBe(200);
+  });
+
+  test.each([
+    ['in the clear', { secret }],
+    ['as a hash', { secretHash: hashed.secretHash }],
+    ['as a hash of what everybody knows', { secretHash: new CountingHashes().of('platform', 'bcrypt:12') }],
+  ])('are limited where it has a secret of its own, %s', async (_, own) => {
+    const lab = await createLab({ clients: [{ name: 'platform', ...own }] });
+    expect(await guess(lab, 'platform', 7)).toEqual([...repeat(401, 5), 429, 429]);
+  });
+});
+
+const withHash = async (): Promise<Lab> => {
+  const lab = await createLab({ clients: [] });
+  lab.configure({ clients: [{ name: 'hashed', secretHash: lab.hashes.of(secret, 'bcrypt:12') }] });
+  lab.hashes.tried.length = 0;
+  return lab;
+};
+
+/** Of secrets, not of the password. */
+const hashedSecrets = (lab: Lab): number =>
+  lab.hashes.tried.filter((one) => one !== login.password && one !== '').length;
+
+describe('the right secret of which there is a hash', () => {
+  test('is hashed once, however often it is shown', async () => {
+    const lab = await withHash();
+    for (let time = 0; time < 3; time += 1)
+      expect((await tryAs(lab, 'hashed', { right: true, from: `192.0.2.${time}` })).status).toBe(200);
+    expect(hashedSecrets(lab)).toBe(1);
+  });
+
+  test('is known again where it may mean two, without a hash of the other', async () => {
+    const lab = await withHash();
+    const encoded = `Basic ${Buffer.from(`hashed:${secret.replaceAll(' ', '%20')}`).toString('base64')}`;
+    for (let time = 0; time < 3; time += 1) {
+      const fields = { ...login, client_secret: undefined, client_id: 'hashed' };
+      expect((await lab.token(fields, { headers: { authorization: encoded } })).status).toBe(200);
+    }
+    expect(hashedSecrets(lab)).toBe(2);
+  });
+
+  test('is not known of another hash, and not of another client', async () => {
+    const lab = await withHash();
+    expect((await tryAs(lab, 'hashed', { right: true })).status).toBe(200);
+    const other = lab.hashes.of('another secret', 'bcrypt:12');
+    lab.configure({ clients: ['hashed', 'other'].map((name) => ({ name, secretHash: other })) });
+    for (const name of ['hashed', 'other']) expect((await tryAs(lab, name, { right: true })).status).toBe(401);
+  });
 });
 
 describe('a wrong secret is the same work', () => {

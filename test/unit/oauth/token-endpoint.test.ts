@@ -219,6 +219,25 @@ describe('after too many failures', () => {
     },
   );
 
+  test.each(['alice', 'nobody'])(
+    'as %s, of many guesses at once no more are hashed than the limits leave',
+    async (username) => {
+      const { token, hashes } = await createLab({ loginLimit });
+      const before = hashes.verified.length;
+      const guess = (): Promise<Answer> => token({ ...login, username, password: 'wrong horse' });
+      const answers = await Promise.all(Array.from({ length: 64 }, guess));
+      expect(answers.filter(({ status }) => status === 400)).toHaveLength(3);
+      expect(answers.filter(({ status }) => status === 429)).toHaveLength(61);
+      expect(hashes.verified.slice(before)).toHaveLength(3);
+    },
+  );
+
+  test('right logins at once are all let in', async () => {
+    const { token } = await createLab({ loginLimit });
+    const answers = await Promise.all(Array.from({ length: 40 }, () => token(login)));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  });
+
   test('the wait that the answer names is enough', async () => {
     const { token, clock } = await createLab({ loginLimit });
     for (let time = 0; time < 3; time += 1) await token({ ...login, password: 'wrong horse' });

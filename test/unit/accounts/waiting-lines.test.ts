@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { WaitingLines } from '../../../src/auth/waiting-lines.ts';
+import { WaitingLines } from '../../../src/accounts/waiting-lines.ts';
+import { serviceUnavailable, tooManyRequests } from '../../../src/errors.ts';
 import { settle } from '../kube/fakes.ts';
 
 /** What has begun, in its order; each work ends when the test says so. */
@@ -9,7 +10,13 @@ let lines: WaitingLines;
 beforeEach(() => {
   begun = [];
   ends = new Map();
-  lines = new WaitingLines({ atOnce: 2, mostWaiting: 5, longestWait: 1_000 });
+  lines = new WaitingLines({
+    atOnce: 2,
+    mostWaiting: 5,
+    mostInLine: 4,
+    longestWait: 1_000,
+    refusal: (why) => (why === 'line' ? tooManyRequests('', 1) : serviceUnavailable('')),
+  });
 });
 
 /** Work of the source that its first letter names. Answers its name, or the code with which it was refused. */
@@ -40,9 +47,17 @@ describe('work that waits', () => {
 
   test('is refused where there is no more room, the last of the longest line first', async () => {
     const all = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'b1', 'a7', 'c1'].map(come);
-    expect(await Promise.all([all[7], all[5]])).toEqual([503, 503]);
+    expect(await Promise.all([all[7], all[5]])).toEqual([429, 503]);
     for (let i = 0; i < 7; i += 1) await end(begun[i] ?? '');
-    expect(await Promise.all(all)).toEqual(['a1', 'a2', 'a3', 'a4', 'a5', 503, 'b1', 503, 'c1']);
+    expect(await Promise.all(all)).toEqual(['a1', 'a2', 'a3', 'a4', 'a5', 503, 'b1', 429, 'c1']);
+  });
+
+  test('is refused where its own line is full, though there is room for others', async () => {
+    const all = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7', 'b1'].map(come);
+    expect(await all[6]).toBe(429);
+    for (let i = 0; i < 7; i += 1) await end(begun[i] ?? '');
+    expect(await Promise.all(all)).toEqual(['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 429, 'b1']);
+    expect(begun).toEqual(['a1', 'a2', 'a3', 'b1', 'a4', 'a5', 'a6']);
   });
 
   test('that fails gives its place back', async () => {

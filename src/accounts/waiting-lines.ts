@@ -1,11 +1,14 @@
-import { serviceUnavailable } from '../errors.ts';
+import type { StatusError } from '../errors.ts';
 
 interface WaitingLinesOptions {
   readonly atOnce: number;
   /** In all lines together. */
   readonly mostWaiting: number;
+  readonly mostInLine: number;
   /** Milliseconds. */
   readonly longestWait: number;
+  /** For whom there is no room, in their own line or in all, or who waits too long. */
+  readonly refusal: (why: 'line' | 'all') => StatusError;
 }
 
 interface Waiting {
@@ -29,7 +32,7 @@ export class WaitingLines {
     this.#free = options.atOnce;
   }
 
-  /** Throws StatusError 503 for what has no room or waits too long. */
+  /** Throws the refusal. */
   async run<T>(source: string, work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1;
     else await this.#wait(source);
@@ -42,11 +45,13 @@ export class WaitingLines {
 
   /** Resolves with a place. */
   #wait(source: string): Promise<void> {
+    const line = this.#lines.get(source) ?? [];
+    if (line.length >= this.#options.mostInLine) return Promise.reject(this.#options.refusal('line'));
     return new Promise((resolve, reject) => {
       const refuse = (): void => {
         clearTimeout(timer);
         this.#leave(source, waiting);
-        reject(serviceUnavailable('too much is waiting for kube-apiserver; try again', 1));
+        reject(this.#options.refusal('all'));
       };
       const start = (): void => {
         clearTimeout(timer);
@@ -55,7 +60,6 @@ export class WaitingLines {
       };
       const waiting = { start, refuse };
       const timer = setTimeout(refuse, this.#options.longestWait);
-      const line = this.#lines.get(source) ?? [];
       this.#lines.set(source, line);
       line.push(waiting);
       this.#waiting += 1;
