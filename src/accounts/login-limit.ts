@@ -1,7 +1,8 @@
 /**
  * Login protection (API.md 2): counts failures only, in bounded tables. A hard limit per (user, address), a delay per user that doubles
  * from the third failure on, wider limits per address and per client within a sliding window. Names that do not exist count like
- * those that do. What replicas tell each other of the first two counts too (shared-failures.ts); nothing here waits for it.
+ * those that do. What replicas tell each other of the first two counts too (shared-failures.ts), and where users have logged in: there
+ * the failures of others do not hold them up. Nothing here waits for it.
  */
 import { LRUCache } from 'lru-cache';
 import type { LoginLimit } from '../config/schema.ts';
@@ -22,8 +23,9 @@ const firstDelayed = 3;
 const longestDelay = 60_000;
 /** A window is counted in so many parts, so that it slides with little memory. */
 const parts = 10;
+const day = 24 * 3_600_000;
 /** How long a user's own address is remembered as such. */
-const familiarFor = 30 * 24 * 3_600_000;
+export const familiarFor = 30 * day;
 
 /** Failures that count until the last of them is a window old. Times in milliseconds since the epoch. */
 interface Failures {
@@ -58,12 +60,12 @@ export class LoginLimiter {
   readonly #unlocked = new LRUCache<string, number>({ max: tableSize });
   /** Of addresses and clients: the parts of a window. */
   readonly #windows = new LRUCache<string, Failures[]>({ max: tableSize });
-  /** When a pair last logged in. */
+  /** When a pair last logged in, give or take a day. */
   readonly #familiar = new LRUCache<string, number>({ max: tableSize });
   /** Of attempts under way, which are asked about several times, and leave what they have entered. */
   readonly #keys = new WeakMap<LoginAttempt | SecretAttempt, Keys>();
   readonly #underWay = new UnderWay();
-  #changed: () => void = () => undefined;
+  #changed: (what: 'failures' | 'familiar') => void = () => undefined;
 
   /** `mark` makes of a pair or a user what other replicas may know it by. */
   constructor(limit: () => LoginLimit, clock: () => number = Date.now, mark = (text: string): string => text) {
@@ -124,8 +126,9 @@ export class LoginLimiter {
       { key: pair, left: maxTries - ofPair.count, until: ofPair.count < maxTries ? 0 : ofPair.last + within },
       this.#ofWindow(address, perAddress, now),
     ];
-    // Else whoever fails often enough locks everybody out.
-    if (!this.#isFamiliar(pair, now)) standings.push(this.#ofWindow(client, perClient, now));
+    // Else whoever fails often enough locks everybody out, or whom they choose.
+    if (this.#isFamiliar(pair, now)) return standings;
+    standings.push(this.#ofWindow(client, perClient, now));
     if (user !== undefined) standings.push(this.#ofUser(user, username, now));
     return standings;
   }
@@ -160,7 +163,7 @@ export class LoginLimiter {
       this.#chains.set(key, { ...this.#chains.get(key), username, count: count + 1, last: now });
     }
     for (const key of [address, client]) this.#count(key, this.#limit().within / parts);
-    this.#changed();
+    this.#changed('failures');
   }
 
   /** A success forgives the user, not the address: one good account must not cover for guesses at others. */
@@ -168,11 +171,15 @@ export class LoginLimiter {
     const { username } = attempt;
     const { pair, user } = this.#keysOf(attempt);
     const now = this.#clock();
-    this.#familiar.set(pair, now);
+    const before = this.#familiar.get(pair) ?? -Infinity;
+    if (now - before >= day) {
+      this.#familiar.set(pair, now);
+      this.#changed('familiar');
+    }
     const keys = user === undefined ? [pair] : [pair, user];
     const forgiven = keys.filter((key) => this.#chain(key, username, now).count > 0);
     for (const key of forgiven) this.#chains.set(key, { username, count: 0, last: 0, forgiven: now });
-    if (forgiven.length > 0) this.#changed();
+    if (forgiven.length > 0) this.#changed('failures');
   }
 
   /** Forgets the failures of a user, from wherever they came; those of addresses and clients stay. Every replica is told. */
@@ -180,11 +187,11 @@ export class LoginLimiter {
     this.#unlocked.set(username, this.#clock());
     const ofUser = [...this.#chains].filter(([, chain]) => chain.username === username);
     for (const [key] of ofUser) this.#chains.delete(key);
-    if (ofUser.length > 0) this.#changed();
+    if (ofUser.length > 0) this.#changed('failures');
   }
 
-  /** Calls `listener` when `shared` is something else. */
-  onChange(listener: () => void): void {
+  /** Calls `listener` when `shared` or `familiar` is something else. */
+  onChange(listener: (what: 'failures' | 'familiar') => void): void {
     this.#changed = listener;
   }
 
@@ -202,6 +209,19 @@ export class LoginLimiter {
       }))
       .toSorted((a, b) => weightOf(b) - weightOf(a) || b.last - a.last)
       .slice(0, most);
+  }
+
+  /** Where users have logged in, and when (milliseconds since the epoch): of too many those that were here last. */
+  familiar(most: number): [key: string, at: number][] {
+    const now = this.#clock();
+    return [...this.#familiar].filter(([, at]) => now - at < familiarFor).slice(0, most);
+  }
+
+  /** Where users have logged in, by whichever replica. */
+  meet(familiar: Iterable<readonly [key: string, at: number]>): void {
+    const now = this.#clock();
+    for (const [key, at] of familiar)
+      if (at > (this.#familiar.peek(key) ?? -Infinity)) this.#familiar.set(key, Math.min(at, now));
   }
 
   /** What another replica has counted, in the place of what was known of it. */

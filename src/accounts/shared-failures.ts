@@ -3,6 +3,9 @@
  * into an object of its own and watches those of the others. So nobody waits for anybody, no two write the same object, and however many
  * names are guessed at a replica writes once a second. Names that do not exist travel like those that do: else what another replica
  * answers would tell them apart. An object outlives its replica until what is in it is too old to count.
+ *
+ * Where users have logged in all replicas write into one object, each what the others have not: for once a day and pair that is little,
+ * and it outlives them all.
  */
 import { randomUUID } from 'node:crypto';
 import { loginFailuresPath } from '../config/names.ts';
@@ -11,7 +14,7 @@ import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
 import { createInformer, type Informer, type KubeObject } from '../kube/informer.ts';
 import { isKubeError } from '../kube/kube-error.ts';
 import type { Logger } from '../logger.ts';
-import type { LoginLimiter, MarkedChain } from './login-limit.ts';
+import { familiarFor, type LoginLimiter, type MarkedChain } from './login-limit.ts';
 import { longestAnswer, WriteBehind } from './write-behind.ts';
 
 interface LoginFailureTable extends KubeObject {
@@ -23,8 +26,17 @@ interface LoginFailureTable extends KubeObject {
       readonly last?: string;
       readonly forgiven?: string;
     }[];
+    /** When who logged in where. RFC 3339. */
+    readonly familiar?: Readonly<Record<string, string>>;
   };
 }
+
+type Limiter = Pick<LoginLimiter, 'onChange' | 'shared' | 'learn' | 'forget' | 'familiar' | 'meet'>;
+
+/** The one object of all replicas. */
+const familiarName = 'familiar';
+/** In it. */
+const mostFamiliar = 2_000;
 
 /** Of pairs and users together, in one object. */
 const most = 1_000;
@@ -33,7 +45,7 @@ const sweepInterval = 60_000;
 export class SharedFailures {
   readonly #client: Pick<KubeClient, 'json'>;
   readonly #path: string;
-  readonly #limiter: Pick<LoginLimiter, 'onChange' | 'shared' | 'learn' | 'forget'>;
+  readonly #limiter: Limiter;
   readonly #within: () => number;
   readonly #maySweep: () => boolean;
   readonly #clock: Clock;
@@ -42,13 +54,15 @@ export class SharedFailures {
   readonly #writes: WriteBehind<true>;
   /** Of the object that this replica writes. */
   readonly #name = randomUUID();
+  /** What stands there. */
+  #familiar: ReadonlyMap<string, number> = new Map();
   #stopSweeping: () => void = () => undefined;
   #isStopped = false;
 
   constructor(options: {
     client: KubeClient;
     namespace: string;
-    limiter: Pick<LoginLimiter, 'onChange' | 'shared' | 'learn' | 'forget'>;
+    limiter: Limiter;
     /** How long a failure counts, in milliseconds. */
     within: () => number;
     /** Whether it is for this replica to delete what is over. */
@@ -67,12 +81,17 @@ export class SharedFailures {
     this.#informer = createInformer<LoginFailureTable>({ client, path: this.#path, log, clock });
     this.#informer.onChange((type, { metadata: { name }, status }) => {
       if (name === this.#name) return;
+      if (name === familiarName) {
+        this.#familiar = new Map(type === 'DELETED' ? [] : familiarOf(status));
+        this.#limiter.meet(this.#familiar);
+        return;
+      }
       if (type === 'DELETED') this.#limiter.forget(name);
       else this.#limiter.learn(name, status.failures.map(chainOf));
     });
     this.#writes = new WriteBehind<true>({
       what: 'the failed logins',
-      write: () => this.#write(),
+      write: (name) => (name === familiarName ? this.#writeFamiliar() : this.#write()),
       merge: () => true,
       clock,
       log,
@@ -80,7 +99,7 @@ export class SharedFailures {
   }
 
   start(): void {
-    this.#limiter.onChange(() => this.#writes.put(this.#name, true));
+    this.#limiter.onChange((what) => this.#writes.put(what === 'familiar' ? familiarName : this.#name, true));
     this.#informer.start();
     this.#sweepLater();
   }
@@ -100,22 +119,59 @@ export class SharedFailures {
       ...(count === 0 ? {} : { last: rfc3339(last) }),
       ...(forgiven === undefined ? {} : { forgiven: rfc3339(forgiven) }),
     }));
-    const signal = AbortSignal.timeout(longestAnswer);
-    const status = { failures };
     try {
-      const contentType = 'application/merge-patch+json';
-      await this.#client.json(`${this.#path}/${this.#name}`, {
-        method: 'PATCH',
-        contentType,
-        body: { status },
-        signal,
-      });
+      await this.#patch(this.#name, { failures });
     } catch (error) {
       if (!isKubeError(error, 404)) throw error;
-      const type = { apiVersion: 'iam.platform.io/v1alpha2', kind: 'LoginFailureTable' };
-      const body = { ...type, metadata: { name: this.#name }, status };
-      await this.#client.json(this.#path, { method: 'POST', body, signal });
+      await this.#post(this.#name, { failures });
     }
+  }
+
+  /** What is not there yet, and what is too much or too old. */
+  async #writeFamiliar(): Promise<void> {
+    const before = this.#familiar;
+    const all = new Map(before);
+    for (const [key, at] of this.#limiter.familiar(mostFamiliar))
+      if (at > (all.get(key) ?? -Infinity)) all.set(key, at);
+    const oldest = this.#clock.now() - familiarFor;
+    const kept = new Map(
+      [...all]
+        .filter(([, at]) => at > oldest)
+        .toSorted(([, a], [, b]) => b - a)
+        .slice(0, mostFamiliar),
+    );
+    const added = Object.fromEntries(
+      [...kept].filter(([key, at]) => before.get(key) !== at).map(([key, at]) => [key, rfc3339(at)]),
+    );
+    const gone = Object.fromEntries([...before.keys()].filter((key) => !kept.has(key)).map((key) => [key, null]));
+    const patch = (): Promise<void> => this.#patch(familiarName, { familiar: { ...added, ...gone } });
+    try {
+      await patch();
+    } catch (error) {
+      if (!isKubeError(error, 404)) throw error;
+      await this.#post(familiarName, { failures: [], familiar: added }).catch((problem: unknown) => {
+        // Another replica has just made it.
+        if (!isKubeError(problem, 409)) throw problem;
+        return patch();
+      });
+    }
+  }
+
+  async #patch(name: string, status: object): Promise<void> {
+    await this.#client.json(`${this.#path}/${name}`, {
+      method: 'PATCH',
+      contentType: 'application/merge-patch+json',
+      body: { status },
+      signal: AbortSignal.timeout(longestAnswer),
+    });
+  }
+
+  async #post(name: string, status: LoginFailureTable['status']): Promise<void> {
+    await this.#client.json(this.#path, {
+      method: 'POST',
+      body: { apiVersion: 'iam.platform.io/v1alpha2', kind: 'LoginFailureTable', metadata: { name }, status },
+      signal: AbortSignal.timeout(longestAnswer),
+    });
   }
 
   #sweepLater(): void {
@@ -131,6 +187,7 @@ export class SharedFailures {
   async #sweep(): Promise<void> {
     if (!this.#maySweep()) return;
     for (const { metadata, status } of this.#informer.list()) {
+      if (metadata.name === familiarName) continue;
       const times = status.failures.map(chainOf).map(({ last, forgiven = 0 }) => Math.max(last, forgiven));
       if (this.#isStopped) return;
       if (this.#clock.now() - Math.max(0, ...times) >= this.#within()) await this.#delete(metadata);
@@ -150,6 +207,9 @@ export class SharedFailures {
     }
   }
 }
+
+const familiarOf = ({ familiar = {} }: LoginFailureTable['status']): [string, number][] =>
+  Object.entries(familiar).map(([key, at]) => [key, Date.parse(at)]);
 
 type Entry = LoginFailureTable['status']['failures'][number];
 

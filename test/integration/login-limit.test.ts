@@ -145,6 +145,19 @@ describe('failures at one replica', () => {
   });
 });
 
+describe('failures', () => {
+  test('of strangers do not lock a user out where they have logged in, at whichever replica', async () => {
+    const { username } = await limit({ maxTries: 3 });
+    const address = newAddress();
+    expectRight(await attempt({ username, address, right: true }));
+    // Where users log in goes to the others at most once a second.
+    await sleep(3_000);
+    const guess = (): Promise<Answer> => attempt({ username, address: newAddress(), base: gateway(1) });
+    await eventually('the user is to wait elsewhere', async () => expectLimited(await guess()));
+    expectRight(await attempt({ username, address, right: true, base: gateway(1) }));
+  });
+});
+
 describe('failures from one address', () => {
   test('are limited for every name; a success does not forgive them', async () => {
     const { username } = await limit({ perAddress: 3 });

@@ -84,6 +84,47 @@ describe('the delay of a user', () => {
   });
 });
 
+describe('where a user has logged in lately', () => {
+  const own = attempt('alice', '10.1.0.1');
+
+  test('failures of others elsewhere do not hold them up: no stranger locks anybody out', () => {
+    const { limiter, wait, fail, advance } = lab({ ...limit, perAddress: 1_000 });
+    limiter.succeeded(own);
+    for (let index = 0; index < 25; index += 1) fail(attempt('alice', `10.2.0.${index}`));
+    expect(wait(own)).toBe(0);
+    expect(wait(attempt('alice', '10.1.0.2'))).toBe(60);
+    advance(31 * 24 * 60 * minute);
+    for (let index = 0; index < 25; index += 1) fail(attempt('alice', `10.2.0.${index}`));
+    expect(wait(own)).toBe(60);
+  });
+
+  test('failures there are limited all the same', () => {
+    const { limiter, wait, fail } = lab();
+    limiter.succeeded(own);
+    fail(own, limit.maxTries);
+    expect(wait(own)).toBe(limit.within / second);
+  });
+
+  test('attempts elsewhere that are under way do not hold them up', () => {
+    const { limiter } = lab();
+    limiter.succeeded(own);
+    for (let time = 0; time < 3; time += 1) expect(limiter.enter(attempt('alice', `10.2.0.${time}`))).toBe(0);
+    expect(limiter.enter(attempt('alice', '10.1.0.2'))).toBeInstanceOf(Promise);
+    expect(limiter.enter(own)).toBe(0);
+  });
+
+  test('is remembered for a month from the last login, be it one of each day', () => {
+    const { limiter, wait, fail, advance } = lab();
+    for (let time = 0; time < 90; time += 1) {
+      limiter.succeeded(own);
+      advance(12 * 60 * minute);
+    }
+    advance(28 * 24 * 60 * minute);
+    fail(attempt('alice', '10.2.0.1'), 4);
+    expect(wait(own)).toBe(0);
+  });
+});
+
 describe('the hard limit', () => {
   test('of a user from one address lasts a window after the last failure, and is that pair’s alone', () => {
     const { wait, fail, advance } = lab();

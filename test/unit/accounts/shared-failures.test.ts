@@ -11,6 +11,7 @@ const namespace = 'platform-system';
 const path = loginFailuresPath(namespace);
 const second = 1_000;
 const minute = 60 * second;
+const day = 24 * 60 * minute;
 const limit = { maxTries: 5, within: 10 * minute, perAddress: 1_000, perClient: 1_000 };
 
 interface Replica {
@@ -20,10 +21,13 @@ interface Replica {
 }
 
 let clock: FakeClock;
+/** Milliseconds by which it is later than timers know. */
+let ahead: number;
 let cluster: MemoryCluster;
 let replicas: Replica[];
 beforeEach(() => {
   clock = new FakeClock();
+  ahead = 0;
   cluster = new MemoryCluster(clock);
   replicas = [];
 });
@@ -35,7 +39,7 @@ async function replica(maySweep = false): Promise<Replica> {
   const client = cluster.client();
   const limiter = new LoginLimiter(
     () => limit,
-    () => clock.now(),
+    () => clock.now() + ahead,
     (text) => `mark of ${text}`,
   );
   const shared = new SharedFailures({
@@ -44,7 +48,11 @@ async function replica(maySweep = false): Promise<Replica> {
     limiter,
     within: () => limit.within,
     maySweep: () => maySweep,
-    clock,
+    clock: {
+      now: () => clock.now() + ahead,
+      after: (time, run) => clock.after(time, run),
+      random: () => clock.random(),
+    },
     log: createLogger({ silent: true }),
   });
   shared.start();
@@ -146,13 +154,14 @@ describe('forgiven', () => {
     await travel();
     // Two of here and one of there, of the user; of the pairs two, and three.
     for (const { limiter } of [one, other]) {
-      expect(limiter.retryAfter(attempt())).toBe(0);
-      limiter.failed(attempt());
+      for (const address of ['10.0.0.1', '10.0.0.3']) expect(limiter.retryAfter(attempt('alice', address))).toBe(0);
+      limiter.failed(attempt('alice', '10.0.0.4'));
     }
     await travel();
     for (const { limiter } of [one, other]) {
-      expect(limiter.retryAfter(attempt())).toBeGreaterThan(0);
-      expect(limiter.retryAfter(attempt())).toBeLessThanOrEqual(60);
+      const elsewhere = limiter.retryAfter(attempt('alice', '10.0.0.3'));
+      expect(elsewhere).toBeGreaterThan(0);
+      expect(elsewhere).toBeLessThanOrEqual(60);
     }
   });
 
@@ -175,6 +184,105 @@ describe('forgiven', () => {
   });
 });
 
+interface Familiar {
+  readonly familiar: Readonly<Record<string, string>>;
+}
+
+const familiar = (): Readonly<Record<string, string>> =>
+  (cluster.get(path, 'familiar') as unknown as { status: Familiar } | undefined)?.status.familiar ?? {};
+
+/** Strangers everywhere guess at alice. */
+const guess = (one: Replica): void => {
+  for (let index = 0; index < 6; index += 1) fail(one, 1, attempt('alice', `10.9.0.${index}`));
+};
+
+const expectFamiliar = ({ limiter }: Replica): void => {
+  expect(limiter.retryAfter(attempt())).toBe(0);
+  expect(limiter.retryAfter(attempt('alice', '10.0.0.2'))).toBeGreaterThan(0);
+};
+
+describe('where a user has logged in', () => {
+  test('is known to every replica, and to those that begin later, also when all have gone meanwhile', async () => {
+    const [one, other] = await pair();
+    one.limiter.succeeded(attempt());
+    guess(other);
+    expect(other.limiter.retryAfter(attempt())).toBeGreaterThan(0);
+    await travel();
+    for (const each of [one, other]) expectFamiliar(each);
+    for (const { shared } of [one, other]) await shared.stop();
+    ahead += 20 * day;
+    const later = await replica(true);
+    guess(later);
+    expectFamiliar(later);
+    await clock.advance(5 * minute);
+    guess(later);
+    expectFamiliar(later);
+    expect(Object.keys(familiar())).toHaveLength(1);
+    ahead += 11 * day;
+    guess(later);
+    expect(later.limiter.retryAfter(attempt())).toBeGreaterThan(0);
+  });
+
+  test('is kept of both where two replicas write at one instant', async () => {
+    const [one, other] = await pair();
+    one.limiter.succeeded(attempt('alice'));
+    other.limiter.succeeded(attempt('bob'));
+    await travel();
+    expect(Object.keys(familiar())).toHaveLength(2);
+    one.limiter.succeeded(attempt('carol'));
+    other.limiter.succeeded(attempt('dave'));
+    await travel();
+    expect(Object.keys(familiar())).toHaveLength(4);
+  });
+
+  test('is bounded: those who were there last stay, and what is a month old goes', async () => {
+    const [one, other] = await pair();
+    one.limiter.succeeded(attempt('first'));
+    await travel();
+    for (let index = 0; index < 2_500; index += 1) {
+      const { limiter } = index % 2 === 0 ? one : other;
+      limiter.succeeded(attempt(`name-${index}`));
+      if (index % 50 === 0) await clock.advance(100);
+    }
+    await travel();
+    one.limiter.succeeded(attempt('last'));
+    await travel();
+    const names = Object.keys(familiar()).join(' ');
+    expect(Object.keys(familiar())).toHaveLength(2_000);
+    expect(names).toContain('name-2499');
+    expect(names).toContain('"last"');
+    expect(names).not.toContain('"first"');
+    ahead += 31 * day;
+    one.limiter.succeeded(attempt('alice'));
+    await travel();
+    expect(Object.keys(familiar())).toHaveLength(1);
+  });
+
+  test('is written again where somebody has deleted it', async () => {
+    const one = await replica();
+    one.limiter.succeeded(attempt());
+    await travel();
+    cluster.delete(path, 'familiar');
+    await settle();
+    one.limiter.succeeded(attempt('bob'));
+    await travel();
+    expect(Object.keys(familiar())).toHaveLength(2);
+  });
+
+  test('cannot be said to be in the future', async () => {
+    const one = await replica();
+    const at = new Date(clock.now() + 365 * day).toISOString();
+    const key = `mark of p:${JSON.stringify(['alice', '10.0.0.1'])}`;
+    cluster.put(path, { metadata: { name: 'familiar' }, status: { failures: [], familiar: { [key]: at } } });
+    await settle();
+    guess(one);
+    expectFamiliar(one);
+    ahead += 31 * day;
+    guess(one);
+    expect(one.limiter.retryAfter(attempt())).toBeGreaterThan(0);
+  });
+});
+
 const writes = ({ client }: Replica): number => client.requests.filter(({ method }) => method !== 'GET').length;
 
 describe('what a replica writes', () => {
@@ -194,11 +302,23 @@ describe('what a replica writes', () => {
     expect(failures.filter(({ key }) => key.includes('victim'))).toMatchObject([{ count: 4 }, { count: 4 }]);
   });
 
-  test('is nothing while nobody fails', async () => {
-    const one = await replica();
-    one.limiter.succeeded(attempt());
+  test('is nothing while nobody fails, but once a day where somebody logs in', async () => {
+    const [one, other] = await pair();
     await travel();
     expect(writes(one)).toBe(0);
+    for (let time = 0; time < 20; time += 1) {
+      for (const { limiter } of [one, other]) limiter.succeeded(attempt());
+      await clock.advance(minute);
+    }
+    // The first one may have had to make the object, and both may have written at one instant.
+    expect(writes(one) + writes(other)).toBeLessThanOrEqual(4);
+    const before = writes(one) + writes(other);
+    ahead += day;
+    one.limiter.succeeded(attempt());
+    await travel();
+    other.limiter.succeeded(attempt());
+    await travel();
+    expect(writes(one) + writes(other)).toBe(before + 1);
   });
 
   test('is swept when it is too old to count, by the holder of the Lease', async () => {
