@@ -10,8 +10,10 @@ import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
 import { createInformer, type Informer, type KubeObject } from '../kube/informer.ts';
 import { isKubeError, KubeError } from '../kube/kube-error.ts';
 import type { Logger } from '../logger.ts';
+import { hostOf } from './host-of.ts';
 import type { Identity } from './identity-providers/person.ts';
 import { hashToken, isSessionID, newSessionID, sameHash, type RefreshTokens } from './refresh-tokens.ts';
+import { UnderWay } from './under-way.ts';
 
 /** What a session waits for in phase Pending. */
 export interface SessionCode {
@@ -163,6 +165,8 @@ export class Sessions {
   readonly #reads = new Map<string, Promise<Session | undefined>>();
   /** Hashes of refresh tokens whose rotation got no answer here, and when. */
   readonly #unanswered = new LRUCache<string, number>({ max: 10_000 });
+  /** Devices that are being written, by the host that asks and in all. */
+  readonly #devices = new UnderWay();
   readonly #namespace: string;
   #stopSweeping: () => void = () => undefined;
   #isStopped = false;
@@ -282,17 +286,22 @@ export class Sessions {
       refreshable,
     }: { userCode: string; sourceIP: string; life: number; refreshable: boolean },
   ): Promise<string> {
+    const host = hostOf(sourceIP);
     const waiting = this.#of('').filter((session) => this.#isPending(session));
-    const fromThere = waiting.filter(({ spec: { code } }) => code?.sourceIP === sourceIP);
-    if (waiting.length >= mostDevices || fromThere.length >= mostDevicesOfAddress)
+    const fromThere = waiting.filter(({ spec: { code } }) => hostOf(code?.sourceIP ?? '') === host);
+    if (
+      waiting.length + this.#devices.count('all') >= mostDevices ||
+      fromThere.length + this.#devices.count(host) >= mostDevicesOfAddress
+    )
       throw tooManyRequests('too many devices wait to be let in; try again later', Math.ceil(life / 10_000));
-    const name = this.#tokens.nameOf(userCode);
-    return await this.#beginPending(
-      name,
-      { ...spec, userName: '', userUID: '', code: { sourceIP } },
-      life,
-      refreshable,
-    );
+    const begun = { ...spec, userName: '', userUID: '', code: { sourceIP } };
+    const places = ['all', host];
+    this.#devices.add(places, 1);
+    try {
+      return await this.#beginPending(this.#tokens.nameOf(userCode), begun, life, refreshable);
+    } finally {
+      this.#devices.remove(places, 1);
+    }
   }
 
   /** The session for which a device waits, by a read of the cluster. */

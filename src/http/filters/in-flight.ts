@@ -1,3 +1,4 @@
+import { hostOf } from '../../accounts/host-of.ts';
 import { tooManyRequests } from '../../errors.ts';
 import type { Filter } from '../exchange.ts';
 import { probes } from './probes.ts';
@@ -23,14 +24,14 @@ export function inFlight(most: () => number): Filter {
   };
 }
 
-/** The same for each user, and for each address that logs in, so that one cannot take all places. */
+/** The same for each user, and for each address that logs in, of IPv6 each /64, so that one cannot take all places. */
 export function perUser(most: () => number): Filter {
   const requests = new Places('requests');
   const watches = new Places('watches');
   return (exchange) => {
     const { user, sourceIP, info } = exchange;
     if (user === undefined && info.prefix !== 'oauth') return;
-    const whose = user === undefined ? `address ${sourceIP}` : `user ${user.username}`;
+    const whose = user === undefined ? `address ${hostOf(sourceIP)}` : `user ${user.username}`;
     const places = info.verb === 'watch' ? watches : requests;
     exchange.onEnd(places.take(whose, info.verb === 'watch' ? mostWatchesPerUser : most()));
   };

@@ -181,6 +181,18 @@ describe('a device', () => {
     await made.clock.advance(600 * second);
     expect((await begin(made)).status).toBe(200);
   });
+
+  test.each([
+    ['one address', () => '192.0.2.1'],
+    ['one /64', (index: number) => `2001:db8:1:1::${index.toString(16)}`],
+  ])('is one of few from %s, also of those that ask at once', async (_, from) => {
+    const made = await lab();
+    const answers = await Promise.all(Array.from({ length: 60 }, (__, index) => begin(made, {}, from(index + 1))));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(20);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(40);
+    expect((await begin(made, {}, from(61))).status).toBe(429);
+    expect((await begin(made, {}, '2001:db8:1:2::1')).status).toBe(200);
+  });
 });
 
 describe('the page', () => {

@@ -86,6 +86,19 @@ test('one user cannot take all places', async () => {
   expect((await again.answer).status).toBe(200);
 });
 
+test('one /64 of IPv6 is one address that logs in', async () => {
+  const held: (() => void)[] = [];
+  const hold = doing((_, res) => void held.push(() => void res.end()), '/oauth/token', 'post');
+  const { app } = face({ settings: { maxInFlight: 10, maxInFlightPerUser: 2 }, routes: [hold] });
+  const login = (from: string): Promise<Answer> => ask(app, '/oauth/token', { method: 'POST', from });
+  const all = [login('2001:db8:7:7::1'), login('2001:db8:7:7::2')];
+  expect(await login('2001:db8:7:7::3')).toMatchObject(busy);
+  all.push(login('2001:db8:7:8::1'));
+  await settled();
+  for (const end of held) end();
+  expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200, 200]);
+});
+
 test('logins have places of their own, a share of them for each address', async () => {
   const held: (() => void)[] = [];
   const hold = doing((_, res) => void held.push(() => void res.end()), '/oauth/token', 'post');
