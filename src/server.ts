@@ -250,7 +250,7 @@ export async function startServer(
       every: { catalogue, granted, client, kinds, namespace },
       otherGroups: [iamGroup],
     }),
-    ...iamRoutes({ ...accounts, client, users }),
+    ...iamRoutes({ ...accounts, client, users, release: { namespace, configMap: flags.configMap } }),
   ];
   const groupRoutes = apisRoutes({ authorizer, resources: [nodesCopy] });
   const { served, kind } = nodes;

@@ -231,10 +231,20 @@ describe('a password', () => {
     await createUser('vera', { groups: ['platform:admins'] });
     undo.push(() => removeUser('wim'));
     await createUser('wim');
+    // Ordinary rights by name are no hindrance, all of them are.
+    for (const [name, role] of [
+      ['wim', 'view'],
+      ['xena', 'cluster-admin'],
+    ] as const) {
+      await bind(`accounts-test-${name}`, role, { kind: 'User', name });
+      undo.push(() => unbind(`accounts-test-${name}`));
+    }
+    undo.push(() => removeUser('xena'));
+    await createUser('xena');
     await eventually('the roles are aggregated', async () => {
       expect(await send(token, 'PUT', 'users/wim/password', { password: next })).toMatchObject({ status: 200 });
     });
-    for (const name of ['vera', 'admin'])
+    for (const name of ['vera', 'admin', 'xena'])
       expect(
         expectStatus(await send(token, 'PUT', `users/${name}/password`, { password: next }), 403, 'Forbidden').message,
       ).toContain('impersonate');

@@ -628,7 +628,7 @@ const linkedBy = (name: string, spec: object): Promise<string> =>
     body: { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', metadata: { name }, spec },
   });
 
-test('who links a user to an identity needs the right to that, and to the groups of the user', async () => {
+test('who links a user to an identity needs the right to that, and to be the user with all groups', async () => {
   const roles = '/apis/rbac.authorization.k8s.io/v1/clusterroles';
   await create(roles, { metadata: { name: 'linkers' }, rules: rules('users') });
   undo.push(() => remove(`${roles}/linkers`));
@@ -640,10 +640,15 @@ test('who links a user to an identity needs the right to that, and to the groups
     expect(await linkedBy('kim', {})).toBe('accepted');
   });
   expect(await linkedBy('judy', identityOf(randomUUID()))).toContain('users/identities');
-  await patch(`${roles}/linkers`, { rules: rules('users', 'users/identities') });
+  const linking = rules('users', 'users/identities');
+  await patch(`${roles}/linkers`, { rules: linking });
   await createUser(passing('judy'), { groups: ['platform:admins'] });
   const link = (name: string): Promise<string> =>
     asLinker({ path: userPath(name), method: 'PATCH', contentType: merge, body: { spec: identityOf(randomUUID()) } });
+  await eventually('the user is missing', async () => expect(await link('kim')).toContain('to impersonate that user'));
+  await patch(`${roles}/linkers`, {
+    rules: [...linking, { apiGroups: [''], resources: ['users'], verbs: ['impersonate'] }],
+  });
   await eventually('a user without groups may be linked', async () => expect(await link('kim')).toBe('accepted'));
   expect(await link('judy')).toContain('platform:admins');
 });

@@ -1,7 +1,7 @@
 /**
  * `users/{u}/password`. One's own needs the current password, whatever else one may do: a token alone, perhaps a stolen one, must not
- * lock its owner out. Another's needs the right to it, and the right to impersonate each group that the user is in: whoever sets a
- * password may act as that user.
+ * lock its owner out. Another's needs the right to it, the right to impersonate each group that the user is in, and no less power than
+ * the user has by name: whoever sets a password may act as that user.
  */
 import type { Account, Directory } from '../../accounts/directory.ts';
 import type { LoginLimiter } from '../../accounts/login-limit.ts';
@@ -15,6 +15,7 @@ import type { RequestContext, Route } from '../../http/route.ts';
 import { writeDone } from '../../http/write.ts';
 import { readJson, recordOf } from './body.ts';
 import { accountOf, demandNoParameters, demandOn, nameInPath, targetOf, usersResource } from './caller.ts';
+import { powerBeyond, type Release } from './powers.ts';
 import { base, group } from './user-store.ts';
 
 export interface PasswordParts {
@@ -23,13 +24,14 @@ export interface PasswordParts {
   readonly passwords: Passwords;
   readonly passwordStore: PasswordStore;
   readonly limiter: LoginLimiter;
+  readonly release: Release;
 }
 
 /** Counts beside the OAuth clients, none of which can have this name. */
 const client = 'users/password';
 
 export function passwordRoute(parts: PasswordParts): Route {
-  const { authorizer, directory, passwords, passwordStore, limiter } = parts;
+  const { authorizer, directory, passwords, passwordStore, limiter, release } = parts;
 
   async function demandGroups(caller: UserInfo, { username, groups }: Account): Promise<void> {
     const mayAct = async (name: string): Promise<boolean> =>
@@ -42,6 +44,18 @@ export function passwordRoute(parts: PasswordParts): Route {
           username,
           `to set the password of a user needs the right to impersonate the groups of that user, and it is missing for ${JSON.stringify(name)}`,
         );
+  }
+
+  async function demandPower(caller: UserInfo, account: Account): Promise<void> {
+    const power = await powerBeyond(authorizer, release, caller, account);
+    if (power === undefined) return;
+    const { verb, resource, subresource } = power;
+    const what = JSON.stringify(`${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`);
+    throw forbidden(
+      usersResource,
+      account.username,
+      `to set the password of a user who has the right to ${what} by name needs that right too, or the right to impersonate that user`,
+    );
   }
 
   /** The same limits, work and time as for a login. */
@@ -76,7 +90,10 @@ export function passwordRoute(parts: PasswordParts): Route {
       const { password, currentPassword } = fieldsOf((await readJson(req, ['application/json'])).value);
       if (own === undefined) await demandOn(authorizer, context, target);
       const account = accountOf(directory, target);
-      if (own === undefined) await demandGroups(caller, account);
+      if (own === undefined) {
+        await demandGroups(caller, account);
+        await demandPower(caller, account);
+      }
       if (!isChangeable(account))
         throw forbidden(
           usersResource,

@@ -7,12 +7,12 @@ import { OpenWatches } from '../../../../src/http/open-watches.ts';
 import { iamRoutes } from '../../../../src/kapis/iam/index.ts';
 import { createLogger, type Logger } from '../../../../src/logger.ts';
 import { ask, type Answer } from '../../../fakes/ask.ts';
-import { createPlatform, rightPassword, type Platform } from '../../../fakes/platform.ts';
+import { createPlatform, namespace, rightPassword, type Platform } from '../../../fakes/platform.ts';
 
 export const base = '/kapis/iam.platform.io/v1alpha2';
 
 export interface Lab extends Platform {
-  /** Who may do what: `verb resource/subresource name`; nobody anything at first. */
+  /** Who may do what, in whichever group and namespace: `verb resource/subresource name`; nobody anything at first. */
   readonly rights: Map<string, readonly string[]>;
   /** Logs in with the right password, and fails unless that works. */
   readonly login: (username: string) => Promise<string>;
@@ -41,7 +41,8 @@ export async function createLab(
       return { allowed: granted.includes(wanted) || granted.includes(`${wanted} ${name}`), reason: '' };
     },
   };
-  const app: RequestListener = createFace([...platform.routes, ...iamRoutes({ ...platform, authorizer })], {
+  const release = { namespace, configMap: 'platform-config' };
+  const app: RequestListener = createFace([...platform.routes, ...iamRoutes({ ...platform, authorizer, release })], {
     authenticator: gatewayAuthenticator([platformToken(platform.accessTokens)]),
     authorizer,
     requests: () => platform.live.value.requests,

@@ -140,6 +140,43 @@ describe('another’s password', () => {
     });
   });
 
+  describe.each([
+    '* *',
+    'impersonate users',
+    'impersonate groups',
+    'escalate clusterroles',
+    'bind clusterroles',
+    'patch mutatingwebhookconfigurations',
+    'update certificatesigningrequests/approval',
+    'create nodes/proxy',
+    'update users',
+    'update users/password',
+    'list secrets',
+    'get secrets platform-signing-keys',
+    'create serviceaccounts/token',
+    'create pods',
+    'patch deployments',
+    'patch configmaps platform-config',
+    'create sessions',
+  ])('of who may %s by name', (power) => {
+    const set = async (...rights: string[]): Promise<number> => {
+      lab.rights.set('boss', [power]);
+      lab.rights.set('carol', ['update users/password', ...rights]);
+      const token = await lab.login('carol');
+      return (await lab.call(token, 'PUT', 'users/boss/password', { password: next })).status;
+    };
+    beforeEach(() => lab.putUser('boss'));
+
+    test('is for who may do that too, or may act as that user', async () => {
+      // What everybody needs who sets passwords.
+      const isOwn = power === 'update users/password';
+      expect(await set()).toBe(isOwn ? 200 : 403);
+      expect(await set('impersonate users bob', 'impersonate groups b', 'get secrets other')).toBe(isOwn ? 200 : 403);
+      expect(await set(power)).toBe(200);
+      expect(await set('impersonate users boss')).toBe(200);
+    });
+  });
+
   test('makes the Secret of a user who has none, which belongs to the user', async () => {
     lab.rights.set('carol', ['update users/password']);
     const uid = await lab.putUser('dora', {}, false);
