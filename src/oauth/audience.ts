@@ -1,3 +1,4 @@
+import type { Subject } from '../accounts/subjects.ts';
 import { kubernetesAudience } from '../auth/tokens.ts';
 import { OAuthError } from '../errors.ts';
 
@@ -10,4 +11,13 @@ export function audienceOf(form: ReadonlyMap<string, string>, issuer: string): s
   if (audience !== issuer && audience !== kubernetesAudience)
     throw new OAuthError('invalid_target', `tokens are given for ${issuer} and for ${kubernetesAudience}`);
   return audience;
+}
+
+/** Throws invalid_target for who must change the password: only we know of that, so for nobody else there is a token until then. */
+export function demandAudience({ passwordChangeRequired }: Subject, audience: string, issuer: string): void {
+  if (passwordChangeRequired === true && audience !== issuer)
+    throw new OAuthError(
+      'invalid_target',
+      `the password must be changed first; until then tokens are for ${issuer} alone`,
+    );
 }

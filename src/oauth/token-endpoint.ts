@@ -1,15 +1,16 @@
 /**
  * `POST /oauth/token`. The steps are shared by all grants, so none can forget one:
  * 1 read the form, 2 authenticate the client, 3 find the grant, 4 see that the client may use it, 5 see whom the token shall be for,
- * 6 let the grant judge, 7 make the tokens.
+ * 6 let the grant judge, 7 see again that its subject may have such a token, 8 make the tokens.
  */
 import type { Directory } from '../accounts/directory.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
+import type { Subject } from '../accounts/subjects.ts';
 import { identityClaims, type Tokens } from '../auth/tokens.ts';
 import { clientScopes } from '../config/schema.ts';
 import { OAuthError } from '../errors.ts';
 import { answerJSON, uncached } from './answer.ts';
-import { audienceOf } from './audience.ts';
+import { audienceOf, demandAudience } from './audience.ts';
 import { clientIdentificationMethods } from './client-authentication.ts';
 import { clientRoute } from './client-request.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -37,12 +38,15 @@ export function tokenEndpoint(options: {
         if (!client.grantTypes.includes(grantType))
           throw new OAuthError('unauthorized_client', `the client "${client.name}" may not use the grant ${grantType}`);
         const audience = audienceOf(form, issuer());
+        const demand = (one: Subject): void => demandAudience(one, audience, issuer());
         const { session, subject, refreshToken, scope, nonce, issuedTokenType } = await grant.grant({
           form,
           client,
           context,
           audience,
+          demandAudience: demand,
         });
+        demand(subject);
         const { token, expiresIn } = tokens.issueAccess(session, subject, scope, audience);
         const body = {
           access_token: token,
@@ -53,7 +57,8 @@ export function tokenEndpoint(options: {
             : {}),
           expires_in: expiresIn,
           ...(scope === undefined ? {} : { scope }),
-          ...(scope?.split(' ').includes('openid')
+          // An id_token says to others who somebody is, and nothing of a password that must be changed.
+          ...(scope?.split(' ').includes('openid') && subject.passwordChangeRequired !== true
             ? { id_token: tokens.issueIdentity(session, subject, scope, nonce) }
             : {}),
         };

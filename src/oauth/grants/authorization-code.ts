@@ -25,7 +25,7 @@ export function authorizationCodeGrant({ directory, sessions }: GrantParts): Gra
       { name: 'redirect_uri', required: true, description: 'The same as in the authorization request' },
       { name: 'code_verifier', required: true, description: 'What code_challenge was made from (RFC 7636)' },
     ],
-    async grant({ form, client, context }) {
+    async grant({ form, client, context, demandAudience }) {
       const code = required(form, 'code');
       const redirectURI = required(form, 'redirect_uri');
       const verifier = required(form, 'code_verifier');
@@ -39,11 +39,12 @@ export function authorizationCodeGrant({ directory, sessions }: GrantParts): Gra
         spec.code?.redirectURI === redirectURI &&
         answers(verifier, spec.code.challenge ?? '');
       let subject: Subject | undefined;
-      const redeemed = await sessions.redeem(
-        code,
-        (session) => fits(session) && (subject = subjectOf(session, directory)) !== undefined,
-        client.grantTypes.includes('refresh_token'),
-      );
+      const accept = (session: Session): boolean => {
+        subject = fits(session) ? subjectOf(session, directory) : undefined;
+        if (subject !== undefined) demandAudience(subject);
+        return subject !== undefined;
+      };
+      const redeemed = await sessions.redeem(code, accept, client.grantTypes.includes('refresh_token'));
       if (typeof redeemed === 'string' || subject === undefined) {
         const { auditID, sourceIP } = context;
         context.log.info('authorization code refused', {

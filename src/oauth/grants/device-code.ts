@@ -36,13 +36,15 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
   return {
     grantType: deviceGrantType,
     parameters: [{ name: 'device_code', required: true, description: 'From /oauth/device_authorization' }],
-    async grant({ form, client }) {
+    async grant({ form, client, demandAudience }) {
       const code = required(form, 'device_code');
       let subject: Subject | undefined;
       const accept = (session: Session): boolean => {
+        if (session.spec.clientID !== client.name) return false;
         subject = subjectOf(session, directory);
+        if (subject !== undefined) demandAudience(subject);
         const isNobodys = session.spec.userName === '';
-        return session.spec.clientID === client.name && (isNobodys || subject !== undefined);
+        return isNobodys || subject !== undefined;
       };
       demandPatience(code);
       const redeemed = await sessions.redeem(code, accept, client.grantTypes.includes('refresh_token'));

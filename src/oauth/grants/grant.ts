@@ -13,6 +13,8 @@ export interface GrantRequest {
   readonly context: RequestContext;
   /** Whom the token will be for. */
   readonly audience: string;
+  /** Throws if this subject may not have such a token now; for a grant to ask before it begins or spends anything. */
+  readonly demandAudience: (subject: Subject) => void;
 }
 
 /** What a grant yields; the endpoint makes the tokens. */

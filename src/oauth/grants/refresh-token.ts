@@ -16,14 +16,16 @@ export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
       { name: 'refresh_token', required: true, description: 'The refresh token that came last' },
       { name: 'scope', required: false, description: 'The granted scope or a part of it' },
     ],
-    async grant({ form, client, context }) {
+    async grant({ form, client, context, demandAudience }) {
       const token = required(form, 'refresh_token');
       const standing = (session: Session): Subject | undefined =>
         session.spec.clientID === client.name ? subjectOf(session, directory) : undefined;
       // Asked for too much, the token must not be spent.
       let scope: string | undefined;
       const refreshed = await sessions.refresh(token, (session) => {
-        if (standing(session) === undefined) return false;
+        const subject = standing(session);
+        if (subject === undefined) return false;
+        demandAudience(subject);
         scope = narrowScope(form.get('scope'), session.spec.scope);
         return true;
       });

@@ -358,6 +358,20 @@ describe('a code', () => {
     expectRefused(await made.token(exchange(next)), 'invalid_grant');
   });
 
+  test('of who must change the password by then gives nothing for others', async () => {
+    const made = await lab();
+    await made.putUser('carol');
+    const browser = browserOf(made);
+    const page = await browser.open(authorize({ client_id: 'ours', scope: 'openid' }));
+    const { code = '' } = answerOf(await browser.submit(page, credentials('carol')));
+    await made.putUser('carol', { passwordChangeRequired: true });
+    const asOurs = { client_id: 'ours', client_secret: 'ours' };
+    expectRefused(await made.token(exchange(code, { ...asOurs, audience: 'kubernetes' })), 'invalid_target');
+    const own = await made.token(exchange(code, asOurs));
+    expect(own.status).toBe(200);
+    expect(own.json()).not.toHaveProperty('id_token');
+  });
+
   test('is over with the login that it was given for, also when that ends at the same instant', async () => {
     const made = await lab();
     const browser = browserOf(made);

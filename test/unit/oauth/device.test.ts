@@ -48,6 +48,25 @@ async function typeIn({ browser, device }: Device, typed: string = device['user_
 
 const errorOf = (answer: Answer): string => `${answer.status} ${String(answer.json()['error'])}`;
 
+test('a device of who must change the password by then gets nothing for others', async () => {
+  const all = await waiting();
+  const { made, poll } = all;
+  await made.putUser('carol');
+  const { browser, device } = all;
+  const page = await browser.submit(await browser.open('/oauth/device'), {
+    username: 'carol',
+    password: rightPassword,
+  });
+  const question = await browser.submit(page, { user_code: device['user_code'] ?? '' });
+  expect((await browser.submit(question, { decision: 'allow' })).text).toContain('The device is in');
+  await made.putUser('carol', { passwordChangeRequired: true });
+  expect(errorOf(await poll({ audience: 'kubernetes' }))).toBe('400 invalid_target');
+  await made.clock.advance(30 * second);
+  const own = await poll();
+  expect(own.status).toBe(200);
+  expect(own.json()).not.toHaveProperty('id_token');
+});
+
 test('a device is let in, and gets tokens for the user', async () => {
   const all = await waiting();
   const { made, device, poll, browser } = all;

@@ -1,9 +1,11 @@
 /** What kube-apiserver is served: tokens for its audience, and its token webhook. */
 import { describe, expect, test } from '@jest/globals';
 import type { OutgoingHttpHeaders } from 'node:http';
+import { sessionsPath } from '../../../src/config/names.ts';
 import { ask, type Answer } from '../../fakes/ask.ts';
 import { issuer } from '../../fakes/configuration.ts';
 import { craftJWT, readJWT } from '../../fakes/jwt.ts';
+import { namespace } from '../../fakes/platform.ts';
 import { asClient, createLab, login, refreshWith, type Fields, type Lab } from './lab.ts';
 
 const grantTypes = ['password', 'refresh_token', 'client_credentials'];
@@ -51,6 +53,8 @@ const type = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview' };
 const no = { ...type, status: { authenticated: false } };
 const alice = (token: string): object => ({ username: 'alice', uid: readJWT(token).claims['sub'], groups: ['a'] });
 
+const must = async (made: Lab): Promise<unknown> => made.putUser('carol', { passwordChangeRequired: true });
+
 describe('a token for kube-apiserver', () => {
   test.each([
     ['password', () => login],
@@ -70,6 +74,42 @@ describe('a token for kube-apiserver', () => {
     expect(userinfo.status).toBe(401);
     const introspected = await made.post('/oauth/introspect', { token, ...asClient });
     expect(introspected.json()).toEqual({ active: false });
+  });
+
+  describe('of who must change the password', () => {
+    const carol = { ...login, username: 'carol' };
+
+    test('is not given at a login, which begins nothing, nor is an id_token', async () => {
+      const made = await lab();
+      await must(made);
+      const refused = await made.token({ ...carol, audience: 'kubernetes' });
+      expect(refused.status).toBe(400);
+      expect(refused.json()).toMatchObject({
+        error: 'invalid_target',
+        error_description: expect.stringContaining('password must be changed') as unknown,
+      });
+      expect(made.cluster.list(sessionsPath(namespace))).toEqual([]);
+      const own = await made.token({ ...carol, scope: 'openid profile' });
+      expect(own.status).toBe(200);
+      expect(own.json()).not.toHaveProperty('id_token');
+      const again = await made.token({ ...refreshWith(own.json()['refresh_token']) });
+      expect(again.status).toBe(200);
+      expect(again.json()).not.toHaveProperty('id_token');
+    });
+
+    test('is not given for a refresh token, which is not spent', async () => {
+      const made = await lab();
+      await made.putUser('carol');
+      const { refresh_token: token } = (await made.token({ ...carol, scope: 'openid' })).json();
+      await must(made);
+      const refused = await made.token({ ...refreshWith(token), audience: 'kubernetes' });
+      expect([refused.status, refused.json()['error']]).toEqual([400, 'invalid_target']);
+      await made.clock.advance(minute);
+      const own = await made.token(refreshWith(token));
+      expect(own.status).toBe(200);
+      expect(own.json()).not.toHaveProperty('id_token');
+      expect(await made.accessTokens.judge(String(own.json()['access_token']))).toBeUndefined();
+    });
   });
 
   test('is known to nobody as one for us after it was judged as what it is', async () => {
