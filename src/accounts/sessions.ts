@@ -468,18 +468,27 @@ export class Sessions {
    * a later one, nor what that one has begun since.
    */
   async endOthers({ metadata: { name, resourceVersion }, spec }: Session): Promise<void> {
-    const at = { resourceVersion, resourceVersionMatch: 'Exact' };
-    const { items } = await this.#ask<{ readonly items: readonly Session[] }>(this.#path, {
-      query: { fieldSelector: `spec.userName=${spec.userName}`, ...at },
-    });
-    const others = items.filter(
-      (other) =>
-        other.spec.userUID === spec.userUID &&
-        other.metadata.name !== name &&
-        // A code that waits would begin one.
-        (this.#isActive(other) || this.#isPending(other)),
-    );
+    const all = await this.#readAll(spec, { resourceVersion, resourceVersionMatch: 'Exact' });
+    const others = all.filter((other) => other.metadata.name !== name);
     await Promise.all(others.map((other) => this.revoke(other.metadata.name)));
+  }
+
+  /** Ends whatever the user has in the cluster, also what was begun on another replica a moment ago; returns how many after the writes. */
+  async endAll(user: Pick<SessionSpec, 'userName' | 'userUID'>): Promise<number> {
+    const all = await this.#readAll(user);
+    await Promise.all(all.map(({ metadata }) => this.revoke(metadata.name)));
+    return all.length;
+  }
+
+  /** What is active of a user, and what waits: a code would begin a session. By a read of the cluster. */
+  async #readAll(
+    { userName, userUID }: Pick<SessionSpec, 'userName' | 'userUID'>,
+    at: Readonly<Record<string, string | undefined>> = {},
+  ): Promise<Session[]> {
+    const { items } = await this.#ask<{ readonly items: readonly Session[] }>(this.#path, {
+      query: { fieldSelector: `spec.userName=${userName}`, ...at },
+    });
+    return items.filter((one) => one.spec.userUID === userUID && (this.#isActive(one) || this.#isPending(one)));
   }
 
   /** The active sessions of a user as this replica knows them. */

@@ -40,14 +40,9 @@ export function sessionsRoutes({ authorizer, directory, sessions }: SessionsPart
     await writeJson(req, res, all, { pretty: parsePretty(context.query) });
   };
 
-  async function end(all: readonly Session[], { log, auditID, user }: RequestContext, of: string): Promise<void> {
-    await Promise.all(all.map(({ metadata }) => sessions.revoke(metadata.name)));
-    log.info('sessions were revoked', { auditID, user: of, by: user?.username, sessions: all.length });
-  }
-
   const revokeAll: Handler = async (req, res, context) => {
-    const account = await accountIn(context);
-    await end(sessions.ofUser(account.uid), context, account.username);
+    const { username, uid } = await accountIn(context);
+    note(context, username, await sessions.endAll({ userName: username, userUID: uid }));
     await writeDone(req, res);
   };
 
@@ -57,7 +52,8 @@ export function sessionsRoutes({ authorizer, directory, sessions }: SessionsPart
     const session = await sessions.active(sid);
     if (session === undefined || !isOf(session, account, directory))
       throw notFound({ group, resource: 'sessions' }, sid);
-    await end([session], context, account.username);
+    await sessions.revoke(sid);
+    note(context, account.username, 1);
     await writeDone(req, res);
   };
 
@@ -73,6 +69,10 @@ export function sessionsRoutes({ authorizer, directory, sessions }: SessionsPart
       handler: revokeOne,
     },
   ];
+}
+
+function note({ log, auditID, user }: RequestContext, of: string, ended: number): void {
+  log.info('sessions were revoked', { auditID, user: of, by: user?.username, sessions: ended });
 }
 
 /** Nothing by which it could be taken over. */

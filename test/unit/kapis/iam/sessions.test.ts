@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { sessionsPath } from '../../../../src/config/names.ts';
+import { createPlatform, namespace } from '../../../fakes/platform.ts';
 import { createLab, type Lab } from './lab.ts';
 
 let lab: Lab;
@@ -44,6 +46,23 @@ test('one of one’s own is revoked, and the others go on', async () => {
 test('all of one’s own are revoked', async () => {
   expect(await lab.call(token, 'DELETE', 'users/bob/sessions')).toMatchObject({ status: 200 });
   expect([await status(token), await status(other)]).toEqual([401, 401]);
+});
+
+test('all are those of other replicas too, and codes and devices that wait', async () => {
+  const { uid = '' } = lab.directory.account('bob') ?? {};
+  const spec = { userName: 'bob', userUID: uid, clientID: 'platform', code: {} };
+  await lab.sessions.createPending(spec, 60_000, true);
+  lab.client.holdWatches();
+  const elsewhere = await createPlatform({ beside: lab });
+  try {
+    await elsewhere.sessions.create({ userName: 'bob', userUID: uid, clientID: 'platform' });
+    expect(await lab.call(token, 'DELETE', 'users/~/sessions')).toMatchObject({ status: 200 });
+    const phases = lab.cluster.list(sessionsPath(namespace)).map((one) => (one['status'] as { phase: string }).phase);
+    expect(phases).toEqual(['Revoked', 'Revoked', 'Revoked', 'Revoked']);
+  } finally {
+    lab.client.releaseWatches();
+    elsewhere.stop();
+  }
 });
 
 test('another’s need the right, and are revoked as that user’s alone', async () => {
