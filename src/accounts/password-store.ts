@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { objectKeys, objectNames, usersPath } from '../config/names.ts';
-import { parametersOf } from '../config/hash-parameters.ts';
+import { parametersOf, type HashParameters } from '../config/hash-parameters.ts';
 import { serviceUnavailable } from '../errors.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
@@ -34,6 +34,10 @@ const unknownOutcome = (cause: unknown): Error =>
     1,
     cause,
   );
+
+/** bcrypt reads 72 bytes, so of what was typed behind them nobody knows whether it is right. */
+const isReadWhole = (parameters: HashParameters | undefined, password: string): boolean =>
+  parameters?.startsWith('bcrypt') !== true || Buffer.byteLength(password) <= 72;
 
 export class PasswordStore {
   readonly #client: Pick<KubeClient, 'json'>;
@@ -103,7 +107,8 @@ export class PasswordStore {
 
   /** Hashes a password that has just been verified anew if its hash is weaker than those made now. Never rejects. */
   async refresh(account: Account, password: string): Promise<void> {
-    if (!isChangeable(account) || !isWeaker(parametersOf(account.passwordHash ?? ''))) return;
+    const parameters = parametersOf(account.passwordHash ?? '');
+    if (!isChangeable(account) || !isWeaker(parameters) || !isReadWhole(parameters, password)) return;
     const { passwordRef, username, credentialID } = account;
     const { name, key } = passwordRef;
     try {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { preferred } from '../../../../src/accounts/passwords.ts';
+import { passwordSecretType } from '../../../../src/accounts/users.ts';
 import { parametersOf } from '../../../../src/config/hash-parameters.ts';
 import { logOfLines } from '../../../fakes/log.ts';
 import { namespace, rightPassword } from '../../../fakes/platform.ts';
@@ -230,6 +231,20 @@ describe('a hash that is weaker than those made now', () => {
     expect(lab.directory.account('bob')).toBe(after);
     await lab.call(second, 'PUT', 'users/~/password', change);
     expect([await status(token), await status(second)]).toEqual([401, 401]);
+  });
+
+  test.each([
+    [72, preferred],
+    [74, 'bcrypt:4'],
+  ])('is not made anew of more than bcrypt has read: %d bytes leave %s', async (bytes, expected) => {
+    const password = 'ü'.repeat(bytes / 2);
+    const uid = lab.directory.account('bob')?.uid ?? '';
+    const data = { passwordHash: base64(lab.hashes.of(password, 'bcrypt:4')) };
+    lab.cluster.put(secrets, { metadata: { name: `platform-user-${uid}` }, type: passwordSecretType, data });
+    await settle();
+    expect(await lab.loginAnswer('bob', password)).toMatchObject({ status: 200 });
+    await settle();
+    expect(parametersOf(lab.directory.account('bob')?.passwordHash ?? '')).toBe(expected);
   });
 
   test('that somebody replaced meanwhile stays replaced', async () => {
