@@ -145,8 +145,10 @@ export async function startServer(
     lives: () => live.value.authentication,
     tokens: refreshTokens,
     maySweep: () => lease.isHeld(),
+    isDismissed: (spec) => directory.isDismissed(spec),
     log,
   });
+  directory.onDismissal((who) => void sessions.dismiss(who));
   sessions.start();
   const sharedFailures = new SharedFailures({
     client,

@@ -22,6 +22,7 @@ import type { Identity } from './identity-providers/person.ts';
 import { KnownSecrets } from './known-secrets.ts';
 import type { Passwords } from './passwords.ts';
 import type { SecretKeyRef, SecretRefs } from './secret-refs.ts';
+import type { SessionSpec } from './sessions.ts';
 import type { Subject } from './subjects.ts';
 import { passwordSecretOf, type User, type Users } from './users.ts';
 import { configuredUserUID } from './uuid.ts';
@@ -70,6 +71,9 @@ export interface Client {
   /** The same of one that it does not know. False where there is none, and while the Secret that holds it is missing. `source`: the address that asks. */
   verify(secret: string, source: string): Promise<boolean>;
 }
+
+/** Of whom, or of which client, all that was begun shall end for good. */
+export type Dismissed = { readonly userUID: string } | { readonly clientID: string };
 
 /** For what was written here to come back by a watch. */
 const longestWait = 2_000;
@@ -167,6 +171,7 @@ export class Directory {
   readonly #clock: Clock;
   /** Told after each change. */
   readonly #listeners = new Set<() => void>();
+  readonly #dismissals = new Set<(who: Dismissed) => void>();
   readonly #unlocked: (username: string) => void;
 
   constructor(options: {
@@ -195,7 +200,7 @@ export class Directory {
       ...authentication.identityProviders.map(secretOf),
     ];
     this.#secrets.follow(new Set(refs.flatMap((ref) => (ref === undefined ? [] : [ref.name]))));
-    const before = this.#state.accounts;
+    const before = this.#state;
     this.#state = {
       accounts: new Accounts(accountsOf(authentication, this.#secrets)),
       clients: new Map(
@@ -207,7 +212,11 @@ export class Directory {
       secretHashes: authentication.clients.flatMap(({ secretHash }) => secretHash ?? []),
       providers: new Set(authentication.identityProviders.map(({ name }) => name)),
     };
-    for (const account of this.#state.accounts) this.#tellUnlocked(before.get(account.username), account);
+    for (const account of this.#state.accounts) this.#tellUnlocked(before.accounts.get(account.username), account);
+    for (const account of before.accounts)
+      if (account.active && this.#state.accounts.get(account.username)?.active !== true)
+        this.#dismiss({ userUID: account.uid });
+    for (const clientID of before.clients.keys()) if (!this.#state.clients.has(clientID)) this.#dismiss({ clientID });
     this.#prepare();
     this.#tell();
     // Of a Secret that is not read yet nobody knows.
@@ -225,6 +234,7 @@ export class Directory {
     }
     this.#objects.set(username, after);
     this.#tellUnlocked(before, after);
+    if (before?.active === true && after?.active === false) this.#dismiss({ userUID: before.uid });
     const parameters = parametersOf(after?.passwordHash ?? '');
     if (parameters !== undefined && !this.#parameters.has(parameters)) {
       this.#parameters.add(parameters);
@@ -306,6 +316,25 @@ export class Directory {
     });
   }
 
+  /** Told of a user who was disabled, or removed from the configuration, and of a client that was removed from it. */
+  onDismissal(tell: (who: Dismissed) => void): void {
+    this.#dismissals.add(tell);
+  }
+
+  /** Whether this is so for certain: false too while it cannot be told. A User that is gone has a uid that never comes back. */
+  isDismissed({ subjectKind, userName, userUID, clientID }: SessionSpec): boolean {
+    const { value, problems } = this.#config;
+    // With a newer configuration that is refused here, others may work already.
+    const isNewest = problems.length === 0;
+    if (isNewest && !this.#state.clients.has(clientID)) return true;
+    if (subjectKind !== undefined) return false;
+    const configured = this.#state.accounts.get(userName);
+    if (userUID === configuredUserUID(value.authentication.issuer, userName))
+      return isNewest && configured?.active !== true;
+    const account = this.#objects.get(userName);
+    return this.#users.isCurrent() && account?.uid === userUID && !account.active;
+  }
+
   /** A configured user; a User object of that name is not in force. */
   configured(username: string): Account | undefined {
     return this.#state.accounts.get(username);
@@ -336,6 +365,10 @@ export class Directory {
   async #failClient(secret: string, source: string): Promise<false> {
     if (this.#state.secretHashes.length > 0) await this.#passwords.verify(undefined, secret, { source });
     return false;
+  }
+
+  #dismiss(who: Dismissed): void {
+    for (const tell of this.#dismissals) tell(who);
   }
 
   #tellUnlocked(before: Account | undefined, after: Account | undefined): void {

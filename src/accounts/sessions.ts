@@ -10,6 +10,7 @@ import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
 import { createInformer, type Informer, type KubeObject } from '../kube/informer.ts';
 import { isKubeError, KubeError } from '../kube/kube-error.ts';
 import type { Logger } from '../logger.ts';
+import type { Dismissed } from './directory.ts';
 import { hostOf } from './host-of.ts';
 import type { Identity } from './identity-providers/person.ts';
 import { hashToken, isSessionID, newSessionID, sameHash, type RefreshTokens } from './refresh-tokens.ts';
@@ -154,6 +155,7 @@ export class Sessions {
   readonly #lives: () => SessionLives;
   readonly #tokens: RefreshTokens;
   readonly #maySweep: () => boolean;
+  readonly #isDismissed: (spec: SessionSpec) => boolean;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #informer: Informer<Session>;
@@ -168,6 +170,7 @@ export class Sessions {
   /** Devices that are being written, by the host that asks and in all. */
   readonly #devices = new UnderWay();
   readonly #namespace: string;
+  #dismissing: Promise<void> = Promise.resolve();
   #stopSweeping: () => void = () => undefined;
   #isStopped = false;
   readonly #ended = new Set<(sid: string) => void>();
@@ -179,6 +182,8 @@ export class Sessions {
     tokens: RefreshTokens;
     /** Whether it is for this replica to delete what is over. */
     maySweep: () => boolean;
+    /** Whether those whom it was made for are not to come back to it, for certain. */
+    isDismissed: (spec: SessionSpec) => boolean;
     clock?: Clock;
     log: Logger;
   }) {
@@ -188,6 +193,7 @@ export class Sessions {
     this.#lives = options.lives;
     this.#tokens = options.tokens;
     this.#maySweep = options.maySweep;
+    this.#isDismissed = options.isDismissed;
     this.#clock = options.clock ?? systemClock;
     this.#log = options.log;
     this.#informer = createInformer<Session>({
@@ -480,6 +486,34 @@ export class Sessions {
     return all.length;
   }
 
+  /**
+   * Ends for good what this replica knows of a user or a client, one session after the other. Every replica does so, and what none can
+   * end now the sweep does later. Never rejects.
+   */
+  async dismiss(who: Dismissed): Promise<void> {
+    const all = 'userUID' in who ? this.#of(who.userUID) : this.#ofClient(who.clientID);
+    const before = this.#dismissing;
+    const end = async (): Promise<void> => {
+      await before;
+      for (const { metadata } of all) {
+        // Another replica may have been here meanwhile.
+        const session = this.#known(metadata.name);
+        if (this.#isStopped || session === undefined || this.#isOver(session)) continue;
+        try {
+          await this.revoke(metadata.name);
+        } catch (error) {
+          this.#log.warn('a session of who was disabled or removed could not be ended', { error });
+        }
+      }
+    };
+    await (this.#dismissing = end());
+  }
+
+  #ofClient(clientID: string): Session[] {
+    const all = [...this.#ofUser.keys()].flatMap((userUID) => this.#of(userUID));
+    return all.filter(({ spec }) => spec.clientID === clientID);
+  }
+
   /** What is active of a user, and what waits: a code would begin a session. By a read of the cluster. */
   async #readAll(
     { userName, userUID }: Pick<SessionSpec, 'userName' | 'userUID'>,
@@ -488,7 +522,7 @@ export class Sessions {
     const { items } = await this.#ask<{ readonly items: readonly Session[] }>(this.#path, {
       query: { fieldSelector: `spec.userName=${userName}`, ...at },
     });
-    return items.filter((one) => one.spec.userUID === userUID && (this.#isActive(one) || this.#isPending(one)));
+    return items.filter((one) => one.spec.userUID === userUID && !this.#isOver(one));
   }
 
   /** The active sessions of a user as this replica knows them. */
@@ -612,6 +646,10 @@ export class Sessions {
     return phase === 'Active' && expiresAt > now && idleFrom > now;
   }
 
+  #isOver(session: Session): boolean {
+    return !this.#isActive(session) && !this.#isPending(session);
+  }
+
   #isPending({ spec, status }: Session): boolean {
     return status.phase === 'Pending' && Date.parse(spec.code?.redeemBefore ?? '') > this.#clock.now();
   }
@@ -705,6 +743,11 @@ export class Sessions {
     });
   }
 
+  /** One that is younger may be of somebody who is new, of whom this replica does not know yet. */
+  #isForNobody({ spec }: Session): boolean {
+    return Date.parse(spec.createdAt) < this.#clock.now() - sweepInterval && this.#isDismissed(spec);
+  }
+
   /** Deletes all sessions that are over; replicas that sweep at the same time do each other no harm. */
   async #sweep(): Promise<void> {
     if (!this.#maySweep()) return;
@@ -714,7 +757,7 @@ export class Sessions {
       try {
         // Another replica may have been here meanwhile.
         const session = this.#informer.get(this.#namespace, metadata.name);
-        if (session !== undefined && !this.#isActive(session) && !this.#isPending(session)) await this.#delete(session);
+        if (session !== undefined && (this.#isOver(session) || this.#isForNobody(session))) await this.#delete(session);
       } catch (error) {
         failures += 1;
         this.#log.warn('an ended session could not be deleted', { error });

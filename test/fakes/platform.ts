@@ -104,9 +104,11 @@ export async function createPlatform({
     lives: () => live.value.authentication,
     tokens: await RefreshTokens.load(client, namespace),
     maySweep: () => true,
+    isDismissed: (spec) => directory.isDismissed(spec),
     clock,
     log,
   });
+  directory.onDismissal((who) => void sessions.dismiss(who));
   sessions.start();
   const tokens = new Tokens({
     keys: await keys,

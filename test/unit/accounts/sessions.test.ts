@@ -22,6 +22,7 @@ const lives = {
 const login = { userName: 'alice', userUID: 'uid-alice', clientID: 'platform', credentialID: 'c1' };
 const tokens = new RefreshTokens(Buffer.alloc(32, 7));
 const always = (): boolean => true;
+const never = (): boolean => false;
 
 interface Replica {
   readonly sessions: Sessions;
@@ -51,7 +52,8 @@ function lab(chosen: SessionLives = lives, log = silent, maySweep = always): Lab
     clock,
     replica: async () => {
       const client = cluster.client();
-      const sessions = new Sessions({ client, namespace, lives: () => chosen, tokens, maySweep, clock, log });
+      const parts = { client, namespace, lives: () => chosen, tokens, isDismissed: never, clock, log };
+      const sessions = new Sessions({ ...parts, maySweep });
       const ended: string[] = [];
       sessions.onEnd((sid) => ended.push(sid));
       running.push(sessions);
@@ -519,7 +521,8 @@ describe('a replica', () => {
     const { session } = await other.create(login);
     const client = cluster.client();
     client.holdWatches();
-    const late = new Sessions({ maySweep: always, client, namespace, lives: () => lives, tokens, clock, log: silent });
+    const parts = { client, namespace, lives: () => lives, tokens, isDismissed: never, clock, log: silent };
+    const late = new Sessions({ ...parts, maySweep: always });
     running.push(late);
     late.start();
     await settle();
