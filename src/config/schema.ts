@@ -19,7 +19,15 @@ const username = z
     'must be lower-case letters, digits, "-" and ".", and begin and end with a letter or digit',
   );
 
-const group = z.string().min(1).max(253).refine(noSystem, 'must not begin with "system:"');
+/** As the CustomResourceDefinition of the users has it. */
+const group = z
+  .string()
+  .max(253)
+  .regex(
+    /^[^\p{Cc}\p{Z}]([^\p{Cc}]*[^\p{Cc}\p{Z}])?$/u,
+    'must be there, begin and end with no space, and have no control character',
+  )
+  .refine(noSystem, 'must not begin with "system:"');
 
 const passwordHash = z
   .string()

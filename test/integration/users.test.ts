@@ -98,6 +98,9 @@ describe('a User object', () => {
 describe('kube-apiserver refuses', () => {
   test.each([
     ['a group of Kubernetes', { groups: ['ok', 'system:masters'] }, 'must not begin with "system:"'],
+    ...[' system:masters', 'a\u00A0', 'a\nb', '\u0000'].map(
+      (name) => ['a group with what nobody sees', { groups: [name] }, 'should match'] as const,
+    ),
     ['a group twice', { groups: ['a', 'a'] }, 'Duplicate value'],
     ['an empty group', { groups: [''] }, 'should be at least 1 chars long'],
     ['what is no e-mail address', { email: 'erin' }, 'should match'],
