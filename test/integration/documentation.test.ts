@@ -1,21 +1,24 @@
 /** The examples of the documents, as a reader pastes them. */
-import { describe, expect, test } from '@jest/globals';
-import { mkdtempSync, readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { parse } from 'yaml';
 import { execute } from '../../hack/cluster/exec.ts';
+import { writeEnv } from '../../hack/run/env-file.ts';
+import { configure, type Configuration } from './lab/configure.ts';
+import { blocksIn, blocksOf } from './lab/documents.ts';
 import { eventually } from './lab/eventually.ts';
-import { call, gateway, nodesPath } from './lab/http.ts';
+import { call, gateway, nodesPath, secureGateway } from './lab/http.ts';
 import { decodeToken } from './lab/jwt.ts';
 import { lab } from './lab/lab.ts';
 import { adminToken, login } from './lab/login.ts';
 import { passwords } from './lab/people.ts';
+import { addressIn, visit } from './lab/person.ts';
+import { remember } from './lab/secrets.ts';
+import { Shell } from './lab/shell.ts';
 import { createUserWithPassword, loginStatuses, removeUser } from './lab/user-objects.ts';
 
-const blocksOf = (file: string): string[] => {
-  const text = readFileSync(join(import.meta.dirname, '../../docs', file), 'utf8');
-  return [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block);
-};
-const [setUp = '', ...blocks] = blocksOf('api.md');
+const [setUp = '', ...blocks] = blocksIn('api.md', 'sh');
 const examples = blocks.flatMap((block) => block.trim().split('\n'));
 
 describe('docs/api.md', () => {
@@ -31,9 +34,97 @@ describe('docs/api.md', () => {
   });
 });
 
+/** What a document says that is answered: `…` stands for anything, and more may be answered than it shows. */
+function expectedOf(value: unknown): unknown {
+  if (typeof value === 'string') {
+    const parts = value.split('…').map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
+    return parts.length === 1 ? value : expect.stringMatching(new RegExp(`^${parts.join('.*')}$`, 's'));
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(expectedOf);
+  return expect.objectContaining(Object.fromEntries(Object.entries(value).map(([key, one]) => [key, expectedOf(one)])));
+}
+
+/** What is printed where the document shows nothing. */
+const success = (): unknown => expect.not.stringMatching(/"error":|"status":"Failure"/);
+
+type Authentication = Configuration['authentication'];
+
+/** The documents whose examples go on from one to the next; what they make they delete. */
+describe.each(['accounts.md', 'tokens.md'])('docs/%s', (file) => {
+  const all = blocksOf(file);
+  let shell: Shell;
+  let cwd: string;
+  let restore: () => Promise<void>;
+  /** What the reader has copied from the browser. */
+  let copied = '';
+
+  beforeAll(async () => {
+    // As `make run` does, so that it is found without a cluster's DNS.
+    restore = await configure(({ authentication }) => {
+      authentication['issuer'] = secureGateway();
+    });
+    const { dir, authorityFile, kubeconfig, kubectl, adminPassword } = lab();
+    cwd = mkdtempSync(join(dir, 'reader-'));
+    mkdirSync(join(cwd, '.cluster'));
+    await writeEnv(join(cwd, '.cluster/env'), {
+      BASE_URL: gateway(),
+      TLS_URL: secureGateway(),
+      CA_FILE: authorityFile,
+      ADMIN_USERNAME: 'admin',
+      ADMIN_PASSWORD: adminPassword,
+      KUBECONFIG: kubeconfig,
+      KUBECTL: kubectl,
+    });
+    symlinkSync(join(import.meta.dirname, '../../node_modules'), join(cwd, 'node_modules'));
+    shell = new Shell(cwd, { HOME: cwd, PATH: `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}` });
+  });
+  afterAll(async () => {
+    await shell.close();
+    await restore();
+  });
+
+  /** Runs an example, and goes to the addresses that it prints. */
+  async function paste(example: string): Promise<string> {
+    let visited: Promise<string> | undefined;
+    const printed = await shell.run(example, `${copied}\n`, (sofar) => {
+      const address = addressIn(sofar);
+      if (address !== undefined) visited ??= visit(address);
+    });
+    copied = (await visited) ?? '';
+    remember(...(printed.match(/(?<=")[\w.-]{40,}(?=")/g) ?? []));
+    return printed;
+  }
+
+  /** What the reader does with a block, and what they see. */
+  const follow: Readonly<Record<string, (text: string) => Promise<string>>> = {
+    sh: paste,
+    // What goes into the configuration object.
+    yaml: async (text) => {
+      const { clients } = (parse(text) as { authentication: Pick<Authentication, 'clients'> }).authentication;
+      await configure(({ authentication }) => void authentication.clients.push(...clients));
+      return '';
+    },
+    ts: async (text) => {
+      writeFileSync(join(cwd, /^\/\/ (\S+\.ts)/.exec(text)?.[1] ?? ''), text);
+      return '';
+    },
+  };
+  const steps = all.flatMap(({ language, text }, at) => {
+    const next = all[at + 1];
+    const answer = next?.language === 'json' ? expectedOf(JSON.parse(next.text)) : undefined;
+    return language === 'json' ? [] : [[text.split('\n')[0] ?? '', language, text, answer] as const];
+  });
+
+  test.each(steps)('%s', async (_, language, text, answer) => {
+    const seen = await follow[language]?.(text);
+    expect(answer === undefined ? seen : JSON.parse(seen ?? '')).toEqual(answer ?? success());
+  });
+});
+
 describe('docs/security.md', () => {
   test('restores accounts: who had a password has it again, and no session', async () => {
-    const [backup = '', restore = ''] = blocksOf('security.md');
+    const [backup = '', restore = ''] = blocksIn('security.md', 'sh');
     const cwd = mkdtempSync(join(lab().dir, 'backup-'));
     const run = async (script: string): Promise<void> => {
       const env = {
