@@ -134,7 +134,7 @@ test('an empty Secret is the secret of no client', async () => {
     data: { secret: Buffer.from('\n').toString('base64') },
   });
   await settle();
-  expect(await platform.directory.authenticateClient('web', '')).toBeUndefined();
+  expect(await platform.directory.authenticateClient('web', [''], '192.0.2.1')).toBeUndefined();
 });
 
 describe('while the users cannot be read', () => {
