@@ -6,11 +6,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { startControlPlane, type ControlPlane } from '../../hack/cluster/control-plane.ts';
+import { execute, output, type Executed } from '../../hack/cluster/exec.ts';
 import { configure } from './lab/configure.ts';
+import { blocksIn } from './lab/documents.ts';
 import { eventually } from './lab/eventually.ts';
 import { call, secureGateway } from './lab/http.ts';
 import { kubectl } from './lab/kubectl.ts';
 import { lab } from './lab/lab.ts';
+import { passwords } from './lab/people.ts';
 import { encode, passwordForm, platform, tokens } from './lab/login.ts';
 
 const client = { client_id: 'kube-apiserver', client_secret: 'asking6610for4tokens' };
@@ -93,6 +96,54 @@ async function whoami(token: string): Promise<UserInfo> {
   if (code !== 0) throw new Error(stderr);
   return (JSON.parse(stdout) as { status: { userInfo: UserInfo } }).status.userInfo;
 }
+
+interface Kubeconfig {
+  readonly clusters: readonly { readonly cluster: Record<string, string> }[];
+  readonly users: readonly { readonly user: { readonly exec: { command: string; args: readonly string[] } } }[];
+}
+
+describe('the kubeconfigs of docs/kubectl.md', () => {
+  const [first = '', second = ''] = blocksIn('kubectl.md', 'yaml');
+  const passwordOfAlice = ['--login=password', '--username=alice'];
+  const main = join(import.meta.dirname, '../../dist/main.js');
+
+  /** Written with the names of this place; somebody has logged in before. */
+  async function prepared(text: string, toPlatform: boolean): Promise<(...args: string[]) => Promise<Executed>> {
+    const home = mkdtempSync(join(dir, 'home-'));
+    const kubeconfig = parse(text) as Kubeconfig;
+    const cluster = toPlatform
+      ? { server: secureGateway(), 'certificate-authority': lab().authorityFile }
+      : (parse(await readFile(trusting.kubeconfig, 'utf8')) as Kubeconfig).clusters[0]?.cluster;
+    const here: Readonly<Record<string, string>> = {
+      '--server=https://platform.example.com': `--server=${secureGateway()}`,
+      '--ca-file=/home/me/.kube/platform-ca.crt': `--ca-file=${lab().authorityFile}`,
+    };
+    const env = { HOME: home, KUBECONFIG: join(home, 'config') };
+    for (const { user } of kubeconfig.users) {
+      const args = [...user.exec.args.map((arg) => here[arg] ?? arg), ...passwordOfAlice];
+      const flags = toPlatform ? Object.values(here) : [];
+      await output(process.execPath, [main, ...args, ...flags], { env, input: `${passwords.alice}\n` });
+      Object.assign(user.exec, { command: process.execPath, args: [main, ...args] });
+    }
+    const clusters = kubeconfig.clusters.map((one) => ({ ...one, cluster }));
+    writeFileSync(env.KUBECONFIG, stringify({ ...kubeconfig, clusters }));
+    return (...args) => execute(lab().kubectl, args, { env, timeout: 60_000 });
+  }
+
+  test('the first reaches the platform alone', async () => {
+    const run = await prepared(first, true);
+    const { code, stdout } = await run('get', '--raw', '/kapis/iam.platform.io/v1alpha2/whoami');
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('"username":"alice"') });
+    expect((await run('get', 'pods')).code).toBe(1);
+  });
+
+  test('the second reaches kube-apiserver', async () => {
+    const run = await prepared(second, false);
+    await eventually('kube-apiserver has read our keys', async () => {
+      expect(await run('auth', 'whoami')).toMatchObject({ code: 0, stdout: expect.stringContaining(`${prefix}alice`) });
+    });
+  });
+});
 
 const refused = /Unauthorized|must be logged in/;
 

@@ -9,7 +9,7 @@ beforeEach(async () => {
   lab = await createLab();
   for (const name of ['bob', 'carol']) await lab.putUser(name);
   [bob, carol] = [await lab.login('bob'), await lab.login('carol')];
-  for (let attempt = 0; attempt < 3; attempt += 1) await lab.loginAnswer('bob', 'wrong');
+  for (let attempt = 0; attempt < 5; attempt += 1) await lab.loginAnswer('bob', 'wrong');
 });
 afterEach(() => lab.stop());
 
