@@ -32,7 +32,10 @@ describe('what is of another type', () => {
     ['loginLimit: {maxTries: 1001}', 'loginLimit.maxTries: must be at most 1000'],
     [`users: [{${erin}, displayName: 5}]`, 'users[0] (erin).displayName: must be text: put it in quotes'],
     [`users: [{${erin}, displayName: {}}]`, 'users[0] (erin).displayName: must be text'],
-    [`users: [{${erin}, groups: [""]}]`, 'users[0] (erin).groups[0]: must not be empty'],
+    [
+      'users: [{username: erin, passwordRef: {name: "", key: b}}]',
+      'users[0] (erin).passwordRef.name: must not be empty',
+    ],
     [
       `users: [{${erin}, displayName: ${'x'.repeat(257)}}]`,
       'users[0] (erin).displayName: must have at most 256 characters',
