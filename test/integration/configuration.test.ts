@@ -29,10 +29,11 @@ async function change(by: Parameters<typeof configure>[0]): Promise<void> {
   undo.push(await configure(by));
 }
 
-/** Adds a user who has the password of alice. */
+/** Adds a user who has the password of alice, and an e-mail address of nobody else. */
 const addUser = (username: string, more: object = {}): Promise<void> =>
   change(({ authentication: { users } }) => {
-    users.push({ ...users.find((user) => user.username === 'alice'), username, ...more });
+    const alice = users.find((user) => user.username === 'alice');
+    users.push({ ...alice, email: `${username}@example.com`, username, ...more });
   });
 
 const user = ({ authentication: { users } }: Configuration, username: string): Record<string, unknown> =>
