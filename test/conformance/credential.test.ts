@@ -99,6 +99,7 @@ const credential = (...flags: string[]): Promise<Executed> =>
     ],
     { env: { HOME: home, NODE_NO_WARNINGS: '1' }, input: 'secret\n', timeout: 60_000 },
   );
+const self = '/kapis/iam.platform.io/v1alpha2/users/~';
 const byPassword = (): Promise<Executed> => credential('--login=password', '--username=alice');
 
 describe('the plugin', () => {
@@ -125,9 +126,12 @@ describe('the plugin', () => {
   });
 
   test('uses tokens of however long a life, now and at the next call', async () => {
-    replies = { '/oauth/token': json(200, { access_token: 'a', refresh_token: 'b', expires_in: 1e20 }) };
+    replies = {
+      '/oauth/token': json(200, { access_token: 'a', refresh_token: 'b', expires_in: 1e20 }),
+      [self]: json(503, {}),
+    };
     const [first, second] = [await byPassword(), await byPassword()];
-    expect([first.code, second.code, asked]).toEqual([0, 0, ['/oauth/token']]);
+    expect([first.code, second.code, asked]).toEqual([0, 0, ['/oauth/token', self]]);
     expect(second.stdout).toBe(first.stdout);
   });
 
@@ -138,12 +142,15 @@ describe('the plugin', () => {
   });
 
   test('goes on over a cache that is broken, and says so', async () => {
-    replies = { '/oauth/token': json(200, { access_token: 'a', refresh_token: 'b', expires_in: 3_600 }) };
+    replies = {
+      '/oauth/token': json(200, { access_token: 'a', refresh_token: 'b', expires_in: 3_600 }),
+      [self]: json(200, { spec: {} }),
+    };
     await byPassword();
     const file = join(cacheFolder(), readdirSync(cacheFolder())[0] ?? '');
-    writeFileSync(file, '{"accessToken":"a","refreshToken":"b","expiresAt":1e23}');
+    writeFileSync(file, '{"accessToken":"a","refreshToken":"b","obtainedAt":0,"expiresAt":1e23}');
     const { code, stderr } = await byPassword();
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining(`credential: ${file} has no tokens`) });
-    expect(asked).toHaveLength(2);
+    expect(asked).toHaveLength(4);
   });
 });

@@ -18,6 +18,7 @@ const leastLife = 30_000;
  * it expires, and nobody be asked to log in. Milliseconds.
  */
 const unseen = 60_000;
+const nothing: Answer = {};
 
 /** Returns the exit code. Throws UsageError. */
 export async function credential(
@@ -109,7 +110,7 @@ class Plugin {
   async #logIn(): Promise<CachedTokens> {
     if (!this.#interactive) throw new Error(`nobody is there to log in: run in a terminal first: ${this.#command}`);
     const said = await this.#login.logIn(this.#server, this.#flags.username ?? '');
-    await this.#demandRights(said);
+    await this.#demandRights(this.#tokensOf(said));
     // What a login gives is for the platform itself.
     const { audience } = this.#flags;
     return audience === undefined
@@ -118,9 +119,12 @@ class Plugin {
   }
 
   /** A browser has people change their password where they must; with a token of theirs before that nothing can be done. */
-  async #demandRights({ access_token: token }: Answer): Promise<void> {
+  async #demandRights({ accessToken }: CachedTokens): Promise<void> {
     if (this.#flags.login !== 'password') return;
-    const { spec } = await this.#server.get('/kapis/iam.platform.io/v1alpha2/users/~', String(token));
+    // Whoever cannot be asked is let go on: without rights they are told so by whatever they do next.
+    const { spec } = await this.#server
+      .get('/kapis/iam.platform.io/v1alpha2/users/~', accessToken)
+      .catch(() => nothing);
     if ((spec as { passwordChangeRequired?: unknown } | undefined)?.passwordChangeRequired === true)
       throw new Error(`the password must be changed first, in a browser: ${new URL('/oauth/login', this.#url).href}`);
   }
@@ -132,9 +136,14 @@ class Plugin {
   }
 
   async #keep(said: Answer): Promise<CachedTokens> {
+    const tokens = this.#tokensOf(said);
+    await writeTokens(this.#file, tokens);
+    return tokens;
+  }
+
+  #tokensOf(said: Answer): CachedTokens {
     const tokens = tokensOf(said, Date.now());
     if (tokens === undefined) throw new Error(`${this.#url} answers like no server of the platform`);
-    await writeTokens(this.#file, tokens);
     return tokens;
   }
 
