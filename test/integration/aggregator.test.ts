@@ -1,12 +1,14 @@
 /** Behind kube-apiserver's aggregator (API.md 4): the same answers by both ways, and both sides' absences. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { setEndpoints } from '../../hack/run/registration.ts';
 import { apiserverComplaints, stopApiserver } from './lab/control-plane.ts';
 import { readLog } from './lab/configure.ts';
 import { eventually } from './lab/eventually.ts';
 import { aggregated, apisPath, call, gateway, nodesPath, read, type Answer } from './lab/http.ts';
 import { startInformers, type Informers } from './lab/informers.ts';
 import { create, createNode, get, kube, nodePath, patch, remove, type KubeList } from './lab/kube.ts';
+import { lab } from './lab/lab.ts';
 import { adminToken, passwordForm, postForm } from './lab/login.ts';
 import { apiVersion, servedNodes } from './lab/served.ts';
 import { replicaLogs, startReplica, stopReplica } from './lab/servers.ts';
@@ -216,8 +218,8 @@ const complaintsAboutUs = (): string[] => apiserverComplaints().filter((entry) =
 
 /** What kube-apiserver may say of us: */
 const allowed: readonly RegExp[] = [
-  // that nobody is there, before we were first started and whenever a test has stopped us;
-  /service unavailable|no endpoints available|connection refused|503|could not get list of group versions/,
+  // that nobody is there, before we were first started, whenever a test has stopped us, and before it has read the Services;
+  /service "platform-apiserver" not found|service unavailable|no endpoints available|connection refused|503|could not get list of group versions/,
   /context deadline exceeded|connection reset|EOF|http2: server sent GOAWAY/,
   // that its own note about us crossed one of ours, or of a test;
   /apiservices\.apiregistration\.k8s\.io .*the object has been modified/,
@@ -257,6 +259,13 @@ const isServed = async (name: string): Promise<boolean> =>
 
 const listByGateway = async (replica: 0 | 1 = 0): Promise<Answer> =>
   call(`${gateway(replica)}${nodesPath}`, { token: await adminToken() });
+
+/** As Kubernetes does: which replicas are there is what kube-apiserver chooses from. */
+const announce = (replicas: readonly (0 | 1)[]): Promise<void> =>
+  setEndpoints(
+    kube(),
+    replicas.map((index) => ({ address: lab().address, port: lab().replicas[index].aggregated })),
+  );
 
 describe('informers of client-go', () => {
   let informers: Informers;
@@ -300,10 +309,15 @@ describe('informers of client-go', () => {
     await expectLife('lived');
   });
 
-  test.each([0, 1] as const)('go on when replica %d is restarted', async (replica) => {
+  test.each([
+    [0, 1],
+    [1, 0],
+  ] as const)('go on when replica %d is restarted', async (replica, other) => {
     await stopReplica(replica);
+    await announce([other]);
     await expectLife('meanwhile');
     await startReplica(replica);
+    await announce([0, 1]);
     await expectLife('afterwards');
   });
 
