@@ -84,6 +84,7 @@ test('userinfo is of the person, at either replica', async () => {
     expect((await call(`${base}/oauth/userinfo`, { token })).json).toEqual({
       sub: decodeToken(id_token).claims['sub'],
       email: 'alice@example.com',
+      email_verified: true,
     });
 });
 
