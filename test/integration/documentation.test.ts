@@ -28,7 +28,7 @@ describe('docs/api.md', () => {
 
   test.each(['true', ...examples])('%s', async (example) => {
     const env = { BASE_URL: gateway(), TOKEN: await adminToken() };
-    const { code, stdout, stderr } = await execute('bash', ['-eu', '-c', `${setUp}\n${example}`], { env });
+    const { code, stdout, stderr } = await execute('bash', ['--norc', '-eu', '-c', `${setUp}\n${example}`], { env });
     expect({ code, stderr, stdout }).toMatchObject({ code: 0, stderr: '' });
     expect(stdout).toContain('"kind":');
   });
@@ -132,7 +132,9 @@ describe('docs/security.md', () => {
         HOME: cwd,
         PATH: `${dirname(lab().kubectl)}:${process.env['PATH'] ?? ''}`,
       };
-      const { code, stderr } = await execute('bash', ['-euo', 'pipefail', '-c', `cd ${cwd}\n${script}`], { env });
+      const { code, stderr } = await execute('bash', ['--norc', '-euo', 'pipefail', '-c', `cd ${cwd}\n${script}`], {
+        env,
+      });
       expect({ code, stderr }).toMatchObject({ code: 0 });
     };
     await createUserWithPassword('restored', { groups: ['keepers'] });

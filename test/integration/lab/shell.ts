@@ -18,7 +18,7 @@ export class Shell {
 
   constructor(cwd: string, env: Readonly<Record<string, string>>) {
     this.#cwd = cwd;
-    const [first, ...rest] = [...leash, 'bash', '-euo', 'pipefail'];
+    const [first, ...rest] = [...leash, 'bash', '--norc', '-euo', 'pipefail'];
     this.#child = spawn(first, rest, { cwd, env: { ...process.env, ...env } });
     this.#child.stdout.setEncoding('utf8').on('data', (text: string) => (this.#output += text));
     this.#child.stderr.setEncoding('utf8').on('data', (text: string) => (this.#errors += text));
