@@ -77,8 +77,24 @@ export class LoginLimiter {
   /** Whole seconds to wait before this attempt may be judged; 0 if it may now. Asked before the password is looked at. */
   retryAfter(attempt: LoginAttempt | SecretAttempt): number {
     const now = this.#clock();
-    const until = Math.max(...this.#standingsOf(attempt, now).map((one) => one.until));
-    return until <= now ? 0 : Math.ceil((until - now) / 1_000);
+    return secondsUntil(this.#standingsOf(attempt, now), now);
+  }
+
+  /** What `judge` makes of an attempt while it is under way (see `enter`), or `refuse` of the seconds to wait. */
+  async during<T>(
+    attempt: LoginAttempt | SecretAttempt,
+    refuse: (seconds: number) => T,
+    judge: () => Promise<T>,
+    guesses = 1,
+  ): Promise<T> {
+    const entered = this.enter(attempt, guesses);
+    const seconds = typeof entered === 'number' ? entered : await entered;
+    if (seconds > 0) return refuse(seconds);
+    try {
+      return await judge();
+    } finally {
+      this.leave(attempt, guesses);
+    }
   }
 
   /**
@@ -108,8 +124,8 @@ export class LoginLimiter {
   #enter(attempt: LoginAttempt | SecretAttempt, guesses: number): number | string {
     const now = this.#clock();
     const standings = this.#standingsOf(attempt, now);
-    const until = Math.max(...standings.map((one) => one.until));
-    if (until > now) return Math.ceil((until - now) / 1_000);
+    const seconds = secondsUntil(standings, now);
+    if (seconds > 0) return seconds;
     const full = standings.find(({ key, left }) => this.#underWay.count(key) >= left);
     if (full !== undefined) return full.key;
     this.#underWay.add(Object.values(this.#keysOf(attempt)), guesses);
@@ -332,6 +348,12 @@ interface Standing {
   readonly key: string;
   readonly left: number;
   readonly until: number;
+}
+
+/** Whole seconds until all of them leave an attempt. */
+function secondsUntil(standings: readonly Standing[], now: number): number {
+  const until = Math.max(...standings.map((one) => one.until));
+  return until <= now ? 0 : Math.ceil((until - now) / 1_000);
 }
 
 const noFailures: Chain = { count: 0, last: 0 };

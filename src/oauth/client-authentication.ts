@@ -40,7 +40,7 @@ function meanings(secret: string): readonly string[] {
 
 export interface ClientAuthentication {
   readonly directory: Pick<Directory, 'client' | 'authenticateClient'>;
-  readonly limiter: Pick<LoginLimiter, 'enter' | 'leave' | 'failed' | 'succeeded'>;
+  readonly limiter: Pick<LoginLimiter, 'during' | 'failed' | 'succeeded'>;
   /** A client that has no secret need show none. */
   readonly mayBePublic?: boolean;
 }
@@ -91,23 +91,22 @@ async function limited(
   { directory, limiter }: ClientAuthentication,
 ): Promise<Client> {
   const attempt = { client: id.slice(0, 253), address: sourceIP };
-  const entered = limiter.enter(attempt, secrets.length);
-  const seconds = typeof entered === 'number' ? entered : await entered;
-  if (seconds > 0)
-    throw new OAuthError('invalid_client', `too many wrong secrets; try again in ${seconds} s`, {
-      status: 429,
-      headers: { 'Retry-After': String(seconds) },
-    });
-  try {
+  const judge = async (): Promise<Client> => {
     const client = await directory.authenticateClient(id, secrets, sourceIP);
     if (client !== undefined) {
       limiter.succeeded(attempt);
       return client;
     }
     for (const _ of secrets) limiter.failed(attempt);
-  } finally {
-    limiter.leave(attempt, secrets.length);
-  }
-  log.info('client authentication failed', { auditID, client: attempt.client, sourceIP });
-  throw wrong();
+    log.info('client authentication failed', { auditID, client: attempt.client, sourceIP });
+    throw wrong();
+  };
+  return await limiter.during(attempt, refuse, judge, secrets.length);
+}
+
+function refuse(seconds: number): never {
+  throw new OAuthError('invalid_client', `too many wrong secrets; try again in ${seconds} s`, {
+    status: 429,
+    headers: { 'Retry-After': String(seconds) },
+  });
 }

@@ -39,24 +39,20 @@ export function deviceRoutes({ directory, sessions, limiter, showLogin }: Device
   async function find(page: PageRequest, typed: string, { subject }: BrowserLogin): Promise<Session | undefined> {
     const { sourceIP, log, auditID } = page.context;
     const attempt = { username: `device:${subject.username}`, address: sourceIP, client: pagesClient.name };
-    const entered = limiter.enter(attempt);
-    const wait = typeof entered === 'number' ? entered : await entered;
     const again = (problem: string, status: number): undefined =>
       userCodePage(page, { action, userCode: typed.slice(0, 20), problem, status }) as undefined;
-    if (wait > 0) {
-      page.res.setHeader('Retry-After', wait);
-      return again(`Too many wrong codes; try again in ${wait} s.`, 429);
-    }
-    try {
+    const refuse = (seconds: number): undefined => {
+      page.res.setHeader('Retry-After', seconds);
+      return again(`Too many wrong codes; try again in ${seconds} s.`, 429);
+    };
+    return await limiter.during<Session | undefined>(attempt, refuse, async () => {
       const userCode = userCodeIn(typed);
       const session = userCode === undefined ? undefined : await sessions.ofDevice(userCode);
       if (session !== undefined) return session;
       limiter.failed(attempt);
-    } finally {
-      limiter.leave(attempt);
-    }
-    log.info('device code unknown', { auditID, username: subject.username, sourceIP });
-    return again('There is no such code, or it has expired. Look at your device again.', 400);
+      log.info('device code unknown', { auditID, username: subject.username, sourceIP });
+      return again('There is no such code, or it has expired. Look at your device again.', 400);
+    });
   }
 
   async function decide(

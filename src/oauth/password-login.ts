@@ -65,19 +65,13 @@ export class PasswordLogin {
     const named = directory.named(username);
     // By whichever name: guesses at one user count together.
     const attempt = { username: named?.username ?? username.slice(0, 253), address: context.sourceIP, client };
-    const entered = limiter.enter(attempt);
-    const seconds = typeof entered === 'number' ? entered : await entered;
-    if (seconds > 0) throw this.#limited(seconds, named, credentials);
-    try {
-      return await this.#judge(credentials, named, attempt);
-    } finally {
-      limiter.leave(attempt);
-    }
+    const refuse = (seconds: number): never => this.#refuse(seconds, named, credentials);
+    return await limiter.during(attempt, refuse, () => this.#judge(credentials, named, attempt));
   }
 
-  #limited(seconds: number, account: Account | undefined, credentials: Credentials): OAuthError {
+  #refuse(seconds: number, account: Account | undefined, credentials: Credentials): never {
     this.#note(account, 'Limited', credentials);
-    return new OAuthError('invalid_grant', `too many failed logins; try again in ${seconds} s`, {
+    throw new OAuthError('invalid_grant', `too many failed logins; try again in ${seconds} s`, {
       status: 429,
       headers: { 'Retry-After': String(seconds) },
     });
@@ -99,7 +93,7 @@ export class PasswordLogin {
     /** Under the name that a provider knows them by nothing is under way: asked before and after. */
     const demandTime = (): void => {
       const seconds = limiter.retryAfter(attempt);
-      if (seconds > 0) throw this.#limited(seconds, account, credentials);
+      if (seconds > 0) this.#refuse(seconds, account, credentials);
     };
     const [isRight, person] = await Promise.all([
       passwords.verify(named?.passwordHash, password, { active: named?.active, source: sourceIP }),

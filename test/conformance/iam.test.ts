@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Answer } from '../fakes/ask.ts';
 import { asClient, login, startLab, type Lab } from './lab.ts';
+import { expectFailure } from './status.ts';
 
 const base = '/kapis/iam.platform.io/v1alpha2';
 const apiVersion = 'iam.platform.io/v1alpha2';
@@ -80,17 +81,7 @@ function expectDone(answer: Answer): void {
 
 function expectStatus(answer: Answer, code: number, reason: string): void {
   expectAnswer(answer, code);
-  expect(answer.json()).toMatchObject({
-    kind: 'Status',
-    apiVersion: 'v1',
-    metadata: {},
-    status: 'Failure',
-    message: expect.stringMatching(/./),
-    reason,
-    code,
-  });
-  expect(answer.headers['www-authenticate'] !== undefined).toBe(code === 401);
-  expect(answer.headers.allow !== undefined).toBe(code === 405);
+  expectFailure(answer, code, reason);
   expect(answer.headers['retry-after'] !== undefined).toBe(code === 429);
 }
 

@@ -1,6 +1,7 @@
 /** What Kubernetes' API conventions say of an aggregated API, asked from outside as the aggregator does. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { nodes, startLab, type Ask, type Lab } from './lab.ts';
+import { expectFailure } from './status.ts';
 
 let lab: Lab;
 beforeAll(async () => {
@@ -59,20 +60,7 @@ describe('a request is refused by a Status', () => {
     [`${nodes}?resourceVersionMatch=Exact`, {}, 422, 'Invalid'],
     [`${nodes}?resourceVersion=0&resourceVersionMatch=Exact`, {}, 422, 'Invalid'],
   ])('%s %j is %d %s', async (path, options, code, reason) => {
-    const answer = await lab.aggregated(path, options);
-    expect(answer.status).toBe(code);
-    expect(answer.json()).toMatchObject({
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Failure',
-      message: expect.stringMatching(/./),
-      reason,
-      code,
-    });
-    expect(answer.headers['content-type']).toMatch(/^application\/json/);
-    expect(answer.headers['www-authenticate'] !== undefined).toBe(code === 401);
-    expect(answer.headers.allow !== undefined).toBe(code === 405);
+    expectFailure(await lab.aggregated(path, options), code, reason);
   });
 
   test.each<[string, Ask, string]>([

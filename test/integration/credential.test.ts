@@ -9,12 +9,12 @@ import { execute, type Executed } from '../../hack/cluster/exec.ts';
 import { stringify } from 'yaml';
 import { leash } from '../../hack/run/server.ts';
 import { cacheFile as cacheFileOf, writeTokens } from '../../src/cli/credential/token-cache.ts';
-import { Browser } from '../fakes/browser.ts';
 import { call, secureGateway } from './lab/http.ts';
 import { decodeToken } from './lab/jwt.ts';
 import { lab } from './lab/lab.ts';
 import { passwordOf } from './lab/login.ts';
 import { passwords } from './lab/people.ts';
+import { visit } from './lab/person.ts';
 import { remember } from './lab/secrets.ts';
 import { createUserWithPassword, removeUser } from './lab/user-objects.ts';
 
@@ -97,19 +97,7 @@ describe('a login with a browser elsewhere', () => {
       if (/shows \S+\n/.test(said)) break;
     }
     const [, address = ''] = /Open (\S+)/.exec(said) ?? [];
-    const at = new Browser(async (path, { method = 'GET', headers = {}, body }) =>
-      call(`${secureGateway()}${path}`, {
-        method,
-        headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)])),
-        ...(body === undefined ? {} : { body }),
-      }),
-    );
-    const { pathname, search } = new URL(address);
-    const page = await at.submit(await at.open(`${pathname}${search}`), {
-      username: 'admin',
-      password: passwordOf('admin'),
-    });
-    await at.submit(await at.submit(page, {}), { decision: 'allow' });
+    await visit(address);
     const token = tokenOf(await printed);
     expect(decodeToken(token).claims).toMatchObject({ username: 'admin', client_id: 'platform-cli' });
     expect(statSync(cacheFolder()).mode & 0o777).toBe(0o700);

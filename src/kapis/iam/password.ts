@@ -62,20 +62,16 @@ export function passwordRoute(parts: PasswordParts): Route {
   async function demandCurrent(account: Account, current: string, context: RequestContext): Promise<void> {
     const { auditID, sourceIP, log } = context;
     const attempt = { username: account.username, address: sourceIP, client };
-    const entered = limiter.enter(attempt);
-    const seconds = typeof entered === 'number' ? entered : await entered;
-    if (seconds > 0) throw tooManyRequests(`too many failed logins; try again in ${seconds} s`, seconds);
-    try {
-      if (await passwords.verify(account.passwordHash, current, { active: account.active, source: sourceIP })) {
+    await limiter.during(attempt, refuse, async () => {
+      const { username, passwordHash, active } = account;
+      if (await passwords.verify(passwordHash, current, { active, source: sourceIP })) {
         limiter.succeeded(attempt);
         return;
       }
       limiter.failed(attempt);
-    } finally {
-      limiter.leave(attempt);
-    }
-    log.info('change of a password failed', { auditID, user: account.username, sourceIP });
-    throw forbidden(usersResource, account.username, 'the current password is wrong');
+      log.info('change of a password failed', { auditID, user: username, sourceIP });
+      throw forbidden(usersResource, username, 'the current password is wrong');
+    });
   }
 
   return {
@@ -112,6 +108,10 @@ export function passwordRoute(parts: PasswordParts): Route {
       await writeDone(req, res);
     },
   };
+}
+
+function refuse(seconds: number): never {
+  throw tooManyRequests(`too many failed logins; try again in ${seconds} s`, seconds);
 }
 
 const invalidPassword = (username: string, field: string, message: string): Error =>
