@@ -5,7 +5,7 @@ import type { KubeClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
 import { isKubeError } from '../kube/kube-error.ts';
 import type { Logger } from '../logger.ts';
-import type { Account } from './directory.ts';
+import type { Account } from './directory/account.ts';
 import type { Users } from './users.ts';
 import { longestAnswer, WriteBehind } from './write-behind.ts';
 

@@ -13,7 +13,8 @@ import type { KubeObject } from '../kube/kube-object.ts';
 import { isKubeError, KubeError } from '../kube/kube-error.ts';
 import { metadataAs } from '../kube/reflector.ts';
 import type { Logger } from '../logger.ts';
-import type { Account, Directory } from './directory.ts';
+import type { Account } from './directory/account.ts';
+import type { Directory } from './directory/directory.ts';
 import { longestAnswer, WriteBehind } from './write-behind.ts';
 
 /** Why a login was refused, or that it was not. These words do not change. */

@@ -2,7 +2,7 @@
  * What may be a password: NIST SP 800-63B section 3.1.1.2, length and a list of common ones, no rules about kinds of characters. The
  * list is that of @zxcvbn-ts/language-common (MIT), of passwords found in breaches.
  */
-import type { Account } from './directory.ts';
+import type { Account } from './directory/account.ts';
 import { longestPassword } from './passwords.ts';
 
 const shortest = 8;

@@ -1,5 +1,6 @@
-import type { Account, Directory } from './directory.ts';
-import type { Session } from './sessions.ts';
+import type { Account } from './directory/account.ts';
+import type { Directory } from './directory/directory.ts';
+import type { Session } from './sessions/session.ts';
 
 /** Whom a token speaks of. One object as long as nothing of it changes, so that others can keep what they know by it. */
 export type Subject = Pick<Account, 'username' | 'uid' | 'groups' | 'displayName' | 'email'> &
@@ -14,7 +15,7 @@ const grantOf = {
 /** Who a session stands for, by what the directory says now; undefined once anything is gone that it was made for. */
 export function subjectOf(session: Session, directory: Directory): Subject | undefined {
   const { subjectKind = 'User', userName, userUID, clientID } = session.spec;
-  const client = directory.client(clientID);
+  const client = directory.clients.get(clientID);
   if (client === undefined) return undefined;
   if (subjectKind === 'User') {
     const account = directory.account(userName);

@@ -7,7 +7,8 @@ import type { KubeClient } from '../kube/client.ts';
 import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
 import { isKubeError } from '../kube/kube-error.ts';
 import type { Logger } from '../logger.ts';
-import { hasSystemName, type Directory } from './directory.ts';
+import { hasSystemName } from './directory/account.ts';
+import type { Directory } from './directory/directory.ts';
 import type { Condition, User, Users } from './users.ts';
 
 type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;

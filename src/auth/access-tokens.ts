@@ -1,5 +1,6 @@
-import type { Directory } from '../accounts/directory.ts';
-import type { Session, Sessions } from '../accounts/sessions.ts';
+import type { Directory } from '../accounts/directory/directory.ts';
+import type { Session } from '../accounts/sessions/session.ts';
+import type { Sessions } from '../accounts/sessions/sessions.ts';
 import { subjectOf, type Subject } from '../accounts/subjects.ts';
 import type { AccessClaims, Tokens } from './tokens.ts';
 

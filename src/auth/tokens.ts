@@ -5,7 +5,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import jwt, { type JwtPayload, type VerifyOptions } from 'jsonwebtoken';
 import { LRUCache } from 'lru-cache';
-import type { Session } from '../accounts/sessions.ts';
+import type { Session } from '../accounts/sessions/session.ts';
 import type { Subject } from '../accounts/subjects.ts';
 import type { Algorithm, SigningKey, SigningKeys } from '../accounts/signing-keys.ts';
 

@@ -3,8 +3,9 @@
  * answer and where, 2 read what is asked for, 3 see who is logged in, or let them log in, 4 ask them, 5 send them back with a code.
  * What goes wrong in step 1 is told to people, after it to the client.
  */
-import type { Directory } from '../accounts/directory.ts';
-import { holderOf, type Sessions } from '../accounts/sessions.ts';
+import type { Directory } from '../accounts/directory/directory.ts';
+import { holderOf } from '../accounts/sessions/session.ts';
+import type { Sessions } from '../accounts/sessions/sessions.ts';
 import { describable, isTold, OAuthError } from '../errors.ts';
 import { destinationOf, parseAuthorization, prompts, type AuthorizationRequest } from './authorization-request.ts';
 import { browserLogin, type BrowserLogin } from './browser-login.ts';
@@ -103,7 +104,7 @@ export function authorizationEndpoint({ directory, sessions, issuer, clock, show
     { client, redirectURI, challenge, nonce, scope }: AuthorizationRequest,
     { session: { metadata, spec } }: BrowserLogin,
   ): Promise<string> {
-    return sessions.createPending(
+    return sessions.codes.create(
       {
         ...holderOf(spec),
         clientID: client.name,

@@ -1,5 +1,6 @@
 /** What a client asks for by the browser of somebody (RFC 6749 section 4.1.1, OpenID Connect Core section 3.1.2.1). */
-import type { Client, Directory } from '../accounts/directory.ts';
+import type { Client } from '../accounts/directory/clients.ts';
+import type { Directory } from '../accounts/directory/directory.ts';
 import { OAuthError } from '../errors.ts';
 import { readParameters, required } from './form.ts';
 import { isRegistered } from './redirect-uri.ts';
@@ -29,7 +30,7 @@ const invalid = (description: string): OAuthError => new OAuthError('invalid_req
 export function destinationOf(query: URLSearchParams, directory: Directory): Destination {
   for (const name of ['client_id', 'redirect_uri'])
     if (query.getAll(name).length > 1) throw invalid(`the parameter "${name}" is repeated`);
-  const client = directory.client(query.get('client_id') ?? '');
+  const client = directory.clients.get(query.get('client_id') ?? '');
   if (client === undefined) throw invalid('the application that sent you here is not known: its client_id is wrong');
   const redirectURI = query.get('redirect_uri') ?? '';
   if (!isRegistered(client.redirectURIs, redirectURI))

@@ -1,7 +1,8 @@
 import type { Request } from 'express';
 import { pagesClient } from '../accounts/built-in-clients.ts';
-import type { Directory } from '../accounts/directory.ts';
-import type { Session, Sessions } from '../accounts/sessions.ts';
+import type { Directory } from '../accounts/directory/directory.ts';
+import type { Session } from '../accounts/sessions/session.ts';
+import type { Sessions } from '../accounts/sessions/sessions.ts';
 import { subjectOf, type Subject } from '../accounts/subjects.ts';
 import { OAuthError } from '../errors.ts';
 import { cookie, loginCookie, readCookie } from './pages/cookies.ts';
@@ -20,7 +21,7 @@ export async function browserLogin(
   { sessions, directory }: { readonly sessions: Sessions; readonly directory: Directory },
 ): Promise<BrowserLogin | undefined> {
   const token = readCookie(req, loginCookie);
-  const presented = token === undefined ? undefined : await sessions.presented(token);
+  const presented = token === undefined ? undefined : await sessions.rotation.presented(token);
   if (presented?.isCurrent !== true || presented.session.spec.clientID !== pagesClient.name) return undefined;
   const subject = subjectOf(presented.session, directory);
   return subject === undefined || subject.passwordChangeRequired === true

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import type { Client, Directory } from '../accounts/directory.ts';
+import type { Client, Clients } from '../accounts/directory/clients.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
 import { OAuthError } from '../errors.ts';
 import type { RequestContext } from '../http/route.ts';
@@ -39,7 +39,7 @@ function meanings(secret: string): readonly string[] {
 }
 
 export interface ClientAuthentication {
-  readonly directory: Pick<Directory, 'client' | 'authenticateClient'>;
+  readonly directory: { readonly clients: Pick<Clients, 'get' | 'authenticate'> };
   readonly limiter: Pick<LoginLimiter, 'during' | 'failed' | 'succeeded'>;
   /** A client that has no secret need show none. */
   readonly mayBePublic?: boolean;
@@ -68,17 +68,17 @@ export async function authenticateClient(
     if (inForm.id !== undefined && inForm.id !== credentials.id)
       throw new OAuthError('invalid_request', 'client_id in the form is another than in the Authorization header');
   } else {
-    const { id, secret = mayBePublic && directory.client(id ?? '')?.isPublic === true ? '' : undefined } = inForm;
+    const { id, secret = mayBePublic && directory.clients.get(id ?? '')?.isPublic === true ? '' : undefined } = inForm;
     if (id === undefined || secret === undefined)
       throw invalidClient('the client must authenticate: client_id and client_secret in the form, or HTTP Basic');
     credentials = { id, secrets: [secret] };
   }
-  const client = directory.client(credentials.id);
+  const client = directory.clients.get(credentials.id);
   // By HTTP Basic some libraries send an empty secret where there is none.
   if (mayBePublic && client?.isPublic === true && credentials.secrets[0] === '') return client;
   if (client?.hasKnownSecret !== true) return await limited(credentials, context, { directory, limiter });
   // To guess what everybody knows gains nothing and costs nothing, and refused for it would be everybody.
-  if (!(await directory.authenticateClient(client.name, credentials.secrets, context.sourceIP))) throw wrong();
+  if (!(await directory.clients.authenticate(client.name, credentials.secrets, context.sourceIP))) throw wrong();
   return client;
 }
 
@@ -92,7 +92,7 @@ async function limited(
 ): Promise<Client> {
   const attempt = { client: id.slice(0, 253), address: sourceIP };
   const judge = async (): Promise<Client> => {
-    const client = await directory.authenticateClient(id, secrets, sourceIP);
+    const client = await directory.clients.authenticate(id, secrets, sourceIP);
     if (client !== undefined) {
       limiter.succeeded(attempt);
       return client;

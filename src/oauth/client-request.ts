@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import type { Client } from '../accounts/directory.ts';
+import type { Client } from '../accounts/directory/clients.ts';
 import { OAuthError } from '../errors.ts';
 import type { RequestContext, Route } from '../http/route.ts';
 import { authenticateClient, type ClientAuthentication } from './client-authentication.ts';

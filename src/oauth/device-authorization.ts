@@ -1,7 +1,7 @@
 /** `POST /oauth/device_authorization` (RFC 8628 section 3.1): a device that has no browser asks to be let in by somebody who has one. */
-import type { Directory } from '../accounts/directory.ts';
+import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
-import type { Sessions } from '../accounts/sessions.ts';
+import type { Sessions } from '../accounts/sessions/sessions.ts';
 import { OAuthError } from '../errors.ts';
 import { isKubeError } from '../kube/kube-error.ts';
 import { answerJSON, uncached } from './answer.ts';
@@ -40,7 +40,7 @@ export function deviceAuthorizationEndpoint({
     for (;;) {
       const userCode = newUserCode();
       try {
-        return [await sessions.createForDevice(spec, { userCode, sourceIP, life, refreshable }), userCode];
+        return [await sessions.devices.create(spec, { userCode, sourceIP, life, refreshable }), userCode];
       } catch (error) {
         // Another device has this one.
         if (!isKubeError(error, 409)) throw error;

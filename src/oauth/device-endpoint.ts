@@ -1,8 +1,9 @@
 /** `/oauth/device` (RFC 8628 section 3.3): where somebody types in the code that a device shows, and lets it in. */
 import { pagesClient } from '../accounts/built-in-clients.ts';
-import type { Directory } from '../accounts/directory.ts';
+import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
-import { holderOf, type Session, type Sessions } from '../accounts/sessions.ts';
+import { holderOf, type Session } from '../accounts/sessions/session.ts';
+import type { Sessions } from '../accounts/sessions/sessions.ts';
 import type { Route } from '../http/route.ts';
 import { browserLogin, type BrowserLogin } from './browser-login.ts';
 import { deviceConsentPage, userCodePage } from './pages/device.ts';
@@ -47,7 +48,7 @@ export function deviceRoutes({ directory, sessions, limiter, showLogin }: Device
     };
     return await limiter.during<Session | undefined>(attempt, refuse, async () => {
       const userCode = userCodeIn(typed);
-      const session = userCode === undefined ? undefined : await sessions.ofDevice(userCode);
+      const session = userCode === undefined ? undefined : await sessions.devices.waitingFor(userCode);
       if (session !== undefined) return session;
       limiter.failed(attempt);
       log.info('device code unknown', { auditID, username: subject.username, sourceIP });
@@ -66,7 +67,7 @@ export function deviceRoutes({ directory, sessions, limiter, showLogin }: Device
     if (!isAllowed) await sessions.revoke(session.metadata.name);
     else {
       const who = { ...holderOf(spec), authenticatedAt: spec.createdAt, login: metadata.name };
-      if (!(await sessions.letIn(session, who)))
+      if (!(await sessions.devices.letIn(session, who)))
         return userCodePage(page, {
           action,
           userCode: '',

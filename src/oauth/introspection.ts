@@ -1,6 +1,7 @@
-import type { Client, Directory } from '../accounts/directory.ts';
+import type { Client } from '../accounts/directory/clients.ts';
+import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
-import type { Sessions } from '../accounts/sessions.ts';
+import type { Sessions } from '../accounts/sessions/sessions.ts';
 import { subjectOf } from '../accounts/subjects.ts';
 import type { AccessTokens } from '../auth/access-tokens.ts';
 import { answerJSON, uncached } from './answer.ts';
@@ -52,7 +53,7 @@ export function introspectionEndpoint({
 
   /** Only for the client that has it: a resource server that asks about a bearer must never hear that a refresh token is good. */
   async function ofRefreshToken(token: string, client: Client): Promise<object | undefined> {
-    const presented = await sessions.presented(token);
+    const presented = await sessions.rotation.presented(token);
     if (presented === undefined || !presented.isCurrent) return undefined;
     const { session } = presented;
     const { clientID, scope, createdAt, expiresAt } = session.spec;

@@ -1,6 +1,6 @@
 /** `/oauth/login`: the login page for nothing else, which leads back here, and what that page sends wherever it was shown. */
 import { pagesClient } from '../accounts/built-in-clients.ts';
-import type { Account } from '../accounts/directory.ts';
+import type { Account } from '../accounts/directory/account.ts';
 import { problemWith } from '../accounts/password-rules.ts';
 import { isChangeable, type PasswordStore } from '../accounts/password-store.ts';
 import { OAuthError } from '../errors.ts';

@@ -1,6 +1,7 @@
 /** `/oauth/logout` (OpenID Connect RP-Initiated Logout 1.0): ends the login at our pages, and the session that the client knows it by. */
-import type { Client, Directory } from '../accounts/directory.ts';
-import type { Sessions } from '../accounts/sessions.ts';
+import type { Client } from '../accounts/directory/clients.ts';
+import type { Directory } from '../accounts/directory/directory.ts';
+import type { Sessions } from '../accounts/sessions/sessions.ts';
 import type { IdentityClaims, Tokens } from '../auth/tokens.ts';
 import { OAuthError } from '../errors.ts';
 import { browserLogin, type BrowserLogin } from './browser-login.ts';
@@ -40,7 +41,7 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): En
     if (hint !== undefined && hint.aud !== clientID)
       throw invalid('id_token_hint was given to another client than client_id');
     const redirectURI = given.get('post_logout_redirect_uri');
-    if (redirectURI !== undefined && !mayLeadTo(directory.client(clientID ?? ''), redirectURI))
+    if (redirectURI !== undefined && !mayLeadTo(directory.clients.get(clientID ?? ''), redirectURI))
       throw invalid('the post_logout_redirect_uri is not registered for the application that sent you here');
     return { hint, redirectURI, state: given.get('state') };
   }

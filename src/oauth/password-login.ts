@@ -1,5 +1,6 @@
 import { pagesClient } from '../accounts/built-in-clients.ts';
-import type { Account, Directory } from '../accounts/directory.ts';
+import type { Account } from '../accounts/directory/account.ts';
+import type { Directory } from '../accounts/directory/directory.ts';
 import type { Directories } from '../accounts/identity-providers/directories.ts';
 import type { Linking } from '../accounts/identity-providers/linking.ts';
 import { PersonRefused, type Identity, type Person } from '../accounts/identity-providers/person.ts';
@@ -7,7 +8,8 @@ import { longestUserAgent, type LoginHistories, type LoginOutcome } from '../acc
 import type { LoginAttempt, LoginLimiter } from '../accounts/login-limit.ts';
 import type { PasswordStore } from '../accounts/password-store.ts';
 import type { Passwords } from '../accounts/passwords.ts';
-import type { Session, Sessions } from '../accounts/sessions.ts';
+import type { Session } from '../accounts/sessions/session.ts';
+import type { Sessions } from '../accounts/sessions/sessions.ts';
 import { loggedIn, type Subject } from '../accounts/subjects.ts';
 import { OAuthError } from '../errors.ts';
 import type { RequestContext } from '../http/route.ts';

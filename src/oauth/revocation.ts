@@ -1,6 +1,6 @@
-import type { Directory } from '../accounts/directory.ts';
+import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
-import type { Sessions } from '../accounts/sessions.ts';
+import type { Sessions } from '../accounts/sessions/sessions.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import { answer, uncached } from './answer.ts';
 import { clientIdentificationMethods } from './client-authentication.ts';
@@ -26,7 +26,7 @@ export function revocationEndpoint(parts: {
   async function find(token: string): Promise<{ sid: string; clientID: string } | undefined> {
     const claims = tokens.verifyForAny(token);
     if (claims !== undefined) return claims;
-    const presented = await sessions.presented(token);
+    const presented = await sessions.rotation.presented(token);
     return presented && { sid: presented.session.metadata.name, clientID: presented.session.spec.clientID };
   }
 

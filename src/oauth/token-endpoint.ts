@@ -3,7 +3,7 @@
  * 1 read the form, 2 authenticate the client, 3 find the grant, 4 see that the client may use it, 5 see whom the token shall be for,
  * 6 let the grant judge, 7 see again that its subject may have such a token, 8 make the tokens.
  */
-import type { Directory } from '../accounts/directory.ts';
+import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
 import type { Subject } from '../accounts/subjects.ts';
 import { identityClaims, type Tokens } from '../auth/tokens.ts';

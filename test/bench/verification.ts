@@ -3,7 +3,7 @@
  * and ends by itself.
  */
 import { generateKeyPairSync } from 'node:crypto';
-import type { Session } from '../../src/accounts/sessions.ts';
+import type { Session } from '../../src/accounts/sessions/session.ts';
 import type { Algorithm, SigningKey, SigningKeys } from '../../src/accounts/signing-keys.ts';
 import { fingerprint, Tokens } from '../../src/auth/tokens.ts';
 import { median } from './statistics.ts';

@@ -1,5 +1,5 @@
 /** The accounts, sessions and tokens of one replica over a cluster in memory, put together as server.ts does. */
-import { Directory } from '../../src/accounts/directory.ts';
+import { Directory } from '../../src/accounts/directory/directory.ts';
 import { LastLogins } from '../../src/accounts/last-logins.ts';
 import { Directories } from '../../src/accounts/identity-providers/directories.ts';
 import type { askDirectory } from '../../src/accounts/identity-providers/ldap.ts';
@@ -11,7 +11,7 @@ import { PasswordStore } from '../../src/accounts/password-store.ts';
 import { Passwords } from '../../src/accounts/passwords.ts';
 import { RefreshTokens } from '../../src/accounts/refresh-tokens.ts';
 import { SecretRefs } from '../../src/accounts/secret-refs.ts';
-import { Sessions } from '../../src/accounts/sessions.ts';
+import { Sessions } from '../../src/accounts/sessions/sessions.ts';
 import { SigningKeys } from '../../src/accounts/signing-keys.ts';
 import { passwordSecretOf, passwordSecretType, Users, type UserSpec } from '../../src/accounts/users.ts';
 import { gatewayAuthenticator, platformToken, tokenReview } from '../../src/auth/authenticators/index.ts';

@@ -8,7 +8,8 @@ import { serviceUnavailable } from '../../errors.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { isKubeError } from '../../kube/kube-error.ts';
 import type { Logger } from '../../logger.ts';
-import type { Account, Directory } from '../directory.ts';
+import type { Account } from '../directory/account.ts';
+import type { Directory } from '../directory/directory.ts';
 import type { User } from '../users.ts';
 import { PersonRefused, usernameOf, type Identity, type Person } from './person.ts';
 

@@ -1,6 +1,7 @@
 /** Who asks, whom they ask about, and whether that is themselves. */
 import type { Request } from 'express';
-import type { Account, Directory } from '../../accounts/directory.ts';
+import type { Account } from '../../accounts/directory/account.ts';
+import type { Directory } from '../../accounts/directory/directory.ts';
 import { demand, type Authorizer, type ResourceAttributes } from '../../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { badRequest, notFound, unauthorized } from '../../errors.ts';

@@ -1,5 +1,5 @@
 /** `users/{u}/loginrecords`: who logged in as a user, or tried to. One's own always. */
-import type { Directory } from '../../accounts/directory.ts';
+import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginHistories } from '../../accounts/login-history.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import type { Route } from '../../http/route.ts';

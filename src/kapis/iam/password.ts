@@ -3,7 +3,8 @@
  * lock its owner out. Another's needs the right to it, the right to impersonate each group that the user is in, and no less power than
  * the user has by name: whoever sets a password may act as that user.
  */
-import type { Account, Directory } from '../../accounts/directory.ts';
+import type { Account } from '../../accounts/directory/account.ts';
+import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/login-limit.ts';
 import { problemWith } from '../../accounts/password-rules.ts';
 import { isChangeable, type PasswordStore } from '../../accounts/password-store.ts';

@@ -2,7 +2,7 @@
  * What makes somebody as mighty as root of the cluster or of the platform (docs/security.md). Whoever sets the password of a user may
  * act as that user: so what a user may do of this by name, the one who sets the password must be allowed too.
  */
-import type { Account } from '../../accounts/directory.ts';
+import type { Account } from '../../accounts/directory/account.ts';
 import type { Authorizer, ResourceAttributes } from '../../auth/authorizers/authorizer.ts';
 import { withAuthenticated, type UserInfo } from '../../auth/user.ts';
 import { objectNames } from '../../config/names.ts';

@@ -1,6 +1,8 @@
 /** `users/{u}/sessions`: where a user is logged in, and the end of that. One's own always; a revocation counts on every replica. */
-import type { Account, Directory } from '../../accounts/directory.ts';
-import type { Session, Sessions } from '../../accounts/sessions.ts';
+import type { Account } from '../../accounts/directory/account.ts';
+import type { Directory } from '../../accounts/directory/directory.ts';
+import type { Session } from '../../accounts/sessions/session.ts';
+import type { Sessions } from '../../accounts/sessions/sessions.ts';
 import { isOf } from '../../accounts/subjects.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { notFound } from '../../errors.ts';

@@ -1,5 +1,5 @@
 /** `users/{u}/unlock`: the failed logins of a user count no more, on any replica. By right only: a token must not open the way to guesses. */
-import type { Directory } from '../../accounts/directory.ts';
+import type { Directory } from '../../accounts/directory/directory.ts';
 import { isChangeable, type PasswordStore } from '../../accounts/password-store.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { forbidden } from '../../errors.ts';

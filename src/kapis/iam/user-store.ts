@@ -1,5 +1,6 @@
 /** Both kinds of users as objects, in a store that the list language reads. */
-import type { Account, Directory } from '../../accounts/directory.ts';
+import type { Account } from '../../accounts/directory/account.ts';
+import type { Directory } from '../../accounts/directory/directory.ts';
 import type { User, Users } from '../../accounts/users.ts';
 import { Packer } from '../../kube/packed.ts';
 import { Store } from '../../kube/store.ts';

@@ -2,7 +2,8 @@
  * `users` of iam.platform.io: read from the copy that every replica has of them, written as the caller, so that the rights and the
  * audit log of kube-apiserver see the person. One's own may always be read, and of it the displayName changed, by the server itself.
  */
-import type { Account, Directory } from '../../accounts/directory.ts';
+import type { Account } from '../../accounts/directory/account.ts';
+import type { Directory } from '../../accounts/directory/directory.ts';
 import type { User, Users } from '../../accounts/users.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { usersPath } from '../../config/names.ts';

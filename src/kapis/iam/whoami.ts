@@ -1,5 +1,5 @@
 /** Who the server takes the caller for, in the form of kube-apiserver's SelfSubjectReview. */
-import type { Directory } from '../../accounts/directory.ts';
+import type { Directory } from '../../accounts/directory/directory.ts';
 import type { Route } from '../../http/route.ts';
 import { writeJson } from '../../http/write.ts';
 import { parsePretty } from '../query.ts';

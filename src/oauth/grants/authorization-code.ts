@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { Session } from '../../accounts/sessions.ts';
+import type { Session } from '../../accounts/sessions/session.ts';
 import { subjectOf, type Subject } from '../../accounts/subjects.ts';
 import { OAuthError } from '../../errors.ts';
 import { required } from '../form.ts';
@@ -44,7 +44,7 @@ export function authorizationCodeGrant({ directory, sessions }: GrantParts): Gra
         if (subject !== undefined) demandAudience(subject);
         return subject !== undefined;
       };
-      const redeemed = await sessions.redeem(code, accept, client.grantTypes.includes('refresh_token'));
+      const redeemed = await sessions.codes.redeem(code, accept, client.grantTypes.includes('refresh_token'));
       if (typeof redeemed === 'string' || subject === undefined) {
         const { auditID, sourceIP } = context;
         context.log.info('authorization code refused', {

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { subjectOf, type Subject } from '../../accounts/subjects.ts';
-import type { Session, Unredeemed } from '../../accounts/sessions.ts';
+import type { Unredeemed } from '../../accounts/sessions/codes.ts';
+import type { Session } from '../../accounts/sessions/session.ts';
 import { OAuthError, type OAuthErrorCode } from '../../errors.ts';
 import { required } from '../form.ts';
 import type { Grant, GrantParts } from './grant.ts';
@@ -47,7 +48,7 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
         return isNobodys || subject !== undefined;
       };
       demandPatience(code);
-      const redeemed = await sessions.redeem(code, accept, client.grantTypes.includes('refresh_token'));
+      const redeemed = await sessions.codes.redeem(code, accept, client.grantTypes.includes('refresh_token'));
       if (typeof redeemed === 'string' || subject === undefined) {
         const [error, description] = refusals[typeof redeemed === 'string' ? redeemed : 'ended'];
         throw new OAuthError(error, description);

@@ -1,5 +1,7 @@
-import type { Client, Directory } from '../../accounts/directory.ts';
-import type { Session, Sessions } from '../../accounts/sessions.ts';
+import type { Client } from '../../accounts/directory/clients.ts';
+import type { Directory } from '../../accounts/directory/directory.ts';
+import type { Session } from '../../accounts/sessions/session.ts';
+import type { Sessions } from '../../accounts/sessions/sessions.ts';
 import type { Subject } from '../../accounts/subjects.ts';
 import type { AccessTokens } from '../../auth/access-tokens.ts';
 import type { TokenAuthenticator } from '../../auth/authenticators/index.ts';

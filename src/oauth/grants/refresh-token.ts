@@ -1,4 +1,4 @@
-import type { Session } from '../../accounts/sessions.ts';
+import type { Session } from '../../accounts/sessions/session.ts';
 import { subjectOf, type Subject } from '../../accounts/subjects.ts';
 import { OAuthError } from '../../errors.ts';
 import { required } from '../form.ts';
@@ -22,7 +22,7 @@ export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
         session.spec.clientID === client.name ? subjectOf(session, directory) : undefined;
       // Asked for too much, the token must not be spent.
       let scope: string | undefined;
-      const refreshed = await sessions.refresh(token, (session) => {
+      const refreshed = await sessions.rotation.refresh(token, (session) => {
         const subject = standing(session);
         if (subject === undefined) return false;
         demandAudience(subject);

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { KeyRotation } from '../../../src/accounts/key-rotation.ts';
-import type { Session } from '../../../src/accounts/sessions.ts';
+import type { Session } from '../../../src/accounts/sessions/session.ts';
 import { SigningKeys, type Algorithm } from '../../../src/accounts/signing-keys.ts';
 import { Tokens } from '../../../src/auth/tokens.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';

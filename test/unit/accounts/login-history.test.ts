@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Account } from '../../../src/accounts/directory.ts';
+import type { Account } from '../../../src/accounts/directory/account.ts';
 import { LoginHistories, type Login, type LoginRecord } from '../../../src/accounts/login-history.ts';
 import { loginHistoriesPath } from '../../../src/config/names.ts';
 import { unreachable } from '../../../src/kube/kube-error.ts';

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
-import type { Account } from '../../../src/accounts/directory.ts';
-import type { Session } from '../../../src/accounts/sessions.ts';
+import type { Account } from '../../../src/accounts/directory/account.ts';
+import type { Session } from '../../../src/accounts/sessions/session.ts';
 import { SigningKeys } from '../../../src/accounts/signing-keys.ts';
 import { fingerprint, Tokens, type TokenSettings } from '../../../src/auth/tokens.ts';
 import { createLogger } from '../../../src/logger.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import type { Request } from 'express';
-import type { Client } from '../../../src/accounts/directory.ts';
+import type { Client } from '../../../src/accounts/directory/clients.ts';
 import { LoginLimiter } from '../../../src/accounts/login-limit.ts';
 import type { RequestContext } from '../../../src/http/route.ts';
 import { createLogger } from '../../../src/logger.ts';
@@ -30,9 +30,9 @@ function lab(secrets: Readonly<Record<string, string>>) {
           verify: async (secret) => secret === secrets[name],
         }
       : undefined;
-  const directory = {
-    client,
-    authenticateClient: async (name: string, shown: readonly string[]) => {
+  const clients = {
+    get: client,
+    authenticate: async (name: string, shown: readonly string[]) => {
       tried.push(...shown);
       return shown.some((secret) => Object.hasOwn(secrets, name) && secret === secrets[name])
         ? client(name)
@@ -45,7 +45,7 @@ function lab(secrets: Readonly<Record<string, string>>) {
       { headers: authorization === undefined ? {} : { authorization } } as unknown as Request,
       new Map(Object.entries(form)),
       context,
-      { directory, limiter },
+      { directory: { clients }, limiter },
     );
   return { tried, authenticate };
 }

@@ -1,6 +1,6 @@
 /** The grants of programs: client_credentials (RFC 6749 section 4.4) and token exchange (RFC 8693). */
 import { describe, expect, test } from '@jest/globals';
-import type { Session } from '../../../src/accounts/sessions.ts';
+import type { Session } from '../../../src/accounts/sessions/session.ts';
 import { platformToken } from '../../../src/auth/authenticators/index.ts';
 import { configuredUserUID } from '../../../src/accounts/uuid.ts';
 import { KubeError } from '../../../src/kube/kube-error.ts';

@@ -1,7 +1,7 @@
 /** `multipleLogin: false` on two replicas: of logins at one instant exactly one stays, whatever happens in which order. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import type { Session } from '../../../src/accounts/sessions.ts';
+import type { Session } from '../../../src/accounts/sessions/session.ts';
 import { sessionsPath } from '../../../src/config/names.ts';
 import type { RequestContext } from '../../../src/http/route.ts';
 import { unreachable } from '../../../src/kube/kube-error.ts';
@@ -40,7 +40,7 @@ const standing = (): string[] =>
 async function code({ sessions }: Platform, login: Session): Promise<string> {
   const { userName, userUID, credentialID = '' } = login.spec;
   const spec = { userName, userUID, credentialID, clientID: 'console' };
-  return await sessions.createPending({ ...spec, code: { redirectURI: 'x' } }, 60_000, false);
+  return await sessions.codes.create({ ...spec, code: { redirectURI: 'x' } }, 60_000, false);
 }
 
 test('logins one after the other leave the last one, though no watch says anything', async () => {
@@ -86,7 +86,7 @@ describe('a code', () => {
     const early = begin(one);
     await settle();
     const last = await begin(other);
-    const redeemed = await other.sessions.redeem(await code(other, last), () => true, false);
+    const redeemed = await other.sessions.codes.redeem(await code(other, last), () => true, false);
     if (typeof redeemed === 'string') throw new Error(redeemed);
     goOn();
     expect(standing()).not.toContain((await early).metadata.name);
@@ -97,7 +97,7 @@ describe('a code', () => {
     const [one, other] = replicas;
     const waiting = await code(one, await begin(one));
     const last = await begin(other);
-    expect(await one.sessions.redeem(waiting, () => true, false)).toBe('ended');
+    expect(await one.sessions.codes.redeem(waiting, () => true, false)).toBe('ended');
     expect(standing()).toEqual([last.metadata.name]);
   });
 });

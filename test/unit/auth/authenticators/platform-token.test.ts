@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import type { Session } from '../../../../src/accounts/sessions.ts';
+import type { Session } from '../../../../src/accounts/sessions/session.ts';
 import { fingerprint } from '../../../../src/auth/tokens.ts';
 import { platformToken } from '../../../../src/auth/authenticators/platform-token.ts';
 import type { TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';

@@ -51,7 +51,7 @@ test('all of one’s own are revoked', async () => {
 test('all are those of other replicas too, and codes and devices that wait', async () => {
   const { uid = '' } = lab.directory.account('bob') ?? {};
   const spec = { userName: 'bob', userUID: uid, clientID: 'platform', code: {} };
-  await lab.sessions.createPending(spec, 60_000, true);
+  await lab.sessions.codes.create(spec, 60_000, true);
   lab.client.holdWatches();
   const elsewhere = await createPlatform({ beside: lab });
   try {

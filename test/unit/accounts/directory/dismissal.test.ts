@@ -1,8 +1,8 @@
 /** What was begun before a user was disabled, or a user or client removed from the configuration, is over for good. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { sessionsPath } from '../../../src/config/names.ts';
-import { createPlatform, namespace, type Platform } from '../../fakes/platform.ts';
-import { settle } from '../kube/fakes.ts';
+import { sessionsPath } from '../../../../src/config/names.ts';
+import { createPlatform, namespace, type Platform } from '../../../fakes/platform.ts';
+import { settle } from '../../kube/fakes.ts';
 
 const minute = 60_000;
 const users = [{ username: 'alice' }, { username: 'eve' }];
@@ -56,7 +56,7 @@ describe('ends at once, and the user who comes back begins anew', () => {
   test('with a client that is removed, and codes that wait for it', async () => {
     const [web, other] = [await begin('alice', 'web'), await begin('alice')];
     const spec = { userName: 'eve', userUID: 'e', clientID: 'web', code: {} };
-    await platform.sessions.createPending(spec, minute, true);
+    await platform.sessions.codes.create(spec, minute, true);
     const [code = ''] = platform.cluster
       .list(sessionsPath(namespace))
       .filter((one) => (one['status'] as { readonly phase: string }).phase === 'Pending')
@@ -93,7 +93,10 @@ describe('ends nothing', () => {
   });
 
   test('of clients and ServiceAccounts as long as the client is there', async () => {
-    const { username: userName, uid: userUID } = platform.directory.client('web')?.subject ?? { username: '', uid: '' };
+    const { username: userName, uid: userUID } = platform.directory.clients.get('web')?.subject ?? {
+      username: '',
+      uid: '',
+    };
     const own = await platform.sessions.createFixed({ subjectKind: 'Client', userName, userUID, clientID: 'web' });
     const other = { userName: 'system:serviceaccount:a:b', userUID: 'u', clientID: 'web' };
     const exchanged = await platform.sessions.createFixed({ subjectKind: 'ServiceAccount', ...other });

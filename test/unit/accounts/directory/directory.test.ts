@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { usersPath } from '../../../src/config/names.ts';
-import { createPlatform, namespace, type Platform } from '../../fakes/platform.ts';
-import { settle } from '../kube/fakes.ts';
+import { usersPath } from '../../../../src/config/names.ts';
+import { createPlatform, namespace, type Platform } from '../../../fakes/platform.ts';
+import { settle } from '../../kube/fakes.ts';
 
 let platform: Platform;
 beforeEach(async () => {
@@ -124,17 +124,6 @@ describe('an e-mail address', () => {
     await platform.putUser('bob', { email: 'both@example.com' });
     expect(named('both@example.com')).toBeUndefined();
   });
-});
-
-test('an empty Secret is the secret of no client', async () => {
-  platform.configure({ clients: [{ name: 'web', secretRef: { name: 'web', key: 'secret' } }] });
-  platform.cluster.put(`/api/v1/namespaces/${namespace}/secrets`, {
-    metadata: { name: 'web' },
-    type: 'Opaque',
-    data: { secret: Buffer.from('\n').toString('base64') },
-  });
-  await settle();
-  expect(await platform.directory.authenticateClient('web', [''], '192.0.2.1')).toBeUndefined();
 });
 
 describe('while the users cannot be read', () => {

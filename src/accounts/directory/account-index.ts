@@ -1,0 +1,49 @@
+import type { Identity } from '../identity-providers/person.ts';
+import type { Account } from './account.ts';
+
+/** By what else than the username accounts are looked for: the e-mail address, and each identity. */
+export const emailKey = (email: string): string => `e:${email.toLowerCase()}`;
+export const identityKey = ({ provider, subject }: Identity): string => `i:${provider}:${subject}`;
+export const keysOf = ({ email, identities }: Account): string[] => [
+  ...(email === undefined ? [] : [emailKey(email)]),
+  ...identities.map(identityKey),
+];
+
+const none: ReadonlySet<string> = new Set();
+
+/** Accounts by username, and usernames by what else they are looked for. */
+export class AccountIndex {
+  readonly #all = new Map<string, Account>();
+  readonly #names = new Map<string, Set<string>>();
+
+  constructor(accounts: Iterable<Account> = []) {
+    for (const account of accounts) this.set(account.username, account);
+  }
+
+  get(username: string): Account | undefined {
+    return this.#all.get(username);
+  }
+
+  set(username: string, account: Account | undefined): void {
+    const before = this.#all.get(username);
+    for (const key of before === undefined ? [] : keysOf(before)) {
+      const names = this.#names.get(key);
+      names?.delete(username);
+      if (names?.size === 0) this.#names.delete(key);
+    }
+    if (account === undefined) {
+      this.#all.delete(username);
+      return;
+    }
+    this.#all.set(username, account);
+    for (const key of keysOf(account)) this.#names.set(key, (this.#names.get(key) ?? new Set()).add(username));
+  }
+
+  with(key: string): ReadonlySet<string> {
+    return this.#names.get(key) ?? none;
+  }
+
+  [Symbol.iterator](): IterableIterator<Account> {
+    return this.#all.values();
+  }
+}

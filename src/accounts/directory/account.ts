@@ -1,0 +1,70 @@
+/** Somebody who may log in: made of a user of the configuration, or of a User object and the Secret with its password. */
+import type { PlatformConfiguration } from '../../config/schema.ts';
+import type { Identity } from '../identity-providers/person.ts';
+import type { SecretKeyRef, SecretRefs } from '../secret-refs.ts';
+import { passwordSecretOf, type User, type Users } from '../users.ts';
+import { configuredUserUID } from '../uuid.ts';
+import { changedKey, credentialOf, rehashedKey, unlockedKey, type Credential } from './credentials.ts';
+
+export interface Account extends Credential {
+  readonly username: string;
+  readonly uid: string;
+  /** Also while the password must be changed, when nobody acts with them (see `loggedIn`). */
+  readonly groups: readonly string[];
+  readonly displayName: string | undefined;
+  readonly email: string | undefined;
+  readonly active: boolean;
+  readonly passwordChangeRequired: boolean;
+  /** Where the hash is, or will be; undefined for one that stands in the configuration itself. */
+  readonly passwordRef: SecretKeyRef | undefined;
+  /** Another text when failed logins from before shall not count any more. */
+  readonly unlocked: string | undefined;
+  /** By which of them, at identity providers, somebody may log in as this user. */
+  readonly identities: readonly Identity[];
+}
+
+export const configuredAccounts = (
+  { issuer, users }: PlatformConfiguration['authentication'],
+  secrets: SecretRefs,
+): Account[] =>
+  users.map((user) => {
+    const beside = (key: (key: string) => string): string | undefined =>
+      user.passwordRef && secrets.read({ ...user.passwordRef, key: key(user.passwordRef.key) });
+    const passwordChangeRequired = user.passwordChangeRequired && beside(changedKey) === undefined;
+    return {
+      username: user.username,
+      uid: configuredUserUID(issuer, user.username),
+      groups: user.groups,
+      displayName: user.displayName,
+      email: user.email,
+      active: user.state === 'Active',
+      passwordChangeRequired,
+      passwordRef: user.passwordRef,
+      unlocked: beside(unlockedKey),
+      identities: [],
+      ...credentialOf(user.passwordHash ?? (user.passwordRef && secrets.read(user.passwordRef)), beside(rehashedKey)),
+    };
+  });
+
+/** The CustomResourceDefinition refuses them already; one that somebody changed might not. */
+export const hasSystemName = ({ metadata, spec }: User): boolean =>
+  [metadata.name, ...(spec?.groups ?? [])].some((name) => name.startsWith('system:'));
+
+export function accountOf(user: User, users: Users): Account {
+  const { metadata, spec = {} } = user;
+  const { name: username, uid = '' } = metadata;
+  const { displayName, email, groups = [], state = 'Active', passwordChangeRequired = false, identities = [] } = spec;
+  return {
+    username,
+    uid,
+    groups,
+    displayName,
+    email,
+    active: state === 'Active' && metadata.deletionTimestamp === undefined && !hasSystemName(user),
+    passwordChangeRequired,
+    passwordRef: passwordSecretOf(uid),
+    unlocked: users.passwordValue(uid, unlockedKey),
+    identities,
+    ...credentialOf(users.passwordValue(uid), users.passwordValue(uid, rehashedKey)),
+  };
+}

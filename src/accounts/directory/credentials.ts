@@ -1,0 +1,30 @@
+/** Hashes of passwords as they are stored, and what stands beside each under keys of its own. */
+import { createHash } from 'node:crypto';
+import { parametersOf } from '../../config/hash-parameters.ts';
+
+/**
+ * Beside a hash that was made of the same password as one before: the fingerprint of this hash, and the credentialID that goes on. It
+ * says nothing of any other hash.
+ */
+export const rehashedKey = (key: string): string => `${key}.rehashed`;
+/** Beside a hash that its user has chosen: when. */
+export const changedKey = (key: string): string => `${key}.changed`;
+/** Beside a hash: when its user was last unlocked. */
+export const unlockedKey = (key: string): string => `${key}.unlocked`;
+
+export const credentialIDOf = (hash: string): string => createHash('sha256').update(hash).digest('hex').slice(0, 32);
+
+export interface Credential {
+  /** Undefined while the Secret that holds it is missing: then nobody can log in as this user. */
+  readonly passwordHash: string | undefined;
+  /** Changes with the password: sessions that began with another one are over. */
+  readonly credentialID: string;
+}
+
+/** A hash that this server does not verify is none. `rehashed`: what stands beside it, see `rehashedKey`. */
+export function credentialOf(stored: string | undefined, rehashed: string | undefined): Credential {
+  if (stored === undefined || parametersOf(stored) === undefined) return { passwordHash: undefined, credentialID: '' };
+  const own = credentialIDOf(stored);
+  const [of, before] = rehashed?.split(' ') ?? [];
+  return { passwordHash: stored, credentialID: of === own && before !== undefined ? before : own };
+}

@@ -1,0 +1,242 @@
+/**
+ * The people and clients that may log in: the configuration object with the Secrets it refers to, and the User objects of the
+ * cluster. What is configured is rebuilt whole at each change, so that a request sees one state of it; of the User objects, of which
+ * there may be many, only the one that changed.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { parametersOf, type HashParameters } from '../../config/hash-parameters.ts';
+import { secretOf } from '../../config/identity-providers.ts';
+import type { LiveConfiguration } from '../../config/live.ts';
+import { serviceUnavailable } from '../../errors.ts';
+import { systemClock, type Clock } from '../../kube/clock.ts';
+import { warningsOf } from '../configuration-warnings.ts';
+import type { Identity } from '../identity-providers/person.ts';
+import type { Passwords } from '../passwords.ts';
+import type { SecretRefs } from '../secret-refs.ts';
+import type { SessionSpec } from '../sessions/session.ts';
+import type { Users } from '../users.ts';
+import { configuredUserUID } from '../uuid.ts';
+import { AccountIndex, emailKey, identityKey, keysOf } from './account-index.ts';
+import { accountOf, configuredAccounts, type Account } from './account.ts';
+import { Clients } from './clients.ts';
+import type { Dismissed } from './dismissed.ts';
+
+/** For what was written here to come back by a watch. */
+const longestWait = 2_000;
+
+/** What more than one account has by which only one can be meant. */
+export interface Shared {
+  /** For people. */
+  readonly by: string;
+  /** Usernames, in order. */
+  readonly others: readonly string[];
+}
+
+const unreadable = (): Error => serviceUnavailable('the users cannot be read from the cluster now');
+
+export class Directory {
+  readonly clients: Clients;
+  readonly #config: LiveConfiguration;
+  readonly #secrets: SecretRefs;
+  readonly #users: Users;
+  readonly #passwords: Passwords;
+  #configured = new AccountIndex();
+  readonly #objects = new AccountIndex();
+  /** The names of the identity providers. */
+  #providers: ReadonlySet<string> = new Set();
+  /** Of the User objects, also of those that are gone. */
+  readonly #parameters = new Set<HashParameters>();
+  readonly #clock: Clock;
+  /** Told after each change. */
+  readonly #listeners = new Set<() => void>();
+  readonly #dismissals = new Set<(who: Dismissed) => void>();
+  readonly #unlocked: (username: string) => void;
+
+  constructor(options: {
+    config: LiveConfiguration;
+    secrets: SecretRefs;
+    users: Users;
+    passwords: Passwords;
+    /** Told whose failed logins shall be forgotten. */
+    unlocked: (username: string) => void;
+    clock?: Clock;
+  }) {
+    this.clients = new Clients(options);
+    this.#config = options.config;
+    this.#secrets = options.secrets;
+    this.#users = options.users;
+    this.#passwords = options.passwords;
+    this.#unlocked = options.unlocked;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /** To be called after the configuration or one of its Secrets changed. */
+  rebuild(): void {
+    const { authentication } = this.#config.value;
+    const refs = [
+      ...authentication.users.map((user) => user.passwordRef),
+      ...authentication.clients.map((one) => one.secretRef),
+      ...authentication.identityProviders.map(secretOf),
+    ];
+    this.#secrets.follow(new Set(refs.flatMap((ref) => (ref === undefined ? [] : [ref.name]))));
+    const before = this.#configured;
+    const clientsBefore = this.clients.names;
+    this.#configured = new AccountIndex(configuredAccounts(authentication, this.#secrets));
+    this.#providers = new Set(authentication.identityProviders.map(({ name }) => name));
+    this.clients.rebuild(authentication);
+    for (const account of this.#configured) this.#tellUnlocked(before.get(account.username), account);
+    for (const account of before)
+      if (account.active && this.#configured.get(account.username)?.active !== true)
+        this.#dismiss({ userUID: account.uid });
+    for (const clientID of clientsBefore) if (this.clients.get(clientID) === undefined) this.#dismiss({ clientID });
+    this.#prepare();
+    this.#tell();
+    // Of a Secret that is not read yet nobody knows.
+    if (this.#secrets.hasSynced()) this.#config.warn('references', warningsOf(this.#config.value, this.#secrets));
+  }
+
+  /** To be called after a User object or its password changed. True if what was begun before may have to end. */
+  update(username: string): boolean {
+    const user = this.#users.get(username);
+    const before = this.#objects.get(username);
+    const after = user && accountOf(user, this.#users);
+    if (isDeepStrictEqual(before, after)) {
+      this.#tell();
+      return false;
+    }
+    this.#objects.set(username, after);
+    this.#tellUnlocked(before, after);
+    if (before?.active === true && after?.active === false) this.#dismiss({ userUID: before.uid });
+    const parameters = parametersOf(after?.passwordHash ?? '');
+    if (parameters !== undefined && !this.#parameters.has(parameters)) {
+      this.#parameters.add(parameters);
+      this.#prepare();
+    }
+    this.#tell();
+    return before !== undefined;
+  }
+
+  /** Throws 503 while it cannot be told whether the cluster has such a User. */
+  account(username: string): Account | undefined {
+    const configured = this.configured(username);
+    if (configured !== undefined) return configured;
+    if (!this.#users.isCurrent()) throw unreadable();
+    return this.#objects.get(username);
+  }
+
+  /** A configured user; a User object of that name is not in force. */
+  configured(username: string): Account | undefined {
+    return this.#configured.get(username);
+  }
+
+  /** All of them. */
+  configuredAccounts(): Iterable<Account> {
+    return this.#configured;
+  }
+
+  /** Whom someone who logs in calls by name or e-mail address. One that is not unique is nobody's. Throws as `account`. */
+  named(login: string): Account | undefined {
+    if (!login.includes('@')) return this.account(login);
+    const [found, ...others] = this.withEmail(login);
+    return found === undefined || others.length > 0 ? undefined : this.account(found);
+  }
+
+  /** The usernames of all who have an e-mail address. Throws as `account`. */
+  withEmail(email: string): readonly string[] {
+    return this.#with(emailKey(email)).map(({ username }) => username);
+  }
+
+  /** Who is linked to an identity; 'several' are so by mistake. Throws as `account`. */
+  linked(identity: Identity): Account | 'several' | undefined {
+    if (!this.#users.isCurrent()) throw unreadable();
+    const [found, ...others] = this.#with(identityKey(identity));
+    return others.length === 0 ? found : 'several';
+  }
+
+  /** Whether a login by an identity still counts: its provider is there, and no other account has it. Throws as `account`. */
+  isLinked(account: Account, identity: Identity): boolean {
+    return this.#providers.has(identity.provider) && this.linked(identity) === account;
+  }
+
+  /** What an account is looked for by in vain, as others have it too; as far as the users were read by now. */
+  shared(username: string): readonly Shared[] {
+    const inForce = (name: string): Account | undefined => this.configured(name) ?? this.#objects.get(name);
+    const { email, identities = [] } = inForce(username) ?? {};
+    const all: (readonly [by: string, key: string])[] = [
+      ...(email === undefined ? [] : [['the e-mail address', emailKey(email)] as const]),
+      ...identities.map((one) => [`the identity ${one.subject} at ${one.provider}`, identityKey(one)] as const),
+    ];
+    return all.flatMap(([by, key]) => {
+      const others = this.#with(key, inForce).flatMap((other) => (other.username === username ? [] : [other.username]));
+      return others.length === 0 ? [] : [{ by, others: others.toSorted() }];
+    });
+  }
+
+  #with(key: string, read = (name: string): Account | undefined => this.account(name)): Account[] {
+    const names = new Set([...this.#configured.with(key), ...this.#objects.with(key)]);
+    // A User object that is not in force has no say.
+    return [...names].flatMap((name) => {
+      const account = read(name);
+      return account !== undefined && keysOf(account).includes(key) ? [account] : [];
+    });
+  }
+
+  /** Resolves when `shows` holds of what was just written, and after seconds in any case. */
+  async seen(shows: () => boolean): Promise<void> {
+    if (shows()) return;
+    await new Promise<void>((resolve) => {
+      const end = (): void => {
+        cancel();
+        this.#listeners.delete(look);
+        resolve();
+      };
+      const look = (): void => {
+        if (shows()) end();
+      };
+      const cancel = this.#clock.after(longestWait, end);
+      this.#listeners.add(look);
+    });
+  }
+
+  #tell(): void {
+    for (const look of this.#listeners) look();
+  }
+
+  /** Told of a user who was disabled, or removed from the configuration, and of a client that was removed from it. */
+  onDismissal(tell: (who: Dismissed) => void): void {
+    this.#dismissals.add(tell);
+  }
+
+  #dismiss(who: Dismissed): void {
+    for (const tell of this.#dismissals) tell(who);
+  }
+
+  /** Whether this is so for certain: false too while it cannot be told. A User that is gone has a uid that never comes back. */
+  isDismissed({ subjectKind, userName, userUID, clientID }: SessionSpec): boolean {
+    const { value, problems } = this.#config;
+    // With a newer configuration that is refused here, others may work already.
+    const isNewest = problems.length === 0;
+    if (isNewest && this.clients.get(clientID) === undefined) return true;
+    if (subjectKind !== undefined) return false;
+    const configured = this.configured(userName);
+    if (userUID === configuredUserUID(value.authentication.issuer, userName))
+      return isNewest && configured?.active !== true;
+    const account = this.#objects.get(userName);
+    return this.#users.isCurrent() && account?.uid === userUID && !account.active;
+  }
+
+  #tellUnlocked(before: Account | undefined, after: Account | undefined): void {
+    if (before !== undefined && after?.unlocked !== undefined && before.unlocked !== after.unlocked)
+      this.#unlocked(after.username);
+  }
+
+  /** Has whoever fails to log in do the work for the hashes that there are. */
+  #prepare(): void {
+    const hashes = [
+      ...[...this.#configured].map(({ passwordHash = '' }) => passwordHash),
+      ...this.clients.secretHashes,
+    ];
+    const configured = hashes.flatMap((hash) => parametersOf(hash) ?? []);
+    void this.#passwords.prepare([...configured, ...this.#parameters]);
+  }
+}

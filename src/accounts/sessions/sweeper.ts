@@ -1,0 +1,74 @@
+/** Deletes the sessions that are over. Replicas that sweep at the same time do each other no harm. */
+import type { Clock } from '../../kube/clock.ts';
+import type { Logger } from '../../logger.ts';
+import type { Lives } from './lives.ts';
+import type { SessionStore } from './session-store.ts';
+import type { Session, SessionSpec } from './session.ts';
+
+const interval = 60_000;
+/** After so many failures a sweep is given up: the next one tries again. */
+const mostFailures = 10;
+
+export class Sweeper {
+  readonly #store: SessionStore;
+  readonly #lives: Lives;
+  readonly #maySweep: () => boolean;
+  readonly #isDismissed: (spec: SessionSpec) => boolean;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  #cancel: () => void = () => undefined;
+  #isStopped = false;
+
+  constructor(options: {
+    store: SessionStore;
+    lives: Lives;
+    /** Whether it is for this replica to delete what is over. */
+    maySweep: () => boolean;
+    /** Whether those whom it was made for are not to come back to it, for certain. */
+    isDismissed: (spec: SessionSpec) => boolean;
+    clock: Clock;
+    log: Logger;
+  }) {
+    this.#store = options.store;
+    this.#lives = options.lives;
+    this.#maySweep = options.maySweep;
+    this.#isDismissed = options.isDismissed;
+    this.#clock = options.clock;
+    this.#log = options.log;
+  }
+
+  start(): void {
+    this.#cancel = this.#clock.after(interval * (0.5 + this.#clock.random()), () => {
+      void this.#sweep().finally(() => {
+        if (!this.#isStopped) this.start();
+      });
+    });
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancel();
+  }
+
+  async #sweep(): Promise<void> {
+    if (!this.#maySweep()) return;
+    let failures = 0;
+    for (const { metadata } of this.#store.allWatched()) {
+      if (this.#isStopped || failures === mostFailures) return;
+      try {
+        // Another replica may have been here meanwhile.
+        const session = this.#store.watched(metadata.name);
+        if (session !== undefined && (this.#lives.isOver(session) || this.#isForNobody(session)))
+          await this.#store.delete(session);
+      } catch (error) {
+        failures += 1;
+        this.#log.warn('an ended session could not be deleted', { error });
+      }
+    }
+  }
+
+  /** One that is younger may be of somebody who is new, of whom this replica does not know yet. */
+  #isForNobody({ spec }: Session): boolean {
+    return Date.parse(spec.createdAt) < this.#clock.now() - interval && this.#isDismissed(spec);
+  }
+}
