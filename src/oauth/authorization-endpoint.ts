@@ -12,6 +12,7 @@ import { browserLogin, type BrowserLogin } from './browser-login.ts';
 import type { Endpoint } from './endpoint.ts';
 import { required } from './form.ts';
 import { consentPage } from './pages/consent.ts';
+import { donePage } from './pages/done.ts';
 import type { ShowLogin } from './pages/login.ts';
 import { formRoute, pageRoute, postedRoute, seeOther, type PageRequest } from './pages/route.ts';
 import { provesNobody, withParameters } from './redirect-uri.ts';
@@ -128,6 +129,15 @@ export function authorizationEndpoint({ directory, sessions, issuer, clock, show
       pageRoute({ path, summary }, (page) => authorize(page, page.context.query)),
       // OpenID Connect Core section 3.1.2.1 has clients post too. A browser sends no login along from elsewhere, but to what it is led to.
       postedRoute({ path, summary }),
+      pageRoute(
+        { path: consentPath, summary: 'Says to people who come by themselves to begin again' },
+        async ({ res }) =>
+          donePage(
+            res,
+            'Nothing is asked here now',
+            'Go back to the application that sent you here, and begin again there.',
+          ),
+      ),
       formRoute({ path: consentPath, summary: 'What the user said to the question of /oauth/authorize' }, (page) =>
         authorize(
           page,

@@ -86,6 +86,10 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): En
     routes: [
       pageRoute({ path, summary }, (page) => logOut(page, page.context.query)),
       postedRoute({ path, summary }),
+      pageRoute(
+        { path: confirmLogoutPath, summary: 'Leads people who come by themselves to the question' },
+        async ({ res }) => seeOther(res, path),
+      ),
       formRoute(
         { path: confirmLogoutPath, summary: 'What the user said to the question of /oauth/logout' },
         async (page) => {

@@ -587,6 +587,16 @@ describe('the consent page', () => {
     });
   });
 
+  test('that is opened by itself, as by going back, says what to do', async () => {
+    const browser = browserOf(await lab());
+    const page = await browser.open('/oauth/consent');
+    expect({ status: page.status, type: page.headers['content-type'] }).toEqual({
+      status: 200,
+      type: 'text/html; charset=utf-8',
+    });
+    expect(page.text).toContain('begin again there');
+  });
+
   test('of somebody who has logged out meanwhile is a login', async () => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize()), credentials());

@@ -116,6 +116,13 @@ test('an access token, and the id_token of another client than the one named, ar
   expect(await stands(all)).toBe(true);
 });
 
+test('the answer to the question, opened by itself, asks it again', async () => {
+  const all = await logIn(await lab());
+  const question = await all.browser.open('/oauth/logout/confirm');
+  expect(question.text).toContain('Log out?');
+  expect(await isLoggedIn(all)).toBe(true);
+});
+
 test('an id_token alone ends nothing: whoever has one need not be the user', async () => {
   const all = await logIn(await lab());
   const stranger = new Browser((path, options) => ask(all.made.app, path, options));
