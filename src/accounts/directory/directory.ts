@@ -42,8 +42,8 @@ export class Directory {
   readonly #passwords: Passwords;
   #configured = new AccountIndex();
   readonly #objects = new AccountIndex();
-  /** The names of the identity providers. */
-  #providers: ReadonlySet<string> = new Set();
+  /** What people call the identity providers, by name. */
+  #providers: ReadonlyMap<string, string> = new Map();
   /** Of the User objects, also of those that are gone. */
   readonly #parameters = new Set<HashParameters>();
   readonly #clock: Clock;
@@ -82,7 +82,9 @@ export class Directory {
     const before = this.#configured;
     const clientsBefore = this.clients.names;
     this.#configured = new AccountIndex(configuredAccounts(authentication, this.#secrets));
-    this.#providers = new Set(authentication.identityProviders.map(({ name }) => name));
+    this.#providers = new Map(
+      authentication.identityProviders.map(({ name, displayName = name }) => [name, displayName]),
+    );
     this.clients.rebuild(authentication);
     for (const account of this.#configured) this.#tellUnlocked(before.get(account.username), account);
     for (const account of before)
@@ -156,6 +158,12 @@ export class Directory {
   /** Whether a login by an identity still counts: its provider is there, and no other account has it. Throws as `account`. */
   isLinked(account: Account, identity: Identity): boolean {
     return this.#providers.has(identity.provider) && this.linked(identity) === account;
+  }
+
+  /** Where somebody who has no password here has one: at these identity providers, as people call them. */
+  passwordKeepers({ passwordHash, identities }: Account): readonly string[] {
+    if (passwordHash !== undefined) return [];
+    return identities.flatMap(({ provider }) => this.#providers.get(provider) ?? []);
   }
 
   /** What an account is looked for by in vain, as others have it too; as far as the users were read by now. */

@@ -97,6 +97,13 @@ export function passwordRoute(parts: PasswordParts): Route {
           username,
           'the hash of this password stands in the cluster configuration object',
         );
+      const keepers = own === undefined ? [] : directory.passwordKeepers(own);
+      if (keepers.length > 0)
+        throw forbidden(
+          usersResource,
+          username,
+          `your password is kept by the identity provider ${keepers.join(' or ')}, and is changed there`,
+        );
       const problem = await problemWith(password, account, currentPassword);
       if (problem !== undefined) throw invalidPassword(username, 'password', problem);
       if (own !== undefined) {

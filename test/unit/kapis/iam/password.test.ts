@@ -77,6 +77,27 @@ describe('one’s own password', () => {
     expect(await lab.loginAnswer('bob', rightPassword)).toMatchObject({ status: 429 });
   });
 
+  test('that an identity provider keeps is changed there, and that is said', async () => {
+    const ldap = { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } };
+    const other = await createLab({ identityProviders: [{ name: 'corp', displayName: 'Corp.', type: 'LDAP', ldap }] });
+    try {
+      const identity = { provider: 'corp', subject: '1' };
+      const userUID = await other.putUser('erin', { identities: [identity] }, false);
+      const session = await other.sessions.createFixed({ userName: 'erin', userUID, clientID: 'platform', identity });
+      const erin = other.directory.account('erin');
+      const { token } = other.tokens.issueAccess(session, erin as NonNullable<typeof erin>, undefined);
+      const answer = await other.call(token, 'PUT', 'users/~/password', change);
+      expect(answer).toMatchObject({ status: 403 });
+      expect(answer.json()['message']).toContain('kept by the identity provider Corp., and is changed there');
+      expect(other.hashes.tried).not.toContain(rightPassword);
+      // Who has one here as well changes that.
+      await other.putUser('erin', { identities: [identity] });
+      expect(await other.call(token, 'PUT', 'users/~/password', change)).toMatchObject({ status: 200 });
+    } finally {
+      other.stop();
+    }
+  });
+
   test('stands in no log', async () => {
     const { log, lines } = logOfLines();
     const logged = await createLab({}, log);
