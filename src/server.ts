@@ -148,7 +148,7 @@ export async function startServer(
     isDismissed: (spec) => directory.isDismissed(spec),
     log,
   });
-  directory.onDismissal((who) => void sessions.dismiss(who));
+  directory.onDismissal((dismissed) => void sessions.dismiss(dismissed));
   sessions.start();
   const sharedFailures = new SharedFailures({
     client,

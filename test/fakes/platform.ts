@@ -108,7 +108,7 @@ export async function createPlatform({
     clock,
     log,
   });
-  directory.onDismissal((who) => void sessions.dismiss(who));
+  directory.onDismissal((dismissed) => void sessions.dismiss(dismissed));
   sessions.start();
   const tokens = new Tokens({
     keys: await keys,

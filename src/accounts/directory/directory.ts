@@ -19,7 +19,7 @@ import { configuredUserUID } from '../uuid.ts';
 import { AccountIndex, emailKey, identityKey, keysOf } from './account-index.ts';
 import { accountOf, configuredAccounts, type Account } from './account.ts';
 import { Clients } from './clients.ts';
-import type { Dismissed } from './dismissed.ts';
+import { dismissedBetween, isOutdated, type Dismissed } from './dismissed.ts';
 
 /** For what was written here to come back by a watch. */
 const longestWait = 2_000;
@@ -80,6 +80,7 @@ export class Directory {
     ];
     this.#secrets.follow(new Set(refs.flatMap((ref) => (ref === undefined ? [] : [ref.name]))));
     const before = this.#configured;
+    const providersBefore = this.#providers;
     const clientsBefore = this.clients.names;
     this.#configured = new AccountIndex(configuredAccounts(authentication, this.#secrets));
     this.#providers = new Map(
@@ -87,10 +88,12 @@ export class Directory {
     );
     this.clients.rebuild(authentication);
     for (const account of this.#configured) this.#tellUnlocked(before.get(account.username), account);
-    for (const account of before)
-      if (account.active && this.#configured.get(account.username)?.active !== true)
-        this.#dismiss({ userUID: account.uid });
-    for (const clientID of clientsBefore) if (this.clients.get(clientID) === undefined) this.#dismiss({ clientID });
+    this.#dismiss([
+      ...[...before].flatMap((account) => dismissedBetween(account, this.configured(account.username))),
+      ...[...this.#configured].flatMap(({ username }) => this.#dismissedBy(before, username)),
+      ...[...providersBefore.keys()].filter((name) => !this.#providers.has(name)).map((provider) => ({ provider })),
+      ...clientsBefore.filter((name) => this.clients.get(name) === undefined).map((clientID) => ({ clientID })),
+    ]);
     this.#prepare();
     this.#tell();
     // Of a Secret that is not read yet nobody knows.
@@ -108,7 +111,7 @@ export class Directory {
     }
     this.#objects.set(username, after);
     this.#tellUnlocked(before, after);
-    if (before?.active === true && after?.active === false) this.#dismiss({ userUID: before.uid });
+    if (before !== undefined) this.#dismiss(dismissedBetween(before, after));
     const parameters = parametersOf(after?.passwordHash ?? '');
     if (parameters !== undefined && !this.#parameters.has(parameters)) {
       this.#parameters.add(parameters);
@@ -210,27 +213,39 @@ export class Directory {
     for (const look of this.#listeners) look();
   }
 
-  /** Told of a user who was disabled, or removed from the configuration, and of a client that was removed from it. */
-  onDismissal(tell: (who: Dismissed) => void): void {
+  /** Told what shall end for good: of a user, a password, a link, a provider or a client that went or was disabled. */
+  onDismissal(tell: (dismissed: Dismissed) => void): void {
     this.#dismissals.add(tell);
   }
 
-  #dismiss(who: Dismissed): void {
-    for (const tell of this.#dismissals) tell(who);
+  #dismiss(all: readonly Dismissed[]): void {
+    for (const one of all) for (const tell of this.#dismissals) tell(one);
   }
 
-  /** Whether this is so for certain: false too while it cannot be told. A User that is gone has a uid that never comes back. */
-  isDismissed({ subjectKind, userName, userUID, clientID }: SessionSpec): boolean {
+  /** Who has become a configured user takes the place of a User object. */
+  #dismissedBy(before: AccountIndex, username: string): readonly Dismissed[] {
+    const object = before.get(username) === undefined ? this.#objects.get(username) : undefined;
+    return object === undefined ? [] : dismissedBetween(object, undefined);
+  }
+
+  /** Whether a session is dismissed for certain: false too while it cannot be told. */
+  isDismissed(spec: SessionSpec): boolean {
+    const { subjectKind, userName, userUID, clientID, identity } = spec;
     const { value, problems } = this.#config;
     // With a newer configuration that is refused here, others may work already.
     const isNewest = problems.length === 0;
     if (isNewest && this.clients.get(clientID) === undefined) return true;
-    if (subjectKind !== undefined) return false;
+    // Of no user, or of nobody yet.
+    if (subjectKind !== undefined || userUID === '') return false;
+    if (isNewest && identity !== undefined && !this.#providers.has(identity.provider)) return true;
     const configured = this.configured(userName);
-    if (userUID === configuredUserUID(value.authentication.issuer, userName))
-      return isNewest && configured?.active !== true;
+    if (configured !== undefined || userUID === configuredUserUID(value.authentication.issuer, userName))
+      return isNewest && (configured?.uid !== userUID || !configured.active);
+    if (!this.#users.isCurrent()) return false;
     const account = this.#objects.get(userName);
-    return this.#users.isCurrent() && account?.uid === userUID && !account.active;
+    // Of an issuer that is not known here yet there are other configured users.
+    if (account?.uid !== userUID) return isNewest;
+    return !account.active || isOutdated(spec, account);
   }
 
   #tellUnlocked(before: Account | undefined, after: Account | undefined): void {

@@ -99,10 +99,9 @@ export class SessionStore {
       .filter((session) => session.spec.userUID === userUID);
   }
 
-  /** The same of a client. */
-  ofClient(clientID: string): Session[] {
-    const all = [...this.#ofUser.keys()].flatMap((userUID) => this.ofUser(userUID));
-    return all.filter(({ spec }) => spec.clientID === clientID);
+  /** The same of all users. */
+  ofAll(): Session[] {
+    return [...this.#ofUser.keys()].flatMap((userUID) => this.ofUser(userUID));
   }
 
   /** Reads it in the cluster, by the one read of all who ask at once. */

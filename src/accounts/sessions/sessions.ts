@@ -6,7 +6,7 @@ import { serviceUnavailable } from '../../errors.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { systemClock, type Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../logger.ts';
-import type { Dismissed } from '../directory/dismissed.ts';
+import { isAmong, type Dismissed } from '../directory/dismissed.ts';
 import { hashToken, isSessionID, newSessionID, type RefreshTokens } from '../refresh-tokens.ts';
 import { Beginnings } from './beginnings.ts';
 import { Codes } from './codes.ts';
@@ -161,11 +161,13 @@ export class Sessions {
   }
 
   /**
-   * Ends for good what this replica knows of a user or a client, one session after the other. Every replica does so, and what none can
-   * end now the sweep does later. Never rejects.
+   * Ends for good what this replica knows of them, one session after the other. Every replica does so, and what none can end now the
+   * sweep does later. Never rejects.
    */
-  async dismiss(who: Dismissed): Promise<void> {
-    const all = 'userUID' in who ? this.#store.ofUser(who.userUID) : this.#store.ofClient(who.clientID);
+  async dismiss(dismissed: Dismissed): Promise<void> {
+    const { userUID } = dismissed;
+    const known = userUID === undefined ? this.#store.ofAll() : this.#store.ofUser(userUID);
+    const all = known.filter(({ spec }) => isAmong(spec, dismissed));
     const before = this.#dismissing;
     const end = async (): Promise<void> => {
       await before;
@@ -176,7 +178,7 @@ export class Sessions {
         try {
           await this.revoke(metadata.name);
         } catch (error) {
-          this.#log.warn('a session of who was disabled or removed could not be ended', { error });
+          this.#log.warn('a session that is over for good could not be revoked', { error });
         }
       }
     };

@@ -24,7 +24,7 @@ export class Sweeper {
     lives: Lives;
     /** Whether it is for this replica to delete what is over. */
     maySweep: () => boolean;
-    /** Whether those whom it was made for are not to come back to it, for certain. */
+    /** Whether it is over for good by what it was made for, for certain. */
     isDismissed: (spec: SessionSpec) => boolean;
     clock: Clock;
     log: Logger;
@@ -58,7 +58,7 @@ export class Sweeper {
       try {
         // Another replica may have been here meanwhile.
         const session = this.#store.watched(metadata.name);
-        if (session !== undefined && (this.#lives.isOver(session) || this.#isForNobody(session)))
+        if (session !== undefined && (this.#lives.isOver(session) || this.#isOverForGood(session)))
           await this.#store.delete(session);
       } catch (error) {
         failures += 1;
@@ -67,8 +67,8 @@ export class Sweeper {
     }
   }
 
-  /** One that is younger may be of somebody who is new, of whom this replica does not know yet. */
-  #isForNobody({ spec }: Session): boolean {
+  /** One that is younger may be of a user, a password or a link that is new, and that this replica does not know yet. */
+  #isOverForGood({ spec }: Session): boolean {
     return Date.parse(spec.createdAt) < this.#clock.now() - interval && this.#isDismissed(spec);
   }
 }

@@ -1,6 +1,9 @@
-/** What was begun before a user was disabled, or a user or client removed from the configuration, is over for good. */
+/** What was begun before a user was disabled, or a user, a password, a link, a provider or a client went, is over for good. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { sessionsPath } from '../../../../src/config/names.ts';
+import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
+import { credentialIDOf } from '../../../../src/accounts/directory/credentials.ts';
+import type { Identity } from '../../../../src/accounts/identity-providers/person.ts';
+import { passwordSecretOf } from '../../../../src/accounts/users.ts';
 import { createPlatform, namespace, type Platform } from '../../../fakes/platform.ts';
 import { settle } from '../../kube/fakes.ts';
 
@@ -11,9 +14,13 @@ const clients = [
   { name: 'web', secret: 'x' },
 ];
 
+const corp = { name: 'corp', type: 'LDAP', ldap: { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } } };
+const identity = { provider: 'corp', subject: '1' };
+const another = { provider: 'corp', subject: '2' };
+
 let platform: Platform;
 beforeEach(async () => {
-  platform = await createPlatform({ authentication: { users, clients } });
+  platform = await createPlatform({ authentication: { users, clients, identityProviders: [corp] } });
 });
 afterEach(() => platform.stop());
 
@@ -22,6 +29,24 @@ async function begin(userName: string, clientID = 'console', on = platform): Pro
   const { uid: userUID = '', credentialID = '' } = on.directory.account(userName) ?? {};
   const { session } = await on.sessions.create({ userName, userUID, clientID, credentialID });
   return () => phaseOf(session.metadata.name);
+}
+
+/** The same, by a login at an identity provider. */
+async function beginAs(userName: string, who: Identity): Promise<() => string> {
+  const { uid: userUID = '' } = platform.directory.account(userName) ?? {};
+  const { session } = await platform.sessions.create({ userName, userUID, clientID: 'console', identity: who });
+  return () => phaseOf(session.metadata.name);
+}
+
+/** Of a User: with what stands beside the hash, if that is the same password. */
+async function setHash(username: string, passwordHash: string, rehashed?: string): Promise<void> {
+  const { name, key } = passwordSecretOf(platform.directory.account(username)?.uid ?? '');
+  const secrets = `/api/v1/namespaces/${namespace}/secrets`;
+  const values = { [key]: passwordHash, ...(rehashed === undefined ? {} : { [`${key}.rehashed`]: rehashed }) };
+  const data = Object.entries(values).map(([at, text]) => [at, Buffer.from(text).toString('base64')]);
+  const before = platform.cluster.get(secrets, name);
+  platform.cluster.put(secrets, { ...before, metadata: { name }, data: Object.fromEntries(data) as object });
+  await settle();
 }
 
 function phaseOf(sid: string): string {
@@ -51,6 +76,57 @@ describe('ends at once, and the user who comes back begins anew', () => {
     platform.configure({ users, clients });
     await settle();
     expect([alice(), eve()]).toEqual(['Revoked', 'Active']);
+  });
+
+  test('with the password of a User, and not with a new hash of it', async () => {
+    await platform.putUser('bob');
+    const [bob, alice] = [await begin('bob'), await begin('alice')];
+    const { credentialID = '' } = platform.directory.account('bob') ?? {};
+    const rehash = platform.hashes.of('the same', 'bcrypt:4');
+    await setHash('bob', rehash, `${credentialIDOf(rehash)} ${credentialID}`);
+    expect(bob()).toBe('Active');
+    const next = platform.hashes.of('another', 'bcrypt:4');
+    await setHash('bob', next);
+    expect([bob(), alice()]).toEqual(['Revoked', 'Active']);
+    const again = await begin('bob');
+    await platform.clock.advance(5 * minute);
+    expect(again()).toBe('Active');
+  });
+
+  test('with the password of a configured user', async () => {
+    const [alice, eve] = [await begin('alice'), await begin('eve')];
+    const passwordHash = platform.hashes.of('another', 'bcrypt:4');
+    platform.configure({ users: [{ username: 'alice', passwordHash }, { username: 'eve' }], clients });
+    await settle();
+    expect([alice(), eve()]).toEqual(['Revoked', 'Active']);
+  });
+
+  test('with a link that is removed for a moment, and another goes on', async () => {
+    await platform.putUser('bob', { identities: [identity, another] });
+    const [one, other, password] = [await beginAs('bob', identity), await beginAs('bob', another), await begin('bob')];
+    await platform.putUser('bob', { identities: [another] });
+    await platform.putUser('bob', { identities: [identity, another] });
+    expect([one(), other(), password()]).toEqual(['Revoked', 'Active', 'Active']);
+  });
+
+  test('with an identity provider that is removed for a moment', async () => {
+    await platform.putUser('bob', { identities: [identity] });
+    const [one, password] = [await beginAs('bob', identity), await begin('bob')];
+    platform.configure({ users, clients });
+    platform.configure({ users, clients, identityProviders: [corp] });
+    await settle();
+    expect([one(), password()]).toEqual(['Revoked', 'Active']);
+  });
+
+  test('with a User that is deleted, or gives way to a configured one for a moment', async () => {
+    await platform.putUser('bob');
+    await platform.putUser('carol');
+    const [bob, carol] = [await begin('bob'), await begin('carol')];
+    platform.cluster.delete(usersPath, 'bob');
+    platform.configure({ users: [...users, { username: 'carol' }], clients });
+    platform.configure({ users, clients });
+    await settle();
+    expect([bob(), carol()]).toEqual(['Revoked', 'Revoked']);
   });
 
   test('with a client that is removed, and codes that wait for it', async () => {
@@ -92,6 +168,31 @@ describe('ends nothing', () => {
     }
   });
 
+  test('while the password of a User cannot be read, nor when it is back', async () => {
+    await platform.putUser('bob');
+    const bob = await begin('bob');
+    const { passwordHash = '' } = platform.directory.account('bob') ?? {};
+    await setHash('bob', 'no hash');
+    await platform.clock.advance(5 * minute);
+    await setHash('bob', passwordHash);
+    expect(bob()).toBe('Active');
+  });
+
+  test('while two users have the same link', async () => {
+    await platform.putUser('bob', { identities: [identity] });
+    const bob = await beginAs('bob', identity);
+    await platform.putUser('carol', { identities: [identity] });
+    await platform.clock.advance(5 * minute);
+    expect(bob()).toBe('Active');
+  });
+
+  test('of devices that wait for somebody', async () => {
+    const device = { userCode: 'BCDF-GHJK', sourceIP: '192.0.2.1', life: 10 * minute, refreshable: true };
+    await platform.sessions.devices.create({ clientID: 'web' }, device);
+    await platform.clock.advance(5 * minute);
+    expect(await platform.sessions.devices.waitingFor(device.userCode)).toBeDefined();
+  });
+
   test('of clients and ServiceAccounts as long as the client is there', async () => {
     const { username: userName, uid: userUID } = platform.directory.clients.get('web')?.subject ?? {
       username: '',
@@ -123,6 +224,18 @@ describe('is swept later', () => {
     expect(bob()).toBe('Active');
     await platform.clock.advance(5 * minute);
     expect(bob()).toBe('gone');
+  });
+
+  test('when it was begun with a password or by a link that went just then', async () => {
+    const uid = await platform.putUser('bob', { identities: [another] });
+    const spec = { userName: 'bob', userUID: uid, clientID: 'console' };
+    const begun = [
+      await platform.sessions.create({ ...spec, credentialID: 'of before' }),
+      await platform.sessions.create({ ...spec, identity }),
+      await platform.sessions.create({ ...spec, identity: another }),
+    ].map(({ session }) => session.metadata.name);
+    await platform.clock.advance(5 * minute);
+    expect(begun.map(phaseOf)).toEqual(['gone', 'gone', 'Active']);
   });
 
   test('when no replica was there as a configured user or a client was removed', async () => {
