@@ -42,7 +42,7 @@ export async function askDirectory(question: Question): Promise<Statement | unde
     return {
       subject: id,
       username: valuesOf(entry, username)[0],
-      email: valuesOf(entry, email)[0],
+      email: valuesOf(entry, email)[0] ?? null,
       displayName: valuesOf(entry, displayName)[0],
       groups: await groupsOf(connection, settings, entry),
     };

@@ -67,7 +67,7 @@ export class Linking {
   }
 
   async #make(person: Person): Promise<Account> {
-    const { identity } = person;
+    const { identity, displayName } = person;
     const username = usernameOf(person.username);
     if (username === undefined) throw new PersonRefused(`of your name at ${identity.provider} no username can be made`);
     const taken = (): PersonRefused => {
@@ -80,7 +80,7 @@ export class Linking {
       apiVersion: 'iam.platform.io/v1alpha2',
       kind: 'User',
       metadata: { name: username },
-      spec: { ...this.#told(person, username), identities: [identity] },
+      spec: { displayName, email: this.#emailOf(person, username) ?? undefined, identities: [identity] },
     };
     let user: User;
     try {
@@ -107,7 +107,9 @@ export class Linking {
   /** Keeps up what the provider says; that it could not be written is no reason to refuse the login. */
   async #follow(account: Account, person: Person): Promise<Account> {
     const { username, uid } = account;
-    const { displayName, email } = this.#told(person, username);
+    const { displayName } = person;
+    const told = this.#emailOf(person, username);
+    const email = told === undefined ? account.email : (told ?? undefined);
     if (displayName === account.displayName && email === account.email) return account;
     try {
       await this.#client.json(`${usersPath}/${username}`, {
@@ -125,8 +127,8 @@ export class Linking {
   }
 
   /** An e-mail address that somebody else has is not taken over: with it neither could log in any more. */
-  #told({ displayName, email }: Person, username: string): Pick<Account, 'displayName' | 'email'> {
-    const isFree = email !== undefined && !this.#directory.withEmail(email).some((name) => name !== username);
-    return { displayName, email: isFree ? email : undefined };
+  #emailOf({ email }: Person, username: string): Person['email'] {
+    const isTaken = typeof email === 'string' && this.#directory.withEmail(email).some((name) => name !== username);
+    return isTaken ? undefined : email;
   }
 }

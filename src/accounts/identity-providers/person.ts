@@ -12,7 +12,8 @@ export interface Person {
   readonly identity: Identity;
   /** What a username is made of. */
   readonly username: string;
-  readonly email: string | undefined;
+  /** Null: there is none; undefined: the provider says nothing of it that is believed. */
+  readonly email: string | null | undefined;
   readonly displayName: string | undefined;
   /** Each as `provider:group`. */
   readonly groups: readonly string[];
@@ -22,7 +23,7 @@ export interface Person {
 export interface Statement {
   readonly subject: string | undefined;
   readonly username: string | undefined;
-  readonly email: string | undefined;
+  readonly email: string | null | undefined;
   readonly displayName: string | undefined;
   readonly groups: readonly string[];
 }
@@ -45,6 +46,9 @@ const longestDisplayName = 256;
 const isSystem = (text: string): boolean => text.toLowerCase().startsWith('system:');
 const isPlain = (text: string, longest: number): boolean =>
   text !== '' && text.length <= longest && text.trim() === text && !/\p{Cc}/u.test(text);
+
+const isEmail = (text: string | null | undefined): text is string =>
+  typeof text === 'string' && text.length <= longestEmail && emailShape.test(text);
 
 const shortened = (text: string | undefined, longest: number): string | undefined => {
   const plain = text
@@ -70,7 +74,7 @@ export function personOf(provider: string, said: Statement): Person {
   return {
     identity: { provider, subject },
     username,
-    email: email !== undefined && email.length <= longestEmail && emailShape.test(email) ? email : undefined,
+    email: isEmail(email) || email === null ? email : undefined,
     displayName: shortened(displayName, longestDisplayName),
     groups: named,
   };

@@ -31,7 +31,7 @@ class Fake {
     if (entry === undefined) return undefined;
     found(entry.subject);
     if (password !== elsewhere) return undefined;
-    return { username: name.toLowerCase(), email: undefined, displayName: undefined, groups: [], ...entry };
+    return { username: name.toLowerCase(), email: null, displayName: undefined, groups: [], ...entry };
   };
 }
 
@@ -138,6 +138,23 @@ describe('who comes for the first time', () => {
     made.directoryFake.entries.set('erin', { subject: '1', email: 'bob@example.org' });
     expect((await as(made, 'erin')).status).toBe(200);
     expect((await as(made, 'bob@example.org', rightPassword)).status).toBe(200);
+  });
+});
+
+describe('an e-mail address that an administrator has set', () => {
+  test.each<[string, Partial<Entry>, string | undefined]>([
+    ['stays where the provider says none that is believed', { email: undefined }, 'set@example.org'],
+    ['stays where the provider says that of somebody else', { email: 'bob@example.org' }, 'set@example.org'],
+    ['gives way to that which the provider says', { email: 'e@example.org' }, 'e@example.org'],
+    ['goes where the provider says that there is none', {}, undefined],
+  ])('%s', async (_, said, expected) => {
+    const made = await lab();
+    await made.putUser('bob', { email: 'bob@example.org' });
+    await made.putUser('erin', { ...linked, email: 'set@example.org' }, false);
+    made.directoryFake.entries.set('erin', { subject: '1', ...said });
+    expect((await as(made, 'erin')).status).toBe(200);
+    const { spec } = made.cluster.get(usersPath, 'erin') as { readonly spec?: { readonly email?: string } };
+    expect(spec?.email).toBe(expected);
   });
 });
 
