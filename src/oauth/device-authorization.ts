@@ -3,7 +3,6 @@ import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
 import type { Sessions } from '../accounts/sessions/sessions.ts';
 import { OAuthError } from '../errors.ts';
-import { isKubeError } from '../kube/kube-error.ts';
 import { answerJSON, uncached } from './answer.ts';
 import { clientRoute, type ClientRequest } from './client-request.ts';
 import { devicePath } from './device-endpoint.ts';
@@ -39,12 +38,8 @@ export function deviceAuthorizationEndpoint({
     const refreshable = client.grantTypes.includes('refresh_token');
     for (;;) {
       const userCode = newUserCode();
-      try {
-        return [await sessions.devices.create(spec, { userCode, sourceIP, life, refreshable }), userCode];
-      } catch (error) {
-        // Another device has this one.
-        if (!isKubeError(error, 409)) throw error;
-      }
+      const code = await sessions.devices.create(spec, { userCode, sourceIP, life, refreshable });
+      if (code !== undefined) return [code, userCode];
     }
   }
 

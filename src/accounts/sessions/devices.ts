@@ -1,6 +1,7 @@
 /** RFC 8628: a session that begins when somebody types in a user code and lets the device in, and the device asks with its own code. */
-import { tooManyRequests } from '../../errors.ts';
+import { StatusError, tooManyRequests } from '../../errors.ts';
 import { rfc3339 } from '../../kube/clock.ts';
+import { isKubeError } from '../../kube/kube-error.ts';
 import { hostOf } from '../host-of.ts';
 import type { RefreshTokens } from '../refresh-tokens.ts';
 import { UnderWay } from '../under-way.ts';
@@ -37,13 +38,12 @@ export class Devices {
   }
 
   /**
-   * The code of the device. The same user code names its session on every replica. Throws 429 if too many wait, KubeError 409 if the user
-   * code is in use.
+   * The code of the device; undefined if its user code is in use, which names its session on every replica. Throws 429 if too many wait.
    */
   async create(
     spec: Pick<SessionSpec, 'clientID' | 'scope'>,
     { userCode, sourceIP, life, refreshable }: NewDevice,
-  ): Promise<string> {
+  ): Promise<string | undefined> {
     const host = hostOf(sourceIP);
     const waiting = this.#store.ofUser('').filter((session) => this.#lives.isPending(session));
     const fromThere = waiting.filter(({ spec: { code } }) => hostOf(code?.sourceIP ?? '') === host);
@@ -57,6 +57,9 @@ export class Devices {
     this.#underWay.add(places, 1);
     try {
       return await this.#codes.create(begun, life, refreshable, this.#tokens.nameOf(userCode));
+    } catch (error) {
+      if (error instanceof StatusError && isKubeError(error.cause, 409)) return undefined;
+      throw error;
     } finally {
       this.#underWay.remove(places, 1);
     }

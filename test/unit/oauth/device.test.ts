@@ -1,5 +1,6 @@
 /** The device code flow (RFC 8628): a device without a browser, and somebody who lets it in. */
 import { describe, expect, test } from '@jest/globals';
+import { KubeError } from '../../../src/kube/kube-error.ts';
 import { ask, type Answer } from '../../fakes/ask.ts';
 import { Browser, formIn } from '../../fakes/browser.ts';
 import { issuer } from '../../fakes/configuration.ts';
@@ -102,6 +103,15 @@ test('a device is let in, and gets tokens for the user', async () => {
   expect(Number(identity['iat']) - Number(identity['auth_time'])).toBe(30);
   const refreshed = await made.token({ grant_type: 'refresh_token', refresh_token: String(refresh_token), ...asCLI });
   expect(refreshed.status).toBe(200);
+});
+
+test('a device whose user code another one has already gets another', async () => {
+  const made = await lab();
+  let taken = 2;
+  made.client.before = ({ method }) => {
+    if (method === 'POST' && taken-- > 0) throw new KubeError(409, { reason: 'AlreadyExists', message: 'exists' });
+  };
+  expect((await begin(made)).status).toBe(200);
 });
 
 test('the address with the code in it asks for no more than a look', async () => {
