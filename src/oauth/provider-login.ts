@@ -9,11 +9,12 @@ import type { Linking } from '../accounts/identity-providers/linking.ts';
 import type { Asked, OpenIDProviders } from '../accounts/identity-providers/openid.ts';
 import { PersonRefused } from '../accounts/identity-providers/person.ts';
 import type { LoginHistories } from '../accounts/login-history.ts';
-import { OAuthError } from '../errors.ts';
+import { isTold, OAuthError } from '../errors.ts';
 import type { Route } from '../http/route.ts';
 import { beginInBrowser, demandOurs, queryOf, type BrowserLoginParts } from './browser-login.ts';
 import { required } from './form.ts';
 import { cookie, formCookie, providerCookie, readCookie } from './pages/cookies.ts';
+import { failurePage } from './pages/failure.ts';
 import { leavingPage } from './pages/leaving.ts';
 import { loginPath } from './pages/login.ts';
 import { formRoute, pageRoute, seeOther, type PageRequest } from './pages/route.ts';
@@ -66,15 +67,27 @@ function askedBy(req: Request, away: Away): Asked | undefined {
 const outOfDate = (): OAuthError =>
   new OAuthError('invalid_request', 'this login was not begun here, or too long ago: go back and begin again');
 
+/** Whom it fails for is led back to the login page: where the login goes on nobody is logged in yet. */
+async function orBack(page: PageRequest, next: string, go: () => Promise<void>): Promise<void> {
+  try {
+    await go();
+  } catch (error) {
+    if (!isTold(error) || page.res.headersSent) throw error;
+    failurePage(page, error, next);
+  }
+}
+
 const nameOf = ({ req }: PageRequest): string => String(req.params['provider']);
 
 export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
   const { openIDProviders, linking, loginHistories, clock } = parts;
   async function leave(page: PageRequest): Promise<void> {
-    const { req, res, form } = page;
-    const provider = nameOf(page);
-    const next = required(form, 'next');
+    const next = required(page.form, 'next');
     demandOurs(next);
+    await orBack(page, next, () => sendTo(nameOf(page), page, next));
+  }
+
+  async function sendTo(provider: string, { req, res }: PageRequest, next: string): Promise<void> {
     if (next.length > longestNext)
       throw new OAuthError(
         'invalid_request',
@@ -92,13 +105,17 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
   }
 
   async function comeBack(page: PageRequest): Promise<void> {
-    const { req, res, context } = page;
-    const provider = nameOf(page);
-    const away = decode(readCookie(req, providerCookie));
-    const asked = away && askedBy(req, away);
-    const isOurs = away?.provider === provider && away.until > clock() && asked?.state === context.query.get('state');
-    if (away === undefined || asked === undefined || !isOurs) throw outOfDate();
+    const away = decode(readCookie(page.req, providerCookie));
+    if (away === undefined) throw outOfDate();
     demandOurs(away.next);
+    await orBack(page, away.next, () => logIn(nameOf(page), page, away));
+  }
+
+  async function logIn(provider: string, page: PageRequest, away: Away): Promise<void> {
+    const { req, res, context } = page;
+    const asked = askedBy(req, away);
+    const isOurs = away.provider === provider && away.until > clock() && asked?.state === context.query.get('state');
+    if (asked === undefined || !isOurs) throw outOfDate();
     // Once, whatever comes of it.
     res.appendHeader('Set-Cookie', cookie(providerCookie, ''));
     const { auditID, sourceIP, userAgent, log } = context;

@@ -4,9 +4,8 @@ import { isTold, OAuthError } from '../../errors.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
 import { readForm } from '../form.ts';
 import { withParameters } from '../redirect-uri.ts';
+import { failurePage } from './failure.ts';
 import { demandFormToken } from './form-token.ts';
-import { html } from './html.ts';
-import { writePage } from './page.ts';
 
 export interface PageRequest {
   readonly req: Request;
@@ -67,11 +66,7 @@ const forPeople =
       await handle(req, res, context);
     } catch (error) {
       if (!isTold(error) || res.headersSent) throw error;
-      if (error.code > 500) context.log.error(error.message, { auditID: context.auditID, error: error.cause });
-      const { code: status, headers, message } = error;
-      const content = html`<p class="problem" role="alert">${message}</p>
-        <p class="hint">Request ${context.auditID}</p>`;
-      writePage(res, { title: 'That did not work', content, status, headers });
+      failurePage({ res, context }, error);
     }
   };
 

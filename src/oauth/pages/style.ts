@@ -11,6 +11,7 @@ main { max-width: 26rem; margin: 0 auto; padding: 2rem 1rem; }
 section { background: var(--card); padding: 1.5rem; border-radius: .75rem; }
 h1 { font-size: 1.375rem; line-height: 1.25; margin: 0 0 1rem; }
 p, ul { margin: 0 0 1rem; }
+a { color: var(--main); }
 label { display: block; font-weight: 600; margin: 1rem 0 .25rem; }
 .hint { color: var(--soft); font-size: .9375rem; }
 .problem { color: var(--bad); font-weight: 600; }

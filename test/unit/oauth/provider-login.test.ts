@@ -13,6 +13,9 @@ const provider = (name: string, displayName?: string): object => ({
 const lab = (): Promise<Lab> => createLab({ identityProviders: [provider('sso', 'Our <SSO>'), provider('two')] });
 const browserOf = ({ app }: Lab) => new Browser((path, options) => ask(app, path, options));
 const device = '/oauth/device';
+const again = (text: string): string | undefined => /<a href="([^"]*)">Try again/.exec(text)?.[1];
+const withCode = `${device}?user_code=BCDF-GHJK`;
+const kept = (until: number, to: string): string => `a.sso.${until}.${Buffer.from(to).toString('base64url')}`;
 
 describe('the login page', () => {
   test('has a button for each provider, in the order of the configuration', async () => {
@@ -45,6 +48,29 @@ describe('the way to a provider', () => {
     const answer = await browser.send(`/oauth/login/${name}`, { form_token, next, ...changes });
     expect(answer.status).toBe(status);
     expect(browser.cookies.has('__Host-platform-provider')).toBe(false);
+  });
+});
+
+describe('whom the login failed for', () => {
+  test('on the way is led back to what it was for', async () => {
+    const browser = browserOf(await lab());
+    const page = await browser.open(withCode);
+    const { form_token = '' } = formIn(page.text).fields;
+    const failed = await browser.send('/oauth/login/sso', { form_token, next: withCode });
+    expect({ status: failed.status, again: again(failed.text) }).toEqual({ status: 503, again: withCode });
+    expect(formIn((await browser.open(withCode)).text).fields).toMatchObject({ next: withCode });
+  });
+
+  test.each([
+    ['after too long', withCode, withCode],
+    ['with a way that is not ours', 'https://evil.example/', undefined],
+    ['with no way at all', undefined, undefined],
+  ])('on the way back %s is led to %s', async (_, to, expected) => {
+    const browser = browserOf(await lab());
+    await browser.open(device);
+    if (to !== undefined) browser.cookies.set('__Host-platform-provider', kept(1, to));
+    const failed = await browser.open('/oauth/callback/sso?state=a&code=b');
+    expect({ status: failed.status, again: again(failed.text) }).toEqual({ status: 400, again: expected });
   });
 });
 
