@@ -7,7 +7,7 @@ import { readBody } from '../kube/read-body.ts';
 import { createReflector, metadataAs } from '../kube/reflector.ts';
 import { sharedQuestion } from '../kube/shared-question.ts';
 import type { ListMeta } from '../kube/split-list.ts';
-import { Packer } from '../kube/packed.ts';
+import { ManagedFields } from '../kube/managed-fields.ts';
 import { Store } from '../kube/store.ts';
 import { storeObject, type StoredObject } from '../kube/stored-object.ts';
 import type { Logger } from '../logger.ts';
@@ -46,7 +46,7 @@ export function createCached<F>(definition: ResourceDefinition<F>, options: Cach
   const { client, log, clock = systemClock, hold = () => undefined, refused = () => undefined } = options;
   const path = collectionPath(definition.underlying);
   const store = new Store<F>();
-  const packer = new Packer();
+  const managedFields = new ManagedFields();
   /** Objects are held that the store does not have yet. */
   let arriving = false;
   const reflector = createReflector<StoredObject<F>>({
@@ -74,7 +74,7 @@ export function createCached<F>(definition: ResourceDefinition<F>, options: Cach
       stored = storeObject(object, bytes, {
         selfLink: ({ metadata: { namespace, name } }) => `${collectionPath(definition.underlying, namespace)}/${name}`,
         fields: (decoded) => definition.fields(decoded),
-        packer,
+        managedFields,
       });
     } catch (error) {
       refused(error as Error);

@@ -11,7 +11,7 @@ import { asUser } from '../kube/impersonation.ts';
 import { KubeError } from '../kube/kube-error.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { membersOf } from '../kube/json-scan.ts';
-import { Packer } from '../kube/packed.ts';
+import { ManagedFields } from '../kube/managed-fields.ts';
 import { readBody } from '../kube/read-body.ts';
 import { lines } from '../kube/reflector.ts';
 import { splitList, withTypeMeta } from '../kube/split-list.ts';
@@ -116,14 +116,14 @@ export function readThroughHandlers(
 ): KapisHandlers {
   const { underlying, kind } = definition;
   const answers = new Answers(definition);
-  const packer = new Packer();
+  const managedFields = new ManagedFields();
 
   const store = (object: KubeObject, bytes: Buffer): StoredObject<unknown> => {
     try {
       return storeObject(...versioned(object, bytes), {
         selfLink: ({ metadata: { namespace, name } }) => `${collectionPath(underlying, namespace)}/${name}`,
         fields: (decoded) => definition.fields(decoded),
-        packer,
+        managedFields,
       });
     } catch (cause) {
       throw badGateway(`the server of ${underlying.resource} answered with an object that is none`, { cause });

@@ -2,7 +2,7 @@
  * Where the bytes of a store's objects lie: side by side in slabs outside the V8 heap. A list is written from few pieces, without
  * copying, as far as its order is the order in which they lie; `tidy` sees to that. What is more than the arena may hold is packed.
  */
-import { Packer } from './packed.ts';
+import { Packer, packTogether } from './packed.ts';
 import { Slice, type Waiting } from './slice.ts';
 import type { Slab, StoredObject } from './stored-object.ts';
 
@@ -12,6 +12,8 @@ const smallestSlab = 8 * 1024;
 const longRun = slabSize / 4;
 /** So many bytes of states that are past stay as they are: watches read them at once, if at all. */
 const mostFresh = 4 * 1024 * 1024;
+/** Then so many bytes of them are packed as one. */
+const runSize = 256 * 1024;
 
 class SharedSlab implements Slab {
   readonly memory: Buffer;
@@ -42,8 +44,6 @@ export class Arena {
   #packedBytes = 0;
   /** States that are past and not yet packed, the oldest first. */
   #fresh: StoredObject<unknown>[] = [];
-  /** Those before it are packed. */
-  #firstFresh = 0;
   #freshBytes = 0;
   /** How often an object was put somewhere, and how often when all was tidy. */
   #moves = 0;
@@ -77,15 +77,7 @@ export class Arena {
     }
     this.#fresh.push(object);
     this.#freshBytes += object.length;
-    while (this.#freshBytes > mostFresh) {
-      const oldest = this.#fresh[this.#firstFresh] as StoredObject<unknown>;
-      oldest.pack(this.#packer);
-      this.#freshBytes -= oldest.length;
-      this.#firstFresh += 1;
-    }
-    if (this.#firstFresh * 2 <= this.#fresh.length) return;
-    this.#fresh = this.#fresh.slice(this.#firstFresh);
-    this.#firstFresh = 0;
+    if (this.#freshBytes > mostFresh) this.#packOldest();
   }
 
   /** Forgets every object but these. */
@@ -140,6 +132,21 @@ export class Arena {
     }
     flush();
     this.#tidyMoves = moves;
+  }
+
+  /** As many as are worth it. */
+  #packOldest(): void {
+    const run: StoredObject<unknown>[] = [];
+    let bytes = 0;
+    while (bytes < runSize) {
+      const oldest = this.#fresh[run.length] as StoredObject<unknown>;
+      run.push(oldest);
+      bytes += oldest.length;
+    }
+    this.#fresh.splice(0, run.length);
+    this.#freshBytes -= bytes;
+    const plain = run.filter(({ slab }) => slab !== undefined);
+    for (const [index, packed] of packTogether(plain.map((one) => one.bytes)).entries()) plain[index]?.keepAs(packed);
   }
 
   #slabOf({ slab }: StoredObject<unknown>): SharedSlab | undefined {
@@ -202,7 +209,7 @@ export class Arena {
       for (const tenant of slab.tenants) {
         if (tenant.slab !== slab) continue;
         this.#packedBytes -= tenant.packedSize;
-        tenant.pack(this.#packer);
+        tenant.keepAs(this.#packer.pack(tenant.bytes));
         this.#packedBytes += tenant.packedSize;
       }
     }

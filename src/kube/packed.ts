@@ -1,6 +1,5 @@
 /**
- * Bytes that are kept but seldom read, deflated against others that are like them (RFC 1951 with a preset dictionary): the managed
- * fields of one node differ little from those of the next, and an old state of an object little from any other.
+ * Bytes that are kept but seldom read, deflated (RFC 1951): each against others that are like it, with a preset dictionary, or many as one.
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 
@@ -13,7 +12,15 @@ const deflation = { level: 3, memLevel: 5, windowBits: 14 };
 /** A dictionary that is unlike what is packed with it is changed for a better one, so often. */
 const mostDictionaries = 8;
 
-export class Packed {
+/** Bytes that are kept in a form that takes less room. */
+export interface Packed {
+  /** Bytes that it takes, what it shares with others apart. */
+  readonly size: number;
+  /** As they were: a copy. */
+  readonly bytes: Buffer;
+}
+
+class Deflated implements Packed {
   readonly #kept: string | Buffer;
   /** Undefined if the bytes are kept as they are. */
   readonly #dictionary: Buffer | undefined;
@@ -25,12 +32,10 @@ export class Packed {
     this.#length = length;
   }
 
-  /** Bytes that it takes, the dictionary apart. */
   get size(): number {
     return this.#kept.length;
   }
 
-  /** A copy of what was packed. */
   get bytes(): Buffer {
     const kept = typeof this.#kept === 'string' ? Buffer.from(this.#kept, 'latin1') : this.#kept;
     if (this.#dictionary === undefined) return kept;
@@ -38,22 +43,83 @@ export class Packed {
   }
 }
 
-/** Packs what is alike. */
+/** Packs what is alike, one by one. */
 export class Packer {
   #dictionary: Buffer = Buffer.alloc(0);
   #dictionaries = 0;
 
   pack(bytes: Buffer): Packed {
-    if (bytes.length < shortest) return new Packed(bytes, undefined, bytes.length);
+    if (bytes.length < shortest) return new Deflated(bytes, undefined, bytes.length);
     const deflated = this.#deflate(bytes);
     const unlike = deflated.length * 3 > bytes.length && bytes.length > this.#dictionary.length;
-    if (!unlike || this.#dictionaries === mostDictionaries) return new Packed(deflated, this.#dictionary, bytes.length);
+    if (!unlike || this.#dictionaries === mostDictionaries)
+      return new Deflated(deflated, this.#dictionary, bytes.length);
     this.#dictionary = Buffer.from(bytes);
     this.#dictionaries += 1;
-    return new Packed(this.#deflate(bytes), this.#dictionary, bytes.length);
+    return new Deflated(this.#deflate(bytes), this.#dictionary, bytes.length);
   }
 
   #deflate(bytes: Buffer): Buffer {
     return deflateRawSync(bytes, { ...deflation, dictionary: this.#dictionary });
+  }
+}
+
+/** For bytes that are alike: what is said twice is found anyway, so that trying hard is not worth it. */
+const joint = { level: 1 };
+
+/** Many that are alike packed as one: that takes a fifth of the time, and reading them in their order little. */
+export function packTogether(all: readonly Buffer[]): readonly Packed[] {
+  const whole = Buffer.concat(all);
+  const run = new Run(deflateRawSync(whole, joint), whole.length);
+  let start = 0;
+  return all.map(({ length }) => {
+    start += length;
+    return new Part(run, start - length, start);
+  });
+}
+
+class Run {
+  readonly #deflated: Buffer;
+  readonly #length: number;
+  #inflated: WeakRef<Buffer> | undefined;
+
+  constructor(deflated: Buffer, length: number) {
+    this.#deflated = Buffer.from(deflated);
+    this.#length = length;
+  }
+
+  /** How many bytes one takes of what a byte of all takes. */
+  get density(): number {
+    return this.#deflated.length / this.#length;
+  }
+
+  /** Whoever reads one will read the next. */
+  get memory(): Buffer {
+    let memory = this.#inflated?.deref();
+    if (memory === undefined) {
+      memory = inflateRawSync(this.#deflated, { chunkSize: Math.max(this.#length, 64) });
+      this.#inflated = new WeakRef(memory);
+    }
+    return memory;
+  }
+}
+
+class Part implements Packed {
+  readonly #run: Run;
+  readonly #start: number;
+  readonly #end: number;
+
+  constructor(run: Run, start: number, end: number) {
+    this.#run = run;
+    this.#start = start;
+    this.#end = end;
+  }
+
+  get size(): number {
+    return Math.ceil((this.#end - this.#start) * this.#run.density);
+  }
+
+  get bytes(): Buffer {
+    return this.#run.memory.subarray(this.#start, this.#end);
   }
 }

@@ -8,7 +8,7 @@ import { sleep, systemClock, type Clock } from './clock.ts';
 import type { KubeClient } from './client.ts';
 import { KubeError } from './kube-error.ts';
 import { keyOf, type ChangeType, type KubeObject } from './kube-object.ts';
-import { membersOf } from './json-scan.ts';
+import { decodeWithoutManagedFields, membersOf } from './json-scan.ts';
 import { readBody } from './read-body.ts';
 import { splitList, withTypeMeta, type ListMeta } from './split-list.ts';
 
@@ -27,7 +27,10 @@ export interface ReflectorOptions<T> {
   readonly watchSeconds?: number;
   /** Asks for metav1.PartialObjectMetadata. */
   readonly metadataOnly?: boolean;
-  /** What is kept of an object. `bytes` is a view of a larger piece of memory: copy what is to stay. */
+  /**
+   * What is kept of an object, which comes decoded without its managedFields. `bytes` is a view of a larger piece of memory: copy what is to
+   * stay.
+   */
   decode(object: KubeObject, bytes: Buffer): T;
   /** The whole state, after a list. */
   replace(items: readonly T[], resourceVersion: string): void;
@@ -188,7 +191,7 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
       const body = await request({ limit: paged ? pageSize : undefined, continue: metadata.continue }, readBody);
       const page = splitList(body);
       for (const bytes of page.items) {
-        const object = JSON.parse(bytes.toString('utf8')) as KubeObject;
+        const object = decodeWithoutManagedFields(bytes) as KubeObject;
         const { kind, apiVersion } = page;
         items.push(
           object.kind === undefined
@@ -208,7 +211,7 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
     let listed: Map<string, T> | undefined = initial ? new Map() : undefined;
 
     const handle = (line: Buffer): void => {
-      const { type, object } = JSON.parse(line.toString('utf8')) as WatchEvent;
+      const { type, object } = decodeWithoutManagedFields(line) as WatchEvent;
       if (type === 'ERROR') {
         const status = object as { code?: number };
         throw new KubeError(status.code ?? 500, status);

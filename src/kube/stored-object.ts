@@ -1,11 +1,14 @@
 import { membersOf, type Member } from './json-scan.ts';
 import type { KubeObject, OwnerReference } from './kube-object.ts';
-import { Packed, type Packer } from './packed.ts';
+import type { ManagedFields } from './managed-fields.ts';
+import type { Packed } from './packed.ts';
 
 /** A piece of memory outside the V8 heap, in which objects lie side by side. */
 export interface Slab {
   readonly memory: Buffer;
 }
+
+const isPacked = (place: Slab | Packed): place is Packed => !('memory' in place);
 
 /** Where in its bytes the parts of an object are. */
 interface Layout {
@@ -93,7 +96,7 @@ export class StoredObject<F> implements Indexed<F>, Layout {
   /** Not a copy, unless the bytes are packed. */
   get bytes(): Buffer {
     const place = this.#place;
-    return place instanceof Packed ? place.bytes : place.memory.subarray(this.#start, this.#start + this.length);
+    return isPacked(place) ? place.bytes : place.memory.subarray(this.#start, this.#start + this.length);
   }
 
   /** `,"managedFields":[…]`, which belongs before `metadataEnd`; undefined if there are none. */
@@ -110,12 +113,12 @@ export class StoredObject<F> implements Indexed<F>, Layout {
 
   /** The slab in which the bytes lie; undefined when they are packed. */
   get slab(): Slab | undefined {
-    return this.#place instanceof Packed ? undefined : this.#place;
+    return isPacked(this.#place) ? undefined : this.#place;
   }
 
   /** Bytes held beside those in a slab. */
   get packedSize(): number {
-    return (this.#place instanceof Packed ? this.#place.size : 0) + (this.#managedFields?.size ?? 0);
+    return (isPacked(this.#place) ? this.#place.size : 0) + (this.#managedFields?.size ?? 0);
   }
 
   /** Do its bytes lie directly behind those of the other? */
@@ -130,8 +133,9 @@ export class StoredObject<F> implements Indexed<F>, Layout {
     this.#start = start;
   }
 
-  pack(packer: Packer): void {
-    if (!(this.#place instanceof Packed)) this.#place = packer.pack(this.bytes);
+  /** Keeps the bytes, packed, in the place of themselves. */
+  keepAs(packed: Packed): void {
+    this.#place = packed;
   }
 
   /** What was found out about the object under that key, or is now: it cannot change. */
@@ -191,8 +195,8 @@ export interface StoredObjectOptions<F> {
   /** metadata.selfLink, the object's path in the API it was read from. */
   selfLink(object: KubeObject): string;
   fields(object: KubeObject): F;
-  /** Of managed fields. */
-  readonly packer: Packer;
+  /** Where those of others like it are. */
+  readonly managedFields: ManagedFields;
 }
 
 const comma = 0x2c;
@@ -254,7 +258,7 @@ export function storeObject<F>(object: KubeObject, source: Buffer, options: Stor
     { name, namespace, uid, resourceVersion, createdAt, labels, ownerReferences, fields: options.fields(object) },
     { metadata: head.length - 1, selfLinkEnd: head.length + selfLink.length, metadataEnd, ...version },
     copied(pieces, length),
-    managed === undefined ? undefined : options.packer.pack(Buffer.concat([commaByte, text(managed)])),
+    managed === undefined ? undefined : options.managedFields.pack(Buffer.concat([commaByte, text(managed)])),
   );
 }
 

@@ -2,7 +2,7 @@
 import type { Account } from '../../accounts/directory/account.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { User, Users } from '../../accounts/users.ts';
-import { Packer } from '../../kube/packed.ts';
+import { ManagedFields } from '../../kube/managed-fields.ts';
 import { Store } from '../../kube/store.ts';
 import { storeObject, type StoredObject } from '../../kube/stored-object.ts';
 import type { ResourceDefinition } from '../resource.ts';
@@ -62,7 +62,7 @@ export function objectOf(account: Account): User {
 export class UserStore {
   readonly #directory: Directory;
   readonly #users: Users;
-  readonly #packer = new Packer();
+  readonly #managedFields = new ManagedFields();
   readonly #stored = new WeakMap<object, StoredObject<UserFields>>();
   #made: { readonly store: Store<UserFields>; readonly of: readonly object[] } | undefined;
 
@@ -103,7 +103,7 @@ export class UserStore {
       stored = storeObject(object, Buffer.from(JSON.stringify(object)), {
         selfLink: ({ metadata }) => `${base}/users/${metadata.name}`,
         fields: (user) => usersDefinition.fields(user),
-        packer: this.#packer,
+        managedFields: this.#managedFields,
       });
       this.#stored.set(of, stored);
     }

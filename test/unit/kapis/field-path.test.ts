@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { scalarAt } from '../../../src/kapis/field-path.ts';
-import { Packer } from '../../../src/kube/packed.ts';
+import { ManagedFields } from '../../../src/kube/managed-fields.ts';
 import { storeObject } from '../../../src/kube/stored-object.ts';
 
 test.each<[string, unknown]>([
@@ -20,7 +20,7 @@ test.each<[string, unknown]>([
     {
       selfLink: () => '/a',
       fields: () => undefined,
-      packer: new Packer(),
+      managedFields: new ManagedFields(),
     },
   );
   expect(scalarAt(['spec', 'x'])(object)).toBe(expected);

@@ -6,7 +6,7 @@ import { StatusError } from '../../../src/errors.ts';
 import { requestInfo } from '../../../src/http/filters/request-info.ts';
 import type { Handler, RequestContext, Route } from '../../../src/http/route.ts';
 import type { KubeObject } from '../../../src/kube/kube-object.ts';
-import { Packer } from '../../../src/kube/packed.ts';
+import { ManagedFields } from '../../../src/kube/managed-fields.ts';
 import { Store } from '../../../src/kube/store.ts';
 import { storeObject, type StoredObject } from '../../../src/kube/stored-object.ts';
 import type { Resource } from '../../../src/kapis/resource.ts';
@@ -24,7 +24,7 @@ export interface NodeOptions {
   readonly owner?: { kind: string; uid: string };
 }
 
-const packer = new Packer();
+const managedFields = new ManagedFields();
 
 export function nodeObject(name: string, options: NodeOptions = {}): KubeObject {
   const { resourceVersion = 1, labels, annotations, second = 0, unschedulable, status, owner } = options;
@@ -52,7 +52,7 @@ export function node(name: string, options: NodeOptions = {}): StoredObject<Node
   return storeObject(object, Buffer.from(JSON.stringify(object)), {
     selfLink: ({ metadata }) => `/api/v1/nodes/${metadata.name}`,
     fields: (decoded) => nodes.fields(decoded),
-    packer,
+    managedFields,
   });
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { Arena } from '../../../src/kube/arena.ts';
 import type { KubeObject } from '../../../src/kube/kube-object.ts';
-import { Packer } from '../../../src/kube/packed.ts';
+import { ManagedFields } from '../../../src/kube/managed-fields.ts';
 import { gather, storeObject, type StoredObject } from '../../../src/kube/stored-object.ts';
 
 type Stored = StoredObject<null>;
@@ -22,7 +22,7 @@ function stored(size: number): { object: Stored; text: string } {
   const object = storeObject(decoded, Buffer.from(JSON.stringify(decoded)), {
     selfLink: () => '/x',
     fields: () => null,
-    packer: new Packer(),
+    managedFields: new ManagedFields(),
   });
   return { object, text: object.bytes.toString() };
 }
@@ -109,32 +109,5 @@ describe('an arena', () => {
     await Promise.allSettled([tidying]);
     await arena.tidy(backwards, wanted);
     expect(gather(backwards).length).toBeLessThan(40);
-  });
-});
-
-const sixtyFields = (n: number): Buffer =>
-  Buffer.from(JSON.stringify(Array.from({ length: 60 }, (_, i) => ({ [`f:field-${i}`]: i === 7 ? n : {} }))));
-
-describe('what is packed', () => {
-  test('comes back as it was, however unlike the others it is', () => {
-    const packer = new Packer();
-    const bytes = fc.oneof(
-      fc.uint8Array({ maxLength: 200 }),
-      fc.uint8Array({ minLength: 5_000, maxLength: 6_000 }),
-      fc.nat(50).map((n) => Buffer.from(`{"a":"${'like the others '.repeat(n)}"}`)),
-    );
-    fc.assert(
-      fc.property(bytes, (array) => {
-        const text = Buffer.from(array);
-        const packed = packer.pack(text);
-        expect(packed.bytes.equals(text)).toBe(true);
-      }),
-    );
-  });
-
-  test('is small where it is like what came before', () => {
-    const packer = new Packer();
-    packer.pack(sixtyFields(1));
-    expect(packer.pack(sixtyFields(2)).size).toBeLessThan(sixtyFields(2).length / 5);
   });
 });

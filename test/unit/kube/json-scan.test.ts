@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { elementsOf, membersOf, skipValue } from '../../../src/kube/json-scan.ts';
+import { decodeWithoutManagedFields, elementsOf, membersOf, skipValue } from '../../../src/kube/json-scan.ts';
 import { splitList, withTypeMeta } from '../../../src/kube/split-list.ts';
 
 /** The same value, written with and without white space. */
@@ -42,6 +42,35 @@ describe('scanning', () => {
   test.each(['{"a":"', '{"a":{', '{"a":}', '{"a"', '{a:1}', '[1]', ''])('refuses %j', (text) => {
     expect(() => membersOf(Buffer.from(text), 0)).toThrow(SyntaxError);
   });
+});
+
+const decode = (value: unknown): unknown => decodeWithoutManagedFields(Buffer.from(JSON.stringify(value)));
+
+describe('an object is decoded without its managedFields', () => {
+  const managedFields = [{ manager: 'kubelet', fieldsV1: { 'f:metadata': { 'k:{"a":"]},"}': {} } } }];
+  const metadata = { name: 'n', labels: { managedFields: '[]' }, annotations: { a: '"managedFields":[' } };
+
+  test.each<[string, Record<string, unknown>, Record<string, unknown>]>([
+    ['the last of its metadata', { ...metadata, managedFields }, metadata],
+    ['the first', { managedFields, ...metadata }, metadata],
+    ['all that there is', { managedFields }, {}],
+    ['none', metadata, metadata],
+    ['in the middle', { name: 'ä', managedFields, uid: 'ü' }, { name: 'ä', uid: 'ü' }],
+  ])('%s', (_, written, read) => {
+    const spec = { managedFields, template: { metadata: { managedFields } } };
+    expect(decode({ kind: 'Node', metadata: written, spec })).toEqual({ kind: 'Node', metadata: read, spec });
+    expect(decode({ type: 'ADDED', object: { metadata: written, spec } })).toEqual({
+      type: 'ADDED',
+      object: { metadata: read, spec },
+    });
+  });
+
+  test.each([['{}'], ['{"type":"ERROR","object":{"code":410}}'], ['{"metadata":null}'], ['{"metadata":{}}']])(
+    '%s',
+    (text) => {
+      expect(decodeWithoutManagedFields(Buffer.from(text))).toEqual(JSON.parse(text));
+    },
+  );
 });
 
 describe('a list', () => {

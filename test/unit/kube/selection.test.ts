@@ -2,7 +2,7 @@ import { describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import type { KubeObject } from '../../../src/kube/kube-object.ts';
 import { byName, type OrderName } from '../../../src/kube/order.ts';
-import { Packer } from '../../../src/kube/packed.ts';
+import { ManagedFields } from '../../../src/kube/managed-fields.ts';
 import { orderByValue, type Filter, type Order } from '../../../src/kube/selection.ts';
 import { Store } from '../../../src/kube/store.ts';
 import { storeObject, type StoredObject } from '../../../src/kube/stored-object.ts';
@@ -10,7 +10,7 @@ import { storeObject, type StoredObject } from '../../../src/kube/stored-object.
 type Stored = StoredObject<null>;
 
 const wanted = new AbortController();
-const packer = new Packer();
+const managedFields = new ManagedFields();
 
 interface Made {
   readonly name: string;
@@ -35,7 +35,7 @@ function stored({ name, namespace, second, rack }: Made, resourceVersion: number
   return storeObject(object, Buffer.from(JSON.stringify(object)), {
     selfLink: ({ metadata }) => `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}`,
     fields: () => null,
-    packer,
+    managedFields,
   });
 }
 

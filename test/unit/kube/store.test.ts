@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import type { KubeObject } from '../../../src/kube/kube-object.ts';
 import type { Change } from '../../../src/kube/history.ts';
 import type { OrderName } from '../../../src/kube/order.ts';
-import { Packer } from '../../../src/kube/packed.ts';
+import { ManagedFields } from '../../../src/kube/managed-fields.ts';
 import { Store } from '../../../src/kube/store.ts';
 import { storeObject, type StoredObject } from '../../../src/kube/stored-object.ts';
 import { changesAfter } from './fakes.ts';
@@ -25,7 +25,7 @@ function stored(name: string, resourceVersion: number, second = 0, uid = `uid-${
   return storeObject(object, Buffer.from(JSON.stringify(object)), {
     selfLink: ({ metadata }) => `/api/v1/nodes/${metadata.name}`,
     fields: () => null,
-    packer: new Packer(),
+    managedFields: new ManagedFields(),
   });
 }
 
@@ -288,7 +288,7 @@ describe('a stored object', () => {
   const options = {
     selfLink: ({ metadata }: KubeObject) => `/api/v1/nodes/${metadata.name}`,
     fields: () => null,
-    packer: new Packer(),
+    managedFields: new ManagedFields(),
   };
 
   test('has kind, apiVersion and metadata first and loses nothing but managedFields', () => {

@@ -4,7 +4,7 @@ import type { Kind } from '../../../../src/kapis/resource.ts';
 import { kinds } from '../../../../src/kapis/resources/index.ts';
 import type { DiscoveredResource } from '../../../../src/kube/discovery.ts';
 import type { KubeObject } from '../../../../src/kube/kube-object.ts';
-import { Packer } from '../../../../src/kube/packed.ts';
+import { ManagedFields } from '../../../../src/kube/managed-fields.ts';
 import { storeObject, type StoredObject } from '../../../../src/kube/stored-object.ts';
 
 function kind(resource: string): Kind<unknown> {
@@ -24,7 +24,7 @@ function stored(of: Kind<unknown>, { metadata = {}, ...rest }: { metadata?: obje
   return storeObject(object, Buffer.from(JSON.stringify(object)), {
     selfLink: () => '/a',
     fields: (decoded) => of.fields(decoded),
-    packer: new Packer(),
+    managedFields: new ManagedFields(),
   });
 }
 
