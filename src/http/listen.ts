@@ -65,6 +65,14 @@ function refuseTunnel(_req: unknown, peer: Duplex | Http2ServerResponse): void {
   else peer.writeHead(405).end();
 }
 
+/** Unless the client is told to go on, nobody knows whether what it sends next is the body. */
+const expectsContinue =
+  (handle: Face): Face =>
+  (req, res) => {
+    if (res instanceof http.ServerResponse) res.shouldKeepAlive = false;
+    handle(req, res);
+  };
+
 export interface Listener {
   /** The port that was bound; another than asked for where that was 0. */
   readonly port: number;
@@ -113,6 +121,7 @@ export async function listenHTTP(handle: Face, address: Address): Promise<Listen
   server.on('connect', refuseTunnel);
   // RFC 9110 section 10.1.1: an expectation that is not known may be ignored.
   server.on('checkExpectation', handle);
+  server.on('checkContinue', expectsContinue(handle));
   serveHandshakes(server, handle);
   const port = await bind(server, address);
   return {
@@ -144,6 +153,8 @@ export async function listenTLS(
     handshakeTimeout: http1.headersTimeout,
     allowHTTP1: true,
     minVersion: 'TLSv1.2',
+    // As node:http has it: the pieces of an answer must not wait for each other's acknowledgement.
+    noDelay: true,
     settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: http1.maxHeaderSize },
     // Resumed sessions would bring a client certificate that was judged by rules of another day.
     ...(requestCertificate ? { requestCert: true, rejectUnauthorized: false, secureOptions: noTicket } : {}),
@@ -167,6 +178,7 @@ export async function listenTLS(
   server.on('request', (_req, res: Http2ServerResponse) => res.on('error', () => undefined));
   server.on('request', handle);
   server.on('checkExpectation', handle);
+  server.on('checkContinue', expectsContinue(handle));
   server.on('connect', refuseTunnel);
   serveHandshakes(server, handle);
   const port = await bind(server, address);
