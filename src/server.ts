@@ -43,6 +43,7 @@ import { objectNames } from './config/names.ts';
 import { readVersion } from './config/version.ts';
 import { openapiRoutes } from './describe/openapi.ts';
 import { createFace } from './http/chain.ts';
+import { gateway } from './gateway/index.ts';
 import { Health } from './http/health.ts';
 import { listenHTTP, listenTLS, type Certificate } from './http/listen.ts';
 import { OpenWatches } from './http/open-watches.ts';
@@ -289,7 +290,11 @@ export async function startServer(
   gauge('store_limit_bytes', 'What all copies may hold together.', () => live.value.cache.maxBytes);
   gauge('open_watches', 'Watches that are open now.', () => watches.size);
   const shared = { authorizer, watches, requests: () => live.value.requests, log };
-  const gateway = createFace(gatewayRoutes, { ...shared, authenticator: gatewayAuthentication });
+  const front = createFace(gatewayRoutes, {
+    ...shared,
+    authenticator: gatewayAuthentication,
+    gateway: gateway(client.upstream),
+  });
   const aggregated = createFace([...aggregatedRoutes, indexRoute(aggregatedRoutes)], {
     ...shared,
     authenticator: aggregatedAuthenticator(
@@ -306,8 +311,8 @@ export async function startServer(
       : servingFromSecret({ client, namespace, hosts: () => hostsOf(flags, live.value.gateway.externalURL), log });
   let certificate = await serving();
   const listeners = [
-    await listenHTTP(gateway, { host: flags.bindAddress, port: flags.httpPort }),
-    await listenTLS(gateway, { host: flags.bindAddress, port: flags.httpsPort }, certificate, false),
+    await listenHTTP(front, { host: flags.bindAddress, port: flags.httpPort }),
+    await listenTLS(front, { host: flags.bindAddress, port: flags.httpsPort }, certificate, false),
     await listenTLS(aggregated, { host: flags.aggregatedBindAddress, port: flags.aggregatedPort }, certificate, true),
   ] as const;
   const publish = async (): Promise<void> => {

@@ -16,6 +16,7 @@ import {
   authentication,
   authorization,
   deadline,
+  expectation,
   impersonation,
   inFlight,
   perUser,
@@ -27,7 +28,7 @@ import {
 } from './filters/index.ts';
 import { HotRoutes } from './hot-routes.ts';
 import type { OpenWatches } from './open-watches.ts';
-import type { Route } from './route.ts';
+import type { Gateway, Route } from './route.ts';
 import { writeError } from './write-error.ts';
 
 export interface ChainOptions {
@@ -38,13 +39,14 @@ export interface ChainOptions {
   readonly open?: ReadonlySet<string>;
   /** Paths that need an identity but no permission. */
   readonly free?: (path: string) => boolean;
+  readonly gateway?: Gateway;
   readonly watches: OpenWatches;
   readonly log: Logger;
 }
 
 /** Serves these routes behind the filters, to requests of HTTP/1.1 and HTTP/2. */
 export function createFace(routes: readonly Route[], options: ChainOptions): Face {
-  const { requests } = options;
+  const { requests, gateway } = options;
   const filters: readonly Filter[] = [
     auditID,
     sourceIP(() => requests().trustedProxies),
@@ -53,15 +55,17 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
     protocol,
     (exchange) => {
       exchange.info = requestInfo(exchange.req.method, exchange.path, exchange.query);
+      exchange.isProxied = gateway?.prefixes.has(exchange.info.prefix) ?? false;
     },
     inFlight(() => requests().maxInFlight),
     deadline(writeError),
     authentication(options.authenticator, options.open ?? new Set()),
-    impersonation,
+    impersonation(options.authorizer),
     options.watches.filter(options.authenticator),
     perUser(() => requests().maxInFlightPerUser),
     authorization(options.authorizer, options.free ?? (() => false)),
     webSocket,
+    expectation,
   ];
 
   const hot = new HotRoutes(routes);
@@ -76,7 +80,7 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
         if (exchange.res.writableEnded || exchange.isOver) return;
       }
       const { req, res } = exchange;
-      const handler = hot.find(req.method, exchange.path);
+      const handler = exchange.isProxied ? gateway?.handler : hot.find(req.method, exchange.path);
       if (handler === undefined) routed(exchange);
       else await handler(req, res, exchange);
     } catch (error) {

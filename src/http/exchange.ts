@@ -23,6 +23,9 @@ export class Exchange implements RequestContext {
   auditID = '';
   sourceIP = '';
   user: UserInfo | undefined;
+  impersonated: UserInfo | undefined;
+  /** Served by the gateway. */
+  isProxied = false;
   readonly #search: string;
   #query: URLSearchParams | undefined;
   readonly #cleanups: (() => void)[] = [];
@@ -50,6 +53,7 @@ export class Exchange implements RequestContext {
       resource: '',
       subresource: '',
       name: '',
+      isLongRunning: false,
     };
     this.#watch();
   }
@@ -69,7 +73,6 @@ export class Exchange implements RequestContext {
     return this.#abort.signal;
   }
 
-  /** Runs `cleanup` once the answer is with the network or the client has gone away; at once if that is so already. */
   onEnd(cleanup: () => void): void {
     if (this.#ended) cleanup();
     else this.#cleanups.push(cleanup);

@@ -11,7 +11,7 @@ export class OpenWatches {
   /** Comes after authentication, by the same authenticator. */
   filter(authenticate: Authenticator): Filter {
     return (exchange) => {
-      if (exchange.info.verb !== 'watch') return;
+      if (!exchange.info.isLongRunning) return;
       // The same credential is never of another session.
       const sid = exchange.user?.sessionID;
       this.#open.set(exchange, authenticate);

@@ -20,6 +20,8 @@ export interface RequestInfo {
   readonly resource: string;
   readonly subresource: string;
   readonly name: string;
+  /** A watch, or a stream to or from a pod: counted and limited apart, without a deadline (longRunningRequestCheck there). */
+  readonly isLongRunning: boolean;
 }
 
 /** What the filters found out about a request; every handler gets it. */
@@ -35,6 +37,10 @@ export interface RequestContext {
   readonly signal: AbortSignal;
   /** Undefined only on open routes. */
   readonly user: UserInfo | undefined;
+  /** Whom the user may impersonate and asked to be. */
+  readonly impersonated: UserInfo | undefined;
+  /** Runs `cleanup` once the answer is with the network or the client has gone away; at once if that is so already. */
+  onEnd(cleanup: () => void): void;
   /** While a watch is open `user` may become another, with other groups: its rights must be asked about again. */
   onUserChange(listener: () => void): void;
 }
@@ -61,9 +67,14 @@ export interface Route {
   readonly open?: boolean;
   /** Asked for so often that it is served without Express: its handler has none of what that adds, such as `req.params`. */
   readonly hot?: boolean;
-  /** A watch or a stream: counted and limited apart, without a deadline. */
   readonly parameters?: readonly Parameter[];
   /** JSON Schema of the body of a 200, where the descriptions have it from nowhere else. */
   readonly answer?: Readonly<Record<string, unknown>>;
+  readonly handler: Handler;
+}
+
+/** Serves all paths under these prefixes, without a route and without a review: who is behind it judges the caller. */
+export interface Gateway {
+  readonly prefixes: ReadonlySet<string>;
   readonly handler: Handler;
 }

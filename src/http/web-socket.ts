@@ -40,13 +40,24 @@ function isAnswering(socket: Socket): boolean {
   return Boolean(current);
 }
 
+/** kubectl's older way to exec, attach and port-forward, which only kube-apiserver speaks. */
+const isSPDYRequest = ({ httpVersion, headers }: IncomingMessage): boolean =>
+  headers.upgrade?.toLowerCase() === 'spdy/3.1' &&
+  /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? '') &&
+  httpVersion === '1.1';
+
+/** Behind a body nobody would know where the new protocol begins. */
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
+
 /**
  * Every other upgrade is not heeded, as RFC 9110 section 7.8 allows: the request is answered as if it had not asked. So is one on a
  * connection that has another answer under way.
  */
 export function serveHandshakes(server: object, handle: Face): void {
   const upgrading = server as Upgrading;
-  upgrading.shouldUpgradeCallback = (req) => isWebSocketRequest(req) && !isAnswering(req.socket);
+  upgrading.shouldUpgradeCallback = (req) =>
+    (isWebSocketRequest(req) || isSPDYRequest(req)) && !hasBody(req) && !isAnswering(req.socket);
   upgrading.on('upgrade', (req, socket, head) => {
     // From here on nobody else looks after the connection.
     socket.on('error', () => undefined);

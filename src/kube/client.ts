@@ -7,6 +7,7 @@ import { Readable } from 'node:stream';
 import { KubeError, unreachable } from './kube-error.ts';
 import { fileAccess, inClusterAccess, type Access } from './kubeconfig.ts';
 import { readBody } from './read-body.ts';
+import { createUpstream, type Upstream } from './upstream.ts';
 
 export interface KubeRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -41,16 +42,22 @@ export interface KubeClient {
   close(): Promise<void>;
 }
 
+/** The whole way to kube-apiserver: our own requests, and those that are passed on. */
+export interface Cluster extends KubeClient {
+  readonly upstream: Upstream;
+}
+
 const credentialLife = 10_000;
 
 /** `kubeconfig`: a file; without one the pod's ServiceAccount. Throws if there is neither. */
-export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | undefined }): Promise<KubeClient> {
+export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | undefined }): Promise<Cluster> {
   const load = (): Access => (kubeconfig === undefined ? inClusterAccess(process.env) : fileAccess(kubeconfig));
   let access = load();
   const { server } = access;
+  const tls = await access.tls();
   const pool: Agent.Options = {
     connect: {
-      ...(await access.tls()),
+      ...tls,
       keepAlive: true,
       keepAliveInitialDelay: 15_000,
       timeout: 5_000,
@@ -70,6 +77,13 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     }
     return credential.headers;
   }
+
+  function renew(): void {
+    access = load();
+    credential = undefined;
+  }
+
+  const upstream = createUpstream({ server, tls, credential: { headers: authorization, renew } });
 
   async function once(path: string, options: KubeRequest): Promise<Dispatcher.ResponseData> {
     const query = new URLSearchParams();
@@ -105,14 +119,14 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     if (answer.statusCode === 401) {
       // The token may have been rotated a moment ago: read it again, once.
       await answer.body.dump();
-      access = load();
-      credential = undefined;
+      renew();
       answer = await once(path, options);
     }
     return { status: answer.statusCode, headers: answer.headers, body: answer.body };
   }
 
   return {
+    upstream,
     stream,
     async json<T>(path: string, options?: KubeRequest): Promise<T> {
       const { status, body } = await stream(path, options);
@@ -123,7 +137,7 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     audiences: async () => claimsOf((await authorization())['Authorization']).audiences,
     issuer: async () => claimsOf((await authorization())['Authorization']).issuer,
     async close() {
-      await Promise.all([agent.destroy(), severalValues.destroy()]);
+      await Promise.all([agent.destroy(), severalValues.destroy(), upstream.close()]);
     },
   };
 }

@@ -11,6 +11,7 @@ import { startServer, type RunningServer } from '../../src/server.ts';
 import { answerTo, type Answer, type Ask as LocalAsk } from '../fakes/ask.ts';
 import { MemoryCluster } from '../fakes/cluster.ts';
 import { issuer } from '../fakes/configuration.ts';
+import { upstreamAt } from '../fakes/upstream.ts';
 
 export { issuer };
 export const nodes = '/apis/resources.platform.io/v1alpha3/nodes';
@@ -41,6 +42,8 @@ export interface Lab {
   /** A request of the aggregator on behalf of alice. */
   readonly aggregated: (path: string, ask?: Ask) => Promise<Answer>;
   readonly token: (fields: Readonly<Record<string, string>>) => Promise<Answer>;
+  /** Ends the session of an access token. */
+  readonly revoke: (accessToken: string) => Promise<Answer>;
   readonly stop: (times?: { readonly announce: number; readonly grace: number }) => Promise<void>;
 }
 
@@ -87,7 +90,8 @@ function fill(cluster: MemoryCluster, proxyCA: string): void {
   }));
 }
 
-export async function startLab(): Promise<Lab> {
+/** `kubeApiserver`: where requests are passed on to; nobody is there otherwise. */
+export async function startLab({ kubeApiserver }: { readonly kubeApiserver?: string } = {}): Promise<Lab> {
   const authority = await createAuthority('front-proxy-ca');
   const proxy: Pair = await authority.issue({ commonName: 'front-proxy-client' });
   const cluster = new MemoryCluster();
@@ -96,9 +100,9 @@ export async function startLab(): Promise<Lab> {
   const bind = ['--bind-address', '127.0.0.1', '--aggregated-bind-address', '127.0.0.1'];
   const flags = parseFlags([...ports, ...bind, '--namespace', 'platform-system'], {});
   const log = createLogger({ silent: true });
-  const server: RunningServer = await startServer(flags, log, new AbortController().signal, async () =>
-    cluster.client(),
-  );
+  const client = cluster.client();
+  if (kubeApiserver !== undefined) client.upstream = upstreamAt(kubeApiserver);
+  const server: RunningServer = await startServer(flags, log, new AbortController().signal, async () => client);
   const loopback = { host: '127.0.0.1', agent: false } as const;
   const gateway: Lab['gateway'] = (path, { method = 'GET', headers = {}, body } = {}) =>
     answerTo(http.request({ ...loopback, port: server.ports.http, path, method, headers }), body);
@@ -142,6 +146,12 @@ export async function startLab(): Promise<Lab> {
         method: 'POST',
         headers: { 'content-type': 'application/x-www-form-urlencoded' },
         body: new URLSearchParams(fields).toString(),
+      }),
+    revoke: (accessToken) =>
+      gateway('/oauth/revoke', {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: new URLSearchParams({ token: accessToken, ...asClient }).toString(),
       }),
     stop: (times = { announce: 0, grace: 1_000 }) => server.stop(times),
   };

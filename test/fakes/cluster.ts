@@ -1,8 +1,10 @@
 import { PassThrough, Readable } from 'node:stream';
-import type { KubeClient, KubeRequest, KubeResponse } from '../../src/kube/client.ts';
+import type { Cluster, KubeRequest, KubeResponse } from '../../src/kube/client.ts';
 import { systemClock, type Clock } from '../../src/kube/clock.ts';
 import { KubeError, unreachable } from '../../src/kube/kube-error.ts';
 import type { ChangeType, KubeObject } from '../../src/kube/kube-object.ts';
+import { upstreamAt } from './upstream.ts';
+import type { Upstream } from '../../src/kube/upstream.ts';
 
 type Stored = KubeObject & Record<string, unknown>;
 type Json = Readonly<Record<string, unknown>>;
@@ -220,7 +222,7 @@ function matches(object: Stored, fieldSelector: unknown): boolean {
 const memberOf = (inside: unknown, name: string): unknown => (inside as Json | undefined)?.[name];
 
 /** One replica's way to the cluster, with the faults that a test wants it to have. */
-export class MemoryClient implements KubeClient {
+export class MemoryClient implements Cluster {
   /** Every request that was sent, watches too. */
   readonly requests: SeenRequest[] = [];
   /** Runs before the cluster sees a request; what it throws is what the caller gets. */
@@ -229,6 +231,8 @@ export class MemoryClient implements KubeClient {
   after: (request: SeenRequest) => void | Promise<void> = () => undefined;
   ownAudiences: readonly string[] = [];
   ownIssuer: string | undefined;
+  /** Nobody is there, unless a test says where. */
+  upstream: Upstream = upstreamAt('http://127.0.0.1:1');
   readonly #cluster: MemoryCluster;
   readonly #held: (() => void)[] = [];
   #holding = false;
@@ -271,7 +275,7 @@ export class MemoryClient implements KubeClient {
   audiences = async (): Promise<readonly string[]> => this.ownAudiences;
   issuer = async (): Promise<string | undefined> => this.ownIssuer;
 
-  close = async (): Promise<void> => undefined;
+  close = (): Promise<void> => this.upstream.close();
 
   #seen(path: string, { method = 'GET', query = {}, body, headers = {}, contentType }: KubeRequest): SeenRequest {
     const request = { method, path, query, body: body === undefined ? undefined : copy(body), headers, contentType };

@@ -6,12 +6,12 @@ const isDiscovery = (path: string): boolean => path === '/' || /^\/(apis|kapis|o
 
 /**
  * The right to the URL itself: the resource of our own group on /apis, the non-resource path elsewhere. What a /kapis path reads is
- * another resource, and its handler demands the right to that one.
+ * another resource, and its handler demands the right to that one. What is passed on is judged by kube-apiserver.
  */
 export const authorization =
   (authorizer: Authorizer, isFree: (path: string) => boolean): Filter =>
-  async ({ user, info, path, req }) => {
-    if (user === undefined || isFree(path)) return;
+  async ({ user, info, path, req, isProxied }) => {
+    if (user === undefined || isProxied || isFree(path)) return;
     if (info.isResourceRequest) {
       if (info.prefix === 'kapis') return;
       const { verb, group, resource, subresource, namespace, name } = info;

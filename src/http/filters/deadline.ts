@@ -3,17 +3,20 @@ import { badRequest, timeout } from '../../errors.ts';
 import type { Exchange, Filter } from '../exchange.ts';
 
 const longest = 60_000;
+/** kube-apiserver has the same limit, and `?timeout=` is for it to understand: its own words come first. */
+const longestProxied = 65_000;
 
 /**
- * No request but a watch goes on for more than 60 s; `?timeout=32s` asks for less (kubectl does).
+ * No request but a watch or a stream goes on for more than 60 s; `?timeout=32s` asks for less (kubectl does).
  * `late` answers in the handler's place.
  */
 export const deadline =
   (late: (exchange: Exchange, error: Error) => void): Filter =>
   (exchange) => {
-    if (exchange.info.verb === 'watch') return;
-    let limit = longest;
-    const asked = exchange.info.prefix === 'oauth' ? null : exchange.query.get('timeout');
+    const { info, isProxied } = exchange;
+    if (info.isLongRunning) return;
+    let limit = isProxied ? longestProxied : longest;
+    const asked = isProxied || info.prefix === 'oauth' ? null : exchange.query.get('timeout');
     if (asked !== null) {
       const parsed = parseDuration(asked);
       if (parsed === undefined)

@@ -1,21 +1,36 @@
+import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
+import { asksToImpersonate, impersonatedUser } from '../../auth/impersonation-request.ts';
+import type { UserInfo } from '../../auth/user.ts';
 import { forbidden } from '../../errors.ts';
-import type { Filter } from '../exchange.ts';
+import type { Exchange, Filter } from '../exchange.ts';
 
 const what = Object.entries({ 'impersonate-user': 'users', 'impersonate-group': 'groups', 'impersonate-uid': 'uids' });
 
 /**
- * Who sends these headers of kube-apiserver's wants what another may see, and must not be shown what they may see themselves. A
- * request through the aggregator has none left.
+ * Who sends these headers of kube-apiserver's wants what another may see, and must not be shown what they may see themselves: where
+ * requests are passed on they are who they ask to be, if they may, and elsewhere they are refused. A request through the aggregator has
+ * none left.
  */
-export const impersonation: Filter = ({ req: { headers }, user }) => {
-  if (user === undefined) return;
+export const impersonation =
+  (authorizer: Authorizer): Filter =>
+  (exchange) => {
+    const { req, user, isProxied } = exchange;
+    if (user === undefined || !asksToImpersonate(req)) return undefined;
+    return isProxied ? become(exchange, user, authorizer) : refuse(exchange, user);
+  };
+
+async function become(exchange: Exchange, user: UserInfo, authorizer: Authorizer): Promise<void> {
+  exchange.impersonated = await impersonatedUser(exchange.req, user, authorizer);
+}
+
+function refuse({ req: { headers } }: Exchange, { username }: UserInfo): void {
   for (const [header, resource] of what) {
     const name = headers[header];
     if (typeof name === 'string')
       throw forbidden(
         { group: '', resource },
         name,
-        `User "${user.username}" cannot impersonate: this server answers as the caller alone`,
+        `User "${username}" cannot impersonate: this server answers as the caller alone`,
       );
   }
-};
+}

@@ -14,7 +14,7 @@ export function inFlight(most: () => number): Filter {
   const current = { oauth: 0, other: 0 };
   return (exchange) => {
     const { path, info } = exchange;
-    if (probes.has(path) || info.verb === 'watch') return;
+    if (probes.has(path) || info.isLongRunning) return;
     const kind = info.prefix === 'oauth' ? 'oauth' : 'other';
     if (current[kind] >= most()) throw tooManyRequests('too many requests at once, please try again later', 1);
     current[kind] += 1;
@@ -32,8 +32,8 @@ export function perUser(most: () => number): Filter {
     const { user, sourceIP, info } = exchange;
     if (user === undefined && info.prefix !== 'oauth') return;
     const whose = user === undefined ? `address ${hostOf(sourceIP)}` : `user ${user.username}`;
-    const places = info.verb === 'watch' ? watches : requests;
-    exchange.onEnd(places.take(whose, info.verb === 'watch' ? mostWatchesPerUser : most()));
+    const places = info.isLongRunning ? watches : requests;
+    exchange.onEnd(places.take(whose, info.isLongRunning ? mostWatchesPerUser : most()));
   };
 }
 

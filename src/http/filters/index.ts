@@ -3,6 +3,7 @@ export { auditID } from './audit-id.ts';
 export { authentication } from './authentication.ts';
 export { authorization } from './authorization.ts';
 export { deadline } from './deadline.ts';
+export { expectation } from './expectation.ts';
 export { impersonation } from './impersonation.ts';
 export { inFlight, perUser } from './in-flight.ts';
 export { protocol } from './protocol.ts';

@@ -46,8 +46,12 @@ export function requestInfo(method: string, path: string, query: URLSearchParams
     resource,
     subresource,
     name: verb === 'list' || verb === 'watch' ? name || selectedName(query) : name,
+    isLongRunning: verb === 'watch' || (prefix !== 'kapis' && streams.has(subresource)),
   };
 }
+
+/** BasicLongRunningRequestCheck of kube-apiserver. */
+const streams = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
 
 const namespaceSubresources = new Set(['status', 'finalize']);
 
@@ -59,6 +63,7 @@ const nothing = {
   resource: '',
   subresource: '',
   name: '',
+  isLongRunning: false,
 };
 
 /** One object is watched by its own path only on /kapis, and by the old form; kube-apiserver takes it for a get. */
@@ -79,25 +84,38 @@ function selectedName(query: URLSearchParams): string {
 
 /** Nothing to decode, and nothing that no name can be. */
 const plain = /^(?:\/[\w:-][\w.:-]*)+$/;
+/** What follows is a path of somebody's own server, which may have slashes where it likes. */
+const behindProxy = /^(\/api\/v1\/(?:namespaces\/[^/]+\/)?(?:nodes|pods|services)\/[^/]+\/proxy)(\/.*)$/;
 
 function segmentsOf(path: string): string[] {
   if (plain.test(path)) return path.slice(1).split('/');
   if (!path.startsWith('/')) throw badRequest('the request target must be a path');
   // Express would cut off a fragment and trim white space: then it would route another path than this one.
   if (/[^!-~]|#/.test(path)) throw badRequest('the path has a character that must be percent-encoded');
+  const [, front = path, behind = ''] = behindProxy.exec(path) ?? [];
+  for (const segment of behind.split(/\/|%2f/i)) decoded(segment);
+  return namesIn(front);
+}
+
+function namesIn(path: string): string[] {
   const segments = path.slice(1).split('/');
   // One slash at the end is forgiven, as kube-apiserver does.
   if (segments.length > 1 && segments.at(-1) === '') segments.pop();
   return segments.map((segment) => {
-    let text: string;
-    try {
-      text = decodeURIComponent(segment);
-    } catch {
-      throw badRequest(`the path has a bad percent-encoding in ${JSON.stringify(segment.slice(0, 100))}`);
-    }
-    if (text === '.' || text === '..' || /[\p{Cc}/\\]/u.test(text))
-      throw badRequest(`the path has a segment that no name can be: ${JSON.stringify(text.slice(0, 100))}`);
+    const text = decoded(segment);
     if (text === '' && path !== '/') throw noSuchPath();
     return text;
   });
+}
+
+function decoded(segment: string): string {
+  let text: string;
+  try {
+    text = decodeURIComponent(segment);
+  } catch {
+    throw badRequest(`the path has a bad percent-encoding in ${JSON.stringify(segment.slice(0, 100))}`);
+  }
+  if (text === '.' || text === '..' || /[\p{Cc}/\\]/u.test(text))
+    throw badRequest(`the path has a segment that no name can be: ${JSON.stringify(text.slice(0, 100))}`);
+  return text;
 }

@@ -3,8 +3,8 @@ import type { Filter } from '../exchange.ts';
 import { checkHandshake, isHandshake } from '../web-socket.ts';
 
 /** Comes last: who may not ask is told that first. */
-export const webSocket: Filter = ({ req, res, info }) => {
-  if (!isHandshake(res)) return;
+export const webSocket: Filter = ({ req, res, info, isProxied }) => {
+  if (!isHandshake(res) || isProxied) return;
   if (info.verb !== 'watch') throw badRequest('a WebSocket carries a watch and nothing else: ask with watch=true');
   checkHandshake(req);
 };

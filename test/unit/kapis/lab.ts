@@ -194,6 +194,8 @@ export function call(
     log: createLogger({ silent: true }),
     signal: controller.signal,
     user: { username: 'alice', groups: [], via: 'token' },
+    impersonated: undefined,
+    onEnd: () => undefined,
     onUserChange: (listener) => void listeners.push(listener),
   };
   const response = new FakeResponse();

@@ -44,6 +44,13 @@ describe('a resource', () => {
     ['GET', '/kapis/resources.platform.io/v1alpha3/nodes/', 'list kapis resources.platform.io/v1alpha3  nodes'],
     ['GET', '/kapis/g/v1/nodes/n%201', 'get kapis g/v1  nodes n 1'],
     ['GET', '/kapis/g/v1/watch', 'list kapis g/v1  watch'],
+    ['GET', '/api/v1/namespaces/other/services/s/proxy', 'get api /v1 other services s proxy'],
+    [
+      'GET',
+      '/api/v1/namespaces/other/services/https:s:web/proxy/a//b%2Fc/',
+      'get api /v1 other services https:s:web proxy',
+    ],
+    ['POST', '/api/v1/nodes/n/proxy//', 'create api /v1  nodes n proxy'],
   ])('%s %s is %j', (method, url, expected) => {
     const info = parse(method, url);
     expect(info.isResourceRequest).toBe(true);
@@ -94,9 +101,34 @@ describe('no path', () => {
     ['//other.example/api', 404],
     ['/api//v1/pods', 404],
     ['/api/v1/pods//', 404],
+    ['/api/v1/namespaces/n/secrets/s/proxy/a//b', 404],
+    ['/api/v1/namespaces/n/services/s/proxy/a/../b', 400],
+    ['/api/v1/namespaces/n/services/s/proxy/a/%2E%2e/b', 400],
+    ['/api/v1/namespaces/n/services/s/proxy/a%2f..%2fb', 400],
+    ['/api/v1/namespaces/n/services/s/proxy/a%5cb', 400],
+    ['/api/v1/namespaces/n/services/s/proxy/a%00', 400],
+    ['/api/v1/namespaces/n/services/s/proxy/a\u00e9', 400],
+    ['/api/v1/namespaces/n%2Fservices/services/s/proxy/a', 400],
   ])('is %s: %d', (path, code) => {
     expect(() => parse('GET', path)).toThrow(expect.objectContaining({ code }));
   });
+});
+
+test.each([
+  ['/api/v1/pods?watch=true', true],
+  ['/api/v1/watch/pods', true],
+  ['/kapis/g/v1/nodes/n?watch=true', true],
+  ['/api/v1/namespaces/n/pods/p/log', true],
+  ['/api/v1/namespaces/n/pods/p/exec', true],
+  ['/api/v1/namespaces/n/pods/p/attach', true],
+  ['/api/v1/namespaces/n/pods/p/portforward', true],
+  ['/api/v1/namespaces/n/services/s/proxy/a', true],
+  ['/api/v1/namespaces/n/pods/p?watch=true', false],
+  ['/api/v1/namespaces/n/pods/log', false],
+  ['/kapis/g/v1/users/u/log', false],
+  ['/version?watch=true', false],
+])('%s goes on for long: %s', (url, expected) => {
+  expect(parse('GET', url).isLongRunning).toBe(expected);
 });
 
 test('a path is parsed or refused, and what is parsed holds no separator', () => {

@@ -1,0 +1,157 @@
+/** A request and its answer, streamed at the pace of who reads. */
+import type { Request, Response } from 'express';
+import { ServerResponse, type IncomingMessage } from 'node:http';
+import { constants, type ServerHttp2Stream } from 'node:http2';
+import { serviceUnavailable } from '../errors.ts';
+import type { RequestContext } from '../http/route.ts';
+import { failureOf, type AnswerFlow, type AnswerHandler, type Upstream } from '../kube/upstream.ts';
+import { callerOf } from './caller.ts';
+import { headersDown, headersUp } from './headers.ts';
+
+const givenUp = Object.assign(new Error('nobody waits for the answer'), { name: 'AbortError' });
+
+/** Resolves when the answer is over. Throws StatusError where kube-apiserver gives none. */
+export function pass(upstream: Upstream, req: Request, res: Response, context: RequestContext): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const passage = new Passage(upstream, res, context, (error) => (error === undefined ? resolve() : reject(error)));
+    const body = bodyOf(req);
+    const headers = headersUp(req.rawHeaders, context);
+    const { 'content-length': length } = req.headers;
+    if (body !== undefined && length !== undefined) headers.push('Content-Length', length);
+    const { isLongRunning } = context.info;
+    const request = { method: req.method, target: req.url, headers, user: callerOf(context), body, isLongRunning };
+    upstream.send(request, passage).catch((error: unknown) => reject(error as Error));
+  });
+}
+
+/** Undefined if there is none. */
+function bodyOf(req: Request): AsyncIterable<Buffer> | undefined {
+  const { stream } = req as { stream?: ServerHttp2Stream };
+  const { 'content-length': length, 'transfer-encoding': encoding } = req.headers;
+  const isEmpty = stream === undefined ? encoding === undefined && Number(length ?? 0) === 0 : stream.endAfterHeaders;
+  return isEmpty ? undefined : chunksOf(req);
+}
+
+/** Whole, or this throws: what a client broke off must not look like the end upstream. */
+async function* chunksOf(req: IncomingMessage): AsyncIterable<Buffer> {
+  // What kube-apiserver does not want to read is no reason to cut the connection on which its answer goes back.
+  for await (const chunk of req.iterator({ destroyOnReturn: false })) yield chunk as Buffer;
+  const { stream } = req as { stream?: ServerHttp2Stream };
+  // A body over HTTP/2 that is reset ends like any other.
+  if (stream !== undefined && stream.state.state !== constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_REMOTE) throw givenUp;
+}
+
+/** What happens to an answer on its way back. */
+class Passage implements AnswerHandler {
+  readonly #upstream: Upstream;
+  readonly #res: Response;
+  readonly #context: RequestContext;
+  readonly #settle: (error?: Error) => void;
+  #flow: AnswerFlow | undefined;
+  #isOver = false;
+  readonly #goOn = (): void => this.#flow?.resume();
+
+  constructor(upstream: Upstream, res: Response, context: RequestContext, settle: (error?: Error) => void) {
+    this.#upstream = upstream;
+    this.#res = res;
+    this.#context = context;
+    this.#settle = settle;
+    context.onEnd(() => this.#giveUp());
+    if (!context.info.isLongRunning) return;
+    // kube-apiserver judges a stream as the one who began it.
+    context.onUserChange(() => this.#breakOff());
+    context.signal.addEventListener('abort', () => this.#breakOff());
+  }
+
+  onRequestStart(flow: AnswerFlow): void {
+    this.#flow = flow;
+    if (this.#isOver) flow.abort(givenUp);
+  }
+
+  onResponseStart(flow: AnswerFlow, status: number, _headers: unknown, message?: string): void {
+    if (status < 200 || this.#isOver) return;
+    if (status === 401) {
+      this.#upstream.credentialRefused();
+      // Behind a proxy subresource is a server of somebody's, which may ask for what it likes.
+      if (this.#context.info.subresource !== 'proxy') {
+        this.#fail(serviceUnavailable("kube-apiserver does not accept this server's credentials", 1));
+        return;
+      }
+    }
+    begin(this.#res, status, message, headersDown(textOf(flow.rawHeaders)));
+    if (this.#context.info.isLongRunning) this.#res.flushHeaders();
+  }
+
+  onResponseData(flow: AnswerFlow, chunk: Buffer): void {
+    if (this.#isOver || this.#res.write(chunk)) return;
+    flow.pause();
+    this.#res.once('drain', this.#goOn);
+  }
+
+  onResponseEnd(flow: AnswerFlow): void {
+    const trailers = textOf(flow.rawTrailers);
+    if (trailers.length > 0) this.#res.addTrailers(Object.fromEntries(pairsOf(headersDown(trailers))));
+    this.#isOver = true;
+    this.#res.end();
+    this.#settle();
+  }
+
+  onResponseError(_flow: AnswerFlow | undefined, error: Error): void {
+    if (!this.#isOver) this.#fail(failureOf(error));
+  }
+
+  /** An answer that has begun cannot say why it ends. */
+  #fail(error: Error): void {
+    const hasBegun = this.#res.headersSent;
+    this.#giveUp(hasBegun ? undefined : error);
+    if (hasBegun) cut(this.#res);
+  }
+
+  #giveUp(error?: Error): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#flow?.abort(givenUp);
+    this.#settle(error);
+  }
+
+  /** A watch may end at any time, and its client begins another; whatever else is not whole must not seem to be. */
+  #breakOff(): void {
+    if (this.#isOver) return;
+    if (this.#res.headersSent && this.#context.info.verb === 'watch') {
+      this.#giveUp();
+      this.#res.end();
+    } else this.#fail(serviceUnavailable('this request was ended; try again', 1));
+  }
+}
+
+/** As HTTP/1.1 has them on the wire: bytes. */
+const textOf = (raw: AnswerFlow['rawHeaders']): string[] =>
+  Array.isArray(raw) ? raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1'))) : [];
+
+/** By name, all values of each. */
+function pairsOf(headers: readonly string[]): [string, string[]][] {
+  const values = new Map<string, string[]>();
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = (headers[at] ?? '').toLowerCase();
+    values.set(name, [...(values.get(name) ?? []), headers[at + 1] ?? '']);
+  }
+  return [...values];
+}
+
+/** The head of kube-apiserver's answer in the place of what the filters have prepared. */
+export function begin(res: Response, status: number, message: string | undefined, headers: string[]): void {
+  for (const name of ['Cache-Control', 'X-Content-Type-Options']) res.removeHeader(name);
+  // HTTP/2 has no message, and Node would keep one value of each name.
+  if (res instanceof ServerResponse) res.writeHead(status, message, headers);
+  else {
+    for (const [name, values] of pairsOf(headers)) (res as Response).setHeader(name, values);
+    (res as Response).writeHead(status);
+  }
+}
+
+/** The reader learns that this was not the end. */
+export function cut(res: Response): void {
+  const { stream } = res as Response & { stream?: ServerHttp2Stream };
+  if (stream === undefined) res.destroy();
+  else stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+}

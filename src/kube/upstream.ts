@@ -1,0 +1,174 @@
+/**
+ * What is passed on to kube-apiserver as it came, for whoever asks: streaming both ways, over connections that are kept. The right to
+ * impersonate is root-equivalent, so this door takes no request that does not say for whom it is.
+ */
+import http, { type ClientRequest, type IncomingMessage } from 'node:http';
+import https from 'node:https';
+import type { Duplex } from 'node:stream';
+import { Pool, type Dispatcher } from 'undici';
+import { StatusError, timeout } from '../errors.ts';
+import { unreachable } from './kube-error.ts';
+import { impersonationHeaders, type Impersonated } from './impersonation.ts';
+import type { TLSOptions } from './kubeconfig.ts';
+
+/** What hears of an answer, as undici tells it. */
+export type AnswerHandler = Dispatcher.DispatchHandler;
+/** Of the answer: holds it up, lets it go on, gives it up. */
+export type AnswerFlow = Dispatcher.DispatchController;
+
+export interface PassedRequest {
+  readonly method: string;
+  /** Path and query as they came. */
+  readonly target: string;
+  /** Names and values by turns, with nobody's credentials or identity among them. */
+  readonly headers: readonly string[];
+  /** In whose name. */
+  readonly user: Impersonated;
+  readonly body?: AsyncIterable<Buffer> | undefined;
+  /** Such as a watch: it may be silent for as long as it likes. */
+  readonly isLongRunning: boolean;
+}
+
+/** The answer to a request for another protocol; with a connection if it was granted, which `first` begins. */
+export interface UpgradeAnswer {
+  readonly answer: IncomingMessage;
+  readonly granted?: { readonly connection: Duplex; readonly first: Buffer };
+}
+
+export interface Upstream {
+  send(request: PassedRequest, handler: AnswerHandler): Promise<void>;
+  /** On a connection of its own. Throws StatusError where there is no answer. */
+  upgrade(request: PassedRequest, protocol: string): Promise<UpgradeAnswer>;
+  /** kube-apiserver did not take our own credential: it is read again before the next request. */
+  credentialRefused(): void;
+  close(): Promise<void>;
+}
+
+export interface UpstreamOptions {
+  /** Without a slash at the end. */
+  readonly server: string;
+  readonly tls: TLSOptions;
+  readonly credential: { headers(): Promise<Readonly<Record<string, string>>>; renew(): void };
+}
+
+/** kube-apiserver gives a short request 60 s, and its own words are better than ours. */
+const shortRequest = 65_000;
+const connectTimeout = 5_000;
+/** For an upgrade kube-apiserver asks a kubelet first. */
+const handshakeTimeout = 60_000;
+const keepAlive = { keepAlive: true, keepAliveInitialDelay: 15_000 };
+const maxHeaderSize = 256 * 1024;
+
+export function createUpstream({ server, tls, credential }: UpstreamOptions): Upstream {
+  const { origin, pathname, host, hostname, port, protocol } = new URL(server);
+  const prefix = pathname === '/' ? '' : pathname;
+  const pool = (connections: number | null): Pool =>
+    new Pool(origin, {
+      connect: { ...tls, ...keepAlive, timeout: connectTimeout },
+      connections,
+      allowH2: false,
+      maxHeaderSize,
+      keepAliveTimeout: 60_000,
+      bodyTimeout: 0,
+    });
+  // A watch holds its connection: as many as there are must not keep the others waiting.
+  const short = pool(256);
+  const long = pool(null);
+  const identities = new WeakMap<Impersonated, readonly string[]>();
+
+  function identityOf(user: Impersonated): readonly string[] {
+    let headers = identities.get(user);
+    if (headers === undefined) {
+      headers = Object.entries(impersonationHeaders(user)).flatMap(([name, values]) =>
+        [values].flat().flatMap((value) => [name, value]),
+      );
+      identities.set(user, headers);
+    }
+    return headers;
+  }
+
+  async function headersOf({ headers, user }: PassedRequest): Promise<string[]> {
+    const { Authorization: authorization } = await credential.headers();
+    return withIdentity(headers, authorization, identityOf(user));
+  }
+
+  return {
+    async send(request, handler) {
+      const { method, target, body, isLongRunning } = request;
+      const headers = await headersOf(request);
+      (isLongRunning ? long : short).dispatch(
+        {
+          method,
+          path: `${prefix}${target}`,
+          headers,
+          headersTimeout: isLongRunning ? 0 : shortRequest,
+          // kube-apiserver reads the body of any method: none of them costs the connection.
+          reset: false,
+          ...(body === undefined ? {} : { body: body as Dispatcher.DispatchOptions['body'] & {} }),
+        },
+        handler,
+      );
+    },
+
+    async upgrade(request, wanted) {
+      const headers = await headersOf(request);
+      const client = (protocol === 'https:' ? https : http).request({
+        ...tls,
+        hostname: hostname.replace(/^\[|\]$/g, ''),
+        port,
+        agent: false,
+        method: request.method,
+        path: `${prefix}${request.target}`,
+        // Without a length Node would end the empty body of a POST by a chunk that is taken for what follows.
+        headers: ['Host', host, ...headers, 'Content-Length', '0', 'Connection', 'Upgrade', 'Upgrade', wanted],
+        maxHeaderSize,
+      });
+      client.end();
+      return await answerOf(client);
+    },
+
+    credentialRefused: () => credential.renew(),
+
+    async close() {
+      await Promise.all([short.destroy(), long.destroy()]);
+    },
+  };
+}
+
+/** Ours are the last. Throws unless the request is in the name of exactly one user, the one who was given. */
+function withIdentity(
+  headers: readonly string[],
+  authorization: string | undefined,
+  identity: readonly string[],
+): string[] {
+  for (let at = 0; at < headers.length; at += 2)
+    if (/^(?:impersonate-|authorization$)/i.test(headers[at] ?? ''))
+      throw new Error(`a request that is passed on must not bring its own ${headers[at]}`);
+  if (identity[0] !== 'impersonate-user' || (identity[1] ?? '') === '')
+    throw new Error('a request that is passed on must say whose it is');
+  return [...headers, ...(authorization === undefined ? [] : ['Authorization', authorization]), ...identity];
+}
+
+function answerOf(client: ClientRequest): Promise<UpgradeAnswer> {
+  return new Promise((resolve, reject) => {
+    const late = setTimeout(() => client.destroy(tooLate()), handshakeTimeout);
+    const settle = (answer: UpgradeAnswer): void => {
+      clearTimeout(late);
+      resolve(answer);
+    };
+    client.once('upgrade', (answer, connection, first) => settle({ answer, granted: { connection, first } }));
+    client.once('response', (answer) => settle({ answer }));
+    client.on('error', (error) => {
+      clearTimeout(late);
+      reject(failureOf(error));
+    });
+  });
+}
+
+const tooLate = (): StatusError => timeout('kube-apiserver does not answer in time');
+
+/** Why there is no answer, or no more of it. */
+export function failureOf(error: Error & { code?: string }): StatusError {
+  if (error instanceof StatusError) return error;
+  return error.code === 'UND_ERR_HEADERS_TIMEOUT' ? tooLate() : unreachable(error).toStatusError();
+}

@@ -1,0 +1,194 @@
+/** What leaves HTTP behind on its way to kube-apiserver: exec and its like, over WebSockets and SPDY (API.md 7). */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import net, { type Socket } from 'node:net';
+import tls from 'node:tls';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { FakeKubeApiserver, ownToken } from '../fakes/upstream.ts';
+import { talkOver, type Talk } from '../fakes/talk.ts';
+import { tokenProtocol } from '../fakes/web-socket.ts';
+import { login, startLab, type Lab } from './lab.ts';
+
+const kube = new FakeKubeApiserver();
+const exec = '/api/v1/namespaces/default/pods/p/exec?command=sh&stdin=true';
+
+let lab: Lab;
+let token: string;
+beforeAll(async () => {
+  lab = await startLab({ kubeApiserver: await kube.listen() });
+});
+afterAll(async () => {
+  await lab.stop();
+  kube.close();
+});
+beforeEach(async () => {
+  token = String((await lab.token(login)).json()['access_token']);
+  kube.taken();
+  kube.answer = (_, res) => void res.end('{}');
+  kube.grant = (req, socket) => {
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${req.headers.upgrade}\r\n` +
+        'X-Stream-Protocol-Version: v4.channel.k8s.io\r\nSet-Cookie: a=b\r\n\r\nhello',
+    );
+    socket.pipe(socket);
+  };
+});
+
+const spdy = (more = ''): string =>
+  `POST ${exec} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n` +
+  `X-Stream-Protocol-Version: v4.channel.k8s.io\r\n${more}Content-Length: 0\r\n\r\n`;
+const webSocket = (protocols: string, credential = ''): string =>
+  `GET ${exec} HTTP/1.1\r\nHost: a\r\n${credential}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n` +
+  `Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: ${protocols}\r\n\r\n`;
+
+const talk = (bytes: string, socket: Socket = net.connect(lab.ports.http, '127.0.0.1')): Talk =>
+  talkOver(socket, bytes);
+
+/** Every connection to kube-apiserver is gone. */
+async function forgotten(): Promise<void> {
+  while (kube.sockets.size > 0) await sleep(5);
+}
+
+describe.each<[string, () => Socket]>([
+  ['plain HTTP', () => net.connect(lab.ports.http, '127.0.0.1')],
+  [
+    'TLS',
+    () =>
+      tls.connect({ host: '127.0.0.1', port: lab.ports.https, rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] }),
+  ],
+])('over %s', (_, connect) => {
+  test.each<[string, () => string, string]>([
+    ['SPDY', spdy, 'SPDY/3.1'],
+    ['a WebSocket', () => webSocket('v5.channel.k8s.io', `Authorization: Bearer ${token}\r\n`), 'websocket'],
+  ])('%s carries bytes to and fro in the name of the caller', async (_name, handshake, protocol) => {
+    const { socket, told, closed, expectUntil } = talk(handshake(), connect());
+    await expectUntil('hello');
+    expect(told()).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n/);
+    expect(told()).toMatch(new RegExp(`\r\nUpgrade: ${protocol}\r\n`));
+    expect(told()).toMatch(/\r\nX-Stream-Protocol-Version: v4\.channel\.k8s\.io\r\n/);
+    expect(told()).not.toMatch(/Set-Cookie/i);
+    const [{ headers, url } = { headers: new Map<string, string[]>(), url: '' }] = kube.taken();
+    expect(url).toBe(exec);
+    expect(headers.get('impersonate-user')).toEqual(['alice']);
+    expect(headers.get('authorization')).toEqual([ownToken]);
+    expect(headers.get('content-length') ?? ['0']).toEqual(['0']);
+    const much = 'x'.repeat(3_000_000);
+    socket.write(`${much}end`);
+    await expectUntil(`${much}end`);
+    socket.end();
+    await closed;
+    await forgotten();
+  });
+});
+
+test('the token among the subprotocols is the only one that does not arrive', async () => {
+  const { expectUntil, socket } = talk(webSocket(`v5.channel.k8s.io, ${tokenProtocol(token)}, v4.channel.k8s.io`));
+  await expectUntil('hello');
+  const [seen] = kube.taken();
+  expect(seen?.headers.get('sec-websocket-protocol')).toEqual(['v5.channel.k8s.io, v4.channel.k8s.io']);
+  expect(JSON.stringify([...(seen?.headers ?? [])])).not.toContain('bearer.authorization');
+  socket.destroy();
+  await forgotten();
+});
+
+test('what the client has said before the answer comes after it', async () => {
+  const { expectUntil, socket } = talk(`${spdy()}early`);
+  await expectUntil('helloearly');
+  socket.destroy();
+});
+
+describe('when kube-apiserver does not grant it', () => {
+  const inner = 'GET /api/v1/secrets HTTP/1.1\r\nHost: a\r\n\r\n';
+
+  test.each([
+    [403, '{"kind":"Status","code":403}'],
+    [200, 'not what was asked'],
+    [400, ''],
+    [302, ''],
+  ])('the answer of %d is the last of both connections (CVE-2018-1002105)', async (status, body) => {
+    kube.grant = (_, socket) => {
+      socket.resume().once('end', () => socket.end());
+      socket.write(`HTTP/1.1 ${status} No\r\nContent-Length: ${body.length}\r\nX-Own: kept\r\n\r\n${body}`);
+    };
+    const { told, closed, socket } = talk(`${spdy()}${inner}`);
+    socket.write(inner);
+    await closed;
+    expect(told()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} No\r\n`));
+    expect(told()).toMatch(/\r\nX-Own: kept\r\n/);
+    expect(told().endsWith(`\r\n\r\n${body}`)).toBe(true);
+    expect(told().match(/HTTP\/1\.1/g)).toHaveLength(1);
+    await forgotten();
+    expect(kube.taken()).toHaveLength(1);
+  });
+
+  test('no answer is 503', async () => {
+    kube.grant = (_, socket) => void socket.destroy();
+    const { told, closed } = talk(spdy());
+    await closed;
+    expect(told()).toMatch(/^HTTP\/1\.1 503 /);
+  });
+});
+
+describe('is not asked for', () => {
+  test.each<[string, number, () => string]>([
+    ['without an identity', 401, () => spdy().replace(/Authorization.*?\r\n/, '')],
+    ['with a bad token', 401, () => webSocket(`v5.channel.k8s.io, ${tokenProtocol('a.b.c')}`)],
+    ['with the token as the only subprotocol', 401, () => webSocket(tokenProtocol(token))],
+    ['with a token in the query', 400, () => spdy().replace('?', '?access_token=x&')],
+    ['as somebody else', 403, () => spdy('Impersonate-User: nobody-may\r\n')],
+    ['by an ambiguous path', 400, () => spdy().replace('/p/exec', '/p/../q/exec')],
+    ['on our own paths', 400, () => spdy().replace(exec, '/kapis/resources.platform.io/v1alpha3/nodes')],
+  ])('%s: %d', async (_, status, handshake) => {
+    lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => ({
+      status: {
+        allowed: (spec as { resourceAttributes?: { verb: string } }).resourceAttributes?.verb !== 'impersonate',
+      },
+    }));
+    const { told, closed } = talk(handshake());
+    await closed;
+    expect(told()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(kube.taken()).toEqual([]);
+  });
+
+  test('with a body, which is a request like any other', async () => {
+    const body = 'GET /api/v1/secrets HTTP/1.1\r\n\r\n';
+    const handshake = spdy().replace('Content-Length: 0', `Content-Length: ${body.length}`);
+    const { expectUntil, socket } = talk(`${handshake}${body}`);
+    await expectUntil('{}');
+    const [seen, ...more] = kube.taken();
+    expect([seen?.headers.get('upgrade'), await seen?.body, more]).toEqual([undefined, body, []]);
+    socket.destroy();
+  });
+});
+
+describe('ends', () => {
+  test('on both sides when kube-apiserver is gone', async () => {
+    const { expectUntil, closed } = talk(spdy());
+    await expectUntil('hello');
+    for (const socket of kube.sockets) socket.resetAndDestroy();
+    await closed;
+  });
+
+  test('with all that was said when kube-apiserver ends it', async () => {
+    const last = 'y'.repeat(1_000_000);
+    kube.grant = (_, socket) =>
+      void socket.end(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n${last}`);
+    const { told, closed } = talk(spdy());
+    await closed;
+    expect(told().endsWith(last)).toBe(true);
+  });
+
+  test('on both sides when the client is gone', async () => {
+    const { expectUntil, socket } = talk(spdy());
+    await expectUntil('hello');
+    socket.resetAndDestroy();
+    await forgotten();
+  });
+
+  test('with the session of its token', async () => {
+    const { expectUntil, closed } = talk(spdy());
+    await expectUntil('hello');
+    await lab.revoke(token);
+    await closed;
+    await forgotten();
+  });
+});
