@@ -14,7 +14,8 @@ const bearer = /\b(Bearer|Basic)\s+[A-Za-z0-9\-._~+/]+=*/g;
 const jwt = /\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g;
 
 /** Few texts have anything of the kind, and to look for a word is cheap. */
-function redactText(text: string): string {
+/** The text without bearer tokens and passwords of Basic. */
+export function redactText(text: string): string {
   let shown = text;
   if (shown.includes('Bearer') || shown.includes('Basic')) shown = shown.replace(bearer, '$1 [redacted]');
   if (shown.includes('eyJ')) shown = shown.replace(jwt, '[redacted]');
@@ -64,10 +65,10 @@ interface Entry {
 const mostHeld = 64 * 1024;
 
 /**
- * Standard output, to which the lines of one turn of the event loop go in one write: a write costs more than a line. What is worse than
- * information goes at once, and at the end of the process nothing is left.
+ * Standard output, to which the lines of one turn of the event loop go in one write: a write costs more than a line. At the end of the
+ * process nothing is left.
  */
-class StandardOutput extends Transport {
+export class StandardOutput {
   #held = '';
   #next: NodeJS.Immediate | undefined;
   #heedsExit = false;
@@ -79,17 +80,32 @@ class StandardOutput extends Transport {
     process.stdout.write(text);
   };
 
-  override log(entry: Entry, done: () => void): void {
-    this.#held += `${entry[MESSAGE]}\n`;
-    if (entry[LEVEL] !== 'info' || this.#held.length > mostHeld) this.#flush();
+  /** `now`: it cannot wait for the end of the turn. */
+  write(line: string, now = false): void {
+    this.#held += `${line}\n`;
+    if (now || this.#held.length > mostHeld) this.#flush();
     else this.#next ??= setImmediate(this.#flush);
     if (!this.#heedsExit) process.once('exit', this.#flush);
     this.#heedsExit = true;
+  }
+
+  close(): void {
+    this.#flush();
+    process.off('exit', this.#flush);
+  }
+}
+
+/** What is worse than information goes at once. */
+class OutputTransport extends Transport {
+  readonly #output = new StandardOutput();
+
+  override log(entry: Entry, done: () => void): void {
+    this.#output.write(entry[MESSAGE], entry[LEVEL] !== 'info');
     done();
   }
 
   override close(): void {
-    process.off('exit', this.#flush);
+    this.#output.close();
   }
 }
 
@@ -99,7 +115,7 @@ export function createLogger(options: { level?: string; silent?: boolean } = {})
     level: options.level ?? 'info',
     silent: options.silent ?? false,
     format: winston.format.combine(stamp(), redaction(), winston.format.json()),
-    transports: [new StandardOutput()],
+    transports: [new OutputTransport()],
   });
 }
 

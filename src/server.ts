@@ -25,6 +25,8 @@ import { SharedFailures } from './accounts/shared-failures.ts';
 import { SigningKeys } from './accounts/signing-keys.ts';
 import { UserConditions } from './accounts/user-conditions.ts';
 import { Users } from './accounts/users.ts';
+import { createAuditor } from './audit/auditor.ts';
+import { Sinks } from './audit/sinks.ts';
 import {
   aggregatedAuthenticator,
   gatewayAuthenticator,
@@ -47,7 +49,7 @@ import { gateway } from './gateway/index.ts';
 import { Health } from './http/health.ts';
 import { listenHTTP, listenTLS, type Certificate } from './http/listen.ts';
 import { OpenWatches } from './http/open-watches.ts';
-import { collectProcessMetrics, gauge, gauges, knowResource } from './http/metrics.ts';
+import { collectProcessMetrics, counter, gauge, gauges, knowResource } from './http/metrics.ts';
 import { indexRoute, metricsRoute, versionRoutes } from './http/process-routes.ts';
 import { apisRoutes, kapisRoutes } from './kapis/routes.ts';
 import type { CacheFigures } from './kapis/cached.ts';
@@ -205,6 +207,21 @@ export async function startServer(
   const gatewayAuthentication = gatewayAuthenticator(tokenAuthenticators);
   const accounts = { directory, passwords, passwordStore, limiter, loginHistories, sessions, authorizer };
 
+  const sinks = new Sinks({
+    config: live,
+    secrets,
+    log,
+    dropped: counter(
+      'audit_events_dropped_total',
+      'Events of the audit that were lost, by where they should have gone.',
+      'sink',
+    ),
+  });
+  const auditor = createAuditor(
+    () => live.value.audit.policy,
+    () => sinks.current,
+  );
+
   const health = new Health([
     {
       name: 'configuration',
@@ -289,7 +306,7 @@ export async function startServer(
   );
   gauge('store_limit_bytes', 'What all copies may hold together.', () => live.value.cache.maxBytes);
   gauge('open_watches', 'Watches that are open now.', () => watches.size);
-  const shared = { authorizer, watches, requests: () => live.value.requests, log };
+  const shared = { authorizer, watches, auditor, requests: () => live.value.requests, log };
   const front = createFace(gatewayRoutes, {
     ...shared,
     authenticator: gatewayAuthentication,
@@ -349,6 +366,7 @@ export async function startServer(
       await sleep(announce);
       watches.endAll(announce === 0 ? 0 : grace / 2);
       await Promise.all(listeners.map((listener) => listener.close(grace)));
+      await sinks.close();
       catalogue.stop();
       granted.stop();
       discovery.stop();

@@ -7,7 +7,7 @@ import type { SecretKeyRef, SecretRefs } from './secret-refs.ts';
 
 /** Never a value of a Secret. */
 export function warningsOf(
-  { authentication }: Pick<PlatformConfiguration, 'authentication'>,
+  { authentication, audit }: Pick<PlatformConfiguration, 'authentication' | 'audit'>,
   secrets: Pick<SecretRefs, 'read' | 'problemOf'>,
 ): Problem[] {
   const { users, clients, identityProviders } = authentication;
@@ -35,5 +35,6 @@ export function warningsOf(
     ...identityProviders.flatMap((one, index) =>
       reference(at('identityProviders', index, ...secretPathOf(one)), secretOf(one)),
     ),
+    ...reference('audit.webhook.tokenRef', audit.webhook?.tokenRef),
   ];
 }

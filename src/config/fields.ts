@@ -1,6 +1,7 @@
 /** What the sections of the configuration have in common. */
+import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
-import { parseDuration } from './duration.ts';
+import { parseBytes, parseDuration } from './duration.ts';
 
 /** Ten years: a time that far ahead is still a date. */
 const longest = '87600h';
@@ -24,6 +25,32 @@ export const duration = (fallback: string, least = '1s', most = longest) =>
       }
       return value;
     });
+
+/** A quantity in the file, so many bytes in the program. */
+export const bytes = (fallback: string) =>
+  z
+    .string()
+    .default(fallback)
+    .transform((text, context) => {
+      const value = parseBytes(text);
+      if (value !== undefined) return value;
+      context.addIssue({ code: 'custom', message: `must be a quantity such as "${fallback}", not "${text}"` });
+      return z.NEVER;
+    });
+
+const isPEM = (text: string): boolean => {
+  try {
+    return new X509Certificate(text).ca;
+  } catch {
+    return false;
+  }
+};
+
+export const caCertificate = z
+  .string()
+  .refine(isPEM, 'must be the certificate of a CA, in PEM')
+  .optional()
+  .describe('The only CA that the other side is believed by; by default those that Node knows');
 
 export const secretKeyRef = z.strictObject({
   name: z.string().min(1).describe('A Secret in the namespace of the release'),

@@ -1,7 +1,6 @@
 /** `authentication.identityProviders`: who else knows people, and how they become users here. docs/identity-providers.md has examples. */
-import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
-import { anyList, anyObject, duration, secretKeyRef, unique } from './fields.ts';
+import { anyList, anyObject, caCertificate, duration, secretKeyRef, unique } from './fields.ts';
 
 /** Its groups are called so here, and those names are the platform's and Kubernetes' own. */
 const taken: readonly string[] = ['platform', 'system'];
@@ -15,20 +14,6 @@ const name = z
   )
   .refine((text) => !taken.includes(text), `must not be ${taken.map((one) => `"${one}"`).join(' or ')}`)
   .describe('Links and groups are known by it: never give it to another provider');
-
-const isPEM = (text: string): boolean => {
-  try {
-    return new X509Certificate(text).ca;
-  } catch {
-    return false;
-  }
-};
-
-const caCertificate = z
-  .string()
-  .refine(isPEM, 'must be the certificate of a CA, in PEM')
-  .optional()
-  .describe('The only CA that the provider is believed by; by default those that Node knows');
 
 const attribute = (fallback: string) =>
   z

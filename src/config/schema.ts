@@ -3,8 +3,8 @@
  * This schema is the documentation of the file: complete it before the code that reads a key.
  */
 import { z } from 'zod';
-import { parseBytes } from './duration.ts';
-import { anyList, anyObject, duration, secretKeyRef, unique } from './fields.ts';
+import { audit } from './audit.ts';
+import { anyList, anyObject, bytes, duration, secretKeyRef, unique } from './fields.ts';
 import { parametersOf } from './hash-parameters.ts';
 import { identityProviders } from './identity-providers.ts';
 
@@ -284,25 +284,10 @@ const cache = z.strictObject({
     .boolean()
     .default(false)
     .describe('By this the chart lets the server read, and so copy, every resource; Secrets are never copied'),
-  maxBytes: z
-    .string()
-    .default('1Gi')
-    .describe('What the copies of the cluster may hold together; a resource that does not fit is answered 503')
-    .transform((text, context) => {
-      const value = parseBytes(text);
-      if (value !== undefined) return value;
-      context.addIssue({ code: 'custom', message: `must be a quantity such as "1Gi", not "${text}"` });
-      return z.NEVER;
-    }),
+  maxBytes: bytes('1Gi').describe(
+    'What the copies of the cluster may hold together; a resource that does not fit is answered 503',
+  ),
   idle: duration('10m').describe('A copy that nobody has used for so long is given up'),
-});
-
-const audit = z.strictObject({
-  policy: z
-    .strictObject({ level: z.enum(['None', 'Metadata', 'Request', 'RequestResponse']).default('Metadata') })
-    .prefault({}),
-  log: z.strictObject({ path: z.string().default('-') }).prefault({}),
-  webhook: z.null('audit webhooks are not served by this version: leave it null').default(null),
 });
 
 export const platformConfiguration = z.strictObject({

@@ -3,6 +3,7 @@
  * rights, and nothing expensive happens before the global limit.
  */
 import express, { type NextFunction, type Request, type Response } from 'express';
+import type { Auditor } from '../audit/auditor.ts';
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { PlatformConfiguration } from '../config/schema.ts';
@@ -12,6 +13,8 @@ import { Exchange, type Filter } from './exchange.ts';
 import { expressOnBothVersions, normalized, type Face } from './express-on-http2.ts';
 import {
   accessLog,
+  audit,
+  auditEnd,
   auditID,
   authentication,
   authorization,
@@ -41,6 +44,7 @@ export interface ChainOptions {
   readonly free?: (path: string) => boolean;
   readonly gateway?: Gateway;
   readonly watches: OpenWatches;
+  readonly auditor: Auditor;
   readonly log: Logger;
 }
 
@@ -51,6 +55,7 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
     auditID,
     sourceIP(() => requests().trustedProxies),
     accessLog,
+    auditEnd(options.auditor),
     securityHeaders(() => requests().corsAllowedOrigins),
     protocol,
     (exchange) => {
@@ -60,6 +65,7 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
     inFlight(() => requests().maxInFlight),
     deadline(writeError),
     authentication(options.authenticator, options.open ?? new Set()),
+    audit(options.auditor),
     impersonation(options.authorizer),
     options.watches.filter(options.authenticator),
     perUser(() => requests().maxInFlightPerUser),

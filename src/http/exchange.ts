@@ -1,6 +1,8 @@
 import type { Request, Response } from 'express';
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { isDeepStrictEqual } from 'node:util';
+import type { Body } from '../audit/bodies.ts';
+import type { AuditRecord, Failure } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
 import type { Logger } from '../logger.ts';
 import type { RequestContext, RequestInfo } from './route.ts';
@@ -26,6 +28,13 @@ export class Exchange implements RequestContext {
   impersonated: UserInfo | undefined;
   /** Served by the gateway. */
   isProxied = false;
+  audit: AuditRecord | undefined;
+  /** The body of the request, as far as it has arrived and the audit log may show it. */
+  sent: Body | undefined;
+  /** What was answered in the place of what was asked for. */
+  failure: Failure | undefined;
+  /** As it came, with the query. */
+  readonly url: string;
   readonly #search: string;
   #query: URLSearchParams | undefined;
   readonly #cleanups: (() => void)[] = [];
@@ -39,6 +48,7 @@ export class Exchange implements RequestContext {
     this.req = req;
     this.res = res;
     this.log = log;
+    this.url = req.url;
     const at = req.url.indexOf('?');
     this.path = at === -1 ? req.url : req.url.slice(0, at);
     this.#search = at === -1 ? '' : req.url.slice(at + 1);

@@ -48,6 +48,12 @@ export function observeRequest(info: RequestInfo, code: number, seconds: number)
   if (verb !== 'watch') durations.observe({ verb, resource }, seconds);
 }
 
+/** Answers what counts more of a kind; `label` has only values that callers cannot make up. */
+export function counter(name: string, help: string, label: string): (which: string, more: number) => void {
+  const metric = new Counter({ name: `platform_apiserver_${name}`, help, labelNames: [label], registers: [registry] });
+  return (which, more) => metric.inc({ [label]: which }, more);
+}
+
 /** A figure that is read when the metrics are. */
 export function gauge(name: string, help: string, read: () => number): void {
   const metric: Gauge = new Gauge({

@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import type { AuditRecord } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
 import type { Logger } from '../logger.ts';
 
@@ -41,6 +42,8 @@ export interface RequestContext {
   readonly impersonated: UserInfo | undefined;
   /** Runs `cleanup` once the answer is with the network or the client has gone away; at once if that is so already. */
   onEnd(cleanup: () => void): void;
+  /** What is to be said of the request in the audit log. */
+  readonly audit: Pick<AuditRecord, 'identify' | 'annotate'> | undefined;
   /** While a watch is open `user` may become another, with other groups: its rights must be asked about again. */
   onUserChange(listener: () => void): void;
 }

@@ -45,6 +45,10 @@ export function writeError(exchange: Exchange, thrown: unknown): void {
   if (exchange.isOver && thrown instanceof Error && thrown.name === 'AbortError') return;
   let error = typed(thrown, exchange);
   if (error.code >= 500 && error.cause !== undefined) log.error(error.message, { auditID, error: error.cause });
+  exchange.failure =
+    error instanceof OAuthError
+      ? { status: 'Failure', reason: error.error, message: error.message }
+      : { status: 'Failure', reason: error.reason, message: error.message };
   if (res.headersSent || res.writableEnded) {
     // A stream that is under way cannot say more: cutting it tells the client that it is not whole.
     if (!res.writableEnded) res.destroy();

@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import type { Client } from '../accounts/directory/clients.ts';
+import { annotations } from '../audit/annotations.ts';
 import { OAuthError } from '../errors.ts';
 import type { RequestContext, Route } from '../http/route.ts';
 import { authenticateClient, type ClientAuthentication } from './client-authentication.ts';
@@ -43,5 +44,7 @@ async function readClientRequest(
       'parameters belong in the body: what stands in the URL is logged on its way',
     );
   const form = await readForm(req);
-  return { form, client: await authenticateClient(req, form, context, authentication) };
+  const client = await authenticateClient(req, form, context, authentication);
+  context.audit?.annotate(annotations.client, client.name);
+  return { form, client };
 }

@@ -12,6 +12,7 @@ import type { Session } from '../accounts/sessions/session.ts';
 import type { Sessions } from '../accounts/sessions/sessions.ts';
 import { loggedIn, type Subject } from '../accounts/subjects.ts';
 import { OAuthError } from '../errors.ts';
+import { annotations } from '../audit/annotations.ts';
 import type { RequestContext } from '../http/route.ts';
 
 export interface PasswordLoginParts {
@@ -80,7 +81,9 @@ export class PasswordLogin {
   }
 
   #note(account: Account | undefined, reason: LoginOutcome, { client, context }: Credentials): void {
-    const { sourceIP, userAgent } = context;
+    const { sourceIP, userAgent, audit } = context;
+    audit?.annotate(annotations.login, reason);
+    if (account !== undefined) audit?.annotate(annotations.username, account.username);
     if (account !== undefined) this.#parts.loginHistories.add(account, { reason, client, sourceIP, userAgent });
   }
 
@@ -164,6 +167,8 @@ export class PasswordLogin {
     });
     if (!multipleLogin()) await this.#endOthers(begun.session);
     const { session } = begun;
+    context.audit?.identify({ username, uid, groups: account.groups });
+    context.audit?.annotate(annotations.session, session.metadata.name);
     const provider = person?.identity.provider;
     context.log.info('login', { auditID, username, client, provider, sid: session.metadata.name, sourceIP });
     return { ...begun, subject: loggedIn(account, session) };

@@ -6,6 +6,7 @@
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
 import type { Subject } from '../accounts/subjects.ts';
+import { annotations } from '../audit/annotations.ts';
 import { identityClaims, type Tokens } from '../auth/tokens.ts';
 import { clientScopes } from '../config/schema.ts';
 import { OAuthError } from '../errors.ts';
@@ -33,6 +34,7 @@ export function tokenEndpoint(options: {
       clientRoute({ path, summary, directory, limiter, mayBePublic: true }, async ({ form, client, context, res }) => {
         const grantType = required(form, 'grant_type');
         const grant = byType.get(grantType);
+        if (grant !== undefined) context.audit?.annotate(annotations.grantType, grantType);
         if (grant === undefined)
           throw new OAuthError('unsupported_grant_type', `grant_type must be one of ${[...byType.keys()].join(', ')}`);
         if (!client.grantTypes.includes(grantType))
@@ -47,6 +49,8 @@ export function tokenEndpoint(options: {
           demandAudience: demand,
         });
         demand(subject);
+        context.audit?.identify(subject);
+        context.audit?.annotate(annotations.session, session.metadata.name);
         const { token, expiresIn } = tokens.issueAccess(session, subject, scope, audience);
         const body = {
           access_token: token,

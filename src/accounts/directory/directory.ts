@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { parametersOf, type HashParameters } from '../../config/hash-parameters.ts';
-import { secretOf } from '../../config/identity-providers.ts';
+import { secretsIn } from '../../config/references.ts';
 import type { LiveConfiguration } from '../../config/live.ts';
 import { serviceUnavailable } from '../../errors.ts';
 import { systemClock, type Clock } from '../../kube/clock.ts';
@@ -73,12 +73,7 @@ export class Directory {
   /** To be called after the configuration or one of its Secrets changed. */
   rebuild(): void {
     const { authentication } = this.#config.value;
-    const refs = [
-      ...authentication.users.map((user) => user.passwordRef),
-      ...authentication.clients.map((one) => one.secretRef),
-      ...authentication.identityProviders.map(secretOf),
-    ];
-    this.#secrets.follow(new Set(refs.flatMap((ref) => (ref === undefined ? [] : [ref.name]))));
+    this.#secrets.follow(secretsIn(this.#config.value));
     const before = this.#configured;
     const providersBefore = this.#providers;
     const clientsBefore = this.clients.names;

@@ -1,4 +1,5 @@
 export { accessLog } from './access-log.ts';
+export { audit, auditEnd } from './audit.ts';
 export { auditID } from './audit-id.ts';
 export { authentication } from './authentication.ts';
 export { authorization } from './authorization.ts';

@@ -37,6 +37,17 @@ cache: {allResources: false, maxBytes: 1Gi, idle: 10m}
 audit: {policy: {level: Metadata}, log: {path: "-"}, webhook: null}
 `;
 
+/** A rule of the audit's policy that leaves nobody and nothing out. */
+const everyRequest = {
+  users: [],
+  userGroups: [],
+  verbs: [],
+  resources: [],
+  namespaces: [],
+  nonResourceURLs: [],
+  omitStages: [],
+};
+
 const expected = {
   apiVersion: 'config.platform.io/v1alpha1',
   kind: 'PlatformConfiguration',
@@ -86,7 +97,18 @@ const expected = {
     corsAllowedOrigins: [] as string[],
   },
   cache: { allResources: false, maxBytes: 1_073_741_824, idle: 600_000 },
-  audit: { policy: { level: 'Metadata' }, log: { path: '-' }, webhook: null },
+  audit: {
+    policy: {
+      rules: [
+        { ...everyRequest, level: 'None', nonResourceURLs: ['/healthz*', '/livez*', '/readyz*'] },
+        { ...everyRequest, level: 'Metadata' },
+      ],
+      omitStages: ['RequestReceived'],
+      omitManagedFields: false,
+    },
+    log: { path: '-', maxSize: 104_857_600, maxBackups: 10 },
+    webhook: null,
+  },
 };
 
 const withAuthentication = (text: string): string => `apiVersion: config.platform.io/v1alpha1
@@ -189,7 +211,7 @@ audit: {policy: {level: All}, webhook: {url: x}}
       'cache.allResources',
       'cache.maxBytes',
       'audit.policy.level',
-      'audit.webhook',
+      'audit.webhook.url',
       'colour',
     ]);
   });

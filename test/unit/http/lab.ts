@@ -7,6 +7,7 @@ import type { Face } from '../../../src/http/express-on-http2.ts';
 import { OpenWatches } from '../../../src/http/open-watches.ts';
 import type { RequestContext, Route } from '../../../src/http/route.ts';
 import { createLogger } from '../../../src/logger.ts';
+import { auditor } from '../../fakes/auditor.ts';
 import type { Ask } from '../../fakes/ask.ts';
 import { configuration } from '../../fakes/configuration.ts';
 
@@ -63,6 +64,7 @@ export function face({ settings = {}, routes, allowed = true, ...options }: LabO
     },
     requests: () => requests,
     watches: new OpenWatches(),
+    auditor: auditor(),
     log: createLogger({ silent: true }),
     ...options,
   });

@@ -196,6 +196,7 @@ export function call(
     user: { username: 'alice', groups: [], via: 'token' },
     impersonated: undefined,
     onEnd: () => undefined,
+    audit: undefined,
     onUserChange: (listener) => void listeners.push(listener),
   };
   const response = new FakeResponse();

@@ -4,6 +4,7 @@ import type { RequestListener } from 'node:http';
 import { createFace } from '../../../src/http/chain.ts';
 import { OpenWatches } from '../../../src/http/open-watches.ts';
 import { createLogger, type Logger } from '../../../src/logger.ts';
+import { auditor } from '../../fakes/auditor.ts';
 import { ask, type Answer, type Ask } from '../../fakes/ask.ts';
 import { createPlatform, rightPassword, type Platform, type PlatformOptions } from '../../fakes/platform.ts';
 
@@ -53,6 +54,7 @@ export async function createLab(
     authorizer: { authorize: async () => ({ allowed: false, reason: '' }) },
     requests: () => platform.live.value.requests,
     watches: new OpenWatches(),
+    auditor: auditor(),
     log,
   });
   const post: Lab['post'] = (path, fields, { headers = {}, ...options } = {}) =>

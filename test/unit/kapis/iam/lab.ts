@@ -6,6 +6,7 @@ import { createFace } from '../../../../src/http/chain.ts';
 import { OpenWatches } from '../../../../src/http/open-watches.ts';
 import { iamRoutes } from '../../../../src/kapis/iam/index.ts';
 import { createLogger, type Logger } from '../../../../src/logger.ts';
+import { auditor } from '../../../fakes/auditor.ts';
 import { ask, type Answer } from '../../../fakes/ask.ts';
 import { createPlatform, namespace, rightPassword, type Platform } from '../../../fakes/platform.ts';
 
@@ -47,6 +48,7 @@ export async function createLab(
     authorizer,
     requests: () => platform.live.value.requests,
     watches: new OpenWatches(),
+    auditor: auditor(),
     log,
   });
   const loginAnswer: Lab['loginAnswer'] = (username, password) =>

@@ -1,0 +1,131 @@
+/** Events to an HTTP receiver, as EventLists of audit.k8s.io/v1 (k8s.io/apiserver plugin/pkg/audit/webhook and buffered). */
+import http from 'node:http';
+import https from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../logger.ts';
+import type { Sink } from './sink.ts';
+
+export interface WebhookSinkOptions {
+  readonly url: string;
+  /** PEM; the only one that the receiver is believed by. */
+  readonly caCertificate?: string | undefined;
+  /** Asked each time; undefined for none. */
+  readonly token: () => string | undefined;
+  readonly batchMaxSize: number;
+  /** Milliseconds. */
+  readonly batchMaxWait: number;
+  /** Events that may wait. */
+  readonly bufferSize: number;
+  readonly log: Logger;
+  /** Told how many events were lost. */
+  readonly dropped: (events: number) => void;
+  /** Milliseconds before the second try; it doubles. */
+  readonly firstPause?: number;
+}
+
+/** Bytes of events that may wait, whatever their number. */
+const mostBytes = 64 * 1024 * 1024;
+const tries = 5;
+/** Milliseconds. */
+const patience = 10_000;
+
+export class WebhookSink implements Sink {
+  readonly #options: WebhookSinkOptions;
+  readonly #agent: http.Agent;
+  readonly #closing = new AbortController();
+  #waiting: string[] = [];
+  #bytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #sending: Promise<void> | undefined;
+
+  constructor(options: WebhookSinkOptions) {
+    this.#options = options;
+    const { url, caCertificate: ca } = options;
+    this.#agent = url.startsWith('https:')
+      ? new https.Agent({ keepAlive: true, ...(ca === undefined ? {} : { ca }) })
+      : new http.Agent({ keepAlive: true });
+  }
+
+  write(event: string): void {
+    const { bufferSize, batchMaxSize, batchMaxWait, dropped } = this.#options;
+    if (this.#waiting.length >= bufferSize || this.#bytes + event.length > mostBytes) return dropped(1);
+    this.#waiting.push(event);
+    this.#bytes += event.length;
+    if (this.#waiting.length >= batchMaxSize) this.#send();
+    else this.#timer ??= setTimeout(() => this.#send(), batchMaxWait);
+  }
+
+  /** What waits is tried once more. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#send();
+    await this.#sending;
+    this.#agent.destroy();
+  }
+
+  #send(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#sending ??= this.#sendAll();
+  }
+
+  async #sendAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, this.#options.batchMaxSize);
+      this.#bytes -= batch.reduce((sum, { length }) => sum + length, 0);
+      await this.#deliver(batch);
+    }
+    this.#sending = undefined;
+  }
+
+  async #deliver(batch: readonly string[]): Promise<void> {
+    const { url, log, dropped, firstPause = 500 } = this.#options;
+    const body = `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[${batch.join(',')}]}`;
+    for (let attempt = 1, pause = firstPause; ; attempt += 1, pause *= 2) {
+      const isAtEnd = this.#closing.signal.aborted;
+      const problem = await this.#post(body);
+      if (problem === undefined) return;
+      if (attempt === tries || !problem.mayPass || isAtEnd) {
+        dropped(batch.length);
+        log.error('audit events were not taken', { url, events: batch.length, problem: problem.message });
+        return;
+      }
+      await sleep(pause, undefined, { signal: this.#closing.signal }).catch(() => undefined);
+    }
+  }
+
+  /** Undefined once they are taken. */
+  async #post(body: string): Promise<{ readonly message: string; readonly mayPass: boolean } | undefined> {
+    try {
+      const status = await this.#ask(Buffer.from(body));
+      if (status >= 200 && status < 300) return undefined;
+      return { message: `status ${status}`, mayPass: status >= 500 || status === 429 };
+    } catch (error) {
+      return { message: (error as Error).message, mayPass: true };
+    }
+  }
+
+  #ask(body: Buffer): Promise<number> {
+    const { url } = this.#options;
+    const token = this.#options.token();
+    const headers = {
+      'Content-Type': 'application/json',
+      'Content-Length': body.length,
+      'User-Agent': 'platform-apiserver',
+      ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+    };
+    const { request } = url.startsWith('https:') ? https : http;
+    return new Promise((resolve, reject) => {
+      const signal = AbortSignal.timeout(patience);
+      request(url, { method: 'POST', agent: this.#agent, headers, signal }, (answer) => {
+        // Nothing in it is of interest, however long it is.
+        answer
+          .on('error', reject)
+          .on('end', () => resolve(answer.statusCode ?? 0))
+          .resume();
+      })
+        .on('error', reject)
+        .end(body);
+    });
+  }
+}

@@ -1,0 +1,146 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Audited } from '../../../src/audit/event.ts';
+import { judge } from '../../../src/audit/policy.ts';
+import { audit } from '../../../src/config/audit.ts';
+import { requestInfo } from '../../../src/http/filters/request-info.ts';
+
+const request = (method: string, url: string, user?: Audited['user']): Audited => {
+  const [path = '', search = ''] = url.split('?');
+  const info = requestInfo(method, path, new URLSearchParams(search));
+  return { auditID: 'an-id', url, info, sourceIP: '192.0.2.1', userAgent: '', user };
+};
+
+const alice = { username: 'alice', groups: ['readers', 'system:authenticated'] };
+
+const levelOf = (rules: readonly object[], asked: Audited): string =>
+  judge(audit.parse({ policy: { rules } }).policy, asked).level;
+
+describe('a rule of a policy', () => {
+  const pods = '/api/v1/namespaces/default/pods';
+
+  test.each<[object, string, string, boolean]>([
+    [{}, 'GET', pods, true],
+    [{ users: ['alice'] }, 'GET', pods, true],
+    [{ users: ['bob'] }, 'GET', pods, false],
+    [{ userGroups: ['writers', 'readers'] }, 'GET', pods, true],
+    [{ userGroups: ['writers'] }, 'GET', pods, false],
+    [{ verbs: ['list'] }, 'GET', pods, true],
+    [{ verbs: ['watch'] }, 'GET', `${pods}?watch=1`, true],
+    [{ verbs: ['get'] }, 'GET', pods, false],
+    [{ namespaces: ['default'] }, 'GET', pods, true],
+    [{ namespaces: ['kube-system'] }, 'GET', pods, false],
+    [{ namespaces: [''] }, 'GET', '/api/v1/nodes', true],
+    [{ namespaces: [''] }, 'GET', pods, false],
+    [{ namespaces: ['default'] }, 'GET', '/metrics', false],
+    [{ resources: [{ group: '', resources: ['pods'] }] }, 'GET', pods, true],
+    [{ resources: [{ resources: ['pods'] }] }, 'GET', pods, true],
+    [{ resources: [{ group: '', resources: ['pods'] }] }, 'GET', `${pods}/p/log`, false],
+    [{ resources: [{ group: '', resources: ['pods/log'] }] }, 'GET', `${pods}/p/log`, true],
+    [{ resources: [{ group: '', resources: ['pods/*'] }] }, 'GET', `${pods}/p/log`, true],
+    [{ resources: [{ group: '', resources: ['*/log'] }] }, 'GET', `${pods}/p/log`, true],
+    [{ resources: [{ group: '', resources: ['*/log'] }] }, 'GET', pods, false],
+    [{ resources: [{ group: '', resources: ['*'] }] }, 'GET', `${pods}/p/log`, true],
+    [{ resources: [{ group: 'apps' }] }, 'GET', pods, false],
+    [{ resources: [{ group: 'apps' }] }, 'GET', '/apis/apps/v1/deployments', true],
+    [{ resources: [{ group: '', resources: ['pods'], resourceNames: ['p'] }] }, 'DELETE', `${pods}/p`, true],
+    [{ resources: [{ group: '', resources: ['pods'], resourceNames: ['p'] }] }, 'DELETE', `${pods}/q`, false],
+    [
+      { resources: [{ group: 'resources.platform.io', resources: ['nodes'] }] },
+      'GET',
+      '/kapis/resources.platform.io/v1alpha3/nodes',
+      true,
+    ],
+    [{ nonResourceURLs: ['/oauth/token'] }, 'POST', '/oauth/token', true],
+    [{ nonResourceURLs: ['/oauth*'] }, 'POST', '/oauth/token', true],
+    [{ nonResourceURLs: ['*'] }, 'GET', '/metrics', true],
+    [{ nonResourceURLs: ['*'] }, 'GET', pods, false],
+    [{ nonResourceURLs: ['/oauth'] }, 'POST', '/oauth/token', false],
+    [{ resources: [{ group: '', resources: ['pods'] }] }, 'GET', '/metrics', false],
+  ])('%j and %s %s: %s', (rule, method, url, matches) => {
+    const rules = [{ level: 'Request', ...rule }, { level: 'Metadata' }];
+    expect(levelOf(rules, request(method, url, alice))).toBe(matches ? 'Request' : 'Metadata');
+  });
+
+  test('decides if it is the first that matches', () => {
+    const rules = [{ level: 'None', users: ['alice'] }, { level: 'RequestResponse' }];
+    expect(levelOf(rules, request('GET', pods, alice))).toBe('None');
+    expect(levelOf(rules, request('GET', pods))).toBe('RequestResponse');
+  });
+
+  test('that is nowhere means that nothing is written', () => {
+    expect(levelOf([{ level: 'Metadata', users: ['bob'] }], request('GET', pods, alice))).toBe('None');
+  });
+
+  test('leaves out stages beside those of the policy, and has its own word on managedFields', () => {
+    const { policy } = audit.parse({
+      policy: {
+        rules: [{ level: 'Metadata', omitStages: ['ResponseStarted'], omitManagedFields: false }],
+        omitStages: ['RequestReceived'],
+        omitManagedFields: true,
+      },
+    });
+    const verdict = judge(policy, request('GET', pods, alice));
+    expect([...verdict.omitStages].toSorted()).toEqual(['RequestReceived', 'ResponseStarted']);
+    expect(verdict.omitManagedFields).toBe(false);
+  });
+});
+
+describe('one level for everything', () => {
+  const { policy } = audit.parse({ policy: { level: 'Request' } });
+
+  test.each([
+    ['/livez', 'None'],
+    ['/readyz?verbose', 'None'],
+    ['/healthz/ping', 'None'],
+    ['/oauth/token', 'Request'],
+    ['/api/v1/nodes', 'Request'],
+  ])('%s: %s', (url, level) => expect(judge(policy, request('GET', url)).level).toBe(level));
+
+  test('is told when the answer is there', () => {
+    expect(judge(policy, request('GET', '/')).omitStages).toEqual(['RequestReceived']);
+  });
+
+  test('is Metadata unless stated', () => {
+    expect(audit.parse({}).policy.rules.at(-1)).toMatchObject({ level: 'Metadata' });
+  });
+});
+
+describe('the configuration of the audit', () => {
+  test.each<[object, string]>([
+    [{ policy: { level: 'Everything' } }, 'policy.level'],
+    [{ policy: { level: 'None', rules: [{ level: 'None' }] } }, 'policy.level'],
+    [{ policy: { rules: [] } }, 'policy.rules'],
+    [{ policy: { rules: [{}] } }, 'policy.rules.0.level'],
+    [{ policy: { rules: [{ level: 'None', user: ['x'] }] } }, 'policy.rules.0'],
+    [{ policy: { apiVersion: 'audit.k8s.io/v1beta1' } }, 'policy.apiVersion'],
+    [{ log: { path: 'audit.log' } }, 'log.path'],
+    [{ log: { path: '/a', maxSize: 'much' } }, 'log.maxSize'],
+    [{ webhook: {} }, 'webhook.url'],
+    [{ webhook: { url: 'ftp://x' } }, 'webhook.url'],
+    [{ webhook: { url: 'https://x', caCertificate: 'none' } }, 'webhook.caCertificate'],
+  ])('%j is refused at %s', (value, path) => {
+    const result = audit.safeParse(value);
+    expect(result.error?.issues.map((issue) => issue.path.join('.'))).toEqual([path]);
+  });
+
+  test('takes a policy file of Kubernetes as it is', () => {
+    const { policy } = audit.parse({
+      policy: {
+        apiVersion: 'audit.k8s.io/v1',
+        kind: 'Policy',
+        omitStages: ['RequestReceived'],
+        rules: [
+          {
+            level: 'None',
+            users: ['system:kube-proxy'],
+            verbs: ['watch'],
+            resources: [{ group: '', resources: ['endpoints'] }],
+          },
+          { level: 'Metadata', resources: [{ group: '', resources: ['secrets', 'configmaps'] }] },
+          { level: 'RequestResponse', omitStages: ['RequestReceived'] },
+        ],
+      },
+    });
+    expect(policy.rules.map(({ level }) => level)).toEqual(['None', 'Metadata', 'RequestResponse']);
+  });
+});

@@ -1,0 +1,200 @@
+import { describe, expect, test } from '@jest/globals';
+import { gzipSync } from 'node:zlib';
+import type { Audited, AuditEvent } from '../../../src/audit/event.ts';
+import { Body, largestBody } from '../../../src/audit/bodies.ts';
+import type { AuditRecord } from '../../../src/audit/record.ts';
+import { requestInfo } from '../../../src/http/filters/request-info.ts';
+import { auditor } from '../../fakes/auditor.ts';
+
+const json = { type: 'application/json', encoding: '' };
+const answered = { failure: undefined, isWhole: true };
+
+interface Recorded {
+  readonly events: AuditEvent[];
+  readonly record: AuditRecord;
+}
+
+function begin(policy: object, method: string, url: string, more: Partial<Audited> = {}): Recorded {
+  const events: AuditEvent[] = [];
+  const [path = '', search = ''] = url.split('?');
+  const info = requestInfo(method, path, new URLSearchParams(search));
+  const user = { username: 'alice', groups: ['readers'] };
+  const request = { auditID: 'an-id', url, info, sourceIP: '192.0.2.1', userAgent: 'curl/8', user, ...more };
+  const record = auditor(policy, (event) => events.push(event)).begin(request, 1_000.25);
+  return { events, record };
+}
+
+const everything = { rules: [{ level: 'RequestResponse' }] };
+const bytes = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
+
+describe('an event', () => {
+  test('says who asked what, when, and what came of it', () => {
+    const { events, record } = begin(
+      { rules: [{ level: 'Metadata' }] },
+      'GET',
+      '/api/v1/namespaces/default/pods/p/log?follow=true',
+    );
+    record.received(1_001);
+    record.complete(2_000, 200, answered);
+    const common = {
+      kind: 'Event',
+      apiVersion: 'audit.k8s.io/v1',
+      level: 'Metadata',
+      auditID: 'an-id',
+      requestURI: '/api/v1/namespaces/default/pods/p/log?follow=true',
+      verb: 'get',
+      user: { username: 'alice', groups: ['readers'] },
+      sourceIPs: ['192.0.2.1'],
+      userAgent: 'curl/8',
+      objectRef: { resource: 'pods', namespace: 'default', name: 'p', apiVersion: 'v1', subresource: 'log' },
+      requestReceivedTimestamp: '1970-01-01T00:00:01.000250Z',
+    };
+    expect(events).toEqual([
+      { ...common, stage: 'RequestReceived', stageTimestamp: '1970-01-01T00:00:01.001000Z' },
+      {
+        ...common,
+        stage: 'ResponseComplete',
+        responseStatus: { metadata: {}, code: 200 },
+        stageTimestamp: '1970-01-01T00:00:02.000000Z',
+      },
+    ]);
+  });
+
+  test('of what is no resource has no objectRef, and of nobody the name that Kubernetes gives them', () => {
+    const { events, record } = begin(everything, 'GET', '/metrics', { user: undefined, userAgent: '' });
+    record.complete(2_000, 401, { ...answered, failure: { status: 'Failure', reason: 'Unauthorized', message: 'no' } });
+    expect(events).toHaveLength(1);
+    expect(events[0]).toMatchObject({
+      user: { username: 'system:anonymous', groups: ['system:unauthenticated'] },
+      responseStatus: { metadata: {}, status: 'Failure', reason: 'Unauthorized', message: 'no', code: 401 },
+    });
+    expect(events[0]).not.toHaveProperty('objectRef');
+    expect(events[0]).not.toHaveProperty('userAgent');
+  });
+
+  test.each([
+    ['/x?access_token=abc&b=2', '/x?access_token=redacted&b=2'],
+    ['/x?client_secret=abc', '/x?client_secret=redacted'],
+    ['/x?%70assword=abc', '/x?%70assword=redacted'],
+    ['/oauth/callback/p?code=abc&state=s', '/oauth/callback/p?code=redacted&state=s'],
+    ['/x?a=%zz', '/x?a=%zz'],
+    ['/x?jwt=eyJhbGciOiJub25lIn0.eyJhIjoxfQ.c2ln', '/x?jwt=[redacted]'],
+  ])('shows no secret of %s', (url, shown) => {
+    const { events, record } = begin(everything, 'GET', url);
+    record.complete(0, 200, answered);
+    expect(events[0]?.requestURI).toBe(shown);
+  });
+
+  test('names who logged in, whose client that was and what became of it', () => {
+    const { events, record } = begin(everything, 'POST', '/oauth/token', { user: undefined });
+    record.identify({ username: 'bob', uid: 'u', groups: [] });
+    record.annotate('oauth.platform.io/client', 'platform');
+    record.complete(0, 200, answered);
+    expect(events[0]).toMatchObject({
+      user: { username: 'bob', uid: 'u' },
+      annotations: { 'oauth.platform.io/client': 'platform' },
+    });
+  });
+
+  test('says that the answer was cut', () => {
+    const { events, record } = begin(everything, 'GET', '/x');
+    record.complete(0, 200, { ...answered, isWhole: false });
+    expect(events[0]?.annotations).toEqual({ 'platform.io/aborted': 'true' });
+  });
+
+  test('is not written of a stage that is left out, nor at the level None', () => {
+    const started = begin({ rules: [{ level: 'Metadata', omitStages: ['ResponseStarted'] }] }, 'GET', '/x');
+    started.record.started(0, 200);
+    expect(started.events).toEqual([]);
+    const none = begin({ rules: [{ level: 'None' }] }, 'GET', '/x');
+    none.record.received(0);
+    none.record.complete(0, 200, answered);
+    expect(none.events).toEqual([]);
+  });
+});
+
+describe('the bodies', () => {
+  const pods = '/api/v1/namespaces/default/pods';
+  const pod = { kind: 'Pod', metadata: { name: 'p', managedFields: [{}] } };
+  const bare = { kind: 'Pod', metadata: { name: 'p' } };
+
+  function passed(policy: object, url = pods, type = 'application/json'): AuditEvent | undefined {
+    const { events, record } = begin(policy, 'POST', url);
+    record.describeRequest({ type, encoding: '' });
+    const sent = bytes(pod);
+    const body = new Body();
+    body.add(sent.subarray(0, 10));
+    record.showRequest(body);
+    body.add(sent.subarray(10));
+    record.responseBody?.add(gzipSync(bytes({ kind: 'PodList', items: [pod] })));
+    record.describeResponse({ ...json, encoding: 'gzip' });
+    record.complete(0, 201, answered);
+    return events[0];
+  }
+
+  test('are shown as the level has it', () => {
+    expect(passed(everything)).toMatchObject({ requestObject: pod, responseObject: { items: [pod] } });
+    const request = passed({ rules: [{ level: 'Request' }] });
+    expect(request).toMatchObject({ level: 'Request', requestObject: pod });
+    expect(request).not.toHaveProperty('responseObject');
+    expect(passed({ rules: [{ level: 'Metadata' }] })).not.toHaveProperty('requestObject');
+  });
+
+  test('leave out managedFields where the policy says so', () => {
+    const event = passed({ rules: [{ level: 'RequestResponse' }], omitManagedFields: true });
+    expect([event?.requestObject, event?.responseObject]).toEqual([bare, { kind: 'PodList', items: [bare] }]);
+  });
+
+  test.each(['application/merge-patch+json', 'application/strategic-merge-patch+json; charset=utf-8'])(
+    'of the type %s are shown',
+    (type) => expect(passed(everything, pods, type)?.requestObject).toEqual(pod),
+  );
+
+  test.each(['application/vnd.kubernetes.protobuf', 'application/apply-patch+yaml', ''])(
+    'of the type %j are not',
+    (type) => expect(passed(everything, pods, type)).not.toHaveProperty('requestObject'),
+  );
+
+  test.each([
+    '/api/v1/namespaces/default/secrets',
+    '/api/v1/namespaces/default/secrets/s/status',
+    '/api/v1/namespaces/platform-system/configmaps/platform-config',
+    '/api/v1/namespaces/default/serviceaccounts/default/token',
+    '/apis/authentication.k8s.io/v1/tokenreviews',
+    '/kapis/resources.platform.io/v1alpha3/namespaces/default/secrets',
+    '/kapis/iam.platform.io/v1alpha2/users/bob/password',
+    '/kapis/iam.platform.io/v1alpha2/users/bob/sessions',
+    '/kapis/config.platform.io/v1alpha2/kubeconfig',
+    '/oauth/token',
+    '/oauth/login',
+  ])('of %s are never shown', (url) => {
+    const event = passed(everything, url);
+    expect(event?.level).toBe('Metadata');
+    expect(event).not.toHaveProperty('requestObject');
+    expect(event).not.toHaveProperty('responseObject');
+  });
+
+  test('that are too large are not held, and the event says so', () => {
+    const { events, record } = begin(everything, 'POST', pods);
+    record.describeRequest(json);
+    const body = new Body();
+    record.showRequest(body);
+    for (let size = 0; size <= largestBody; size += 1024) body.add(Buffer.alloc(1024, 'a'));
+    record.responseBody?.add(gzipSync(Buffer.from(JSON.stringify('a'.repeat(largestBody * 2)))));
+    record.describeResponse({ ...json, encoding: 'gzip' });
+    record.complete(0, 201, answered);
+    expect(events[0]).not.toHaveProperty('requestObject');
+    expect(events[0]).not.toHaveProperty('responseObject');
+    expect(events[0]?.annotations).toEqual({ 'audit.k8s.io/truncated': 'true' });
+  });
+
+  test('that are no JSON although they say so are left out', () => {
+    const { events, record } = begin(everything, 'POST', pods);
+    record.describeRequest(json);
+    const body = new Body();
+    body.add(Buffer.from('{"a":'));
+    record.showRequest(body);
+    record.complete(0, 400, answered);
+    expect(events[0]).not.toHaveProperty('requestObject');
+  });
+});

@@ -1,0 +1,136 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { WebhookSink, type WebhookSinkOptions } from '../../../src/audit/webhook-sink.ts';
+import { createLogger } from '../../../src/logger.ts';
+
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+interface Received {
+  readonly headers: IncomingHttpHeaders;
+  readonly items: readonly number[];
+  readonly list: Record<string, unknown>;
+}
+
+interface Lab {
+  readonly received: Received[];
+  readonly lost: number[];
+  readonly sink: WebhookSink;
+}
+
+/** A receiver that answers with these one after the other, the last of them for ever; 0 hangs up. */
+async function lab(answers: readonly number[] = [200], options: Partial<WebhookSinkOptions> = {}): Promise<Lab> {
+  const received: Received[] = [];
+  const left = [...answers];
+  const receive = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
+    const list = JSON.parse(await text(req)) as Record<string, unknown> & { items: { n: number }[] };
+    received.push({ headers: req.headers, items: list.items.map(({ n }) => n), list });
+    const status = left.length > 1 ? left.shift() : left[0];
+    if (status === 0) req.socket.destroy();
+    else res.writeHead(status ?? 200).end('thanks');
+  };
+  const server = createServer((req, res) => void receive(req, res));
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const lost: number[] = [];
+  const sink = new WebhookSink({
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`,
+    token: () => undefined,
+    batchMaxSize: 3,
+    batchMaxWait: 5,
+    bufferSize: 10,
+    log: createLogger({ silent: true }),
+    dropped: (events) => void lost.push(events),
+    firstPause: 1,
+    ...options,
+  });
+  return { received, lost, sink };
+}
+
+const write = (sink: WebhookSink, from: number, to: number): void => {
+  for (let n = from; n <= to; n += 1) sink.write(`{"n":${n}}`);
+};
+
+async function until(check: () => boolean): Promise<void> {
+  while (!check()) await new Promise((resolve) => setTimeout(resolve, 1));
+}
+
+describe('a webhook', () => {
+  test('gets lists of events, none larger than a batch, all of them once and in their order', async () => {
+    const { received, lost, sink } = await lab([200], { token: () => 'of-the-receiver' });
+    write(sink, 1, 8);
+    await sink.close();
+    expect(received.flatMap(({ items }) => items)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    expect(Math.max(...received.map(({ items }) => items.length))).toBe(3);
+    expect(received[0]?.list).toMatchObject({ kind: 'EventList', apiVersion: 'audit.k8s.io/v1', metadata: {} });
+    expect(received[0]?.headers).toMatchObject({
+      'content-type': 'application/json',
+      authorization: 'Bearer of-the-receiver',
+    });
+    expect(lost).toEqual([]);
+  });
+
+  test('gets what came when a batch has waited long enough', async () => {
+    const { received, sink } = await lab();
+    write(sink, 1, 1);
+    await until(() => received.length === 1);
+    write(sink, 2, 2);
+    await until(() => received.length === 2);
+    expect(received.map(({ items }) => items)).toEqual([[1], [2]]);
+    await sink.close();
+  });
+
+  test.each([[[503, 0, 429, 200]], [[0, 200]], [[500, 500, 500, 500, 200]]])(
+    'that answers %j gets the same again until it takes them',
+    async (answers) => {
+      const { received, lost, sink } = await lab(answers);
+      write(sink, 1, 2);
+      await until(() => received.length === answers.length);
+      expect(received.every(({ items }) => items.join() === '1,2')).toBe(true);
+      await sink.close();
+      expect(lost).toEqual([]);
+    },
+  );
+
+  test('that refuses them is not asked again, and the loss is counted', async () => {
+    const { received, lost, sink } = await lab([400, 200]);
+    write(sink, 1, 3);
+    await until(() => lost.length > 0);
+    write(sink, 4, 4);
+    await sink.close();
+    expect(lost).toEqual([3]);
+    expect(received.map(({ items }) => items)).toEqual([[1, 2, 3], [4]]);
+  });
+
+  test('that is down for long loses them, counted, and so does a full buffer', async () => {
+    const { received, lost, sink } = await lab([503]);
+    write(sink, 1, 15);
+    // Three are under way, ten wait.
+    expect(lost.reduce((sum, events) => sum + events, 0)).toBeGreaterThanOrEqual(2);
+    await until(() => received.length >= 5);
+    await sink.close();
+    expect(lost.reduce((sum, events) => sum + events, 0)).toBe(15);
+  });
+
+  test('is tried once more at the end', async () => {
+    const { received, lost, sink } = await lab([503], { firstPause: 600_000 });
+    write(sink, 1, 3);
+    await until(() => received.length === 1);
+    await sink.close();
+    expect(received.length).toBe(2);
+    expect(lost).toEqual([3]);
+  });
+});
