@@ -40,6 +40,9 @@ const failure = (code: number, reason: string, message: string): Answer => ({
   body: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', reason, message, code },
 });
 
+/** How long before its end a watch tells how far it is, in milliseconds. */
+const lastBookmark = 2_000;
+
 const copy = <T>(value: T): T => structuredClone(value);
 
 /** RFC 7386. */
@@ -327,14 +330,18 @@ export class MemoryClient implements Cluster {
       bookmark(true);
     }
     const stopTelling = this.#cluster.watch(path, query['fieldSelector'], since, tell);
-    const cancel = this.#cluster.clock.after(Number(query['timeoutSeconds'] ?? 300) * 1_000, () => {
-      if (this.#holding) return;
-      bookmark(false);
-      end();
+    const { clock } = this.#cluster;
+    const duration = Number(query['timeoutSeconds'] ?? 300) * 1_000;
+    const cancelBookmark = clock.after(Math.max(duration - lastBookmark, 0), () => {
+      if (!this.#holding) bookmark(false);
+    });
+    const cancelEnd = clock.after(duration, () => {
+      if (!this.#holding) end();
     });
     const end = (): void => {
       stopTelling();
-      cancel();
+      cancelBookmark();
+      cancelEnd();
       body.end();
     };
     body.on('error', () => undefined);
