@@ -13,7 +13,7 @@ import type { StoredObject } from '../kube/stored-object.ts';
 import { decodeContinue, encodeContinue } from './continue-token.ts';
 import { parseGetOptions, parseListOptions, parseWatchOptions, selectorsOf, type ListOptions } from './list-options.ts';
 import { select } from './query.ts';
-import { asked, demandServed, demandUnderlying, reached, synced } from './reading.ts';
+import { asked, demandServed, demandUnderlying, reached, recalled, synced } from './reading.ts';
 import type { Resource } from './resource.ts';
 import { PreparedLists } from './prepared.ts';
 import {
@@ -137,6 +137,14 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
   const ready = (context: RequestContext): Promise<void> =>
     synced(resource, context, () => tooManyRequests(`the copy of ${served.resource} is not complete yet`, 1));
 
+  /** The objects by name as they were; undefined if that is forgotten. Throws 504 if it lies ahead. */
+  async function at(version: number, context: RequestContext): Promise<readonly StoredObject<F>[] | undefined> {
+    // Another replica may have told the version, and this one's copy be behind, or have begun later.
+    await reached(resource, version, context);
+    await recalled(resource, version, context);
+    return store.at(version);
+  }
+
   /** By the table of https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list. */
   async function snapshot(options: ListOptions, context: RequestContext): Promise<Snapshot<F>> {
     const { resourceVersion: version, resourceVersionMatch: match, limit } = options;
@@ -148,20 +156,18 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
         await asked(resource.confirm(context.signal));
         return { start: token.start };
       }
-      // Another replica may have given the token, and this one's copy be behind.
-      await reached(resource, token.resourceVersion, context);
-      const objects = store.at(token.resourceVersion);
+      const objects = await at(token.resourceVersion, context);
       if (objects === undefined) throw expired(tooOldContinue, encodeContinue(-1, token.start));
       return { past: { objects, resourceVersion: token.resourceVersion }, start: token.start };
     }
     if (version === 'latest') await asked(resource.confirm(context.signal));
     if (typeof version === 'number') {
-      await reached(resource, version, context);
       if (match === 'Exact' || (match === '' && limit > 0)) {
-        const objects = store.at(version);
+        const objects = await at(version, context);
         if (objects === undefined) throw expired('The resourceVersion for the provided list is too old.');
         return { past: { objects, resourceVersion: version }, start: '' };
       }
+      await reached(resource, version, context);
     }
     return { start: '' };
   }
@@ -232,8 +238,10 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
         throw error;
       }
     }
+    const from = sendInitialEvents || typeof resourceVersion !== 'number' ? undefined : resourceVersion;
+    await recalled(resource, from, context);
     watches.serve(req, res, {
-      from: sendInitialEvents || typeof resourceVersion !== 'number' ? undefined : resourceVersion,
+      from,
       initialEvents: sendInitialEvents,
       initialEventsEnd: sendInitialEvents && allowWatchBookmarks,
       bookmarks: allowWatchBookmarks,

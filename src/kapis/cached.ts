@@ -4,6 +4,7 @@ import type { KubeClient, KubeRequest, KubeResponse } from '../kube/client.ts';
 import { sleep, systemClock, type Clock } from '../kube/clock.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { readBody } from '../kube/read-body.ts';
+import { createRecall } from '../kube/recall.ts';
 import { createReflector, metadataAs } from '../kube/reflector.ts';
 import { sharedQuestion } from '../kube/shared-question.ts';
 import type { ListMeta } from '../kube/split-list.ts';
@@ -179,6 +180,7 @@ export function createCached<F>(definition: ResourceDefinition<F>, options: Cach
       if (store.resourceVersion < resourceVersion) hurry(resourceVersion).catch(() => undefined);
       return store.reached(resourceVersion, signal);
     },
+    recall: createRecall({ client, path, store, latest, log, clock }),
     confirm: (signal) => abortable(confirm(), signal),
     async confirmObject(namespace, name, signal) {
       const object = `${collectionPath(definition.underlying, namespace)}/${encodeURIComponent(name)}`;

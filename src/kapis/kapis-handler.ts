@@ -21,7 +21,7 @@ import {
   type Filter,
   type ListQuery,
 } from './query.ts';
-import { reached, synced } from './reading.ts';
+import { reached, recalled, synced } from './reading.ts';
 import type { Resource, ResourceDefinition } from './resource.ts';
 import { coreView, listOf, wholeOf, type View } from './views.ts';
 import { sameNamespaces, visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
@@ -168,6 +168,8 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
     // A client of server-sent events comes again with the same URL, and says beside it where it was.
     const resumed = serverSentEvents ? lastEventID(req) : undefined;
     const wholeState = resumed === undefined && sendInitialEvents;
+    const from = resumed ?? (typeof resourceVersion === 'number' && !sendInitialEvents ? resourceVersion : undefined);
+    await recalled(resource, from, context);
     const view = answers.view(query);
     const outdated = new AbortController();
     const othersSelected = (): void =>
@@ -177,7 +179,7 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
     else res.once('close', stop);
     if (!sameSelection(selected, await selectedBy(access, definition, context))) othersSelected();
     watches.serve(req, res, {
-      from: resumed ?? (typeof resourceVersion === 'number' && !sendInitialEvents ? resourceVersion : undefined),
+      from,
       initialEvents: wholeState,
       initialEventsEnd: wholeState && allowWatchBookmarks,
       bookmarks: allowWatchBookmarks,

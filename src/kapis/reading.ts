@@ -81,6 +81,17 @@ export async function reached<F>(
   });
 }
 
+/** Where the history seems not to reach back to a resourceVersion, waits until that is known. */
+export async function recalled<F>(
+  { store, recall }: Pick<Resource<F>, 'store' | 'recall'>,
+  version: RequestedVersion | undefined,
+  { signal }: Pick<RequestContext, 'signal'>,
+): Promise<void> {
+  if (typeof version !== 'number' || !store.isInDoubt(version)) return;
+  await recall(version, signal);
+  signal.throwIfAborted();
+}
+
 /** What the cluster refused or could not answer becomes our own answer. */
 export async function asked(question: Promise<void>): Promise<void> {
   try {

@@ -83,6 +83,11 @@ export interface Resource<F> {
   /** Resolves with true when the store has reached a resourceVersion, with false when the signal is aborted before. */
   reach(resourceVersion: number, signal: AbortSignal): Promise<boolean>;
   /**
+   * Resolves when it is known whether the store's history reaches back to a resourceVersion, when nobody can tell within seconds, and
+   * when the signal is aborted.
+   */
+  recall(resourceVersion: number, signal: AbortSignal): Promise<void>;
+  /**
    * Resolves when the store is no older than the cluster was when this was called. Throws KubeError when the cluster cannot be
    * asked, and the signal's reason.
    */

@@ -10,6 +10,14 @@ export interface Change<F> {
   readonly previous: StoredObject<F> | undefined;
 }
 
+/** What was found out about the time before a history. */
+export interface Recalled {
+  /** There are changes after anything older that are not remembered. */
+  readonly floor: number;
+  /** All changes after this are remembered. */
+  readonly since: number;
+}
+
 export const mostChanges = 10_000;
 const mostBytes = 64 * 1024 * 1024;
 
@@ -23,9 +31,23 @@ export class History<F> {
   #bytes = 0;
   /** Every change after this resourceVersion is remembered. */
   #since = 0;
+  /** After anything older there are changes that are not remembered; from here to `#since` nobody knows of any. */
+  #floor = 1;
 
   get since(): number {
     return this.#since;
+  }
+
+  /** Whether all changes after a resourceVersion may be remembered without anybody knowing. */
+  isInDoubt(resourceVersion: number): boolean {
+    return resourceVersion >= this.#floor && resourceVersion < this.#since;
+  }
+
+  /** What was found out while `oldestPosition` was this: it is worth nothing if changes were forgotten since. */
+  recall(oldestPosition: number, { floor, since }: Recalled): void {
+    if (oldestPosition !== this.oldestPosition) return;
+    this.#floor = Math.max(this.#floor, floor);
+    this.#since = since;
   }
 
   /** Where the next change will stand among all that there were since the start: a place to read on from. */
@@ -65,6 +87,7 @@ export class History<F> {
       const { object, resourceVersion } = this.#changes[this.#first] as Change<F>;
       this.#bytes -= object.length;
       this.#since = resourceVersion;
+      this.#floor = resourceVersion;
       this.#first += 1;
     }
     if (this.#first <= 1000 || this.#first * 2 <= this.#changes.length) return;
@@ -81,6 +104,7 @@ export class History<F> {
     this.#first = 0;
     this.#bytes = 0;
     this.#since = resourceVersion;
+    this.#floor = 1;
   }
 
   /** Of the first remembered change after a resourceVersion. */

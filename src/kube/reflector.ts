@@ -58,7 +58,7 @@ const longestDelay = 30_000;
 /** A watch has a bookmark about each minute (kube-apiserver's bookmarkFrequency), unless nothing ever changed. */
 const longestSilence = 75_000;
 /** A watch of so many seconds has its bookmark after one: kube-apiserver sends the last one 2 s before the end. */
-const hurriedSeconds = 3;
+export const hurriedSeconds = 3;
 const hurried = new Error('a bookmark is wanted soon');
 
 class Silence extends Error {}
@@ -69,7 +69,7 @@ const closeBrace = 0x7d;
 export const metadataAs = (kind: string): string => `application/json;as=${kind};g=meta.k8s.io;v=v1`;
 
 interface WatchEvent {
-  readonly type: ChangeType | 'BOOKMARK' | 'ERROR';
+  readonly type: ChangeType | 'BOOKMARK';
   readonly object: KubeObject;
 }
 
@@ -79,6 +79,14 @@ const isExpired = (error: unknown): boolean =>
 
 /** A cluster without streaming lists refuses the parameters, as invalid or as forbidden for watch. */
 const isRefused = (error: unknown): boolean => error instanceof KubeError && (error.code === 400 || error.code === 422);
+
+/** Throws KubeError for an event that tells of an error. */
+export function eventOf(line: Buffer): WatchEvent {
+  const event = decodeWithoutManagedFields(line) as
+    WatchEvent | { readonly type: 'ERROR'; readonly object: { readonly code?: number } };
+  if (event.type === 'ERROR') throw new KubeError(event.object.code ?? 500, event.object);
+  return event;
+}
 
 /** The object's bytes in `{"type":"ADDED","object":{…}}`, which is how kube-apiserver writes an event, and in any other form. */
 function objectBytes(line: Buffer, type: string): Buffer {
@@ -211,11 +219,7 @@ export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
     let listed: Map<string, T> | undefined = initial ? new Map() : undefined;
 
     const handle = (line: Buffer): void => {
-      const { type, object } = decodeWithoutManagedFields(line) as WatchEvent;
-      if (type === 'ERROR') {
-        const status = object as { code?: number };
-        throw new KubeError(status.code ?? 500, status);
-      }
+      const { type, object } = eventOf(line);
       const version = object.metadata.resourceVersion ?? '';
       if (type === 'BOOKMARK') {
         if (listed === undefined) {

@@ -3,7 +3,7 @@
  * the last changes, so that a watch can begin in the past (k8s.io/apiserver pkg/storage/cacher/watch_cache.go).
  */
 import { Arena } from './arena.ts';
-import { History, mostChanges, type Change } from './history.ts';
+import { History, mostChanges, type Change, type Recalled } from './history.ts';
 import type { ChangeType } from './kube-object.ts';
 import { byName, exchanged, follow, orders, stateAfter, type OrderName } from './order.ts';
 import { Selections, type Filter, type Order } from './selection.ts';
@@ -73,6 +73,16 @@ export class Store<F> {
   /** The oldest resourceVersion from which a watch can begin. */
   get oldestResourceVersion(): number {
     return this.#history.since;
+  }
+
+  /** Whether a watch might begin at an older one all the same, if somebody asked. */
+  isInDoubt(resourceVersion: number): boolean {
+    return this.#history.isInDoubt(resourceVersion);
+  }
+
+  /** What was found out while `oldestPosition` was this: it is worth nothing if changes were forgotten since. */
+  recall(oldestPosition: number, recalled: Recalled): void {
+    this.#history.recall(oldestPosition, recalled);
   }
 
   /** `namespace` is '' at cluster scope. */

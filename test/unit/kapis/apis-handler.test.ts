@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import { apisRoutes } from '../../../src/kapis/routes.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { KubeError } from '../../../src/kube/kube-error.ts';
-import { FakeAuthorizer, fakeResource, get, node, refused, type FakeResource } from './lab.ts';
+import { call, FakeAuthorizer, fakeResource, get, node, refused, type FakeResource } from './lab.ts';
 
 const path = '/apis/resources.platform.io/v1alpha3/nodes';
 let resource: FakeResource;
@@ -143,6 +143,38 @@ describe('a list', () => {
       code: 410,
       reason: 'Expired',
     });
+  });
+
+  test.each([
+    `limit=2&continue=${token({ v: 'meta.k8s.io/v1', rv: 7, start: 'd' })}`,
+    'resourceVersion=7&resourceVersionMatch=Exact&fieldSelector=metadata.name!%3Da',
+    'resourceVersion=7&limit=4',
+  ])('?%s shows what was before the history if nothing has happened there', async (query) => {
+    const recalled: number[] = [];
+    resource.onRecall = async (resourceVersion) => {
+      recalled.push(resourceVersion);
+      resource.store.recall(resource.store.oldestPosition, { floor: 0, since: 7 });
+    };
+    resource.store.apply('DELETED', node('d', { resourceVersion: 11 }));
+    expect(await names(query)).toContain('d@4');
+    expect(await names(query)).toContain('d@4');
+    expect(recalled).toEqual([7]);
+    // A list that may be newer needs no past.
+    await names('resourceVersion=5');
+    expect(recalled).toEqual([7]);
+  });
+
+  test('is given up when its caller goes while the past is asked for', async () => {
+    resource.onRecall = (_, signal) =>
+      new Promise((resolve) => {
+        signal.addEventListener('abort', () => resolve());
+      });
+    const { abort, done, response } = call(routes, `${path}?resourceVersion=7&resourceVersionMatch=Exact`);
+    const failure = done.catch((error: unknown) => error);
+    await new Promise((resolve) => setImmediate(resolve));
+    abort();
+    expect(await failure).toMatchObject({ name: 'AbortError' });
+    expect(response.headersSent).toBe(false);
   });
 
   test('waits for a resourceVersion that lies ahead', async () => {

@@ -187,6 +187,19 @@ describe('a cached resource', () => {
     expect(upstream.signal?.aborted).toBe(false);
   });
 
+  test('finds out whether nothing has happened since before it began', async () => {
+    await sync();
+    const recalling = nodes.recall(8, never);
+    expect(cluster.last.query).toEqual({ limit: 1 });
+    await cluster.last.answer(200, list('12'));
+    expect(cluster.last.query).toMatchObject({ watch: 'true', resourceVersion: 8 });
+    await cluster.last.open();
+    await cluster.last.send(bookmark('12'));
+    await recalling;
+    expect(nodes.store.oldestResourceVersion).toBe(8);
+    expect(nodes.store.at(8)).toHaveLength(2);
+  });
+
   test('does not wait for the cluster longer than the caller does', async () => {
     await sync();
     const controller = new AbortController();

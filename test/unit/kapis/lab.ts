@@ -126,6 +126,8 @@ export interface FakeResource extends Resource<NodeFields> {
   confirmations: string[];
   /** Called instead of asking the cluster. */
   onConfirm: () => void;
+  /** The same when it is asked what was before the history. */
+  onRecall: (resourceVersion: number, signal: AbortSignal) => Promise<void>;
 }
 
 export function fakeResource(store: Store<NodeFields> = new Store()): FakeResource {
@@ -135,12 +137,14 @@ export function fakeResource(store: Store<NodeFields> = new Store()): FakeResour
     synced: true,
     confirmations: [],
     onConfirm: () => undefined,
+    onRecall: async () => undefined,
     hasSynced: () => resource.synced,
     waitForSync: (signal) =>
       new Promise((_, reject) => {
         signal.addEventListener('abort', () => reject(signal.reason as Error));
       }),
     reach: (resourceVersion, signal) => store.reached(resourceVersion, signal),
+    recall: (resourceVersion, signal) => resource.onRecall(resourceVersion, signal),
     async confirm() {
       resource.confirmations.push('list');
       resource.onConfirm();

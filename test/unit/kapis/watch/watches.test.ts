@@ -214,6 +214,36 @@ describe('a watch', () => {
     expect(begun.response.writableEnded).toBe(true);
   });
 
+  test.each([
+    ['resourceVersion=7', {}, path],
+    ['resourceVersion=7', {}, '/kapis/resources.platform.io/v1alpha3/nodes'],
+    ['resourceVersion=7', { accept: 'text/event-stream' }, '/kapis/resources.platform.io/v1alpha3/nodes'],
+    [
+      'resourceVersion=2',
+      { accept: 'text/event-stream', 'last-event-id': '7' },
+      '/kapis/resources.platform.io/v1alpha3/nodes',
+    ],
+  ])('?%s %o of %s begins before the history if nothing has happened there', async (query, headers, of) => {
+    routes = [...routes, ...kapisRoutes({ authorizer, resources: [resource] })];
+    const { promise, resolve } = Promise.withResolvers<void>();
+    resource.onRecall = (resourceVersion) => {
+      expect(resourceVersion).toBe(7);
+      return promise;
+    };
+    const begun = await watch(query, headers, of);
+    expect(begun.response.headersSent).toBe(false);
+    modify('a', 11);
+    resource.store.recall(resource.store.oldestPosition, { floor: 0, since: 7 });
+    modify('a', 12);
+    resolve();
+    await settle();
+    const versions = begun.response.text.matchAll(/"type":"(\w+)".*?"resourceVersion":"(\d+)"/g);
+    expect([...versions].map(([, type, version]) => `${type} ${version}`)).toEqual(['MODIFIED 11', 'MODIFIED 12']);
+    // From now on that is known.
+    resource.onRecall = () => Promise.reject(new Error('it is asked again'));
+    expect((await watch('resourceVersion=8')).response.events).toHaveLength(2);
+  });
+
   test('as a streaming list not older than what does not come is one ERROR', async () => {
     const begun = await watch('sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99');
     await jest.advanceTimersByTimeAsync(3000);
