@@ -21,6 +21,10 @@ $(installed): package-lock.json
 run: $(installed) ## start a control plane and the server behind it, here
 	@$(node) hack/run/main.ts
 
+.PHONY: kubeconfig
+kubeconfig: $(installed) ## write a kubeconfig for kubectl through the server that make run has started
+	@$(node) hack/kubeconfig/main.ts
+
 .PHONY: cluster-up
 cluster-up: $(installed) ## start the control plane, or change its number of nodes
 	@$(node) hack/cluster/main.ts up

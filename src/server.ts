@@ -55,6 +55,7 @@ import { apisRoutes, kapisRoutes } from './kapis/routes.ts';
 import type { CacheFigures } from './kapis/cached.ts';
 import { Catalogue } from './kapis/catalogue.ts';
 import { GrantedNamespaces } from './kapis/granted-namespaces.ts';
+import { configGroup, configRoutes } from './kapis/config/index.ts';
 import { iamGroup, iamRoutes } from './kapis/iam/index.ts';
 import { kinds, nodes } from './kapis/resources/index.ts';
 import { createKubeClient } from './kube/client.ts';
@@ -268,8 +269,9 @@ export async function startServer(
       authorizer,
       resources: [nodesCopy],
       every: { catalogue, granted, client, kinds, namespace },
-      otherGroups: [iamGroup],
+      otherGroups: [configGroup, iamGroup],
     }),
+    ...configRoutes({ externalURL: () => live.value.gateway.externalURL, authority: () => certificate.ca }),
     ...iamRoutes({ ...accounts, client, users, release: { namespace, configMap: flags.configMap } }),
   ];
   const groupRoutes = apisRoutes({ authorizer, resources: [nodesCopy] });

@@ -19,7 +19,10 @@ beforeAll(async () => {
     { level: 'None', nonResourceURLs: ['/livez*'] },
     { level: 'RequestResponse', omitStages: ['RequestReceived'], omitManagedFields: true },
   ];
-  lab = await startLab({ kubeApiserver: await kube.listen(), audit: { policy: { rules }, log: { path } } });
+  lab = await startLab({
+    kubeApiserver: await kube.listen(),
+    sections: { audit: { policy: { rules }, log: { path } } },
+  });
 });
 afterAll(async () => {
   await lab.stop();

@@ -1,6 +1,7 @@
 /** What RFC 9110 says of every version of HTTP, asked from outside. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { nodes, startLab, type Lab } from './lab.ts';
+import { login, nodes, startLab, type Lab } from './lab.ts';
+import { expectFailure } from './status.ts';
 
 let lab: Lab;
 beforeAll(async () => {
@@ -20,3 +21,11 @@ test.each(['/livez', '/kapis/version', '/nowhere', '/oauth/token', nodes])(
     }
   },
 );
+
+test('there is no kubeconfig where nobody has said where clients reach the server', async () => {
+  const token = String((await lab.token(login)).json()['access_token']);
+  const headers = { authorization: `Bearer ${token}` };
+  const answer = await lab.gateway('/kapis/config.platform.io/v1alpha2/kubeconfig', { headers });
+  expectFailure(answer, 404, 'NotFound');
+  expect(answer.json()['message']).toContain('gateway.externalURL');
+});

@@ -53,7 +53,7 @@ function putNode(cluster: MemoryCluster, name: string, size?: number): void {
   cluster.put('/api/v1/nodes', { kind: 'Node', apiVersion: 'v1', metadata, spec: {}, status: {} });
 }
 
-function fill(cluster: MemoryCluster, proxyCA: string, audit: object): void {
+function fill(cluster: MemoryCluster, proxyCA: string, sections: object): void {
   const user = { username: 'alice', groups: ['readers'], passwordHash };
   const clients = [
     { name: asClient.client_id, secret: asClient.client_secret },
@@ -68,7 +68,7 @@ function fill(cluster: MemoryCluster, proxyCA: string, audit: object): void {
     apiVersion: 'config.platform.io/v1alpha1',
     kind: 'PlatformConfiguration',
     authentication: { issuer, users: [user], clients },
-    audit,
+    ...sections,
   };
   cluster.put('/api/v1/namespaces/platform-system/configmaps', {
     metadata: { name: 'platform-config' },
@@ -91,15 +91,15 @@ function fill(cluster: MemoryCluster, proxyCA: string, audit: object): void {
   }));
 }
 
-/** `kubeApiserver`: where requests are passed on to; nobody is there otherwise. `audit`: that section of the configuration. */
+/** `kubeApiserver`: where requests are passed on to; nobody is there otherwise. `sections`: of the configuration. */
 export async function startLab({
   kubeApiserver,
-  audit = { log: null },
-}: { readonly kubeApiserver?: string; readonly audit?: object } = {}): Promise<Lab> {
+  sections,
+}: { readonly kubeApiserver?: string; readonly sections?: object } = {}): Promise<Lab> {
   const authority = await createAuthority('front-proxy-ca');
   const proxy: Pair = await authority.issue({ commonName: 'front-proxy-client' });
   const cluster = new MemoryCluster();
-  fill(cluster, authority.certificate, audit);
+  fill(cluster, authority.certificate, { audit: { log: null }, ...sections });
   const ports = ['http', 'https', 'aggregated'].flatMap((name) => [`--${name}-port`, '0']);
   const bind = ['--bind-address', '127.0.0.1', '--aggregated-bind-address', '127.0.0.1'];
   const flags = parseFlags([...ports, ...bind, '--namespace', 'platform-system'], {});

@@ -42,7 +42,7 @@ export const audit =
   };
 
 const begin = (auditor: Auditor, exchange: Exchange): ReturnType<Auditor['begin']> =>
-  auditor.begin(exchange, performance.timeOrigin + exchange.started);
+  auditor.begin(exchange, Date.now() - (performance.now() - exchange.started));
 
 /** Whoever reads it, and at whatever pace: it is seen as it arrives. */
 function tapRequest({ req }: Exchange): Body {

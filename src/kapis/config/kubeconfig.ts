@@ -1,0 +1,97 @@
+/** `GET …/kubeconfig`: what kubectl needs to reach the Kubernetes API through this server, as the person who asks. */
+import type { Request } from 'express';
+import type { UserInfo } from '../../auth/user.ts';
+import { toYAML } from '../../config/to-yaml.ts';
+import { badRequest, noSuchPath, unauthorized } from '../../errors.ts';
+import { negotiate } from '../../http/negotiate.ts';
+import type { Route } from '../../http/route.ts';
+import { write } from '../../http/write.ts';
+
+export const group = 'config.platform.io';
+export const version = 'v1alpha2';
+
+export interface KubeconfigParts {
+  /** `gateway.externalURL` of the configuration object; never anything that a request says. */
+  readonly externalURL: () => string;
+  /** Of the TLS listener, in PEM; undefined where it shows a certificate that clients believe anyway. */
+  readonly authority: () => string | undefined;
+}
+
+const yaml = 'application/yaml';
+const json = 'application/json';
+
+export const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route => ({
+  method: 'get',
+  path: `/kapis/${group}/${version}/kubeconfig`,
+  summary: 'A kubeconfig for kubectl through this server, with the credential plugin',
+  parameters: [
+    {
+      name: 'token',
+      in: 'query',
+      description: 'embed: with the token of this request, for as long as that lives, in the place of the plugin',
+      schema: { type: 'string', enum: ['embed'] },
+    },
+  ],
+  handler: async (req, res, context) => {
+    const type = negotiate(req.headers.accept, [yaml, json], (one) => one);
+    const embeds = embedsToken(context.query);
+    const server = externalURL();
+    if (server === '')
+      throw noSuchPath(
+        'there is no kubeconfig: gateway.externalURL of the configuration object is to say where clients reach this server',
+      );
+    const { user } = context;
+    if (user === undefined) throw unauthorized();
+    const config = kubeconfigOf(server, authority(), user, embeds ? { token: bearerOf(req) } : plugin);
+    const text = type === json ? `${JSON.stringify(config)}\n` : toYAML(config);
+    await write(req, res, { contentType: type, body: [Buffer.from(text)], headers: { 'Cache-Control': 'no-store' } });
+  },
+});
+
+/** Throws 400 for what is no parameter of this. */
+function embedsToken(query: URLSearchParams): boolean {
+  const unknown = [...query.keys()].find((name) => name !== 'token');
+  if (unknown !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(unknown)}: there is only "token"`);
+  const asked = query.getAll('token');
+  if (asked.length > 1 || (asked[0] ?? 'embed') !== 'embed') throw badRequest('token must be "embed", or left out');
+  return asked.length === 1;
+}
+
+/** RFC 6750 section 2.1. The caller's own, which was judged a moment ago. */
+function bearerOf({ headers }: Request): string {
+  const token = /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
+  if (token === undefined) throw badRequest('only a bearer token can be embedded');
+  return token;
+}
+
+/** docs/kubectl.md. */
+const plugin = {
+  exec: {
+    apiVersion: 'client.authentication.k8s.io/v1',
+    command: 'platform-apiserver',
+    args: ['credential'],
+    interactiveMode: 'IfAvailable',
+    provideClusterInfo: true,
+    installHint: 'platform-apiserver is the program of the server itself: its image and its package hold it',
+  },
+};
+
+/** Named by the host, so that those of several platforms can be merged. */
+function kubeconfigOf(
+  server: string,
+  authority: string | undefined,
+  { username }: UserInfo,
+  credential: object,
+): object {
+  const { host } = new URL(server);
+  const user = `${username}@${host}`;
+  const ca = authority === undefined ? {} : { 'certificate-authority-data': Buffer.from(authority).toString('base64') };
+  return {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: host, cluster: { server, ...ca } }],
+    users: [{ name: user, user: credential }],
+    contexts: [{ name: host, context: { cluster: host, user } }],
+    'current-context': host,
+  };
+}
