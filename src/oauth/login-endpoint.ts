@@ -1,10 +1,9 @@
 /** `/oauth/login`: the login page for nothing else, which leads back here, and what that page sends wherever it was shown. */
 import { pagesClient } from '../accounts/built-in-clients.ts';
 import type { Account } from '../accounts/directory/account.ts';
-import { problemWith } from '../accounts/password-rules.ts';
-import { isChangeable, type PasswordStore } from '../accounts/password-store.ts';
+import { OwnPassword, type OwnPasswordParts } from '../accounts/own-password.ts';
 import { OAuthError } from '../errors.ts';
-import type { Route } from '../http/route.ts';
+import type { RequestContext, Route } from '../http/route.ts';
 import { beginInBrowser, browserLogin, demandOurs, type BrowserLoginParts } from './browser-login.ts';
 import { required } from './form.ts';
 import { confirmLogoutPath } from './logout.ts';
@@ -12,22 +11,23 @@ import { loginPath, type ShowLogin } from './pages/login.ts';
 import { logoutPage } from './pages/logout.ts';
 import { formRoute, pageRoute, type PageRequest } from './pages/route.ts';
 
-export interface LoginParts extends BrowserLoginParts {
-  readonly passwordStore: PasswordStore;
+export interface LoginParts extends BrowserLoginParts, OwnPasswordParts {
   readonly showLogin: ShowLogin;
 }
 
 export function loginRoutes(parts: LoginParts): Route[] {
-  const { login, directory, passwordStore, sessions, showLogin } = parts;
-  async function changed(account: Account, password: string, current: string): Promise<Account> {
-    if (!isChangeable(account))
+  const { login, directory, sessions, showLogin } = parts;
+  const ownPassword = new OwnPassword(parts);
+  const client = pagesClient.name;
+
+  async function changed(account: Account, current: string, next: string, context: RequestContext): Promise<Account> {
+    const { auditID, sourceIP, log } = context;
+    const refused = await ownPassword.replace(account, current, next, { client, auditID, sourceIP, log });
+    if (refused !== undefined)
       throw new OAuthError(
         'invalid_request',
-        'the password stands in the cluster configuration object, and is changed there',
+        `${refused.why === 'unfit' ? 'the new password ' : ''}${refused.message}`,
       );
-    const problem = await problemWith(password, account, current);
-    if (problem !== undefined) throw new OAuthError('invalid_request', `the new password ${problem}`);
-    await passwordStore.change(account, password, true);
     const now = directory.account(account.username);
     if (now === undefined || now.passwordChangeRequired)
       throw new OAuthError('temporarily_unavailable', 'try again in a moment');
@@ -39,13 +39,13 @@ export function loginRoutes(parts: LoginParts): Route[] {
     const username = required(form, 'username');
     const password = required(form, 'password');
     const newPassword = form.get('new_password');
-    let verified = await login.verify({ username, password, client: pagesClient.name, context });
+    let verified = await login.verify({ username, password, client, context });
     if (verified.account.passwordChangeRequired) {
       if (newPassword === undefined) return showLogin(page, { next, username, changesPassword: true });
       // Whoever mistypes what cannot be seen would be locked out.
       if (form.get('new_password_again') !== newPassword)
         throw new OAuthError('invalid_request', 'the new password is not the same both times');
-      verified = { account: await changed(verified.account, newPassword, password) };
+      verified = { account: await changed(verified.account, password, newPassword, context) };
     }
     await beginInBrowser(parts, page, verified, next);
   }

@@ -4,11 +4,9 @@
  * the user has by name: whoever sets a password may act as that user.
  */
 import type { Account } from '../../accounts/directory/account.ts';
-import type { Directory } from '../../accounts/directory/directory.ts';
-import type { LoginLimiter } from '../../accounts/login-limit.ts';
+import { OwnPassword, type OwnPasswordParts } from '../../accounts/own-password.ts';
 import { problemWith } from '../../accounts/password-rules.ts';
-import { isChangeable, type PasswordStore } from '../../accounts/password-store.ts';
-import type { Passwords } from '../../accounts/passwords.ts';
+import { isChangeable } from '../../accounts/password-store.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { badRequest, forbidden, invalid, tooManyRequests } from '../../errors.ts';
@@ -19,12 +17,8 @@ import { accountOf, demandNoParameters, demandOn, nameInPath, targetOf, usersRes
 import { powerBeyond, type Release } from './powers.ts';
 import { base, group } from './user-store.ts';
 
-export interface PasswordParts {
+export interface PasswordParts extends OwnPasswordParts {
   readonly authorizer: Authorizer;
-  readonly directory: Directory;
-  readonly passwords: Passwords;
-  readonly passwordStore: PasswordStore;
-  readonly limiter: LoginLimiter;
   readonly release: Release;
 }
 
@@ -32,7 +26,8 @@ export interface PasswordParts {
 const client = 'users/password';
 
 export function passwordRoute(parts: PasswordParts): Route {
-  const { authorizer, directory, passwords, passwordStore, limiter, release } = parts;
+  const { authorizer, directory, passwordStore, release } = parts;
+  const ownPassword = new OwnPassword(parts);
 
   async function demandGroups(caller: UserInfo, { username, groups }: Account): Promise<void> {
     const mayAct = async (name: string): Promise<boolean> =>
@@ -59,20 +54,33 @@ export function passwordRoute(parts: PasswordParts): Route {
     );
   }
 
-  /** The same limits, work and time as for a login. */
-  async function demandCurrent(account: Account, current: string, context: RequestContext): Promise<void> {
-    const { auditID, sourceIP, log } = context;
-    const attempt = { username: account.username, address: sourceIP, client };
-    await limiter.during(attempt, refuse, async () => {
-      const { username, passwordHash, active } = account;
-      if (await passwords.verify(passwordHash, current, { active, source: sourceIP })) {
-        limiter.succeeded(attempt);
-        return;
-      }
-      limiter.failed(attempt);
-      log.info('change of a password failed', { auditID, user: username, sourceIP });
-      throw forbidden(usersResource, username, 'the current password is wrong');
-    });
+  async function changeOwn(
+    own: Account,
+    current: string | undefined,
+    next: string,
+    { auditID, sourceIP, log }: RequestContext,
+  ): Promise<void> {
+    const { username } = own;
+    if (current === undefined)
+      throw invalidPassword(username, 'currentPassword', 'is required to change your own password');
+    const refused = await ownPassword.change(own, current, next, { client, auditID, sourceIP, log });
+    if (refused === undefined) return;
+    const { message } = refused;
+    if (refused.why === 'unfit') throw invalidPassword(username, 'password', message);
+    if (refused.why === 'limited') throw tooManyRequests(message, refused.retryAfter);
+    throw forbidden(usersResource, username, message);
+  }
+
+  async function changeOther(account: Account, next: string, context: RequestContext, caller: UserInfo): Promise<void> {
+    const { username } = account;
+    await demandGroups(caller, account);
+    await demandPower(caller, account);
+    if (!isChangeable(account))
+      throw forbidden(usersResource, username, 'the hash of this password stands in the cluster configuration object');
+    const problem = await problemWith(next, account);
+    if (problem !== undefined) throw invalidPassword(username, 'password', problem);
+    await passwordStore.change(account, next, false);
+    context.log.info('a password was changed', { auditID: context.auditID, user: username, by: caller.username });
   }
 
   return {
@@ -83,43 +91,14 @@ export function passwordRoute(parts: PasswordParts): Route {
     handler: async (req, res, context) => {
       demandNoParameters(context);
       const target = targetOf(directory, context);
-      const { caller, username, own } = target;
       const { password, currentPassword } = fieldsOf((await readJson(req, ['application/json'])).value);
-      if (own === undefined) await demandOn(authorizer, context, target);
-      const account = accountOf(directory, target);
-      if (own === undefined) {
-        await demandGroups(caller, account);
-        await demandPower(caller, account);
-      }
-      if (!isChangeable(account))
-        throw forbidden(
-          usersResource,
-          username,
-          'the hash of this password stands in the cluster configuration object',
-        );
-      const keepers = own === undefined ? [] : directory.passwordKeepers(own);
-      if (keepers.length > 0)
-        throw forbidden(
-          usersResource,
-          username,
-          `your password is kept by the identity provider ${keepers.join(' or ')}, and is changed there`,
-        );
-      const problem = await problemWith(password, account, currentPassword);
-      if (problem !== undefined) throw invalidPassword(username, 'password', problem);
-      if (own !== undefined) {
-        if (currentPassword === undefined)
-          throw invalidPassword(username, 'currentPassword', 'is required to change your own password');
-        await demandCurrent(own, currentPassword, context);
-      }
-      await passwordStore.change(account, password, own !== undefined);
-      context.log.info('a password was changed', { auditID: context.auditID, user: username, by: caller.username });
+      if (target.own === undefined) {
+        await demandOn(authorizer, context, target);
+        await changeOther(accountOf(directory, target), password, context, target.caller);
+      } else await changeOwn(target.own, currentPassword, password, context);
       await writeDone(req, res);
     },
   };
-}
-
-function refuse(seconds: number): never {
-  throw tooManyRequests(`too many failed logins; try again in ${seconds} s`, seconds);
 }
 
 const invalidPassword = (username: string, field: string, message: string): Error =>
