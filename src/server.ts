@@ -64,6 +64,7 @@ import { Lease } from './kube/lease.ts';
 import { OwnRights } from './kube/own-rights.ts';
 import { PlatformConfigSource } from './kube/platform-config.ts';
 import type { Logger } from './logger.ts';
+import { accountPath } from './oauth/browser-login.ts';
 import { oauthRoutes } from './oauth/index.ts';
 import { publishAuthority, publishCABundle } from './tls/publish.ts';
 import { servingFromFiles, servingFromSecret } from './tls/serving.ts';
@@ -313,6 +314,7 @@ export async function startServer(
     ...shared,
     authenticator: gatewayAuthentication,
     gateway: gateway(client.upstream),
+    home: accountPath,
   });
   const aggregated = createFace([...aggregatedRoutes, indexRoute(aggregatedRoutes)], {
     ...shared,

@@ -20,6 +20,7 @@ import {
   authorization,
   deadline,
   expectation,
+  home,
   impersonation,
   inFlight,
   perUser,
@@ -43,6 +44,8 @@ export interface ChainOptions {
   /** Paths that need an identity but no permission. */
   readonly free?: (path: string) => boolean;
   readonly gateway?: Gateway;
+  /** Where browsers that open `/` are led to. */
+  readonly home?: string;
   readonly watches: OpenWatches;
   readonly auditor: Auditor;
   readonly log: Logger;
@@ -64,6 +67,7 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
     },
     inFlight(() => requests().maxInFlight),
     deadline(writeError),
+    home(options.home),
     authentication(options.authenticator, options.open ?? new Set()),
     audit(options.auditor),
     impersonation(options.authorizer),

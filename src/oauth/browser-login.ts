@@ -1,4 +1,4 @@
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import { pagesClient } from '../accounts/built-in-clients.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { Session } from '../accounts/sessions/session.ts';
@@ -35,17 +35,19 @@ export interface BrowserLoginParts {
   readonly directory: Directory;
 }
 
+export const accountPath = '/oauth/account';
+
 /** Our own pages alone, so that nobody is led elsewhere by us. */
 export function demandOurs(next: string): void {
-  if (!/^\/oauth\/(authorize|device|login)(\?[!-~]*)?$/.test(next))
+  if (!/^\/oauth\/(account|authorize|device|login)(\?[!-~]*)?$/.test(next))
     throw new OAuthError('invalid_request', 'the login does not go on there');
 }
 
 /** What stands behind the question mark of such a path. */
 export const queryOf = (next: string): URLSearchParams => new URLSearchParams(next.split('?')[1]);
 
-/** The request that the login was for, without what the login has fulfilled. */
-function goOn(next: string): string {
+/** To the request that the login was for, without what the login has fulfilled. */
+export function goOn(res: Response, next: string): void {
   const [path = ''] = next.split('?');
   const query = queryOf(next);
   const prompt = (query.get('prompt') ?? '').split(' ').filter((one) => one !== 'login' && one !== 'select_account');
@@ -53,19 +55,17 @@ function goOn(next: string): string {
   query.delete('max_age');
   const left = prompt.join(' ');
   if (left !== '') query.set('prompt', left);
-  return query.size === 0 ? path : `${path}?${query.toString()}`;
+  seeOther(res, query.size === 0 ? path : `${path}?${query.toString()}`);
 }
 
-/** Somebody has shown who they are at this browser: whoever was logged in before is so no more, and the login goes on at `next`. */
+/** Somebody has shown who they are at this browser: whoever was logged in before is so no more. */
 export async function beginInBrowser(
   { login, sessions, directory }: BrowserLoginParts,
   { req, res, context }: PageRequest,
   verified: Verified,
-  next: string,
 ): Promise<void> {
   const before = await browserLogin(req, { sessions, directory });
   const { refreshToken } = await login.begin(verified, { context });
   if (before !== undefined) await sessions.revoke(before.session.metadata.name);
   res.appendHeader('Set-Cookie', cookie(loginCookie, refreshToken));
-  seeOther(res, goOn(next));
 }

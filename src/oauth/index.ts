@@ -5,6 +5,7 @@ import type { Authenticator } from '../auth/authenticators/index.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Route } from '../http/route.ts';
+import { accountRoutes } from './account-endpoint.ts';
 import { authorizationEndpoint } from './authorization-endpoint.ts';
 import { deviceAuthorizationEndpoint } from './device-authorization.ts';
 import { deviceRoutes } from './device-endpoint.ts';
@@ -58,6 +59,7 @@ export function oauthRoutes(given: OAuthParts): readonly Route[] {
     ...loginRoutes(parts),
     ...providerLoginRoutes(parts),
     ...deviceRoutes(parts),
+    ...accountRoutes(parts),
     ...metadataRoutes(endpoints, parts.issuer),
   ];
 }

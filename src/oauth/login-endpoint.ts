@@ -4,12 +4,14 @@ import type { Account } from '../accounts/directory/account.ts';
 import { OwnPassword, type OwnPasswordParts } from '../accounts/own-password.ts';
 import { OAuthError } from '../errors.ts';
 import type { RequestContext, Route } from '../http/route.ts';
-import { beginInBrowser, browserLogin, demandOurs, type BrowserLoginParts } from './browser-login.ts';
+import { beginInBrowser, browserLogin, demandOurs, goOn, type BrowserLoginParts } from './browser-login.ts';
 import { required } from './form.ts';
 import { confirmLogoutPath } from './logout.ts';
 import { loginPath, type ShowLogin } from './pages/login.ts';
+import { newPasswordIn } from './pages/new-password.ts';
 import { logoutPage } from './pages/logout.ts';
 import { formRoute, pageRoute, type PageRequest } from './pages/route.ts';
+import { passwordRefusal } from './password-refusal.ts';
 
 export interface LoginParts extends BrowserLoginParts, OwnPasswordParts {
   readonly showLogin: ShowLogin;
@@ -23,11 +25,7 @@ export function loginRoutes(parts: LoginParts): Route[] {
   async function changed(account: Account, current: string, next: string, context: RequestContext): Promise<Account> {
     const { auditID, sourceIP, log } = context;
     const refused = await ownPassword.replace(account, current, next, { client, auditID, sourceIP, log });
-    if (refused !== undefined)
-      throw new OAuthError(
-        'invalid_request',
-        `${refused.why === 'unfit' ? 'the new password ' : ''}${refused.message}`,
-      );
+    if (refused !== undefined) throw passwordRefusal(refused);
     const now = directory.account(account.username);
     if (now === undefined || now.passwordChangeRequired)
       throw new OAuthError('temporarily_unavailable', 'try again in a moment');
@@ -38,16 +36,14 @@ export function loginRoutes(parts: LoginParts): Route[] {
     const { form, context } = page;
     const username = required(form, 'username');
     const password = required(form, 'password');
-    const newPassword = form.get('new_password');
     let verified = await login.verify({ username, password, client, context });
     if (verified.account.passwordChangeRequired) {
+      const newPassword = newPasswordIn(form);
       if (newPassword === undefined) return showLogin(page, { next, username, changesPassword: true });
-      // Whoever mistypes what cannot be seen would be locked out.
-      if (form.get('new_password_again') !== newPassword)
-        throw new OAuthError('invalid_request', 'the new password is not the same both times');
       verified = { account: await changed(verified.account, password, newPassword, context) };
     }
-    await beginInBrowser(parts, page, verified, next);
+    await beginInBrowser(parts, page, verified);
+    goOn(page.res, next);
   }
 
   const shown = pageRoute({ path: loginPath, summary: 'The login page' }, async (page) => {

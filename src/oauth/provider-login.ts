@@ -11,7 +11,7 @@ import { PersonRefused } from '../accounts/identity-providers/person.ts';
 import type { LoginHistories } from '../accounts/login-history.ts';
 import { isTold, OAuthError } from '../errors.ts';
 import type { Route } from '../http/route.ts';
-import { beginInBrowser, demandOurs, queryOf, type BrowserLoginParts } from './browser-login.ts';
+import { beginInBrowser, demandOurs, goOn, queryOf, type BrowserLoginParts } from './browser-login.ts';
 import { required } from './form.ts';
 import { cookie, formCookie, providerCookie, readCookie } from './pages/cookies.ts';
 import { failurePage } from './pages/failure.ts';
@@ -125,7 +125,8 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
       const reason = account.active ? 'LoggedIn' : 'Disabled';
       loginHistories.add(account, { reason, client: pagesClient.name, sourceIP, userAgent });
       if (!account.active) throw new PersonRefused('this user is disabled');
-      await beginInBrowser(parts, page, { account, person }, away.next);
+      await beginInBrowser(parts, page, { account, person });
+      goOn(res, away.next);
     } catch (error) {
       if (!(error instanceof PersonRefused)) throw error;
       log.info('login failed', { auditID, provider, why: error.message, client: pagesClient.name, sourceIP });

@@ -7,6 +7,7 @@ import { call, secureGateway } from './lab/http.ts';
 import { encode, rememberAnswer, type Tokens } from './lab/login.ts';
 import {
   addClients,
+  atAccount,
   atAlert,
   atConsent,
   atFailure,
@@ -20,6 +21,7 @@ import {
   logIn,
   newcomer,
   surfer,
+  toAccount,
   trusted,
   trustedCallback,
   verifier,
@@ -239,6 +241,66 @@ describe('a login', () => {
     await answerAt(page, trustedCallback);
     await page.goto('https://trusted.example/');
     expect(await answerAt(page, trustedCallback)).toEqual(given);
+  });
+});
+
+const end = (page: Page, name: string): Promise<void> => page.getByRole('button', { name }).first().click();
+/** The clients of the sessions that the page of an account shows. */
+const clientsOn = (page: Page): Promise<string[]> => page.locator('li strong').allTextContents();
+
+describe('the page of an account', () => {
+  const person = 'homebody';
+
+  test('shows where one is logged in, and ends that, without scripts too', async () => {
+    undo.push(() => removeUser(person));
+    await createUserWithPassword(person);
+    const page = await open({ javaScriptEnabled: false });
+    await toAccount(page, person);
+    const elsewhere = await open();
+    await toAccount(elsewhere, person);
+    await page.reload();
+    const before = await clientsOn(page);
+    expect(before.filter((client) => client === 'Browser')).toHaveLength(2);
+    await end(page, 'End');
+    await atAccount(page);
+    expect(await clientsOn(page)).toHaveLength(before.length - 1);
+    await end(page, 'End all others');
+    await atAccount(page);
+    expect(await clientsOn(page)).toEqual(['Browser']);
+    await elsewhere.reload();
+    await atLogin(elsewhere);
+  });
+
+  test('changes the password, and only this login goes on', async () => {
+    const next = 'chosen at home, 5813 times';
+    remember(next);
+    const page = await open();
+    await toAccount(page, person);
+    const elsewhere = await open();
+    await toAccount(elsewhere, person);
+    await choosePassword(page, 'not that one', next);
+    await atAlert(page);
+    expect((await focused(page))[1]).toContain('the current password is wrong');
+    await choosePassword(page, passwords.alice, next);
+    await page.getByRole('link', { name: 'Back to your account' }).click();
+    await atAccount(page);
+    await elsewhere.reload();
+    await atLogin(elsewhere);
+    await logIn(elsewhere, person, next);
+    await atAccount(elsewhere);
+  });
+
+  test.each([evil, sibling])('does nothing that %s sends', async (origin) => {
+    const page = await open();
+    await toAccount(page, surfer);
+    const elsewhere = await open();
+    await toAccount(elsewhere, surfer);
+    const forged = { form_token: 'A'.repeat(43), end: 'others' };
+    sites.pages.set(`${origin}/`, form(`${issuer}/oauth/account`, forged));
+    await page.goto(`${origin}/`);
+    await atFailure(page);
+    await elsewhere.reload();
+    expect(await elsewhere.title()).toBe('Your account');
   });
 });
 

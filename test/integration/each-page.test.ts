@@ -4,7 +4,7 @@ import axe from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { startBrowser } from './lab/browser.ts';
 import { configure } from './lab/configure.ts';
-import { addClients, focused, newcomer, pages } from './lab/pages.ts';
+import { addClients, focused, newcomer, pages, resident } from './lab/pages.ts';
 import { startSites, type Sites } from './lab/sites.ts';
 import { createUserWithPassword, removeUser } from './lab/user-objects.ts';
 
@@ -12,8 +12,14 @@ const undo: (() => Promise<unknown>)[] = [];
 let sites: Sites;
 let browser: Browser;
 beforeAll(async () => {
-  undo.push(await configure(addClients), () => removeUser(newcomer));
-  await createUserWithPassword(newcomer, { passwordChangeRequired: true });
+  undo.push(await configure(addClients));
+  for (const [name, passwordChangeRequired] of [
+    [newcomer, true],
+    [resident, false],
+  ] as const) {
+    undo.push(() => removeUser(name));
+    await createUserWithPassword(name, { passwordChangeRequired, displayName: name, email: `${name}@example.org` });
+  }
   sites = await startSites(['console.example', 'trusted.example']);
   undo.push(sites.stop);
   browser = await startBrowser(sites);
@@ -95,7 +101,9 @@ describe.each(Object.entries(pages))('%s', (_, goTo) => {
   test('needs no script', async () => {
     const without = await browser.newPage({ javaScriptEnabled: false });
     await goTo(without);
-    const [one, other] = await Promise.all([without, page].map((of) => of.getByRole('heading').textContent()));
+    const [one, other] = await Promise.all(
+      [without, page].map((of) => of.getByRole('heading', { level: 1 }).textContent()),
+    );
     expect(one).toBe(other);
     await without.close();
   });

@@ -148,9 +148,12 @@ export class Sessions {
     await Promise.all(others.map((other) => this.revoke(other.metadata.name)));
   }
 
-  /** Ends whatever the user has in the cluster, also what was begun on another replica a moment ago; returns how many after the writes. */
-  async endAll(user: Pick<SessionSpec, 'userName' | 'userUID'>): Promise<number> {
-    const all = await this.#unended(user);
+  /**
+   * Ends whatever the user has in the cluster, but for one if that is to stay; also what was begun on another replica a moment ago. Returns
+   * how many after the writes.
+   */
+  async endAll(user: Pick<SessionSpec, 'userName' | 'userUID'>, but?: string): Promise<number> {
+    const all = (await this.#unended(user)).filter(({ metadata }) => metadata.name !== but);
     await Promise.all(all.map(({ metadata }) => this.revoke(metadata.name)));
     return all.length;
   }

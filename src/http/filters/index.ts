@@ -5,6 +5,7 @@ export { authentication } from './authentication.ts';
 export { authorization } from './authorization.ts';
 export { deadline } from './deadline.ts';
 export { expectation } from './expectation.ts';
+export { home } from './home.ts';
 export { impersonation } from './impersonation.ts';
 export { inFlight, perUser } from './in-flight.ts';
 export { protocol } from './protocol.ts';

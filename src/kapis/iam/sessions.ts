@@ -1,9 +1,9 @@
 /** `users/{u}/sessions`: where a user is logged in, and the end of that. One's own always; a revocation counts on every replica. */
 import type { Account } from '../../accounts/directory/account.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
+import { loginOf, loginsOf } from '../../accounts/logins.ts';
 import type { Session } from '../../accounts/sessions/session.ts';
 import type { Sessions } from '../../accounts/sessions/sessions.ts';
-import { isOf } from '../../accounts/subjects.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { notFound } from '../../errors.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
@@ -21,7 +21,8 @@ export interface SessionsParts {
 
 const apiVersion = `${group}/${version}`;
 
-export function sessionsRoutes({ authorizer, directory, sessions }: SessionsParts): Route[] {
+export function sessionsRoutes(parts: SessionsParts): Route[] {
+  const { authorizer, directory, sessions } = parts;
   /** The user whom the path names, to those who may; throws 400 for parameters, of which there are none. */
   async function accountIn(context: RequestContext): Promise<Account> {
     demandNoParameters(context);
@@ -33,11 +34,7 @@ export function sessionsRoutes({ authorizer, directory, sessions }: SessionsPart
   const list: Handler = async (req, res, context) => {
     demandJson(req);
     const account = await accountIn(context);
-    const items = sessions
-      .ofUser(account.uid)
-      .filter((session) => isOf(session, account, directory))
-      .toSorted((a, b) => (a.spec.createdAt < b.spec.createdAt ? 1 : -1))
-      .map((session) => shown(session, context.user?.sessionID));
+    const items = loginsOf(account, parts).map((session) => shown(session, context.user?.sessionID));
     const all = { kind: 'SessionList', apiVersion, metadata: {}, items, totalItems: items.length };
     await writeJson(req, res, all, { pretty: parsePretty(context.query) });
   };
@@ -51,9 +48,7 @@ export function sessionsRoutes({ authorizer, directory, sessions }: SessionsPart
   const revokeOne: Handler = async (req, res, context) => {
     const account = await accountIn(context);
     const sid = String(req.params['session']);
-    const session = await sessions.active(sid);
-    if (session === undefined || !isOf(session, account, directory))
-      throw notFound({ group, resource: 'sessions' }, sid);
+    if ((await loginOf(account, sid, parts)) === undefined) throw notFound({ group, resource: 'sessions' }, sid);
     await sessions.revoke(sid);
     note(context, account.username, 1);
     await writeDone(req, res);

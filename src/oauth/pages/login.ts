@@ -1,5 +1,6 @@
 import { formToken } from './form-token.ts';
 import { html } from './html.ts';
+import { newPasswordFields } from './new-password.ts';
 import { problemAlert, writePage } from './page.ts';
 import type { Around } from './route.ts';
 
@@ -49,19 +50,6 @@ function loginPage({ req, res }: Around, page: LoginPage, providers: readonly El
         <button class="second">Log in with ${displayName}</button>
       </form>`,
   );
-  const newPassword = html`<label for="new-password">New password</label>
-    <input
-      id="new-password"
-      name="new_password"
-      type="password"
-      autocomplete="new-password"
-      required
-      minlength="8"
-      aria-describedby="rules"
-    />
-    <p class="hint" id="rules">At least 8 characters, and not one of the common ones.</p>
-    <label for="new-password-again">The same again</label>
-    <input id="new-password-again" name="new_password_again" type="password" autocomplete="new-password" required />`;
   // Screen readers may pass over what a page begins with, but not over what describes where the cursor is.
   const focus = html` autofocus${problem === undefined ? undefined : html` aria-describedby="problem"`}`;
   const content = html`${problemAlert(problem)}
@@ -87,7 +75,7 @@ function loginPage({ req, res }: Around, page: LoginPage, providers: readonly El
         autocomplete="current-password"
         required${username === '' ? undefined : focus}
       />
-      ${changesPassword ? newPassword : undefined}
+      ${changesPassword ? newPasswordFields : undefined}
       <button>${changesPassword ? 'Change and log in' : 'Log in'}</button>
     </form>
     ${elsewhere}`;

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
-import type { TLSSocket } from 'node:tls';
 import { isTold, OAuthError } from '../../errors.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
+import { isSecure } from '../../http/secure.ts';
 import { readForm } from '../form.ts';
 import { withParameters } from '../redirect-uri.ts';
 import { failurePage } from './failure.ts';
@@ -22,10 +22,6 @@ interface PageRoute {
   readonly path: string;
   readonly summary: string;
 }
-
-/** HTTP/2 is spoken over TLS alone. */
-const isSecure = (req: Request): boolean =>
-  req.httpVersionMajor >= 2 || (req.socket as Partial<TLSSocket>).encrypted === true;
 
 /** A page, to read: over TLS alone, and what goes wrong is told to people. */
 export const pageRoute = (route: PageRoute, handle: (request: PageRequest) => Promise<void>): Route => ({

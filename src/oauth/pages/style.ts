@@ -10,8 +10,11 @@ body { margin: 0; background: var(--back); color: var(--text); font: 1rem/1.5 sy
 main { max-width: 26rem; margin: 0 auto; padding: 2rem 1rem; }
 section { background: var(--card); padding: 1.5rem; border-radius: .75rem; }
 h1 { font-size: 1.375rem; line-height: 1.25; margin: 0 0 1rem; }
-p, ul { margin: 0 0 1rem; }
+h2 { font-size: 1.125rem; line-height: 1.25; margin: 1.5rem 0 .5rem; }
+p, ul, dl { margin: 0 0 1rem; }
 a { color: var(--main); }
+dt { font-weight: 600; }
+dd { margin: 0 0 .5rem; }
 label { display: block; font-weight: 600; margin: 1rem 0 .25rem; }
 .hint { color: var(--soft); font-size: .9375rem; }
 .problem { color: var(--bad); font-weight: 600; }

@@ -14,6 +14,8 @@ export const trustedCallback = 'https://trusted.example/callback';
 export const surfer = 'surfer';
 /** A User object with that password, who must change it; each test file makes one for itself. */
 export const newcomer = 'newcomer';
+/** Another, who need not. */
+export const resident = 'resident';
 
 /** With a word that is wider than many a window. */
 const longName = `console-${'x'.repeat(55)}`;
@@ -56,12 +58,12 @@ export async function logIn(page: Page, username: string = surfer, password: str
   await page.getByRole('button', { name: 'Log in' }).click();
 }
 
-/** On the page for that. */
+/** On a page for that. */
 export async function choosePassword(page: Page, current: string, next: string): Promise<void> {
   await page.getByLabel('Current password').fill(current);
   await page.getByLabel('New password').fill(next);
   await page.getByLabel('The same again').fill(next);
-  await page.getByRole('button', { name: 'Change and log in' }).click();
+  await page.getByRole('button', { name: 'Change' }).click();
 }
 
 const headed = (page: Page, name: string): Promise<void> => page.getByRole('heading', { name, level: 1 }).waitFor();
@@ -69,8 +71,16 @@ export const atLogin = (page: Page): Promise<void> => headed(page, 'Log in');
 export const atNewPassword = (page: Page): Promise<void> => headed(page, 'Choose a new password');
 export const atLoggedIn = (page: Page): Promise<void> => headed(page, 'You are logged in');
 export const atConsent = (page: Page): Promise<void> => headed(page, 'Let console in?');
+export const atAccount = (page: Page): Promise<void> => headed(page, 'Your account');
 export const atFailure = (page: Page): Promise<void> => headed(page, 'That did not work');
 export const atAlert = (page: Page): Promise<void> => page.getByRole('alert').waitFor();
+
+/** To the page of somebody's account, from nothing but the name of the server. */
+export async function toAccount(page: Page, username: string = resident, password?: string): Promise<void> {
+  await page.goto(issuer);
+  await logIn(page, username, password);
+  await atAccount(page);
+}
 
 /** To the question which device it is. */
 async function toDevice(page: Page): Promise<void> {
@@ -147,6 +157,13 @@ export const pages: Readonly<Record<string, (page: Page) => Promise<void>>> = {
   'a new password that is refused': async (page) => {
     await page.goto(authorize());
     await logIn(page, newcomer);
+    await choosePassword(page, passwords.alice, 'password');
+    await atAlert(page);
+  },
+  'an account': (page) => toAccount(page),
+  'an account whose password stands in the configuration': (page) => toAccount(page, surfer),
+  'an account whose new password is refused': async (page) => {
+    await toAccount(page);
     await choosePassword(page, passwords.alice, 'password');
     await atAlert(page);
   },

@@ -1,0 +1,165 @@
+/** The page on which people see who they are, change their password and end their sessions. */
+import { describe, expect, test } from '@jest/globals';
+import { ask, type Answer } from '../../fakes/ask.ts';
+import { Browser, formIn } from '../../fakes/browser.ts';
+import { rightPassword } from '../../fakes/platform.ts';
+import { asClient, createLab, type Lab } from './lab.ts';
+
+const path = '/oauth/account';
+const next = 'four green kettles';
+const profile = { displayName: 'Bob <B>', email: 'bob@example.org', groups: ['builders', 'staff'] };
+
+const browserOf = ({ app }: Lab): Browser<Answer> => new Browser((to, options) => ask(app, to, options));
+const titleOf = ({ text }: Answer): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1];
+const alertOf = ({ text }: Answer): string | undefined => /role="alert"[^>]*>(.*?)</.exec(text)?.[1];
+const tokenIn = ({ text }: Answer): string => formIn(text).fields['form_token'] ?? '';
+const change = (current: string, password = next, again = password): Record<string, string> => ({
+  password: current,
+  new_password: password,
+  new_password_again: again,
+});
+
+interface LoggedIn {
+  readonly made: Lab;
+  readonly browser: Browser<Answer>;
+  readonly page: Answer;
+}
+
+async function logIn(username = 'bob', authentication = {}): Promise<LoggedIn> {
+  const made = await createLab(authentication);
+  await made.putUser('bob', profile);
+  const browser = browserOf(made);
+  const page = await browser.submit(await browser.open(path), { username, password: rightPassword });
+  return { made, browser, page };
+}
+
+/** A program that has logged in as bob; answers whether its token is good. */
+async function program(made: Lab, headers = {}): Promise<() => Promise<boolean>> {
+  const form = { grant_type: 'password', username: 'bob', password: rightPassword, ...asClient };
+  const token = String((await made.token(form, { headers, from: '198.51.100.7' })).json()['access_token']);
+  return async () => (await made.accessTokens.judge(token)) !== undefined;
+}
+
+const buttons = ({ text }: Answer): string[] =>
+  [...text.matchAll(/<button\s+name="end"\s+value="([^"]*)"/g)].map(([, value = '']) => value);
+
+describe('the page', () => {
+  test('is for who has logged in, and says who that is', async () => {
+    const { page } = await logIn();
+    expect({ status: page.status, title: titleOf(page) }).toEqual({ status: 200, title: 'Your account' });
+    for (const text of ['<dd>bob</dd>', 'Bob &lt;B&gt;', 'bob@example.org', 'builders, staff'])
+      expect(page.text).toContain(text);
+    expect(page.headers).toMatchObject({ 'cache-control': 'no-store', 'x-frame-options': 'DENY' });
+    expect(page.headers['content-security-policy']).toContain("default-src 'none'");
+  });
+
+  test('is over TLS alone', async () => {
+    const { app } = await createLab();
+    expect((await ask(app, path)).status).toBe(404);
+  });
+
+  test('takes no form that was not shown at this browser', async () => {
+    const { made, browser, page } = await logIn();
+    const good = await program(made);
+    for (const fields of [change(rightPassword), { end: 'others' }]) {
+      expect((await browser.send(path, fields)).status).toBe(403);
+      const shown = { ...fields, form_token: tokenIn(page) };
+      expect((await browser.send(path, shown, { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
+      expect(titleOf(await browserOf(made).send(path, shown))).toBe('That did not work');
+    }
+    expect(await good()).toBe(true);
+  });
+
+  test('of who has logged out meanwhile is the login page, and does nothing', async () => {
+    const { made, browser, page } = await logIn();
+    const good = await program(made);
+    browser.cookies.delete('__Host-platform-login');
+    expect(titleOf(await browser.submit(page, change(rightPassword)))).toBe('Log in');
+    expect(titleOf(await browser.send(path, { form_token: tokenIn(page), end: 'others' }))).toBe('Log in');
+    expect(await good()).toBe(true);
+  });
+});
+
+describe('the password', () => {
+  test('is changed by the current one, and only this login goes on', async () => {
+    const { made, browser, page } = await logIn();
+    const good = await program(made);
+    const done = await browser.submit(page, change(rightPassword));
+    expect({ status: done.status, title: titleOf(done) }).toEqual({ status: 200, title: 'Your password is changed' });
+    expect(await good()).toBe(false);
+    const again = await browser.open(path);
+    expect({ title: titleOf(again), others: buttons(again) }).toEqual({ title: 'Your account', others: [] });
+    const other = browserOf(made);
+    const credentials = { username: 'bob', password: next };
+    expect(titleOf(await other.submit(await other.open(path), credentials))).toBe('Your account');
+  });
+
+  test.each([
+    ['the current one is wrong', change('not that one'), 'the current password is wrong'],
+    ['the new one is not the same both times', change(rightPassword, next, `${next}!`), 'not the same both times'],
+    ['the new one is too short', change(rightPassword, 'short'), 'the new password must have at least 8 characters'],
+    ['there is no new one', change(rightPassword, ''), 'is missing'],
+  ])('is not changed where %s', async (_, fields, why) => {
+    const { browser, page } = await logIn();
+    const refused = await browser.submit(page, fields);
+    expect({ status: refused.status, title: titleOf(refused) }).toEqual({ status: 400, title: 'Your account' });
+    expect(alertOf(refused)).toContain(why);
+    for (const typed of Object.values(fields).filter((text) => text !== '')) expect(refused.text).not.toContain(typed);
+    expect(titleOf(await browser.submit(refused, change(rightPassword)))).toBe('Your password is changed');
+  });
+
+  test('is guarded by the limits of the login', async () => {
+    const { browser, page } = await logIn();
+    let answer = page;
+    for (let attempt = 0; attempt < 5; attempt += 1) answer = await browser.submit(page, change('wrong'));
+    answer = await browser.submit(page, change(rightPassword));
+    expect(answer.status).toBe(429);
+    expect(answer.headers['retry-after']).toMatch(/^\d+$/);
+    expect(alertOf(answer)).toContain('too many failed logins');
+  });
+
+  test('that stands in the configuration has no form, and that is said', async () => {
+    const { browser, page } = await logIn('alice');
+    expect(page.text).toContain('The hash of your password stands in the cluster configuration object');
+    expect(page.text).not.toContain('new_password');
+    const sent = await browser.send(path, { form_token: tokenIn(page), ...change(rightPassword) });
+    expect(alertOf(sent)).toContain('cluster configuration object');
+  });
+});
+
+describe('sessions', () => {
+  test('are shown with where and how they began, and are ended one by one', async () => {
+    const { made, browser } = await logIn();
+    const [one, other] = [await program(made, { 'user-agent': 'one/1 <b>' }), await program(made)];
+    await made.clock.advance(60_000);
+    const page = await browser.open(path);
+    for (const text of ['<strong>platform</strong>', '198.51.100.7, one/1 &lt;b&gt;', '<strong>Browser</strong>'])
+      expect(page.text).toContain(text);
+    const all = made.sessions.ofUser(made.directory.account('bob')?.uid ?? '');
+    const sid = all.find(({ spec: { userAgent } }) => userAgent?.startsWith('one/1'))?.metadata.name ?? '';
+    expect(buttons(page)).toContain(sid);
+    const after = await browser.send(path, { form_token: tokenIn(page), end: sid });
+    expect(titleOf(after)).toBe('Your account');
+    expect([await one(), await other()]).toEqual([false, true]);
+    expect(buttons(after)).toHaveLength(buttons(page).length - 1);
+  });
+
+  test('are ended all but this one', async () => {
+    const { made, browser } = await logIn();
+    const [one, other] = [await program(made), await program(made)];
+    const page = await browser.open(path);
+    expect(buttons(page)).toContain('others');
+    const after = await browser.send(path, { form_token: tokenIn(page), end: 'others' });
+    expect({ title: titleOf(after), left: buttons(after) }).toEqual({ title: 'Your account', left: [] });
+    expect([await one(), await other()]).toEqual([false, false]);
+  });
+
+  test('of others are not ended', async () => {
+    const { made, browser, page } = await logIn();
+    const { username: userName = '', uid: userUID = '', credentialID = '' } = made.directory.account('alice') ?? {};
+    const { session } = await made.sessions.create({ userName, userUID, clientID: 'platform', credentialID });
+    for (const end of [session.metadata.name, 'x', '../users'])
+      expect(titleOf(await browser.send(path, { form_token: tokenIn(page), end }))).toBe('Your account');
+    expect(await made.sessions.active(session.metadata.name)).toBeDefined();
+  });
+});
