@@ -308,7 +308,7 @@ export async function startServer(
     figures(({ lastSignOfLife }) => (Date.now() - lastSignOfLife) / 1_000),
   );
   gauge('store_limit_bytes', 'What all copies may hold together.', () => live.value.cache.maxBytes);
-  gauge('open_watches', 'Watches that are open now.', () => watches.size);
+  gauge('open_watches', 'Watches and streams that are open now.', () => watches.size);
   const shared = { authorizer, watches, auditor, requests: () => live.value.requests, log };
   const front = createFace(gatewayRoutes, {
     ...shared,

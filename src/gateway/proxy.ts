@@ -8,6 +8,9 @@ import { failureOf, type AnswerFlow, type AnswerHandler, type Upstream } from '.
 import { callerOf } from './caller.ts';
 import { headersDown, headersUp } from './headers.ts';
 
+/** Bytes of an answer that are written without waiting for more. */
+const enough = 64 * 1024;
+
 const givenUp = Object.assign(new Error('nobody waits for the answer'), { name: 'AbortError' });
 
 /** Resolves when the answer is over. Throws StatusError where kube-apiserver gives none. */
@@ -49,7 +52,20 @@ class Passage implements AnswerHandler {
   readonly #settle: (error?: Error) => void;
   #flow: AnswerFlow | undefined;
   #isOver = false;
-  readonly #goOn = (): void => this.#flow?.resume();
+  /** What has come since the last write. */
+  #pieces: Buffer[] = [];
+  #length = 0;
+  #isFull = false;
+  readonly #goOn = (): void => {
+    this.#isFull = false;
+    this.#flow?.resume();
+  };
+  readonly #write = (): void => {
+    if (this.#isOver || this.#length === 0 || this.#res.write(this.#taken()) || this.#isFull) return;
+    this.#isFull = true;
+    this.#flow?.pause();
+    this.#res.once('drain', this.#goOn);
+  };
 
   constructor(upstream: Upstream, res: Response, context: RequestContext, settle: (error?: Error) => void) {
     this.#upstream = upstream;
@@ -70,34 +86,43 @@ class Passage implements AnswerHandler {
 
   onResponseStart(flow: AnswerFlow, status: number, _headers: unknown, message?: string): void {
     if (status < 200 || this.#isOver) return;
-    if (status === 401) {
+    // Behind a proxy subresource is a server of somebody's, which may ask for what it likes.
+    if (status === 401 && this.#context.info.subresource !== 'proxy') {
       this.#upstream.credentialRefused();
-      // Behind a proxy subresource is a server of somebody's, which may ask for what it likes.
-      if (this.#context.info.subresource !== 'proxy') {
-        this.#fail(serviceUnavailable("kube-apiserver does not accept this server's credentials", 1));
-        return;
-      }
+      this.#fail(serviceUnavailable("kube-apiserver does not accept this server's credentials", 1));
+      return;
     }
     begin(this.#res, status, message, headersDown(textOf(flow.rawHeaders)));
     if (this.#context.info.isLongRunning) this.#res.flushHeaders();
   }
 
-  onResponseData(flow: AnswerFlow, chunk: Buffer): void {
-    if (this.#isOver || this.#res.write(chunk)) return;
-    flow.pause();
-    this.#res.once('drain', this.#goOn);
+  /** kube-apiserver sends a list in pieces of 2 KB: those that come together are written together. */
+  onResponseData(_flow: AnswerFlow, chunk: Buffer): void {
+    if (this.#isOver) return;
+    if (this.#length === 0) setImmediate(this.#write);
+    this.#pieces.push(chunk);
+    this.#length += chunk.length;
+    if (this.#length >= enough) this.#write();
   }
 
   onResponseEnd(flow: AnswerFlow): void {
     const trailers = textOf(flow.rawTrailers);
     if (trailers.length > 0) this.#res.addTrailers(Object.fromEntries(pairsOf(headersDown(trailers))));
     this.#isOver = true;
-    this.#res.end();
+    this.#res.end(this.#length === 0 ? undefined : this.#taken());
     this.#settle();
   }
 
   onResponseError(_flow: AnswerFlow | undefined, error: Error): void {
     if (!this.#isOver) this.#fail(failureOf(error));
+  }
+
+  #taken(): Buffer {
+    const [first = Buffer.alloc(0), ...more] = this.#pieces;
+    const all = more.length === 0 ? first : Buffer.concat(this.#pieces, this.#length);
+    this.#pieces = [];
+    this.#length = 0;
+    return all;
   }
 
   /** An answer that has begun cannot say why it ends. */

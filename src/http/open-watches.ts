@@ -3,7 +3,7 @@ import { StatusError } from '../errors.ts';
 import { Slice } from '../kube/slice.ts';
 import type { Exchange, Filter } from './exchange.ts';
 
-/** The watches that are open: they end with the identity that opened them, and when the server drains. */
+/** The watches and streams that are open: they end with the identity that opened them, and when the server drains. */
 export class OpenWatches {
   readonly #open = new Map<Exchange, Authenticator>();
   readonly #ofSession = new Map<string, Set<Exchange>>();
