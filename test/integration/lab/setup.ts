@@ -12,6 +12,7 @@ import { installChart, release } from '../../../hack/run/chart.ts';
 import { serverIdentity } from '../../../hack/run/identity.ts';
 import { apisAvailable, setEndpoints } from '../../../hack/run/registration.ts';
 import { createKubeClient, type KubeClient } from '../../../src/kube/client.ts';
+import { auditFlags } from './audit.ts';
 import { buildGoClients, obtainChromium, obtainOtherKubectl, obtainPythonPackages } from './clients.ts';
 import { labFile, labVariable, type Lab, type Ports } from './lab.ts';
 import { configuration, secrets } from './people.ts';
@@ -42,7 +43,7 @@ export async function endLab(): Promise<void> {
 
 async function startLab(dir: string): Promise<Lab> {
   const [controlPlane, { kubectl }, otherKubectl, go, pythonPackages, chromium] = await Promise.all([
-    startControlPlane({ dir, nodes }),
+    startControlPlane({ dir, nodes, apiserverFlags: auditFlags(dir) }),
     programs(['kubectl', 'helm']),
     obtainOtherKubectl(),
     buildGoClients(dir),

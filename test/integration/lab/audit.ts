@@ -1,0 +1,17 @@
+/** The one namespace whose requests kube-apiserver writes into its audit log, in the state folder of the lab. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+
+export const auditedNamespace = 'through-the-gateway';
+
+/** The flags of kube-apiserver. */
+export function auditFlags(dir: string): string[] {
+  const policy = join(dir, 'audit-policy.yaml');
+  const rules = [{ level: 'Metadata', namespaces: [auditedNamespace] }, { level: 'None' }];
+  writeFileSync(
+    policy,
+    stringify({ apiVersion: 'audit.k8s.io/v1', kind: 'Policy', omitStages: ['RequestReceived'], rules }),
+  );
+  return [`--audit-policy-file=${policy}`, `--audit-log-path=${join(dir, 'audit.log')}`];
+}

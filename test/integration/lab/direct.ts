@@ -1,0 +1,76 @@
+/** The same person at kube-apiserver itself and at the gateway. */
+import { readFileSync } from 'node:fs';
+import https from 'node:https';
+import type { IncomingMessage } from 'node:http';
+import { parse } from 'yaml';
+import { open, read, secureGateway, type Answer, type Call } from './http.ts';
+import { lab } from './lab.ts';
+
+export interface Person {
+  readonly username: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  /** For the gateway. */
+  readonly token: string;
+}
+
+interface Kubeconfig {
+  readonly clusters: readonly { readonly cluster: Readonly<Record<string, string>> }[];
+  readonly users: readonly { readonly user: Readonly<Record<string, string>> }[];
+}
+
+const decode = (text: string | undefined): Buffer => Buffer.from(text ?? '', 'base64');
+
+function administrator(): { readonly server: string; readonly identity: https.RequestOptions } {
+  const { clusters, users } = parse(readFileSync(lab().kubeconfig, 'utf8')) as Kubeconfig;
+  return {
+    server: clusters[0]?.cluster['server'] ?? '',
+    identity: {
+      ca: decode(clusters[0]?.cluster['certificate-authority-data']),
+      cert: decode(users[0]?.user['client-certificate-data']),
+      key: decode(users[0]?.user['client-key-data']),
+      agent: false,
+    },
+  };
+}
+
+/** How one asks; the answer comes as a stream. */
+export type Way = (person: Person, path: string, call?: Call) => Promise<IncomingMessage>;
+
+/** kube-apiserver, asked by its administrator in that person's name. */
+export const direct: Way = ({ username, uid, groups }, path, { method = 'GET', headers = {}, body } = {}) => {
+  const { server, identity } = administrator();
+  const { hostname, port } = new URL(server);
+  const impersonation = { 'impersonate-user': username, 'impersonate-uid': uid, 'impersonate-group': [...groups] };
+  const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
+  const given = Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, typeof value === 'string' ? value : [...value]]),
+  );
+  return new Promise((resolve, reject) => {
+    // The path as it is: a URL would be normalized.
+    https
+      .request(
+        { ...identity, hostname, port, path, method, headers: { ...given, ...length, ...impersonation } },
+        resolve,
+      )
+      .on('error', reject)
+      .end(body);
+  });
+};
+
+export const through: Way = ({ token }, path, call = {}) => open(`${secureGateway()}${path}`, { ...call, token });
+
+/** What differs between two equal requests, and what is of one connection. */
+const ofOne = new Set(['audit-id', 'date', 'connection', 'keep-alive', 'transfer-encoding']);
+
+export interface Said {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: string;
+}
+
+export async function said(answer: Promise<IncomingMessage>): Promise<Said> {
+  const { status, headers, body }: Answer = await read(await answer);
+  const kept = Object.entries(headers).filter(([name]) => !ofOne.has(name));
+  return { status, headers: Object.fromEntries(kept), body: body.toString('latin1') };
+}

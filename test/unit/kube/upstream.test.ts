@@ -1,0 +1,26 @@
+import { expect, test } from '@jest/globals';
+import type { Impersonated } from '../../../src/kube/impersonation.ts';
+import { upstreamAt } from '../../fakes/upstream.ts';
+
+/** Nobody is there: what is refused is not even tried. */
+const upstream = upstreamAt('http://127.0.0.1:1');
+const anna: Impersonated = { username: 'anna', groups: ['dev'], proved: false };
+
+test.each<[string, Impersonated, string[]]>([
+  ['without a user', { ...anna, username: '' }, []],
+  ['of a user with a name of Kubernetes', { ...anna, username: 'system:admin' }, []],
+  ['of a user in a group of Kubernetes', { ...anna, groups: ['system:masters'] }, []],
+  ['of a user with a line break in a group', { ...anna, groups: ['dev\r\nImpersonate-User: root'] }, []],
+  ['that brings a user', anna, ['Impersonate-User', 'root']],
+  ['that brings a group', anna, ['impersonate-group', 'system:masters']],
+  ['that brings an extra', anna, ['IMPERSONATE-EXTRA-scopes', 'all']],
+  ['that brings a credential', anna, ['authorization', 'Bearer x']],
+])('a request %s is never sent', async (_, user, headers) => {
+  const request = { method: 'GET', target: '/api', headers, user, isLongRunning: false };
+  const heard: unknown[] = [];
+  const hear = (): void => void heard.push(0);
+  const handler = { onRequestStart: hear, onResponseStart: hear, onResponseError: hear };
+  await expect(upstream.send(request, handler)).rejects.toThrow(/./);
+  await expect(upstream.upgrade(request, 'websocket')).rejects.toThrow(/./);
+  expect(heard).toEqual([]);
+});
