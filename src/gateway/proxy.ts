@@ -2,7 +2,7 @@
 import type { Request, Response } from 'express';
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import { constants, type ServerHttp2Stream } from 'node:http2';
-import { serviceUnavailable } from '../errors.ts';
+import { serviceUnavailable, type StatusError } from '../errors.ts';
 import type { RequestContext } from '../http/route.ts';
 import { failureOf, type AnswerFlow, type AnswerHandler, type Upstream } from '../kube/upstream.ts';
 import { callerOf } from './caller.ts';
@@ -86,10 +86,9 @@ class Passage implements AnswerHandler {
 
   onResponseStart(flow: AnswerFlow, status: number, _headers: unknown, message?: string): void {
     if (status < 200 || this.#isOver) return;
-    // Behind a proxy subresource is a server of somebody's, which may ask for what it likes.
-    if (status === 401 && this.#context.info.subresource !== 'proxy') {
-      this.#upstream.credentialRefused();
-      this.#fail(serviceUnavailable("kube-apiserver does not accept this server's credentials", 1));
+    const refusal = refusalOfOurs(this.#upstream, status, this.#context);
+    if (refusal !== undefined) {
+      this.#fail(refusal);
       return;
     }
     begin(this.#res, status, message, headersDown(textOf(flow.rawHeaders)));
@@ -147,6 +146,14 @@ class Passage implements AnswerHandler {
       this.#res.end();
     } else this.#fail(serviceUnavailable('this request was ended; try again', 1));
   }
+}
+
+/** The caller has been let in: a 401 is about our own credential. */
+export function refusalOfOurs(upstream: Upstream, status: number, { info }: RequestContext): StatusError | undefined {
+  // Behind a proxy subresource is a server of somebody's, which may ask for what it likes.
+  if (status !== 401 || info.subresource === 'proxy') return undefined;
+  upstream.credentialRefused();
+  return serviceUnavailable("kube-apiserver does not accept this server's credentials", 1);
 }
 
 /** As HTTP/1.1 has them on the wire: bytes. */

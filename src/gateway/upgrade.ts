@@ -10,7 +10,7 @@ import type { RequestContext } from '../http/route.ts';
 import type { Upstream } from '../kube/upstream.ts';
 import { callerOf } from './caller.ts';
 import { headersDown, headersUp } from './headers.ts';
-import { begin } from './proxy.ts';
+import { begin, refusalOfOurs } from './proxy.ts';
 
 /** For the rest of what one side has said after the other is gone, in milliseconds. */
 const linger = 2_000;
@@ -29,9 +29,15 @@ export async function upgrade(upstream: Upstream, req: Request, res: Response, c
   );
   const headers = headersDown(answer.rawHeaders);
   if (granted === undefined) {
+    const { statusCode: status = 502, statusMessage } = answer;
+    const refusal = refusalOfOurs(upstream, status, context);
+    if (refusal !== undefined) {
+      answer.socket.destroy();
+      throw refusal;
+    }
     // The end of the answer is the end of both connections: ours to kube-apiserver has no other use, and the client's none after a refusal.
-    begin(res, answer.statusCode ?? 502, answer.statusMessage, [...headers, 'Connection', 'close']);
-    await pipeline(answer, res);
+    begin(res, status, statusMessage, [...headers, 'Connection', 'close']);
+    await pipeline(answer, res).catch(() => res.destroy());
     answer.socket.destroy();
     return;
   }

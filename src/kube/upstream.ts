@@ -4,7 +4,8 @@
  */
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import type { Duplex } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
+import { createSecureContext } from 'node:tls';
 import { Pool, type Dispatcher } from 'undici';
 import { StatusError, timeout } from '../errors.ts';
 import { unreachable } from './kube-error.ts';
@@ -59,12 +60,14 @@ const handshakeTimeout = 60_000;
 const keepAlive = { keepAlive: true, keepAliveInitialDelay: 15_000 };
 const maxHeaderSize = 256 * 1024;
 
-export function createUpstream({ server, tls, credential }: UpstreamOptions): Upstream {
+export function createUpstream({ server, tls: { ca, cert, key, ...tls }, credential }: UpstreamOptions): Upstream {
+  // Made once: each connection would have one of its own, of 30 KB.
+  const secure = { ...tls, secureContext: createSecureContext({ ca, cert, key }) };
   const { origin, pathname, host, hostname, port, protocol } = new URL(server);
   const prefix = pathname === '/' ? '' : pathname;
   const pool = (connections: number | null): Pool =>
     new Pool(origin, {
-      connect: { ...tls, ...keepAlive, timeout: connectTimeout },
+      connect: { ...secure, ...keepAlive, timeout: connectTimeout },
       connections,
       allowH2: false,
       maxHeaderSize,
@@ -104,7 +107,8 @@ export function createUpstream({ server, tls, credential }: UpstreamOptions): Up
           headersTimeout: isLongRunning ? 0 : shortRequest,
           // kube-apiserver reads the body of any method: none of them costs the connection.
           reset: false,
-          ...(body === undefined ? {} : { body: body as Dispatcher.DispatchOptions['body'] & {} }),
+          // It reads whatever can be iterated, which its types do not say.
+          ...(body === undefined ? {} : { body: body as Readable }),
         },
         handler,
       );
@@ -113,7 +117,7 @@ export function createUpstream({ server, tls, credential }: UpstreamOptions): Up
     async upgrade(request, wanted) {
       const headers = await headersOf(request);
       const client = (protocol === 'https:' ? https : http).request({
-        ...tls,
+        ...secure,
         hostname: hostname.replace(/^\[|\]$/g, ''),
         port,
         agent: false,

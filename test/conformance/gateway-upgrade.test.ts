@@ -120,6 +120,16 @@ describe('when kube-apiserver does not grant it', () => {
     expect(kube.taken()).toHaveLength(1);
   });
 
+  test('a refusal of our own credential is 503', async () => {
+    kube.grant = (_, socket) => {
+      socket.resume().end('HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n');
+    };
+    const { told, closed } = talk(spdy());
+    await closed;
+    expect(told()).toMatch(/^HTTP\/1\.1 503 /);
+    await forgotten();
+  });
+
   test('no answer is 503', async () => {
     kube.grant = (_, socket) => void socket.destroy();
     const { told, closed } = talk(spdy());
