@@ -8,8 +8,12 @@ import { failureOf, type AnswerFlow, type AnswerHandler, type Upstream } from '.
 import { callerOf } from './caller.ts';
 import { headersDown, headersUp } from './headers.ts';
 
-/** Bytes of an answer that are written without waiting for more. */
+/**
+ * kube-apiserver flushes an answer every 2 to 4 KB, and each write of ours costs a system call. So we write when there are so many
+ * bytes, or after so many milliseconds; of a stream what has come together, at once.
+ */
 const enough = 64 * 1024;
+const patience = 5;
 
 const givenUp = Object.assign(new Error('nobody waits for the answer'), { name: 'AbortError' });
 
@@ -55,12 +59,15 @@ class Passage implements AnswerHandler {
   /** What has come since the last write. */
   #pieces: Buffer[] = [];
   #length = 0;
+  #later: NodeJS.Timeout | undefined;
   #isFull = false;
   readonly #goOn = (): void => {
     this.#isFull = false;
     this.#flow?.resume();
   };
   readonly #write = (): void => {
+    clearTimeout(this.#later);
+    this.#later = undefined;
     if (this.#isOver || this.#length === 0 || this.#res.write(this.#taken()) || this.#isFull) return;
     this.#isFull = true;
     this.#flow?.pause();
@@ -95,19 +102,24 @@ class Passage implements AnswerHandler {
     if (this.#context.info.isLongRunning) this.#res.flushHeaders();
   }
 
-  /** kube-apiserver sends a list in pieces of 2 KB: those that come together are written together. */
   onResponseData(_flow: AnswerFlow, chunk: Buffer): void {
     if (this.#isOver) return;
-    if (this.#length === 0) setImmediate(this.#write);
     this.#pieces.push(chunk);
     this.#length += chunk.length;
     if (this.#length >= enough) this.#write();
+    else if (this.#pieces.length === 1) this.#writeSoon();
+  }
+
+  #writeSoon(): void {
+    if (this.#context.info.isLongRunning) setImmediate(this.#write);
+    else this.#later = setTimeout(this.#write, patience);
   }
 
   onResponseEnd(flow: AnswerFlow): void {
     const trailers = textOf(flow.rawTrailers);
     if (trailers.length > 0) this.#res.addTrailers(Object.fromEntries(pairsOf(headersDown(trailers))));
     this.#isOver = true;
+    clearTimeout(this.#later);
     this.#res.end(this.#length === 0 ? undefined : this.#taken());
     this.#settle();
   }
@@ -134,6 +146,7 @@ class Passage implements AnswerHandler {
   #giveUp(error?: Error): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    clearTimeout(this.#later);
     this.#flow?.abort(givenUp);
     this.#settle(error);
   }
