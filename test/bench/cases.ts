@@ -41,6 +41,8 @@ export const labels = {
   nginx: 'nginx',
   nginxTLS: 'nginx TLS',
   bare: 'node:http',
+  gateway: 'ours /api',
+  gatewayTLS: 'ours /api TLS',
   login: 'ours /oauth/token',
   hash: 'raw hash',
 } as const;
@@ -62,6 +64,9 @@ const titles = {
   sorted: 'order: by a path, with a filter',
   health: '/livez',
   latest: 'one node through /apis, the latest there is',
+  gateway: 'one node through the gateway',
+  'gateway-alone': 'one node through the gateway, one request at a time',
+  'gateway-list': 'the full list through the gateway',
   token: 'a token by the password grant (raw hash: the password verified, no more)',
 } as const;
 
@@ -173,6 +178,16 @@ export function casesOf(stand: Stand): Case[] {
       subjects.map(({ job, ...rest }) => ({ ...rest, ...(job && { job: { ...job, concurrency: listConcurrency } }) })),
     );
   };
+
+  const throughGateway = (name: Name, asked: Asked, atOnce: number): Case =>
+    make(
+      name,
+      [
+        ofOurs('plain', asked, labels.gateway),
+        ofOurs('tls', asked, labels.gatewayTLS),
+        ofKubeApiserver(labels.latest, asked),
+      ].map(({ job, ...rest }) => ({ ...rest, ...(job && { job: { ...job, concurrency: atOnce } }) })),
+    );
 
   const corePage: Asked = () => [`${paths.core}?limit=${pageSize}`, { names: everything.slice(0, pageSize) }];
   const rack = (caller: number, count: number): readonly [selector: string, names: string[]] => {
@@ -304,6 +319,13 @@ export function casesOf(stand: Stand): Case[] {
       ofOurs('aggregated', getIn(paths.aggregated, '')),
       ofKubeApiserver(labels.latest, getIn(paths.core, '')),
     ]),
+    ...(
+      [
+        ['gateway', getIn(paths.core, ''), concurrency],
+        ['gateway-alone', getIn(paths.core, ''), 1],
+        ['gateway-list', () => [paths.core, { items: nodes }], listConcurrency],
+      ] as const satisfies [Name, Asked, number][]
+    ).map(([name, asked, atOnce]) => throughGateway(name, asked, atOnce)),
     make('token', [
       {
         server: 'ours',

@@ -83,6 +83,28 @@ export const goals: readonly Goal[] = [
   { what: 'get', limit: 0.07, unit: 'ms', of: cpu('get', labels.plain) },
   { what: 'get ÷ node:http', limit: 2.5, of: ratio('get', labels.plain, labels.bare) },
   { what: 'kube-apiserver ÷ get', limit: 6, atLeast: true, of: ratio('get', labels.cached, labels.plain) },
+  {
+    what: 'gateway ÷ kube-apiserver, requests',
+    limit: 0.6,
+    atLeast: true,
+    of: ({ cases: { gateway } }) =>
+      quotient(gateway?.[labels.gatewayTLS]?.perSecond, gateway?.[labels.latest]?.perSecond),
+  },
+  {
+    what: 'gateway: p50 of one at a time, more by',
+    limit: 0.4,
+    unit: 'ms',
+    of: ({ cases: { 'gateway-alone': alone } }) =>
+      difference(alone?.[labels.gatewayTLS]?.p50, alone?.[labels.latest]?.p50),
+  },
+  {
+    what: 'gateway ÷ kube-apiserver, full lists',
+    limit: 0.8,
+    atLeast: true,
+    of: ({ cases: { 'gateway-list': list } }) =>
+      quotient(list?.[labels.gatewayTLS]?.perSecond, list?.[labels.latest]?.perSecond),
+  },
+  { what: 'gateway: RSS for 1,000 watches', limit: 100, unit: 'MB', of: other('held: MB') },
   { what: 'RSS with an empty store', limit: 180, unit: 'MB', of: other('empty MB') },
   { what: 'RSS above that ÷ JSON', limit: 1.6, of: other('rest ÷ JSON') },
   { what: 'RSS with 50 slow full lists ÷ rest', limit: 1.2, of: other('slow lists ÷ rest') },

@@ -27,5 +27,7 @@ export const paths = {
   core: '/api/v1/nodes',
   corePage: (labelSelector: string) => `/api/v1/nodes?${query({ labelSelector, limit: pageSize })}`,
   corePodsOf: (namespace: string) => `/api/v1/namespaces/${namespace}/pods?limit=${pageSize}`,
+  /** Where nothing changes. */
+  quietWatch: '/api/v1/namespaces/kube-public/configmaps?watch=true&resourceVersion=0',
   coreWatch: (resourceVersion: string) => `/api/v1/nodes?watch=true&resourceVersion=${resourceVersion}`,
 } as const;

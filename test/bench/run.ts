@@ -9,6 +9,7 @@ import { changesPerSecond } from './changes.ts';
 import { ask } from './connection.ts';
 import { termCost, verdicts } from './goals.ts';
 import { describeFlood, measureFlood } from './flood.ts';
+import { measureHeld } from './held.ts';
 import { describeLoginFailures, measureLoginFailures } from './login-failures.ts';
 import { measureCase, measureRest, type AtRest, type Figures } from './measure.ts';
 import { measureMemory } from './memory.ts';
@@ -36,6 +37,7 @@ const watches = {
 export const otherNames: readonly string[] = [
   'memory',
   ...Object.keys(watches),
+  'held',
   'start',
   'verification',
   'flood',
@@ -75,6 +77,7 @@ export class Run {
     if (wanted.includes('memory')) await this.#memory(churnSeconds);
     for (const one of casesOf(this.#stand)) if (wanted.includes(one.name)) await this.#case(one, rest);
     for (const name of ['watch', 'many'] as const) if (wanted.includes(name)) await this.#watches(name, rest);
+    if (wanted.includes('held')) await this.#held();
     if (wanted.includes('start')) await this.#starts();
     if (wanted.includes('verification')) await this.#verification();
     if (wanted.includes('flood')) await this.#flood();
@@ -168,6 +171,18 @@ export class Run {
     this.#others[`${prefix}: lost`] = ours.lost;
     this.#others[`${prefix}: p99 ms`] = ours.p99;
     this.#others[`${prefix}: µs an event`] = ours.cpu;
+  }
+
+  async #held(): Promise<void> {
+    const one = await this.#attempt('held', () => measureHeld(this.#stand, this.#signal));
+    if (one === undefined) return;
+    this.#right &&= one.problems.length === 0;
+    const { watches: count, before, after, problems } = one;
+    console.log(
+      `\nheld: ${count} watches through the gateway: ${figure(before)} MB before, ${figure(after)} MB with them`,
+    );
+    for (const problem of problems) console.log(`  WRONG: ${problem}`);
+    this.#others['held: MB'] = after - before;
   }
 
   async #starts(): Promise<void> {
