@@ -619,6 +619,13 @@ describe('the body of a request', () => {
     socket.destroy();
     const { headers, body } = passed();
     expect([headers.get('expect'), await body]).toEqual([undefined, 'body']);
+    const last = await said(head(`Connection: close\r\n${expecting}body`));
+    expect(statuses(last)).toEqual([100, 200]);
+    expect(last).toMatch(/\r\nConnection: close\r\n/i);
+    expect(await passed().body).toBe('body');
+    const old = await said(head(expecting).replace('HTTP/1.1', 'HTTP/1.0').concat('body'));
+    expect(statuses(old)).toEqual([200]);
+    expect(await passed().body).toBe('body');
     const refused = await said(head(expecting, `${pods}?access_token=x`));
     expect(statuses(refused)).toEqual([400]);
     expect(refused).toMatch(/\r\nConnection: close\r\n/i);

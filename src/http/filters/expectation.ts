@@ -6,7 +6,9 @@ import type { Filter } from '../exchange.ts';
  * and what then comes on the connection is nobody's next request: listen.ts has it closed.
  */
 export const expectation: Filter = ({ req, res }) => {
-  if (req.headers.expect?.toLowerCase() !== '100-continue') return;
-  if (res instanceof ServerResponse) res.shouldKeepAlive = true;
+  // HTTP/1.0 has no such answer.
+  if (req.headers.expect?.toLowerCase() !== '100-continue' || req.httpVersion === '1.0') return;
+  if (res instanceof ServerResponse)
+    res.shouldKeepAlive = !/(?:^|,)\s*close\s*(?:,|$)/i.test(req.headers.connection ?? '');
   res.writeContinue();
 };
