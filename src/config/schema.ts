@@ -250,8 +250,12 @@ const authentication = z.strictObject({
 });
 
 const requests = z.strictObject({
-  maxInFlight: z.int().min(1).default(400).describe('Requests served at once; more are answered 429'),
-  maxInFlightPerUser: z.int().min(1).default(100),
+  maxInFlight: z
+    .int()
+    .min(1)
+    .default(400)
+    .describe('Reads served at once, and as many changes and logins; more are answered 429'),
+  maxInFlightPerUser: z.int().min(1).default(100).describe('Of each kind of one user, or of one address that logs in'),
   trustedProxies: z.array(cidr).default([]).describe('Whose X-Forwarded-For is believed'),
   corsAllowedOrigins: z
     .array(

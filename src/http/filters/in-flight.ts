@@ -1,21 +1,26 @@
 import { hostOf } from '../../accounts/host-of.ts';
 import { tooManyRequests } from '../../errors.ts';
-import type { Filter } from '../exchange.ts';
+import type { Exchange, Filter } from '../exchange.ts';
 import { probes } from './probes.ts';
 
 /** A watch costs little but its buffer, and kubectl, consoles and controllers hold a handful each. */
 const mostWatchesPerUser = 1_000;
 
-/**
- * At most so many requests at once, watches apart; probes are always answered. Logins, whose bodies come from anybody, have as many
- * places of their own: whoever fills them does not keep others from reading.
- */
+type Kind = 'login' | 'read' | 'change';
+
+/** Changes go to etcd and logins to a hash, and both have bodies that come as slowly as their sender likes: reading waits for neither. */
+function kindOf({ req: { method }, info }: Exchange): Kind {
+  if (info.prefix === 'oauth') return 'login';
+  return method === 'GET' || method === 'HEAD' || method === 'OPTIONS' ? 'read' : 'change';
+}
+
+/** At most so many requests of a kind at once, watches and other streams apart; probes are always answered. */
 export function inFlight(most: () => number): Filter {
-  const current = { oauth: 0, other: 0 };
+  const current: Record<Kind, number> = { login: 0, read: 0, change: 0 };
   return (exchange) => {
     const { path, info } = exchange;
     if (probes.has(path) || info.isLongRunning) return;
-    const kind = info.prefix === 'oauth' ? 'oauth' : 'other';
+    const kind = kindOf(exchange);
     if (current[kind] >= most()) throw tooManyRequests('too many requests at once, please try again later', 1);
     current[kind] += 1;
     exchange.onEnd(() => {
@@ -26,13 +31,13 @@ export function inFlight(most: () => number): Filter {
 
 /** The same for each user, and for each address that logs in, of IPv6 each /64, so that one cannot take all places. */
 export function perUser(most: () => number): Filter {
-  const requests = new Places('requests');
+  const requests = { login: new Places('logins'), read: new Places('requests'), change: new Places('changes') };
   const watches = new Places('watches');
   return (exchange) => {
     const { user, sourceIP, info } = exchange;
     if (user === undefined && info.prefix !== 'oauth') return;
     const whose = user === undefined ? `address ${hostOf(sourceIP)}` : `user ${user.username}`;
-    const places = info.isLongRunning ? watches : requests;
+    const places = info.isLongRunning ? watches : requests[kindOf(exchange)];
     exchange.onEnd(places.take(whose, info.isLongRunning ? mostWatchesPerUser : most()));
   };
 }

@@ -86,6 +86,25 @@ test('one user cannot take all places', async () => {
   expect((await again.answer).status).toBe(200);
 });
 
+test('whoever fills the places of changes keeps nobody from reading, nor themselves', async () => {
+  const held: (() => void)[] = [];
+  const { app } = face({
+    settings: { maxInFlight: 2, maxInFlightPerUser: 1 },
+    routes: [
+      doing((_, res) => void held.push(() => void res.end()), '/metrics', 'post'),
+      doing((_, res) => void res.end(), '/metrics'),
+    ],
+  });
+  const change = (who: string): Promise<Answer> => ask(app, '/metrics', { method: 'POST', ...as(who) });
+  const all = [change('alice')];
+  expect(await change('alice')).toMatchObject(busy);
+  all.push(change('bob'));
+  expect(await change('carol')).toMatchObject(busy);
+  for (const who of ['alice', 'carol']) expect((await ask(app, '/metrics', as(who))).status).toBe(200);
+  for (const end of held) end();
+  expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200]);
+});
+
 test('one /64 of IPv6 is one address that logs in', async () => {
   const held: (() => void)[] = [];
   const hold = doing((_, res) => void held.push(() => void res.end()), '/oauth/token', 'post');
