@@ -1,5 +1,5 @@
 import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
+import { boundedCache } from '../kube/bounded-cache.ts';
 
 /** Of more clients than that those are hashed again that were not here for longest. */
 const most = 1_000;
@@ -10,7 +10,7 @@ const most = 1_000;
  */
 export class KnownSecrets {
   readonly #key = createSecretKey(randomBytes(32));
-  readonly #marks = new LRUCache<string, true>({ max: most });
+  readonly #marks = boundedCache<true>(most);
 
   has(client: string, hash: string, secret: string): boolean {
     return this.#marks.get(this.#mark(client, hash, secret)) === true;

@@ -1,6 +1,6 @@
 /** When each User object last logged in, in its status: give or take a minute, so that a busy user is not written all the time. */
-import { LRUCache } from 'lru-cache';
 import { usersPath } from '../config/names.ts';
+import { boundedCache } from '../kube/bounded-cache.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
 import { isKubeError } from '../kube/kube-error.ts';
@@ -23,7 +23,7 @@ export class LastLogins {
   readonly #users: Pick<Users, 'get'>;
   readonly #writes: WriteBehind<LastLogin>;
   /** By uid, in milliseconds since the epoch. */
-  readonly #noted = new LRUCache<string, number>({ max: 10_000 });
+  readonly #noted = boundedCache<number>(10_000);
 
   constructor(options: { client: Pick<KubeClient, 'json'>; users: Pick<Users, 'get'>; clock?: Clock; log: Logger }) {
     this.#client = options.client;

@@ -3,10 +3,10 @@
  * user of the same name made later does not inherit it. No replica keeps a copy: it is read for whoever asks. A login waits for
  * none of it.
  */
-import { LRUCache } from 'lru-cache';
 import { loginHistoriesPath } from '../config/names.ts';
 import type { LoginHistorySettings } from '../config/schema.ts';
 import { serviceUnavailable } from '../errors.ts';
+import { boundedCache } from '../kube/bounded-cache.ts';
 import type { KubeClient, KubeRequest } from '../kube/client.ts';
 import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
@@ -68,7 +68,7 @@ export class LoginHistories {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #writes: WriteBehind<Unwritten>;
-  readonly #limited = new LRUCache<string, number>({ max: 10_000 });
+  readonly #limited = boundedCache<number>(10_000);
   #stopSweeping: () => void = () => undefined;
   #isStopped = false;
 

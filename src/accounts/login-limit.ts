@@ -4,8 +4,8 @@
  * those that do. What replicas tell each other of the first two counts too (shared-failures.ts), and where users have logged in: there
  * the failures of others do not hold them up. Nothing here waits for it.
  */
-import { LRUCache } from 'lru-cache';
 import type { LoginLimit } from '../config/schema.ts';
+import { boundedCache } from '../kube/bounded-cache.ts';
 import { hostOf } from './host-of.ts';
 import { UnderWay } from './under-way.ts';
 
@@ -53,15 +53,15 @@ export class LoginLimiter {
   readonly #clock: () => number;
   readonly #mark: (text: string) => string;
   /** Of pairs and users, counted here. */
-  readonly #chains = new LRUCache<string, Chain & { readonly username: string | undefined }>({ max: tableSize });
+  readonly #chains = boundedCache<Chain & { readonly username: string | undefined }>(tableSize);
   /** The same, counted by other replicas. */
   readonly #peers = new Map<string, ReadonlyMap<string, Chain>>();
   /** When users were unlocked: peers have yet to say that they have forgotten. */
-  readonly #unlocked = new LRUCache<string, number>({ max: tableSize });
+  readonly #unlocked = boundedCache<number>(tableSize);
   /** Of addresses and clients: the parts of a window. */
-  readonly #windows = new LRUCache<string, Failures[]>({ max: tableSize });
+  readonly #windows = boundedCache<Failures[]>(tableSize);
   /** When a pair last logged in, give or take a day. */
-  readonly #familiar = new LRUCache<string, number>({ max: tableSize });
+  readonly #familiar = boundedCache<number>(tableSize);
   /** Of attempts under way, which are asked about several times, and leave what they have entered. */
   readonly #keys = new WeakMap<LoginAttempt | SecretAttempt, Keys>();
   readonly #underWay = new UnderWay();

@@ -4,10 +4,10 @@
  */
 import { hash, randomUUID } from 'node:crypto';
 import jwt, { type JwtPayload, type VerifyOptions } from 'jsonwebtoken';
-import { LRUCache } from 'lru-cache';
 import type { Session } from '../accounts/sessions/session.ts';
 import type { Subject } from '../accounts/subjects.ts';
 import type { Algorithm, SigningKey, SigningKeys } from '../accounts/signing-keys.ts';
+import { boundedCache } from '../kube/bounded-cache.ts';
 
 /** Of tokens for kube-apiserver, where our issuer is configured. */
 export const kubernetesAudience = 'kubernetes';
@@ -78,7 +78,7 @@ export class Tokens {
   readonly #keys: SigningKeys;
   readonly #settings: () => TokenSettings;
   readonly #clock: () => number;
-  readonly #verified = new LRUCache<string, Verified>({ max: cacheSize });
+  readonly #verified = boundedCache<Verified>(cacheSize);
 
   constructor(options: { keys: SigningKeys; settings: () => TokenSettings; clock?: () => number }) {
     this.#keys = options.keys;

@@ -2,7 +2,7 @@
  * Refresh tokens: each is good once and for a successor, which a retry within the grace gets too; one that was used before ends its
  * session (RFC 9700 section 4.14.2, API.md 2).
  */
-import { LRUCache } from 'lru-cache';
+import { boundedCache } from '../../kube/bounded-cache.ts';
 import { rfc3339, type Clock } from '../../kube/clock.ts';
 import { hashToken, sameHash, type RefreshTokens } from '../refresh-tokens.ts';
 import type { Lives } from './lives.ts';
@@ -20,7 +20,7 @@ export class Rotation {
   readonly #tokens: RefreshTokens;
   readonly #clock: Clock;
   /** Hashes of refresh tokens whose rotation got no answer here, and when. */
-  readonly #unanswered = new LRUCache<string, number>({ max: 10_000 });
+  readonly #unanswered = boundedCache<number>(10_000);
 
   constructor(options: { store: SessionStore; lives: Lives; tokens: RefreshTokens; clock: Clock }) {
     this.#store = options.store;

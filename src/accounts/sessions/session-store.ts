@@ -2,9 +2,9 @@
  * The Sessions as this replica knows them: what the watch has brought, what was just written here, and by a read of the cluster what is
  * unknown or must be certain.
  */
-import { LRUCache } from 'lru-cache';
 import { sessionsPath } from '../../config/names.ts';
 import { serviceUnavailable, type StatusError } from '../../errors.ts';
+import { boundedCache } from '../../kube/bounded-cache.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Clock } from '../../kube/clock.ts';
 import { createInformer, type Informer } from '../../kube/informer.ts';
@@ -24,7 +24,7 @@ export class SessionStore {
   readonly #informer: Informer<Session>;
   readonly #clock: Clock;
   /** Sessions just written here, which the watch brings a moment later; 'deleted' once the watch has seen them go. */
-  readonly #written = new LRUCache<string, Session | 'deleted'>({ max: 10_000, ttl: 60_000 });
+  readonly #written = boundedCache<Session | 'deleted'>(10_000, { ttl: 60_000 });
   /** The sids of each user, also of sessions that are over. */
   readonly #ofUser = new Map<string, Set<string>>();
   /** Live reads under way, and the names that they did not find, by sid. */

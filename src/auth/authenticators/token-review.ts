@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import { WaitingLines } from '../../accounts/waiting-lines.ts';
 import { serviceUnavailable, unauthorized, type StatusError } from '../../errors.ts';
+import { boundedCache } from '../../kube/bounded-cache.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/kube-error.ts';
 import { fingerprint } from '../tokens.ts';
@@ -69,8 +69,8 @@ export function tokenReview(
   clock: () => number = () => performance.now(),
 ): TokenAuthenticator {
   const perf = { now: clock };
-  const accepted = new LRUCache<string, UserInfo>({ max: cacheSize, ttl: acceptedLife, perf });
-  const refused = new LRUCache<string, true>({ max: cacheSize, ttl: refusedLife, perf });
+  const accepted = boundedCache<UserInfo>(cacheSize, { ttl: acceptedLife, perf });
+  const refused = boundedCache<true>(cacheSize, { ttl: refusedLife, perf });
   const asking = new Map<string, Promise<UserInfo | undefined>>();
   const ownIssuer = new WaitingLines({ atOnce: 32, ...waiting });
   const otherIssuers = new WaitingLines({ atOnce: 4, ...waiting });

@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import { hash } from 'node:crypto';
 import { serviceUnavailable } from '../../errors.ts';
+import { boundedCache } from '../../kube/bounded-cache.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/kube-error.ts';
 import type { UserInfo } from '../user.ts';
@@ -22,7 +22,7 @@ const masters = 'system:masters';
  * Equal questions that are under way are asked once.
  */
 export function accessReview(client: KubeClient, clock: () => number = () => performance.now()): Authorizer {
-  const decisions = new LRUCache<string, Decision>({ max: cacheSize, ttl: life, perf: { now: clock } });
+  const decisions = boundedCache<Decision>(cacheSize, { ttl: life, perf: { now: clock } });
   const asking = new Map<string, Promise<Decision>>();
   const identities = new WeakMap<UserInfo, string>();
 

@@ -1,8 +1,8 @@
-import { LRUCache } from 'lru-cache';
 import { subjectOf, type Subject } from '../../accounts/subjects.ts';
 import type { Unredeemed } from '../../accounts/sessions/codes.ts';
 import type { Session } from '../../accounts/sessions/session.ts';
 import { OAuthError, type OAuthErrorCode } from '../../errors.ts';
+import { boundedCache } from '../../kube/bounded-cache.ts';
 import { required } from '../form.ts';
 import type { Grant, GrantParts } from './grant.ts';
 
@@ -22,7 +22,7 @@ const refusals: Readonly<Record<Unredeemed, [OAuthErrorCode, string]>> = {
 /** RFC 8628 section 3.4. */
 export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Grant {
   /** Of each code: when it may be asked about again, and the interval until then. */
-  const polls = new LRUCache<string, { readonly from: number; readonly interval: number }>({ max: 10_000 });
+  const polls = boundedCache<{ readonly from: number; readonly interval: number }>(10_000);
 
   /** RFC 8628 section 3.5: who asks too often shall wait longer from then on. */
   function demandPatience(code: string): void {
