@@ -7,7 +7,7 @@ import type { PlatformConfiguration } from '../config/schema.ts';
 import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
 import type { Logger } from '../logger.ts';
 import type { KeyData } from './key-secret.ts';
-import { keyNames, newKeys, retiredOf, retiring, type RetiredKey, type SigningKeys } from './signing-keys.ts';
+import { keyNames, retiredOf, retiring, type RetiredKey, type SigningKeys } from './signing-keys.ts';
 
 type Settings = Pick<PlatformConfiguration['authentication'], 'keyRotation' | 'accessTokenMaxAge' | 'maximumClockSkew'>;
 
@@ -110,7 +110,7 @@ export class KeyRotation {
         this.#log.info('the next signing keys are published', { because: isAsked ? 'asked for' : 'of their age' });
         return {
           ...data,
-          ...(await newKeys('next')),
+          ...(await this.#keys.make('next')),
           ...written(retired, { since: rfc3339(since), ...heeded, nextFrom: rfc3339(now + lead) }),
         };
       }

@@ -49,6 +49,10 @@ export interface PublishedKey extends JsonWebKey {
 
 const generate = promisify(generateKeyPair);
 
+/** A private key for this algorithm, PKCS #8 in PEM. */
+export type MakeKey = (alg: Algorithm) => Promise<Buffer>;
+
+/** An RSA key takes long to find. */
 async function newKey(alg: Algorithm): Promise<Buffer> {
   const { privateKey } =
     alg === 'ES256' ? await generate('ec', { namedCurve: 'P-256' }) : await generate('rsa', { modulusLength: 2048 });
@@ -73,12 +77,6 @@ const algorithms = ['ES256', 'RS256'] as const;
 
 /** Under which names the Secret holds what signs, and what will. */
 export const keyNames = algorithms.map((alg) => ({ alg, current: `${alg}.pem`, next: `next.${alg}.pem` }) as const);
-
-/** New private keys, by their names. */
-export async function newKeys(which: 'current' | 'next'): Promise<KeyData> {
-  const made = keyNames.map(async (names) => [names[which], await newKey(names.alg)] as const);
-  return Object.fromEntries(await Promise.all(made));
-}
 
 /** Throws for what is no key for this algorithm: found at the start, not at the first login. */
 function checked(alg: Algorithm, name: string, read: () => KeyObject): KeyObject {
@@ -153,20 +151,22 @@ export class SigningKeys {
   #byAlgorithm: ReadonlyMap<Algorithm, SigningKey> = new Map();
   #published: readonly PublishedKey[] = [];
   #generation = 0;
+  readonly #makeKey: MakeKey;
 
-  private constructor(client: KubeClient, namespace: string) {
+  private constructor(client: KubeClient, namespace: string, makeKey: MakeKey) {
+    this.#makeKey = makeKey;
     this.#secret = new KeySecret({
       client,
       namespace,
       name: objectNames.signingKeysSecret,
-      make: () => newKeys('current'),
+      make: () => this.make('current'),
       use: (data) => this.#use(readKeys(data)),
     });
   }
 
   /** Reads the keys from the Secret, or makes them. Throws if the Secret holds something else. */
-  static async load(client: KubeClient, namespace: string): Promise<SigningKeys> {
-    const keys = new SigningKeys(client, namespace);
+  static async load(client: KubeClient, namespace: string, makeKey: MakeKey = newKey): Promise<SigningKeys> {
+    const keys = new SigningKeys(client, namespace, makeKey);
     await keys.#secret.load();
     return keys;
   }
@@ -198,6 +198,12 @@ export class SigningKeys {
 
   find(kid: string): VerifyingKey | undefined {
     return this.#byKid.get(kid);
+  }
+
+  /** New private keys, by their names in the Secret. */
+  async make(which: 'current' | 'next'): Promise<KeyData> {
+    const made = keyNames.map(async (names) => [names[which], await this.#makeKey(names.alg)] as const);
+    return Object.fromEntries(await Promise.all(made));
   }
 
   /** Changes what the Secret holds, see KeySecret. */

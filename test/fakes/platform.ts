@@ -28,6 +28,7 @@ import { FakeClock, settle } from '../unit/kube/fakes.ts';
 import { MemoryCluster, type MemoryClient } from './cluster.ts';
 import { configuration } from './configuration.ts';
 import { CountingHashes } from './hashes.ts';
+import { keyMaker } from './signing-keys.ts';
 
 export const namespace = 'platform-system';
 const cheap = 'bcrypt:4';
@@ -60,8 +61,8 @@ export interface PlatformOptions {
   readonly askDirectory?: typeof askDirectory;
 }
 
-/** The keys are made once for all tests of a file: RSA keys take long to find. */
-const keys = SigningKeys.load(new MemoryCluster().client(), namespace);
+/** Those of all tests of a file. */
+const keys = SigningKeys.load(new MemoryCluster().client(), namespace, keyMaker());
 
 export async function createPlatform({
   authentication = {},

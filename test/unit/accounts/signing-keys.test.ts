@@ -3,6 +3,7 @@ import { RefreshTokens } from '../../../src/accounts/refresh-tokens.ts';
 import { SigningKeys } from '../../../src/accounts/signing-keys.ts';
 import { createLogger } from '../../../src/logger.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
+import { keyMaker } from '../../fakes/signing-keys.ts';
 import { FakeClock, settle } from '../kube/fakes.ts';
 
 const namespace = 'platform-system';
@@ -14,8 +15,10 @@ afterEach(() => {
   for (const one of running.splice(0)) one.stop();
 });
 
+const makeKey = keyMaker();
+
 async function replica(cluster: MemoryCluster, clock = new FakeClock()): Promise<SigningKeys> {
-  const keys = await SigningKeys.load(cluster.client(), namespace);
+  const keys = await SigningKeys.load(cluster.client(), namespace, makeKey);
   keys.follow(log, clock);
   running.push(keys);
   await settle();
@@ -24,13 +27,20 @@ async function replica(cluster: MemoryCluster, clock = new FakeClock()): Promise
 
 const kids = (keys: SigningKeys): string[] => (['ES256', 'RS256'] as const).map((alg) => keys.current(alg).kid);
 
+test('keys are made where there are none, for each algorithm', async () => {
+  const keys = await SigningKeys.load(new MemoryCluster().client(), namespace);
+  expect(keys.published().map(({ alg, kty }) => [alg, kty])).toEqual([
+    ['ES256', 'EC'],
+    ['RS256', 'RSA'],
+  ]);
+});
+
 test('the keys are the same on every replica, and others on all when their Secret is deleted', async () => {
   const cluster = new MemoryCluster();
   const [one, two] = [await replica(cluster), await replica(cluster)];
   const before = kids(one);
   expect(kids(two)).toEqual(before);
   cluster.delete(path, 'platform-signing-keys');
-  // RSA keys take long to find.
   while (one.find(before[0] ?? '') !== undefined || two.find(before[0] ?? '') !== undefined) await settle();
   expect(kids(two)).toEqual(kids(one));
   expect(kids(await replica(cluster))).toEqual(kids(one));

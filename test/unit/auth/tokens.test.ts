@@ -8,6 +8,7 @@ import { fingerprint, Tokens, type TokenSettings } from '../../../src/auth/token
 import { createLogger } from '../../../src/logger.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
 import { craftJWT, readJWT } from '../../fakes/jwt.ts';
+import { keyMaker } from '../../fakes/signing-keys.ts';
 import { FakeClock, settle } from '../kube/fakes.ts';
 
 const issuer = 'https://platform.example';
@@ -46,7 +47,7 @@ const sessionWith = (spec: Partial<Session['spec']> = {}): Session => ({
 
 let keys: SigningKeys;
 beforeAll(async () => {
-  keys = await SigningKeys.load(new MemoryCluster().client(), 'platform-system');
+  keys = await SigningKeys.load(new MemoryCluster().client(), 'platform-system', keyMaker());
 });
 
 interface Lab {
@@ -179,8 +180,9 @@ describe('an access token', () => {
 
 test('an access token is none any more when its key was replaced, although it was verified before', async () => {
   const [cluster, elsewhere] = [new MemoryCluster(), new MemoryCluster()];
-  const own = await SigningKeys.load(cluster.client(), 'platform-system');
-  await SigningKeys.load(elsewhere.client(), 'platform-system');
+  const makeKey = keyMaker();
+  const own = await SigningKeys.load(cluster.client(), 'platform-system', makeKey);
+  await SigningKeys.load(elsewhere.client(), 'platform-system', makeKey);
   own.follow(createLogger({ silent: true }), new FakeClock());
   const { tokens } = lab({}, own);
   const { token } = tokens.issueAccess(sessionWith(), account, undefined);

@@ -1,0 +1,17 @@
+/** Keys for tokens of tests: RSA keys take long to find, so there are some here, which are for nothing else. */
+import { generateKeyPairSync } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { MakeKey } from '../../src/accounts/signing-keys.ts';
+
+const rsaKeys = [1, 2, 3].map((number) => readFileSync(join(import.meta.dirname, `keys/rsa-${number}.pem`)));
+
+/** Makes a new key each time, of RSA one after the other of the three. */
+export function keyMaker(): MakeKey {
+  let made = 0;
+  return async (alg) => {
+    if (alg === 'RS256') return rsaKeys[made++ % rsaKeys.length] as Buffer;
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    return Buffer.from(privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  };
+}
