@@ -34,7 +34,7 @@ export function accountRoutes(parts: AccountParts): Route[] {
 
   /** Only who is logged in sees anything. */
   async function withLogin(page: PageRequest, go: (who: Who) => void | Promise<void>): Promise<void> {
-    const login = await browserLogin(page.req, parts);
+    const login = await browserLogin(page, parts);
     const account = login && directory.account(login.subject.username);
     if (login === undefined || account === undefined) showLogin(page, { next: accountPath });
     else await go({ ...login, account });
@@ -66,7 +66,7 @@ export function accountRoutes(parts: AccountParts): Route[] {
     if (refused !== undefined) throw passwordRefusal(refused);
     const now = directory.account(account.username);
     // A login with the old password is over, this one too.
-    if (now !== undefined && (await browserLogin(page.req, parts)) === undefined)
+    if (now !== undefined && (await browserLogin(page, parts)) === undefined)
       await beginInBrowser(parts, page, { account: now });
     const text = 'Whoever has logged in as you with the old one has to log in again.';
     donePage(res, 'Your password is changed', text, { path: accountPath, name: 'Back to your account' });

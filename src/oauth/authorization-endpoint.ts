@@ -52,7 +52,7 @@ export function authorizationEndpoint({ directory, sessions, issuer, clock, show
       );
     try {
       const request = parseAuthorization(query, destination);
-      const login = await browserLogin(req, { sessions, directory });
+      const login = await browserLogin({ req, context }, { sessions, directory });
       if (login === undefined || mustLogIn(request, login)) {
         if (request.prompt.has('none')) throw new OAuthError('login_required', 'nobody is logged in');
         return showLogin(

@@ -1,4 +1,4 @@
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import { pagesClient } from '../accounts/built-in-clients.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { Session } from '../accounts/sessions/session.ts';
@@ -15,18 +15,22 @@ export interface BrowserLogin {
   readonly subject: Subject;
 }
 
-/** Who is logged in at this browser; undefined also for who must change the password first. Throws 503 when that cannot be told. */
+/**
+ * Who is logged in at this browser, and asks for whatever it asks; undefined also for who must change the password first. Throws 503 when
+ * that cannot be told.
+ */
 export async function browserLogin(
-  req: Request,
+  { req, context }: Pick<PageRequest, 'req' | 'context'>,
   { sessions, directory }: { readonly sessions: Sessions; readonly directory: Directory },
 ): Promise<BrowserLogin | undefined> {
   const token = readCookie(req, loginCookie);
   const presented = token === undefined ? undefined : await sessions.rotation.presented(token);
   if (presented?.isCurrent !== true || presented.session.spec.clientID !== pagesClient.name) return undefined;
-  const subject = subjectOf(presented.session, directory);
-  return subject === undefined || subject.passwordChangeRequired === true
-    ? undefined
-    : { session: presented.session, subject };
+  const { session } = presented;
+  const subject = subjectOf(session, directory);
+  if (subject === undefined || subject.passwordChangeRequired === true) return undefined;
+  context.audit?.identify(subject);
+  return { session, subject };
 }
 
 export interface BrowserLoginParts {
@@ -64,7 +68,7 @@ export async function beginInBrowser(
   { req, res, context }: PageRequest,
   verified: Verified,
 ): Promise<void> {
-  const before = await browserLogin(req, { sessions, directory });
+  const before = await browserLogin({ req, context }, { sessions, directory });
   const { refreshToken } = await login.begin(verified, { context });
   if (before !== undefined) await sessions.revoke(before.session.metadata.name);
   res.appendHeader('Set-Cookie', cookie(loginCookie, refreshToken));

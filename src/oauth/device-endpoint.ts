@@ -30,7 +30,7 @@ export function deviceRoutes({ directory, sessions, limiter, showLogin }: Device
     typed: string,
     go: (login: BrowserLogin) => Promise<void>,
   ): Promise<void> {
-    const login = await browserLogin(page.req, { sessions, directory });
+    const login = await browserLogin(page, { sessions, directory });
     const next = withParameters(devicePath, { user_code: typed === '' ? undefined : typed });
     if (login === undefined) showLogin(page, { next });
     else await go(login);

@@ -47,7 +47,7 @@ export function loginRoutes(parts: LoginParts): Route[] {
   }
 
   const shown = pageRoute({ path: loginPath, summary: 'The login page' }, async (page) => {
-    const already = await browserLogin(page.req, { sessions, directory });
+    const already = await browserLogin(page, { sessions, directory });
     if (already === undefined) return showLogin(page, { next: loginPath });
     logoutPage(page, {
       title: 'You are logged in',

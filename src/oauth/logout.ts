@@ -64,7 +64,7 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): En
 
   async function logOut(page: PageRequest, parameters: URLSearchParams): Promise<void> {
     const request = parse(parameters);
-    const login = await browserLogin(page.req, { sessions, directory });
+    const login = await browserLogin(page, { sessions, directory });
     if (login !== undefined && request.hint?.sub !== login.subject.uid) {
       // Section 2: without a hint that fits anybody might have sent the user here.
       const { redirectURI } = request;
@@ -94,7 +94,7 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): En
         { path: confirmLogoutPath, summary: 'What the user said to the question of /oauth/logout' },
         async (page) => {
           const request = parse(new URLSearchParams(page.form.get('request')));
-          const login = await browserLogin(page.req, { sessions, directory });
+          const login = await browserLogin(page, { sessions, directory });
           if (login !== undefined) await end(page, login);
           goOn(page, request);
         },

@@ -53,6 +53,14 @@ describe('the page', () => {
     expect(page.headers['content-security-policy']).toContain("default-src 'none'");
   });
 
+  test('is named in the audit with who has asked for it, and without what was typed', async () => {
+    const { made, browser, page } = await logIn();
+    await browser.submit(page, change(rightPassword));
+    const event = made.events.findLast(({ verb, requestURI }) => verb === 'post' && requestURI === path);
+    expect(event?.user.username).toBe('bob');
+    for (const text of [rightPassword, next, 'password']) expect(JSON.stringify(event)).not.toContain(text);
+  });
+
   test('is over TLS alone', async () => {
     const { app } = await createLab();
     expect((await ask(app, path)).status).toBe(404);

@@ -1,6 +1,7 @@
 /** The token endpoint behind the filters of every request, without sockets. */
 import { afterEach } from '@jest/globals';
 import type { RequestListener } from 'node:http';
+import type { AuditEvent } from '../../../src/audit/event.ts';
 import { createFace } from '../../../src/http/chain.ts';
 import { OpenWatches } from '../../../src/http/open-watches.ts';
 import { createLogger, type Logger } from '../../../src/logger.ts';
@@ -10,6 +11,8 @@ import { createPlatform, rightPassword, type Platform, type PlatformOptions } fr
 
 export interface Lab extends Platform {
   readonly app: RequestListener;
+  /** Of the audit. */
+  readonly events: readonly AuditEvent[];
   /** Asks for a token: the fields of the form, undefined ones left out. */
   readonly token: (fields: Fields, options?: Ask) => Promise<Answer>;
   /** The same at another path. */
@@ -49,12 +52,13 @@ export async function createLab(
     ...(directory === undefined ? {} : { askDirectory: directory }),
   });
   made.push(platform);
+  const events: AuditEvent[] = [];
   const app = createFace(platform.routes, {
     authenticator: async () => undefined,
     authorizer: { authorize: async () => ({ allowed: false, reason: '' }) },
     requests: () => platform.live.value.requests,
     watches: new OpenWatches(),
-    auditor: auditor(),
+    auditor: auditor({ level: 'Metadata' }, (event) => events.push(event)),
     log,
   });
   const post: Lab['post'] = (path, fields, { headers = {}, ...options } = {}) =>
@@ -64,5 +68,5 @@ export async function createLab(
       headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
       ...options,
     });
-  return { ...platform, app, post, token: (fields, options) => post('/oauth/token', fields, options) };
+  return { ...platform, app, events, post, token: (fields, options) => post('/oauth/token', fields, options) };
 }
