@@ -81,8 +81,9 @@ export async function logIn(
   base: string,
   password: string,
   connection: Connection = {},
+  username = 'admin',
 ): Promise<Tokens> {
-  return tokens(client, base, { grant_type: 'password', username: 'admin', password }, connection);
+  return tokens(client, base, { grant_type: 'password', username, password }, connection);
 }
 
 export async function refresh(client: Client, base: string, token: string): Promise<Tokens> {

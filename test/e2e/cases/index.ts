@@ -2,6 +2,7 @@ import type { Item } from '../inventory.ts';
 import type { Case } from '../steps.ts';
 import { aggregation } from './aggregation.ts';
 import { confinement } from './confinement.ts';
+import { gateway } from './gateway.ts';
 import { insideAPod } from './inside-a-pod.ts';
 import { installation } from './installation.ts';
 import { nodePort } from './node-port.ts';
@@ -13,6 +14,7 @@ export const cases = (before: readonly Item[]): readonly Case[] => [
   installation,
   insideAPod,
   nodePort,
+  gateway,
   aggregation,
   confinement,
   replacement,

@@ -75,7 +75,7 @@ function productionModules(): Entry[] {
 
 /** A shell and curl. Left alone it sleeps, and so it is also what holds the namespaces of every pod. */
 export async function clientImage(): Promise<Image> {
-  const applets = ['sh', 'cat', 'kill', 'sleep', 'usleep'];
+  const applets = ['sh', 'cat', 'kill', 'nc', 'sleep', 'tar', 'usleep'];
   return {
     name: `${names.client}:${tag}`,
     layers: [

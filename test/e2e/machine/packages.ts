@@ -14,6 +14,7 @@ const packages = {
   'busybox-static': 'busybox',
   curl: 'curl',
   'util-linux': 'unshare',
+  bsdutils: 'script',
 } as const;
 
 type Tool = (typeof packages)[keyof typeof packages];

@@ -1,0 +1,249 @@
+import { deepStrictEqual, match, ok, strictEqual } from 'node:assert/strict';
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { stringify } from 'yaml';
+import { execute, type Executed } from '../../../hack/cluster/exec.ts';
+import { programs } from '../../../hack/cluster/programs.ts';
+import { nativeHashFunctions } from '../../../src/accounts/passwords.ts';
+import { median } from '../../bench/statistics.ts';
+import type { Cluster } from '../cluster.ts';
+import { names, tag } from '../images/all.ts';
+import { tool } from '../machine/packages.ts';
+import { authority, found, host, logIn, namespace, release } from '../release.ts';
+import { step, type Case } from '../steps.ts';
+
+const person = 'kim';
+const group = 'shopkeepers';
+const shop = 'shop';
+const password = 'kim keeps 17 shops';
+
+/** How one and the same person asks: kube-apiserver itself, in her name, and the platform, with her token. */
+interface Way {
+  readonly name: string;
+  readonly flags: readonly string[];
+}
+
+/** kubectl's two ways to leave HTTP behind. */
+const transports = {
+  WebSockets: {},
+  SPDY: { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: 'false', KUBECTL_PORT_FORWARD_WEBSOCKETS: 'false' },
+} as const;
+
+/** So many characters, one like the other only after long. */
+const much = Array.from({ length: 200_000 }, (_, index) => `${index * 7919}`).join('\n');
+
+export const gateway: Case = {
+  title: 'Somebody who is no administrator works with kubectl through the server',
+  steps: (cluster) => {
+    let kubectl = '';
+    let ways: readonly Way[] = [];
+    let token = '';
+    const file = (name: string): string => join(cluster.folder, name);
+
+    const run = (way: Way, args: readonly string[], env: object = {}, input = ''): Promise<Executed> =>
+      execute(kubectl, [...way.flags, ...args], { env: { ...env }, input, timeout: 60_000 });
+    const start = (way: Way, args: readonly string[], env: object = {}): ChildProcessWithoutNullStreams =>
+      spawn(kubectl, [...way.flags, ...args], { env: { ...process.env, ...env } });
+    /** Both ways say the same, and that is what it shall be. */
+    const same = async (args: readonly string[], env: object = {}, input = ''): Promise<Executed> => {
+      const [one, other] = await Promise.all(ways.map((way) => run(way, args, env, input)));
+      deepStrictEqual(other, one);
+      return other as Executed;
+    };
+
+    return [
+      step('kim may edit one namespace, in which two pods run', async () => {
+        kubectl = (await programs(['kubectl'])).kubectl;
+        await prepare(cluster);
+        ({ token, ways } = await waysOf(cluster));
+        await cluster.kubectl(`--namespace ${shop} wait --for=condition=Ready pod/till --timeout=60s`);
+      }),
+      step('auth whoami says that it is kim', async () => {
+        const { stdout } = await same(['auth', 'whoami', '-o', 'jsonpath={.status.userInfo.username}']);
+        strictEqual(stdout, person);
+      }),
+      step('logs, and logs -f to their end', async () => {
+        strictEqual((await same(['logs', 'talker', '-f'])).stdout, '1\n2\n3\n');
+        strictEqual((await same(['logs', 'talker', '--tail=1'])).stdout, '3\n');
+      }),
+      ...Object.entries(transports).flatMap(([transport, env]) => [
+        step(`exec by ${transport}: what it prints, its errors, its exit code`, async () => {
+          const { code, stdout, stderr } = await same(
+            ['exec', 'till', '--', 'sh', '-c', 'echo out; echo err >&2; exit 7'],
+            env,
+          );
+          deepStrictEqual({ code, stdout }, { code: 7, stdout: 'out\n' });
+          match(stderr, /^err\n/);
+        }),
+        step(`exec -i by ${transport} takes and gives megabytes`, async () => {
+          strictEqual((await same(['exec', '-i', 'till', '--', 'cat'], env, much)).stdout, much);
+        }),
+        step(`exec -it by ${transport} has a terminal`, async () => {
+          for (const way of ways) {
+            const words = [kubectl, ...way.flags, 'exec', '-it', 'till', '--', 'sh'];
+            // kubectl has a terminal only where it was started in one.
+            const { stdout } = await execute(tool('script'), ['-qec', words.join(' '), '/dev/null'], {
+              env,
+              input: '[ -t 1 ] && echo a "terminal"; exit\n',
+              timeout: 30_000,
+            });
+            match(stdout, /^a terminal\r?$/m);
+          }
+        }),
+        step(`attach by ${transport} sees what the pod says`, async () => {
+          for (const way of ways) {
+            const attached = start(way, ['attach', 'till'], env);
+            const [first] = (await once(attached.stdout, 'data')) as [Buffer];
+            match(first.toString('utf8'), /tick/);
+            attached.kill();
+          }
+        }),
+        step(`cp by ${transport}, there and back`, async () => {
+          writeFileSync(file('there'), much);
+          for (const way of ways) {
+            const there = await run(way, ['cp', file('there'), 'till:/tmp/there'], env);
+            deepStrictEqual({ ...there, stdout: '' }, { code: 0, stdout: '', stderr: '' });
+            strictEqual((await run(way, ['cp', 'till:/tmp/there', file('back')], env)).code, 0);
+            ok(readFileSync(file('back'), 'utf8') === much);
+          }
+        }),
+        step(`port-forward by ${transport}`, async () => {
+          for (const way of ways) {
+            const forward = start(way, ['port-forward', 'pod/till', ':7777'], env);
+            try {
+              const [line] = (await once(forward.stdout, 'data')) as [Buffer];
+              const port = Number(/127\.0\.0\.1:(\d+)/.exec(line.toString('utf8'))?.[1]);
+              strictEqual(await text(connect({ host: '127.0.0.1', port })), 'pong\n');
+            } finally {
+              forward.kill();
+            }
+          }
+        }),
+        step(`exec by ${transport}: a round trip takes about as long as directly`, async () => {
+          const figures: string[] = [];
+          for (const way of ways) figures.push(`${way.name} ${(await roundTrip(start(way, echo, env))).toFixed(2)} ms`);
+          return figures.join(', ');
+        }),
+      ]),
+      step('is refused where RBAC says so, in the same words', async () => {
+        const { code, stderr } = await same(['exec', '--namespace', 'kube-system', 'deploy/coredns', '--', 'true']);
+        strictEqual(code, 1);
+        match(stderr, /User "kim" cannot get resource/);
+      }),
+      step('exec and logs -f end when the session of the token does', async () => {
+        const [, way] = ways;
+        if (way === undefined) throw new Error('there is no way through the server');
+        const streams = [
+          ['exec', 'till', '--', 'sleep', '1000'],
+          ['logs', '-f', 'till'],
+        ].map((args) => start(way, args));
+        const ended = streams.map((stream) => once(stream, 'exit'));
+        await once(streams[1]?.stdout ?? process.stdout, 'data');
+        const form = { token, client_id: 'platform', client_secret: 'platform' };
+        strictEqual((await cluster.inside.request(`http://${host}/oauth/revoke`, { form })).status, 200);
+        await Promise.all(ended);
+        strictEqual((await run(way, ['get', 'pods'])).code, 1);
+      }),
+      step('nothing of all that stays', async () => {
+        const uid = await cluster.kubectl(`get users.iam.platform.io ${person} -o jsonpath={.metadata.uid}`);
+        await cluster.kubectl(`delete users.iam.platform.io ${person}`);
+        await cluster.kubectl(`delete namespace ${shop} --timeout=60s`);
+        const secret = `/api/v1/namespaces/${namespace}/secrets/${passwordOf(uid)}`;
+        await cluster.until("kim's password is gone", async () => (await found(cluster, secret)) === undefined);
+      }),
+    ];
+  },
+};
+
+const passwordOf = (uid: string): string => `platform-user-${uid}`;
+
+const echo = ['exec', '-i', 'till', '--', 'cat'];
+
+/** Milliseconds, the median. */
+async function roundTrip(cat: ChildProcessWithoutNullStreams): Promise<number> {
+  const times: number[] = [];
+  for (let count = 0; count < 300; count += 1) {
+    const begin = performance.now();
+    cat.stdin.write('x\n');
+    await once(cat.stdout, 'data');
+    // The first ones open the connection, and what it runs through is not warm yet.
+    if (count >= 50) times.push(performance.now() - begin);
+  }
+  cat.stdin.end();
+  await once(cat, 'exit');
+  return median(times);
+}
+
+async function prepare({ kube }: Cluster): Promise<void> {
+  const post = <T>(path: string, body: object): Promise<T> => kube.json<T>(path, { method: 'POST', body });
+  const user = { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User' };
+  const { metadata } = await post<{ metadata: { name: string; uid: string } }>('/apis/iam.platform.io/v1alpha2/users', {
+    ...user,
+    metadata: { name: person },
+    spec: { groups: [group] },
+  });
+  const { name: owner, uid } = metadata;
+  await post(`/api/v1/namespaces/${namespace}/secrets`, {
+    metadata: { name: passwordOf(uid), ownerReferences: [{ ...user, name: owner, uid }] },
+    type: 'iam.platform.io/password',
+    stringData: { passwordHash: await nativeHashFunctions.hash(password, 'bcrypt:4') },
+  });
+  await post('/api/v1/namespaces', { metadata: { name: shop } });
+  const apiGroup = 'rbac.authorization.k8s.io';
+  await post(`/apis/${apiGroup}/v1/namespaces/${shop}/rolebindings`, {
+    metadata: { name: group },
+    roleRef: { apiGroup, kind: 'ClusterRole', name: 'edit' },
+    subjects: [{ apiGroup, kind: 'Group', name: group }],
+  });
+  const pod = (name: string, script: string, more: object = {}): Promise<unknown> =>
+    post(`/api/v1/namespaces/${shop}/pods`, {
+      metadata: { name },
+      spec: {
+        terminationGracePeriodSeconds: 0,
+        containers: [{ name, image: `${names.client}:${tag}`, command: ['sh', '-c', script] }],
+        ...more,
+      },
+    });
+  await post(`/api/v1/namespaces/${shop}/serviceaccounts`, { metadata: { name: 'default' } }).catch(() => undefined);
+  await pod('till', '(while true; do echo pong | nc -l -p 7777; done) & while true; do echo tick; sleep 1; done');
+  await pod('talker', 'for line in 1 2 3; do echo $line; sleep 1; done', { restartPolicy: 'Never' });
+}
+
+async function waysOf(cluster: Cluster): Promise<{ readonly ways: readonly Way[]; readonly token: string }> {
+  const { kube, folder, inside } = cluster;
+  let token = '';
+  await cluster.until('kim may log in', async () => {
+    token = (await logIn(inside, `http://${host}`, password, {}, person)).access_token;
+  });
+  const { spec } = await kube.json<{ spec: { clusterIP: string } }>(
+    `/api/v1/namespaces/${namespace}/services/${release}`,
+  );
+  const ca = Buffer.from(await authority(cluster)).toString('base64');
+  const server = { server: `https://${spec.clusterIP}`, 'tls-server-name': host, 'certificate-authority-data': ca };
+  const through = join(folder, 'kim.kubeconfig');
+  writeFileSync(
+    through,
+    stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      clusters: [{ name: 'c', cluster: server }],
+      users: [{ name: 'u', user: { token } }],
+      contexts: [{ name: 'c', context: { cluster: 'c', user: 'u', namespace: shop } }],
+      'current-context': 'c',
+    }),
+    { mode: 0o600 },
+  );
+  const groups = [group, 'system:authenticated'].flatMap((name) => ['--as-group', name]);
+  const direct = ['--kubeconfig', join(folder, 'kubeconfig'), '--namespace', shop, '--as', person, ...groups];
+  return {
+    token,
+    ways: [
+      { name: 'directly', flags: direct },
+      { name: 'through the server', flags: ['--kubeconfig', through] },
+    ],
+  };
+}
