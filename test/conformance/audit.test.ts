@@ -30,10 +30,11 @@ afterAll(async () => {
   rmSync(dir, { recursive: true });
 });
 
+/** What follows the last end of a line is being written. */
 const written = (): AuditEvent[] =>
   readFileSync(path, 'utf8')
-    .trimEnd()
     .split('\n')
+    .slice(0, -1)
     .map((line) => JSON.parse(line) as AuditEvent);
 
 /** The events of one request, the last of which says that it is over. */
