@@ -6,7 +6,7 @@ import { connect as connectHTTP2 } from 'node:http2';
 import { join } from 'node:path';
 import tls, { type SecureVersion } from 'node:tls';
 import { newMaterial } from '../../src/tls/authority.ts';
-import { configure, readLog } from './lab/configure.ts';
+import { configure, readAudit, readLog } from './lab/configure.ts';
 import { eventually } from './lab/eventually.ts';
 import { aggregated, call, gateway, nodesPath, open, read, secureGateway, type Answer } from './lab/http.ts';
 import { get, merge, kube, patch, releasePath, type KubeObject } from './lab/kube.ts';
@@ -117,6 +117,16 @@ describe('every request', () => {
         user: 'admin',
         via: expect.any(String),
       },
+    ]);
+    const events = readAudit(replicaLogs()[0] ?? '').filter(({ auditID }) => auditID === mine);
+    expect(events).toEqual([
+      expect.objectContaining({
+        level: 'Metadata',
+        stage: 'ResponseComplete',
+        requestURI: `${nodesPath}?limit=1`,
+        user: expect.objectContaining({ username: 'admin' }),
+        responseStatus: { metadata: {}, code: 200 },
+      }),
     ]);
   });
 

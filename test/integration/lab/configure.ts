@@ -4,6 +4,7 @@ import { parse, stringify } from 'yaml';
 import { eventually } from './eventually.ts';
 import { get, patch, releasePath, type KubeObject } from './kube.ts';
 import { replicaLogs } from './servers.ts';
+import type { AuditEvent } from '../../../src/audit/event.ts';
 
 const configMap = `${releasePath}/configmaps/platform-config`;
 const key = 'platform.yaml';
@@ -32,12 +33,20 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
-/** The complete lines of a log so far; throws for one that is no JSON. */
-export const readLog = (file: string): LogLine[] =>
+/** The complete lines that a server has written so far; throws for one that is no JSON. */
+const readLines = (file: string): Record<string, unknown>[] =>
   readFileSync(file, 'utf8')
     .split('\n')
     .slice(0, -1)
-    .map((line) => JSON.parse(line) as LogLine);
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+/** What the server says of itself. */
+export const readLog = (file: string): LogLine[] =>
+  readLines(file).filter(({ kind }) => kind === undefined) as unknown as LogLine[];
+
+/** What the audit says, beside that. */
+export const readAudit = (file: string): AuditEvent[] =>
+  readLines(file).filter(({ kind }) => kind === 'Event') as unknown as AuditEvent[];
 
 /** Writes platform.yaml, waits until both replicas have judged just that, and answers the problems that they found. */
 export async function writeText(text: string): Promise<readonly string[]> {
