@@ -11,11 +11,13 @@ import { call, gateway, secureGateway, type Call } from './lab/http.ts';
 import {
   create,
   createServiceAccount,
+  get as read,
   nodes,
   patch,
   remove,
   removeServiceAccount,
   serviceAccountToken,
+  type KubeObject,
 } from './lab/kube.ts';
 import { demand, lab } from './lab/lab.ts';
 import { encode, login, platform } from './lab/login.ts';
@@ -125,7 +127,8 @@ describe('both say the same, byte for byte, to', () => {
   });
 
   test('GET in pages, of the continue tokens of either', async () => {
-    const first = await expectSame('/api/v1/nodes?limit=3');
+    // What others write moves the resourceVersion of every list.
+    const first = await eventually('both begin alike', () => expectSame('/api/v1/nodes?limit=3'));
     const { metadata } = JSON.parse(first.body) as { metadata: { continue: string } };
     await expectSame(`/api/v1/nodes?limit=3&continue=${metadata.continue}`);
   });
@@ -183,6 +186,11 @@ const normalized = ({ status, headers, body }: Said): unknown => {
   };
 };
 
+interface Deployment extends KubeObject {
+  readonly metadata: KubeObject['metadata'] & { readonly generation: number };
+  readonly status?: { readonly observedGeneration?: number };
+}
+
 /** The life of objects, each step an answer. */
 async function lives(way: Way): Promise<unknown[]> {
   const steps: unknown[] = [];
@@ -223,6 +231,10 @@ async function lives(way: Way): Promise<unknown[]> {
     },
   });
   await step('PATCH', `${deployments}/d/scale`, { spec: { replicas: 0 } }, 'application/merge-patch+json');
+  await eventually('the controller is done with it', async () => {
+    const { metadata, status } = await read<Deployment>(`${deployments}/d`);
+    expect(status?.observedGeneration).toBe(metadata.generation);
+  });
   const added = { spec: { template: { spec: { containers: [{ name: 'second', image: 'none' }] } } } };
   await step('PATCH', `${deployments}/d?dryRun=All`, added, 'application/strategic-merge-patch+json');
   await step('DELETE', `${deployments}/d`, { propagationPolicy: 'Background' });
