@@ -28,12 +28,14 @@ export const audit =
     const record = begin(auditor, exchange);
     exchange.audit = record;
     record.received(Date.now());
-    if (exchange.sent !== undefined) record.showRequest(exchange.sent);
+    if (exchange.sent !== undefined) {
+      record.showRequest(exchange.sent);
+      record.describeRequest({
+        type: text(req.headers['content-type']),
+        encoding: text(req.headers['content-encoding']),
+      });
+    }
     if (record.responseBody !== undefined) tapResponse(exchange, record.responseBody);
-    record.describeRequest({
-      type: text(req.headers['content-type']),
-      encoding: text(req.headers['content-encoding']),
-    });
     if (info.isLongRunning || record.responseBody !== undefined)
       onHead(res, (headers) => {
         record.describeResponse(headers);
