@@ -1,26 +1,9 @@
 import winston from 'winston';
 import Transport from 'winston-transport';
+import { isSecret, quoted, redactText } from './redaction.ts';
 
 /** Structured logs: one JSON object a line on standard output. */
 export type Logger = winston.Logger;
-
-const secret =
-  /^(authorization|cookie|set-cookie|.*password|.*secret|.*token|.*hash|code|.*_code|.*verifier|.*assertion)$/i;
-
-/** Is the value of a field or parameter of this name never written? */
-export const isSecret = (name: string): boolean => secret.test(name);
-
-const bearer = /\b(Bearer|Basic)\s+[A-Za-z0-9\-._~+/]+=*/g;
-const jwt = /\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g;
-
-/** Few texts have anything of the kind, and to look for a word is cheap. */
-/** The text without bearer tokens and passwords of Basic. */
-export function redactText(text: string): string {
-  let shown = text;
-  if (shown.includes('Bearer') || shown.includes('Basic')) shown = shown.replace(bearer, '$1 [redacted]');
-  if (shown.includes('eyJ')) shown = shown.replace(jwt, '[redacted]');
-  return shown;
-}
 
 function redact(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return redactText(value);
@@ -41,16 +24,20 @@ const redaction = winston.format((entry) => {
   return entry;
 });
 
-/** Many lines are of one millisecond. */
-let stamped = { at: 0, text: '' };
+/** Of the second that was asked about last: many times are of one. */
+const second = { at: Number.NaN, text: '' };
 
-function timestamp(): string {
-  const now = Date.now();
-  if (now !== stamped.at) stamped = { at: now, text: new Date(now).toISOString() };
-  return stamped.text;
+/** As Date has it, of milliseconds since the epoch, rounded down. */
+export function isoTime(time: number): string {
+  const at = Math.floor(time / 1_000);
+  if (at !== second.at) {
+    second.at = at;
+    second.text = new Date(at * 1_000).toISOString().slice(0, -4);
+  }
+  return `${second.text}${String(Math.floor(time - at * 1_000)).padStart(3, '0')}Z`;
 }
 
-const stamp = winston.format((entry) => Object.assign(entry, { time: timestamp() }));
+const stamp = winston.format((entry) => Object.assign(entry, { time: isoTime(Date.now()) }));
 
 const LEVEL = Symbol.for('level');
 const MESSAGE = Symbol.for('message');
@@ -135,7 +122,6 @@ export interface RequestLine {
 }
 
 const none = (): void => undefined;
-const text = (value: string): string => JSON.stringify(redactText(value));
 
 /**
  * The same line as `log.log(level, 'request', line)` makes, put together by hand for the transports: there is one a request, and winston's
@@ -147,11 +133,11 @@ export function logRequest(log: Logger, level: 'info' | 'warn', line: RequestLin
   const entry: Entry = {
     [LEVEL]: level,
     [MESSAGE]:
-      `{${line.aborted ? '"aborted":true,' : ''}"auditID":${text(line.auditID)},"level":"${level}","message":"request",` +
-      `"method":${text(line.method)},"path":${text(line.path)},"seconds":${line.seconds},"sourceIP":${text(line.sourceIP)},` +
-      `"status":${line.status},"time":"${timestamp()}"` +
-      `${user === undefined ? '' : `,"user":${text(user)}`}${userAgent === undefined ? '' : `,"userAgent":${text(userAgent)}`}` +
-      `,"verb":${text(line.verb)}${via === undefined ? '' : `,"via":${text(via)}`}}`,
+      `{${line.aborted ? '"aborted":true,' : ''}"auditID":${quoted(line.auditID)},"level":"${level}","message":"request",` +
+      `"method":${quoted(line.method)},"path":${quoted(line.path)},"seconds":${line.seconds},"sourceIP":${quoted(line.sourceIP)},` +
+      `"status":${line.status},"time":"${isoTime(Date.now())}"` +
+      `${user === undefined ? '' : `,"user":${quoted(user)}`}${userAgent === undefined ? '' : `,"userAgent":${quoted(userAgent)}`}` +
+      `,"verb":${quoted(line.verb)}${via === undefined ? '' : `,"via":${quoted(via)}`}}`,
   };
   for (const transport of log.transports) transport.log?.(entry, none);
 }

@@ -11,7 +11,8 @@ const secretive: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   // Our own configuration is a ConfigMap.
   ['', new Set(['secrets', 'configmaps', 'serviceaccounts/token'])],
   ['authentication.k8s.io', new Set(['tokenreviews'])],
-  ['resources.platform.io', new Set(['secrets', 'configmaps'])],
+  // Every resource of the cluster, also by such names as secrets.v1 and sessions.iam.platform.io.
+  ['resources.platform.io', new Set(['secrets', 'configmaps', 'sessions', 'tokenreviews'])],
   ['iam.platform.io', new Set(['users/password', 'sessions', 'users/sessions'])],
   ['config.platform.io', new Set(['kubeconfig'])],
 ]);
@@ -20,7 +21,8 @@ const secretive: ReadonlyMap<string, ReadonlySet<string>> = new Map([
 export function levelFor(level: AuditLevel, { info }: Audited): AuditLevel {
   if (level !== 'Request' && level !== 'RequestResponse') return level;
   if (!info.isResourceRequest) return 'Metadata';
-  const { group, resource, subresource } = info;
+  const { group, subresource } = info;
+  const [resource = ''] = info.resource.split('.', 1);
   const whole = subresource === '' ? resource : `${resource}/${subresource}`;
   const among = secretive.get(group);
   return among?.has(whole) === true || among?.has(resource) === true ? 'Metadata' : level;

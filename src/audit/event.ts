@@ -1,5 +1,6 @@
 /** What is said of a request: Event of audit.k8s.io/v1 (k8s.io/apiserver pkg/apis/audit/v1/types.go). */
-import { isSecret } from '../logger.ts';
+import { isoTime } from '../logger.ts';
+import { quoted, redactText } from '../redaction.ts';
 import type { AuditLevel, AuditStage } from '../config/audit.ts';
 
 /** Who, as an event names them. */
@@ -13,8 +14,8 @@ export interface AuditedUser {
 /** A request, as far as an event tells of it. */
 export interface Audited {
   readonly auditID: string;
-  /** As it came, with the query. */
-  readonly url: string;
+  /** As it came, with the query, but for the secrets in that. */
+  readonly shownURL: string;
   readonly info: {
     readonly path: string;
     readonly isResourceRequest: boolean;
@@ -42,98 +43,76 @@ export interface ResponseStatus {
   readonly message?: string;
 }
 
-export interface AuditEvent {
-  readonly kind: 'Event';
-  readonly apiVersion: 'audit.k8s.io/v1';
-  readonly level: AuditLevel;
-  readonly auditID: string;
-  readonly stage: AuditStage;
-  readonly requestURI: string;
-  readonly verb: string;
-  readonly user: AuditedUser;
-  readonly impersonatedUser?: AuditedUser;
-  readonly sourceIPs: readonly string[];
-  readonly userAgent?: string;
-  readonly objectRef?: Readonly<Record<string, string>>;
-  readonly responseStatus?: ResponseStatus & { readonly metadata: Readonly<Record<string, never>> };
-  readonly requestObject?: unknown;
-  readonly responseObject?: unknown;
-  readonly requestReceivedTimestamp: string;
-  readonly stageTimestamp: string;
-  readonly annotations?: Readonly<Record<string, string>>;
-}
-
 /** metav1.MicroTime, of milliseconds since the epoch. */
-export function microTime(time: number): string {
-  const whole = Math.floor(time);
-  const micro = Math.floor((time - whole) * 1_000);
-  return `${new Date(whole).toISOString().slice(0, -1)}${String(micro).padStart(3, '0')}Z`;
-}
+const microTime = (time: number): string =>
+  `${isoTime(time).slice(0, -1)}${String(Math.floor((time % 1) * 1_000)).padStart(3, '0')}Z`;
 
 /** Longer ones are cut: a caller chooses them. */
-const longestURI = 4096;
 const longestAgent = 1024;
-
-/** The URL without what is nobody's business: the values of parameters that are secrets. */
-function shownURI(url: string): string {
-  const at = url.indexOf('?');
-  if (at === -1) return url.slice(0, longestURI);
-  const pairs = url
-    .slice(at + 1)
-    .split('&')
-    .map((pair) => {
-      const [key = ''] = pair.split('=', 1);
-      return isSecret(decoded(key)) ? `${key}=redacted` : pair;
-    });
-  return `${url.slice(0, at)}?${pairs.join('&')}`.slice(0, longestURI);
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '));
-  } catch {
-    return text;
-  }
-}
-
-/** Only what is there. */
-const filled = (members: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== ''));
-
-function objectRef({ info }: Audited): AuditEvent['objectRef'] {
-  if (!info.isResourceRequest) return undefined;
-  const { resource, namespace, name, group, version, subresource } = info;
-  return filled({ resource, namespace, name, apiGroup: group, apiVersion: version, subresource });
-}
 
 const nobody: AuditedUser = { username: 'system:anonymous', groups: ['system:unauthenticated'] };
 
-const shownUser = ({ username, uid, groups, extra }: AuditedUser): AuditedUser => ({
-  username,
-  ...(uid === undefined ? {} : { uid }),
-  groups,
-  ...(extra === undefined || Object.keys(extra).length === 0 ? {} : { extra }),
-});
+/** Of those who are here, who ask again and again. */
+const users = new WeakMap<AuditedUser, string>();
 
-/** What all stages of a request have in common. */
-export function describe(
+function userText(user: AuditedUser): string {
+  const known = users.get(user);
+  if (known !== undefined) return known;
+  const { username, uid, groups, extra } = user;
+  const shown = extra === undefined || Object.keys(extra).length === 0 ? undefined : extra;
+  const made = redactText(JSON.stringify({ username, uid, groups, extra: shown }));
+  users.set(user, made);
+  return made;
+}
+
+/** Only what is there. */
+const member = (name: string, value: string): string => (value === '' ? '' : `,"${name}":${quoted(value)}`);
+
+function objectRef({ info }: Audited): string {
+  if (!info.isResourceRequest) return '';
+  const { resource, namespace, name, group, version, subresource } = info;
+  const rest = member('namespace', namespace) + member('name', name) + member('apiGroup', group);
+  return `,"objectRef":{"resource":${quoted(resource)}${rest}${member('apiVersion', version)}${member('subresource', subresource)}}`;
+}
+
+/**
+ * What all stages of a request have in common: the beginning of an Event as JSON. Put together by hand, as the line of the log is: there
+ * is one a request. `received`: milliseconds since the epoch.
+ */
+export function beginEvent(
   request: Audited,
   level: AuditLevel,
-  user: AuditedUser = nobody,
-): Omit<AuditEvent, 'stage' | 'stageTimestamp' | 'requestReceivedTimestamp'> {
-  const { auditID, url, info, sourceIP, userAgent, impersonated } = request;
-  const ref = objectRef(request);
-  return {
-    kind: 'Event',
-    apiVersion: 'audit.k8s.io/v1',
-    level,
-    auditID,
-    requestURI: shownURI(url),
-    verb: info.verb,
-    user: shownUser(user),
-    ...(impersonated === undefined ? {} : { impersonatedUser: shownUser(impersonated) }),
-    sourceIPs: [sourceIP],
-    ...(userAgent === '' ? {} : { userAgent: userAgent.slice(0, longestAgent) }),
-    ...(ref === undefined ? {} : { objectRef: ref }),
-  };
+  user: AuditedUser | undefined,
+  received: number,
+): string {
+  const { auditID, shownURL, info, sourceIP, userAgent, impersonated } = request;
+  return (
+    `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"${level}","auditID":${quoted(auditID)}` +
+    `,"requestURI":${quoted(shownURL)},"verb":${quoted(info.verb)},"user":${userText(user ?? nobody)}` +
+    (impersonated === undefined ? '' : `,"impersonatedUser":${userText(impersonated)}`) +
+    `,"sourceIPs":[${quoted(sourceIP)}]${member('userAgent', userAgent.slice(0, longestAgent))}${objectRef(request)}` +
+    `,"requestReceivedTimestamp":"${microTime(received)}"`
+  );
 }
+
+/** What a stage adds. */
+export interface Stage {
+  readonly stage: AuditStage;
+  /** Milliseconds since the epoch. */
+  readonly time: number;
+  readonly status?: ResponseStatus | undefined;
+  readonly requestObject?: unknown;
+  readonly responseObject?: unknown;
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
+}
+
+const part = (name: string, value: unknown): string =>
+  value === undefined ? '' : `,"${name}":${redactText(JSON.stringify(value))}`;
+
+/** The rest of the Event. */
+export const endEvent = ({ stage, time, status, requestObject, responseObject, annotations }: Stage): string =>
+  `,"stage":"${stage}","stageTimestamp":"${microTime(time)}"` +
+  part('responseStatus', status && { metadata: {}, ...status }) +
+  part('requestObject', requestObject) +
+  part('responseObject', responseObject) +
+  `${part('annotations', annotations)}}`;

@@ -1,7 +1,6 @@
-import type { AuditStage } from '../config/audit.ts';
-import { redactText } from '../logger.ts';
+import type { AuditLevel } from '../config/audit.ts';
 import { Body, levelFor } from './bodies.ts';
-import { describe, microTime, type Audited, type AuditedUser, type AuditEvent, type ResponseStatus } from './event.ts';
+import { beginEvent, endEvent, type Audited, type AuditedUser, type ResponseStatus, type Stage } from './event.ts';
 import type { Verdict } from './policy.ts';
 
 /** What a body says that it is. */
@@ -26,11 +25,13 @@ export type Failure = Omit<ResponseStatus, 'code'>;
 export class AuditRecord {
   readonly #request: Audited;
   readonly #verdict: Verdict;
+  readonly #level: AuditLevel;
   readonly #emit: (event: string) => void;
-  readonly #received: string;
+  /** Milliseconds since the epoch. */
+  readonly #received: number;
   #requestBody: Body | undefined;
   readonly #responseBody: Body | undefined;
-  readonly #annotations: Record<string, string> = {};
+  #annotations: Record<string, string> | undefined;
   #requestHeaders = noHeaders;
   #responseHeaders = noHeaders;
   #user: AuditedUser | undefined;
@@ -38,16 +39,16 @@ export class AuditRecord {
   /** `received`: milliseconds since the epoch. `emit` gets each event as JSON. */
   constructor(request: Audited, verdict: Verdict, received: number, emit: (event: string) => void) {
     this.#request = request;
-    this.#verdict = { ...verdict, level: levelFor(verdict.level, request) };
+    this.#verdict = verdict;
+    this.#level = levelFor(verdict.level, request);
     this.#emit = emit;
-    this.#received = microTime(received);
-    this.#responseBody = this.#verdict.level === 'RequestResponse' ? new Body() : undefined;
+    this.#received = received;
+    this.#responseBody = this.#level === 'RequestResponse' ? new Body() : undefined;
   }
 
   /** Given up at once if nobody wants to see it. */
   showRequest(body: Body): void {
-    const { level } = this.#verdict;
-    if (level === 'Request' || level === 'RequestResponse') this.#requestBody = body;
+    if (this.#level === 'Request' || this.#level === 'RequestResponse') this.#requestBody = body;
     else body.giveUp();
   }
 
@@ -71,52 +72,32 @@ export class AuditRecord {
   }
 
   annotate(key: string, value: string): void {
-    this.#annotations[key] = value;
+    (this.#annotations ??= {})[key] = value;
   }
 
-  received(now: number): void {
-    this.#write('RequestReceived', now, undefined, {});
+  received(time: number): void {
+    this.#write({ stage: 'RequestReceived', time });
   }
 
-  started(now: number, code: number): void {
-    this.#write('ResponseStarted', now, { code }, {});
+  started(time: number, code: number): void {
+    this.#write({ stage: 'ResponseStarted', time, status: { code } });
   }
 
-  complete(now: number, code: number, { failure, isWhole }: Answered): void {
+  complete(time: number, code: number, { failure, isWhole }: Answered): void {
     const { omitManagedFields } = this.#verdict;
     const requestObject = this.#requestBody?.object(this.#requestHeaders, omitManagedFields);
     const responseObject = this.#responseBody?.object(this.#responseHeaders, omitManagedFields);
-    const isTruncated = [this.#requestBody, this.#responseBody].some((body) => body?.isTooLarge === true);
-    if (isTruncated) this.annotate('audit.k8s.io/truncated', 'true');
+    if (this.#requestBody?.isTooLarge === true || this.#responseBody?.isTooLarge === true)
+      this.annotate('audit.k8s.io/truncated', 'true');
     if (!isWhole) this.annotate('platform.io/aborted', 'true');
-    this.#write(
-      'ResponseComplete',
-      now,
-      { code, ...failure },
-      {
-        ...(requestObject === undefined ? {} : { requestObject }),
-        ...(responseObject === undefined ? {} : { responseObject }),
-      },
-    );
+    const status = failure === undefined ? { code } : { code, ...failure };
+    this.#write({ stage: 'ResponseComplete', time, status, requestObject, responseObject });
   }
 
-  #write(
-    stage: AuditStage,
-    now: number,
-    status: ResponseStatus | undefined,
-    objects: Pick<AuditEvent, 'requestObject' | 'responseObject'>,
-  ): void {
-    const { level, omitStages } = this.#verdict;
-    if (level === 'None' || omitStages.includes(stage)) return;
-    const event: AuditEvent = {
-      ...describe(this.#request, level, this.#user ?? this.#request.user),
-      stage,
-      ...(status === undefined ? {} : { responseStatus: { metadata: {}, ...status } }),
-      ...objects,
-      requestReceivedTimestamp: this.#received,
-      stageTimestamp: microTime(now),
-      ...(Object.keys(this.#annotations).length === 0 ? {} : { annotations: this.#annotations }),
-    };
-    this.#emit(redactText(JSON.stringify(event)));
+  #write(stage: Stage): void {
+    if (this.#level === 'None' || this.#verdict.omitStages.includes(stage.stage)) return;
+    const user = this.#user ?? this.#request.user;
+    const annotations = this.#annotations;
+    this.#emit(beginEvent(this.#request, this.#level, user, this.#received) + endEvent({ ...stage, annotations }));
   }
 }

@@ -5,6 +5,7 @@ import type { Body } from '../audit/bodies.ts';
 import type { AuditRecord, Failure } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
 import type { Logger } from '../logger.ts';
+import { shownURL } from '../redaction.ts';
 import type { RequestContext, RequestInfo } from './route.ts';
 
 /** Made once: an AbortController without a reason makes a DOMException with a stack, which costs more than a small answer. */
@@ -33,8 +34,8 @@ export class Exchange implements RequestContext {
   sent: Body | undefined;
   /** What was answered in the place of what was asked for. */
   failure: Failure | undefined;
-  /** As it came, with the query. */
-  readonly url: string;
+  readonly #url: string;
+  #shownURL: string | undefined;
   readonly #search: string;
   #query: URLSearchParams | undefined;
   readonly #cleanups: (() => void)[] = [];
@@ -48,7 +49,7 @@ export class Exchange implements RequestContext {
     this.req = req;
     this.res = res;
     this.log = log;
-    this.url = req.url;
+    this.#url = req.url;
     const at = req.url.indexOf('?');
     this.path = at === -1 ? req.url : req.url.slice(0, at);
     this.#search = at === -1 ? '' : req.url.slice(at + 1);
@@ -70,6 +71,11 @@ export class Exchange implements RequestContext {
 
   get query(): URLSearchParams {
     return (this.#query ??= new URLSearchParams(this.#search));
+  }
+
+  /** The path and query without secrets. */
+  get shownURL(): string {
+    return (this.#shownURL ??= shownURL(this.#url));
   }
 
   get userAgent(): string {

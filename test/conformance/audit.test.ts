@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { AuditEvent } from '../../src/audit/event.ts';
+import type { AuditEvent } from '../fakes/audit-event.ts';
 import { talkOver } from '../fakes/talk.ts';
 import { FakeKubeApiserver } from '../fakes/upstream.ts';
 import { asClient, login, nodes, startLab, type Lab } from './lab.ts';

@@ -1,5 +1,5 @@
 import { createAuditor, type Auditor } from '../../src/audit/auditor.ts';
-import type { AuditEvent } from '../../src/audit/event.ts';
+import type { AuditEvent } from './audit-event.ts';
 import { audit, type AuditPolicy } from '../../src/config/audit.ts';
 
 /** Hands its events to `tell`; by default nothing is told of anything. */

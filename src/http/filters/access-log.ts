@@ -1,15 +1,7 @@
-import { isSecret, logRequest } from '../../logger.ts';
+import { logRequest } from '../../logger.ts';
 import { observeRequest } from '../metrics.ts';
-import type { Exchange, Filter } from '../exchange.ts';
+import type { Filter } from '../exchange.ts';
 import { probes } from './probes.ts';
-
-/** The query as the log may show it: a token that somebody put there is left out. */
-const shownQuery = ({ query }: Exchange): string => {
-  if (query.size === 0) return '';
-  const shown = new URLSearchParams(query);
-  for (const key of query.keys()) if (isSecret(key)) shown.set(key, 'redacted');
-  return `?${shown.toString()}`;
-};
 
 /** One line and one observation a request, when its answer is over. */
 export const accessLog: Filter = (exchange) => {
@@ -23,7 +15,7 @@ export const accessLog: Filter = (exchange) => {
     logRequest(exchange.log, failed ? 'warn' : 'info', {
       auditID: exchange.auditID,
       method: req.method,
-      path: `${exchange.path}${shownQuery(exchange)}`,
+      path: exchange.shownURL,
       verb: info.verb,
       status: res.statusCode,
       seconds: Math.round(seconds * 1e4) / 1e4,

@@ -4,7 +4,7 @@ import { parse, stringify } from 'yaml';
 import { eventually } from './eventually.ts';
 import { get, patch, releasePath, type KubeObject } from './kube.ts';
 import { replicaLogs } from './servers.ts';
-import type { AuditEvent } from '../../../src/audit/event.ts';
+import type { AuditEvent } from '../../fakes/audit-event.ts';
 
 const configMap = `${releasePath}/configmaps/platform-config`;
 const key = 'platform.yaml';

@@ -7,7 +7,7 @@ import { requestInfo } from '../../../src/http/filters/request-info.ts';
 const request = (method: string, url: string, user?: Audited['user']): Audited => {
   const [path = '', search = ''] = url.split('?');
   const info = requestInfo(method, path, new URLSearchParams(search));
-  return { auditID: 'an-id', url, info, sourceIP: '192.0.2.1', userAgent: '', user };
+  return { auditID: 'an-id', shownURL: url, info, sourceIP: '192.0.2.1', userAgent: '', user };
 };
 
 const alice = { username: 'alice', groups: ['readers', 'system:authenticated'] };

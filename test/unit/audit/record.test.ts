@@ -1,9 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { gzipSync } from 'node:zlib';
-import type { Audited, AuditEvent } from '../../../src/audit/event.ts';
+import type { Audited } from '../../../src/audit/event.ts';
 import { Body, largestBody } from '../../../src/audit/bodies.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import { requestInfo } from '../../../src/http/filters/request-info.ts';
+import { shownURL } from '../../../src/redaction.ts';
+import type { AuditEvent } from '../../fakes/audit-event.ts';
 import { auditor } from '../../fakes/auditor.ts';
 
 const json = { type: 'application/json', encoding: '' };
@@ -19,7 +21,15 @@ function begin(policy: object, method: string, url: string, more: Partial<Audite
   const [path = '', search = ''] = url.split('?');
   const info = requestInfo(method, path, new URLSearchParams(search));
   const user = { username: 'alice', groups: ['readers'] };
-  const request = { auditID: 'an-id', url, info, sourceIP: '192.0.2.1', userAgent: 'curl/8', user, ...more };
+  const request = {
+    auditID: 'an-id',
+    shownURL: shownURL(url),
+    info,
+    sourceIP: '192.0.2.1',
+    userAgent: 'curl/8',
+    user,
+    ...more,
+  };
   const record = auditor(policy, (event) => events.push(event)).begin(request, 1_000.25);
   return { events, record };
 }
@@ -162,6 +172,8 @@ describe('the bodies', () => {
     '/api/v1/namespaces/default/serviceaccounts/default/token',
     '/apis/authentication.k8s.io/v1/tokenreviews',
     '/kapis/resources.platform.io/v1alpha3/namespaces/default/secrets',
+    '/kapis/resources.platform.io/v1alpha3/secrets.v1./s',
+    '/kapis/resources.platform.io/v1alpha3/sessions.iam.platform.io',
     '/kapis/iam.platform.io/v1alpha2/users/bob/password',
     '/kapis/iam.platform.io/v1alpha2/users/bob/sessions',
     '/kapis/config.platform.io/v1alpha2/kubeconfig',

@@ -1,7 +1,7 @@
 /** The token endpoint behind the filters of every request, without sockets. */
 import { afterEach } from '@jest/globals';
 import type { RequestListener } from 'node:http';
-import type { AuditEvent } from '../../../src/audit/event.ts';
+import type { AuditEvent } from '../../fakes/audit-event.ts';
 import { createFace } from '../../../src/http/chain.ts';
 import { OpenWatches } from '../../../src/http/open-watches.ts';
 import { createLogger, type Logger } from '../../../src/logger.ts';

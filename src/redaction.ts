@@ -1,0 +1,45 @@
+/** What is never written down, neither in the log nor for auditors. */
+const secret =
+  /^(authorization|cookie|set-cookie|.*password|.*secret|.*token|.*hash|code|.*_code|.*verifier|.*assertion)$/i;
+
+/** Is the value of a field or parameter of this name never written? */
+export const isSecret = (name: string): boolean => secret.test(name);
+
+const bearer = /\b(Bearer|Basic)\s+[A-Za-z0-9\-._~+/]+=*/g;
+const jwt = /\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g;
+
+/** The text without bearer tokens and passwords of Basic. Few texts have anything of the kind, and to look for a word is cheap. */
+export function redactText(text: string): string {
+  let shown = text;
+  if (shown.includes('Bearer') || shown.includes('Basic')) shown = shown.replace(bearer, '$1 [redacted]');
+  if (shown.includes('eyJ')) shown = shown.replace(jwt, '[redacted]');
+  return shown;
+}
+
+/** The same, as JSON has it. */
+export const quoted = (text: string): string => JSON.stringify(redactText(text));
+
+/** Longer ones are cut: a caller chooses them. */
+const longestURL = 4096;
+
+/** The path and query without the values of parameters that are secrets. */
+export function shownURL(url: string): string {
+  const at = url.indexOf('?');
+  if (at === -1) return url.slice(0, longestURL);
+  const pairs = url
+    .slice(at + 1)
+    .split('&')
+    .map((pair) => {
+      const [key = ''] = pair.split('=', 1);
+      return isSecret(decoded(key)) ? `${key}=redacted` : pair;
+    });
+  return `${url.slice(0, at)}?${pairs.join('&')}`.slice(0, longestURL);
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return text;
+  }
+}
