@@ -57,6 +57,8 @@ interface Part {
 }
 
 const minute = 60_000;
+/** So long nobody asks whether it is still allowed, and it has no bookmark but the last, as with kube-apiserver. */
+const young = 10_000;
 const lastBookmark = 2_000;
 /** What one watch alone needs is written in parts of about so many bytes, or of what a slice has time for. */
 const partSize = 64 * 1024;
@@ -105,7 +107,7 @@ export class Watch<F> {
     if (initialEventsEnd || (initialEvents && hasIDs)) this.#initialEnd = store.resourceVersion;
     this.#after = from ?? 0;
     const now = performance.now();
-    this.#nextMinute = now + minute - ((now + phaseOf(caller)) % minute);
+    this.#nextMinute = now + young + minute - ((now + young + phaseOf(caller)) % minute);
     this.#end = now + duration;
     if (hasIDs) this.#keepAlive = now + keepAliveInterval;
     this.#last = bookmarks && duration > lastBookmark ? this.#end - lastBookmark : Infinity;

@@ -168,6 +168,17 @@ describe('a watch', () => {
     expect(begun.response.writableEnded).toBe(true);
   });
 
+  test('just begun has none, in whatever second of a minute that was', async () => {
+    const begun: Call[] = [];
+    for (let second = 0; second < 60; second += 1) {
+      begun.push(await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2'));
+      await jest.advanceTimersByTimeAsync(1_000);
+    }
+    await jest.advanceTimersByTimeAsync(2_000);
+    await settle();
+    expect(begun.map(told)).toEqual(begun.map(() => []));
+  });
+
   test('has bookmarks each minute and before its end, if it wants them', async () => {
     const begun = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=200');
     const plain = await watch('resourceVersion=10&timeoutSeconds=200');
