@@ -29,8 +29,8 @@ CASES=all is everything; without CASES these are left out: ${names.filter((name)
 how many seconds memory is watched while 200 nodes change each second; 3600 is an hour. RESULTS names a new file for every figure, as
 JSON. What etcd holds at the start is kept in the cache of the cluster's programs, under bench.
 
-Each case asks every server in turn, one round of ${roundSeconds} s (of logins ${loginSeconds} s) to warm up and three that count: ${concurrency} connections with HTTP/1.1, each with one request at a time (4 for full
-lists), of ${callers} callers with their own tokens. Ours and kube-apiserver authenticate and authorize them, nginx and node:http do not;
+Each case asks every server in turn, one round to warm up and three of ${roundSeconds} s (of logins ${loginSeconds} s) that count: ${concurrency} connections with
+HTTP/1.1, each with one request at a time (4 for full lists), of ${callers} callers with their own tokens. Ours and kube-apiserver authenticate and authorize them, nginx and node:http do not;
 in each round as many callers are new to the servers' caches of 10 s as would be in the long run. Status and size of every answer are
 checked, and the whole of some. Everything is on loopback and shares the machine's cores: ratios within one run mean something, times
 do not.

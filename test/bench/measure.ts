@@ -10,6 +10,8 @@ import { cpuTime, memory } from './processes.ts';
 import { median } from './statistics.ts';
 
 const rounds = 3;
+/** Seconds of the round that does not count: V8 compiles for good what was called some ten thousand times. */
+const warmUpSeconds = 3;
 /** Milliseconds between measurements, for garbage and caches to settle. */
 const pause = 100;
 const restSeconds = 10;
@@ -64,7 +66,7 @@ export async function measureCase({ subjects }: Case, atRest: readonly AtRest[],
       if (before.some(({ problems }) => problems.length > 0)) continue; // once is enough
       // A first one does not count, unless it was wrong: a server that runs for days has compiled and connected what it needs.
       if (round === 1) before.length = 0;
-      before.push(await measure(subject, signal));
+      before.push(await measure(round === 0 ? warmUp(subject) : subject, signal));
       await sleep(pause, undefined, { signal });
     }
   const changeCosts = subjects.flatMap((subject, index) =>
@@ -123,6 +125,9 @@ function figuresOf(subject: Subject, one: Measured, rest: readonly AtRest[]): Fi
     changes: one.changesPerSecond,
   };
 }
+
+const warmUp = ({ job, ...subject }: Subject): Subject =>
+  job === undefined ? subject : { ...subject, job: { ...job, seconds: Math.max(job.seconds, warmUpSeconds) } };
 
 async function measure({ job }: Subject, signal: AbortSignal): Promise<Measured> {
   const child = spawn(process.execPath, [job === undefined ? hash : load], {
