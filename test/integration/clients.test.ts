@@ -1,7 +1,10 @@
-/** Clients of others, unmodified: what they see of our nodes is what they see of the core nodes, but for what is written down. */
+/**
+ * Clients of others, unmodified: what they see of the core nodes through the gateway is what they see of them at kube-apiserver, and what
+ * they see of our nodes is the same but for what is written down.
+ */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { differences, type Difference } from '../clients/differences.ts';
-import { differencesIn, goCases, pythonCases, type Seen } from './lab/cases.ts';
+import { changedByGateway, differencesIn, goCases, pythonCases, type Seen } from './lab/cases.ts';
 import { forgetPast } from './lab/control-plane.ts';
 import { described } from './lab/described.ts';
 
@@ -29,18 +32,22 @@ describe.each([
 ] as const)('%s', (_, run, least) => {
   let seen: Seen = new Map();
 
-  test('run every case to its end, at all three places', async () => {
+  test('run every case to its end, at all four places', async () => {
     seen = await run();
     expect(seen.size).toBeGreaterThanOrEqual(least);
     for (const [name, results] of seen) {
       met.add(name);
       expect({ name, targets: Object.keys(results).toSorted() }).toEqual({
         name,
-        targets: ['aggregated', 'core', 'direct'],
+        targets: ['aggregated', 'core', 'direct', 'gateway'],
       });
       expect(JSON.stringify({ name, results })).not.toContain('"broken"');
     }
   }, 300_000);
+
+  test('see through the gateway what they see without it', () => {
+    expect(changedByGateway(seen)).toEqual([]);
+  });
 
   test('see the differences that are written down, and no other', () => {
     expect(differencesIn(seen).toSorted(order)).toEqual(written(seen).toSorted(order));

@@ -1,7 +1,8 @@
-"""Cases that users of the official Python client run into: cases.py KUBECONFIG KUBECONFIG_OF_OUR_PORT.
+"""Cases that users of the official Python client run into: cases.py KUBECONFIG KUBECONFIG_OF_OUR_GATEWAY
+KUBECONFIG_OF_OUR_PORT.
 
-Each runs against the core nodes of kube-apiserver and against nodes.resources.platform.io, through kube-apiserver's
-aggregator and at our own port. What it saw of each is one JSON line on standard output.
+Each runs against the core nodes of kube-apiserver, the same through our gateway, and against
+nodes.resources.platform.io, through kube-apiserver's aggregator and at our own port. What it saw of each is one JSON line on standard output.
 """
 
 import json
@@ -183,9 +184,10 @@ CASES = (listed, selected, paged, refused, watched, watched_from_nowhere, dynami
          over_a_web_socket, table, verbs)
 
 
-def main(kubeconfig, direct):
+def main(kubeconfig, gateway, direct):
     writer = client.CoreV1Api(config.new_client_from_config(kubeconfig))
-    targets = (Target("core", kubeconfig, False), Target("aggregated", kubeconfig, True), Target("direct", direct, True))
+    targets = (Target("core", kubeconfig, False), Target("gateway", gateway, False),
+               Target("aggregated", kubeconfig, True), Target("direct", direct, True))
     for case in CASES:
         for target in targets:
             line = {"case": f"python/{case.__name__}", "target": target.name, "result": case(target, writer)}

@@ -1,14 +1,14 @@
-/** What the programs of test/clients saw of the core nodes, and of ours, put side by side. */
+/** What the programs of test/clients saw of the core nodes, of the same through our gateway, and of ours, put side by side. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { output } from '../../../hack/cluster/exec.ts';
 import type { Difference } from '../../clients/differences.ts';
-import { aggregated } from './http.ts';
+import { aggregated, secureGateway } from './http.ts';
 import { demand, lab } from './lab.ts';
 import { adminToken } from './login.ts';
 
-type Target = 'core' | 'aggregated' | 'direct';
+type Target = 'core' | 'gateway' | 'aggregated' | 'direct';
 
 /** A line of what such a program prints. */
 interface Line {
@@ -19,14 +19,13 @@ interface Line {
 
 export type Seen = ReadonlyMap<string, Readonly<Record<Target, unknown>>>;
 
-/** A kubeconfig for our aggregated port, with a bearer token. */
-async function directKubeconfig(): Promise<string> {
-  const name = 'direct';
+/** A kubeconfig for one of our ports, with a bearer token. */
+export async function kubeconfigOf(name: string, server: string): Promise<string> {
   const file = join(lab().dir, `${name}.kubeconfig`);
   const content = {
     apiVersion: 'v1',
     kind: 'Config',
-    clusters: [{ name, cluster: { server: aggregated(), 'certificate-authority': lab().authorityFile } }],
+    clusters: [{ name, cluster: { server, 'certificate-authority': lab().authorityFile } }],
     users: [{ name, user: { token: await adminToken() } }],
     contexts: [{ name, context: { cluster: name, user: name } }],
     'current-context': name,
@@ -53,15 +52,20 @@ async function see(
   );
 }
 
-export const goCases = async (): Promise<Seen> =>
-  see(lab().go.cases, [lab().kubeconfig, await directKubeconfig(), '.']);
+/** As the programs take them. */
+const kubeconfigs = async (): Promise<string[]> => [
+  lab().kubeconfig,
+  await kubeconfigOf('gateway', secureGateway()),
+  await kubeconfigOf('direct', aggregated()),
+];
+
+export const goCases = async (): Promise<Seen> => see(lab().go.cases, [...(await kubeconfigs()), '.']);
 
 export const pythonCases = async (): Promise<Seen> =>
-  see(
-    'python3',
-    [join(import.meta.dirname, '../../clients/python/cases.py'), lab().kubeconfig, await directKubeconfig()],
-    { PYTHONPATH: demand(lab().pythonPackages), PYTHONDONTWRITEBYTECODE: '1' },
-  );
+  see('python3', [join(import.meta.dirname, '../../clients/python/cases.py'), ...(await kubeconfigs())], {
+    PYTHONPATH: demand(lab().pythonPackages),
+    PYTHONDONTWRITEBYTECODE: '1',
+  });
 
 const isBranch = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
@@ -75,10 +79,14 @@ function leaves(core: unknown, ours: unknown, at = ''): { at: string; core: unkn
   return core === ours ? [] : [{ at, core, ours }];
 }
 
-/** Every difference, in the form of the written table. One by both ways is one. */
+/** What the gateway changed, by the case. */
+export const changedByGateway = (seen: Seen): unknown[] =>
+  [...seen].flatMap(([name, { core, gateway }]) => leaves(core, gateway).map((leaf) => ({ case: name, ...leaf })));
+
+/** Every difference of ours, in the form of the written table. One by both ways is one. */
 export function differencesIn(seen: Seen): Omit<Difference, 'why'>[] {
-  return [...seen].flatMap(([name, { core, ...ours }]) => {
-    const found = { aggregated: leaves(core, ours.aggregated), direct: leaves(core, ours.direct) };
+  return [...seen].flatMap(([name, { core, aggregated: through, direct }]) => {
+    const found = { aggregated: leaves(core, through), direct: leaves(core, direct) };
     if (JSON.stringify(found.aggregated) === JSON.stringify(found.direct))
       return found.direct.map((leaf) => ({ case: name, ...leaf }));
     return (['aggregated', 'direct'] as const).flatMap((via) =>

@@ -1,6 +1,7 @@
 // Cases that clients of Kubernetes run into, written with client-go and controller-runtime as anybody would write them.
-// Each runs against the core nodes of kube-apiserver and against nodes.resources.platform.io, through kube-apiserver's
-// aggregator and at our own port. What it saw of each is one JSON line on standard output, comparable with the others'.
+// Each runs against the core nodes of kube-apiserver, the same through our gateway, and against nodes.resources.platform.io,
+// through kube-apiserver's aggregator and at our own port. What it saw of each is one JSON line on standard output,
+// comparable with the others'.
 package main
 
 import (
@@ -29,29 +30,31 @@ type line struct {
 var cases = map[string]func(context.Context, *target) any{}
 
 func main() {
-	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "usage: cases KUBECONFIG KUBECONFIG_OF_OUR_PORT PATTERN")
+	if len(os.Args) != 5 {
+		fmt.Fprintln(os.Stderr, "usage: cases KUBECONFIG KUBECONFIG_OF_OUR_GATEWAY KUBECONFIG_OF_OUR_PORT PATTERN")
 		os.Exit(2)
 	}
-	if err := run(context.Background(), os.Args[1], os.Args[2], regexp.MustCompile(os.Args[3])); err != nil {
+	if err := run(context.Background(), [3]string(os.Args[1:4]), regexp.MustCompile(os.Args[4])); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, kubeconfig, direct string, wanted *regexp.Regexp) error {
-	through, err := configOf(kubeconfig)
-	if err != nil {
-		return err
+func run(ctx context.Context, kubeconfigs [3]string, wanted *regexp.Regexp) error {
+	var configs [3]*rest.Config
+	for index, kubeconfig := range kubeconfigs {
+		config, err := configOf(kubeconfig)
+		if err != nil {
+			return err
+		}
+		configs[index] = config
 	}
-	straight, err := configOf(direct)
-	if err != nil {
-		return err
-	}
+	cluster, gateway, direct := configs[0], configs[1], configs[2]
 	targets := []*target{
-		{name: "core", config: through, gv: coreVersion},
-		{name: "aggregated", config: through, gv: ourVersion},
-		{name: "direct", config: straight, gv: ourVersion},
+		{name: "core", config: cluster, gv: coreVersion},
+		{name: "gateway", config: gateway, gv: coreVersion},
+		{name: "aggregated", config: cluster, gv: ourVersion},
+		{name: "direct", config: direct, gv: ourVersion},
 	}
 	names := make([]string, 0, len(cases))
 	for name := range cases {
@@ -69,7 +72,7 @@ func run(ctx context.Context, kubeconfig, direct string, wanted *regexp.Regexp) 
 			// Each has its own node and its own list of what it has to tidy up.
 			target := *target
 			target.own = fmt.Sprintf("own-%d-%s", number, target.name)
-			target.writer = newWriter(through)
+			target.writer = newWriter(cluster)
 			places <- struct{}{}
 			running.Go(func() {
 				defer func() { <-places }()
