@@ -39,14 +39,12 @@ function bodyOf(req: Request): AsyncIterable<Buffer> | undefined {
   return isEmpty ? undefined : chunksOf(req);
 }
 
-/** Whole, or this throws: what a client broke off must not look like the end upstream. */
-async function* chunksOf(req: IncomingMessage): AsyncIterable<Buffer> {
-  // What kube-apiserver does not want to read is no reason to cut the connection on which its answer goes back.
-  for await (const chunk of req.iterator({ destroyOnReturn: false })) yield chunk as Buffer;
-  const { stream } = req as { stream?: ServerHttp2Stream };
-  // A body over HTTP/2 that is reset ends like any other.
-  if (stream !== undefined && stream.state.state !== constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_REMOTE) throw givenUp;
-}
+/**
+ * Whole, or this throws: what a client broke off must not look like the end upstream. What kube-apiserver does not want to read is no
+ * reason to cut the connection on which its answer goes back.
+ */
+const chunksOf = (req: IncomingMessage): AsyncIterable<Buffer> =>
+  req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
 
 /** What happens to an answer on its way back. */
 class Passage implements AnswerHandler {
