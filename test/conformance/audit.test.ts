@@ -134,6 +134,20 @@ describe('what is passed on to kube-apiserver is written down', () => {
     expect(JSON.stringify(event)).not.toContain('managedFields');
   });
 
+  test.each<[string, string, number]>([
+    [pods, 'PodList', 200],
+    [`${pods}/none`, 'Status', 404],
+    [`${kapisNodes}/n1`, 'Node', 200],
+    [kapisNodes, 'NodeList', 200],
+    [`${kapisNodes}/none`, 'Status', 404],
+  ])('over HTTP/2 too: %s', async (url, kind, status) => {
+    kube.answer = (_, res) =>
+      void res.writeHead(status, { 'content-type': 'application/json' }).end(`{"kind":"${kind}"}`);
+    const [headers] = await lab.http2(url, 'GET', { authorization: `Bearer ${await aliceToken()}` });
+    const [event] = await eventsOf(headers['audit-id']);
+    expect(event).toMatchObject({ responseStatus: { code: status }, responseObject: { kind } });
+  });
+
   test('with whom the caller acts as', async () => {
     kube.answer = (_, res) => void res.end('{}');
     const headers = { authorization: `Bearer ${await aliceToken()}`, 'impersonate-user': 'bob' };

@@ -1,7 +1,7 @@
 /** The whole server on loopback sockets, over a cluster in memory with three nodes and its front proxy. */
 import { once } from 'node:events';
 import http from 'node:http';
-import http2, { type IncomingHttpHeaders } from 'node:http2';
+import http2, { type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
 import { createAuthority, type Pair } from '../../hack/cluster/pki.ts';
@@ -32,7 +32,11 @@ export interface Lab {
   readonly putNode: (name: string, size: number) => void;
   readonly ports: RunningServer['ports'];
   /** The same as `gateway`, over HTTP/2: the headers with the status among them, and the body. */
-  readonly http2: (path: string, method: string) => Promise<readonly [IncomingHttpHeaders, string]>;
+  readonly http2: (
+    path: string,
+    method: string,
+    more?: OutgoingHttpHeaders,
+  ) => Promise<readonly [IncomingHttpHeaders, string]>;
   /** A request of a client at the gateway. */
   readonly gateway: (path: string, ask?: Ask) => Promise<Answer>;
   /** The same over TLS, where the pages are. */
@@ -135,10 +139,10 @@ export async function startLab({
     secureGateway,
     frontProxy,
     aggregated,
-    http2: async (path, method) => {
+    http2: async (path, method, more = {}) => {
       const session = http2.connect(`https://127.0.0.1:${server.ports.https}`, { rejectUnauthorized: false });
       try {
-        const stream = session.request({ ':path': path, ':method': method });
+        const stream = session.request({ ':path': path, ':method': method, ...more });
         const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders];
         return [headers, await text(stream)];
       } finally {

@@ -1,9 +1,15 @@
+import type { ServerHttp2Stream } from 'node:http2';
+import type { Writable } from 'node:stream';
 import type { Auditor } from '../../audit/auditor.ts';
 import { Body } from '../../audit/bodies.ts';
 import type { BodyHeaders } from '../../audit/record.ts';
 import type { Exchange, Filter } from '../exchange.ts';
 
-const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+/** The first value of a header. */
+function text(value: unknown): string {
+  const [first] = [value].flat();
+  return typeof first === 'string' ? first : '';
+}
 
 /**
  * What is refused before anybody knows whose it is, is written down too. Of what is sent no more arrives, before somebody reads it, than
@@ -57,31 +63,55 @@ function tapRequest({ req }: Exchange): Body {
   return body;
 }
 
+/** Of HTTP/2 the stream: what Express knows as the response passes some things by its own methods. */
+const wireOf = (res: Exchange['res']): Exchange['res'] | ServerHttp2Stream =>
+  (res as { stream?: ServerHttp2Stream }).stream ?? res;
+
 function tapResponse({ res }: Exchange, body: Body): void {
   const see = (chunk: unknown): void => {
     if (typeof chunk === 'string' || chunk instanceof Uint8Array) body.add(Buffer.from(chunk));
   };
-  const write = res.write.bind(res) as (...all: unknown[]) => boolean;
-  const end = res.end.bind(res) as (...all: unknown[]) => typeof res;
-  res.write = (...all: unknown[]) => {
+  const wire = wireOf(res) as Writable;
+  const write = wire.write.bind(wire) as (...all: unknown[]) => boolean;
+  const end = wire.end.bind(wire) as (...all: unknown[]) => typeof wire;
+  wire.write = (...all: unknown[]) => {
     see(all[0]);
     return write(...all);
   };
-  res.end = (...all: unknown[]) => {
+  wire.end = (...all: unknown[]) => {
     see(all[0]);
     return end(...all);
   };
 }
 
-/** When the headers go out; the gateway hands them all over in a list. */
+/** When the headers go out. */
 function onHead(res: Exchange['res'], then: (headers: BodyHeaders) => void): void {
+  const wire = wireOf(res);
+  if ('respond' in wire) {
+    const respond = wire.respond.bind(wire);
+    wire.respond = (headers, options) => {
+      respond(headers, options);
+      then(headersOf(new Map(Object.entries((headers ?? {}) as Readonly<Record<string, unknown>>))));
+    };
+    return;
+  }
   const writeHead = res.writeHead.bind(res) as (...all: unknown[]) => typeof res;
   res.writeHead = (...all: unknown[]) => {
     const result = writeHead(...all);
+    // The gateway hands them all over in a list.
     const list = all.find((one) => Array.isArray(one)) as readonly string[] | undefined;
-    const valueOf = (name: string): string =>
-      text(list === undefined ? res.getHeader(name) : list[list.findIndex((one) => one.toLowerCase() === name) + 1]);
-    then({ type: valueOf('content-type'), encoding: valueOf('content-encoding') });
+    then(headersOf(list === undefined ? { get: (name) => res.getHeader(name) } : pairs(list)));
     return result;
   };
+}
+
+const headersOf = (headers: { get(name: string): unknown }): BodyHeaders => ({
+  type: text(headers.get('content-type')),
+  encoding: text(headers.get('content-encoding')),
+});
+
+function pairs(list: readonly string[]): Map<string, string> {
+  const all = new Map<string, string>();
+  for (let at = 0; at < list.length; at += 2) all.set((list[at] ?? '').toLowerCase(), list[at + 1] ?? '');
+  return all;
 }
