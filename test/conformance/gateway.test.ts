@@ -597,7 +597,7 @@ describe('the body of a request', () => {
   ])('that arrives over HTTP/2 %s is whole, however many come', async (_, send) => {
     kube.answer = (req, res) => void req.resume().once('end', () => res.end('done'));
     const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
-    const statuses = await Promise.all(
+    const answers = await Promise.all(
       Array.from({ length: 80 }, async () => {
         const stream = session.request({ ':path': pods, ':method': 'POST', ...bearer });
         send(stream);
@@ -606,7 +606,7 @@ describe('the body of a request', () => {
       }),
     );
     session.close();
-    expect(new Set(statuses)).toEqual(new Set(['200 done']));
+    expect(new Set(answers)).toEqual(new Set(['200 done']));
     expect(new Set(await Promise.all(kube.taken().map(({ body }) => body)))).toEqual(new Set(['a body']));
   });
 
