@@ -5,13 +5,13 @@ const secret =
 /** Is the value of a field or parameter of this name never written? */
 export const isSecret = (name: string): boolean => secret.test(name);
 
-const bearer = /\b(Bearer|Basic)\s+[A-Za-z0-9\-._~+/]+=*/g;
-const jwt = /\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g;
+const bearer = /(?<![a-z0-9])(bearer|basic)\s+[a-z0-9\-._~+/]+=*/gi;
+const jwt = /(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g;
 
 /** The text without bearer tokens and passwords of Basic. Few texts have anything of the kind, and to look for a word is cheap. */
 export function redactText(text: string): string {
   let shown = text;
-  if (shown.includes('Bearer') || shown.includes('Basic')) shown = shown.replace(bearer, '$1 [redacted]');
+  if (/bearer|basic/i.test(shown)) shown = shown.replace(bearer, '$1 [redacted]');
   if (shown.includes('eyJ')) shown = shown.replace(jwt, '[redacted]');
   return shown;
 }
@@ -19,13 +19,10 @@ export function redactText(text: string): string {
 /** The same, as JSON has it. */
 export const quoted = (text: string): string => JSON.stringify(redactText(text));
 
-/** Longer ones are cut: a caller chooses them. */
-const longestURL = 4096;
-
 /** The path and query without the values of parameters that are secrets. */
 export function shownURL(url: string): string {
   const at = url.indexOf('?');
-  if (at === -1) return url.slice(0, longestURL);
+  if (at === -1) return url;
   const pairs = url
     .slice(at + 1)
     .split('&')
@@ -33,7 +30,7 @@ export function shownURL(url: string): string {
       const [key = ''] = pair.split('=', 1);
       return isSecret(decoded(key)) ? `${key}=redacted` : pair;
     });
-  return `${url.slice(0, at)}?${pairs.join('&')}`.slice(0, longestURL);
+  return `${url.slice(0, at)}?${pairs.join('&')}`;
 }
 
 function decoded(text: string): string {

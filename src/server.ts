@@ -72,6 +72,8 @@ import { servingFromFiles, servingFromSecret } from './tls/serving.ts';
 /** How often certificates, their files and what was published are looked at again. */
 const certificateInterval = 30_000;
 const filePollInterval = 1_000;
+/** Milliseconds until what was cut off must have been written down. */
+const longestEnd = 1_000;
 
 export interface RunningServer {
   readonly ports: { readonly http: number; readonly https: number; readonly aggregated: number };
@@ -370,6 +372,8 @@ export async function startServer(
       await sleep(announce);
       watches.endAll(announce === 0 ? 0 : grace / 2);
       await Promise.all(listeners.map((listener) => listener.close(grace)));
+      // Requests that were cut off are over a moment later.
+      await Promise.race([auditor.idle(), sleep(longestEnd)]);
       await sinks.close();
       catalogue.stop();
       granted.stop();

@@ -1,70 +1,109 @@
 /** What an event may show of the bodies of a request and its answer. */
 import { gunzipSync } from 'node:zlib';
-import type { AuditLevel } from '../config/audit.ts';
-import type { Audited } from './event.ts';
+import { redactText } from '../redaction.ts';
+import { isSecretive } from './body-level.ts';
 
 /** Bytes of one body; of a larger one nothing is shown. */
 export const largestBody = 512 * 1024;
+/** Bytes of all that are held at a time. */
+const mostHeld = 64 * 1024 * 1024;
 
-/** What holds passwords, keys or tokens, by group and resource: of them never more than that they were asked for. */
-const secretive: ReadonlyMap<string, ReadonlySet<string>> = new Map([
-  // Our own configuration is a ConfigMap.
-  ['', new Set(['secrets', 'configmaps', 'serviceaccounts/token'])],
-  ['authentication.k8s.io', new Set(['tokenreviews'])],
-  // Every resource of the cluster, also by such names as secrets.v1 and sessions.iam.platform.io.
-  ['resources.platform.io', new Set(['secrets', 'configmaps', 'sessions', 'tokenreviews'])],
-  ['iam.platform.io', new Set(['users/password', 'sessions', 'users/sessions'])],
-  ['config.platform.io', new Set(['kubeconfig'])],
-]);
+/** What a body says that it is. */
+export interface BodyHeaders {
+  readonly type: string;
+  readonly encoding: string;
+}
 
-/** The level at which a request is told of, whatever the policy says. What is no resource, such as /oauth/token, has bodies of its own. */
-export function levelFor(level: AuditLevel, { info }: Audited): AuditLevel {
-  if (level !== 'Request' && level !== 'RequestResponse') return level;
-  if (!info.isResourceRequest) return 'Metadata';
-  const { group, subresource } = info;
-  const [resource = ''] = info.resource.split('.', 1);
-  const whole = subresource === '' ? resource : `${resource}/${subresource}`;
-  const among = secretive.get(group);
-  return among?.has(whole) === true || among?.has(resource) === true ? 'Metadata' : level;
+/** An object as JSON, or why it is not shown; neither where there is none. */
+export interface Shown {
+  readonly text?: string;
+  readonly why?: string;
+}
+
+/** The room that all bodies share. */
+export class BodyRoom {
+  #held = 0;
+
+  /** False if there is none. */
+  take(bytes: number): boolean {
+    if (this.#held + bytes > mostHeld) return false;
+    this.#held += bytes;
+    return true;
+  }
+
+  give(bytes: number): void {
+    this.#held -= bytes;
+  }
 }
 
 /** Collects a body while it passes. */
 export class Body {
-  readonly #chunks: Uint8Array[] = [];
+  readonly #room: BodyRoom;
+  #bytes = Buffer.alloc(0);
   #length = 0;
-  #isWanted = true;
+  #problem: string | undefined;
 
-  /** More than is shown. */
-  get isTooLarge(): boolean {
-    return this.#length > largestBody;
+  constructor(room: BodyRoom) {
+    this.#room = room;
   }
 
-  giveUp(): void {
-    this.#isWanted = false;
-    this.#chunks.length = 0;
+  /** Nobody wants to see it any more. */
+  giveUp(problem = ''): void {
+    this.#problem = problem;
+    this.#room.give(this.#bytes.length);
+    this.#bytes = Buffer.alloc(0);
   }
 
   add(chunk: Uint8Array): void {
-    if (!this.#isWanted) return;
-    this.#length += chunk.length;
-    if (this.isTooLarge) this.#chunks.length = 0;
-    else this.#chunks.push(chunk);
+    if (this.#problem !== undefined) return;
+    const length = this.#length + chunk.length;
+    if (length > largestBody) return this.giveUp(tooLarge);
+    if (length > this.#bytes.length && !this.#grow(length)) return this.giveUp('too many bodies are under way');
+    this.#bytes.set(chunk, this.#length);
+    this.#length = length;
   }
 
-  /** Decoded; undefined if it is no JSON that can be shown. */
-  object(headers: { readonly type: string; readonly encoding: string }, omitManagedFields: boolean): unknown {
-    if (this.#length === 0 || this.isTooLarge || !/^application\/([\w.-]+\+)?json\b/.test(headers.type))
-      return undefined;
+  /** Twice as large at least: however small the pieces are, they are copied once more at most. */
+  #grow(least: number): boolean {
+    const size = Math.min(largestBody, Math.max(least, this.#bytes.length * 2, 4096));
+    if (!this.#room.take(size - this.#bytes.length)) return false;
+    const bytes = Buffer.alloc(size);
+    bytes.set(this.#bytes.subarray(0, this.#length));
+    this.#bytes = bytes;
+    return true;
+  }
+
+  /** What came, decoded; throws if it cannot be. */
+  bytes({ encoding }: BodyHeaders): Buffer {
+    const bytes = this.#bytes.subarray(0, this.#length);
+    return encoding === 'gzip' ? gunzipSync(bytes, { maxOutputLength: largestBody }) : bytes;
+  }
+
+  get isTooLarge(): boolean {
+    return this.#problem === tooLarge;
+  }
+
+  show(headers: BodyHeaders, omitManagedFields: boolean): Shown {
+    if (this.#problem !== undefined) return this.#problem === '' ? {} : { why: this.#problem };
+    if (this.#length === 0) return {};
+    // What does not say what it is kube-apiserver takes for JSON.
+    const type = headers.type === '' ? 'application/json' : headers.type.toLowerCase();
+    if (!/^application\/([\w.-]+\+)?json\b/.test(type)) return { why: `it is ${type.slice(0, 100)}, not JSON` };
     try {
-      const bytes = Buffer.concat(this.#chunks);
-      const text = headers.encoding === 'gzip' ? gunzipSync(bytes, { maxOutputLength: largestBody }) : bytes;
-      const object = JSON.parse(text.toString('utf8')) as unknown;
-      return omitManagedFields ? withoutManagedFields(object) : object;
-    } catch {
-      return undefined;
+      const object = JSON.parse(this.bytes(headers).toString('utf8')) as unknown;
+      if (isSecretive(object)) return { why: 'it holds what is never shown' };
+      // Here, because what is nested too deep for it is no reason to fail.
+      return { text: JSON.stringify(omitManagedFields ? withoutManagedFields(object) : object, redacted) };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') this.giveUp(tooLarge);
+      return { why: this.#problem ?? 'it cannot be read' };
     }
   }
 }
+
+const tooLarge = `it has more than ${largestBody} bytes`;
+
+const redacted = (_key: string, value: unknown): unknown => (typeof value === 'string' ? redactText(value) : value);
 
 interface Described {
   readonly metadata?: Readonly<Record<string, unknown>>;

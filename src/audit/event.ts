@@ -26,6 +26,7 @@ export interface Audited {
     readonly resource: string;
     readonly subresource: string;
     readonly name: string;
+    readonly isLongRunning: boolean;
   };
   readonly sourceIP: string;
   readonly userAgent: string;
@@ -50,7 +51,11 @@ const microTime = (time: number): string =>
 /** Longer ones are cut: a caller chooses them. */
 const longestAgent = 1024;
 
-const nobody: AuditedUser = { username: 'system:anonymous', groups: ['system:unauthenticated'] };
+/** Who has not shown who they are. */
+export const nobody: AuditedUser = { username: 'system:anonymous', groups: ['system:unauthenticated'] };
+
+const redacted = (value: object | undefined): string | undefined =>
+  value && JSON.stringify(value, (_key, one: unknown) => (typeof one === 'string' ? redactText(one) : one));
 
 /** Of those who are here, who ask again and again. */
 const users = new WeakMap<AuditedUser, string>();
@@ -60,7 +65,7 @@ function userText(user: AuditedUser): string {
   if (known !== undefined) return known;
   const { username, uid, groups, extra } = user;
   const shown = extra === undefined || Object.keys(extra).length === 0 ? undefined : extra;
-  const made = redactText(JSON.stringify({ username, uid, groups, extra: shown }));
+  const made = redacted({ username, uid, groups, extra: shown }) ?? '';
   users.set(user, made);
   return made;
 }
@@ -68,29 +73,30 @@ function userText(user: AuditedUser): string {
 /** Only what is there. */
 const member = (name: string, value: string): string => (value === '' ? '' : `,"${name}":${quoted(value)}`);
 
-function objectRef({ info }: Audited): string {
+function objectRef({ info }: Audited, created: string): string {
   if (!info.isResourceRequest) return '';
   const { resource, namespace, name, group, version, subresource } = info;
-  const rest = member('namespace', namespace) + member('name', name) + member('apiGroup', group);
+  const rest = member('namespace', namespace) + member('name', name || created) + member('apiGroup', group);
   return `,"objectRef":{"resource":${quoted(resource)}${rest}${member('apiVersion', version)}${member('subresource', subresource)}}`;
 }
 
 /**
  * What all stages of a request have in common: the beginning of an Event as JSON. Put together by hand, as the line of the log is: there
- * is one a request. `received`: milliseconds since the epoch.
+ * is one a request. `received`: milliseconds since the epoch. `created`: the name of a new object, if it is known.
  */
 export function beginEvent(
   request: Audited,
   level: AuditLevel,
   user: AuditedUser | undefined,
   received: number,
+  created: string,
 ): string {
   const { auditID, shownURL, info, sourceIP, userAgent, impersonated } = request;
   return (
     `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"${level}","auditID":${quoted(auditID)}` +
     `,"requestURI":${quoted(shownURL)},"verb":${quoted(info.verb)},"user":${userText(user ?? nobody)}` +
     (impersonated === undefined ? '' : `,"impersonatedUser":${userText(impersonated)}`) +
-    `,"sourceIPs":[${quoted(sourceIP)}]${member('userAgent', userAgent.slice(0, longestAgent))}${objectRef(request)}` +
+    `,"sourceIPs":[${quoted(sourceIP)}]${member('userAgent', userAgent.slice(0, longestAgent))}${objectRef(request, created)}` +
     `,"requestReceivedTimestamp":"${microTime(received)}"`
   );
 }
@@ -101,18 +107,18 @@ export interface Stage {
   /** Milliseconds since the epoch. */
   readonly time: number;
   readonly status?: ResponseStatus | undefined;
-  readonly requestObject?: unknown;
-  readonly responseObject?: unknown;
+  /** As JSON, with nothing in it that is not to be shown. */
+  readonly requestObject?: string | undefined;
+  readonly responseObject?: string | undefined;
   readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
-const part = (name: string, value: unknown): string =>
-  value === undefined ? '' : `,"${name}":${redactText(JSON.stringify(value))}`;
+const part = (name: string, text: string | undefined): string => (text === undefined ? '' : `,"${name}":${text}`);
 
 /** The rest of the Event. */
 export const endEvent = ({ stage, time, status, requestObject, responseObject, annotations }: Stage): string =>
   `,"stage":"${stage}","stageTimestamp":"${microTime(time)}"` +
-  part('responseStatus', status && { metadata: {}, ...status }) +
+  part('responseStatus', redacted(status && { metadata: {}, ...status })) +
   part('requestObject', requestObject) +
   part('responseObject', responseObject) +
-  `${part('annotations', annotations)}}`;
+  `${part('annotations', redacted(annotations))}}`;

@@ -15,6 +15,7 @@ export function standardOutputSink(): Sink {
 
 /** Characters that may wait for a disk; what does not fit is dropped. */
 const mostWaiting = 64 * 1024 * 1024;
+const newLine = Buffer.from('\n');
 /** After a failure. */
 const pause = 1_000;
 
@@ -44,6 +45,8 @@ export class FileSink implements Sink {
   #waiting: string[] = [];
   #size = 0;
   #file: OpenFile | undefined;
+  /** Half a line may be at the end. */
+  #isBroken = false;
   #writing: Promise<void> | undefined;
 
   constructor(options: FileSinkOptions) {
@@ -76,6 +79,7 @@ export class FileSink implements Sink {
         const { log, path, dropped } = this.#options;
         dropped(events.length);
         log.error('audit events could not be written', { path, events: events.length, error });
+        this.#isBroken = true;
         await this.#file?.handle.close().catch(() => undefined);
         this.#file = undefined;
         await new Promise((resolve) => setTimeout(resolve, pause).unref());
@@ -93,7 +97,9 @@ export class FileSink implements Sink {
       await this.#rotate();
       this.#file = await opened(path);
     }
-    await this.#file.handle.appendFile(bytes);
+    const begin = this.#isBroken && this.#file.size > 0 ? [newLine] : [];
+    await this.#file.handle.appendFile(Buffer.concat([...begin, bytes]));
+    this.#isBroken = false;
     this.#file.size += bytes.length;
   }
 

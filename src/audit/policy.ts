@@ -1,6 +1,6 @@
 /** Which rule decides about a request (k8s.io/apiserver pkg/audit/policy/checker.go): the first that matches; none: nothing is written. */
 import type { AuditLevel, AuditPolicy, AuditStage } from '../config/audit.ts';
-import type { Audited } from './event.ts';
+import { nobody, type Audited } from './event.ts';
 
 export interface Verdict {
   readonly level: AuditLevel;
@@ -22,9 +22,9 @@ export function judge(policy: AuditPolicy, request: Audited): Verdict {
 const isAmong = <T>(all: readonly T[], one: T): boolean => all.length === 0 || all.includes(one);
 
 function matches(rule: Rule, request: Audited): boolean {
-  const { user, info } = request;
-  if (!isAmong(rule.users, user?.username ?? '') || !isAmong(rule.verbs, info.verb)) return false;
-  if (rule.userGroups.length > 0 && !rule.userGroups.some((group) => user?.groups.includes(group))) return false;
+  const { user = nobody, info } = request;
+  if (!isAmong(rule.users, user.username) || !isAmong(rule.verbs, info.verb)) return false;
+  if (rule.userGroups.length > 0 && !rule.userGroups.some((group) => user.groups.includes(group))) return false;
   if (rule.namespaces.length > 0 || rule.resources.length > 0) return matchesResource(rule, request);
   return rule.nonResourceURLs.length === 0 || matchesPath(rule, request);
 }

@@ -1,13 +1,9 @@
 import type { AuditLevel } from '../config/audit.ts';
-import { Body, levelFor } from './bodies.ts';
+import { Body, type BodyHeaders, type BodyRoom, type Shown } from './bodies.ts';
+import { levelFor } from './body-level.ts';
 import { beginEvent, endEvent, type Audited, type AuditedUser, type ResponseStatus, type Stage } from './event.ts';
+import { nameIn } from './object-name.ts';
 import type { Verdict } from './policy.ts';
-
-/** What a body says that it is. */
-export interface BodyHeaders {
-  readonly type: string;
-  readonly encoding: string;
-}
 
 const noHeaders: BodyHeaders = { type: '', encoding: '' };
 
@@ -31,19 +27,23 @@ export class AuditRecord {
   readonly #received: number;
   #requestBody: Body | undefined;
   readonly #responseBody: Body | undefined;
+  /** The answer says what the new object is called. */
+  readonly #names: boolean;
   #annotations: Record<string, string> | undefined;
   #requestHeaders = noHeaders;
   #responseHeaders = noHeaders;
   #user: AuditedUser | undefined;
 
   /** `received`: milliseconds since the epoch. `emit` gets each event as JSON. */
-  constructor(request: Audited, verdict: Verdict, received: number, emit: (event: string) => void) {
+  constructor(request: Audited, verdict: Verdict, received: number, room: BodyRoom, emit: (event: string) => void) {
     this.#request = request;
     this.#verdict = verdict;
     this.#level = levelFor(verdict.level, request);
     this.#emit = emit;
     this.#received = received;
-    this.#responseBody = this.#level === 'RequestResponse' ? new Body() : undefined;
+    const { verb, isResourceRequest, name, subresource } = request.info;
+    this.#names = this.#level !== 'None' && isResourceRequest && verb === 'create' && name === '' && subresource === '';
+    this.#responseBody = this.#names || this.#level === 'RequestResponse' ? new Body(room) : undefined;
   }
 
   /** Given up at once if nobody wants to see it. */
@@ -52,7 +52,7 @@ export class AuditRecord {
     else body.giveUp();
   }
 
-  /** Undefined unless somebody wants to see it. */
+  /** Undefined unless there is something to see in it. */
   get responseBody(): Body | undefined {
     return this.#responseBody;
   }
@@ -84,20 +84,31 @@ export class AuditRecord {
   }
 
   complete(time: number, code: number, { failure, isWhole }: Answered): void {
-    const { omitManagedFields } = this.#verdict;
-    const requestObject = this.#requestBody?.object(this.#requestHeaders, omitManagedFields);
-    const responseObject = this.#responseBody?.object(this.#responseHeaders, omitManagedFields);
-    if (this.#requestBody?.isTooLarge === true || this.#responseBody?.isTooLarge === true)
-      this.annotate('audit.k8s.io/truncated', 'true');
-    if (!isWhole) this.annotate('platform.io/aborted', 'true');
     const status = failure === undefined ? { code } : { code, ...failure };
-    this.#write({ stage: 'ResponseComplete', time, status, requestObject, responseObject });
+    const request = this.#show('request', this.#requestBody, this.#requestHeaders);
+    const response = this.#show('response', this.#responseBody, this.#responseHeaders);
+    const created = this.#names && this.#responseBody ? nameIn(this.#responseBody, this.#responseHeaders) : '';
+    for (const body of [this.#requestBody, this.#responseBody]) body?.giveUp();
+    if (!isWhole) this.annotate('platform.io/aborted', 'true');
+    const stage = 'ResponseComplete';
+    this.#write({ stage, time, status, requestObject: request.text, responseObject: response.text }, created);
   }
 
-  #write(stage: Stage): void {
+  /** And says so where something is left out. */
+  #show(which: 'request' | 'response', body: Body | undefined, headers: BodyHeaders): Shown {
+    const isMeant = this.#level === 'RequestResponse' || (this.#level === 'Request' && which === 'request');
+    if (body === undefined || !isMeant) return {};
+    const shown = body.show(headers, this.#verdict.omitManagedFields);
+    if (shown.why !== undefined) this.annotate(`platform.io/${which}-not-shown`, shown.why);
+    if (body.isTooLarge) this.annotate('audit.k8s.io/truncated', 'true');
+    return shown;
+  }
+
+  #write(stage: Stage, created = ''): void {
     if (this.#level === 'None' || this.#verdict.omitStages.includes(stage.stage)) return;
     const user = this.#user ?? this.#request.user;
     const annotations = this.#annotations;
-    this.#emit(beginEvent(this.#request, this.#level, user, this.#received) + endEvent({ ...stage, annotations }));
+    const begin = beginEvent(this.#request, this.#level, user, this.#received, created);
+    this.#emit(begin + endEvent({ ...stage, annotations }));
   }
 }

@@ -9,6 +9,7 @@ export async function serve(argv: readonly string[], ended: AbortSignal): Promis
   const flags = parseFlags(argv, process.env);
   // A bug in one request must not end the others.
   process.on('unhandledRejection', (error) => log.error('a rejected promise was not handled', { error }));
+  process.on('uncaughtException', (error) => log.error('an error was not caught', { error }));
   await lowerWorkers().catch((error: unknown) => log.warn('hashing is as important as serving', { error }));
   let server: RunningServer;
   try {

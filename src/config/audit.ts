@@ -48,7 +48,11 @@ const policy = z
     omitManagedFields,
   }));
 
-const webhookURL = (text: string): boolean => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+function webhookURL(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return /^https?:$/.test(protocol) && username === '' && password === '';
+}
 
 export const audit = z.strictObject({
   policy: policy.prefault({}).describe('A level for everything, or rules as in a Policy of audit.k8s.io/v1'),
@@ -70,7 +74,7 @@ export const audit = z.strictObject({
     .strictObject({
       url: z
         .string()
-        .refine(webhookURL, 'must be an http or https URL')
+        .refine(webhookURL, 'must be an http or https URL without a name and password, which belong into tokenRef')
         .describe('Gets EventLists of audit.k8s.io/v1 by POST'),
       caCertificate,
       tokenRef: secretKeyRef.optional().describe('Sent to it as a bearer'),

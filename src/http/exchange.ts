@@ -108,6 +108,11 @@ export class Exchange implements RequestContext {
     for (const listener of this.#userListeners ?? []) listener();
   }
 
+  /** As logged: what was never answered has no status, whatever it might have become; 499 is nginx's word for it. */
+  get status(): number {
+    return this.res.headersSent || this.res.writableFinished ? this.res.statusCode : 499;
+  }
+
   /** Nobody waits for an answer any more. */
   get isOver(): boolean {
     return this.#over;
@@ -143,7 +148,13 @@ export class Exchange implements RequestContext {
     if (this.#ended) return;
     this.#ended = true;
     this.abort();
-    for (const cleanup of this.#cleanups) cleanup();
+    for (const cleanup of this.#cleanups)
+      try {
+        cleanup();
+      } catch (error) {
+        // The others still give back what they hold.
+        this.log.error('the end of a request was not looked after', { auditID: this.auditID, error });
+      }
   }
 }
 

@@ -42,6 +42,8 @@ function answer(socket: Duplex, status: number, problem: StatusError): void {
     'Content-Length': Buffer.byteLength(body),
     Connection: 'close',
   };
+  // Node has let go of it, with its listener.
+  socket.on('error', () => undefined);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${body}`);
   const cut = setTimeout(() => socket.destroy(), linger);
@@ -62,7 +64,11 @@ function refuse(error: Error & { code?: string }, socket: Duplex): void {
 /** CONNECT: nobody tunnels through here. */
 function refuseTunnel(_req: unknown, peer: Duplex | Http2ServerResponse): void {
   if (peer instanceof Duplex) answer(peer, 405, methodNotAllowed(['GET', 'HEAD', 'POST']));
-  else peer.writeHead(405).end();
+  else
+    peer
+      .on('error', () => undefined)
+      .writeHead(405)
+      .end();
 }
 
 /** Unless the client is told to go on, nobody knows whether what it sends next is the body. */

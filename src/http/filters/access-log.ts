@@ -9,15 +9,16 @@ export const accessLog: Filter = (exchange) => {
   exchange.onEnd(() => {
     const seconds = (performance.now() - exchange.started) / 1_000;
     const { info, user } = exchange;
-    observeRequest(info, res.statusCode, seconds);
-    const failed = res.statusCode >= 500;
+    const { status } = exchange;
+    observeRequest(info, status, seconds);
+    const failed = status >= 500;
     if (probes.has(exchange.path) && !failed) return;
     logRequest(exchange.log, failed ? 'warn' : 'info', {
       auditID: exchange.auditID,
       method: req.method,
       path: exchange.shownURL,
       verb: info.verb,
-      status: res.statusCode,
+      status,
       seconds: Math.round(seconds * 1e4) / 1e4,
       sourceIP: exchange.sourceIP,
       userAgent: req.headers['user-agent'],

@@ -1,8 +1,7 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Writable } from 'node:stream';
 import type { Auditor } from '../../audit/auditor.ts';
-import { Body } from '../../audit/bodies.ts';
-import type { BodyHeaders } from '../../audit/record.ts';
+import type { Body, BodyHeaders } from '../../audit/bodies.ts';
 import type { Exchange, Filter } from '../exchange.ts';
 
 /** The first value of a header. */
@@ -18,12 +17,16 @@ function text(value: unknown): string {
 export const auditEnd =
   (auditor: Auditor): Filter =>
   (exchange) => {
-    if (auditor.mayShowBodies()) exchange.sent = tapRequest(exchange);
+    exchange.sent = auditor.body();
+    if (exchange.sent !== undefined) tapRequest(exchange, exchange.sent);
+    const leave = auditor.enter();
     exchange.onEnd(() => {
       const { res } = exchange;
       const record = exchange.audit ?? begin(auditor, exchange);
-      record.complete(Date.now(), res.statusCode, { failure: exchange.failure, isWhole: res.writableFinished });
+      record.complete(Date.now(), exchange.status, { failure: exchange.failure, isWhole: res.writableFinished });
     });
+    exchange.onEnd(() => exchange.sent?.giveUp());
+    exchange.onEnd(leave);
   };
 
 /** Comes when it is known who asks. */
@@ -53,14 +56,12 @@ const begin = (auditor: Auditor, exchange: Exchange): ReturnType<Auditor['begin'
   auditor.begin(exchange, Date.now() - (performance.now() - exchange.started));
 
 /** Whoever reads it, and at whatever pace: it is seen as it arrives. */
-function tapRequest({ req }: Exchange): Body {
-  const body = new Body();
+function tapRequest({ req }: Exchange, body: Body): void {
   const push = req.push.bind(req);
   req.push = (chunk: unknown, encoding?: BufferEncoding) => {
     if (chunk instanceof Uint8Array) body.add(chunk);
     return push(chunk, encoding);
   };
-  return body;
 }
 
 /** Of HTTP/2 the stream: what Express knows as the response passes some things by its own methods. */

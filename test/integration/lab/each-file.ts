@@ -11,7 +11,9 @@ jest.setTimeout(150_000);
 
 /** What a server never says unless there is a bug. */
 const isBug = ({ message, status, path }: LogLine): boolean =>
-  (status === 500 && !fromKubeApiserver.test(String(path))) || message === 'a rejected promise was not handled';
+  (status === 500 && !fromKubeApiserver.test(String(path))) ||
+  message === 'a rejected promise was not handled' ||
+  message === 'an error was not caught';
 
 /** To this it answers 500 itself, and through the gateway too. */
 const fromKubeApiserver = /^\/api\/v1\/nodes.*[?&]resourceVersion=x(&|$)/;

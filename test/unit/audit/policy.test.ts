@@ -15,6 +15,14 @@ const alice = { username: 'alice', groups: ['readers', 'system:authenticated'] }
 const levelOf = (rules: readonly object[], asked: Audited): string =>
   judge(audit.parse({ policy: { rules } }).policy, asked).level;
 
+test.each([{ users: ['system:anonymous'] }, { userGroups: ['system:unauthenticated'] }])(
+  'of nobody a rule knows the names that Kubernetes gives them: %j',
+  (rule) => {
+    expect(levelOf([{ level: 'Metadata', ...rule }], request('GET', '/metrics'))).toBe('Metadata');
+    expect(levelOf([{ level: 'Metadata', ...rule }], request('GET', '/metrics', alice))).toBe('None');
+  },
+);
+
 describe('a rule of a policy', () => {
   const pods = '/api/v1/namespaces/default/pods';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { gzipSync } from 'node:zlib';
 import type { Audited } from '../../../src/audit/event.ts';
-import { Body, largestBody } from '../../../src/audit/bodies.ts';
+import { Body, BodyRoom, largestBody } from '../../../src/audit/bodies.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import { requestInfo } from '../../../src/http/filters/request-info.ts';
 import { shownURL } from '../../../src/redaction.ts';
@@ -123,6 +123,41 @@ describe('an event', () => {
   });
 });
 
+function bodyOf(content: string | Uint8Array): Body {
+  const body = new Body(new BodyRoom());
+  body.add(Buffer.from(content));
+  return body;
+}
+
+/** A length-delimited field of a message. */
+const field = (number: number, content: Buffer): Buffer =>
+  Buffer.concat([Buffer.from([(number << 3) | 2, content.length]), content]);
+
+describe('what was created', () => {
+  const protobuf = 'application/vnd.kubernetes.protobuf';
+  const envelope = (kind: string, object: Buffer): Buffer =>
+    Buffer.concat([Buffer.from('k8s\0'), field(1, field(2, Buffer.from(kind))), field(2, object)]);
+
+  test.each<[string, string, string | Buffer, string | undefined]>([
+    ['JSON', 'application/json', '{"kind":"Secret","metadata":{"name":"s"}}', 's'],
+    ['a Status', 'application/json', '{"kind":"Status","details":{"name":"s"}}', 's'],
+    ['protobuf', protobuf, envelope('Secret', field(1, field(1, Buffer.from('s')))), 's'],
+    ['a Status in protobuf', protobuf, envelope('Status', field(5, field(1, Buffer.from('s')))), 's'],
+    ['half of it', protobuf, Buffer.from('k8s\0\n\u00ff'), undefined],
+    ['no JSON', 'application/json', '{', undefined],
+  ])('is named by the answer, at every level: %s', (_, type, answer, name) => {
+    const secrets = '/api/v1/namespaces/default/secrets';
+    for (const level of ['Metadata', 'RequestResponse']) {
+      const { events, record } = begin({ rules: [{ level }] }, 'POST', secrets);
+      record.responseBody?.add(Buffer.from(answer));
+      record.describeResponse({ type, encoding: '' });
+      record.complete(0, 201, answered);
+      expect(events[0]?.objectRef?.['name']).toBe(name);
+      expect(events[0]).not.toHaveProperty('responseObject');
+    }
+  });
+});
+
 describe('the bodies', () => {
   const pods = '/api/v1/namespaces/default/pods';
   const pod = { kind: 'Pod', metadata: { name: 'p', managedFields: [{}] } };
@@ -132,7 +167,7 @@ describe('the bodies', () => {
     const { events, record } = begin(policy, 'POST', url);
     record.describeRequest({ type, encoding: '' });
     const sent = bytes(pod);
-    const body = new Body();
+    const body = new Body(new BodyRoom());
     body.add(sent.subarray(0, 10));
     record.showRequest(body);
     body.add(sent.subarray(10));
@@ -160,10 +195,72 @@ describe('the bodies', () => {
     (type) => expect(passed(everything, pods, type)?.requestObject).toEqual(pod),
   );
 
-  test.each(['application/vnd.kubernetes.protobuf', 'application/apply-patch+yaml', ''])(
+  test.each(['', 'Application/JSON'])('of the type %j are shown too', (type) => {
+    expect(passed(everything, pods, type)?.requestObject).toEqual(pod);
+  });
+
+  test.each(['application/vnd.kubernetes.protobuf', 'application/apply-patch+yaml'])(
     'of the type %j are not',
-    (type) => expect(passed(everything, pods, type)).not.toHaveProperty('requestObject'),
+    (type) => {
+      const event = passed(everything, pods, type);
+      expect(event).not.toHaveProperty('requestObject');
+      expect(event?.annotations).toEqual({ 'platform.io/request-not-shown': `it is ${type}, not JSON` });
+    },
   );
+
+  test.each([
+    ['a Secret', { kind: 'Secret', data: { a: 'aGlkZGVu' } }],
+    ['a list with one', { kind: 'List', items: [pod, { kind: 'Secret', data: { a: 'aGlkZGVu' } }] }],
+  ])('with %s in them are not, wherever they were sent', (_, object) => {
+    const { events, record } = begin(everything, 'POST', pods);
+    record.describeRequest(json);
+    record.showRequest(bodyOf(JSON.stringify(object)));
+    record.complete(0, 400, answered);
+    expect(JSON.stringify(events)).not.toContain('aGlkZGVu');
+    expect(events[0]?.annotations).toEqual({ 'platform.io/request-not-shown': 'it holds what is never shown' });
+  });
+
+  test('nested deeper than anybody can write are left out', () => {
+    const { events, record } = begin(everything, 'POST', pods);
+    record.describeRequest(json);
+    record.showRequest(bodyOf('['.repeat(100_000) + ']'.repeat(100_000)));
+    record.complete(0, 400, answered);
+    expect(events[0]?.annotations).toEqual({ 'platform.io/request-not-shown': 'it cannot be read' });
+  });
+
+  test.each(['Bearer abc', 'bearer abc', 'a line\nBearer abc', '\teyJhbGciOiJub25lIn0.eyJhIjoxfQ.c2ln'])(
+    'say nothing of the token in %j',
+    (value) => {
+      const { events, record } = begin(everything, 'POST', pods);
+      record.describeRequest(json);
+      record.showRequest(bodyOf(JSON.stringify({ value })));
+      record.complete(0, 200, answered);
+      expect(JSON.stringify(events[0]?.requestObject)).toMatch(/\[redacted\]/);
+      expect(JSON.stringify(events)).not.toMatch(/earer abc|eyJhbGci/);
+    },
+  );
+
+  test('have a room that they share, and give back', () => {
+    const room = new BodyRoom();
+    const large = Buffer.alloc(largestBody, 'a');
+    const bodies = Array.from({ length: 200 }, () => {
+      const body = new Body(room);
+      body.add(large);
+      return body;
+    });
+    const reasons = new Set(bodies.map((body) => body.show(json, false).why));
+    expect(reasons).toEqual(new Set(['it cannot be read', 'too many bodies are under way']));
+    for (const body of bodies) body.giveUp();
+    const another = new Body(room);
+    another.add(large);
+    expect(another.show(json, false).why).toBe('it cannot be read');
+  });
+
+  test('that come in single bytes are kept as one', () => {
+    const body = new Body(new BodyRoom());
+    for (const byte of bytes(pod)) body.add(Uint8Array.of(byte));
+    expect(body.show(json, false)).toEqual({ text: JSON.stringify(pod) });
+  });
 
   test.each([
     '/api/v1/namespaces/default/secrets',
@@ -177,6 +274,7 @@ describe('the bodies', () => {
     '/kapis/iam.platform.io/v1alpha2/users/bob/password',
     '/kapis/iam.platform.io/v1alpha2/users/bob/sessions',
     '/kapis/config.platform.io/v1alpha2/kubeconfig',
+    '/api/v1/namespaces/default/services/grafana/proxy/login',
     '/oauth/token',
     '/oauth/login',
   ])('of %s are never shown', (url) => {
@@ -189,7 +287,7 @@ describe('the bodies', () => {
   test('that are too large are not held, and the event says so', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
-    const body = new Body();
+    const body = new Body(new BodyRoom());
     record.showRequest(body);
     for (let size = 0; size <= largestBody; size += 1024) body.add(Buffer.alloc(1024, 'a'));
     record.responseBody?.add(gzipSync(Buffer.from(JSON.stringify('a'.repeat(largestBody * 2)))));
@@ -197,13 +295,17 @@ describe('the bodies', () => {
     record.complete(0, 201, answered);
     expect(events[0]).not.toHaveProperty('requestObject');
     expect(events[0]).not.toHaveProperty('responseObject');
-    expect(events[0]?.annotations).toEqual({ 'audit.k8s.io/truncated': 'true' });
+    expect(events[0]?.annotations).toEqual({
+      'audit.k8s.io/truncated': 'true',
+      'platform.io/request-not-shown': 'it has more than 524288 bytes',
+      'platform.io/response-not-shown': 'it has more than 524288 bytes',
+    });
   });
 
   test('that are no JSON although they say so are left out', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
-    const body = new Body();
+    const body = new Body(new BodyRoom());
     body.add(Buffer.from('{"a":'));
     record.showRequest(body);
     record.complete(0, 400, answered);

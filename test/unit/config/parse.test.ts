@@ -172,7 +172,7 @@ requests: {maxInFlight: 0, trustedProxies: [proxy], corsAllowedOrigins: ["https:
 gateway: {externalURL: http://a}
 logging: {store: loki}
 cache: {maxBytes: plenty, allResources: 1}
-audit: {policy: {level: All}, webhook: {url: x}}
+audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
 `),
     ).toEqual([
       'apiVersion',

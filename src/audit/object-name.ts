@@ -1,0 +1,62 @@
+/** What a new object is called: who creates one names it in the body, or lets kube-apiserver choose. */
+import { Body, type BodyHeaders } from './bodies.ts';
+
+interface Named {
+  readonly kind?: string;
+  readonly metadata?: { readonly name?: unknown };
+  readonly details?: { readonly name?: unknown };
+}
+
+/** metadata.name of the object that was answered, or of what a Status is about; '' if it cannot be told. */
+export function nameIn(answer: Body, headers: BodyHeaders): string {
+  try {
+    const bytes = answer.bytes(headers);
+    return /^application\/vnd\.kubernetes\.protobuf\b/i.test(headers.type) ? ofProtobuf(bytes) : ofJSON(bytes);
+  } catch {
+    return '';
+  }
+}
+
+function ofJSON(bytes: Buffer): string {
+  const { kind, metadata, details } = JSON.parse(bytes.toString('utf8')) as Named;
+  const name = kind === 'Status' ? details?.name : metadata?.name;
+  return typeof name === 'string' ? name : '';
+}
+
+/** k8s.io/apimachinery pkg/runtime/serializer/protobuf: four bytes, then runtime.Unknown. */
+const magic = Buffer.from('k8s\0', 'latin1');
+
+/** Unknown.raw (2) is the object, the metadata (1) of which has its name (1), as every kind that is created has it. */
+function ofProtobuf(bytes: Buffer): string {
+  if (!bytes.subarray(0, magic.length).equals(magic)) return '';
+  const unknown = bytes.subarray(magic.length);
+  const kind = field(field(unknown, 1), 2).toString('utf8');
+  // A Status has its name elsewhere: details (5), name (1).
+  const object = field(unknown, 2);
+  return field(field(object, kind === 'Status' ? 5 : 1), 1).toString('utf8');
+}
+
+/** The first length-delimited field of a number; empty if there is none. Throws for what is no message. */
+function field(message: Buffer, wanted: number): Buffer {
+  let at = 0;
+  const varint = (): number => {
+    let value = 0;
+    for (let factor = 1; ; factor *= 128) {
+      const byte = message[at++];
+      if (byte === undefined) throw new RangeError('the message ends too early');
+      value += (byte & 127) * factor;
+      if (byte < 128) return value;
+    }
+  };
+  while (at < message.length) {
+    const tag = varint();
+    const wire = tag & 7;
+    if (wire === 2) {
+      const length = varint();
+      if (tag >>> 3 === wanted) return message.subarray(at, at + length);
+      at += length;
+    } else if (wire === 0) varint();
+    else at += wire === 1 ? 8 : 4;
+  }
+  return message.subarray(0, 0);
+}
