@@ -4,7 +4,9 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { Exec, KubeConfig, type V1Status } from '@kubernetes/client-node';
 import { stringify } from 'yaml';
 import { execute, type Executed } from '../../../hack/cluster/exec.ts';
 import { programs } from '../../../hack/cluster/programs.ts';
@@ -129,6 +131,13 @@ export const gateway: Case = {
           return figures.join(', ');
         }),
       ]),
+      step("exec by Kubernetes' client for JavaScript", async () => {
+        const [itself, through] = await Promise.all(
+          ['kubeconfig', 'kim.kubeconfig'].map((name) => byScript(file(name))),
+        );
+        deepStrictEqual(through, itself);
+        deepStrictEqual(itself, { causes: [{ message: '7', reason: 'ExitCode' }], stdout: 'out\n', stderr: 'err\n' });
+      }),
       step('is refused where RBAC says so, in the same words', async () => {
         const { code, stderr } = await same(['exec', '--namespace', 'kube-system', 'deploy/coredns', '--', 'true']);
         strictEqual(code, 1);
@@ -162,6 +171,22 @@ export const gateway: Case = {
 const passwordOf = (uid: string): string => `platform-user-${uid}`;
 
 const echo = ['exec', '-i', 'till', '--', 'cat'];
+
+/** How it ended, and what it printed. */
+async function byScript(kubeconfig: string): Promise<unknown> {
+  const config = new KubeConfig();
+  config.loadFromFile(kubeconfig);
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const printed = Promise.all([text(stdout), text(stderr)]);
+  const words = ['sh', '-c', 'echo out; echo err >&2; exit 7'];
+  const { details } = await new Promise<V1Status>((resolve, reject) => {
+    new Exec(config).exec(shop, 'till', 'till', words, stdout, stderr, null, false, resolve).catch(reject);
+  });
+  stdout.end();
+  stderr.end();
+  const [out, err] = await printed;
+  return { causes: details?.causes?.map(({ message, reason }) => ({ message, reason })), stdout: out, stderr: err };
+}
 
 /** Milliseconds, the median. */
 async function roundTrip(cat: ChildProcessWithoutNullStreams): Promise<number> {

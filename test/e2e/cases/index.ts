@@ -1,6 +1,7 @@
 import type { Item } from '../inventory.ts';
 import type { Case } from '../steps.ts';
 import { aggregation } from './aggregation.ts';
+import { audit } from './audit.ts';
 import { confinement } from './confinement.ts';
 import { gateway } from './gateway.ts';
 import { insideAPod } from './inside-a-pod.ts';
@@ -17,6 +18,7 @@ export const cases = (before: readonly Item[]): readonly Case[] => [
   gateway,
   aggregation,
   confinement,
+  audit,
   replacement,
   uninstallation(before),
 ];
