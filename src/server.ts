@@ -55,6 +55,13 @@ import { apisRoutes, kapisRoutes } from './kapis/routes.ts';
 import type { CacheFigures } from './kapis/cached.ts';
 import { Catalogue } from './kapis/catalogue.ts';
 import { GrantedNamespaces } from './kapis/granted-namespaces.ts';
+import {
+  aggregatedLoggingRoutes,
+  loggingGroups,
+  loggingGroupVersion,
+  loggingRoutes,
+  podLister,
+} from './kapis/logging/index.ts';
 import { configGroup, configRoutes } from './kapis/config/index.ts';
 import { iamGroup, iamRoutes } from './kapis/iam/index.ts';
 import { kinds, nodes } from './kapis/resources/index.ts';
@@ -64,6 +71,8 @@ import { Lease } from './kube/lease.ts';
 import { OwnRights } from './kube/own-rights.ts';
 import { PlatformConfigSource } from './kube/platform-config.ts';
 import type { Logger } from './logger.ts';
+import { Logs } from './logs/logs.ts';
+import { openStore } from './logs/stores/index.ts';
 import { accountPath } from './oauth/browser-login.ts';
 import { oauthRoutes } from './oauth/index.ts';
 import { publishAuthority, publishCABundle } from './tls/publish.ts';
@@ -200,6 +209,14 @@ export async function startServer(
   catalogue.start();
   const nodesCopy = catalogue.keep(nodes);
 
+  const logs = new Logs({
+    config: live,
+    open: (settings) => openStore(settings, { listPods: podLister(catalogue) }),
+    client,
+    log,
+  });
+  logs.start();
+
   const requestHeaders = new RequestHeaderSource({ client, log });
   requestHeaders.start();
   const reviewToken = tokenReview(client, async () => {
@@ -241,6 +258,7 @@ export async function startServer(
     { name: 'users', problem: () => (users.hasSynced() ? '' : 'not read yet') },
     { name: 'sessions', problem: () => (sessions.hasSynced() ? '' : 'not read yet') },
     { name: 'request-header-ca', problem: () => requestHeaders.problem },
+    { name: 'logs', problem: () => '', warning: () => logs.warning },
   ]);
   collectProcessMetrics();
   gauge(
@@ -250,6 +268,7 @@ export async function startServer(
   );
 
   const packageVersion = readVersion();
+  const loggingParts = { authorizer, granted, catalogue, client, logs };
   const gatewayRoutes = [
     ...health.routes,
     metricsRoute,
@@ -272,12 +291,16 @@ export async function startServer(
       authorizer,
       resources: [nodesCopy],
       every: { catalogue, granted, client, kinds, namespace },
-      otherGroups: [configGroup, iamGroup],
+      otherGroups: [configGroup, iamGroup, ...loggingGroups],
     }),
     ...configRoutes({ externalURL: () => live.value.gateway.externalURL, authority: () => certificate.ca }),
     ...iamRoutes({ ...accounts, client, users, release: { namespace, configMap: flags.configMap } }),
+    ...loggingRoutes(loggingParts),
   ];
-  const groupRoutes = apisRoutes({ authorizer, resources: [nodesCopy] });
+  const groupRoutes = [
+    ...apisRoutes({ authorizer, resources: [nodesCopy], otherGroups: [loggingGroupVersion] }),
+    ...aggregatedLoggingRoutes(loggingParts),
+  ];
   const { served, kind } = nodes;
   const described = [{ ...served, kind, source: `io.k8s.api.core.v1.${kind}` }];
   const aggregatedRoutes = [
@@ -285,7 +308,14 @@ export async function startServer(
     metricsRoute,
     ...versionRoutes('/version', packageVersion),
     ...groupRoutes,
-    ...openapiRoutes({ client, log, version: packageVersion, routes: groupRoutes, resources: described }),
+    ...openapiRoutes({
+      client,
+      log,
+      version: packageVersion,
+      routes: groupRoutes,
+      resources: described,
+      groupVersions: [served, loggingGroupVersion],
+    }),
   ];
   sessions.onEnd((sid) => watches.endSession(sid));
   knowResource(nodes.served.resource);
@@ -375,6 +405,7 @@ export async function startServer(
       // Requests that were cut off are over a moment later.
       await Promise.race([auditor.idle(), sleep(longestEnd)]);
       await sinks.close();
+      await logs.stop();
       catalogue.stop();
       granted.stop();
       discovery.stop();

@@ -21,6 +21,12 @@ export const objectKeys = {
 
 export const resourcesGroup = 'resources.platform.io';
 export const resourcesVersion = 'v1alpha3';
+export const loggingGroup = 'logging.platform.io';
+export const loggingVersion = 'v1alpha2';
+/** Under which the logs are served too, to who has a token. */
+export const tenantGroup = 'tenant.platform.io';
+/** By which kube-apiserver passes requests of these groups on to this server. */
+export const apiServices = [`${resourcesVersion}.${resourcesGroup}`, `${loggingVersion}.${loggingGroup}`] as const;
 export const usersPath = '/apis/iam.platform.io/v1alpha2/users';
 export const sessionsPath = (namespace: string): string =>
   `/apis/iam.platform.io/v1alpha2/namespaces/${namespace}/sessions`;

@@ -7,6 +7,7 @@ import { audit } from './audit.ts';
 import { anyList, anyObject, bytes, duration, secretKeyRef, unique } from './fields.ts';
 import { parametersOf } from './hash-parameters.ts';
 import { identityProviders } from './identity-providers.ts';
+import { logging } from './logging.ts';
 
 /** A `system:` name is Kubernetes' own: a user of ours by that name would have its rights. */
 const noSystem = (text: string): boolean => !text.startsWith('system:');
@@ -275,12 +276,6 @@ const gateway = z.strictObject({
     .default('')
     .refine((text) => text === '' || httpsURL(text), 'must be empty or an https URL')
     .describe('Where clients outside the cluster reach the TLS listener'),
-});
-
-const logging = z.strictObject({
-  store: z
-    .literal('pods', { error: 'must be "pods": other log stores are not served by this version' })
-    .default('pods'),
 });
 
 const cache = z.strictObject({

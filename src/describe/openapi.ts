@@ -19,8 +19,9 @@ export interface OpenapiOptions {
   readonly version: string;
   /** The routes of the aggregated face that are to be described. */
   readonly routes: readonly Route[];
-  /** All of one group and version. */
   readonly resources: readonly DescribedResource[];
+  /** Each group and version has a document of its own. */
+  readonly groupVersions: readonly { readonly group: string; readonly version: string }[];
 }
 
 interface Document {
@@ -31,7 +32,8 @@ interface Document {
 
 interface Documents {
   readonly v2: Document;
-  readonly v3: Document;
+  /** By the path of the group and version. */
+  readonly v3: ReadonlyMap<string, Document>;
   readonly root: Document;
 }
 
@@ -49,19 +51,27 @@ function documentOf(value: object): Document {
 
 export function openapiRoutes(options: OpenapiOptions): Route[] {
   const { client, log, version, routes, resources } = options;
-  const [first] = resources;
-  if (first === undefined) throw new Error('no resource to describe');
-  const groupPath = `apis/${first.group}/${first.version}`;
+  const groupPaths = options.groupVersions.map((one) => `apis/${one.group}/${one.version}`);
   let documents: Documents | undefined;
   let fetchAfter = 0;
   let fetching: Promise<Documents> | undefined;
 
+  const within = (groupPath: string): Route[] =>
+    routes.filter(({ path }) => path === `/${groupPath}` || path.startsWith(`/${groupPath}/`));
+
   function build(schemas: Schemas): Documents {
-    const described = routes.filter(({ path }) => path === `/${groupPath}` || path.startsWith(`/${groupPath}/`));
-    const description = { title: 'platform-apiserver', version, routes: described, resources, schemas };
-    const v3 = documentOf(openapi3(description));
-    const paths = { [groupPath]: { serverRelativeURL: `/openapi/v3/${groupPath}?hash=${v3.hash}` } };
-    return { v2: documentOf(swagger2(description)), v3, root: documentOf({ paths }) };
+    const description = { title: 'platform-apiserver', version, resources, schemas };
+    const v3 = new Map(
+      groupPaths.map((path) => {
+        const own = resources.some((one) => path === `apis/${one.group}/${one.version}`) ? schemas : {};
+        return [path, documentOf(openapi3({ ...description, routes: within(path), schemas: own }))];
+      }),
+    );
+    const paths = Object.fromEntries(
+      [...v3].map(([path, { hash }]) => [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` }]),
+    );
+    const v2 = documentOf(swagger2({ ...description, routes: groupPaths.flatMap(within) }));
+    return { v2, v3, root: documentOf({ paths }) };
   }
 
   async function fetchSchemas(): Promise<Documents> {
@@ -95,7 +105,7 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
 
   /** A 406 of these documents has no body; callers fall back to JSON. */
   const answer =
-    (name: keyof Documents, hashed: boolean): Handler =>
+    (choose: (documents: Documents) => Document, hashed: boolean): Handler =>
     async (req, res, { query }) => {
       try {
         takesJson(req.headers.accept);
@@ -104,7 +114,7 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
         res.writeHead(406, { 'Cache-Control': 'no-cache, private', Vary: 'Accept' }).end();
         return;
       }
-      const { body, hash } = (await current())[name];
+      const { body, hash } = choose(await current());
       const etag = `"${hash}"`;
       // Another hash is of another replica, or of before: kube-apiserver would make a redirect to ours a 502.
       const isNamed = hashed && query.get('hash') === hash;
@@ -123,8 +133,18 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
     };
 
   return [
-    { method: 'get', path: '/openapi/v2', summary: 'Swagger 2.0', handler: answer('v2', false) },
-    { method: 'get', path: '/openapi/v3', summary: 'The OpenAPI documents', handler: answer('root', false) },
-    { method: 'get', path: `/openapi/v3/${groupPath}`, summary: 'OpenAPI 3.0', handler: answer('v3', true) },
+    { method: 'get', path: '/openapi/v2', summary: 'Swagger 2.0', handler: answer(({ v2 }) => v2, false) },
+    {
+      method: 'get',
+      path: '/openapi/v3',
+      summary: 'The OpenAPI documents',
+      handler: answer(({ root }) => root, false),
+    },
+    ...groupPaths.map((path): Route => ({
+      method: 'get',
+      path: `/openapi/v3/${path}`,
+      summary: 'OpenAPI 3.0',
+      handler: answer(({ v3 }) => v3.get(path) as Document, true),
+    })),
   ];
 }

@@ -2,12 +2,10 @@
  * What is not copied (docs/api.md) is asked for as the caller, each time, and then filtered, ordered and paged by the same list language.
  * A watch is passed on: kube-apiserver's frames, with the objects as /kapis shows them.
  */
-import type { UserInfo } from '../auth/user.ts';
-import { badGateway, badRequest, forbidden, serviceUnavailable, StatusError, unauthorized } from '../errors.ts';
+import { badGateway, badRequest, forbidden, serviceUnavailable, StatusError } from '../errors.ts';
 import type { Handler, RequestContext } from '../http/route.ts';
 import { framed } from '../http/streamed-body.ts';
 import type { KubeClient, KubeRequest, KubeResponse } from '../kube/client.ts';
-import { asUser } from '../kube/impersonation.ts';
 import { KubeError } from '../kube/kube-error.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { membersOf } from '../kube/json-scan.ts';
@@ -17,6 +15,7 @@ import { lines } from '../kube/reflector.ts';
 import { splitList, withTypeMeta } from '../kube/split-list.ts';
 import { Store } from '../kube/store.ts';
 import { storeObject, type StoredObject } from '../kube/stored-object.ts';
+import { asCaller } from './caller.ts';
 import { Answers, lastEventID, type Judged, type KapisHandlers } from './kapis-handler.ts';
 import { parseOldest, parseWatchOptions } from './list-options.ts';
 import type { MemoryLimit, Share } from './memory-limit.ts';
@@ -130,11 +129,6 @@ export function readThroughHandlers(
     }
   };
 
-  const as = (user: UserInfo | undefined): Pick<KubeClient, 'stream'> => {
-    if (user === undefined) throw unauthorized();
-    return asUser(client, { ...user, proved: user.via !== 'token' });
-  };
-
   /** Everything of one namespace, or of all; `count` is told how many bytes arrive. */
   async function listAll(
     caller: Pick<KubeClient, 'stream'>,
@@ -187,7 +181,7 @@ export function readThroughHandlers(
         '',
         `this server has no copy of ${underlying.resource}, and you may not list all: name one`,
       );
-    const caller = as(user);
+    const caller = asCaller(client, user);
     let bytes = 0;
     const count = (more: number): void => {
       bytes += more;
@@ -227,20 +221,24 @@ export function readThroughHandlers(
     const duration = watchDuration(timeoutSeconds);
     const sse = mediaType === eventStream;
     const resumed = sse ? lastEventID(req) : undefined;
-    const { body } = await ask(as(user), collectionPath(underlying, definition.namespaced ? info.namespace : ''), {
-      query: {
-        ...Object.fromEntries(handedOn.map((name) => [name, query.get(name) ?? undefined])),
-        ...(resumed === undefined
-          ? {}
-          : { resourceVersion: resumed, sendInitialEvents: undefined, resourceVersionMatch: undefined }),
-        labelSelector: joined([query.get('label') ?? '', query.get('labelSelector') ?? '']),
-        fieldSelector: joined([nameSelector(info.name), query.get('fieldSelector') ?? '']),
-        watch: 'true',
-        allowWatchBookmarks: String(allowWatchBookmarks),
-        timeoutSeconds: Math.ceil(duration / 1000),
+    const { body } = await ask(
+      asCaller(client, user),
+      collectionPath(underlying, definition.namespaced ? info.namespace : ''),
+      {
+        query: {
+          ...Object.fromEntries(handedOn.map((name) => [name, query.get(name) ?? undefined])),
+          ...(resumed === undefined
+            ? {}
+            : { resourceVersion: resumed, sendInitialEvents: undefined, resourceVersionMatch: undefined }),
+          labelSelector: joined([query.get('label') ?? '', query.get('labelSelector') ?? '']),
+          fieldSelector: joined([nameSelector(info.name), query.get('fieldSelector') ?? '']),
+          watch: 'true',
+          allowWatchBookmarks: String(allowWatchBookmarks),
+          timeoutSeconds: Math.ceil(duration / 1000),
+        },
+        signal: over,
       },
-      signal: over,
-    });
+    );
     const begun = beginWatch(req, res, sse);
     const { format, body: told } = begun;
     const sayAlive = (): void => {
@@ -335,7 +333,7 @@ export function readThroughHandlers(
       const query = parseGetQuery(context.query);
       const { info, user, signal } = context;
       const path = collectionPath(underlying, definition.namespaced ? info.namespace : '');
-      const { body } = await ask(as(user), `${path}/${encodeURIComponent(info.name)}`, { signal });
+      const { body } = await ask(asCaller(client, user), `${path}/${encodeURIComponent(info.name)}`, { signal });
       const bytes = await bounded(body);
       const object = JSON.parse(bytes.toString('utf8')) as KubeObject;
       await answers.object(req, res, context, query, store(object, bytes));

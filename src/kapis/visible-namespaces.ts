@@ -1,5 +1,6 @@
 /** Which namespaces' objects a caller may be shown. */
-import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
+import { demand, type Authorizer, type ResourceAttributes } from '../auth/authorizers/authorizer.ts';
+import type { UserInfo } from '../auth/user.ts';
 import { forbidden, serviceUnavailable, unauthorized } from '../errors.ts';
 import type { RequestContext } from '../http/route.ts';
 import type { Catalogue } from './catalogue.ts';
@@ -16,8 +17,9 @@ export interface Access {
 /** Undefined: all that the request is about. */
 export type Visible = ReadonlySet<string> | undefined;
 
-/** Reviews of one request at once, and in all. */
+/** Reviews of one request at once. */
 const atOnce = 32;
+/** Reviews of one request in all. */
 const mostCandidates = 1_000;
 
 /**
@@ -50,18 +52,29 @@ export async function visibleNamespaces(
       name,
       `User "${user.username}" cannot ${verb} resource "${resource}" in API group "${group}" at the cluster scope, and has role bindings in ${candidates.length} namespaces, more than ${mostCandidates}: name one`,
     );
-  const visible = new Set<string>();
-  const waiting = candidates.values();
-  const review = async (): Promise<void> => {
-    for (const candidate of waiting) {
-      const own = areNamespaces ? { verb: verb === 'list' ? 'get' : verb, name: candidate } : {};
-      const { allowed } = await authorizer.authorize(user, { ...attributes, ...own, namespace: candidate });
-      if (allowed) visible.add(candidate);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(atOnce, candidates.length) }, review));
+  const visible = await allowedIn(authorizer, user, candidates, (candidate) => ({
+    ...attributes,
+    ...(areNamespaces ? { verb: verb === 'list' ? 'get' : verb, name: candidate } : {}),
+  }));
   if (visible.size === 0) await demand(authorizer, user, attributes);
   return visible;
+}
+
+/** The namespaces in which the caller may do what `attributes` says, each reviewed. */
+export async function allowedIn(
+  authorizer: Authorizer,
+  user: UserInfo,
+  candidates: readonly string[],
+  attributes: (namespace: string) => ResourceAttributes,
+): Promise<ReadonlySet<string>> {
+  const allowed = new Set<string>();
+  const waiting = candidates.values();
+  const review = async (): Promise<void> => {
+    for (const namespace of waiting)
+      if ((await authorizer.authorize(user, { ...attributes(namespace), namespace })).allowed) allowed.add(namespace);
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, candidates.length) }, review));
+  return allowed;
 }
 
 export const sameNamespaces = (a: Visible, b: Visible): boolean =>

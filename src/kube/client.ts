@@ -20,6 +20,8 @@ export interface KubeRequest {
   /** 'application/json' unless stated, for instance 'application/merge-patch+json'. */
   readonly contentType?: string;
   readonly signal?: AbortSignal;
+  /** On a connection beside those of the server's own requests: it may go on for long, and there may be many. */
+  readonly apart?: boolean;
   /** Until the headers of the answer, in milliseconds; 10 s unless stated. */
   readonly timeout?: number;
 }
@@ -69,6 +71,9 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
   const agent = new Agent(pool);
   // Over HTTP/2 undici joins the values of one header by commas: several groups would become one that nobody meant.
   const severalValues = new Agent({ ...pool, allowH2: false });
+  const apart = new Agent({ ...pool, allowH2: false, connections: 512 });
+  const agentFor = (options: KubeRequest, headers: readonly [string, string | string[]][]): Agent =>
+    options.apart === true ? apart : headers.some(([, value]) => Array.isArray(value)) ? severalValues : agent;
 
   let credential: { headers: Record<string, string>; readAt: number } | undefined;
   async function authorization(): Promise<Record<string, string>> {
@@ -97,7 +102,7 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     try {
       return await request(`${server}${path}${suffix}`, {
         method: options.method ?? 'GET',
-        dispatcher: headers.some(([, value]) => Array.isArray(value)) ? severalValues : agent,
+        dispatcher: agentFor(options, headers),
         headersTimeout: options.timeout ?? 10_000,
         headers: {
           accept: 'application/json',
@@ -137,7 +142,7 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     audiences: async () => claimsOf((await authorization())['Authorization']).audiences,
     issuer: async () => claimsOf((await authorization())['Authorization']).issuer,
     async close() {
-      await Promise.all([agent.destroy(), severalValues.destroy(), upstream.close()]);
+      await Promise.all([agent.destroy(), severalValues.destroy(), apart.destroy(), upstream.close()]);
     },
   };
 }

@@ -3,6 +3,10 @@
  * deadlines are looked after by those who ask it. What is wrong with it is thrown as a StatusError without its address: 503 it is down,
  * 504 it is slow, 502 it answers what makes no sense; never an empty answer in the place of one of these.
  */
+import type { KubeClient } from '../kube/client.ts';
+
+/** Who asks, towards kube-apiserver. */
+export type Caller = Pick<KubeClient, 'stream'>;
 
 /** One line of a container. */
 export interface LogRecord {

@@ -1,5 +1,5 @@
-/** Tells the cluster whom to trust: our CA in ConfigMap platform-apiserver-ca for clients, and in the APIService for the aggregator. */
-import { objectKeys, objectNames, resourcesGroup, resourcesVersion } from '../config/names.ts';
+/** Tells the cluster whom to trust: our CA in ConfigMap platform-apiserver-ca for clients, and in the APIServices for the aggregator. */
+import { apiServices, objectKeys, objectNames } from '../config/names.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { ensure } from '../kube/ensure.ts';
 import type { KubeObject } from '../kube/informer.ts';
@@ -32,7 +32,11 @@ export async function publishAuthority(client: KubeClient, namespace: string, ca
 
 /** No APIService is no error: the gateway alone may be installed. */
 export async function publishCABundle(client: KubeClient, ca: string, log: Logger): Promise<void> {
-  const path = `/apis/apiregistration.k8s.io/v1/apiservices/${resourcesVersion}.${resourcesGroup}`;
+  for (const name of apiServices) await publishIn(name, client, ca, log);
+}
+
+async function publishIn(name: string, client: KubeClient, ca: string, log: Logger): Promise<void> {
+  const path = `/apis/apiregistration.k8s.io/v1/apiservices/${name}`;
   const caBundle = Buffer.from(ca).toString('base64');
   try {
     const current = await client.json<APIService>(path);
@@ -42,7 +46,7 @@ export async function publishCABundle(client: KubeClient, ca: string, log: Logge
       contentType: merge,
       body: { spec: { caBundle, insecureSkipTLSVerify: null } },
     });
-    log.info('the CA was written into the APIService');
+    log.info('the CA was written into the APIService', { name });
   } catch (error) {
     if (!isKubeError(error, 404)) throw error;
   }

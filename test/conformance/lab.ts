@@ -99,11 +99,18 @@ function fill(cluster: MemoryCluster, proxyCA: string, sections: object): void {
 export async function startLab({
   kubeApiserver,
   sections,
-}: { readonly kubeApiserver?: string; readonly sections?: object } = {}): Promise<Lab> {
+  prepare,
+}: {
+  readonly kubeApiserver?: string;
+  readonly sections?: object;
+  /** Before the server starts. */
+  readonly prepare?: (cluster: MemoryCluster) => void;
+} = {}): Promise<Lab> {
   const authority = await createAuthority('front-proxy-ca');
   const proxy: Pair = await authority.issue({ commonName: 'front-proxy-client' });
   const cluster = new MemoryCluster();
   fill(cluster, authority.certificate, { audit: { log: null }, ...sections });
+  prepare?.(cluster);
   const ports = ['http', 'https', 'aggregated'].flatMap((name) => [`--${name}-port`, '0']);
   const bind = ['--bind-address', '127.0.0.1', '--aggregated-bind-address', '127.0.0.1'];
   const flags = parseFlags([...ports, ...bind, '--namespace', 'platform-system'], {});

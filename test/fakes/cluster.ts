@@ -3,6 +3,7 @@ import type { Cluster, KubeRequest, KubeResponse } from '../../src/kube/client.t
 import { systemClock, type Clock } from '../../src/kube/clock.ts';
 import { KubeError, unreachable } from '../../src/kube/kube-error.ts';
 import type { ChangeType, KubeObject } from '../../src/kube/kube-object.ts';
+import { FakePodLogs } from './pod-logs.ts';
 import { upstreamAt } from './upstream.ts';
 import type { Upstream } from '../../src/kube/upstream.ts';
 
@@ -62,6 +63,7 @@ function mergePatch(target: unknown, patch: unknown): unknown {
  */
 export class MemoryCluster {
   readonly clock: Clock;
+  readonly podLogs = new FakePodLogs();
   readonly #collections = new Map<string, Map<string, Stored>>();
   readonly #watchers = new Set<Watcher>();
   readonly #history: Change[] = [];
@@ -89,10 +91,10 @@ export class MemoryCluster {
     return copy([...(this.#collections.get(collection)?.values() ?? [])]);
   }
 
-  /** Creates or replaces, as an administrator does. */
+  /** Creates or replaces, as an administrator does, and at the time that it says. */
   put(collection: string, object: KubeObject & Json): void {
     const before = this.#collections.get(collection)?.get(object.metadata.name);
-    this.#write(collection, copy(object), before);
+    this.#write(collection, copy(object), before, object.metadata.creationTimestamp);
   }
 
   delete(collection: string, name: string): void {
@@ -176,7 +178,7 @@ export class MemoryCluster {
     return copy([...objects.values()]);
   }
 
-  #write(collection: string, object: Stored, before: Stored | undefined): Stored {
+  #write(collection: string, object: Stored, before: Stored | undefined, created?: string): Stored {
     this.#version += 1;
     const namespace = /\/namespaces\/([^/]+)\/[^/]+$/.exec(collection)?.[1];
     const stored: Stored = {
@@ -185,7 +187,7 @@ export class MemoryCluster {
         ...object.metadata,
         ...(namespace === undefined ? {} : { namespace }),
         uid: before?.metadata.uid ?? `uid-${this.#version}`,
-        creationTimestamp: before?.metadata.creationTimestamp ?? new Date(this.clock.now()).toISOString(),
+        creationTimestamp: created ?? before?.metadata.creationTimestamp ?? new Date(this.clock.now()).toISOString(),
         resourceVersion: this.version,
       },
     };
@@ -271,6 +273,10 @@ export class MemoryClient implements Cluster {
 
   async stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
     if (options.query?.['watch'] !== undefined) return await this.#watch(path, options);
+    const log = /\/pods\/[^/]+\/log$/.test(path)
+      ? this.#cluster.podLogs.answer(this.#seen(path, options), options.signal)
+      : undefined;
+    if (log !== undefined) return await log;
     const { status, body } = await this.#exchange(path, options);
     return { status, headers: {}, body: Readable.from([Buffer.from(JSON.stringify(body))]) };
   }

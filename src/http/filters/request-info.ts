@@ -1,3 +1,4 @@
+import { loggingGroup, tenantGroup } from '../../config/names.ts';
 import { badRequest, noSuchPath } from '../../errors.ts';
 import type { RequestInfo } from '../route.ts';
 
@@ -35,23 +36,34 @@ export function requestInfo(method: string, path: string, query: URLSearchParams
   const [resource = '', name = '', subresource = ''] = inNamespace ? parts.slice(2) : parts;
   const namespace = inNamespace ? (parts[1] ?? '') : resource === 'namespaces' ? name : '';
   const verb = verbOf(method, name, oldWatch, prefix, query);
+  const group = grouped ? (segments[1] ?? '') : '';
   return {
     path,
     isResourceRequest: true,
     verb,
     prefix,
-    group: grouped ? (segments[1] ?? '') : '',
+    group,
     version: segments[grouped ? 2 : 1] ?? '',
     namespace,
     resource,
     subresource,
     name: verb === 'list' || verb === 'watch' ? name || selectedName(query) : name,
-    isLongRunning: verb === 'watch' || (prefix !== 'kapis' && streams.has(subresource)),
+    isLongRunning:
+      verb === 'watch' ||
+      (prefix !== 'kapis' && streams.has(subresource)) ||
+      (isLogs(group, resource, name) && isStream(query)),
   };
 }
 
 /** BasicLongRunningRequestCheck of kube-apiserver. */
 const streams = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
+
+const isLogs = (group: string, resource: string, name: string): boolean =>
+  resource === 'logs' && name === '' && (group === loggingGroup || group === tenantGroup);
+
+/** Of the log queries, those that go on for as long as there is something to tell. */
+const isStream = (query: URLSearchParams): boolean =>
+  ['true', '1'].includes(query.get('follow') ?? '') || query.get('operation') === 'export';
 
 const namespaceSubresources = new Set(['status', 'finalize']);
 

@@ -11,10 +11,10 @@ import { alreadyExists, badRequest, forbidden, notFound, serviceUnavailable, Sta
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
 import { writeJson } from '../../http/write.ts';
 import type { KubeClient, KubeRequest } from '../../kube/client.ts';
-import { asUser } from '../../kube/impersonation.ts';
 import { KubeError } from '../../kube/kube-error.ts';
 import type { KubeObject, ObjectMeta } from '../../kube/kube-object.ts';
 import { readBody } from '../../kube/read-body.ts';
+import { asCaller } from '../caller.ts';
 import { Answers } from '../kapis-handler.ts';
 import { parseOldest } from '../list-options.ts';
 import { parseGetQuery, parseListQuery, parsePretty } from '../query.ts';
@@ -91,7 +91,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
     if (wrong !== undefined)
       throw badRequest(`unknown parameter ${JSON.stringify(wrong)}; the known ones are ${handedOn.join(', ')}`);
     const path = request.method === 'POST' ? usersPath : `${usersPath}/${encodeURIComponent(username)}`;
-    const { status, headers, body } = await asUser(client, { ...caller, proved: caller.via !== 'token' }).stream(path, {
+    const { status, headers, body } = await asCaller(client, caller).stream(path, {
       ...request,
       query: {
         ...(request.method === 'DELETE' ? {} : { fieldValidation: 'Strict' }),

@@ -61,6 +61,7 @@ beforeEach(() => {
     version: '3.0.0',
     routes: apis,
     resources: [{ ...served, source: `${core}.Node` }],
+    groupVersions: [served],
   });
 });
 afterEach(() => {

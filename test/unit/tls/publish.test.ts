@@ -7,7 +7,7 @@ import { MemoryCluster } from '../../fakes/cluster.ts';
 const namespace = 'platform-system';
 const configMaps = `/api/v1/namespaces/${namespace}/configmaps`;
 const apiServices = '/apis/apiregistration.k8s.io/v1/apiservices';
-const apiService = 'v1alpha3.resources.platform.io';
+const ours = ['v1alpha3.resources.platform.io', 'v1alpha2.logging.platform.io'];
 const log = createLogger({ silent: true });
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
@@ -42,7 +42,7 @@ describe('the CA for clients', () => {
 });
 
 describe('the CA for the aggregator', () => {
-  test('is put into the APIService, which is then no longer to be trusted blindly', async () => {
+  test.each(ours)('is put into %s, which is then no longer to be trusted blindly', async (apiService) => {
     const cluster = new MemoryCluster();
     const client = cluster.client();
     const spec = { insecureSkipTLSVerify: true, group: 'resources.platform.io' };

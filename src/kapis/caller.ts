@@ -1,0 +1,10 @@
+import type { UserInfo } from '../auth/user.ts';
+import { unauthorized } from '../errors.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { asUser } from '../kube/impersonation.ts';
+
+/** kube-apiserver, asked as the caller. Throws 401 where there is none. */
+export function asCaller(client: Pick<KubeClient, 'stream'>, user: UserInfo | undefined): Pick<KubeClient, 'stream'> {
+  if (user === undefined) throw unauthorized();
+  return asUser(client, { ...user, proved: user.via !== 'token' });
+}

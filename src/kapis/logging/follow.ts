@@ -1,0 +1,101 @@
+/** A live tail: a line of JSON, or a server-sent event, a record. */
+import type { Request, Response } from 'express';
+import { internalError, StatusError } from '../../errors.ts';
+import { negotiate } from '../../http/negotiate.ts';
+import type { RequestContext } from '../../http/route.ts';
+import { framed, StreamedBody } from '../../http/streamed-body.ts';
+import { KubeError } from '../../kube/kube-error.ts';
+import { followByAsking } from '../../logs/follow.ts';
+import type { LogStore, Selection } from '../../logs/log-store.ts';
+import { eventStream } from '../watch/answer.ts';
+import { keepAliveFrame, keepAliveInterval } from '../watch/frames.ts';
+
+export interface Following {
+  readonly store: Pick<LogStore, 'query' | 'follow'>;
+  readonly selection: Selection;
+  /** Throws what ends it when the caller's rights are others. */
+  readonly recheck: () => Promise<void>;
+  /** Aborted, with the reason, when the store is no longer the one to ask. */
+  readonly replaced: AbortSignal;
+}
+
+export const jsonLines = ['application/x-ndjson', 'application/jsonl'];
+const json = 'application/json';
+/** How often rights are looked at, in milliseconds. */
+const recheckInterval = 60_000;
+
+const empty = Buffer.from('\n');
+
+/** What is told beside records has its name as an event; its client does not take it for one. */
+const frame = (sse: boolean, value: object, event?: string): Buffer =>
+  Buffer.from(
+    sse
+      ? `${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(value)}\n\n`
+      : `${JSON.stringify(value)}\n`,
+  );
+
+const statusOf = (error: unknown, { auditID }: RequestContext): StatusError =>
+  error instanceof StatusError
+    ? error
+    : error instanceof KubeError
+      ? error.toStatusError()
+      : internalError(auditID, error);
+
+export async function followLogs(
+  req: Request,
+  res: Response,
+  context: RequestContext,
+  { store, selection, recheck, replaced }: Following,
+): Promise<void> {
+  const mediaType = negotiate(req.headers.accept, [json, ...jsonLines, eventStream], (type) => type);
+  const sse = mediaType === eventStream;
+  const refused = new AbortController();
+  const signal = AbortSignal.any([context.signal, replaced, refused.signal]);
+  const isNothing = selection.namespaces?.size === 0;
+  res.statusCode = 200;
+  res.setHeader('Content-Type', mediaType);
+  res.setHeader('Cache-Control', 'no-cache, private');
+  if (req.method === 'HEAD' || isNothing) {
+    res.end();
+    return;
+  }
+  const look = (): void => {
+    recheck().catch((error: unknown) => {
+      if (error instanceof StatusError && error.code < 500) refused.abort(error);
+    });
+  };
+  const minute = setInterval(look, recheckInterval);
+  context.onUserChange(look);
+  res.flushHeaders();
+  const body = new StreamedBody(res);
+  const tell = (piece: Buffer): void => body.write(framed(body.framing, [piece]));
+  const silence = setInterval(() => {
+    if (!body.isFull) tell(sse ? keepAliveFrame() : empty);
+  }, keepAliveInterval);
+  const follow =
+    store.follow === undefined ? followByAsking(store, selection, signal) : store.follow(selection, signal);
+  try {
+    let next = await follow.next();
+    while (next.done !== true && !res.closed) {
+      tell(Buffer.concat(next.value.map((record) => frame(sse, record))));
+      silence.refresh();
+      if (body.isFull) await body.drained();
+      next = await follow.next();
+    }
+    if (next.done === true && next.value.partial !== undefined)
+      tell(frame(sse, { partial: next.value.partial }, 'partial'));
+    body.end();
+  } catch (error) {
+    const why: unknown = replaced.aborted ? replaced.reason : refused.signal.aborted ? refused.signal.reason : error;
+    if (!context.signal.aborted) {
+      const status = statusOf(why, context);
+      if (status.code === 500) context.log.error('a follow of logs broke off', { error });
+      tell(frame(sse, status.toStatus(), 'error'));
+    }
+    body.end();
+  } finally {
+    clearInterval(minute);
+    clearInterval(silence);
+    await follow.return({});
+  }
+}

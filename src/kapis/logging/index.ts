@@ -1,0 +1,27 @@
+/** The log queries: served at /kapis/logging.platform.io, at /kapis/tenant.platform.io, and to the aggregator. */
+import type { Route } from '../../http/route.ts';
+import { group, kind, loggingGroups, version } from './group.ts';
+import { logsHandler, type LogsParts } from './logs.ts';
+import { logParameters } from './parameters.ts';
+import { removedRoutes } from './removed.ts';
+
+export { loggingGroups, loggingGroupVersion } from './group.ts';
+export { podLister } from './pods.ts';
+
+const route = (path: string, handler: Route['handler']): Route => ({
+  method: 'get',
+  path,
+  summary: 'Search, count, export or follow the logs of containers',
+  parameters: logParameters,
+  handler,
+});
+
+export const loggingRoutes = (parts: LogsParts): Route[] => [
+  ...loggingGroups.map(({ group: of }) => route(`/kapis/${of}/${version}/logs`, logsHandler(parts, {}))),
+  ...removedRoutes,
+];
+
+/** Answers are objects of Kubernetes there. */
+export const aggregatedLoggingRoutes = (parts: LogsParts): Route[] => [
+  route(`/apis/${group}/${version}/logs`, logsHandler(parts, { kind, apiVersion: `${group}/${version}` })),
+];

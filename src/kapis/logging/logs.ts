@@ -1,0 +1,139 @@
+/** `GET …/logs`: what is asked is judged, cut to what the caller may see, and answered by the store of the configuration. */
+import type { Request, Response } from 'express';
+import { BodyWriter } from '../../http/body-writer.ts';
+import { negotiate } from '../../http/negotiate.ts';
+import type { Handler, RequestContext } from '../../http/route.ts';
+import { writeJson } from '../../http/write.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { demandCapable } from '../../logs/capabilities.ts';
+import type { Found, Histogram, LogStore, Selection, Statistics } from '../../logs/log-store.ts';
+import type { Logs, StoreUse } from '../../logs/logs.ts';
+import { parseQuestion, type Question } from '../../logs/query.ts';
+import { asCaller } from '../caller.ts';
+import { eventStream } from '../watch/answer.ts';
+import { followLogs, jsonLines } from './follow.ts';
+import { demandSame, visibleLogs, type LogAccess, type VisibleLogs } from './visible.ts';
+import { workloadPods } from './workload-pods.ts';
+
+export interface LogsParts extends LogAccess {
+  readonly logs: Pick<Logs, 'use'>;
+  readonly client: Pick<KubeClient, 'stream'>;
+  /** Milliseconds since the epoch. */
+  readonly now?: () => number;
+}
+
+/** What stands before the answer: kind and apiVersion, where it is an object of Kubernetes. */
+export type Head = Readonly<Record<string, string>>;
+
+type Answer = { query: Found } | { statistics: Statistics } | { histogram: Histogram };
+
+const json = 'application/json';
+const text = 'text/plain';
+
+/** Whom a selection leaves nothing is answered without the store. */
+const isNothing = (visible: VisibleLogs): boolean => visible?.size === 0;
+
+const nothing: Pick<LogStore, 'query' | 'statistics' | 'histogram' | 'export'> = {
+  query: async () => ({ total: 0, records: [] }),
+  statistics: async () => ({ containers: 0, logs: 0 }),
+  histogram: async () => ({ total: 0, histograms: [] }),
+  // oxlint-disable-next-line require-yield
+  async *export() {
+    return {};
+  },
+};
+
+async function answerOf(
+  store: typeof nothing,
+  { operation, page, interval }: Question,
+  selection: Selection,
+  signal: AbortSignal,
+): Promise<Answer> {
+  if (operation === 'statistics') return { statistics: await store.statistics(selection, signal) };
+  if (operation === 'histogram') return { histogram: await store.histogram(selection, interval, signal) };
+  return { query: await store.query(selection, page, signal) };
+}
+
+/** Each text on a line, as it was written. What cut it short is the last line. */
+async function exportLogs(
+  req: Request,
+  res: Response,
+  { export: exported }: Pick<typeof nothing, 'export'>,
+  { page: { order }, start, end }: Question,
+  selection: Selection,
+  signal: AbortSignal,
+): Promise<void> {
+  const pieces = exported(selection, order, signal);
+  try {
+    // What cannot be had at all is told as an error.
+    let next = await pieces.next();
+    res.statusCode = 200;
+    res.setHeader('Content-Type', `${text}; charset=utf-8`);
+    res.setHeader('Cache-Control', 'no-cache, private');
+    res.setHeader('Content-Disposition', `attachment; filename="logs-${start ?? 'all'}-${end}.txt"`);
+    if (req.method === 'HEAD') {
+      res.end();
+      return;
+    }
+    const body = new BodyWriter(res);
+    while (next.done !== true && !body.closed) {
+      await body.write(Buffer.from(next.value.map(({ log }) => `${log}\n`).join('')));
+      if (!body.closed) next = await pieces.next();
+    }
+    const reason = next.done === true ? next.value.partial?.reason : undefined;
+    body.end(...(reason === undefined ? [] : [Buffer.from(`# partial: ${reason}\n`)]));
+  } finally {
+    await pieces.return({});
+  }
+}
+
+export function logsHandler({ logs, client, now = Date.now, ...access }: LogsParts, head: Head): Handler {
+  async function selectionOf(question: Question, context: RequestContext, visible: VisibleLogs): Promise<Selection> {
+    const { named, searched } = await workloadPods(access.catalogue, context, question, visible);
+    const { start, end, pods, containers, keywords } = question;
+    // Among the names that may be seen they were looked for already, unless these were given.
+    return {
+      start,
+      end,
+      namespaces: visible,
+      workloads: named,
+      pods,
+      containers,
+      keywords: { ...keywords, workload: searched },
+    };
+  }
+
+  async function answer(use: StoreUse, question: Question, ...[req, res, context]: Parameters<Handler>): Promise<void> {
+    const { user, signal } = context;
+    const store = use.storeFor(asCaller(client, user));
+    demandCapable(store, question);
+    const visible = await visibleLogs(access, context, question);
+    if (question.follow) {
+      const selection = await selectionOf(question, context, visible);
+      const recheck = (): Promise<void> => demandSame(access, context, question, visible);
+      await followLogs(req, res, context, { store, selection, recheck, replaced: use.replaced });
+      return;
+    }
+    const able = isNothing(visible) ? nothing : store;
+    const selection = await selectionOf(question, context, visible);
+    if (question.operation === 'export') return exportLogs(req, res, able, question, selection, signal);
+    const found = await answerOf(able, question, selection, signal);
+    await writeJson(req, res, { ...head, ...found }, { pretty: question.pretty });
+  }
+
+  return async (req, res, context) => {
+    const question = parseQuestion(context.query, now());
+    const offered = question.follow
+      ? [json, ...jsonLines, eventStream]
+      : question.operation === 'export'
+        ? [text]
+        : [json];
+    negotiate(req.headers.accept, offered, (type) => type);
+    const use = logs.use();
+    try {
+      await answer(use, question, req, res, context);
+    } finally {
+      use.release();
+    }
+  };
+}

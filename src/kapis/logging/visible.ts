@@ -1,0 +1,80 @@
+/** In which namespaces a caller may see logs, and from which second on. */
+import { demand, type Authorizer } from '../../auth/authorizers/authorizer.ts';
+import { forbidden, serviceUnavailable, unauthorized } from '../../errors.ts';
+import type { RequestContext } from '../../http/route.ts';
+import type { Question } from '../../logs/query.ts';
+import type { Catalogue } from '../catalogue.ts';
+import { fromCopy } from '../copy.ts';
+import type { GrantedNamespaces } from '../granted-namespaces.ts';
+import { allowedIn } from '../visible-namespaces.ts';
+
+export interface LogAccess {
+  readonly authorizer: Authorizer;
+  readonly granted: Pick<GrantedNamespaces, 'of' | 'hasSynced'>;
+  readonly catalogue: Pick<Catalogue, 'find' | 'use'>;
+}
+
+/** By name, the first second that may be shown; undefined: everything may be. */
+export type VisibleLogs = ReadonlyMap<string, number> | undefined;
+
+type Wanted = Pick<Question, 'namespaces' | 'keywords'>;
+
+const getLogs = { verb: 'get', group: '', resource: 'pods', subresource: 'log', name: '' };
+const mostCandidates = 10_000;
+
+/**
+ * Who may get pods/log in all namespaces sees all, also of namespaces that are gone; others what was written in the namespaces that they may,
+ * since each was made. Candidates are those that are named, or in which a RoleBinding names the caller.
+ */
+export async function visibleLogs(
+  { authorizer, granted, catalogue }: LogAccess,
+  context: Pick<RequestContext, 'user' | 'signal'>,
+  { namespaces, keywords }: Wanted,
+): Promise<VisibleLogs> {
+  const { user, signal } = context;
+  if (user === undefined) throw unauthorized();
+  if ((await authorizer.authorize(user, { ...getLogs, namespace: '' })).allowed)
+    return namespaces.length === 0 ? undefined : new Map(namespaces.map((name) => [name, 0]));
+  if (namespaces.length === 0 && !granted.hasSynced())
+    throw serviceUnavailable('the role bindings are not read yet; namespaces that are named need none', 1);
+  const words = keywords.namespace.map((word) => word.toLowerCase());
+  const candidates = (namespaces.length === 0 ? granted.of(user) : namespaces).filter(
+    (name) => words.length === 0 || words.some((word) => name.includes(word)),
+  );
+  if (candidates.length > mostCandidates)
+    throw forbidden(
+      { group: '', resource: 'pods' },
+      '',
+      `User "${user.username}" has role bindings in ${candidates.length} namespaces, more than ${mostCandidates}: name some`,
+    );
+  const allowed = await allowedIn(authorizer, user, candidates, () => getLogs);
+  if (allowed.size === 0) return new Map();
+  const entry = await catalogue.find('namespaces', signal);
+  return fromCopy(catalogue, entry, context, (store) => {
+    const visible = new Map<string, number>();
+    for (const name of allowed) {
+      const namespace = store.get('', name);
+      if (namespace !== undefined) visible.set(name, Math.floor(namespace.createdAt / 1_000));
+    }
+    return visible;
+  });
+}
+
+/** Throws 403 unless the caller still sees the same: what it may not see any more must not flow on. */
+export async function demandSame(
+  access: LogAccess,
+  context: Pick<RequestContext, 'user' | 'signal'>,
+  wanted: Wanted,
+  before: VisibleLogs,
+): Promise<void> {
+  const now = await visibleLogs(access, context, wanted);
+  const isSame = now?.size === before?.size && [...(before ?? [])].every(([name, since]) => now?.get(name) === since);
+  if (isSame) return;
+  if (context.user !== undefined && before === undefined)
+    await demand(access.authorizer, context.user, { ...getLogs, namespace: '' });
+  throw forbidden(
+    { group: '', resource: 'pods' },
+    '',
+    'the namespaces whose logs you may see are others now: ask again',
+  );
+}

@@ -1,0 +1,116 @@
+/** The log store of the configuration in force: a change of its section swaps it, without a restart. */
+import { serviceUnavailable } from '../errors.ts';
+import type { Logger } from '../logger.ts';
+import type { Caller } from './log-store.ts';
+import type { LoggingSettings, StoreFor } from './stores/index.ts';
+
+export interface LogsOptions {
+  readonly config: { subscribe(tell: (value: { readonly logging: LoggingSettings }) => void): void };
+  readonly open: (settings: LoggingSettings) => StoreFor;
+  /** The server itself, as whom the store is looked at. */
+  readonly client: Caller;
+  readonly log: Logger;
+}
+
+/** A store that is in use: it stays open until `release`. */
+export interface StoreUse {
+  readonly storeFor: StoreFor;
+  /** Aborted when it is no longer the one of the configuration. */
+  readonly replaced: AbortSignal;
+  release(): void;
+}
+
+const checkInterval = 30_000;
+const checkPatience = 5_000;
+
+interface Held {
+  readonly settings: string;
+  readonly storeFor: StoreFor;
+  readonly replaced: AbortController;
+  uses: number;
+}
+
+export class Logs {
+  readonly #options: LogsOptions;
+  #held: Held | undefined;
+  #warning = '';
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  constructor(options: LogsOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#options.config.subscribe(({ logging }) => this.#take(logging));
+    this.#timer = setInterval(() => void this.#check(), checkInterval).unref();
+  }
+
+  /** What is wrong with the store; '' if nothing is known to be. The server can do without. */
+  get warning(): string {
+    return this.#warning;
+  }
+
+  use(): StoreUse {
+    const held = this.#held;
+    if (held === undefined) throw serviceUnavailable('no log store is open');
+    held.uses += 1;
+    let isTaken = true;
+    return {
+      storeFor: held.storeFor,
+      replaced: held.replaced.signal,
+      release: () => {
+        if (!isTaken) return;
+        isTaken = false;
+        held.uses -= 1;
+        this.#closeUnused(held);
+      },
+    };
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    const held = this.#held;
+    this.#held = undefined;
+    held?.replaced.abort(serviceUnavailable('the server is ending'));
+    await held?.storeFor(this.#options.client).close();
+  }
+
+  #take(logging: LoggingSettings): void {
+    const settings = JSON.stringify(logging);
+    const before = this.#held;
+    if (before?.settings === settings) return;
+    const storeFor = this.#options.open(logging);
+    this.#held = { settings, storeFor, replaced: new AbortController(), uses: 0 };
+    if (before !== undefined) {
+      this.#options.log.info('the log store is another one', { store: logging.store });
+      before.replaced.abort(serviceUnavailable('the log store was changed: ask again', 1));
+      this.#closeUnused(before);
+    }
+    void this.#check();
+  }
+
+  #closeUnused(held: Held): void {
+    const { client, log } = this.#options;
+    if (held === this.#held || held.uses > 0) return;
+    held
+      .storeFor(client)
+      .close()
+      .catch((error: unknown) => log.warn('a log store did not close', { error }));
+  }
+
+  async #check(): Promise<void> {
+    const held = this.#held;
+    if (held === undefined) return;
+    const { client, log } = this.#options;
+    let warning = '';
+    try {
+      await held.storeFor(client).check(AbortSignal.timeout(checkPatience));
+    } catch (error) {
+      warning = error instanceof Error ? error.message : String(error);
+    }
+    if (held !== this.#held || warning === this.#warning) return;
+    this.#warning = warning;
+    if (warning === '') log.info('the log store answers again');
+    else log.warn('the log store does not answer', { problem: warning });
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * A cluster with pods that write logs, and callers of several rights: alice may do everything; bob may get pods/log in `shop` and `bank`,
+ * where role bindings name him, and has one in `shut` that gives him something else; carol may nothing.
+ */
+import type { MemoryCluster } from '../fakes/cluster.ts';
+import type { LogLine } from '../fakes/pod-logs.ts';
+import type { Ask } from '../fakes/ask.ts';
+
+/** Seconds; the logs lie just behind it. */
+export const begin = Math.floor(Date.now() / 1_000) - 600;
+
+export const at = (seconds: number, fraction = '000000000'): string =>
+  `${new Date((begin + seconds) * 1_000).toISOString().slice(0, 19)}.${fraction}Z`;
+
+export const line = (seconds: number, log: string | Buffer, fraction?: string): LogLine => ({
+  time: at(seconds, fraction),
+  log,
+});
+
+const encoded = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+const tokenOf = (name: string): string =>
+  `${encoded({ alg: 'none' })}.${encoded({ iss: 'https://kubernetes', sub: name })}.none`;
+const nameIn = (token: string): unknown =>
+  (JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as { sub?: unknown }).sub;
+
+/** By a token that kube-apiserver knows. */
+export const as = (name: string, headers: Ask['headers'] = {}): Ask => ({
+  headers: { authorization: `Bearer ${tokenOf(name)}`, ...headers },
+});
+
+interface PodSpec {
+  readonly namespace: string;
+  readonly name: string;
+  readonly containers?: readonly string[];
+  readonly owner?: { readonly kind: string; readonly name: string };
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly restarted?: boolean;
+}
+
+export function putPod(
+  cluster: MemoryCluster,
+  { namespace, name, containers = ['main'], owner, labels, restarted }: PodSpec,
+): void {
+  cluster.put('/api/v1/pods', {
+    kind: 'Pod',
+    apiVersion: 'v1',
+    metadata: {
+      name,
+      namespace,
+      creationTimestamp: new Date(begin * 1_000).toISOString(),
+      ...(labels === undefined ? {} : { labels }),
+      ...(owner === undefined ? {} : { ownerReferences: [{ apiVersion: 'v1', uid: 'u', controller: true, ...owner }] }),
+    },
+    spec: { containers: containers.map((container) => ({ name: container })) },
+    status: {
+      phase: 'Running',
+      containerStatuses: containers.map((container) => ({
+        name: container,
+        restartCount: restarted === true ? 1 : 0,
+        ...(restarted === true ? { lastState: { terminated: {} } } : {}),
+      })),
+    },
+  });
+}
+
+export function putNamespace(cluster: MemoryCluster, name: string, createdAt = begin - 60): void {
+  cluster.put('/api/v1/namespaces', {
+    kind: 'Namespace',
+    apiVersion: 'v1',
+    metadata: { name, creationTimestamp: new Date(createdAt * 1_000).toISOString() },
+    status: { phase: 'Active' },
+  });
+}
+
+export function bind(cluster: MemoryCluster, namespace: string, user: string): void {
+  cluster.put('/apis/rbac.authorization.k8s.io/v1/rolebindings', {
+    metadata: { name: `${user}-in-${namespace}`, namespace },
+    subjects: [{ kind: 'User', name: user }],
+  });
+}
+
+interface Review {
+  readonly user: string;
+  readonly resourceAttributes?: {
+    readonly verb: string;
+    readonly resource: string;
+    readonly subresource?: string;
+    readonly namespace?: string;
+  };
+}
+
+/** By user, where pods/log may be got. */
+export type Rights = Map<string, Set<string>>;
+
+const resource = (name: string, kind: string, scope: string): object => ({
+  resource: name,
+  responseKind: { kind },
+  scope,
+  singularResource: kind.toLowerCase(),
+  verbs: ['get', 'list', 'watch'],
+});
+
+function serveResources(cluster: MemoryCluster): void {
+  const resources = [resource('pods', 'Pod', 'Namespaced'), resource('namespaces', 'Namespace', 'Cluster')];
+  const root = (name: string, items: readonly object[]): void =>
+    cluster.put('', { metadata: { name }, kind: 'APIGroupDiscoveryList', items });
+  root('api', [{ metadata: { name: '' }, versions: [{ version: 'v1', freshness: 'Current', resources }] }]);
+  root('apis', []);
+}
+
+/** Fills the cluster before the server starts. */
+export function prepareLogs(cluster: MemoryCluster, rights: Rights): void {
+  serveResources(cluster);
+  for (const name of ['shop', 'bank', 'shut', 'other']) putNamespace(cluster, name);
+  for (const namespace of ['shop', 'bank', 'shut']) bind(cluster, namespace, 'bob');
+  cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', ({ spec }) => {
+    const username = nameIn((spec as { token: string }).token);
+    return { status: { authenticated: true, user: { username, groups: ['people'] } } };
+  });
+  cluster.respond('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', () => ({ status: { allowed: true } }));
+  cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => {
+    const { user, resourceAttributes: asked } = spec as Review;
+    const isLog = asked?.verb === 'get' && asked.resource === 'pods' && asked.subresource === 'log';
+    const own = asked?.resource === 'logs' && user !== 'carol';
+    return {
+      status: { allowed: user === 'alice' || own || (isLog && rights.get(user)?.has(asked.namespace ?? '') === true) },
+    };
+  });
+}

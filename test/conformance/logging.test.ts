@@ -1,0 +1,426 @@
+/** The log queries of the gateway (API.md 5), over the store `pods`. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Answer } from '../fakes/ask.ts';
+import { login, startLab, type Ask, type Lab } from './lab.ts';
+import { as, at, begin, bind, line, prepareLogs, putNamespace, putPod, type Rights } from './logging-lab.ts';
+import { expectFailure } from './status.ts';
+
+const path = '/kapis/logging.platform.io/v1alpha2/logs';
+const tenant = '/kapis/tenant.platform.io/v1alpha2/logs';
+const aggregated = '/apis/logging.platform.io/v1alpha2/logs';
+
+let lab: Lab;
+const rights: Rights = new Map([['bob', new Set(['shop', 'bank'])]]);
+
+beforeAll(async () => {
+  lab = await startLab({
+    prepare: (cluster) => {
+      prepareLogs(cluster, rights);
+      putPod(cluster, {
+        namespace: 'shop',
+        name: 'web-7d8f9c-x2x4z',
+        containers: ['web', 'proxy'],
+        owner: { kind: 'ReplicaSet', name: 'web-7d8f9c' },
+        labels: { 'pod-template-hash': '7d8f9c' },
+      });
+      putPod(cluster, { namespace: 'shop', name: 'db-0', owner: { kind: 'StatefulSet', name: 'db' }, restarted: true });
+      putPod(cluster, { namespace: 'bank', name: 'till' });
+      putPod(cluster, { namespace: 'other', name: 'secret' });
+      const { podLogs } = cluster;
+      podLogs.put(
+        'shop/web-7d8f9c-x2x4z/web',
+        line(1, 'GET /'),
+        line(2, 'Error: no'),
+        line(2, 'again'),
+        line(3, '\u001B[31mred\u001B[0m'),
+      );
+      podLogs.put('shop/web-7d8f9c-x2x4z/proxy', line(2, 'proxied', '500000000'));
+      podLogs.logs.set('shop/db-0/main', { lines: [line(5, 'started')], previous: [line(4, 'panic: ERROR')] });
+      podLogs.put('bank/till/main', line(6, Buffer.from([0x61, 0xff, 0x62])), line(7, 'sum 1.5 (ok) "quoted"'));
+      podLogs.put('other/secret/main', line(2, 'hidden'));
+    },
+  });
+});
+afterAll(() => lab.stop());
+
+const get = (text: string, options: Ask = as('alice'), base = path): Promise<Answer> =>
+  lab.gateway(`${base}?${text}`, options);
+
+interface Records {
+  readonly total: number;
+  readonly records: readonly { log: string; time: string; namespace: string; pod: string; container: string }[];
+  readonly partial?: { readonly reason: string };
+}
+
+async function query(text: string, options?: Ask): Promise<Records> {
+  const answer = await get(text, options);
+  expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
+  return (answer.json() as unknown as { query: Records }).query;
+}
+
+const logs = async (text: string, options?: Ask): Promise<string[]> =>
+  (await query(`sort=asc&size=100&start_time=${begin}&${text}`, options)).records.map(({ log }) => log);
+
+const all = [
+  'GET /',
+  'Error: no',
+  'again',
+  'hidden',
+  'proxied',
+  '\u001B[31mred\u001B[0m',
+  'panic: ERROR',
+  'started',
+  'a\uFFFDb',
+  'sum 1.5 (ok) "quoted"',
+];
+
+describe('query', () => {
+  test('has the shape of the API, newest first', async () => {
+    expect(await query(`start_time=${begin}&size=2`)).toEqual({
+      total: 10,
+      records: [
+        { log: 'sum 1.5 (ok) "quoted"', time: at(7), namespace: 'bank', pod: 'till', container: 'main' },
+        { log: 'a\uFFFDb', time: at(6), namespace: 'bank', pod: 'till', container: 'main' },
+      ],
+    });
+  });
+
+  test('merges all by time, what was before a restart too', async () => {
+    expect((await logs('')).toSorted()).toEqual(all.toSorted());
+    expect(await logs('namespaces=shop')).toEqual([
+      'GET /',
+      'Error: no',
+      'again',
+      'proxied',
+      '\u001B[31mred\u001B[0m',
+      'panic: ERROR',
+      'started',
+    ]);
+  });
+
+  test('pages are parts of one order, also where times are equal', async () => {
+    for (const sort of ['asc', 'desc']) {
+      const whole = (await query(`start_time=${begin}&size=100&sort=${sort}`)).records;
+      const pages = [];
+      for (let from = 0; from < 12; from += 3)
+        pages.push(...(await query(`start_time=${begin}&size=3&from=${from}&sort=${sort}`)).records);
+      expect(pages).toEqual(whole);
+    }
+  });
+
+  test.each([
+    ['namespaces=bank,nowhere', ['a\uFFFDb', 'sum 1.5 (ok) "quoted"']],
+    ['namespace_query=BAN', ['a\uFFFDb', 'sum 1.5 (ok) "quoted"']],
+    ['pods=db-0', ['panic: ERROR', 'started']],
+    ['pod_query=DB', ['panic: ERROR', 'started']],
+    ['containers=proxy', ['proxied']],
+    ['container_query=PRO,nothing', ['proxied']],
+    ['log_query=error', ['Error: no', 'panic: ERROR']],
+    ['log_query=error,proxied', ['Error: no', 'proxied', 'panic: ERROR']],
+    ['log_query=1.5%20(ok)%20%22', ['sum 1.5 (ok) "quoted"']],
+    ['log_query=.*', []],
+    ['workloads=web', ['GET /', 'Error: no', 'again', 'proxied', '\u001B[31mred\u001B[0m']],
+    ['workloads=db&log_query=start', ['started']],
+    ['workload_query=EB', ['GET /', 'Error: no', 'again', 'proxied', '\u001B[31mred\u001B[0m']],
+    ['workloads=nobody', []],
+    ['namespaces=bank&pods=db-0', []],
+    [`end_time=${begin + 2}&containers=web`, ['GET /', 'Error: no', 'again']],
+    [`end_time=${begin + 2}&containers=proxy`, []],
+  ])('%s', async (text, expected) => {
+    expect(await logs(text)).toEqual(expected);
+  });
+
+  test('at both ends the second counts', async () => {
+    expect((await query(`start_time=${begin + 2}&end_time=${begin + 2}&namespaces=shop`)).total).toBe(2);
+    expect((await query(`start_time=${begin + 3}&end_time=${begin + 3}&namespaces=shop`)).total).toBe(1);
+  });
+
+  test('a size of 0 counts only', async () => {
+    expect(await query(`start_time=${begin}&size=0`)).toEqual({ total: 10, records: [] });
+  });
+
+  test('says that without a start it looked at the last hour alone, and that a pod is gone', async () => {
+    expect((await query('pods=db-0')).partial?.reason).toMatch(/60 minutes .*start_time/);
+    expect((await query(`pods=db-0,gone&start_time=${begin}`)).partial?.reason).toMatch(/no pod gone/);
+  });
+
+  test('is the same for tenants, and indented who asks for it', async () => {
+    const text = `start_time=${begin}&end_time=${begin + 100}`;
+    expect((await get(text, as('alice'), tenant)).text).toBe((await get(text)).text);
+    expect((await get(`${text}&pretty=true`)).text).toMatch(/^\{\n {2}"query": \{/);
+  });
+
+  test('reads as the caller', async () => {
+    const { podLogs } = lab.cluster;
+    podLogs.seen.length = 0;
+    await query(`namespaces=bank&start_time=${begin}`, as('bob'));
+    expect(podLogs.seen.map(({ headers }) => headers?.['impersonate-user'])).toEqual(['bob']);
+    expect(podLogs.seen[0]?.query['sinceTime']).toMatch(/:\d\dZ$/);
+  });
+});
+
+test('statistics', async () => {
+  expect((await get(`operation=statistics&start_time=${begin}`)).json()).toEqual({
+    statistics: { containers: 5, logs: 10 },
+  });
+  expect((await get(`operation=statistics&start_time=${begin}&log_query=error`)).json()).toEqual({
+    statistics: { containers: 2, logs: 2 },
+  });
+});
+
+test('histogram', async () => {
+  const from = begin + 2;
+  const { histogram } = (await get(`operation=histogram&interval=1s&start_time=${from}&namespaces=shop`)).json();
+  expect(histogram).toEqual({
+    total: 6,
+    histograms: [
+      { time: from * 1_000, count: 3 },
+      { time: (from + 1) * 1_000, count: 1 },
+      { time: (from + 2) * 1_000, count: 1 },
+      { time: (from + 3) * 1_000, count: 1 },
+    ],
+  });
+});
+
+describe('export', () => {
+  test('is a file of lines', async () => {
+    const answer = await get(`operation=export&sort=asc&namespaces=shop&start_time=${begin}`);
+    expect(answer.headers).toMatchObject({
+      'content-type': 'text/plain; charset=utf-8',
+      'content-disposition': expect.stringMatching(/^attachment; filename="logs-\d+-\d+\.txt"$/),
+    });
+    expect(answer.text).toBe('GET /\nError: no\nagain\nproxied\n\u001B[31mred\u001B[0m\npanic: ERROR\nstarted\n');
+  });
+
+  test('says at its end what it lacks', async () => {
+    expect((await get('operation=export&pods=db-0')).text).toMatch(/started\npanic: ERROR\n# partial: only the 60 /);
+  });
+
+  test('ends upstream when the client goes', async () => {
+    const { podLogs } = lab.cluster;
+    putPod(lab.cluster, { namespace: 'shop', name: 'large' });
+    podLogs.put('shop/large/main', ...Array.from({ length: 40_000 }, (_, i) => line(10, `${i} ${'x'.repeat(2_000)}`)));
+    const request = http.request({
+      port: lab.ports.http,
+      path: `${path}?operation=export&pods=large&start_time=${begin}`,
+      agent: false,
+      ...as('alice'),
+    });
+    request.end();
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    await once(response, 'readable');
+    response.destroy();
+    while (podLogs.open > 0) await sleep(10);
+    expect(podLogs.open).toBe(0);
+    lab.cluster.delete('/api/v1/pods', 'large');
+    podLogs.logs.delete('shop/large/main');
+  });
+});
+
+describe('who sees what', () => {
+  test('a caller sees the namespaces in which it may get pods/log', async () => {
+    expect(await logs('', as('bob'))).toEqual(all.filter((log) => log !== 'hidden'));
+    expect(await logs('namespaces=other,bank', as('bob'))).toEqual(['a\uFFFDb', 'sum 1.5 (ok) "quoted"']);
+  });
+
+  test('who may see nothing gets nothing, of each operation, and no log is asked for', async () => {
+    const { podLogs } = lab.cluster;
+    podLogs.seen.length = 0;
+    expect(await query('', as('carol'))).toEqual({ total: 0, records: [] });
+    expect(await query('namespaces=other', as('bob'))).toEqual({ total: 0, records: [] });
+    expect((await get('operation=statistics', as('carol'))).json()).toEqual({ statistics: { containers: 0, logs: 0 } });
+    expect((await get('operation=histogram', as('carol'))).json()).toEqual({ histogram: { total: 0, histograms: [] } });
+    expect((await get('operation=export', as('carol'))).text).toBe('');
+    expect((await get('follow=true', as('carol'))).text).toBe('');
+    expect(podLogs.seen).toEqual([]);
+  });
+
+  test('nothing is shown that is older than its namespace, but to who sees all', async () => {
+    putNamespace(lab.cluster, 'again', begin + 100);
+    bind(lab.cluster, 'again', 'dora');
+    rights.set('dora', new Set(['again']));
+    putPod(lab.cluster, { namespace: 'again', name: 'reborn' });
+    lab.cluster.podLogs.put('again/reborn/main', line(99, 'of another', '999999999'), line(100, 'ours'));
+    await sleep(50);
+    expect(await logs('namespaces=again', as('dora'))).toEqual(['ours']);
+    expect(await logs('namespaces=again')).toEqual(['of another', 'ours']);
+    lab.cluster.delete('/api/v1/pods', 'reborn');
+  });
+
+  test('nobody is 401', async () => {
+    expectFailure(await lab.gateway(path), 401, 'Unauthorized');
+  });
+});
+
+describe('a query that is wrong', () => {
+  test.each([
+    ['operation=search', /operation: must be query, statistics, histogram, export/],
+    ['start_time=1700000000000', /start_time: .*send 1700000000$/],
+    ['end_time=1e9', /end_time: must be whole seconds/],
+    ['start_time=5&end_time=4', /start_time: 5 is after end_time, 4/],
+    ['size=10001', /size: .*0 to 10000.*export/],
+    ['from=99991&size=10', /from and size together .*export/],
+    ['interval=15', /interval: /],
+    ['sort=up', /sort: must be desc, asc/],
+    ['nonsense=1', /nonsense: is unknown; the known parameters are operation, /],
+    ['size=1&size=1', /size: is given more than once/],
+    ['follow=true&size=5', /size: has no meaning with follow/],
+    ['operation=histogram&interval=1s&start_time=1', /more than 10000 buckets/],
+  ])('%s', async (text, message) => {
+    const answer = await get(text);
+    expectFailure(answer, 400, 'BadRequest');
+    expect(answer.json()['message']).toMatch(message);
+  });
+
+  test('is told every problem at once', async () => {
+    const { details } = (await get('start_time=&size=-1&from=x&sort=&a=b')).json() as {
+      details: { causes: { field: string }[] };
+    };
+    expect(details.causes.map(({ field }) => field).toSorted()).toEqual(['a', 'from', 'size', 'sort', 'start_time']);
+  });
+
+  test('what is no JSON, or no text, is 406', async () => {
+    expectFailure(await get('', as('alice', { accept: 'text/html' })), 406, 'NotAcceptable');
+    expectFailure(await get('operation=export', as('alice', { accept: 'application/json' })), 406, 'NotAcceptable');
+  });
+});
+
+describe('nodes that do not answer', () => {
+  const key = 'bank/till/main';
+
+  test('one among others is told of, without its address', async () => {
+    const log = lab.cluster.podLogs.logs.get(key);
+    if (log !== undefined) log.refusal = { code: 500, reason: 'InternalError' };
+    const found = await query(`start_time=${begin}`);
+    expect(found.total).toBe(8);
+    expect(found.partial?.reason).toBe('the logs of bank/till/main cannot be had from the nodes now');
+    expectFailure(await get(`start_time=${begin}&pods=till`), 503, 'ServiceUnavailable');
+    expectFailure(await get(`operation=export&start_time=${begin}&pods=till`), 503, 'ServiceUnavailable');
+    delete log?.refusal;
+  });
+});
+
+describe('through the aggregator', () => {
+  test('answers are objects of Kubernetes', async () => {
+    const answer = await lab.aggregated(`${aggregated}?start_time=${begin}&pods=db-0&size=1`);
+    expect(answer.json()).toEqual({
+      kind: 'LogQuery',
+      apiVersion: 'logging.platform.io/v1alpha2',
+      query: { total: 2, records: [expect.objectContaining({ log: 'started' })] },
+    });
+  });
+
+  test('the right to the resource is needed too', async () => {
+    expectFailure(await lab.aggregated(aggregated, { headers: { 'x-remote-user': 'carol' } }), 403, 'Forbidden');
+    const answer = await lab.aggregated(`${aggregated}?start_time=${begin}&size=0`, {
+      headers: { 'x-remote-user': 'bob' },
+    });
+    expect(answer.json()).toMatchObject({ query: { total: 9 } });
+  });
+
+  test.each([
+    ['/kapis/logging.platform.io/v1alpha2', (target: string) => lab.gateway(target, as('carol'))],
+    ['/kapis/tenant.platform.io/v1alpha2', (target: string) => lab.gateway(target, as('carol'))],
+    ['/apis/logging.platform.io/v1alpha2', (target: string) => lab.aggregated(target)],
+  ])('%s names the resource', async (target, ask) => {
+    expect((await ask(target)).json()).toMatchObject({
+      kind: 'APIResourceList',
+      resources: [{ name: 'logs', kind: 'LogQuery', namespaced: false, verbs: ['get'] }],
+    });
+  });
+
+  test('OpenAPI has the parameters', async () => {
+    const { paths } = (await lab.aggregated('/openapi/v3/apis/logging.platform.io/v1alpha2')).json() as {
+      paths: Record<string, { get: { parameters: { name: string }[] } }>;
+    };
+    expect(paths[aggregated]?.get.parameters.map(({ name }) => name)).toContain('log_query');
+    expect((await lab.aggregated('/openapi/v3')).json()).toMatchObject({
+      paths: { 'apis/logging.platform.io/v1alpha2': {}, 'apis/resources.platform.io/v1alpha3': {} },
+    });
+  });
+});
+
+describe('what was removed', () => {
+  test.each([
+    ['GET', 'v1alpha2/workspaces/w', /v1alpha2\/logs\?namespaces=/],
+    ['GET', 'v1alpha2/namespaces/shop', /v1alpha2\/logs\?namespaces=shop$/],
+    ['GET', 'v1alpha3/namespaces/shop/workloads/web', /v1alpha2\/logs\?namespaces=shop&workloads=web$/],
+    ['GET', 'v1alpha2/namespaces/shop/pods/db-0', /v1alpha2\/logs\?namespaces=shop&pods=db-0$/],
+    ['GET', 'v1alpha2/fluentbit/outputs', /"logging" of the ConfigMap platform-config/],
+    ['POST', 'v1alpha2/fluentbit/outputs', /"logging"/],
+    ['DELETE', 'v1alpha2/fluentbit/outputs/es', /"logging"/],
+    ['PUT', 'v1alpha2/fluentbit/outputs/es/x/y', /"logging"/],
+  ])('%s %s', async (method, removed, message) => {
+    const answer = await lab.gateway(`/kapis/logging.platform.io/${removed}`, { ...as('carol'), method });
+    expectFailure(answer, 404, 'NotFound');
+    expect(answer.json()['message']).toMatch(message);
+  });
+});
+
+async function follow(text: string, options: Ask): Promise<{ response: IncomingMessage; next: () => Promise<string> }> {
+  const request = http.request({ port: lab.ports.http, path: `${path}?follow=true&${text}`, agent: false, ...options });
+  request.end();
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  expect(response.statusCode).toBe(200);
+  const lines = createInterface({ input: response })[Symbol.asyncIterator]();
+  return { response, next: async () => String((await lines.next()).value) };
+}
+
+const write = async (key: string, log: string): Promise<void> => {
+  // Until the server listens nothing is new.
+  while (lab.cluster.podLogs.open === 0) await sleep(5);
+  lab.cluster.podLogs.write(key, { time: new Date().toISOString(), log });
+};
+
+const leave = async (response: IncomingMessage): Promise<void> => {
+  response.destroy();
+  while (lab.cluster.podLogs.open > 0) await sleep(5);
+};
+
+describe('follow', () => {
+  test('tells what is new as lines of JSON, and ends upstream when the client goes', async () => {
+    const { response, next } = await follow('pods=db-0', as('bob'));
+    await write('shop/db-0/main', 'new');
+    expect(JSON.parse(await next())).toEqual({
+      time: expect.stringMatching(/\.\d{9}Z$/),
+      namespace: 'shop',
+      pod: 'db-0',
+      container: 'main',
+      log: 'new',
+    });
+    await leave(response);
+  });
+
+  test('as server-sent events, with keywords', async () => {
+    const { response, next } = await follow('pods=db-0&log_query=WANTED', as('bob', { accept: 'text/event-stream' }));
+    expect(response.headers['content-type']).toBe('text/event-stream');
+    await write('shop/db-0/main', 'other');
+    await write('shop/db-0/main', 'the wanted one');
+    expect(await next()).toMatch(/^data: \{.*"log":"the wanted one"/);
+    expect(await next()).toBe('');
+    await leave(response);
+  });
+
+  test('pods that come later are told from their beginning', async () => {
+    const { response, next } = await follow('namespaces=bank', as('bob'));
+    while (lab.cluster.podLogs.open === 0) await sleep(5);
+    lab.cluster.podLogs.put('bank/late/main', line(500, 'first words'));
+    putPod(lab.cluster, { namespace: 'bank', name: 'late' });
+    expect(JSON.parse(await next())).toMatchObject({ pod: 'late', log: 'first words' });
+    await leave(response);
+    lab.cluster.delete('/api/v1/pods', 'late');
+  });
+
+  test('ends with the session of its token', async () => {
+    const token = String((await lab.token(login)).json()['access_token']);
+    const { response } = await follow('pods=db-0', { headers: { authorization: `Bearer ${token}` } });
+    const closed = once(response.resume(), 'close');
+    await lab.revoke(token);
+    await closed;
+    expect(response.complete).toBe(true);
+  });
+});
