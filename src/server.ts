@@ -49,7 +49,7 @@ import { gateway } from './gateway/index.ts';
 import { Health } from './http/health.ts';
 import { listenHTTP, listenTLS, type Certificate } from './http/listen.ts';
 import { OpenWatches } from './http/open-watches.ts';
-import { collectProcessMetrics, counter, gauge, gauges, knowResource } from './http/metrics.ts';
+import { collectProcessMetrics, counter, durationsOf, gauge, gauges, knowResource } from './http/metrics.ts';
 import { indexRoute, metricsRoute, versionRoutes } from './http/process-routes.ts';
 import { apisRoutes, kapisRoutes } from './kapis/routes.ts';
 import type { CacheFigures } from './kapis/cached.ts';
@@ -209,9 +209,19 @@ export async function startServer(
   catalogue.start();
   const nodesCopy = catalogue.keep(nodes);
 
+  const observeLogs = durationsOf(
+    'log_store_duration_seconds',
+    'Time that a question to the log store took, of exports and tails as a whole, by operation and result.',
+    ['operation', 'result'],
+  );
   const logs = new Logs({
     config: live,
-    open: (settings) => openStore(settings, { listPods: podLister(catalogue) }),
+    open: (settings) =>
+      openStore(settings, {
+        listPods: podLister(catalogue),
+        secrets,
+        observe: (operation, result, seconds) => observeLogs({ operation, result }, seconds),
+      }),
     client,
     log,
   });

@@ -1,13 +1,14 @@
 /** What is wrong with a configuration that is valid: what it refers to and is not there, and what two of its users both have. */
 import { parametersOf } from '../config/hash-parameters.ts';
 import { secretPathOf, secretOf } from '../config/identity-providers.ts';
+import { credentialsOf } from '../config/logging.ts';
 import { pathOf, type Problem } from '../config/parse.ts';
 import type { PlatformConfiguration } from '../config/schema.ts';
 import type { SecretKeyRef, SecretRefs } from './secret-refs.ts';
 
 /** Never a value of a Secret. */
 export function warningsOf(
-  { authentication, audit }: Pick<PlatformConfiguration, 'authentication' | 'audit'>,
+  { authentication, audit, logging }: Pick<PlatformConfiguration, 'authentication' | 'audit' | 'logging'>,
   secrets: Pick<SecretRefs, 'read' | 'problemOf'>,
 ): Problem[] {
   const { users, clients, identityProviders } = authentication;
@@ -36,5 +37,6 @@ export function warningsOf(
       reference(at('identityProviders', index, ...secretPathOf(one)), secretOf(one)),
     ),
     ...reference('audit.webhook.tokenRef', audit.webhook?.tokenRef),
+    ...credentialsOf(logging).flatMap(({ path, ref }) => reference(['logging', ...path].join('.'), ref)),
   ];
 }

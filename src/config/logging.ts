@@ -1,6 +1,6 @@
 /** Where logs are read. */
 import { z } from 'zod';
-import { bytes } from './fields.ts';
+import { anyObject, bytes, caCertificate, secretKeyRef } from './fields.ts';
 
 const pods = z.strictObject({
   maxBytesPerContainer: bytes('64Mi').describe(
@@ -8,10 +8,90 @@ const pods = z.strictObject({
   ),
 });
 
-export const logging = z.strictObject({
-  store: z
-    .enum(['pods'], { error: 'must be "pods": other log stores are not served by this version' })
-    .default('pods')
-    .describe("pods: what the nodes still keep of the pods' logs, read through kube-apiserver"),
-  pods: pods.optional(),
-});
+const storeURL = (text: string): boolean => {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password, search, hash } = new URL(text);
+  return /^https?:$/.test(protocol) && [username, password, search, hash].join('') === '';
+};
+
+const store = {
+  url: z
+    .string()
+    .refine(storeURL, 'must be an http or https URL without user, query and fragment')
+    .describe('Where its API is; requests go below the path'),
+  caCertificate,
+  basicAuth: z
+    .strictObject({
+      username: z
+        .string()
+        .min(1)
+        .regex(/^[^:]*$/, 'must have no ":"'),
+      passwordRef: secretKeyRef,
+    })
+    .optional()
+    .describe('Of RFC 7617; by default nobody'),
+  tokenRef: secretKeyRef.optional().describe('Sent to it as a bearer'),
+};
+
+const oneCredential = {
+  ...anyObject,
+  error: 'must not have both of basicAuth and tokenRef',
+};
+const mayHave = ({ basicAuth, tokenRef }: { basicAuth?: unknown; tokenRef?: unknown }): boolean =>
+  basicAuth === undefined || tokenRef === undefined;
+
+const searchStore = (indexPrefix: string) =>
+  z
+    .strictObject({
+      ...store,
+      indexPrefix: z
+        .string()
+        .max(200)
+        .regex(/^[a-z0-9][-a-z0-9._]*$/, 'must be the beginning of the name of an index')
+        .default(indexPrefix)
+        .describe('Of the indices <prefix>-YYYY.MM.DD'),
+      timeField: z
+        .string()
+        .regex(/^[@A-Za-z_][\w.@]*$/, 'must be the name of a field')
+        .default('@timestamp')
+        .describe(
+          "The date by which records are found and sorted: fluent-bit's @timestamp; Vector's timestamp or time",
+        ),
+    })
+    .refine(mayHave, oneCredential);
+
+const stores = ['pods', 'opensearch', 'elasticsearch'] as const;
+
+export const logging = z
+  .strictObject({
+    store: z
+      .enum(stores)
+      .default('pods')
+      .describe(
+        "pods: what the nodes still keep of the pods' logs, read through kube-apiserver; another one has a section of its name",
+      ),
+    pods: pods.optional(),
+    opensearch: searchStore('ks-whizard-logging').optional(),
+    elasticsearch: searchStore('ks-logstash-log').optional(),
+  })
+  .superRefine((value, context) => {
+    const { store: name } = value;
+    if (stores.includes(name) && name !== 'pods' && value[name] === undefined)
+      context.addIssue({ code: 'custom', path: [name], message: `is missing: it says where the store "${name}" is` });
+  }, anyObject);
+
+export type LoggingSettings = z.output<typeof logging>;
+export type SearchSettings = NonNullable<LoggingSettings['opensearch']>;
+export type StoreSettings = Pick<SearchSettings, 'url' | 'caCertificate' | 'basicAuth' | 'tokenRef'>;
+
+/** What the store of the configuration needs from Secrets, and where in its section it is named. */
+export function credentialsOf(settings: LoggingSettings) {
+  if (settings.store === 'pods') return [];
+  const { basicAuth, tokenRef } = settings[settings.store] ?? {};
+  return [
+    ...(basicAuth === undefined
+      ? []
+      : [{ path: [settings.store, 'basicAuth', 'passwordRef'], ref: basicAuth.passwordRef }]),
+    ...(tokenRef === undefined ? [] : [{ path: [settings.store, 'tokenRef'], ref: tokenRef }]),
+  ];
+}

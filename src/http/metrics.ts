@@ -54,6 +54,22 @@ export function counter(name: string, help: string, label: string): (which: stri
   return (which, more) => metric.inc({ [label]: which }, more);
 }
 
+/** The same of how long things took, in seconds. */
+export function durationsOf(
+  name: string,
+  help: string,
+  labelNames: readonly string[],
+): (which: Readonly<Record<string, string>>, seconds: number) => void {
+  const metric = new Histogram({
+    name: `platform_apiserver_${name}`,
+    help,
+    labelNames,
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+    registers: [registry],
+  });
+  return (which, seconds) => metric.observe(which, seconds);
+}
+
 /** A figure that is read when the metrics are. */
 export function gauge(name: string, help: string, read: () => number): void {
   const metric: Gauge = new Gauge({

@@ -1,6 +1,12 @@
 import type { PlatformConfiguration } from '../../config/schema.ts';
 import type { Caller, LogStore } from '../log-store.ts';
 import type { ListPods } from '../pods/source.ts';
+import { limited } from '../with-limit.ts';
+import { withMetrics, type Observe } from '../with-metrics.ts';
+import { withTimeout } from '../with-timeout.ts';
+import { elasticsearch } from './elasticsearch.ts';
+import type { SecretReader } from './endpoint.ts';
+import { openSearch } from './opensearch.ts';
 import { podsLimits, podsStore } from './pods.ts';
 
 export type LoggingSettings = PlatformConfiguration['logging'];
@@ -10,10 +16,27 @@ export type StoreFor = (caller: Caller) => LogStore;
 
 export interface StoreParts {
   readonly listPods: ListPods;
+  readonly secrets: SecretReader;
+  readonly observe: Observe;
 }
 
-/** The one that the configuration names. */
-export function openStore(settings: LoggingSettings, { listPods }: StoreParts): StoreFor {
-  const bytes = settings.pods?.maxBytesPerContainer ?? podsLimits.bytes;
-  return podsStore({ list: listPods, limits: { ...podsLimits, bytes } });
+/** The one that the configuration names, behind what bounds the use of it. */
+export function openStore(settings: LoggingSettings, parts: StoreParts): StoreFor {
+  const limit = limited();
+  const { observe } = parts;
+  if (settings.store === 'pods') {
+    const bytes = settings.pods?.maxBytesPerContainer ?? podsLimits.bytes;
+    const storeFor = podsStore({ list: parts.listPods, limits: { ...podsLimits, bytes } });
+    // It looks at the clock itself, because it has something to show when its time is over.
+    return (caller) => withMetrics(limit(storeFor(caller)), observe);
+  }
+  const store = withMetrics(limit(withTimeout(external(settings, settings.store, parts))), observe);
+  return () => store;
+}
+
+function external(settings: LoggingSettings, name: Exclude<LoggingSettings['store'], 'pods'>, { secrets }: StoreParts) {
+  const { opensearch: ofOpenSearch, elasticsearch: ofElasticsearch } = settings;
+  if (name === 'opensearch' && ofOpenSearch !== undefined) return openSearch(ofOpenSearch, secrets);
+  if (name === 'elasticsearch' && ofElasticsearch !== undefined) return elasticsearch(ofElasticsearch, secrets);
+  throw new Error(`the configuration has no section logging.${name}, which its schema demands`);
 }

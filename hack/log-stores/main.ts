@@ -1,0 +1,26 @@
+/** `main.ts NAME [PORT]`: a real log store on loopback, empty, until Ctrl-C. */
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePort } from '../cluster/chosen.ts';
+import { searchServers, startSearchServer, type SearchServerName } from './search-servers.ts';
+
+const [name = '', port = '9200'] = process.argv.slice(2);
+const isKnown = (text: string): text is SearchServerName => Object.hasOwn(searchServers, text);
+
+try {
+  if (!isKnown(name)) throw new Error(`usage: main.ts ${Object.keys(searchServers).join(' | ')} [PORT]`);
+  const dir = await mkdtemp(join(tmpdir(), 'platform-apiserver-log-store-'));
+  try {
+    const store = await startSearchServer(name, dir, await freePort(Number(port)));
+    console.log(`${name} is at ${store.url}; Ctrl-C ends it and throws its data away`);
+    await Promise.race(['SIGINT', 'SIGTERM'].map((signal) => once(process, signal)));
+    await store.stop();
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}

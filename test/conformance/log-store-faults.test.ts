@@ -1,0 +1,330 @@
+/** What a store does wrong, as whoever asks it learns: an error with a code of its own, never an empty answer, never an address. */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import http, { type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import https from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { createAuthority } from '../../hack/cluster/pki.ts';
+import { StatusError } from '../../src/errors.ts';
+import type { LogStore, Selection } from '../../src/logs/log-store.ts';
+import { elasticsearch } from '../../src/logs/stores/elasticsearch.ts';
+import { openSearch } from '../../src/logs/stores/opensearch.ts';
+import { withTimeout } from '../../src/logs/with-timeout.ts';
+
+const everything: Selection = {
+  start: undefined,
+  end: 2_000_000_000,
+  namespaces: undefined,
+  workloads: [],
+  pods: [],
+  containers: [],
+  keywords: { namespace: [], workload: [], pod: [], container: [], log: [] },
+};
+const page = { order: 'desc', from: 0, size: 10 } as const;
+const password = 'nobody shall read 8462';
+const secrets = { read: () => password };
+const never = new AbortController().signal;
+
+interface Kind {
+  readonly name: string;
+  /** Answers as a store does that has nothing. */
+  readonly empty: RequestListener;
+  /** One record, as often as it is asked. */
+  readonly full: RequestListener;
+  open(url: string, more?: object): LogStore;
+}
+
+const found = (hits: readonly object[]) => ({
+  timed_out: false,
+  _shards: { total: 1, failed: 0 },
+  hits: { total: { value: hits.length }, hits },
+  aggregations: {
+    buckets: { buckets: [] },
+    first: { value: null },
+    last: { value: null },
+  },
+});
+
+const searchKind = (name: 'opensearch' | 'elasticsearch', version: object, make: typeof openSearch): Kind => {
+  const serve =
+    (hits: (asked: { size: number }) => readonly object[]): RequestListener =>
+    (req, res) => {
+      let body = '';
+      req
+        .on('data', (chunk: Buffer) => (body += chunk.toString()))
+        .on('end', () => {
+          if (req.url === '/') res.end(JSON.stringify({ version }));
+          // Of those within the millisecond of the end there are none.
+          else if (body.includes(`"gte":${everything.end}`)) res.end(JSON.stringify(found([])));
+          else res.end(JSON.stringify(found(hits(JSON.parse(body) as { size: number }))));
+        });
+    };
+  let number = 0;
+  return {
+    name,
+    empty: serve(() => []),
+    full: serve(({ size }) =>
+      Array.from({ length: size }, () => {
+        number += 1;
+        const time = new Date(1_700_000_000_000 - number).toISOString();
+        return {
+          _index: 'a',
+          _id: String(number),
+          _source: { time, log: 'x'.repeat(1_000) },
+          sort: [Date.parse(time), 'a', number],
+        };
+      }),
+    ),
+    open: (url, more = {}) =>
+      make(
+        {
+          url,
+          indexPrefix: 'ks',
+          timeField: '@timestamp',
+          basicAuth: { username: 'reader', passwordRef: { name: 'a', key: 'b' } },
+          ...more,
+        },
+        secrets,
+      ),
+  };
+};
+
+const kinds: readonly Kind[] = [
+  searchKind('opensearch', { number: '2.19.1', distribution: 'opensearch' }, openSearch),
+  searchKind('elasticsearch', { number: '7.17.29' }, elasticsearch),
+];
+
+async function whole(pieces: AsyncIterable<unknown>): Promise<void> {
+  for await (const piece of pieces) void piece;
+}
+
+const asking: readonly (readonly [string, (store: LogStore, signal?: AbortSignal) => Promise<unknown>])[] = [
+  ['query', (store, signal = never) => store.query(everything, page, signal)],
+  ['statistics', (store, signal = never) => store.statistics(everything, signal)],
+  ['histogram', (store, signal = never) => store.histogram(everything, { count: 1, unit: 'd' }, signal)],
+  ['export', (store, signal = never) => whole(store.export(everything, 'asc', signal))],
+  ['check', (store, signal = never) => store.check(signal)],
+];
+
+const cases = kinds.flatMap((kind) =>
+  asking.map(([operation, ask]) => [`${kind.name} ${operation}`, kind, ask] as const),
+);
+
+let server: Server;
+let url: string;
+let answer: RequestListener;
+const sockets = new Set<Socket>();
+const stores: LogStore[] = [];
+beforeEach(async () => {
+  server = http.createServer((req, res) => answer(req, res));
+  url = await listen(server);
+});
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close();
+  for (const socket of sockets) socket.destroy();
+  server.close();
+});
+
+async function listen(one: Server | https.Server): Promise<string> {
+  one.on('connection', (socket: Socket) => {
+    sockets.add(socket.on('error', () => undefined));
+    socket.once('close', () => sockets.delete(socket));
+  });
+  one.listen(0, '127.0.0.1');
+  await once(one, 'listening');
+  return `http://127.0.0.1:${(one.address() as AddressInfo).port}`;
+}
+
+function open(kind: Kind, more?: object, at = url): LogStore {
+  const store = kind.open(at, more);
+  stores.push(store);
+  return store;
+}
+
+async function failure(asked: Promise<unknown>): Promise<StatusError> {
+  const error: unknown = await asked.then(
+    () => new Error('it was answered'),
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(StatusError);
+  const told = JSON.stringify((error as StatusError).toStatus());
+  for (const secret of [
+    '127.0.0.1',
+    new URL(url).port,
+    'reader',
+    password,
+    Buffer.from(`reader:${password}`).toString('base64'),
+  ])
+    expect(told).not.toContain(secret);
+  return error as StatusError;
+}
+
+/** Greets, if the store has to be greeted, and does then as the fault has it. */
+const faulty =
+  (kind: Kind, fault: (res: ServerResponse, req: IncomingMessage) => void, isGreeted: boolean): RequestListener =>
+  (req, res) => {
+    if (isGreeted && req.url === '/') kind.empty(req, res);
+    else fault(res, req);
+  };
+
+const faults: readonly (readonly [string, number, (res: ServerResponse, req: IncomingMessage) => void])[] = [
+  ['hangs up', 503, (res) => res.destroy()],
+  ['answers 503', 503, (res) => res.writeHead(503).end('{}')],
+  ['answers 429', 503, (res) => res.writeHead(429).end('{}')],
+  ['answers 504', 504, (res) => res.writeHead(504).end('{}')],
+  ['answers 500', 502, (res) => res.writeHead(500).end('oops')],
+  ['answers 400', 502, (res) => res.writeHead(400).end('{"error":"no"}')],
+  ['answers 404', 502, (res) => res.writeHead(404).end('not here')],
+  ['answers 401', 502, (res) => res.writeHead(401).end('who?')],
+  ['answers 403', 502, (res) => res.writeHead(403).end('no')],
+  ['leads elsewhere', 502, (res) => res.writeHead(302, { Location: 'http://example.com/' }).end()],
+  ['answers a page', 502, (res) => res.end('<html>Welcome</html>')],
+  ['answers nothing', 502, (res) => res.end()],
+  ['answers half a document', 502, (res) => res.end('{"timed_out":false,"_shards":{"failed":0},"hits":{"hits":[')],
+  ['answers another document', 502, (res) => res.end('{"hello":"world"}')],
+  ['answers a list', 502, (res) => res.end('[]')],
+  ['answers null', 502, (res) => res.end('null')],
+  ['answers no HTTP', 502, (res) => res.socket?.end('\u0000\u0001 what is this\r\n\r\n')],
+  [
+    'breaks off in the middle',
+    502,
+    (res) => {
+      res.writeHead(200, { 'Content-Length': 1_000 });
+      res.write('{"timed_out":false,', () => res.destroy());
+    },
+  ],
+  [
+    'never ends',
+    502,
+    (res) => {
+      const piece = Buffer.alloc(64 * 1024, ' ');
+      const more = (): void => {
+        while (!res.destroyed && res.write(piece));
+        if (!res.destroyed) res.once('drain', more);
+      };
+      more();
+    },
+  ],
+];
+
+describe.each(cases)('%s', (_name, kind, ask) => {
+  test.each(faults)('of a store that %s is %i', async (_what, code, fault) => {
+    for (const isGreeted of [false, true]) {
+      answer = faulty(kind, fault, isGreeted);
+      const before = process.memoryUsage().rss;
+      expect((await failure(ask(open(kind)))).code).toBe(code);
+      expect(process.memoryUsage().rss - before).toBeLessThan(300 * 1024 * 1024);
+    }
+  });
+
+  test('of a store that is down is 503', async () => {
+    const store = open(kind);
+    server.close();
+    const error = await failure(ask(store));
+    expect([error.code, error.headers]).toEqual([503, { 'Retry-After': '5' }]);
+  });
+
+  test('of a store that does not answer is 504, and it is left alone', async () => {
+    answer = () => undefined;
+    const limits = { query: 50, statistics: 50, histogram: 50, export: 50, check: 50 };
+    expect((await failure(ask(withTimeout(open(kind), limits)))).code).toBe(504);
+    await gone();
+  });
+
+  test('ends at the store when the caller goes', async () => {
+    const caller = new AbortController();
+    const reason = new Error('the caller went away');
+    answer = () => caller.abort(reason);
+    await expect(ask(open(kind), caller.signal)).rejects.toBe(reason);
+    await gone();
+  });
+
+  test('is answered again after a failure', async () => {
+    const store = open(kind);
+    answer = (_req, res) => void res.writeHead(500).end();
+    await failure(ask(store));
+    answer = kind.empty;
+    await expect(ask(store)).resolves.not.toThrow();
+  });
+
+  test('goes on where the store ended a connection that was kept', async () => {
+    const store = open(kind);
+    answer = kind.empty;
+    await ask(store);
+    for (const socket of sockets) socket.destroy();
+    await expect(ask(store)).resolves.not.toThrow();
+  });
+});
+
+/** Nothing is asked any more. */
+async function gone(): Promise<void> {
+  const end = Date.now() + 1_000;
+  while ((await new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count)))) > 0) {
+    if (Date.now() > end) throw new Error('a connection is open after a second');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kind) => {
+  test('an export that is left asks for nothing more', async () => {
+    answer = kind.full;
+    for await (const piece of open(kind).export(everything, 'desc', never)) if (piece.length > 0) break;
+    let asked = 0;
+    answer = () => (asked += 1);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(asked).toBe(0);
+  });
+
+  test('an export whose caller pauses does not read ahead', async () => {
+    let asked = 0;
+    answer = (req, res) => {
+      asked += 1;
+      kind.full(req, res);
+    };
+    const pieces = open(kind).export(everything, 'desc', never);
+    await pieces.next();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const before = asked;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(asked).toBe(before);
+    await pieces.return({});
+  });
+
+  test('credentials are sent, and only those that there are', async () => {
+    const seen: (string | undefined)[] = [];
+    answer = (req, res) => {
+      seen.push(req.headers.authorization);
+      kind.empty(req, res);
+    };
+    await open(kind).check(never);
+    await open(kind, { basicAuth: undefined, tokenRef: { name: 'a', key: 'b' } }).check(never);
+    await open(kind, { basicAuth: undefined }).check(never);
+    const basic = `Basic ${Buffer.from(`reader:${password}`).toString('base64')}`;
+    expect([...new Set(seen)]).toEqual([basic, `Bearer ${password}`, undefined]);
+  });
+
+  test('a store is believed by its own CA alone', async () => {
+    const authority = await createAuthority('stores');
+    const { certificate: cert, key } = await authority.issue({ commonName: 'store', server: ['127.0.0.1'] });
+    const secure = https.createServer({ cert, key }, kind.empty);
+    const at = (await listen(secure)).replace('http:', 'https:');
+    try {
+      await open(kind, { caCertificate: authority.certificate }, at).check(never);
+      expect((await failure(open(kind, {}, at).check(never))).code).toBe(503);
+      const other = await createAuthority('stores');
+      expect((await failure(open(kind, { caCertificate: other.certificate }, at).check(never))).code).toBe(503);
+    } finally {
+      secure.close();
+    }
+  });
+});
+
+test.each([
+  ['opensearch', { number: '7.10.2' }, openSearch],
+  ['elasticsearch', { number: '2.19.1', distribution: 'opensearch' }, elasticsearch],
+  ['elasticsearch', { number: '5.6.16' }, elasticsearch],
+] as const)('%s does not take %j for its own', async (name, version, make) => {
+  const kind = searchKind(name, version, make);
+  answer = kind.empty;
+  expect((await failure(open(kind).check(never))).code).toBe(502);
+});

@@ -1,0 +1,163 @@
+/** The log queries of the gateway over a store elsewhere, as far as the store has a part in them. */
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import http, { type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { Answer } from '../fakes/ask.ts';
+import { startLab, type Ask, type Lab } from './lab.ts';
+import { as, begin, prepareLogs } from './logging-lab.ts';
+import { expectFailure } from './status.ts';
+
+const secrets = '/api/v1/namespaces/platform-system/secrets';
+const password = 'reads logs 3317';
+
+let lab: Lab;
+let server: Server;
+let answer: RequestListener;
+let port: number;
+
+/** Of what it was asked, the bodies. */
+const asked: string[] = [];
+const record = {
+  _index: 'ks-whizard-logging-2026.03.01',
+  _id: '1',
+  sort: [(begin + 5) * 1_000, 'ks-whizard-logging-2026.03.01', 1],
+  _source: {
+    log: 'found\n',
+    time: new Date((begin + 5) * 1_000).toISOString(),
+    kubernetes: { namespace_name: 'shop', pod_name: 'web-0', container_name: 'web' },
+  },
+};
+
+async function serve(...[req, res]: Parameters<RequestListener>): Promise<void> {
+  if (req.headers.authorization !== `Basic ${Buffer.from(`reader:${password}`).toString('base64')}`) {
+    res.writeHead(401).end();
+    return;
+  }
+  const body = await text(req);
+  asked.push(body);
+  const isLast = body.includes(`"gte":${(begin + 60) * 1_000},"lte":${(begin + 60) * 1_000}`);
+  const hits = { total: { value: 1, relation: 'eq' }, hits: isLast || body.includes('"size":0') ? [] : [record] };
+  const found = { timed_out: false, _shards: { total: 1, failed: 0 }, hits };
+  res.end(JSON.stringify(req.url === '/' ? { version: { number: '2.19.1', distribution: 'opensearch' } } : found));
+}
+
+const opensearch: RequestListener = (req, res) => void serve(req, res);
+
+beforeAll(async () => {
+  server = http.createServer((req, res) => answer(req, res));
+  answer = opensearch;
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  port = (server.address() as AddressInfo).port;
+  const logging = {
+    store: 'opensearch',
+    opensearch: {
+      url: `http://127.0.0.1:${port}`,
+      basicAuth: { username: 'reader', passwordRef: { name: 'log-store', key: 'password' } },
+    },
+  };
+  lab = await startLab({
+    sections: { logging },
+    prepare(cluster) {
+      prepareLogs(cluster, new Map([['bob', new Set(['shop', 'bank'])]]));
+      cluster.put(secrets, {
+        metadata: { name: 'log-store' },
+        type: 'Opaque',
+        data: { password: Buffer.from(`${password}\n`).toString('base64') },
+      });
+    },
+  });
+});
+afterAll(async () => {
+  await lab.stop();
+  server.closeAllConnections();
+  server.close();
+});
+beforeEach(() => {
+  answer = opensearch;
+  asked.length = 0;
+});
+
+const time = `start_time=${begin}&end_time=${begin + 60}`;
+const get = (query: string, options: Ask = as('alice')): Promise<Answer> =>
+  lab.gateway(`/kapis/logging.platform.io/v1alpha2/logs?${time}&${query}`, options);
+
+test('records of the store have the shape of the API', async () => {
+  expect((await get('')).json()).toEqual({
+    query: {
+      total: 1,
+      records: [
+        {
+          log: 'found',
+          time: `${new Date((begin + 5) * 1_000).toISOString().slice(0, 19)}.000000000Z`,
+          namespace: 'shop',
+          pod: 'web-0',
+          container: 'web',
+        },
+      ],
+    },
+  });
+});
+
+test('the store is asked for what the caller may see alone', async () => {
+  expect((await get('', as('bob'))).status).toBe(200);
+  expect(asked.length).toBeGreaterThan(0);
+  for (const body of asked)
+    expect(JSON.parse(body)).toMatchObject({
+      query: {
+        bool: {
+          filter: expect.arrayContaining([
+            { terms: { 'kubernetes.namespace_name.keyword': expect.arrayContaining(['shop', 'bank']) } },
+          ]),
+        },
+      },
+    });
+  asked.length = 0;
+  expect((await get('', as('carol'))).json()).toEqual({ query: { total: 0, records: [] } });
+  expect(asked).toEqual([]);
+});
+
+test.each<[string, number, string, RequestListener]>([
+  ['is down', 503, 'ServiceUnavailable', (req) => void req.socket.destroy()],
+  ['answers nonsense', 502, 'BadGateway', (_req, res) => void res.end('<html>')],
+  ['has another password', 502, 'BadGateway', (_req, res) => void res.writeHead(401).end()],
+])('a store that %s is %i as a Status, and its address is nobody else’s', async (_what, code, reason, fault) => {
+  answer = fault;
+  for (const operation of ['query', 'statistics', 'export']) {
+    const failed = await get(`operation=${operation}`);
+    expectFailure(failed, code, reason);
+    for (const secret of [String(port), '127.0.0.1', 'reader', password]) expect(failed.text).not.toContain(secret);
+  }
+});
+
+test('a client that goes ends what the store was asked', async () => {
+  const begun = Promise.withResolvers<void>();
+  const gone = Promise.withResolvers<void>();
+  answer = (req) => {
+    req.socket.once('close', gone.resolve);
+    begun.resolve();
+  };
+  const left = new AbortController();
+  const leaving = fetch(`http://127.0.0.1:${lab.ports.http}/kapis/logging.platform.io/v1alpha2/logs?${time}`, {
+    headers: as('alice').headers as Record<string, string>,
+    signal: left.signal,
+  });
+  await begun.promise;
+  left.abort();
+  await expect(leaving).rejects.toThrow('aborted');
+  await gone.promise;
+});
+
+test('a store that is down makes nothing unready', async () => {
+  answer = (req) => void req.socket.destroy();
+  expect((await lab.gateway('/readyz')).status).toBe(200);
+});
+
+test('the time it takes is measured by operation and result', async () => {
+  await get('operation=statistics');
+  const { text: metrics } = await lab.gateway('/metrics', as('alice'));
+  expect(metrics).toContain('platform_apiserver_log_store_duration_seconds_count{operation="query",result="ok"}');
+  expect(metrics).toContain('operation="query",result="503"');
+});

@@ -1,0 +1,3 @@
+import { searchSuite } from './search-stand.ts';
+
+searchSuite('opensearch-2.19.1', 200_000, 1);

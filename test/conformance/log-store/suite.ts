@@ -1,0 +1,332 @@
+/** The contract of src/logs/log-store.ts, asked of a store that has the records of corpus.ts. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  intervalUnits,
+  type Interval,
+  type LogRecord,
+  type LogStore,
+  type Order,
+  type Selection,
+} from '../../../src/logs/log-store.ts';
+import { corpus, createRecords, megabyte, tenantName, tenantSince } from './corpus.ts';
+import { everything, Model } from './model.ts';
+
+export interface Stand {
+  readonly store: LogStore;
+  /** Of the server. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+interface Facts {
+  /** How many records there are. */
+  readonly count: number;
+  /** Digits of a second by which the store sorts; 9 unless stated. */
+  readonly digits?: number;
+  readonly begin: (records: readonly LogRecord[]) => Promise<Stand>;
+  /** Tests that other stores have no need of. */
+  readonly more?: (stand: () => Stand) => void;
+}
+
+const none = everything.keywords;
+const { start, end, edge, burst } = corpus;
+const signal = new AbortController().signal;
+
+const pattern = (workload: string): string =>
+  `${workload}-[bcdfghjklmnpqrstvwxz2456789]{1,10}-[a-z0-9]{5}|${workload}-[0-9]+|${workload}-[a-z0-9]{5}`;
+const workload = (name: string, also: readonly string[] = [], not: readonly string[] = []) => ({
+  workload: name,
+  pattern: pattern(name),
+  alsoPods: also,
+  notPods: not,
+});
+const log = (...keywords: string[]): Partial<Selection> => ({ keywords: { ...none, log: keywords } });
+const tenants = (from: number, to: number): ReadonlyMap<string, number> =>
+  new Map(Array.from({ length: to - from }, (_, index) => [tenantName(from + index), tenantSince(from + index)]));
+const wide = { start, end } as const;
+
+const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
+  ['everything', {}],
+  ['everything since 1970', { start: 0, end }],
+  ['a time of which there is no index', { start: start - 864_000, end: start - 777_600 }],
+  ['nothing, before all', { end: start - 86_400 }],
+  ['nothing, after all', { start: end + 86_400 }],
+  ['a second, whose end is its beginning', { start: edge, end: edge }],
+  ['from a second on', { start: edge, end: edge + 1 }],
+  ['up to a second', { start: edge - 1, end: edge }],
+  ['up to the second after', { start: edge - 1, end: edge + 1 }],
+  ['no namespace', { namespaces: new Map() }],
+  ['one namespace', { namespaces: new Map([['ns-1', 0]]) }],
+  ['a namespace that there is not', { namespaces: new Map([['no-such', 0]]) }],
+  ['a namespace from its own second on', { ...wide, namespaces: new Map([['edges', edge]]) }],
+  [
+    'a namespace from the second after',
+    {
+      namespaces: new Map([
+        ['edges', edge + 1],
+        ['special', 0],
+      ]),
+    },
+  ],
+  ['a namespace that begins after the end', { start, end: edge, namespaces: new Map([['edges', edge + 1]]) }],
+  [
+    'two namespaces and a keyword',
+    {
+      ...wide,
+      namespaces: new Map([
+        ['ns-1', 0],
+        ['ns-2', edge],
+      ]),
+      ...log('refused'),
+    },
+  ],
+  ['pods', { pods: ['db-0', 'db-2', 'burst-3'] }],
+  ['containers', { ...wide, containers: ['sidecar-proxy'] }],
+  ['pods and containers', { pods: ['db-1'], containers: ['app'], namespaces: new Map([['ns-7', 0]]) }],
+  ['a workload', { workloads: [workload('web')] }],
+  ['a workload with pods of another name', { ...wide, workloads: [workload('db', ['edge-0', 'big-0'])] }],
+  ['a workload whose name others have', { workloads: [workload('web', [], ['web-7d9c5f6b84-x7k2p'])] }],
+  ['workloads', { workloads: [workload('db'), workload('job'), workload('api', [], ['api-7d9c5f6b84-bcdfg'])] }],
+  ['a keyword of workloads', { keywords: { ...none, workload: [workload('web-frontend')] } }],
+  ['a keyword of namespaces', { ...wide, keywords: { ...none, namespace: ['S-1'] } }],
+  ['keywords of pods', { keywords: { ...none, pod: ['FRONTEND', 'b-1'] } }],
+  ['a keyword of containers', { ...wide, keywords: { ...none, container: ['Car-Pro'] } }],
+  [
+    'a keyword of pods in the signs of patterns',
+    { keywords: { ...none, pod: ['.*', '[a-z]', 'w?b', '"', '\\', '{1', '(', 'a|b', '~#@&<>'] } },
+  ],
+  [
+    'all kinds of keywords',
+    { ...wide, keywords: { ...none, namespace: ['ns-'], pod: ['api'], container: ['app'], log: ['panic'] } },
+  ],
+  ['a word', log('panic')],
+  ['a word in capitals', log('PANIC')],
+  ['the beginning of a word', log('conn')],
+  ['the middle of a word', log('onnectio')],
+  ['a word that is nowhere', log('xylophone')],
+  ['two keywords', { ...wide, ...log('panic', 'reconcile') }],
+  ['words beside each other', log('connection refused to')],
+  ['words that are not beside each other', log('connection to')],
+  ['words, the last of them begun', log('connection ref')],
+  ['an address', log('10.20.30.40:5432')],
+  ['the beginning of an address', log('10.20.30')],
+  ['digits with a comma', log('1,000')],
+  ['words with an apostrophe', log("can't open")],
+  ['words with underscores', log('session_start')],
+  ['words that begin with underscores', log('__x')],
+  ['letters with colons and points', log('a:b')],
+  ['quotes', log('"double" \'single\'')],
+  ['signs of patterns', log('a+b*c?d [x-y] {1,2} (z|w) ^start')],
+  ['a backslash', log('end back\\slash')],
+  ['what is no pattern', log('re.*ed', 'p[a]nic', 'panic|ERROR', 'pan?c', 'wind*')],
+  ['markup and placeholders', log('<b>&amp;', '${variable}')],
+  ['letters of other languages', log('GRÖSSER', 'déjà vu', 'Zürich')],
+  ['signs of Chinese', log('节点 已经')],
+  ['what is behind colours', log('red alert')],
+  ['what was no UTF-8', log('not all of this was utf')],
+  ['the second line', log('second line')],
+  ['both sides of the end of a line', log('first line second')],
+  ['a word longer than an index takes', log(`${'x'.repeat(300)}tail`)],
+  ['records of a megabyte', { namespaces: new Map([['special', 0]]), ...log('big') }],
+  ['300 namespaces, each from its own time on', { namespaces: tenants(0, 300) }],
+  ['5,000 namespaces, each from its own time on', { namespaces: tenants(0, corpus.tenants) }],
+  [
+    '5,000 namespaces in the middle of the time',
+    { start: tenantSince(2_000), end: tenantSince(4_000), namespaces: tenants(0, corpus.tenants) },
+  ],
+  ['5,000 namespaces and a keyword', { namespaces: tenants(0, corpus.tenants), ...log('first') }],
+];
+
+const milliseconds = ({ time }: LogRecord, digits: number): string => time.slice(0, 20 + digits);
+/** The records as they are told apart, in whatever order. */
+const sorted = (records: readonly LogRecord[]): string[] => records.map((record) => JSON.stringify(record)).toSorted();
+
+/** In the right order, as far as the store tells times apart. */
+function expectOrder(digits: number, records: readonly LogRecord[], expected: readonly LogRecord[]): void {
+  const times = (all: readonly LogRecord[]): string[] => all.map((record) => milliseconds(record, digits));
+  expect(times(records)).toEqual(times(expected));
+}
+
+const intervals: readonly Interval[] = [
+  { count: 15, unit: 'm' },
+  { count: 45, unit: 's' },
+  { count: 7, unit: 'h' },
+  { count: 1, unit: 'd' },
+  { count: 3, unit: 'd' },
+  ...(['w', 'M', 'q', 'y'] as const).map((unit) => ({ count: 1, unit })),
+];
+
+export function storeSuite(name: string, { count, digits = 9, begin, more }: Facts): void {
+  describe(`the log store ${name}`, () => {
+    let stand: Stand;
+    let model: Model;
+
+    /** The same for the same, so that the model has to look only once. */
+    const whole = new WeakMap<Partial<Selection>, Selection>();
+    const selected = (partial: Partial<Selection>): Selection => {
+      const known = whole.get(partial) ?? { ...everything, ...partial };
+      whole.set(partial, known);
+      return known;
+    };
+    const all = selected({});
+
+    beforeAll(async () => {
+      const records = createRecords(count);
+      stand = await begin(records);
+      model = new Model(records, stand.store.capabilities);
+    }, 300_000);
+    afterAll(() => stand?.close());
+
+    async function expectPages(
+      selection: Selection,
+      order: Order,
+      size: number,
+      most: number,
+      first = 0,
+    ): Promise<void> {
+      const expected = model.query(selection, { order, from: first, size: most });
+      const found: LogRecord[] = [];
+      for (let from = first; from < first + most; from += size) {
+        const asked = stand.store.query(selection, { order, from, size }, signal);
+        const page = await asked;
+        expect(page.total).toBe(expected.total);
+        expect(page.partial).toBeUndefined();
+        found.push(...page.records);
+        if (page.records.length < size) break;
+      }
+      expectOrder(digits, found, expected.records);
+      // Of a time that goes on behind the last page, any may be there.
+      const last = expected.records.at(-1);
+      const isWhole = found.length === expected.total || last === undefined;
+      const cut = (records: readonly LogRecord[]): readonly LogRecord[] =>
+        isWhole
+          ? records
+          : records.filter(
+              (record) =>
+                ![last, expected.records[0] as LogRecord].some(
+                  (one) => milliseconds(one, digits) === milliseconds(record, digits),
+                ),
+            );
+      expect(sorted(cut(found))).toEqual(sorted(cut(expected.records)));
+      expect(new Set(sorted(found)).size).toBe(found.length);
+    }
+
+    async function exported(selection: Selection, order: Order): Promise<LogRecord[]> {
+      const found: LogRecord[] = [];
+      for await (const piece of stand.store.export(selection, order, signal)) found.push(...piece);
+      return found;
+    }
+
+    test.each(selections)('%s: the first pages', async (_what, partial) => {
+      const selection = selected(partial);
+      for (const order of ['asc', 'desc'] as const) await expectPages(selection, order, 10, 30);
+    });
+
+    test.each(selections)('%s: the statistics', async (_what, partial) => {
+      const selection = selected(partial);
+      const asked = stand.store.statistics(selection, signal);
+      expect(await asked).toEqual(model.statistics(selection));
+    });
+
+    test.each(selections)('%s: the histogram', async (_what, partial) => {
+      const selection = selected(partial);
+      const interval = { count: 15, unit: 'm' } as const;
+      const asked = stand.store.histogram(selection, interval, signal);
+      expect(await asked).toEqual(model.histogram(selection, interval));
+    });
+
+    test.each(intervals)('buckets of $count $unit', async (interval) => {
+      if (!stand.store.capabilities.intervals.includes(interval.unit)) return;
+      for (const partial of [{}, { start: edge, end: edge }, { namespaces: tenants(0, 900) }]) {
+        const selection = selected(partial);
+        const asked = stand.store.histogram(selection, interval, signal);
+        expect(await asked).toEqual(model.histogram(selection, interval));
+      }
+    });
+
+    test('more buckets than an answer may have are refused', async () => {
+      const asked = stand.store.histogram(all, { count: 1, unit: 's' }, signal);
+      await expect(asked).rejects.toMatchObject({ code: 400 });
+    });
+
+    test.each(['asc', 'desc'] as const)('equal times across pages, %s', async (order) => {
+      const selection = selected({ start: burst, end: burst + 1, namespaces: new Map([['burst', 0]]) });
+      await expectPages(selection, order, 97, 10_000);
+      await expectPages(selection, order, 1_000, 10_000);
+      const pages: LogRecord[] = [];
+      for (let from = 0; ; from += 313) {
+        const { records } = await stand.store.query(selection, { order, from, size: 313 }, signal);
+        pages.push(...records);
+        if (records.length < 313) break;
+      }
+      expect(sorted(pages)).toEqual(sorted(model.select(selection)));
+    });
+
+    test.each(['asc', 'desc'] as const)('pages deeper than stores like, %s', async (order) => {
+      await expectPages(all, order, 10_000, 20_000);
+      await expectPages(all, order, 100, 300, 9_900);
+      await expectPages(all, order, 50, 100, Math.min(99_900, count - 100));
+      await expectPages(all, order, 10, 10, count - 5);
+      await expectPages(all, order, 10, 10, count);
+    });
+
+    test('a page of nothing has the total', async () => {
+      const { total, records } = await stand.store.query(all, { order: 'desc', from: 0, size: 0 }, signal);
+      expect([total, records]).toEqual([count, []]);
+    });
+
+    test.each(['asc', 'desc'] as const)('5,000 namespaces across pages, %s', async (order) => {
+      const selection = selected({ namespaces: tenants(0, corpus.tenants) });
+      await expectPages(selection, order, 3_000, 15_000);
+      await expectPages(selection, order, 10, 30, 7_000);
+    });
+
+    test.each<[string, Order, Partial<Selection>]>([
+      ['everything', 'asc', {}],
+      ['everything, the newest first', 'desc', {}],
+      [
+        'what has no text in common',
+        'asc',
+        {
+          namespaces: new Map([
+            ['special', 0],
+            ['edges', edge],
+          ]),
+        },
+      ],
+      ['5,000 namespaces', 'desc', { namespaces: tenants(0, corpus.tenants) }],
+      ['one time', 'desc', { start: burst, end: burst + 1 }],
+      ['nothing', 'asc', { namespaces: new Map() }],
+    ])('export of %s (%s)', async (_what, order, partial) => {
+      const selection = selected(partial);
+      const found = await exported(selection, order);
+      const expected = model.inOrder(selection, order);
+      expect(found.length).toBe(expected.length);
+      expectOrder(digits, found, expected);
+      expect(sorted(found)).toEqual(sorted(expected));
+    });
+
+    test('an export that is left ends, and the next one is whole', async () => {
+      for (let left = 0; left < 3; left += 1)
+        for await (const piece of stand.store.export(all, 'asc', signal)) if (piece.length > 0) break;
+      const selection = selected({ namespaces: new Map([['special', 0]]) });
+      expect((await exported(selection, 'asc')).length).toBe(model.select(selection).length);
+    });
+
+    test('records of a megabyte are whole', async () => {
+      const selection = selected({ pods: ['big-0'] });
+      const { records } = await stand.store.query(selection, { order: 'asc', from: 0, size: 10 }, signal);
+      expect(records.map((record) => record.log.length)).toEqual([0, 1, 2].map(() => megabyte + 'big 0 '.length));
+    });
+
+    test('intervals are declared by their units', () => {
+      for (const unit of stand.store.capabilities.intervals) expect(intervalUnits).toContain(unit);
+    });
+
+    more?.(() => stand);
+
+    test('the store says that it can be asked', async () => {
+      await expect(stand.store.check(signal)).resolves.toBeUndefined();
+    });
+  });
+}
