@@ -2,7 +2,7 @@
 import type { Request, Response } from 'express';
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import { constants, type ServerHttp2Stream } from 'node:http2';
-import { serviceUnavailable, type StatusError } from '../errors.ts';
+import { badGateway, serviceUnavailable, type StatusError } from '../errors.ts';
 import type { RequestContext } from '../http/route.ts';
 import { failureOf, type AnswerFlow, type AnswerHandler, type Upstream } from '../kube/upstream.ts';
 import { callerOf } from './caller.ts';
@@ -171,24 +171,72 @@ export function refusalOfOurs(upstream: Upstream, status: number, { info }: Requ
 const textOf = (raw: AnswerFlow['rawHeaders']): string[] =>
   Array.isArray(raw) ? raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1'))) : [];
 
-/** By name, all values of each. */
+/** Of which HTTP/2 has one value, or Node refuses the whole answer. */
+const single = new Set([
+  'age',
+  'content-encoding',
+  'content-language',
+  'content-length',
+  'content-location',
+  'content-md5',
+  'content-range',
+  'content-type',
+  'date',
+  'dnt',
+  'etag',
+  'expires',
+  'last-modified',
+  'location',
+  'retry-after',
+  'tk',
+  'x-content-type-options',
+  // Of requests.
+  'authorization',
+  'from',
+  'host',
+  'if-match',
+  'if-modified-since',
+  'if-none-match',
+  'if-range',
+  'if-unmodified-since',
+  'max-forwards',
+  'range',
+  'referer',
+  'upgrade-insecure-requests',
+  'user-agent',
+]);
+
+/** By name, all values of each; the first where HTTP/2 has but one. */
 function pairsOf(headers: readonly string[]): [string, string[]][] {
   const values = new Map<string, string[]>();
   for (let at = 0; at < headers.length; at += 2) {
     const name = (headers[at] ?? '').toLowerCase();
-    values.set(name, [...(values.get(name) ?? []), headers[at + 1] ?? '']);
+    const before = values.get(name) ?? [];
+    if (before.length === 0 || !single.has(name)) values.set(name, [...before, headers[at + 1] ?? '']);
   }
   return [...values];
 }
 
-/** The head of kube-apiserver's answer in the place of what the filters have prepared. */
+/** RFC 9112 section 4: of what a reason phrase is made. Node reads others, and writes none. */
+const phrase = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/**
+ * The head of kube-apiserver's answer in the place of what the filters have prepared. Throws StatusError 502 for one that cannot be
+ * written.
+ */
 export function begin(res: Response, status: number, message: string | undefined, headers: string[]): void {
   for (const name of ['Cache-Control', 'X-Content-Type-Options']) res.removeHeader(name);
-  // HTTP/2 has no message, and Node would keep one value of each name.
-  if (res instanceof ServerResponse) res.writeHead(status, message, headers);
-  else {
-    for (const [name, values] of pairsOf(headers)) (res as Response).setHeader(name, values);
-    (res as Response).writeHead(status);
+  try {
+    // HTTP/2 has no message, and Node would keep one value of each name.
+    if (res instanceof ServerResponse)
+      res.writeHead(status, message !== undefined && phrase.test(message) ? message : undefined, headers);
+    else {
+      for (const [name, values] of pairsOf(headers)) (res as Response).setHeader(name, values);
+      (res as Response).writeHead(status);
+    }
+  } catch (cause) {
+    for (const [name] of pairsOf(headers)) if (name !== 'audit-id') res.removeHeader(name);
+    throw badGateway('kube-apiserver gave an answer that cannot be passed on', { cause });
   }
 }
 

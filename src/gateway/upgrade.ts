@@ -3,11 +3,11 @@
  * if it does not, nothing of either connection is ever used again (CVE-2018-1002105).
  */
 import type { Request, Response } from 'express';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { RequestContext } from '../http/route.ts';
-import type { Upstream } from '../kube/upstream.ts';
+import type { Granted, Upstream } from '../kube/upstream.ts';
 import { callerOf } from './caller.ts';
 import { headersDown, headersUp } from './headers.ts';
 import { begin, refusalOfOurs } from './proxy.ts';
@@ -27,31 +27,39 @@ export async function upgrade(upstream: Upstream, req: Request, res: Response, c
     },
     protocol,
   );
-  const headers = headersDown(answer.rawHeaders);
-  if (granted === undefined) {
-    const { statusCode: status = 502, statusMessage } = answer;
-    const refusal = refusalOfOurs(upstream, status, context);
-    if (refusal !== undefined) {
-      answer.socket.destroy();
-      throw refusal;
+  try {
+    if (granted === undefined) await handBack(answer, upstream, res, context);
+    else {
+      if (context.signal.aborted) return;
+      const headers = headersDown(answer.rawHeaders);
+      headers.push('Connection', 'Upgrade', 'Upgrade', answer.headers.upgrade ?? protocol);
+      begin(res, 101, answer.statusMessage, headers);
+      res.flushHeaders();
+      await join(res, granted, context);
     }
-    // The end of the answer is the end of both connections: ours to kube-apiserver has no other use, and the client's none after a refusal.
-    begin(res, status, statusMessage, [...headers, 'Connection', 'close']);
-    await pipeline(answer, res).catch(() => res.destroy());
+  } finally {
     answer.socket.destroy();
-    return;
   }
-  const { connection, first } = granted;
-  if (context.signal.aborted) return void connection.destroy();
-  headers.push('Connection', 'Upgrade', 'Upgrade', answer.headers.upgrade ?? protocol);
-  begin(res, 101, answer.statusMessage, headers);
-  res.flushHeaders();
-  if (first.length > 0) connection.unshift(first);
-  join(res, connection, context);
 }
 
-/** Each side's end is told to the other; when one is gone, so is the other. */
-function join(res: Response, connection: Duplex, context: RequestContext): void {
+/** The end of the answer is the end of both connections: ours to kube-apiserver has no other use, and the client's none after a refusal. */
+async function handBack(
+  answer: IncomingMessage,
+  upstream: Upstream,
+  res: Response,
+  context: RequestContext,
+): Promise<void> {
+  const { statusCode: status = 502, statusMessage, rawHeaders } = answer;
+  const refusal = refusalOfOurs(upstream, status, context);
+  if (refusal !== undefined) throw refusal;
+  begin(res, status, statusMessage, [...headersDown(rawHeaders), 'Connection', 'close']);
+  await pipeline(answer, res).catch(() => res.destroy());
+}
+
+/** Each side's end is told to the other; when one is gone, so is the other. Resolves when that of kube-apiserver is. */
+async function join(res: Response, { connection, first }: Granted, context: RequestContext): Promise<void> {
+  const closed = new Promise((resolve) => connection.once('close', resolve));
+  if (first.length > 0) connection.unshift(first);
   const client = res.socket as Socket;
   const breakOff = (): void => {
     connection.destroy();
@@ -71,4 +79,5 @@ function join(res: Response, connection: Duplex, context: RequestContext): void 
     else client.destroy();
   });
   client.once('close', () => connection.destroy());
+  await closed;
 }

@@ -1,4 +1,6 @@
 /** The one place where an error becomes bytes: OAuth's JSON under /oauth and /.well-known, metav1.Status everywhere else. */
+import type { Response } from 'express';
+import { ServerResponse } from 'node:http';
 import { describable, internalError, OAuthError, StatusError, tooLarge, unsupportedMediaType } from '../errors.ts';
 import { KubeError } from '../kube/kube-error.ts';
 import type { Exchange } from './exchange.ts';
@@ -43,7 +45,7 @@ export function writeError(exchange: Exchange, thrown: unknown): void {
   const { res, log, auditID } = exchange;
   // What was under way for a client that went away was given up.
   if (exchange.isOver && thrown instanceof Error && thrown.name === 'AbortError') return;
-  let error = typed(thrown, exchange);
+  const error = typed(thrown, exchange);
   if (error.code >= 500 && error.cause !== undefined) log.error(error.message, { auditID, error: error.cause });
   exchange.failure =
     error instanceof OAuthError
@@ -54,12 +56,35 @@ export function writeError(exchange: Exchange, thrown: unknown): void {
     if (!res.writableEnded) res.destroy();
     return;
   }
-  if (error instanceof StatusError && speaksOAuth(exchange.path)) error = asOAuth(error);
+  const told = error instanceof StatusError && speaksOAuth(exchange.path) ? asOAuth(error) : error;
+  try {
+    answer(exchange, told);
+  } catch {
+    forgetHead(res);
+    answerOrCut(exchange, told);
+  }
+}
+
+/** What was prepared for another answer, of which something cannot be written. */
+function forgetHead(res: Response): void {
+  for (const name of res.getHeaderNames()) if (name !== 'audit-id') res.removeHeader(name);
+  if (res instanceof ServerResponse) res.statusMessage = '';
+}
+
+function answerOrCut(exchange: Exchange, error: StatusError | OAuthError): void {
+  try {
+    answer(exchange, error);
+  } catch (cause) {
+    exchange.log.error('an error cannot be answered', { auditID: exchange.auditID, error: cause });
+    exchange.res.destroy();
+  }
+}
+
+function answer({ req, res }: Exchange, error: StatusError | OAuthError): void {
   const body =
     error instanceof OAuthError
       ? JSON.stringify({ error: error.error, error_description: describable(error.message) })
       : JSON.stringify({ ...error.toStatus() });
-  res.statusCode = error.code;
   for (const name of ['Content-Encoding', 'ETag', 'Content-Disposition']) res.removeHeader(name);
   res.setHeader('Content-Type', 'application/json');
   res.setHeader('Cache-Control', error instanceof OAuthError ? 'no-store' : 'no-cache, private');
@@ -67,8 +92,10 @@ export function writeError(exchange: Exchange, thrown: unknown): void {
   for (const [name, value] of Object.entries(error.headers)) res.setHeader(name, value);
   // What was too slow may never end, and then its connection would not either.
   const isLate = error.code === 408 || error.code === 504;
-  if (isLate && exchange.req.httpVersionMajor < 2) res.setHeader('Connection', 'close');
+  if (isLate && req.httpVersionMajor < 2) res.setHeader('Connection', 'close');
   const bytes = Buffer.from(`${body}\n`);
   res.setHeader('Content-Length', bytes.length);
-  res.end(exchange.req.method === 'HEAD' ? undefined : bytes);
+  // By itself: where that fails the connection would wait for the rest of `end`.
+  res.writeHead(error.code);
+  res.end(req.method === 'HEAD' ? undefined : bytes);
 }

@@ -30,10 +30,16 @@ export interface PassedRequest {
   readonly isLongRunning: boolean;
 }
 
-/** The answer to a request for another protocol; with a connection if it was granted, which `first` begins. */
+/** A connection of another protocol, which `first` begins. */
+export interface Granted {
+  readonly connection: Duplex;
+  readonly first: Buffer;
+}
+
+/** The answer to a request for another protocol. Its socket is to be destroyed in the end. */
 export interface UpgradeAnswer {
   readonly answer: IncomingMessage;
-  readonly granted?: { readonly connection: Duplex; readonly first: Buffer };
+  readonly granted?: Granted;
 }
 
 export interface Upstream {

@@ -96,6 +96,18 @@ test('what the client has said before the answer comes after it', async () => {
   socket.destroy();
 });
 
+test('a reason phrase that nobody may write is that of the status', async () => {
+  kube.grant = (_, socket) => {
+    socket.resume().once('end', () => socket.end());
+    socket.write('HTTP/1.1 101 Switch\x01ing\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nhello', 'latin1');
+  };
+  const { told, expectUntil, socket } = talk(spdy());
+  await expectUntil('hello');
+  expect(told()).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n/);
+  socket.destroy();
+  await forgotten();
+});
+
 describe('when kube-apiserver does not grant it', () => {
   const inner = 'GET /api/v1/secrets HTTP/1.1\r\nHost: a\r\n\r\n';
 
@@ -118,6 +130,17 @@ describe('when kube-apiserver does not grant it', () => {
     expect(told().match(/HTTP\/1\.1/g)).toHaveLength(1);
     await forgotten();
     expect(kube.taken()).toHaveLength(1);
+  });
+
+  test('a reason phrase that nobody may write is that of the status, and nothing stays open', async () => {
+    kube.grant = (_, socket) => {
+      socket.resume().once('end', () => socket.end());
+      socket.write('HTTP/1.1 403 N\x01o\r\nContent-Length: 0\r\n\r\n', 'latin1');
+    };
+    const { told, closed } = talk(spdy());
+    await closed;
+    expect(told()).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n/);
+    await forgotten();
   });
 
   test('a refusal of our own credential is 503', async () => {

@@ -381,6 +381,31 @@ describe('an answer', () => {
     expect(response.trailers).toEqual({ 'x-sum': '7' });
   });
 
+  test('whose reason phrase nobody may write has that of its status', async () => {
+    kube.answer = (req) => void req.socket.end('HTTP/1.1 403 N\x01o\r\nContent-Length: 2\r\n\r\nhi', 'latin1');
+    const told = await said(`GET ${pods} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+    expect(told).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n[^]*\r\n\r\nhi$/);
+  });
+
+  test.each(['Date', 'Location', 'ETag', 'Content-Type', 'Retry-After'])(
+    'with two headers %s has the first over HTTP/2, which has room for one',
+    async (name) => {
+      const twice = `${name}: a/b\r\n${name}: c/d\r\n`;
+      kube.answer = (req) => {
+        req.socket.end(`HTTP/1.1 200 OK\r\n${twice}Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n${twice}\r\n`);
+      };
+      const [headers, body] = await overHTTP2(pods);
+      expect([headers[':status'], headers[name.toLowerCase()], body]).toEqual([200, 'a/b', 'hi']);
+    },
+  );
+
+  test('of a status that HTTP/2 does not have is 502', async () => {
+    kube.answer = (_, res) => void res.writeHead(999, { location: '/a' }).end();
+    const [headers, body] = await overHTTP2(pods);
+    expect([headers[':status'], headers.location]).toEqual([502, undefined]);
+    expect(JSON.parse(body)).toMatchObject({ reason: 'BadGateway' });
+  });
+
   test('that redirects is not followed', async () => {
     kube.answer = (_, res) => void res.writeHead(302, { location: '/api/v1/secrets' }).end();
     expect(await ask(pods)).toMatchObject({ status: 302, headers: { location: '/api/v1/secrets' } });

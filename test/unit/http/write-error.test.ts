@@ -151,3 +151,27 @@ test('a stream that is under way is cut, so that its reader knows', async () => 
   });
   await expect(ask(face({ routes: [route] }).app, '/kapis/version')).rejects.toThrow(/aborted|hang up|reset/);
 });
+
+describe('after an answer that cannot be written', () => {
+  const message = 'N\x01o';
+
+  test('comes the error, and nothing of that answer', async () => {
+    const route = doing((_, res) => {
+      res.setHeader('Location', '/a');
+      res.writeHead(403, message);
+    });
+    const answer = await ask(face({ routes: [route] }).app, '/kapis/version');
+    expect([answer.status, answer.headers.location]).toEqual([500, undefined]);
+    expect(answer.headers).toHaveProperty('audit-id');
+  });
+
+  test('comes the end if nothing can be, and the server goes on', async () => {
+    const route = doing((_, res) => {
+      res.writeHead = () => {
+        throw new Error('never');
+      };
+      throw errors.badRequest('no');
+    });
+    await expect(ask(face({ routes: [route] }).app, '/kapis/version')).rejects.toThrow(/aborted|hang up|reset/);
+  });
+});
