@@ -15,6 +15,9 @@ import { headersDown, headersUp } from './headers.ts';
 const enough = 64 * 1024;
 const patience = 5;
 
+/** By its session, its user's groups or the stop of this server. */
+export const requestEnded = (): StatusError => serviceUnavailable('this request was ended; try again', 1);
+
 const givenUp = Object.assign(new Error('nobody waits for the answer'), { name: 'AbortError' });
 
 /** Resolves when the answer is over. Throws StatusError where kube-apiserver gives none. */
@@ -155,7 +158,7 @@ class Passage implements AnswerHandler {
     if (this.#res.headersSent && this.#context.info.verb === 'watch') {
       this.#giveUp();
       this.#res.end();
-    } else this.#fail(serviceUnavailable('this request was ended; try again', 1));
+    } else this.#fail(requestEnded());
   }
 }
 

@@ -10,35 +10,55 @@ import type { RequestContext } from '../http/route.ts';
 import type { Granted, Upstream } from '../kube/upstream.ts';
 import { callerOf } from './caller.ts';
 import { headersDown, headersUp } from './headers.ts';
-import { begin, refusalOfOurs } from './proxy.ts';
+import { begin, refusalOfOurs, requestEnded } from './proxy.ts';
 
 /** For the rest of what one side has said after the other is gone, in milliseconds. */
 const linger = 2_000;
 
 export async function upgrade(upstream: Upstream, req: Request, res: Response, context: RequestContext): Promise<void> {
   const protocol = req.headers.upgrade ?? '';
-  const { answer, granted } = await upstream.upgrade(
-    {
-      method: req.method,
-      target: req.url,
-      headers: headersUp(req.rawHeaders, context),
-      user: callerOf(context),
-      isLongRunning: true,
-    },
-    protocol,
-  );
+  const asked = {
+    method: req.method,
+    target: req.url,
+    headers: headersUp(req.rawHeaders, context),
+    user: callerOf(context),
+    isLongRunning: true,
+  };
+  const over = endOf(context);
+  const { answer, granted } = await whileThere(res.socket as Socket, upstream.upgrade(asked, protocol, over));
   try {
-    if (granted === undefined) await handBack(answer, upstream, res, context);
+    over.throwIfAborted();
+    if (granted === undefined) await handBack(answer, upstream, res, context, over);
     else {
-      if (context.signal.aborted) return;
       const headers = headersDown(answer.rawHeaders);
       headers.push('Connection', 'Upgrade', 'Upgrade', answer.headers.upgrade ?? protocol);
       begin(res, 101, answer.statusMessage, headers);
       res.flushHeaders();
-      await join(res, granted, context);
+      await join(res, granted, over);
     }
   } finally {
     answer.socket.destroy();
+  }
+}
+
+/** Of the client, of its session, or of what its user may do: kube-apiserver judges a stream as the one who began it. */
+function endOf(context: RequestContext): AbortSignal {
+  const over = new AbortController();
+  const end = (): void => over.abort(requestEnded());
+  context.onUserChange(end);
+  context.signal.addEventListener('abort', end);
+  if (context.signal.aborted) end();
+  return over.signal;
+}
+
+/** Who has said all before there is an answer is gone: nothing could be said over what is asked for. */
+async function whileThere<T>(client: Socket, answer: Promise<T>): Promise<T> {
+  const leave = (): void => void client.destroy();
+  client.once('end', leave);
+  try {
+    return await answer;
+  } finally {
+    client.off('end', leave);
   }
 }
 
@@ -48,16 +68,29 @@ async function handBack(
   upstream: Upstream,
   res: Response,
   context: RequestContext,
+  over: AbortSignal,
 ): Promise<void> {
   const { statusCode: status = 502, statusMessage, rawHeaders } = answer;
   const refusal = refusalOfOurs(upstream, status, context);
   if (refusal !== undefined) throw refusal;
   begin(res, status, statusMessage, [...headersDown(rawHeaders), 'Connection', 'close']);
-  await pipeline(answer, res).catch(() => res.destroy());
+  if (context.info.isLongRunning) res.flushHeaders();
+  over.addEventListener('abort', () => answer.destroy());
+  const mayEnd = (): boolean => over.aborted && context.info.verb === 'watch';
+  await pipeline(chunksOf(answer, mayEnd), res).catch(() => res.destroy());
+}
+
+/** What breaks off is broken off, unless it may end at any time. */
+async function* chunksOf(answer: IncomingMessage, mayEnd: () => boolean): AsyncGenerator<Buffer> {
+  try {
+    yield* answer as AsyncIterable<Buffer>;
+  } catch (error) {
+    if (!mayEnd()) throw error;
+  }
 }
 
 /** Each side's end is told to the other; when one is gone, so is the other. Resolves when that of kube-apiserver is. */
-async function join(res: Response, { connection, first }: Granted, context: RequestContext): Promise<void> {
+async function join(res: Response, { connection, first }: Granted, over: AbortSignal): Promise<void> {
   const closed = new Promise((resolve) => connection.once('close', resolve));
   if (first.length > 0) connection.unshift(first);
   const client = res.socket as Socket;
@@ -65,8 +98,7 @@ async function join(res: Response, { connection, first }: Granted, context: Requ
     connection.destroy();
     client.destroy();
   };
-  context.onUserChange(breakOff);
-  context.signal.addEventListener('abort', breakOff);
+  over.addEventListener('abort', breakOff);
   connection.on('error', breakOff);
   client.pipe(connection);
   connection.pipe(client, { end: false });

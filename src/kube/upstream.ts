@@ -44,8 +44,8 @@ export interface UpgradeAnswer {
 
 export interface Upstream {
   send(request: PassedRequest, handler: AnswerHandler): Promise<void>;
-  /** On a connection of its own. Throws StatusError where there is no answer. */
-  upgrade(request: PassedRequest, protocol: string): Promise<UpgradeAnswer>;
+  /** On a connection of its own. Throws StatusError where there is no answer, and the reason of the signal. */
+  upgrade(request: PassedRequest, protocol: string, signal: AbortSignal): Promise<UpgradeAnswer>;
   /** kube-apiserver did not take our own credential: it is read again before the next request. */
   credentialRefused(): void;
   close(): Promise<void>;
@@ -120,8 +120,9 @@ export function createUpstream({ server, tls: { ca, cert, key, ...tls }, credent
       );
     },
 
-    async upgrade(request, wanted) {
+    async upgrade(request, wanted, signal) {
       const headers = await headersOf(request);
+      signal.throwIfAborted();
       const client = (protocol === 'https:' ? https : http).request({
         ...secure,
         hostname: hostname.replace(/^\[|\]$/g, ''),
@@ -134,7 +135,7 @@ export function createUpstream({ server, tls: { ca, cert, key, ...tls }, credent
         maxHeaderSize,
       });
       client.end();
-      return await answerOf(client);
+      return await answerOf(client, signal);
     },
 
     credentialRefused: () => credential.renew(),
@@ -159,11 +160,14 @@ function withIdentity(
   return [...headers, ...(authorization === undefined ? [] : ['Authorization', authorization]), ...identity];
 }
 
-function answerOf(client: ClientRequest): Promise<UpgradeAnswer> {
+function answerOf(client: ClientRequest, signal: AbortSignal): Promise<UpgradeAnswer> {
   return new Promise((resolve, reject) => {
     const late = setTimeout(() => client.destroy(tooLate()), handshakeTimeout);
+    const giveUp = (): void => void client.destroy(signal.reason as Error);
+    signal.addEventListener('abort', giveUp);
     const settle = (answer: UpgradeAnswer): void => {
       clearTimeout(late);
+      signal.removeEventListener('abort', giveUp);
       resolve(answer);
     };
     client.once('upgrade', (answer, connection, first) => settle({ answer, granted: { connection, first } }));

@@ -224,4 +224,43 @@ describe('ends', () => {
     await closed;
     await forgotten();
   });
+
+  test.each<[string, string, string]>([
+    ['a watch, as watches end', '/api/v1/secrets?watch=true', '5\r\nevent\r\n0\r\n\r\n'],
+    ['a log, broken off', '/api/v1/namespaces/default/pods/p/log?follow=true', '5\r\nevent\r\n'],
+  ])('with the session also where it was not granted: %s', async (_, path, last) => {
+    kube.grant = (_req, socket) => {
+      socket.resume().once('end', () => socket.end());
+      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nevent\r\n');
+    };
+    const { told, expectUntil, closed } = talk(spdy().replace(`POST ${exec}`, `GET ${path}`));
+    await expectUntil('event\r\n');
+    await lab.revoke(token);
+    await closed;
+    expect(told().endsWith(last)).toBe(true);
+    await forgotten();
+  });
+
+  test.each<[string, (socket: Socket) => void]>([
+    ['leaves', (socket) => void socket.destroy()],
+    ['breaks off', (socket) => void socket.resetAndDestroy()],
+    ['has said all', (socket) => void socket.end()],
+  ])('at kube-apiserver when the client %s before there is an answer', async (_, leave) => {
+    kube.grant = (_req, socket) => void socket.resume().once('end', () => socket.end());
+    const { socket, closed } = talk(spdy());
+    while (kube.seen.length === 0) await sleep(5);
+    leave(socket);
+    await closed;
+    await forgotten();
+  });
+
+  test('with the session also before there is an answer', async () => {
+    kube.grant = (_req, socket) => void socket.resume().once('end', () => socket.end());
+    const { told, closed } = talk(spdy());
+    while (kube.seen.length === 0) await sleep(5);
+    await lab.revoke(token);
+    await closed;
+    expect(told()).toMatch(/^HTTP\/1\.1 503 /);
+    await forgotten();
+  });
 });

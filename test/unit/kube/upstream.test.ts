@@ -21,6 +21,6 @@ test.each<[string, Impersonated, string[]]>([
   const hear = (): void => void heard.push(0);
   const handler = { onRequestStart: hear, onResponseStart: hear, onResponseError: hear };
   await expect(upstream.send(request, handler)).rejects.toThrow(/./);
-  await expect(upstream.upgrade(request, 'websocket')).rejects.toThrow(/./);
+  await expect(upstream.upgrade(request, 'websocket', new AbortController().signal)).rejects.toThrow(/./);
   expect(heard).toEqual([]);
 });
