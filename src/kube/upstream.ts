@@ -71,18 +71,19 @@ export function createUpstream({ server, tls: { ca, cert, key, ...tls }, credent
   const secure = { ...tls, secureContext: createSecureContext({ ca, cert, key }) };
   const { origin, pathname, host, hostname, port, protocol } = new URL(server);
   const prefix = pathname === '/' ? '' : pathname;
-  const pool = (connections: number | null): Pool =>
+  // As many connections as there are requests, which the filters limit: who waited for one would wait for those who do not read.
+  const pool = (): Pool =>
     new Pool(origin, {
       connect: { ...secure, ...keepAlive, timeout: connectTimeout },
-      connections,
+      connections: null,
       allowH2: false,
       maxHeaderSize,
       keepAliveTimeout: 60_000,
       bodyTimeout: 0,
     });
-  // A watch holds its connection: as many as there are must not keep the others waiting.
-  const short = pool(256);
-  const long = pool(null);
+  // A free connection is sought one by one: not among those that watches hold.
+  const short = pool();
+  const long = pool();
   const identities = new WeakMap<Impersonated, readonly string[]>();
 
   function identityOf(user: Impersonated): readonly string[] {

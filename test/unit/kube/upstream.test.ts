@@ -1,10 +1,20 @@
 import { expect, test } from '@jest/globals';
 import type { Impersonated } from '../../../src/kube/impersonation.ts';
-import { upstreamAt } from '../../fakes/upstream.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { FakeKubeApiserver, upstreamAt } from '../../fakes/upstream.ts';
 
 /** Nobody is there: what is refused is not even tried. */
 const upstream = upstreamAt('http://127.0.0.1:1');
 const anna: Impersonated = { username: 'anna', groups: ['dev'], proved: false };
+
+const nothing = (): void => undefined;
+const ignored = {
+  onRequestStart: nothing,
+  onResponseStart: nothing,
+  onResponseData: nothing,
+  onResponseEnd: nothing,
+  onResponseError: nothing,
+};
 
 test.each<[string, Impersonated, string[]]>([
   ['without a user', { ...anna, username: '' }, []],
@@ -23,4 +33,17 @@ test.each<[string, Impersonated, string[]]>([
   await expect(upstream.send(request, handler)).rejects.toThrow(/./);
   await expect(upstream.upgrade(request, 'websocket', new AbortController().signal)).rejects.toThrow(/./);
   expect(heard).toEqual([]);
+});
+
+test('no request waits for another one', async () => {
+  const kube = new FakeKubeApiserver();
+  kube.answer = () => undefined;
+  const busy = upstreamAt(await kube.listen());
+  const request = { method: 'GET', target: '/api', headers: [], user: anna, isLongRunning: false };
+  const many = 300;
+  for (let count = 0; count < many; count += 1) await busy.send(request, ignored);
+  while (kube.seen.length < many) await sleep(5);
+  expect(kube.sockets.size).toBe(many);
+  await busy.close();
+  kube.close();
 });
