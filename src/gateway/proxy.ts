@@ -2,9 +2,16 @@
 import type { Request, Response } from 'express';
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import { constants, type ServerHttp2Stream } from 'node:http2';
-import { badGateway, serviceUnavailable, type StatusError } from '../errors.ts';
+import { badGateway, badRequest, serviceUnavailable, type StatusError } from '../errors.ts';
 import type { RequestContext } from '../http/route.ts';
-import { failureOf, type AnswerFlow, type AnswerHandler, type Upstream } from '../kube/upstream.ts';
+import {
+  failureOf,
+  isChange,
+  unknownOutcome,
+  type AnswerFlow,
+  type AnswerHandler,
+  type Upstream,
+} from '../kube/upstream.ts';
 import { callerOf } from './caller.ts';
 import { headersDown, headersUp } from './headers.ts';
 
@@ -16,14 +23,19 @@ const enough = 64 * 1024;
 const patience = 5;
 
 /** By its session, its user's groups or the stop of this server. */
-export const requestEnded = (): StatusError => serviceUnavailable('this request was ended; try again', 1);
+export const requestEnded = (request: Pick<Request, 'method'>): StatusError =>
+  isChange(request)
+    ? unknownOutcome('this request was ended')
+    : serviceUnavailable('this request was ended; try again', 1);
 
 const givenUp = Object.assign(new Error('nobody waits for the answer'), { name: 'AbortError' });
 
 /** Resolves when the answer is over. Throws StatusError where kube-apiserver gives none. */
 export function pass(upstream: Upstream, req: Request, res: Response, context: RequestContext): Promise<void> {
   return new Promise((resolve, reject) => {
-    const passage = new Passage(upstream, res, context, (error) => (error === undefined ? resolve() : reject(error)));
+    const passage = new Passage(upstream, req, res, context, (error) =>
+      error === undefined ? resolve() : reject(error),
+    );
     const body = bodyOf(req);
     const headers = headersUp(req.rawHeaders, context);
     const { 'content-length': length } = req.headers;
@@ -46,12 +58,19 @@ function bodyOf(req: Request): AsyncIterable<Buffer> | undefined {
  * Whole, or this throws: what a client broke off must not look like the end upstream. What kube-apiserver does not want to read is no
  * reason to cut the connection on which its answer goes back.
  */
-const chunksOf = (req: IncomingMessage): AsyncIterable<Buffer> =>
-  req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+async function* chunksOf(req: IncomingMessage): AsyncGenerator<Buffer> {
+  try {
+    yield* req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+  } catch (cause) {
+    // No fault of kube-apiserver's.
+    throw badRequest('the body of the request was broken off', { cause });
+  }
+}
 
 /** What happens to an answer on its way back. */
 class Passage implements AnswerHandler {
   readonly #upstream: Upstream;
+  readonly #req: Request;
   readonly #res: Response;
   readonly #context: RequestContext;
   readonly #settle: (error?: Error) => void;
@@ -75,8 +94,15 @@ class Passage implements AnswerHandler {
     this.#res.once('drain', this.#goOn);
   };
 
-  constructor(upstream: Upstream, res: Response, context: RequestContext, settle: (error?: Error) => void) {
+  constructor(
+    upstream: Upstream,
+    req: Request,
+    res: Response,
+    context: RequestContext,
+    settle: (error?: Error) => void,
+  ) {
     this.#upstream = upstream;
+    this.#req = req;
     this.#res = res;
     this.#context = context;
     this.#settle = settle;
@@ -126,7 +152,7 @@ class Passage implements AnswerHandler {
   }
 
   onResponseError(_flow: AnswerFlow | undefined, error: Error): void {
-    if (!this.#isOver) this.#fail(failureOf(error));
+    if (!this.#isOver) this.#fail(failureOf(error, this.#req, this.#flow !== undefined));
   }
 
   #taken(): Buffer {
@@ -158,7 +184,7 @@ class Passage implements AnswerHandler {
     if (this.#res.headersSent && this.#context.info.verb === 'watch') {
       this.#giveUp();
       this.#res.end();
-    } else this.#fail(requestEnded());
+    } else this.#fail(requestEnded(this.#req));
   }
 }
 

@@ -24,7 +24,7 @@ export async function upgrade(upstream: Upstream, req: Request, res: Response, c
     user: callerOf(context),
     isLongRunning: true,
   };
-  const over = endOf(context);
+  const over = endOf(req, context);
   const { answer, granted } = await whileThere(res.socket as Socket, upstream.upgrade(asked, protocol, over));
   try {
     over.throwIfAborted();
@@ -42,9 +42,9 @@ export async function upgrade(upstream: Upstream, req: Request, res: Response, c
 }
 
 /** Of the client, of its session, or of what its user may do: kube-apiserver judges a stream as the one who began it. */
-function endOf(context: RequestContext): AbortSignal {
+function endOf(req: Request, context: RequestContext): AbortSignal {
   const over = new AbortController();
-  const end = (): void => over.abort(requestEnded());
+  const end = (): void => over.abort(requestEnded(req));
   context.onUserChange(end);
   context.signal.addEventListener('abort', end);
   if (context.signal.aborted) end();

@@ -41,11 +41,13 @@ export class KubeError extends Error {
 }
 
 export const unreachable = (cause: unknown): KubeError =>
-  new KubeError(
-    0,
-    { message: `kube-apiserver cannot be reached: ${cause instanceof Error ? cause.message : String(cause)}` },
-    cause,
-  );
+  isKubeError(cause, 0)
+    ? cause
+    : new KubeError(
+        0,
+        { message: `kube-apiserver cannot be reached: ${cause instanceof Error ? cause.message : String(cause)}` },
+        cause,
+      );
 
 export const isKubeError = (error: unknown, code: number): error is KubeError =>
   error instanceof KubeError && error.code === code;

@@ -7,7 +7,7 @@ import https from 'node:https';
 import type { Duplex, Readable } from 'node:stream';
 import { createSecureContext } from 'node:tls';
 import { Pool, type Dispatcher } from 'undici';
-import { StatusError, timeout } from '../errors.ts';
+import { badGateway, StatusError, timeout } from '../errors.ts';
 import { unreachable } from './kube-error.ts';
 import { impersonationHeaders, type Impersonated } from './impersonation.ts';
 import type { TLSOptions } from './kubeconfig.ts';
@@ -175,15 +175,30 @@ function answerOf(client: ClientRequest, signal: AbortSignal): Promise<UpgradeAn
     client.once('response', (answer) => settle({ answer }));
     client.on('error', (error) => {
       clearTimeout(late);
-      reject(failureOf(error));
+      reject(failureOf(error, client, client.writableFinished));
     });
   });
 }
 
-const tooLate = (): StatusError => timeout('kube-apiserver does not answer in time');
+const silence = 'kube-apiserver does not answer in time';
+const tooLate = (): StatusError => timeout(silence);
+
+/** Whether trying again may do it twice. */
+export const isChange = ({ method }: Pick<PassedRequest, 'method'>): boolean =>
+  !['GET', 'HEAD', 'OPTIONS'].includes(method);
+
+/** Without Retry-After, by which client-go would send the change once more. */
+export const unknownOutcome = (why: string, cause?: unknown): StatusError =>
+  badGateway(`${why}: it is not known whether the change was made`, { cause });
 
 /** Why there is no answer, or no more of it. */
-export function failureOf(error: Error & { code?: string }): StatusError {
+export function failureOf(
+  error: Error & { code?: string },
+  request: Pick<PassedRequest, 'method'>,
+  isSent: boolean,
+): StatusError {
   if (error instanceof StatusError) return error;
-  return error.code === 'UND_ERR_HEADERS_TIMEOUT' ? tooLate() : unreachable(error).toStatusError();
+  const isLost = isSent && isChange(request);
+  if (error.code === 'UND_ERR_HEADERS_TIMEOUT') return isLost ? unknownOutcome(silence) : tooLate();
+  return isLost ? unknownOutcome('kube-apiserver gave no answer', error) : unreachable(error).toStatusError();
 }

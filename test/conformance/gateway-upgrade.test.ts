@@ -153,11 +153,15 @@ describe('when kube-apiserver does not grant it', () => {
     await forgotten();
   });
 
-  test('no answer is 503', async () => {
+  test.each([
+    ['POST', 502],
+    ['GET', 503],
+  ])('no answer to %s is %d', async (method, status) => {
     kube.grant = (_, socket) => void socket.destroy();
-    const { told, closed } = talk(spdy());
+    const { told, closed } = talk(spdy().replace('POST', method));
     await closed;
-    expect(told()).toMatch(/^HTTP\/1\.1 503 /);
+    expect(told()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(told().includes('\r\nRetry-After: ')).toBe(status === 503);
   });
 });
 
@@ -252,11 +256,12 @@ describe('ends', () => {
     leave(socket);
     await closed;
     await forgotten();
+    expect(kube.taken()).toHaveLength(1);
   });
 
   test('with the session also before there is an answer', async () => {
     kube.grant = (_req, socket) => void socket.resume().once('end', () => socket.end());
-    const { told, closed } = talk(spdy());
+    const { told, closed } = talk(spdy().replace('POST', 'GET'));
     while (kube.seen.length === 0) await sleep(5);
     await lab.revoke(token);
     await closed;

@@ -426,6 +426,16 @@ describe('an answer', () => {
     expect(answer.headers['retry-after']).toBe('1');
   });
 
+  test('that never comes to a change is 502, and nobody is told to try again', async () => {
+    kube.answer = (req) => void req.socket.destroy();
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+      const answer = await ask(pods, { method });
+      expect(answer.json()).toMatchObject({ kind: 'Status', code: 502, reason: 'BadGateway' });
+      expect(answer.json()['message']).toMatch(/not known whether the change was made/);
+      expect(answer.headers).not.toHaveProperty('retry-after');
+    }
+  });
+
   test.each(['HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef', 'nonsense\r\n\r\n'])(
     'that is no HTTP is 503: %j',
     async (bytes) => {

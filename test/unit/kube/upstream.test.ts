@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { failureOf } from '../../../src/kube/upstream.ts';
 import type { Impersonated } from '../../../src/kube/impersonation.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FakeKubeApiserver, upstreamAt } from '../../fakes/upstream.ts';
@@ -33,6 +34,16 @@ test.each<[string, Impersonated, string[]]>([
   await expect(upstream.send(request, handler)).rejects.toThrow(/./);
   await expect(upstream.upgrade(request, 'websocket', new AbortController().signal)).rejects.toThrow(/./);
   expect(heard).toEqual([]);
+});
+
+test('a change that cannot be sent may be tried again, one that was sent is not known', async () => {
+  const { promise, resolve } = Promise.withResolvers<Error>();
+  const request = { method: 'POST', target: '/api', headers: [], user: anna, isLongRunning: false };
+  await upstream.send(request, { ...ignored, onResponseError: (_, error) => resolve(error) });
+  const error = await promise;
+  expect(failureOf(error, request, false)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
+  expect(failureOf(error, request, true)).toMatchObject({ code: 502, headers: {} });
+  expect(failureOf(error, { method: 'GET' }, true)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
 });
 
 test('no request waits for another one', async () => {
