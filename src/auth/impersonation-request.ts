@@ -17,22 +17,27 @@ export const asksToImpersonate = ({ headers }: Pick<IncomingMessage, 'headers'>)
 const textOf = (value: string): string => Buffer.from(value, 'latin1').toString('utf8');
 
 function decoded(key: string): string {
+  let text: string;
   try {
-    return decodeURIComponent(key);
+    text = decodeURIComponent(key);
   } catch {
     throw badRequest(`the header ${extraPrefix}${key} has a bad percent-encoding`);
   }
+  if (/\p{Cc}/u.test(text)) throw badRequest(`the header ${extraPrefix}${key} has a control character in its key`);
+  return text;
 }
 
 /** Whom the headers name. Throws 400 where they do not name one user. */
 function named(req: Pick<IncomingMessage, 'rawHeaders'>): UserInfo {
-  const extra: Record<string, string[]> = {};
+  const extra = new Map<string, string[]>();
   const found = new Map<string, string[]>();
   for (const [header, raw] of headerValues(req)) {
     if (!header.startsWith(prefix)) continue;
     const values = raw.map(textOf);
-    if (header.startsWith(extraPrefix)) extra[decoded(header.slice(extraPrefix.length))] = values;
-    else found.set(header.slice(prefix.length), values);
+    if (header.startsWith(extraPrefix)) {
+      const key = decoded(header.slice(extraPrefix.length));
+      extra.set(key, [...(extra.get(key) ?? []), ...values]);
+    } else found.set(header.slice(prefix.length), values);
   }
   const { user = [], uid = [], group: groups = [], ...unknown } = Object.fromEntries(found);
   const [odd] = Object.keys(unknown);
@@ -44,7 +49,7 @@ function named(req: Pick<IncomingMessage, 'rawHeaders'>): UserInfo {
     username,
     ...(uid[0] === undefined ? {} : { uid: uid[0] }),
     groups,
-    ...(Object.keys(extra).length === 0 ? {} : { extra }),
+    ...(extra.size === 0 ? {} : { extra: Object.fromEntries(extra) }),
     // Its names are as those of any user of ours: none is Kubernetes' own.
     via: 'token',
   };

@@ -28,12 +28,12 @@ function headerValue(what: string, value: string): string {
   return Buffer.from(value, 'utf8').toString('latin1');
 }
 
-/** headerKeyEscape of k8s.io/client-go transport: what no header name may hold is percent-encoded. */
+/** headerKeyEscape of k8s.io/client-go transport, and capitals too: kube-apiserver lowers what is not percent-encoded. */
 const extraKey = (key: string): string =>
   [...Buffer.from(key, 'utf8')]
     .map((byte) => {
       const char = String.fromCharCode(byte);
-      return /[!#$&'*+.^_`|~0-9A-Za-z-]/.test(char) ? char : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+      return /[!#$&'*+.^_`|~0-9a-z-]/.test(char) ? char : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
     })
     .join('');
 

@@ -191,6 +191,24 @@ describe('who asks to be somebody else', () => {
     expect(seen.get('authorization')).toEqual([ownToken]);
   });
 
+  test('has the extra of the very keys that were asked about', async () => {
+    const extra = 'authentication.k8s.io/userextras';
+    mayBe.add(`users/${name}`);
+    for (const one of ['SCOPES/all', '__proto__/x', 'a/1', 'a/2']) mayBe.add(`${extra}/${one}`);
+    const headers = {
+      ...bob,
+      'impersonate-extra-%53%43%4f%50%45%53': 'all',
+      'impersonate-extra-__proto__': 'x',
+      'impersonate-extra-%61': '1',
+      'impersonate-extra-a': '2',
+    };
+    expect((await ask(pods, { headers })).status).toBe(200);
+    const sent = passed().headers;
+    expect(sent.get('impersonate-extra-%53%43%4f%50%45%53')).toEqual(['all']);
+    expect(sent.get('impersonate-extra-__proto__')).toEqual(['x']);
+    expect(sent.get('impersonate-extra-a')).toEqual(['1', '2']);
+  });
+
   test.each<[string, Record<string, string | string[]>]>([
     ['one group too many', { 'impersonate-group': ['dev', 'none'] }],
     ['a uid', { 'impersonate-uid': 'u-8' }],
@@ -222,6 +240,7 @@ describe('who asks to be somebody else', () => {
     ['a group without a name', { 'impersonate-group': '' }],
     ['what kube-apiserver does not know', { 'impersonate-groups': 'dev' }],
     ['an extra of a key that is none', { 'impersonate-extra-%zz': 'b' }],
+    ['an extra of a key with a line break', { 'impersonate-extra-a%0d%0ab': 'b' }],
   ])('is told 400 for %s', async (_, headers) => {
     for (const one of [`users/${name}`, 'groups/dev', 'users/bob', 'users/eve']) mayBe.add(one);
     expect((await ask(pods, { headers: { ...bob, ...headers } })).status).toBe(400);

@@ -10,7 +10,7 @@ describe('the headers of a user', () => {
       'impersonate-user': 'anna',
       'impersonate-uid': 'u-1',
       'impersonate-group': ['dev', 'system:authenticated'],
-      'impersonate-extra-example.com%2FPod%20name': ['a', 'b'],
+      'impersonate-extra-example.com%2F%50od%20name': ['a', 'b'],
     });
     expect(impersonationHeaders({ username: 'anna', groups: [], proved: false })).toEqual({
       'impersonate-user': 'anna',
