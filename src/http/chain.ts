@@ -25,6 +25,7 @@ import {
   inFlight,
   perUser,
   protocol,
+  queryAsGo,
   requestInfo,
   securityHeaders,
   sourceIP,
@@ -62,8 +63,10 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
     securityHeaders(() => requests().corsAllowedOrigins),
     protocol,
     (exchange) => {
-      exchange.info = requestInfo(exchange.req.method, exchange.path, exchange.query);
+      const { req, path, search, query } = exchange;
+      exchange.info = requestInfo(req.method, path, query);
       exchange.isProxied = gateway?.prefixes.has(exchange.info.prefix) ?? false;
+      if (exchange.isProxied) exchange.info = requestInfo(req.method, path, queryAsGo(search));
     },
     inFlight(() => requests().maxInFlight),
     deadline(writeError),

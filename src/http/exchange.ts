@@ -21,6 +21,8 @@ export class Exchange implements RequestContext {
   readonly started: number = performance.now();
   /** The path as it came, without the query. */
   readonly path: string;
+  /** The query as it came. */
+  readonly search: string;
   readonly log: Logger;
   info: RequestInfo;
   auditID = '';
@@ -36,7 +38,6 @@ export class Exchange implements RequestContext {
   failure: Failure | undefined;
   readonly #url: string;
   #shownURL: string | undefined;
-  readonly #search: string;
   #query: URLSearchParams | undefined;
   readonly #cleanups: (() => void)[] = [];
   #userListeners: (() => void)[] | undefined;
@@ -52,7 +53,7 @@ export class Exchange implements RequestContext {
     this.#url = req.url;
     const at = req.url.indexOf('?');
     this.path = at === -1 ? req.url : req.url.slice(0, at);
-    this.#search = at === -1 ? '' : req.url.slice(at + 1);
+    this.search = at === -1 ? '' : req.url.slice(at + 1);
     this.info = {
       path: this.path,
       isResourceRequest: false,
@@ -70,7 +71,7 @@ export class Exchange implements RequestContext {
   }
 
   get query(): URLSearchParams {
-    return (this.#query ??= new URLSearchParams(this.#search));
+    return (this.#query ??= new URLSearchParams(this.search));
   }
 
   /** The path and query without secrets. */

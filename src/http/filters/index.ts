@@ -9,7 +9,7 @@ export { home } from './home.ts';
 export { impersonation } from './impersonation.ts';
 export { inFlight, perUser } from './in-flight.ts';
 export { protocol } from './protocol.ts';
-export { requestInfo } from './request-info.ts';
+export { queryAsGo, requestInfo } from './request-info.ts';
 export { securityHeaders } from './security-headers.ts';
 export { sourceIP } from './source-ip.ts';
 export { webSocket } from './web-socket.ts';

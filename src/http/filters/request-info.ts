@@ -55,6 +55,19 @@ export function requestInfo(method: string, path: string, query: URLSearchParams
   };
 }
 
+/** What the standards for browsers read and Go does not: a semicolon, a bad escape. */
+const unreadable = /;|%(?![0-9a-f]{2})/i;
+
+/**
+ * A query as kube-apiserver reads it (Go's net/url, ParseQuery): pairs that it cannot read are none. What we took for a watch and it for a
+ * list would be a list without a limit.
+ */
+export function queryAsGo(search: string): URLSearchParams {
+  const pairs = search.split('&').filter((pair) => !unreadable.test(pair));
+  // Behind an ampersand a question mark belongs to the first name.
+  return new URLSearchParams(`&${pairs.join('&')}`);
+}
+
 /** BasicLongRunningRequestCheck of kube-apiserver. */
 const streams = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
 

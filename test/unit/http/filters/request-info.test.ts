@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { requestInfo } from '../../../../src/http/filters/request-info.ts';
+import { queryAsGo, requestInfo } from '../../../../src/http/filters/request-info.ts';
 import type { RequestInfo } from '../../../../src/http/route.ts';
 
 const parse = (method: string, url: string): RequestInfo => {
@@ -129,6 +129,24 @@ test.each([
   ['/version?watch=true', false],
 ])('%s goes on for long: %s', (url, expected) => {
   expect(parse('GET', url).isLongRunning).toBe(expected);
+});
+
+test.each([
+  ['watch=1', 'watch'],
+  ['watch', 'watch'],
+  ['%77atch=1', 'watch'],
+  ['a=%zz&watch=1', 'watch'],
+  ['a;b&watch=1', 'watch'],
+  ['watch=%zz&watch=1', 'watch'],
+  ['watch=0&watch=1', 'list'],
+  ['watch=%zz', 'list'],
+  ['watch=%', 'list'],
+  ['watch=1;x', 'list'],
+  ['?watch=1', 'list'],
+  ['%77atch=1;', 'list'],
+  ['', 'list'],
+])('kube-apiserver reads ?%s as a %s', (search, verb) => {
+  expect(requestInfo('GET', '/api/v1/secrets', queryAsGo(search)).verb).toBe(verb);
 });
 
 test('a path is parsed or refused, and what is parsed holds no separator', () => {
