@@ -718,6 +718,11 @@ describe('a request within a request', () => {
     ['a hexadecimal length', `Content-Length: 0x0\r\n\r\n${inner}`],
     ['a negative length', `Content-Length: -1\r\n\r\n${inner}`],
     ['an unknown coding', `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${inner}`],
+    ['a coding before the chunks', `Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n${inner}`],
+    [
+      'a coding before the chunks in a header of its own',
+      `Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inner}`,
+    ],
     ['chunks that are not last', `Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n${inner}`],
     ['chunks twice', `Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n${inner}`],
     ['a space before the colon', `Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n${inner}`],
@@ -734,6 +739,13 @@ describe('a request within a request', () => {
     for (const status of statuses(told)) expect([400, 401, 501]).toContain(status);
     // The outer one may have begun to go on, in vain.
     expect(kube.taken().map(({ url }) => url)).not.toContain('/api/v1/secrets');
+  });
+
+  test('behind chunks of HTTP/1.0, which has none, is not read', async () => {
+    const lines = `Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inner}`;
+    const told = await said(head(lines).replace('HTTP/1.1', 'HTTP/1.0'));
+    expect(statuses(told)).toEqual([200]);
+    expect(told).toMatch(/\r\nConnection: close\r\n/i);
   });
 
   test('in its body is body', async () => {
