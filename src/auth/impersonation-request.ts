@@ -5,6 +5,9 @@ import { demand, type Authorizer, type ResourceAttributes } from './authorizers/
 import { headerValues } from './header-values.ts';
 import { withAuthenticated, type UserInfo } from './user.ts';
 
+/** A right is asked about for each. */
+const mostNames = 100;
+
 const prefix = 'impersonate-';
 const extraPrefix = `${prefix}extra-`;
 
@@ -85,6 +88,10 @@ export async function impersonatedUser(
 ): Promise<UserInfo> {
   const wanted = named(req);
   const rights = rightsFor(wanted);
+  if (rights.length > mostNames)
+    throw badRequest(
+      `nobody impersonates more than ${mostNames} names at once: the user, uid, groups and extra are ${rights.length}`,
+    );
   for (const { resource, group, name } of rights) {
     if (name === '') throw badRequest(`an empty name among the ${resource} to impersonate`);
     if (name.startsWith('system:'))

@@ -3,6 +3,10 @@ import { asksToImpersonate, impersonatedUser } from '../../auth/impersonation-re
 import type { UserInfo } from '../../auth/user.ts';
 import { forbidden } from '../../errors.ts';
 import type { Exchange, Filter } from '../exchange.ts';
+import { Places } from './in-flight.ts';
+
+/** Each asks about one name after the other: watches, of which a user may have many, must not be as many questions at once. */
+const mostReviewsPerUser = 50;
 
 const what = Object.entries({ 'impersonate-user': 'users', 'impersonate-group': 'groups', 'impersonate-uid': 'uids' });
 
@@ -11,16 +15,22 @@ const what = Object.entries({ 'impersonate-user': 'users', 'impersonate-group': 
  * requests are passed on they are who they ask to be, if they may, and elsewhere they are refused. A request through the aggregator has
  * none left.
  */
-export const impersonation =
-  (authorizer: Authorizer): Filter =>
-  (exchange) => {
+export const impersonation = (authorizer: Authorizer): Filter => {
+  const reviews = new Places('impersonations');
+  return (exchange) => {
     const { req, user, isProxied } = exchange;
     if (user === undefined || !asksToImpersonate(req)) return undefined;
-    return isProxied ? become(exchange, user, authorizer) : refuse(exchange, user);
+    return isProxied ? become(exchange, user, authorizer, reviews) : refuse(exchange, user);
   };
+};
 
-async function become(exchange: Exchange, user: UserInfo, authorizer: Authorizer): Promise<void> {
-  exchange.impersonated = await impersonatedUser(exchange.req, user, authorizer);
+async function become(exchange: Exchange, user: UserInfo, authorizer: Authorizer, reviews: Places): Promise<void> {
+  const giveBack = reviews.take(`user ${user.username}`, mostReviewsPerUser);
+  try {
+    exchange.impersonated = await impersonatedUser(exchange.req, user, authorizer);
+  } finally {
+    giveBack();
+  }
 }
 
 function refuse({ req: { headers } }: Exchange, { username }: UserInfo): void {

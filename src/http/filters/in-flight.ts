@@ -42,7 +42,8 @@ export function perUser(most: () => number): Filter {
   };
 }
 
-class Places {
+/** Of each user or address. */
+export class Places {
   readonly #what: string;
   readonly #taken = new Map<string, number>();
 

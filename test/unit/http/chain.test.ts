@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { ask, type Ask } from '../../fakes/ask.ts';
+import type { Response } from 'express';
+import { ask, type Answer, type Ask } from '../../fakes/ask.ts';
 import { as, doing, face, resourcePath } from './lab.ts';
 
 describe('every answer', () => {
@@ -34,6 +35,48 @@ describe('who wants to be another', () => {
     expect(answer.json()).toMatchObject({ reason: 'Forbidden', details: { name: 'bob' } });
     expect(handled).toEqual([]);
     expect((await ask(app, resourcePath, { headers: { [name]: 'bob' } })).status).toBe(401);
+  });
+});
+
+describe('who asks to be many', () => {
+  const gateway = { prefixes: new Set(['api']), handler: (_: unknown, res: Response): void => void res.end() };
+
+  test.each([
+    ['', 10],
+    ['?watch=1', 50],
+  ])('at once (%j) has no more than so many rights asked about: %d', async (query, most) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let asked = 0;
+    const authorizer = {
+      authorize: async () => {
+        asked += 1;
+        await promise;
+        return { allowed: true, reason: '' };
+      },
+    };
+    const { app } = face({ gateway, authorizer, settings: { maxInFlightPerUser: 10 } });
+    const answers = Array.from({ length: 80 }, (_, index) =>
+      ask(app, `/api/v1/pods${query}`, as('alice', { 'impersonate-user': `bob-${index}` })),
+    );
+    const refused = (await Promise.race([Promise.all(answers.slice(most)), ...answers.slice(0, most)])) as Answer[];
+    expect(new Set(refused.map(({ status }) => status))).toEqual(new Set([429]));
+    expect(asked).toBe(most);
+    resolve();
+    for (const { status } of await Promise.all(answers.slice(0, most))) expect(status).toBe(200);
+  });
+
+  test('in one request is told how many they may be', async () => {
+    const { app, asked } = face({ gateway });
+    const { headers } = as('alice', { 'impersonate-user': 'bob' });
+    const ofMany = (count: number): Promise<Answer> => {
+      const groups = Array.from({ length: count }, (_, index) => `g-${index}`);
+      return ask(app, '/api/v1/pods', { headers: { ...headers, 'impersonate-group': groups } });
+    };
+    expect((await ofMany(99)).status).toBe(200);
+    expect(asked).toHaveLength(100);
+    const answer = await ofMany(100);
+    expect([answer.status, answer.json()['message']]).toEqual([400, expect.stringContaining('more than 100 names')]);
+    expect(asked).toHaveLength(100);
   });
 });
 
