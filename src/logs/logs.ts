@@ -17,7 +17,7 @@ export interface StoreUse {
   readonly storeFor: StoreFor;
   /** Aborted when it is no longer the one of the configuration. */
   readonly replaced: AbortSignal;
-  release(): void;
+  readonly release: () => void;
 }
 
 const checkInterval = 30_000;

@@ -251,6 +251,22 @@ describe('who sees what', () => {
     lab.cluster.delete('/api/v1/pods', 'reborn');
   });
 
+  test('thousands of namespaces are no problem', async () => {
+    const names = Array.from({ length: 3_000 }, (_, i) => `many-${i}`);
+    rights.set('dave', new Set(names));
+    for (const name of names) {
+      putNamespace(lab.cluster, name);
+      bind(lab.cluster, name, 'dave');
+    }
+    putPod(lab.cluster, { namespace: 'many-2999', name: 'last' });
+    lab.cluster.podLogs.put('many-2999/last/main', line(1, 'far away'));
+    await sleep(100);
+    expect(await logs('', as('dave'))).toEqual(['far away']);
+    expect(await logs('namespace_query=-2999', as('dave'))).toEqual(['far away']);
+    expect(await logs(`namespaces=${names.join(',')}`, as('dave'))).toEqual(['far away']);
+    lab.cluster.delete('/api/v1/pods', 'last');
+  });
+
   test('nobody is 401', async () => {
     expectFailure(await lab.gateway(path), 401, 'Unauthorized');
   });
@@ -413,6 +429,28 @@ describe('follow', () => {
     expect(JSON.parse(await next())).toMatchObject({ pod: 'late', log: 'first words' });
     await leave(response);
     lab.cluster.delete('/api/v1/pods', 'late');
+  });
+
+  test('ends, and says why, when the configuration names another store', async () => {
+    const { response, next } = await follow('pods=db-0', as('bob'));
+    const configMaps = '/api/v1/namespaces/platform-system/configmaps';
+    const configMap = lab.cluster.get(configMaps, 'platform-config') as unknown as {
+      metadata: { name: string };
+      data: { 'platform.yaml': string };
+    };
+    const configuration = JSON.parse(configMap.data['platform.yaml']) as object;
+    const logging = { store: 'pods', pods: { maxBytesPerContainer: '1Mi' } };
+    lab.cluster.put(configMaps, {
+      ...configMap,
+      data: { 'platform.yaml': JSON.stringify({ ...configuration, logging }) },
+    });
+    expect(JSON.parse(await next())).toMatchObject({
+      kind: 'Status',
+      code: 503,
+      message: expect.stringMatching(/store/),
+    });
+    response.resume();
+    expect(await logs('pods=db-0', as('bob'))).toEqual(expect.arrayContaining(['started']));
   });
 
   test('ends with the session of its token', async () => {

@@ -1,0 +1,96 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { StatusError } from '../../../src/errors.ts';
+import type { LogStore } from '../../../src/logs/log-store.ts';
+import { Logs } from '../../../src/logs/logs.ts';
+import type { LoggingSettings } from '../../../src/logs/stores/index.ts';
+import { createLogger } from '../../../src/logger.ts';
+import { MemoryCluster } from '../../fakes/cluster.ts';
+import { settle } from '../kube/fakes.ts';
+
+const settings = (maxBytesPerContainer: number): LoggingSettings => ({ store: 'pods', pods: { maxBytesPerContainer } });
+
+let opened: number[];
+let closed: number[];
+let problem: Error | undefined;
+let configure: (logging: LoggingSettings) => void;
+let logs: Logs;
+/** The section of the configuration in force. */
+const subscribe = (tell: (value: { readonly logging: LoggingSettings }) => void): void => {
+  configure = (logging) => tell({ logging });
+  configure(settings(1));
+};
+
+beforeEach(() => {
+  opened = [];
+  closed = [];
+  problem = undefined;
+  const open = ({ pods }: LoggingSettings) => {
+    const size = pods?.maxBytesPerContainer ?? 0;
+    opened.push(size);
+    const store: Pick<LogStore, 'name' | 'check' | 'close'> = {
+      name: `of ${size}`,
+      check: async () => {
+        if (problem !== undefined) throw problem;
+      },
+      close: async () => void closed.push(size),
+    };
+    return () => store as LogStore;
+  };
+  logs = new Logs({
+    config: { subscribe },
+    open,
+    client: new MemoryCluster().client(),
+    log: createLogger({ silent: true }),
+  });
+  logs.start();
+});
+
+const nameNow = (): string => {
+  const { storeFor, release } = logs.use();
+  release();
+  return storeFor(new MemoryCluster().client()).name;
+};
+
+describe('the store of the configuration', () => {
+  test('stays where its section stays', () => {
+    configure(settings(1));
+    expect([opened, closed, nameNow()]).toEqual([[1], [], 'of 1']);
+  });
+
+  test('is another one at once when its section is another', async () => {
+    configure(settings(2));
+    await settle();
+    expect([opened, closed, nameNow()]).toEqual([[1, 2], [1], 'of 2']);
+  });
+
+  test('closes when the last who uses it has ended; who follows it is told', async () => {
+    const [first, second] = [logs.use(), logs.use()];
+    configure(settings(2));
+    expect(first.replaced.reason).toBeInstanceOf(StatusError);
+    first.release();
+    first.release();
+    await settle();
+    expect(closed).toEqual([]);
+    second.release();
+    await settle();
+    expect(closed).toEqual([1]);
+  });
+
+  test('that does not answer is a warning, and no more', async () => {
+    expect(logs.warning).toBe('');
+    problem = new Error('it is down');
+    configure(settings(2));
+    await settle();
+    expect([logs.warning, nameNow()]).toEqual(['it is down', 'of 2']);
+    problem = undefined;
+    configure(settings(3));
+    await settle();
+    expect(logs.warning).toBe('');
+  });
+
+  test('is closed at the end, and then there is none', async () => {
+    await logs.stop();
+    expect(closed).toEqual([1]);
+    expect(() => logs.use()).toThrow('no log store is open');
+  });
+});
