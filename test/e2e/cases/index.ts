@@ -6,6 +6,7 @@ import { confinement } from './confinement.ts';
 import { gateway } from './gateway.ts';
 import { insideAPod } from './inside-a-pod.ts';
 import { installation } from './installation.ts';
+import { logs } from './logs.ts';
 import { nodePort } from './node-port.ts';
 import { replacement } from './replacement.ts';
 import { uninstallation } from './uninstallation.ts';
@@ -17,6 +18,7 @@ export const cases = (before: readonly Item[]): readonly Case[] => [
   nodePort,
   gateway,
   aggregation,
+  logs,
   confinement,
   audit,
   replacement,
