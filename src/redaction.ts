@@ -19,6 +19,10 @@ export function redactText(text: string): string {
 /** The same, as JSON has it. */
 export const quoted = (text: string): string => JSON.stringify(redactText(text));
 
+/** A value as JSON, with none of them in any of its texts. Throws RangeError for what is nested too deep. */
+export const redactedJSON = (value: unknown): string =>
+  JSON.stringify(value, (_key, one: unknown) => (typeof one === 'string' ? redactText(one) : one));
+
 /** The path and query without the values of parameters that are secrets. */
 export function shownURL(url: string): string {
   const at = url.indexOf('?');

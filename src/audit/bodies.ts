@@ -1,6 +1,6 @@
 /** What an event may show of the bodies of a request and its answer. */
 import { gunzipSync } from 'node:zlib';
-import { redactText } from '../redaction.ts';
+import { redactedJSON } from '../redaction.ts';
 import { isSecretive } from './body-level.ts';
 
 /** Bytes of one body; of a larger one nothing is shown. */
@@ -93,7 +93,7 @@ export class Body {
       const object = JSON.parse(this.bytes(headers).toString('utf8')) as unknown;
       if (isSecretive(object)) return { why: 'it holds what is never shown' };
       // Here, because what is nested too deep for it is no reason to fail.
-      return { text: JSON.stringify(omitManagedFields ? withoutManagedFields(object) : object, redacted) };
+      return { text: redactedJSON(omitManagedFields ? withoutManagedFields(object) : object) };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') this.giveUp(tooLarge);
       return { why: this.#problem ?? 'it cannot be read' };
@@ -102,8 +102,6 @@ export class Body {
 }
 
 const tooLarge = `it has more than ${largestBody} bytes`;
-
-const redacted = (_key: string, value: unknown): unknown => (typeof value === 'string' ? redactText(value) : value);
 
 interface Described {
   readonly metadata?: Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 /** What is said of a request: Event of audit.k8s.io/v1 (k8s.io/apiserver pkg/apis/audit/v1/types.go). */
 import { isoTime } from '../logger.ts';
-import { quoted, redactText } from '../redaction.ts';
+import { quoted, redactedJSON } from '../redaction.ts';
 import type { AuditLevel, AuditStage } from '../config/audit.ts';
 
 /** Who, as an event names them. */
@@ -54,9 +54,6 @@ const longestAgent = 1024;
 /** Who has not shown who they are. */
 export const nobody: AuditedUser = { username: 'system:anonymous', groups: ['system:unauthenticated'] };
 
-const redacted = (value: object | undefined): string | undefined =>
-  value && JSON.stringify(value, (_key, one: unknown) => (typeof one === 'string' ? redactText(one) : one));
-
 /** Of those who are here, who ask again and again. */
 const users = new WeakMap<AuditedUser, string>();
 
@@ -65,7 +62,7 @@ function userText(user: AuditedUser): string {
   if (known !== undefined) return known;
   const { username, uid, groups, extra } = user;
   const shown = extra === undefined || Object.keys(extra).length === 0 ? undefined : extra;
-  const made = redacted({ username, uid, groups, extra: shown }) ?? '';
+  const made = redactedJSON({ username, uid, groups, extra: shown });
   users.set(user, made);
   return made;
 }
@@ -115,10 +112,13 @@ export interface Stage {
 
 const part = (name: string, text: string | undefined): string => (text === undefined ? '' : `,"${name}":${text}`);
 
+const statusText = ({ code, status = '', reason = '', message = '' }: ResponseStatus): string =>
+  `{"metadata":{}${member('status', status)}${member('message', message)}${member('reason', reason)},"code":${code}}`;
+
 /** The rest of the Event. */
 export const endEvent = ({ stage, time, status, requestObject, responseObject, annotations }: Stage): string =>
   `,"stage":"${stage}","stageTimestamp":"${microTime(time)}"` +
-  part('responseStatus', redacted(status && { metadata: {}, ...status })) +
+  part('responseStatus', status && statusText(status)) +
   part('requestObject', requestObject) +
   part('responseObject', responseObject) +
-  `${part('annotations', redacted(annotations))}}`;
+  `${part('annotations', annotations && redactedJSON(annotations))}}`;

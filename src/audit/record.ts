@@ -88,7 +88,7 @@ export class AuditRecord {
     const request = this.#show('request', this.#requestBody, this.#requestHeaders);
     const response = this.#show('response', this.#responseBody, this.#responseHeaders);
     const created = this.#names && this.#responseBody ? nameIn(this.#responseBody, this.#responseHeaders) : '';
-    for (const body of [this.#requestBody, this.#responseBody]) body?.giveUp();
+    this.#responseBody?.giveUp();
     if (!isWhole) this.annotate('platform.io/aborted', 'true');
     const stage = 'ResponseComplete';
     this.#write({ stage, time, status, requestObject: request.text, responseObject: response.text }, created);
