@@ -66,7 +66,7 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
       const { req, path, search, query } = exchange;
       exchange.info = requestInfo(req.method, path, query);
       exchange.isProxied = gateway?.prefixes.has(exchange.info.prefix) ?? false;
-      if (exchange.isProxied) exchange.info = requestInfo(req.method, path, queryAsGo(search));
+      if (exchange.isProxied && search !== '') exchange.info = requestInfo(req.method, path, queryAsGo(search));
     },
     inFlight(() => requests().maxInFlight),
     deadline(writeError),

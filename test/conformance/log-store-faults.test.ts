@@ -6,20 +6,12 @@ import https from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { createAuthority } from '../../hack/cluster/pki.ts';
 import { StatusError } from '../../src/errors.ts';
-import type { LogStore, Selection } from '../../src/logs/log-store.ts';
+import type { LogStore } from '../../src/logs/log-store.ts';
 import { elasticsearch } from '../../src/logs/stores/elasticsearch.ts';
 import { openSearch } from '../../src/logs/stores/opensearch.ts';
 import { withTimeout } from '../../src/logs/with-timeout.ts';
+import { everything } from '../unit/logs/fake-store.ts';
 
-const everything: Selection = {
-  start: undefined,
-  end: 2_000_000_000,
-  namespaces: undefined,
-  workloads: [],
-  pods: [],
-  containers: [],
-  keywords: { namespace: [], workload: [], pod: [], container: [], log: [] },
-};
 const page = { order: 'desc', from: 0, size: 10 } as const;
 const password = 'nobody shall read 8462';
 const secrets = { read: () => password };

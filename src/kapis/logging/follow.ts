@@ -1,7 +1,6 @@
 /** A live tail: a line of JSON, or a server-sent event, a record. */
 import type { Request, Response } from 'express';
 import { internalError, StatusError } from '../../errors.ts';
-import { negotiate } from '../../http/negotiate.ts';
 import type { RequestContext } from '../../http/route.ts';
 import { framed, StreamedBody } from '../../http/streamed-body.ts';
 import { KubeError } from '../../kube/kube-error.ts';
@@ -11,6 +10,8 @@ import { eventStream } from '../watch/answer.ts';
 import { keepAliveFrame, keepAliveInterval } from '../watch/frames.ts';
 
 export interface Following {
+  /** One of `followTypes`. */
+  readonly mediaType: string;
   readonly store: Pick<LogStore, 'query' | 'follow'>;
   readonly selection: Selection;
   /** Throws what ends it when the caller's rights are others. */
@@ -19,8 +20,8 @@ export interface Following {
   readonly replaced: AbortSignal;
 }
 
-export const jsonLines = ['application/x-ndjson', 'application/jsonl'];
-const json = 'application/json';
+/** In which a tail can be had. */
+export const followTypes = ['application/json', 'application/x-ndjson', 'application/jsonl', eventStream];
 /** How often rights are looked at, in milliseconds. */
 const recheckInterval = 60_000;
 
@@ -45,9 +46,8 @@ export async function followLogs(
   req: Request,
   res: Response,
   context: RequestContext,
-  { store, selection, recheck, replaced }: Following,
+  { mediaType, store, selection, recheck, replaced }: Following,
 ): Promise<void> {
-  const mediaType = negotiate(req.headers.accept, [json, ...jsonLines, eventStream], (type) => type);
   const sse = mediaType === eventStream;
   const refused = new AbortController();
   const signal = AbortSignal.any([context.signal, replaced, refused.signal]);

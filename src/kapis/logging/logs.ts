@@ -10,8 +10,7 @@ import type { Found, Histogram, LogStore, Selection, Statistics } from '../../lo
 import type { Logs, StoreUse } from '../../logs/logs.ts';
 import { parseQuestion, type Question } from '../../logs/query.ts';
 import { asCaller } from '../caller.ts';
-import { eventStream } from '../watch/answer.ts';
-import { followLogs, jsonLines } from './follow.ts';
+import { followLogs, followTypes } from './follow.ts';
 import { demandSame, visibleLogs, type LogAccess, type VisibleLogs } from './visible.ts';
 import { workloadPods } from './workload-pods.ts';
 
@@ -103,7 +102,12 @@ export function logsHandler({ logs, client, now = Date.now, ...access }: LogsPar
     };
   }
 
-  async function answer(use: StoreUse, question: Question, ...[req, res, context]: Parameters<Handler>): Promise<void> {
+  async function answer(
+    use: StoreUse,
+    question: Question,
+    mediaType: string,
+    ...[req, res, context]: Parameters<Handler>
+  ): Promise<void> {
     const { user, signal } = context;
     const store = use.storeFor(asCaller(client, user));
     demandCapable(store, question);
@@ -111,7 +115,7 @@ export function logsHandler({ logs, client, now = Date.now, ...access }: LogsPar
     if (question.follow) {
       const selection = await selectionOf(question, context, visible);
       const recheck = (): Promise<void> => demandSame(access, context, question, visible);
-      await followLogs(req, res, context, { store, selection, recheck, replaced: use.replaced });
+      await followLogs(req, res, context, { mediaType, store, selection, recheck, replaced: use.replaced });
       return;
     }
     const able = isNothing(visible) ? nothing : store;
@@ -123,15 +127,11 @@ export function logsHandler({ logs, client, now = Date.now, ...access }: LogsPar
 
   return async (req, res, context) => {
     const question = parseQuestion(context.query, now());
-    const offered = question.follow
-      ? [json, ...jsonLines, eventStream]
-      : question.operation === 'export'
-        ? [text]
-        : [json];
-    negotiate(req.headers.accept, offered, (type) => type);
+    const offered = question.follow ? followTypes : question.operation === 'export' ? [text] : [json];
+    const mediaType = negotiate(req.headers.accept, offered, (type) => type);
     const use = logs.use();
     try {
-      await answer(use, question, req, res, context);
+      await answer(use, question, mediaType, req, res, context);
     } finally {
       use.release();
     }
