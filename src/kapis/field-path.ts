@@ -1,5 +1,5 @@
 import { badRequest } from '../errors.ts';
-import { elementsOf, membersOf, skipValue } from '../kube/json-scan.ts';
+import { elementsOf, skipValue, valueOf } from '../kube/json-scan.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 
 /** The parts between commas that no backslash escapes. */
@@ -36,24 +36,33 @@ export function parseFieldPath(path: string): readonly string[] {
   return segments;
 }
 
+interface Segment {
+  readonly text: string;
+  /** The same as UTF-8. */
+  readonly key: Buffer;
+}
+
 /** Finds the text, number or boolean at a path; undefined if there is nothing, null, an object or an array. */
 export function scalarAt(path: readonly string[]): (object: StoredObject<unknown>) => Scalar | undefined {
-  const find = ({ bytes }: StoredObject<unknown>): Scalar | undefined => scalarIn(bytes, path);
+  const segments = path.map((text): Segment => ({ text, key: Buffer.from(text) }));
+  const isFirst = ['kind', 'apiVersion', 'metadata'].includes(path[0] ?? '');
+  const find = ({ bytes, metadataEnd }: StoredObject<unknown>): Scalar | undefined =>
+    scalarIn(bytes, segments, isFirst ? 0 : metadataEnd + 1);
   const key = `scalar at ${JSON.stringify(path)}`;
   return (object) => object.remembered(key, find);
 }
 
-function scalarIn(bytes: Buffer, path: readonly string[]): Scalar | undefined {
+/** `start`: as `valueOf` has it. */
+function scalarIn(bytes: Buffer, path: readonly Segment[], start: number): Scalar | undefined {
   let text = bytes;
-  let at = 0;
-  for (const segment of path) {
+  let at: number | undefined = start;
+  for (const [depth, { text: segment, key }] of path.entries()) {
     const first = text[at];
-    if (first === 0x7b) {
-      const member = membersOf(text, at, segment).at(-1);
-      if (member?.key !== segment) return undefined;
-      at = member.value;
+    if (depth === 0 || first === 0x7b) {
+      at = valueOf(text, at, key);
+      if (at === undefined) return undefined;
     } else if (first === 0x5b) {
-      const element = /^\d{1,9}$/.test(segment) ? elementsOf(text, at)[Number(segment)] : undefined;
+      const element: Buffer | undefined = /^\d{1,9}$/.test(segment) ? elementsOf(text, at)[Number(segment)] : undefined;
       if (element === undefined) return undefined;
       text = element;
       at = 0;

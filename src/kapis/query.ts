@@ -355,6 +355,7 @@ function compareKeys(a: Key, b: Key): number {
 
 /** JavaScript's own comparison goes by UTF-16 units, where a surrogate stands before U+E000. */
 export function byCodePoint(a: string, b: string): number {
+  if (a === b) return 0;
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; i += 1)
     if (a[i] !== b[i]) return (a.codePointAt(i) as number) - (b.codePointAt(i) as number);

@@ -96,6 +96,35 @@ export function membersOf(text: Buffer, at: number, until?: string): Member[] {
   return found;
 }
 
+/** Is what stands from `start` to `end` that key? */
+function isKey(text: Buffer, start: number, end: number, key: Buffer): boolean {
+  for (let i = start; i < end; i += 1) {
+    const byte = text[i];
+    if (byte === backslash) return decodedKey(text.toString('utf8', start, end)) === key.toString();
+    if (byte !== key[i - start]) return false;
+  }
+  return end - start === key.length;
+}
+
+/**
+ * The offset of the value that an object has under that key; undefined if it has none. `at`: of the object's brace, or behind one of its
+ * members, if it is none of those up to there.
+ */
+export function valueOf(text: Buffer, at: number, key: Buffer): number | undefined {
+  let i = skipSpace(text, text[at] === comma || text[at] === openBrace ? at + 1 : at);
+  while (text[i] !== closeBrace) {
+    if (text[i] !== quote) throw new SyntaxError(`no JSON key at byte ${i}`);
+    const keyEnd = skipString(text, i);
+    const separator = skipSpace(text, keyEnd);
+    if (text[separator] !== colon) throw new SyntaxError(`no colon behind the key at byte ${i}`);
+    const value = skipSpace(text, separator + 1);
+    if (isKey(text, i + 1, keyEnd - 1, key)) return value;
+    i = skipSpace(text, skipValue(text, value));
+    if (text[i] === comma) i = skipSpace(text, i + 1);
+  }
+  return undefined;
+}
+
 /** Views of the elements of the array whose bracket stands at `at`. */
 export function elementsOf(text: Buffer, at: number): Buffer[] {
   if (text[at] !== openBracket) throw new SyntaxError(`no JSON array at byte ${at}`);

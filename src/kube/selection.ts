@@ -167,24 +167,32 @@ export class Selections {
   /** `use` is called before anything else can change. */
   async #make<T>(
     filters: readonly Filter<unknown>[],
-    { key, compare, sort = (passed) => sortInSlices(passed, compare, waiting) }: Order<unknown>,
+    order: Order<unknown>,
     waiting: Waiting,
     use: (selection: Selection, visited: number) => T,
   ): Promise<T> {
     const source = this.#source;
     const passes = all(filters);
+    const { compare, sort = (passed) => sortInSlices(passed, compare, waiting) } = order;
+    let orderAll = filters.length > 0;
     for (;;) {
       for (const { within } of filters) if (within !== undefined) await this.#indexed(within.index, waiting);
       // From here on to the look at the changes all is of this moment.
       const { position } = source;
       const narrowed = this.#narrowed(filters);
-      const maintained = source.ordered(key);
+      const maintained = this.#ordered(order);
       const ordered = isWorthSorting(narrowed?.length ?? source.size, source.size) ? undefined : maintained;
       const candidates = ordered?.slice() ?? narrowed ?? [...source.all()];
       const passed: Stored[] = [];
       await visitInSlices(candidates, waiting, (object) => {
         if (passes(object)) passed.push(object);
       });
+      if (ordered === undefined && orderAll && passed.length > source.size / 2) {
+        // All in that order serve those too who ask for other parts of them.
+        orderAll = false;
+        await this.select([], order, waiting, () => undefined);
+        continue;
+      }
       const objects = ordered === undefined ? await sort(passed, waiting) : passed;
       const selection = { passes, compare, objects };
       const changes = source.changesFrom(position);
@@ -192,6 +200,14 @@ export class Selections {
       for (const change of changes) followChange(selection, change);
       return use(selection, candidates.length);
     }
+  }
+
+  /** All objects in that order, if they are at hand. */
+  #ordered(order: Order<unknown>): readonly Stored[] | undefined {
+    const maintained = this.#source.ordered(order.key);
+    if (maintained !== undefined) return maintained;
+    const key = keyOf([], order);
+    return key === undefined ? undefined : this.#use(key)?.objects;
   }
 
   /** The objects that can pass, as far as an index tells: the fewest that one of them does. */

@@ -1,4 +1,4 @@
-import { membersOf, type Member } from './json-scan.ts';
+import { membersOf, skipValue, valueOf, type Member } from './json-scan.ts';
 import type { KubeObject, OwnerReference } from './kube-object.ts';
 import type { ManagedFields } from './managed-fields.ts';
 import type { Packed } from './packed.ts';
@@ -106,9 +106,9 @@ export class StoredObject<F> implements Indexed<F>, Layout {
 
   get annotations(): Readonly<Record<string, string>> {
     const { bytes } = this;
-    const member = membersOf(bytes, this.metadata, 'annotations').at(-1);
-    if (member?.key !== 'annotations') return none;
-    return JSON.parse(bytes.toString('utf8', member.value, member.end)) as Record<string, string>;
+    const at = valueOf(bytes, this.metadata, annotationsKey);
+    if (at === undefined) return none;
+    return JSON.parse(bytes.toString('utf8', at, skipValue(bytes, at))) as Record<string, string>;
   }
 
   /** The slab in which the bytes lie; undefined when they are packed. */
@@ -199,6 +199,7 @@ export interface StoredObjectOptions<F> {
   readonly managedFields: ManagedFields;
 }
 
+const annotationsKey = Buffer.from('annotations');
 const comma = 0x2c;
 const none: Readonly<Record<string, never>> = {};
 

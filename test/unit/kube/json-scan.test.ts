@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { decodeWithoutManagedFields, elementsOf, membersOf, skipValue } from '../../../src/kube/json-scan.ts';
+import { decodeWithoutManagedFields, elementsOf, membersOf, skipValue, valueOf } from '../../../src/kube/json-scan.ts';
 import { splitList, withTypeMeta } from '../../../src/kube/split-list.ts';
 
 /** The same value, written with and without white space. */
@@ -31,6 +31,26 @@ describe('scanning', () => {
           expect(elementsOf(text, 0).map((element) => JSON.parse(element.toString()) as unknown)).toEqual(
             JSON.parse(text.toString()),
           );
+      }),
+    );
+  });
+
+  test('finds the value of any key, from any place on', () => {
+    const keys = fc.oneof(fc.string(), fc.constantFrom('a', 'ab', '<', '<a>', 'ä', '"', '\\'));
+    fc.assert(
+      fc.property(fc.dictionary(keys, fc.jsonValue()), keys, (object, absent) => {
+        for (const written of texts(object)) {
+          const text = Buffer.from(written.toString().replaceAll('<', String.raw`\u003c`));
+          const members = membersOf(text, 0);
+          for (const key of [absent, ...Object.keys(object)]) {
+            const at = members.find((one) => one.key === key);
+            expect(valueOf(text, 0, Buffer.from(key))).toBe(at?.value);
+            for (const { start, end } of members)
+              expect(valueOf(text, end, Buffer.from(key))).toBe(
+                at !== undefined && at.start > start ? at.value : undefined,
+              );
+          }
+        }
       }),
     );
   });

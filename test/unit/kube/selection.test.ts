@@ -164,6 +164,36 @@ describe('a selection', () => {
     expect(sorted.map(short)).toEqual(numbered(1).toSorted(order.compare).map(short));
   });
 
+  test('in an order that was sorted for others is not sorted again', async () => {
+    const store = new Store<null>();
+    store.replace(numbered(1), 1);
+    let looks = 0;
+    const order = orderByValue(
+      'number',
+      ({ name }) => {
+        looks += 1;
+        return (Number(name.slice(1)) * 7) % 50;
+      },
+      (a, b) => b - a,
+    );
+    const without = async (digit: string): Promise<void> => {
+      const passes = ({ name }: StoredObject<unknown>): boolean => !name.endsWith(digit);
+      const expected = numbered(1).filter(passes).toSorted(order.compare);
+      looks = 0;
+      const selected = await store.select([filter(`not ${digit}`, passes)], order, wanted, (found) => found.slice());
+      expect(selected.map(short)).toEqual(expected.map(short));
+    };
+    await without('1');
+    expect(looks).toBe(200);
+    await without('2');
+    expect(looks).toBe(0);
+    looks = 0;
+    // Of few, only those are looked at.
+    const few = filter('few', ({ name }) => name === 'n7' || name === 'n8');
+    expect(await store.select([few], { ...order, key: 'other' }, wanted, (found) => found.map(short))).toHaveLength(2);
+    expect(looks).toBe(2);
+  });
+
   test('begins anew with the store', async () => {
     const store = new Store<null>();
     store.replace(numbered(10), 10);
