@@ -140,6 +140,8 @@ export class Selections {
     }
     const making = this.#make(filters, order, waiting, (selection, visited) => {
       if (key !== undefined && visited > fewObjects) this.#keep(key, selection);
+      // What is kept next must not push out what this was made from.
+      this.#ordered(order);
       return use(selection.objects);
     });
     if (key !== undefined) {

@@ -119,8 +119,7 @@ export const goals: readonly Goal[] = [
     what: 'login beside its hash',
     limit: 1,
     unit: 'ms',
-    // Following the changes of nodes is not for logins.
-    of: ({ cases: { token } }) => difference(token?.[labels.login]?.alone, token?.[labels.hash]?.cpu),
+    of: ({ cases: { token } }) => difference(token?.[labels.login]?.cpu, token?.[labels.hash]?.cpu),
   },
   {
     what: 'logins ÷ bare hashes',

@@ -7,6 +7,8 @@ const query = (parameters: Readonly<Record<string, string | number>>): string =>
     .join('&');
 
 export const pageSize = 10;
+/** Of the ServiceAccounts that call kube-apiserver. */
+export const readersNamespace = 'bench';
 /** Stands in a path for a number that no earlier request had. */
 export const anew = '~n~';
 
@@ -27,6 +29,7 @@ export const paths = {
   core: '/api/v1/nodes',
   corePage: (labelSelector: string) => `/api/v1/nodes?${query({ labelSelector, limit: pageSize })}`,
   corePodsOf: (namespace: string) => `/api/v1/namespaces/${namespace}/pods?limit=${pageSize}`,
+  serviceAccount: (name: string) => `/api/v1/namespaces/${readersNamespace}/serviceaccounts/${name}`,
   /** Where nothing changes. */
   quietWatch: '/api/v1/namespaces/kube-public/configmaps?watch=true&resourceVersion=0',
   coreWatch: (resourceVersion: string) => `/api/v1/nodes?watch=true&resourceVersion=${resourceVersion}`,

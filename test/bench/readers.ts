@@ -6,12 +6,12 @@ import { randomBytes } from 'node:crypto';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { Passwords } from '../../src/accounts/passwords.ts';
 import { Connection, type Target } from './connection.ts';
+import { readersNamespace } from './paths.ts';
 import { problemOf, request } from './requests.ts';
 
 export const callers = 100;
 const faces = 3;
 const group = 'bench-readers';
-const namespace = 'bench';
 const metricsRole = 'bench-metrics';
 const atOnce = 16;
 
@@ -27,6 +27,9 @@ export interface Users {
   /** The chart's values that make them be. */
   readonly values: object;
 }
+
+/** Of one of the callers of kube-apiserver. */
+export const readerAccount = (caller: number): string => `reader-${1 + (caller % callers)}`;
 
 const names = (of: string, count: number): string[] =>
   Array.from({ length: count }, (_, index) => `${of}-${index + 1}`);
@@ -57,7 +60,7 @@ export async function makeUsers(): Promise<Users> {
 
 /** Allows the readers of both servers to read nodes and pods, and what our server says of itself. */
 export async function allowReaders(kube: KubeClient): Promise<void> {
-  await kube.json('/api/v1/namespaces', { method: 'POST', body: { metadata: { name: namespace } } });
+  await kube.json('/api/v1/namespaces', { method: 'POST', body: { metadata: { name: readersNamespace } } });
   const apiGroup = 'rbac.authorization.k8s.io';
   await kube.json(`/apis/${apiGroup}/v1/clusterroles`, {
     method: 'POST',
@@ -69,14 +72,18 @@ export async function allowReaders(kube: KubeClient): Promise<void> {
       body: {
         metadata: { name: `${group}-${role}` },
         roleRef: { apiGroup, kind: 'ClusterRole', name: role },
-        subjects: [group, `system:serviceaccounts:${namespace}`].map((name) => ({ apiGroup, kind: 'Group', name })),
+        subjects: [group, `system:serviceaccounts:${readersNamespace}`].map((name) => ({
+          apiGroup,
+          kind: 'Group',
+          name,
+        })),
       },
     });
 }
 
 /** Tokens of as many ServiceAccounts. */
 export async function serviceAccountTokens(kube: KubeClient): Promise<string[]> {
-  const path = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+  const path = `/api/v1/namespaces/${readersNamespace}/serviceaccounts`;
   return inParallel(names('reader', callers), async (name) => {
     await kube.json(path, { method: 'POST', body: { metadata: { name } } });
     const body = { spec: { expirationSeconds: 6 * 3600 } };

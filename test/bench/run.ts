@@ -123,15 +123,17 @@ export class Run {
   }
 
   async #case(one: Case, rest: readonly AtRest[]): Promise<void> {
-    const { name, title, subjects, terms } = one;
-    const { site, smallChanges } = this.#stand;
+    const { name, title, subjects, terms, quiet = false } = one;
+    const { site, changes, smallChanges } = this.#stand;
     const small = subjects.some(({ server }) => server === 'ours, few nodes');
     if (small) await smallChanges.setRate(changesPerSecond);
+    if (quiet) await changes.setRate(0);
     const rows = await this.#attempt(name, async () => {
       await this.#prepare(one);
       return measureCase(one, rest, this.#signal);
     });
     if (small) await smallChanges.setRate(0);
+    if (quiet) await changes.setRate(changesPerSecond);
     if (rows === undefined) return;
     const good = rows.filter(({ problems }) => problems.length === 0);
     this.#right &&= good.length === rows.length;
@@ -144,8 +146,7 @@ export class Run {
       this.#terms[name] = cost;
       console.log(`  ${figure(cost)} ns an object and term, beyond the same asked again`);
     }
-    for (const { subject, rounds } of rows)
-      if (subject.server !== 'raw hash') this.#rates.push(...rounds.map(({ changes }) => changes));
+    if (!quiet) for (const { rounds } of rows) this.#rates.push(...rounds.map((round) => round.changes));
     this.results[name] = { ratios, rows: rows.map(({ subject: { label }, ...row }) => ({ label, ...row })), cost };
   }
 
@@ -205,7 +206,10 @@ export class Run {
   }
 
   async #flood(): Promise<void> {
+    const { changes } = this.#stand;
+    await changes.setRate(0);
     const one = await this.#attempt('flood', () => measureFlood(this.#stand, this.#signal));
+    await changes.setRate(changesPerSecond);
     if (one === undefined) return;
     this.#right &&= one.problems.length === 0;
     console.log(`\n${describeFlood(one)}`);
