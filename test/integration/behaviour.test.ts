@@ -71,6 +71,7 @@ test('the metrics count requests by verb, resource and code, and tell of the cop
     'store_bytes{resource="nodes"} [1-9]\\d{3,}',
     'store_age_seconds{resource="nodes"} \\d',
     'open_watches \\d',
+    'requests_in_flight{kind="read"} [1-9]',
     'configuration_problems 0',
   ])
     expect(text).toMatch(new RegExp(`^platform_apiserver_${line}`, 'm'));

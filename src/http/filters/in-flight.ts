@@ -1,6 +1,7 @@
 import { hostOf } from '../../accounts/host-of.ts';
 import { tooManyRequests } from '../../errors.ts';
 import type { Exchange, Filter } from '../exchange.ts';
+import { countInFlight } from '../metrics.ts';
 import { probes } from './probes.ts';
 
 /** A watch costs little but its buffer, and kubectl, consoles and controllers hold a handful each. */
@@ -21,18 +22,27 @@ export function inFlight(most: () => number): Filter {
     const { path, info } = exchange;
     if (probes.has(path) || info.isLongRunning) return;
     const kind = kindOf(exchange);
-    if (current[kind] >= most()) throw tooManyRequests('too many requests at once, please try again later', 1);
+    const limit = most();
+    if (current[kind] >= limit)
+      throw tooManyRequests(`${limit} ${kind}s are under way (requests.maxInFlight); please try again later`, 1);
     current[kind] += 1;
+    countInFlight(kind, 1);
     exchange.onEnd(() => {
       current[kind] -= 1;
+      countInFlight(kind, -1);
     });
   };
 }
 
 /** The same for each user, and for each address that logs in, of IPv6 each /64, so that one cannot take all places. */
 export function perUser(most: () => number): Filter {
-  const requests = { login: new Places('logins'), read: new Places('requests'), change: new Places('changes') };
-  const watches = new Places('watches');
+  const setting = 'requests.maxInFlightPerUser';
+  const requests = {
+    login: new Places('logins', setting),
+    read: new Places('reads', setting),
+    change: new Places('changes', setting),
+  };
+  const watches = new Places('watches and streams');
   return (exchange) => {
     const { user, sourceIP, info } = exchange;
     if (user === undefined && info.prefix !== 'oauth') return;
@@ -45,17 +55,23 @@ export function perUser(most: () => number): Filter {
 /** Of each user or address. */
 export class Places {
   readonly #what: string;
+  readonly #setting: string;
   readonly #taken = new Map<string, number>();
 
-  constructor(what: string) {
+  /** `setting`: what sets the limit, where anything does. */
+  constructor(what: string, setting?: string) {
     this.#what = what;
+    this.#setting = setting === undefined ? '' : ` (${setting})`;
   }
 
   /** Answers what gives the place back. Throws StatusError 429. */
   take(whose: string, most: number): () => void {
     const taken = this.#taken.get(whose) ?? 0;
-    if (taken >= most)
-      throw tooManyRequests(`too many ${this.#what} of this ${whose.split(' ')[0]} at once, please try again later`, 1);
+    if (taken >= most) {
+      const kind = whose.split(' ')[0];
+      const what = `${most} ${this.#what} of this ${kind} are under way${this.#setting}`;
+      throw tooManyRequests(`${what}; please try again later`, 1);
+    }
     this.#taken.set(whose, taken + 1);
     return () => {
       const left = (this.#taken.get(whose) ?? 1) - 1;

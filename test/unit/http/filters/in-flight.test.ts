@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Duplex } from 'node:stream';
+import { registry } from '../../../../src/http/metrics.ts';
 import { ask, send, type Answer, type Ask } from '../../../fakes/ask.ts';
 import { as, doing, face, resourcePath } from '../lab.ts';
 
@@ -41,7 +42,11 @@ describe('at most so many requests at once', () => {
     const [one, two] = [await open('/metrics', as('alice')), await open('/metrics', as('bob'))];
     const answer = await refused('/metrics', as('carol'));
     expect(answer).toMatchObject(busy);
-    expect(answer.json()).toMatchObject({ reason: 'TooManyRequests', details: { retryAfterSeconds: 1 } });
+    expect(answer.json()).toMatchObject({
+      reason: 'TooManyRequests',
+      details: { retryAfterSeconds: 1 },
+      message: '2 reads are under way (requests.maxInFlight); please try again later',
+    });
     one.end();
     expect((await one.answer).status).toBe(200);
     const three = await open('/metrics', as('carol'));
@@ -77,13 +82,33 @@ describe('at most so many requests at once', () => {
 test('one user cannot take all places', async () => {
   const { open, refused } = lab({ maxInFlight: 10, maxInFlightPerUser: 2 });
   const all = [await open('/metrics', as('alice')), await open('/metrics', as('alice'))];
-  expect(await refused('/metrics', as('alice'))).toMatchObject(busy);
+  const answer = await refused('/metrics', as('alice'));
+  expect(answer).toMatchObject(busy);
+  expect(answer.json()['message']).toBe(
+    '2 reads of this user are under way (requests.maxInFlightPerUser); please try again later',
+  );
   all.push(await open('/metrics', as('bob')));
   for (const { end } of all) end();
   await Promise.all(all.map(({ answer }) => answer));
   const again = await open('/metrics', as('alice'));
   again.end();
   expect((await again.answer).status).toBe(200);
+});
+
+test('those under way are counted, those that ended are not', async () => {
+  const reads = async (): Promise<number> => {
+    const text = await registry.metrics();
+    return Number(/^platform_apiserver_requests_in_flight\{kind="read"\} (\d+)$/m.exec(text)?.[1] ?? 0);
+  };
+  const { open, refused } = lab({ maxInFlight: 2 });
+  const before = await reads();
+  const all = [await open('/metrics', as('alice')), await open('/metrics', as('bob'))];
+  await refused('/metrics', as('carol'));
+  expect(await reads()).toBe(before + 2);
+  for (const { end } of all) end();
+  await Promise.all(all.map(({ answer }) => answer));
+  await settled();
+  expect(await reads()).toBe(before);
 });
 
 test('whoever fills the places of changes keeps nobody from reading, nor themselves', async () => {
