@@ -204,29 +204,9 @@ export const timeout = (message: string, details: StatusDetails = {}): StatusErr
   new StatusError('Timeout', 504, message, { details });
 
 /** The error codes of RFC 6749 section 5.2, RFC 6749 section 4.1.2.1 and RFC 6750 that this server gives. */
-export type OAuthErrorCode =
-  | 'invalid_request'
-  | 'invalid_client'
-  | 'invalid_grant'
-  | 'unauthorized_client'
-  | 'unsupported_grant_type'
-  | 'invalid_scope'
-  | 'invalid_target'
-  | 'invalid_token'
-  | 'access_denied'
-  | 'unsupported_response_type'
-  | 'login_required'
-  | 'consent_required'
-  | 'request_not_supported'
-  | 'request_uri_not_supported'
-  | 'authorization_pending'
-  | 'slow_down'
-  | 'expired_token'
-  | 'insufficient_scope'
-  | 'server_error'
-  | 'temporarily_unavailable';
+export type OAuthErrorCode = keyof typeof oauthStatus;
 
-const oauthStatus: Readonly<Record<OAuthErrorCode, number>> = {
+const oauthStatus = {
   invalid_request: 400,
   invalid_client: 401,
   invalid_grant: 400,
@@ -247,7 +227,9 @@ const oauthStatus: Readonly<Record<OAuthErrorCode, number>> = {
   insufficient_scope: 403,
   server_error: 500,
   temporarily_unavailable: 503,
-};
+} as const satisfies Readonly<Record<string, number>>;
+
+export const oauthErrorCodes = Object.keys(oauthStatus) as readonly OAuthErrorCode[];
 
 /** RFC 6749 section 5.2 for clients, RFC 6750 section 3 for bearers. */
 const challenges: Partial<Record<OAuthErrorCode, string>> = {

@@ -44,6 +44,7 @@ import { formatProblem, parseConfiguration } from './config/parse.ts';
 import { objectNames } from './config/names.ts';
 import { readVersion } from './config/version.ts';
 import { openapiRoutes } from './describe/openapi.ts';
+import { platformRoutes } from './describe/platform.ts';
 import { createFace } from './http/chain.ts';
 import { gateway } from './gateway/index.ts';
 import { Health } from './http/health.ts';
@@ -279,7 +280,7 @@ export async function startServer(
 
   const packageVersion = readVersion();
   const loggingParts = { authorizer, granted, catalogue, client, logs };
-  const gatewayRoutes = [
+  const platform = [
     ...health.routes,
     metricsRoute,
     ...oauthRoutes({
@@ -306,6 +307,14 @@ export async function startServer(
     ...configRoutes({ externalURL: () => live.value.gateway.externalURL, authority: () => certificate.ca }),
     ...iamRoutes({ ...accounts, client, users, release: { namespace, configMap: flags.configMap } }),
     ...loggingRoutes(loggingParts),
+  ];
+  const gatewayRoutes = [
+    ...platform,
+    ...platformRoutes({
+      version: packageVersion,
+      routes: platform,
+      issuer: () => live.value.authentication.issuer,
+    }),
   ];
   const groupRoutes = [
     ...apisRoutes({ authorizer, resources: [nodesCopy], otherGroups: [loggingGroupVersion] }),

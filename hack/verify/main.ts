@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { seconds } from '../cluster/progress.ts';
 import { chartLint, rendered } from './chart.ts';
 import { command, goFormat, goVet, type Check } from './checks.ts';
+import { descriptions } from './descriptions.ts';
 
 const checks: readonly Check[] = [
   command('types', 'tsc', '--noEmit'),
@@ -11,6 +12,8 @@ const checks: readonly Check[] = [
   command('format (make update)', 'prettier', '--check', '--log-level=warn', '.'),
   command('generated CRDs (make update)', 'hack/update-crds.ts', '--check'),
   command('generated manifests (make update)', 'hack/update-manifests.ts', '--check'),
+  command('published descriptions (make update)', 'hack/update-api.ts', '--check'),
+  { name: 'descriptions against their schemas and rules', run: descriptions },
   { name: 'Go format (make update)', run: goFormat },
   { name: 'Go vet', run: goVet },
   { name: 'chart lint', run: chartLint },

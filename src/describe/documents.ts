@@ -1,6 +1,7 @@
-/** The OpenAPI documents of a group and version, made from the routes that serve it. */
-import type { Parameter, Route } from '../http/route.ts';
-import { asSwagger2, schemaName, type DescribedResource, type Schemas } from './schemas.ts';
+/** The OpenAPI documents of a group and version of the aggregated face, made from the routes that serve it. */
+import type { Parameter } from '../http/description.ts';
+import type { Route } from '../http/route.ts';
+import { asSwagger2, schemaName, type DescribedResource, type Schema, type Schemas } from './schemas.ts';
 
 export interface Description {
   readonly title: string;
@@ -66,6 +67,9 @@ const answerSchema = ({ action, resource }: Operation): string | undefined =>
     ? undefined
     : schemaName(resource, action === 'list' ? 'List' : '');
 
+/** Without names: kube-apiserver merges the document with those of others. */
+const answerOf = ({ answers }: Route): Schema | undefined => answers?.[200]?.content?.['application/json'];
+
 const unique = (parameter: Parameter): Readonly<Record<string, unknown>> =>
   parameter.in === 'query' ? { ...parameter.schema, uniqueItems: true } : parameter.schema;
 
@@ -76,7 +80,7 @@ export function openapi3(description: Description): object {
     const schema = answerSchema(operation);
     const content =
       schema === undefined
-        ? { 'application/json': { schema: route.answer ?? { type: 'object' } } }
+        ? { 'application/json': { schema: answerOf(route) ?? { type: 'object' } } }
         : Object.fromEntries(mediaTypes.map((type) => [type, { schema: { $ref: `#/components/schemas/${schema}` } }]));
     const get = {
       description: route.summary,
@@ -100,7 +104,7 @@ export function swagger2(description: Description): object {
   const paths = operationsOf(description).map((operation) => {
     const { path, route, operationId } = operation;
     const schema = answerSchema(operation);
-    const answer = schema === undefined ? asSwagger2(route.answer) : { $ref: `#/definitions/${schema}` };
+    const answer = schema === undefined ? asSwagger2(answerOf(route)) : { $ref: `#/definitions/${schema}` };
     const get = {
       description: route.summary,
       operationId,

@@ -98,11 +98,27 @@ export function unknownSchemas(resource: DescribedResource): Schemas {
   };
 }
 
+export type Properties = Readonly<Record<string, Schema>>;
+
+/** 2.0 has no anyOf: whatever is in one of the objects may be there; where two say different things of it, anything. */
+export function merged(schema: Schema): Schema {
+  const { anyOf, ...rest } = schema;
+  if (anyOf === undefined) return schema;
+  const properties: Record<string, Schema> = {};
+  for (const { properties: own } of anyOf as { readonly properties: Properties }[])
+    for (const [name, one] of Object.entries(own)) {
+      const other = properties[name];
+      properties[name] = other === undefined || JSON.stringify(other) === JSON.stringify(one) ? one : {};
+    }
+  return { ...rest, properties, additionalProperties: false };
+}
+
 /** Any value in OpenAPI 3.0, as Swagger 2.0 has it. */
 export const asSwagger2 = (value: unknown): unknown =>
   mapObjects(value, (object) => {
     const target = referenced(object);
     if (target !== undefined) return { ...object, $ref: `#/definitions/${target}` };
+    if (object['type'] === 'object' && object['anyOf'] !== undefined) return merged(object);
     const { allOf, oneOf, anyOf, nullable: _nullable, default: preset, ...rest } = object;
     // `{allOf: [{$ref}], default: {}}` is 3.0's way to give a reference a description.
     const [only, ...more] = Array.isArray(allOf) ? (allOf as Schema[]) : [];

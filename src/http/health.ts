@@ -1,7 +1,9 @@
 /** /livez, /readyz and /healthz as kube-apiserver has them (k8s.io/apiserver pkg/server/healthz): each check by name. */
 import type { Response } from 'express';
 import { noSuchPath } from '../errors.ts';
+import { inPath, inQuery, type Answers } from './description.ts';
 import type { RequestContext, Route } from './route.ts';
+import { list, text } from './schema.ts';
 
 export interface HealthCheck {
   readonly name: string;
@@ -41,6 +43,17 @@ export class Health {
   }
 }
 
+const verbose = inQuery('verbose', 'Names every check; needs an identity');
+const report = { 'text/plain': text };
+const answers: Answers = {
+  200: { description: 'Yes', content: report },
+  503: {
+    description: 'No',
+    content: report,
+    headers: { 'Retry-After': 'Seconds' },
+  },
+};
+
 function routesOf(path: string, summary: string, checks: readonly HealthCheck[]): Route[] {
   return [
     {
@@ -48,20 +61,8 @@ function routesOf(path: string, summary: string, checks: readonly HealthCheck[])
       path,
       summary,
       open: true,
-      parameters: [
-        {
-          name: 'verbose',
-          in: 'query',
-          description: 'Names every check; needs an identity',
-          schema: { type: 'string' },
-        },
-        {
-          name: 'exclude',
-          in: 'query',
-          description: 'A check to leave out; may be repeated',
-          schema: { type: 'string' },
-        },
-      ],
+      parameters: [verbose, inQuery('exclude', 'A check to leave out; may be repeated', list(text))],
+      answers,
       handler: (_req, res, context) => {
         const excluded = new Set(context.query.getAll('exclude'));
         answer(
@@ -77,6 +78,8 @@ function routesOf(path: string, summary: string, checks: readonly HealthCheck[])
       path: `${path}/:check`,
       summary: `${summary}: one check`,
       open: true,
+      parameters: [inPath('check', 'Such as ping; /readyz?verbose names them'), verbose],
+      answers,
       handler: (req, res, context) => {
         const named = checks.filter((check) => check.name === req.params['check']);
         if (named.length === 0) throw noSuchPath();
@@ -90,9 +93,9 @@ function routesOf(path: string, summary: string, checks: readonly HealthCheck[])
 function answer(probe: string, checks: readonly HealthCheck[], res: Response, { query, user }: RequestContext): void {
   const problems = checks.map((check) => ({ ...check, why: check.problem(), warns: check.warning?.() ?? '' }));
   const failed = problems.some(({ why }) => why !== '');
-  let text = failed ? `${probe} check failed\n` : 'ok';
+  let told = failed ? `${probe} check failed\n` : 'ok';
   if (query.has('verbose') && user !== undefined)
-    text = `${problems
+    told = `${problems
       .map(({ name, why, warns }) =>
         why === '' ? `[+]${name} ok${warns === '' ? '' : ` (warning: ${warns})`}` : `[-]${name} failed: ${why}`,
       )
@@ -100,5 +103,5 @@ function answer(probe: string, checks: readonly HealthCheck[], res: Response, { 
   res.statusCode = failed ? 503 : 200;
   res.setHeader('Content-Type', 'text/plain; charset=utf-8');
   if (failed) res.setHeader('Retry-After', '1');
-  res.end(text);
+  res.end(told);
 }

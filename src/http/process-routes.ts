@@ -1,28 +1,37 @@
 import { arch, platform } from 'node:process';
 import { registry } from './metrics.ts';
+import { json } from './description.ts';
 import type { Route } from './route.ts';
+import { named, object, text, type TypeOf } from './schema.ts';
 
 /** The figures of the process; who may read them is decided on the path. */
 export const metricsRoute: Route = {
   method: 'get',
   path: '/metrics',
   summary: "The server's figures in Prometheus' text format",
+  answers: { 200: { description: 'OK', content: { 'text/plain': text } } },
   handler: async (_req, res) => {
     res.setHeader('Content-Type', registry.contentType);
     res.end(await registry.metrics());
   },
 };
 
-/** k8s.io/apimachinery pkg/version Info. */
+/** k8s.io/apimachinery pkg/version Info, as far as it is known of this server. */
+const versionSchema = named('Version', object({ major: text, minor: text, gitVersion: text, platform: text }));
+
 export function versionRoutes(path: string, version: string): Route[] {
   const [major = '', minor = ''] = version.split('.');
-  const body = `${JSON.stringify({ major, minor, gitVersion: `v${version}`, platform: `${platform}/${arch}` })}\n`;
+  const info = { major, minor, gitVersion: `v${version}`, platform: `${platform}/${arch}` } satisfies TypeOf<
+    typeof versionSchema
+  >;
+  const body = `${JSON.stringify(info)}\n`;
   return [
     {
       method: 'get',
       path,
       summary: 'The version of this server',
       open: true,
+      answers: json(versionSchema),
       handler: (_req, res) => {
         res.setHeader('Content-Type', 'application/json');
         res.end(body);

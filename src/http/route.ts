@@ -2,6 +2,7 @@ import type { Request, Response } from 'express';
 import type { AuditRecord } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
 import type { Logger } from '../logger.ts';
+import type { Answers, Body, Parameter } from './description.ts';
 
 /**
  * A request, described once (k8s.io/apiserver pkg/endpoints/request/requestinfo.go): nobody parses a path again.
@@ -50,15 +51,6 @@ export interface RequestContext {
 
 export type Handler = (req: Request, res: Response, context: RequestContext) => void | Promise<void>;
 
-/** A parameter as the descriptions name it. */
-export interface Parameter {
-  readonly name: string;
-  readonly in: 'path' | 'query' | 'header';
-  readonly description: string;
-  readonly required?: boolean;
-  readonly schema: Readonly<Record<string, unknown>>;
-}
-
 /**
  * A route as data: what serves is what is described.
  * `path` is Express' syntax (`/kapis/:group`). An open route needs no identity.
@@ -68,11 +60,18 @@ export interface Route {
   readonly path: string;
   readonly summary: string;
   readonly open?: boolean;
+  /** By what an open route itself learns who asks: any one of these. */
+  readonly credentials?: readonly ('bearer' | 'client')[];
   /** Asked for so often that it is served without Express: its handler has none of what that adds, such as `req.params`. */
   readonly hot?: boolean;
   readonly parameters?: readonly Parameter[];
-  /** JSON Schema of the body of a 200, where the descriptions have it from nowhere else. */
-  readonly answer?: Readonly<Record<string, unknown>>;
+  readonly body?: Body;
+  /** When it does what is asked. */
+  readonly answers?: Answers;
+  /** Statuses of what may go wrong, beside those that follow from the rest of the route (describe/refusals.ts). */
+  readonly refusals?: readonly number[];
+  /** It is here only to say what is in its place. */
+  readonly removed?: boolean;
   readonly handler: Handler;
 }
 

@@ -4,6 +4,8 @@ import { ServerResponse } from 'node:http';
 import { describable, internalError, OAuthError, StatusError, tooLarge, unsupportedMediaType } from '../errors.ts';
 import { KubeError } from '../kube/kube-error.ts';
 import type { Exchange } from './exchange.ts';
+import type { oauthErrorSchema, statusSchema } from './meta.ts';
+import type { TypeOf } from './schema.ts';
 
 const speaksOAuth = (path: string): boolean => path.startsWith('/oauth/') || path.startsWith('/.well-known/');
 
@@ -83,8 +85,11 @@ function answerOrCut(exchange: Exchange, error: StatusError | OAuthError): void 
 function answer({ req, res }: Exchange, error: StatusError | OAuthError): void {
   const body =
     error instanceof OAuthError
-      ? JSON.stringify({ error: error.error, error_description: describable(error.message) })
-      : JSON.stringify({ ...error.toStatus() });
+      ? JSON.stringify({
+          error: error.error,
+          error_description: describable(error.message),
+        } satisfies TypeOf<typeof oauthErrorSchema>)
+      : JSON.stringify(error.toStatus() satisfies TypeOf<typeof statusSchema>);
   for (const name of ['Content-Encoding', 'ETag', 'Content-Disposition']) res.removeHeader(name);
   res.setHeader('Content-Type', 'application/json');
   res.setHeader('Cache-Control', error instanceof OAuthError ? 'no-store' : 'no-cache, private');

@@ -1,25 +1,8 @@
-/** What components.ts answers, as JSON Schema: for the descriptions. */
+/** What components.ts answers. */
+import { count, described, flag, list, mapOf, named, object, oneOf, text, time, type TypeOf } from '../http/schema.ts';
 
-type Schema = Readonly<Record<string, unknown>>;
-
-const text = { type: 'string' };
-const flag = { type: 'boolean' };
-const count = { type: 'integer', minimum: 0 };
-const list = (items: Schema): Schema => ({ type: 'array', items });
-const described = (description: string, schema: Schema): Schema => ({ description, ...schema });
-
-/** All that is not named as one that may be missing has to be there, and nothing else. */
-const object = (properties: Readonly<Record<string, Schema>>, optional: readonly string[] = []): Schema => ({
-  type: 'object',
-  required: Object.keys(properties).filter((name) => !optional.includes(name)),
-  properties,
-  additionalProperties: false,
-});
-
-const typed = (kind: string): Readonly<Record<string, Schema>> => ({
-  kind: { type: 'string', enum: [kind] },
-  apiVersion: text,
-});
+const typed = <const K extends string>(kind: K) => ({ kind: oneOf(kind), apiVersion: text });
+const nothing = object({});
 
 const replicas = object({
   desired: described('How many there should be', count),
@@ -31,51 +14,47 @@ const partial = described(
   object({ reason: described('What may not be seen', text) }),
 );
 
-export const componentSchema = object({
-  ...typed('Component'),
-  metadata: described(
-    "The workload's",
-    object(
-      {
-        name: text,
-        namespace: text,
-        uid: text,
-        creationTimestamp: { type: 'string', format: 'date-time' },
-        labels: { type: 'object', additionalProperties: text },
-        selfLink: described('Its path in the core API', text),
-      },
-      ['creationTimestamp', 'labels'],
+export const componentSchema = named(
+  'Component',
+  object({
+    ...typed('Component'),
+    metadata: described(
+      "The workload's",
+      object(
+        { name: text, namespace: text, uid: text, selfLink: described('Its path in the core API', text) },
+        { creationTimestamp: time, labels: mapOf(text) },
+      ),
     ),
-  ),
-  workload: described('What runs it', object({ apiVersion: text, kind: text })),
-  services: described('The names of the Services of its namespace that lead to it', list(text)),
-  replicas,
-  healthy: described('All that there should be are ready', flag),
-});
-
-export const componentListSchema = object(
-  {
-    ...typed('ComponentList'),
-    metadata: { type: 'object' },
-    items: list(componentSchema),
-    totalItems: count,
-    partial,
-  },
-  ['partial'],
+    workload: described('What runs it', object({ apiVersion: text, kind: text })),
+    services: described('The names of the Services of its namespace that lead to it', list(text)),
+    replicas,
+    healthy: described('All that there should be are ready', flag),
+  }),
 );
 
-export const componentHealthSchema = object(
-  {
-    ...typed('ComponentHealth'),
-    metadata: { type: 'object' },
-    healthy: described('All components and nodes are, of those that the caller may see', flag),
-    components: object({
-      total: count,
-      healthy: count,
-      unhealthy: list(object({ name: text, namespace: text, kind: described("The workload's", text), replicas })),
-    }),
-    nodes: described('Only for those who may list nodes', object({ total: count, healthy: count })),
-    partial,
-  },
-  ['nodes', 'partial'],
+export type Component = TypeOf<typeof componentSchema>;
+
+export const componentListSchema = named(
+  'ComponentList',
+  object(
+    { ...typed('ComponentList'), metadata: nothing, items: list(componentSchema), totalItems: count },
+    { partial },
+  ),
+);
+
+export const componentHealthSchema = named(
+  'ComponentHealth',
+  object(
+    {
+      ...typed('ComponentHealth'),
+      metadata: nothing,
+      healthy: described('All components and nodes are, of those that the caller may see', flag),
+      components: object({
+        total: count,
+        healthy: count,
+        unhealthy: list(object({ name: text, namespace: text, kind: described("The workload's", text), replicas })),
+      }),
+    },
+    { nodes: described('Only for those who may list nodes', object({ total: count, healthy: count })), partial },
+  ),
 );

@@ -6,15 +6,18 @@
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { badRequest, noSuchPath, notFound, unauthorized, type StatusError } from '../errors.ts';
 import { prettyJson } from '../http/pretty.ts';
-import type { Handler, Parameter, RequestContext, Route } from '../http/route.ts';
+import { json } from '../http/description.ts';
+import type { Handler, RequestContext, Route } from '../http/route.ts';
+import type { TypeOf } from '../http/schema.ts';
 import { write } from '../http/write.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import type { Catalogue } from './catalogue.ts';
-import { componentHealthSchema, componentListSchema, componentSchema } from './component-schemas.ts';
+import { componentHealthSchema, componentListSchema, componentSchema, type Component } from './component-schemas.ts';
 import { decoded, fromCopy } from './copy.ts';
 import type { ApiResource } from './discovery.ts';
 import { readingGroup } from './generic.ts';
+import { nameParameter, pretty, timeout } from './parameters.ts';
 import { parsePretty } from './query.ts';
 import { daemonCount } from './resources/daemonsets.ts';
 import type { NodeFields } from './resources/nodes.ts';
@@ -66,21 +69,6 @@ interface Workload extends KubeObject {
   readonly spec?: {
     readonly template?: { readonly metadata?: { readonly labels?: Readonly<Record<string, string>> } };
   };
-}
-
-interface Component {
-  readonly kind: 'Component';
-  readonly apiVersion: string;
-  /** The workload's. */
-  readonly metadata: Readonly<Record<string, unknown>> & {
-    readonly name: string;
-    readonly namespace: string | undefined;
-  };
-  readonly workload: { readonly apiVersion: string; readonly kind: string };
-  /** Names of Services of its namespace that lead to it. */
-  readonly services: readonly string[];
-  readonly replicas: { readonly desired: number; readonly ready: number };
-  readonly healthy: boolean;
 }
 
 const isOurs = ({ namespace, labels }: StoredObject<unknown>): boolean =>
@@ -139,7 +127,7 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
       )
       .toSorted(
         (a, b) =>
-          namespaces.indexOf(a.metadata.namespace ?? '') - namespaces.indexOf(b.metadata.namespace ?? '') ||
+          namespaces.indexOf(a.metadata.namespace) - namespaces.indexOf(b.metadata.namespace) ||
           (a.metadata.name < b.metadata.name ? -1 : 1),
       );
   }
@@ -147,8 +135,14 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
   const list: Handler = async (...request) => {
     const hidden: string[] = [];
     const items = await all(checked(request), hidden);
-    const found = { kind: 'ComponentList', apiVersion, metadata: {}, items, totalItems: items.length };
-    await answer(request, { ...found, ...partial(hidden) });
+    await answer(request, {
+      kind: 'ComponentList',
+      apiVersion,
+      metadata: {},
+      items,
+      totalItems: items.length,
+      ...partial(hidden),
+    } satisfies TypeOf<typeof componentListSchema>);
   };
 
   const get: Handler = async (...request) => {
@@ -181,35 +175,26 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
       // Only for those who may list nodes.
       ...(nodes === undefined ? {} : { nodes: { total: nodes.length, healthy: nodes.filter(isWell).length } }),
       ...partial(hidden),
-    });
+    } satisfies TypeOf<typeof componentHealthSchema>);
   };
 
   const base = `/kapis/${apiVersion}`;
-  const parameters: readonly Parameter[] = [
-    { name: 'pretty', in: 'query', description: 'Indented JSON', schema: { type: 'boolean', default: false } },
-  ];
-  const name: Parameter = {
-    name: 'name',
-    in: 'path',
-    description: 'The name',
-    required: true,
-    schema: { type: 'string' },
-  };
+  const parameters = [pretty, timeout];
   return [
     {
       method: 'get',
       path: `${base}/components`,
       summary: 'The workloads of the platform',
       parameters,
-      answer: componentListSchema,
+      answers: json(componentListSchema),
       handler: list,
     },
     {
       method: 'get',
       path: `${base}/components/:name`,
       summary: 'A workload of the platform; of several with this name that of the release',
-      parameters: [name, ...parameters],
-      answer: componentSchema,
+      parameters: [nameParameter, ...parameters],
+      answers: json(componentSchema),
       handler: get,
     },
     {
@@ -217,7 +202,7 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
       path: `${base}/componenthealth`,
       summary: 'How many workloads of the platform, and nodes, are well',
       parameters,
-      answer: componentHealthSchema,
+      answers: json(componentHealthSchema),
       handler: health,
     },
   ];
@@ -229,7 +214,7 @@ function componentOf(
   services: readonly KubeObject[],
 ): Component {
   const { kind = '', apiVersion: of = '', metadata } = workload;
-  const { name, namespace, uid, creationTimestamp, labels, selfLink } = metadata;
+  const { name, namespace = '', uid = '', creationTimestamp, labels, selfLink = '' } = metadata;
   const { wanted: desired, ready } = count(workload);
   return {
     kind: 'Component',
@@ -245,7 +230,7 @@ function componentOf(
 const isWell = ({ fields }: StoredObject<NodeFields>): boolean => fields.ready.startsWith('Ready') && !fields.isUnwell;
 
 /** What stands in an answer that is not about everything. */
-const partial = (hidden: readonly string[]): object =>
+const partial = (hidden: readonly string[]): { readonly partial?: { readonly reason: string } } =>
   hidden.length === 0 ? {} : { partial: { reason: `you may not list ${[...hidden].toSorted().join(', ')}` } };
 
 /** Throws 400 for a parameter that they do not have. */
@@ -259,6 +244,6 @@ function checked([, , context]: Parameters<Handler>): RequestContext {
 
 async function answer([req, res, context]: Parameters<Handler>, value: object): Promise<void> {
   const body = [Buffer.from(JSON.stringify(value))];
-  const pretty = parsePretty(context.query);
-  await write(req, res, { contentType: 'application/json', body: pretty ? await prettyJson(body, context) : body });
+  const isPretty = parsePretty(context.query);
+  await write(req, res, { contentType: 'application/json', body: isPretty ? await prettyJson(body, context) : body });
 }

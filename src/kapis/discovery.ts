@@ -4,7 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import { isKnown, negotiate } from '../http/negotiate.ts';
+import { json as answersJSON } from '../http/description.ts';
 import type { Handler, Route } from '../http/route.ts';
+import { flag, list, named, object, oneOf, text, type TypeOf } from '../http/schema.ts';
 import { writeJson } from '../http/write.ts';
 import type { ResourceDefinition } from './resource.ts';
 
@@ -43,15 +45,36 @@ const apiResource = ({ served, singular, namespaced, kind, shortNames }: Resourc
   ...(shortNames.length === 0 ? {} : { shortNames }),
 });
 
+const versionSchema = object({ groupVersion: text, version: text });
+const inGroup = { name: text, versions: list(versionSchema), preferredVersion: versionSchema };
+const groupSchema = object(inGroup);
+const typed = <const K extends string>(kind: K) => ({ kind: oneOf(kind), apiVersion: oneOf('v1') });
+
+const apiGroupSchema = named('APIGroup', object({ ...typed('APIGroup'), ...inGroup }));
+const apiGroupListSchema = named('APIGroupList', object({ ...typed('APIGroupList'), groups: list(groupSchema) }));
+const apiResourceListSchema = named(
+  'APIResourceList',
+  object({
+    ...typed('APIResourceList'),
+    groupVersion: text,
+    resources: list(
+      object(
+        { name: text, singularName: text, namespaced: flag, kind: text, verbs: list(text) },
+        { group: text, version: text, shortNames: list(text), categories: list(text) },
+      ),
+    ),
+  }),
+);
+
 const versionOf = ({ group, version }: ApiGroupVersion): { groupVersion: string; version: string } => ({
   groupVersion: `${group}/${version}`,
   version,
 });
 
 /** The versions of one group, the preferred one first. */
-function apiGroup(members: readonly ApiGroupVersion[]): object {
+function apiGroup(members: readonly [ApiGroupVersion, ...ApiGroupVersion[]]): TypeOf<typeof groupSchema> {
   const versions = members.map(versionOf);
-  return { name: members[0]?.group, versions, preferredVersion: versions[0] };
+  return { name: members[0].group, versions, preferredVersion: versionOf(members[0]) };
 }
 
 type AggregatedVersion = 'v2' | 'v2beta1';
@@ -127,15 +150,34 @@ function both(document: object, groups: readonly (readonly ApiGroupVersion[])[])
 
 /** The routes of discovery below /apis or /kapis. */
 export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: readonly ApiGroupVersion[]): Route[] {
-  const groups = [...Map.groupBy(groupVersions, ({ group }) => group).values()];
-  const list = { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(apiGroup) };
+  const groups = [...Map.groupBy(groupVersions, ({ group }) => group).values()] as [
+    ApiGroupVersion,
+    ...ApiGroupVersion[],
+  ][];
+  const all: TypeOf<typeof apiGroupListSchema> = {
+    kind: 'APIGroupList',
+    apiVersion: 'v1',
+    groups: groups.map(apiGroup),
+  };
   return [
-    { method: 'get', path: prefix, summary: 'The groups that are served', handler: both(list, groups) },
+    {
+      method: 'get',
+      path: prefix,
+      summary: 'The groups that are served',
+      answers: answersJSON(
+        apiGroupListSchema,
+        'OK. Asked for by parameters of the media type, an APIGroupDiscoveryList of apidiscovery.k8s.io, v2 or v2beta1',
+      ),
+      handler: both(all, groups),
+    },
     ...groups.map((members): Route => ({
       method: 'get',
-      path: `${prefix}/${members[0]?.group}`,
+      path: `${prefix}/${members[0].group}`,
       summary: 'The versions of the group',
-      handler: legacy(() => ({ kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(members) })),
+      answers: answersJSON(apiGroupSchema),
+      handler: legacy(
+        () => ({ kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(members) }) satisfies TypeOf<typeof apiGroupSchema>,
+      ),
     })),
     ...groupVersions.map((one): Route => {
       const groupVersion = `${one.group}/${one.version}`;
@@ -143,12 +185,16 @@ export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: reado
         method: 'get',
         path: `${prefix}/${groupVersion}`,
         summary: 'The resources of the group and version',
-        handler: legacy(() => ({
-          kind: 'APIResourceList',
-          apiVersion: 'v1',
-          groupVersion,
-          resources: one.resources,
-        })),
+        answers: answersJSON(apiResourceListSchema),
+        handler: legacy(
+          () =>
+            ({
+              kind: 'APIResourceList',
+              apiVersion: 'v1',
+              groupVersion,
+              resources: one.resources,
+            }) satisfies TypeOf<typeof apiResourceListSchema>,
+        ),
       };
     }),
   ];

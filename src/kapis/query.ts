@@ -1,11 +1,13 @@
 /** The list language of /kapis (docs/api.md: page, limit, sortBy and the filters). */
 import { badRequest, StatusError } from '../errors.ts';
+import type { Parameter } from '../http/description.ts';
 import type { OrderName } from '../kube/order.ts';
 import { all, labelOf, orderByValue, type Filter, type IndexName, type Order } from '../kube/selection.ts';
 import { visitInSlices, type Waiting } from '../kube/slice.ts';
 import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import { parseFieldPath, scalarAt, type Scalar } from './field-path.ts';
+import { getParameters, kapisListParameters, listOnly } from './parameters.ts';
 import { parseFields, type Projection } from './projection.ts';
 import type { ResourceDefinition } from './resource.ts';
 import { matcher, parseFieldSelector, parseLabelSelector, type LabelRequirement } from './selectors.ts';
@@ -32,54 +34,27 @@ export interface ListQuery<F> {
 /** What of an object is shown. */
 type Shown = Pick<ListQuery<unknown>, 'managedFields' | 'fields'>;
 
+const names = (parameters: readonly Parameter[]): readonly string[] => parameters.map(({ name }) => name);
 /** `status` and those of the kind come to them. */
-const listParameters = [
-  'page',
-  'limit',
-  'sortBy',
-  'ascending',
-  'name',
-  'names',
-  'uid',
-  'namespace',
-  'ownerReference',
-  'ownerKind',
-  'label',
-  'annotation',
-  'alias',
-  'labelSelector',
-  'fieldSelector',
-  'managedFields',
-  'fields',
-  'pretty',
-  'timeout',
-  'watch',
-  'resourceVersion',
-  'resourceVersionMatch',
-  'allowWatchBookmarks',
-  'timeoutSeconds',
-  'sendInitialEvents',
-];
+const listNames = names(kapisListParameters([]));
+const getNames = names(getParameters);
 /** Another name of an object, for people to read. */
 const aliasOf = scalarAt(['metadata', 'annotations', 'platform.io/alias-name']);
 
 const known = <F>({ statuses, filters, selectedBy = {} }: ResourceDefinition<F>): readonly string[] => [
-  ...listParameters,
+  ...listNames,
   ...(statuses.length === 0 ? [] : ['status']),
   ...Object.keys(filters),
   ...Object.keys(selectedBy),
 ];
-const getParameters = ['managedFields', 'fields', 'pretty', 'timeout'];
-/** Without meaning for a watch, which has no pages and no order. */
-const listOnly = ['page', 'limit', 'sortBy', 'ascending'];
 
 /** Throws 400 for a parameter that is unknown or given twice. */
-function check(query: URLSearchParams, names: readonly string[]): void {
+function check(query: URLSearchParams, knownNames: readonly string[]): void {
   const seen = new Set<string>();
   for (const name of query.keys()) {
     if (name === 'continue') throw badRequest('continue: /kapis has pages (page, limit); continue belongs to /apis');
-    if (!names.includes(name))
-      throw badRequest(`unknown parameter ${JSON.stringify(name)}; the known ones are ${names.join(', ')}`);
+    if (!knownNames.includes(name))
+      throw badRequest(`unknown parameter ${JSON.stringify(name)}; the known ones are ${knownNames.join(', ')}`);
     if (seen.has(name)) throw badRequest(`${name}: the parameter is given more than once`);
     seen.add(name);
   }
@@ -150,7 +125,7 @@ export function parseWatchQuery<F>(
 
 /** The query of `GET /kapis/…/{resources}/{name}`. */
 export function parseGetQuery(query: URLSearchParams): Pick<ListQuery<unknown>, 'pretty'> & Shown {
-  check(query, getParameters);
+  check(query, getNames);
   return { ...shown(query), pretty: parsePretty(query) };
 }
 
@@ -214,8 +189,8 @@ function filtersOf<F>(query: URLSearchParams, definition: ResourceDefinition<F>)
   const equal = (name: 'uid' | 'namespace'): void =>
     add(name, (text, key) => shared(key, (object) => object[name] === text, among(name, [text])));
   add('names', (text, key) => {
-    const names = new Set(text.split(','));
-    return shared(key, ({ name }) => names.has(name), among('name', [...names]));
+    const wanted = new Set(text.split(','));
+    return shared(key, ({ name }) => wanted.has(name), among('name', [...wanted]));
   });
   add('name', (text, key) => shared(key, ({ name }) => name.includes(text)));
   equal('uid');

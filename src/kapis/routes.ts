@@ -1,7 +1,9 @@
 /** The routes of both doors, for each of the resources that they are handed. */
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import { noSuchPath, StatusError } from '../errors.ts';
-import type { Handler, Parameter, RequestInfo, Route } from '../http/route.ts';
+import { inHeader, inPath, inQuery, type Answers, type Parameter } from '../http/description.ts';
+import type { Handler, RequestInfo, Route } from '../http/route.ts';
+import { count, text, type Schema } from '../http/schema.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { apisHandlers } from './apis-handler.ts';
 import type { Catalogue, Entry } from './catalogue.ts';
@@ -9,21 +11,21 @@ import { componentResources, componentRoutes, nearComponents } from './component
 import { discoveryRoutes, groupVersionsOf, type ApiGroupVersion, type ApiResource } from './discovery.ts';
 import { readingGroup } from './generic.ts';
 import {
-  getParameters,
-  inPath,
   kapisListParameters,
   labelSelector,
   listParameters,
   nameParameter,
-  parameter,
+  objectParameters,
   pretty,
   timeout,
   watchParameters,
 } from './parameters.ts';
+import { anyListSchema, anyObjectSchema, schemasOf } from './kube-schemas.ts';
 import { judge, kapisHandlers, type KapisHandlers } from './kapis-handler.ts';
 import { PassedOn, readThroughHandlers } from './read-through.ts';
 import type { Kind, Resource } from './resource.ts';
 import type { Access } from './visible-namespaces.ts';
+import { eventStream } from './watch/answer.ts';
 
 export interface KapisDeps {
   readonly authorizer: Authorizer;
@@ -42,6 +44,16 @@ export interface KapisDeps {
   readonly otherGroups?: readonly ApiGroupVersion[];
 }
 
+const lastEventIDHeader = inHeader('Last-Event-ID', 'Of a watch by server-sent events: go on behind this event', count);
+
+/** What is read, or what changes. */
+const watched = (schema: Schema): Answers => ({
+  200: {
+    description: 'OK. With watch=true each line is an event, {"type": …, "object": …}, until the watch ends',
+    content: { 'application/json': schema, [eventStream]: text },
+  },
+});
+
 /** Those that some kinds have, each saying which. */
 function kindParameters(kinds: readonly Kind<unknown>[]): readonly Parameter[] {
   const all = kinds.flatMap(({ resource, statuses, filters, selectedBy = {} }) => [
@@ -52,7 +64,7 @@ function kindParameters(kinds: readonly Kind<unknown>[]): readonly Parameter[] {
     })),
   ]);
   return [...Map.groupBy(all, ({ name }) => name)].map(([name, those]) =>
-    parameter(name, those.map(({ what }) => what).join('; ')),
+    inQuery(name, those.map(({ what }) => what).join('; ')),
   );
 }
 
@@ -104,6 +116,8 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
       const { kind, served } = definition;
       const path = `/kapis/${served.group}/${served.version}/${served.resource}`;
       const handlers = kapisHandlers(resource, access);
+      const schemas = schemasOf(kind);
+      const list = listParameters(definition);
       const handler =
         (what: keyof KapisHandlers): Handler =>
         async (...request) =>
@@ -113,7 +127,8 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
           method: 'get',
           path,
           summary: `List or watch objects of kind ${kind}`,
-          parameters: listParameters(definition),
+          parameters: [...list, lastEventIDHeader],
+          answers: watched(schemas.list),
           hot: true,
           handler: handler('collection'),
         },
@@ -121,7 +136,8 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
           method: 'get',
           path: `${path}/:name`,
           summary: `Read the ${kind}`,
-          parameters: [nameParameter, ...getParameters],
+          parameters: [nameParameter, ...objectParameters(list), lastEventIDHeader],
+          answers: watched(schemas.object),
           hot: true,
           handler: handler('object'),
         },
@@ -192,14 +208,18 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
     };
   const resourcesParameter = inPath('resources', 'The plural, or as in deployments.apps and deployments.v1.apps');
   const namespaceParameter = inPath('namespace', 'The namespace');
-  const list = kapisListParameters(kindParameters(kinds));
-  const get = [nameParameter, ...getParameters];
+  const parameters = kapisListParameters(kindParameters(kinds));
+  const list = [...parameters, lastEventIDHeader];
+  const get = [nameParameter, ...objectParameters(parameters), lastEventIDHeader];
+  const refusals = [405, 502];
   return [
     {
       method: 'get',
       path: `${base}/:resources`,
       summary: 'List or watch objects of any resource that the cluster serves',
       parameters: [resourcesParameter, ...list],
+      answers: watched(anyListSchema),
+      refusals,
       handler: handler('collection'),
     },
     {
@@ -207,6 +227,8 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
       path: `${base}/:resources/:name`,
       summary: 'Read an object at cluster scope',
       parameters: [resourcesParameter, ...get],
+      answers: watched(anyObjectSchema),
+      refusals,
       handler: handler('object'),
     },
     {
@@ -214,6 +236,8 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
       path: `${base}/namespaces/:namespace/:resources`,
       summary: 'List or watch objects of a namespace',
       parameters: [namespaceParameter, resourcesParameter, ...list],
+      answers: watched(anyListSchema),
+      refusals,
       handler: handler('collection'),
     },
     {
@@ -221,6 +245,8 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
       path: `${base}/namespaces/:namespace/:resources/:name`,
       summary: 'Read an object of a namespace',
       parameters: [namespaceParameter, resourcesParameter, ...get],
+      answers: watched(anyObjectSchema),
+      refusals,
       handler: handler('object'),
     },
   ];
@@ -228,9 +254,9 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
 
 const apisListParameters: readonly Parameter[] = [
   labelSelector,
-  parameter('fieldSelector', 'Kubernetes field selector of at most 32 terms'),
-  parameter('limit', 'Items of a chunk', { type: 'integer', minimum: 0 }),
-  parameter('continue', 'metadata.continue of the chunk before'),
+  inQuery('fieldSelector', 'Kubernetes field selector of at most 32 terms'),
+  inQuery('limit', 'Items of a chunk', count),
+  inQuery('continue', 'metadata.continue of the chunk before'),
   ...watchParameters,
   pretty,
   timeout,
@@ -258,7 +284,7 @@ export function apisRoutes({ authorizer, resources, otherGroups = [] }: KapisDep
           method: 'get',
           path: `${parent}/${served.resource}/:name`,
           summary: parent === base ? `Read the ${kind}` : `Watch the ${kind}`,
-          parameters: [nameParameter, parameter('resourceVersion', 'How old the answer may be'), pretty, timeout],
+          parameters: [nameParameter, inQuery('resourceVersion', 'How old the answer may be'), pretty, timeout],
           hot: true,
           handler: object,
         },

@@ -86,9 +86,15 @@ export function accountRoutes(parts: AccountParts): Route[] {
   }
 
   const summary = 'Shows people who they are, and lets them change their password and end their sessions';
+  const fields = {
+    end: 'The session to end, or others: all but this one',
+    password: 'The present one, to change it',
+    new_password: 'The one in its place',
+    new_password_again: 'The same again',
+  };
   return [
     pageRoute({ path: accountPath, summary }, (page) => withLogin(page, (who) => show(page, who))),
-    formRoute({ path: accountPath, summary }, (page) =>
+    formRoute({ path: accountPath, summary, fields }, (page) =>
       withLogin(page, async (who) => {
         const which = page.form.get('end');
         if (which !== undefined) return await end(page, who, which);

@@ -7,7 +7,13 @@ import type { Directory } from '../accounts/directory/directory.ts';
 import { holderOf } from '../accounts/sessions/session.ts';
 import type { Sessions } from '../accounts/sessions/sessions.ts';
 import { describable, isTold, OAuthError } from '../errors.ts';
-import { destinationOf, parseAuthorization, prompts, type AuthorizationRequest } from './authorization-request.ts';
+import {
+  authorizationParameters,
+  destinationOf,
+  parseAuthorization,
+  prompts,
+  type AuthorizationRequest,
+} from './authorization-request.ts';
 import { browserLogin, type BrowserLogin } from './browser-login.ts';
 import type { Endpoint } from './endpoint.ts';
 import { required } from './form.ts';
@@ -124,11 +130,12 @@ export function authorizationEndpoint({ directory, sessions, issuer, clock, show
   }
 
   const summary = 'Lets people log in for a client (RFC 6749, OpenID Connect)';
+  const begin = { path, summary, parameters: authorizationParameters };
   return {
     routes: [
-      pageRoute({ path, summary }, (page) => authorize(page, page.context.query)),
+      pageRoute(begin, (page) => authorize(page, page.context.query)),
       // OpenID Connect Core section 3.1.2.1 has clients post too. A browser sends no login along from elsewhere, but to what it is led to.
-      postedRoute({ path, summary }),
+      postedRoute(begin),
       pageRoute(
         { path: consentPath, summary: 'Says to people who come by themselves to begin again' },
         async ({ res }) =>
@@ -138,12 +145,18 @@ export function authorizationEndpoint({ directory, sessions, issuer, clock, show
             'Go back to the application that sent you here, and begin again there.',
           ),
       ),
-      formRoute({ path: consentPath, summary: 'What the user said to the question of /oauth/authorize' }, (page) =>
-        authorize(
-          page,
-          new URLSearchParams(required(page.form, 'request')),
-          page.form.get('decision') === 'allow' ? 'allow' : 'deny',
-        ),
+      formRoute(
+        {
+          path: consentPath,
+          summary: 'What the user said to the question of /oauth/authorize',
+          fields: { request: 'The query of the request', decision: 'allow, or anything else' },
+        },
+        (page) =>
+          authorize(
+            page,
+            new URLSearchParams(required(page.form, 'request')),
+            page.form.get('decision') === 'allow' ? 'allow' : 'deny',
+          ),
       ),
     ],
     metadata: (at) => ({

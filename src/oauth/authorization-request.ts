@@ -2,6 +2,8 @@
 import type { Client } from '../accounts/directory/clients.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { OAuthError } from '../errors.ts';
+import { inQuery, type Parameter } from '../http/description.ts';
+import { count, oneOf, text, type Schema } from '../http/schema.ts';
 import { readParameters, required } from './form.ts';
 import { isRegistered } from './redirect-uri.ts';
 import { grantScope } from './scope.ts';
@@ -22,7 +24,39 @@ export interface AuthorizationRequest extends Destination {
   readonly maxAge: number | undefined;
 }
 
+const challengeShape = /^[A-Za-z0-9_-]{43}$/;
+const longestNonce = 512;
+
 export const prompts: readonly string[] = ['none', 'login', 'consent', 'select_account'];
+
+const mandatory = (name: string, description: string, schema?: Schema): Parameter => ({
+  ...inQuery(name, description, schema),
+  required: true,
+});
+
+export const authorizationParameters: readonly Parameter[] = [
+  mandatory('client_id', 'The name of the client'),
+  mandatory('redirect_uri', 'Where the user is sent with the code; registered for the client'),
+  mandatory('response_type', 'What is asked for', oneOf('code')),
+  mandatory('code_challenge', 'PKCE: the SHA-256 of the code_verifier, in base64url', {
+    ...text,
+    pattern: challengeShape.source,
+  }),
+  mandatory('code_challenge_method', 'PKCE: how it was made', oneOf('S256')),
+  inQuery('response_mode', 'How the answer is given', oneOf('query')),
+  inQuery('scope', 'Words separated by spaces; "openid" adds an id_token'),
+  inQuery('state', 'Comes back as it is'),
+  inQuery('nonce', 'Comes back in the id_token', { ...text, maxLength: longestNonce }),
+  inQuery(
+    'prompt',
+    `Whether the user is asked again: ${prompts.join(', ')}; of these words several, separated by spaces`,
+  ),
+  inQuery('max_age', 'Seconds since the user last showed who they are, after which they log in again', {
+    ...count,
+    maximum: 999_999_999,
+  }),
+  inQuery('login_hint', 'The username that the login page begins with'),
+];
 
 const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
 
@@ -53,9 +87,10 @@ export function parseAuthorization(query: URLSearchParams, destination: Destinat
   const challenge = given.get('code_challenge');
   if (challenge === undefined || given.get('code_challenge_method') !== 'S256')
     throw invalid('PKCE is required: code_challenge with code_challenge_method=S256 (RFC 7636)');
-  if (!/^[A-Za-z0-9_-]{43}$/.test(challenge)) throw invalid('code_challenge must be a SHA-256 hash in base64url');
+  if (!challengeShape.test(challenge)) throw invalid('code_challenge must be a SHA-256 hash in base64url');
   const nonce = given.get('nonce');
-  if (nonce !== undefined && nonce.length > 512) throw invalid('nonce must not be longer than 512 characters');
+  if (nonce !== undefined && nonce.length > longestNonce)
+    throw invalid(`nonce must not be longer than ${longestNonce} characters`);
   const maxAge = given.get('max_age');
   if (maxAge !== undefined && !/^\d{1,9}$/.test(maxAge)) throw invalid('max_age must be a number of seconds');
   return {
@@ -68,8 +103,8 @@ export function parseAuthorization(query: URLSearchParams, destination: Destinat
   };
 }
 
-function promptOf(text: string | undefined): ReadonlySet<string> {
-  const prompt = new Set(text?.split(' '));
+function promptOf(value: string | undefined): ReadonlySet<string> {
+  const prompt = new Set(value?.split(' '));
   for (const one of prompt) if (!prompts.includes(one)) throw invalid(`prompt may have ${prompts.join(', ')}`);
   if (prompt.has('none') && prompt.size > 1) throw invalid('prompt "none" stands alone');
   return prompt;

@@ -3,8 +3,9 @@ import type { Client } from '../accounts/directory/clients.ts';
 import { annotations } from '../audit/annotations.ts';
 import { OAuthError } from '../errors.ts';
 import type { RequestContext, Route } from '../http/route.ts';
+import { described, text, type Schema } from '../http/schema.ts';
 import { authenticateClient, type ClientAuthentication } from './client-authentication.ts';
-import { readForm } from './form.ts';
+import { formBody, readForm } from './form.ts';
 
 /** A client learns of its own tokens; one that the configuration lets introspect, of all. */
 export const mayKnow = (client: Client, clientID: string): boolean => client.introspection || client.name === clientID;
@@ -16,20 +17,35 @@ export interface ClientRequest {
   readonly res: Response;
 }
 
-interface ClientRoute extends ClientAuthentication {
-  readonly path: string;
-  readonly summary: string;
+interface ClientRoute extends ClientAuthentication, Pick<Route, 'path' | 'summary' | 'answers'> {
+  /** What the form must have, and what it may have beside that. */
+  readonly fields: Readonly<Record<string, Schema>>;
+  readonly optional?: Readonly<Record<string, Schema>>;
 }
+
+const clientFields = {
+  client_id: described('The client, where it does not authenticate by HTTP Basic', text),
+  client_secret: described('Its secret; left out by a public client', { ...text, format: 'password' }),
+};
+
+/** RFC 7009 section 2.1, RFC 7662 section 2.1. */
+export const tokenForm = {
+  fields: { token: described('An access token or a refresh token', text) },
+  optional: { token_type_hint: described('Not needed', text) },
+};
 
 /** Where clients post forms to. All begin with the same steps: nothing in the URL, 1 read the form, 2 authenticate the client. */
 export const clientRoute = (
-  { path, summary, ...options }: ClientRoute,
+  { path, summary, answers, fields, optional = {}, ...options }: ClientRoute,
   handle: (request: ClientRequest) => Promise<void>,
 ): Route => ({
   method: 'post',
   path,
   summary,
   open: true,
+  credentials: ['client'],
+  body: formBody(fields, { ...optional, ...clientFields }),
+  ...(answers === undefined ? {} : { answers }),
   handler: async (req, res, context) => handle({ ...(await readClientRequest(req, context, options)), context, res }),
 });
 

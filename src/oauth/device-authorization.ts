@@ -3,6 +3,8 @@ import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
 import type { Sessions } from '../accounts/sessions/sessions.ts';
 import { OAuthError } from '../errors.ts';
+import { json } from '../http/description.ts';
+import { count, described, named, object, text, type TypeOf } from '../http/schema.ts';
 import { answerJSON, uncached } from './answer.ts';
 import { clientRoute, type ClientRequest } from './client-request.ts';
 import { devicePath } from './device-endpoint.ts';
@@ -13,6 +15,19 @@ import { newUserCode, shown } from './user-code.ts';
 
 /** Milliseconds in which the user has to open a browser, log in and type the code in. */
 const life = 10 * 60_000;
+
+/** RFC 8628 section 3.2. */
+const deviceAuthorizationSchema = named(
+  'DeviceAuthorization',
+  object({
+    device_code: text,
+    user_code: described('What the user types in', text),
+    verification_uri: described('Where', text),
+    verification_uri_complete: text,
+    expires_in: described('Seconds', count),
+    interval: described('Seconds between two requests of the token', count),
+  }),
+);
 
 export function deviceAuthorizationEndpoint({
   directory,
@@ -43,9 +58,19 @@ export function deviceAuthorizationEndpoint({
     }
   }
 
+  const route = {
+    path,
+    summary,
+    directory,
+    limiter,
+    mayBePublic: true,
+    fields: {},
+    optional: { scope: described('Words separated by spaces', text) },
+    answers: json(deviceAuthorizationSchema),
+  };
   return {
     routes: [
-      clientRoute({ path, summary, directory, limiter, mayBePublic: true }, async (request) => {
+      clientRoute(route, async (request) => {
         const { client, res } = request;
         if (!client.grantTypes.includes(deviceGrantType))
           throw new OAuthError(
@@ -54,7 +79,7 @@ export function deviceAuthorizationEndpoint({
           );
         const [code, userCode] = await begin(request);
         const verificationURI = `${issuer()}${devicePath}`;
-        const body = {
+        const body: TypeOf<typeof deviceAuthorizationSchema> = {
           device_code: code,
           user_code: shown(userCode),
           verification_uri: verificationURI,

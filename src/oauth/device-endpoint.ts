@@ -4,6 +4,7 @@ import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
 import { holderOf, type Session } from '../accounts/sessions/session.ts';
 import type { Sessions } from '../accounts/sessions/sessions.ts';
+import { inQuery } from '../http/description.ts';
 import type { Route } from '../http/route.ts';
 import { browserLogin, type BrowserLogin } from './browser-login.ts';
 import { deviceConsentPage, userCodePage } from './pages/device.ts';
@@ -87,12 +88,14 @@ export function deviceRoutes({ directory, sessions, limiter, showLogin }: Device
   }
 
   const summary = 'Lets people let a device in (RFC 8628)';
+  const userCode = 'As the device shows it';
+  const decision = 'allow, or anything else; left out to be asked';
   return [
-    pageRoute({ path: devicePath, summary }, (page) => {
-      const userCode = page.context.query.get('user_code') ?? '';
-      return withLogin(page, userCode, async () => userCodePage(page, { action, userCode: userCode.slice(0, 20) }));
+    pageRoute({ path: devicePath, summary, parameters: [inQuery('user_code', userCode)] }, (page) => {
+      const typed = page.context.query.get('user_code') ?? '';
+      return withLogin(page, typed, async () => userCodePage(page, { action, userCode: typed.slice(0, 20) }));
     }),
-    formRoute({ path: devicePath, summary }, (page) => {
+    formRoute({ path: devicePath, summary, fields: { user_code: userCode, decision } }, (page) => {
       const typed = page.form.get('user_code') ?? '';
       return withLogin(page, typed, async (login) => {
         const session = await find(page, typed, login);

@@ -1,13 +1,23 @@
 import type { Request } from 'express';
 import { OAuthError } from '../errors.ts';
+import type { Body } from '../http/description.ts';
+import { object, open, type Schema } from '../http/schema.ts';
 import { readBody } from './body.ts';
+
+const formType = 'application/x-www-form-urlencoded';
+
+/** What is in a form, as the descriptions have it; what else there is means nothing (RFC 6749 section 3.2). */
+export const formBody = (
+  fields: Readonly<Record<string, Schema>>,
+  optional: Readonly<Record<string, Schema>>,
+): Body => ({ required: true, content: { [formType]: open(object(fields, optional)) } });
 
 /**
  * The form of a request to an OAuth endpoint. RFC 6749 section 3.2: parameters without a value are treated as omitted, none may
  * be repeated; a bearer never stands in a form. Throws OAuthError 415, 413, 408 or 400.
  */
 export async function readForm(req: Request, wait?: number): Promise<ReadonlyMap<string, string>> {
-  const text = await readBody(req, 'application/x-www-form-urlencoded', wait);
+  const text = await readBody(req, formType, wait);
   const form = readParameters(pairsOf(text));
   if (form.has('access_token'))
     throw new OAuthError('invalid_request', 'an access token belongs in the Authorization header, never in a form');

@@ -4,11 +4,36 @@ import type { LoginLimiter } from '../accounts/login-limit.ts';
 import type { Sessions } from '../accounts/sessions/sessions.ts';
 import { subjectOf } from '../accounts/subjects.ts';
 import type { AccessTokens } from '../auth/access-tokens.ts';
+import { json } from '../http/description.ts';
+import { described, flag, integer, list, named, object, oneOf, text, type TypeOf } from '../http/schema.ts';
 import { answerJSON, uncached } from './answer.ts';
 import { clientAuthenticationMethods } from './client-authentication.ts';
-import { clientRoute, mayKnow } from './client-request.ts';
+import { clientRoute, mayKnow, tokenForm } from './client-request.ts';
 import type { Endpoint } from './endpoint.ts';
 import { required } from './form.ts';
+
+/** RFC 7662 section 2.2. */
+const introspectionSchema = named(
+  'IntrospectionResponse',
+  object(
+    { active: described('If it is false there is nothing else', flag) },
+    {
+      token_type: oneOf('Bearer'),
+      client_id: text,
+      scope: text,
+      iss: text,
+      aud: text,
+      jti: text,
+      iat: described('Seconds since 1970', integer),
+      exp: described('Seconds since 1970', integer),
+      sub: text,
+      username: text,
+      groups: list(text),
+    },
+  ),
+);
+
+type Introspection = TypeOf<typeof introspectionSchema>;
 
 interface IntrospectionParts {
   readonly directory: Directory;
@@ -32,7 +57,7 @@ export function introspectionEndpoint({
   const path = '/oauth/introspect';
   const summary = 'Tells whether a token is good now, and for what (RFC 7662)';
 
-  async function ofAccessToken(token: string, client: Client): Promise<object | undefined> {
+  async function ofAccessToken(token: string, client: Client): Promise<Omit<Introspection, 'active'> | undefined> {
     const standing = await accessTokens.judge(token);
     if (standing === undefined || !mayKnow(client, standing.claims.clientID)) return undefined;
     const { claims, subject } = standing;
@@ -52,7 +77,7 @@ export function introspectionEndpoint({
   }
 
   /** Only for the client that has it: a resource server that asks about a bearer must never hear that a refresh token is good. */
-  async function ofRefreshToken(token: string, client: Client): Promise<object | undefined> {
+  async function ofRefreshToken(token: string, client: Client): Promise<Omit<Introspection, 'active'> | undefined> {
     const presented = await sessions.rotation.presented(token);
     if (presented === undefined || !presented.isCurrent) return undefined;
     const { session } = presented;
@@ -72,11 +97,15 @@ export function introspectionEndpoint({
 
   return {
     routes: [
-      clientRoute({ path, summary, directory, limiter }, async ({ form, client, res }) => {
-        const token = required(form, 'token');
-        const found = (await ofAccessToken(token, client)) ?? (await ofRefreshToken(token, client));
-        answerJSON(res, { active: found !== undefined, ...found }, uncached);
-      }),
+      clientRoute(
+        { path, summary, directory, limiter, ...tokenForm, answers: json(introspectionSchema) },
+        async ({ form, client, res }) => {
+          const token = required(form, 'token');
+          const found = (await ofAccessToken(token, client)) ?? (await ofRefreshToken(token, client));
+          const body: Introspection = { active: found !== undefined, ...found };
+          answerJSON(res, body, uncached);
+        },
+      ),
     ],
     metadata: (at) => ({
       introspection_endpoint: at(path),

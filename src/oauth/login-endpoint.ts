@@ -58,7 +58,14 @@ export function loginRoutes(parts: LoginParts): Route[] {
     });
   });
 
-  const sent = formRoute({ path: loginPath, summary: 'What the login page sends' }, async (page) => {
+  const fields = {
+    next: 'Where it goes on',
+    username: 'The name of the user, or the e-mail address',
+    password: 'The password of the user',
+    new_password: 'Where it has to be changed',
+    new_password_again: 'The same again',
+  };
+  const sent = formRoute({ path: loginPath, summary: 'What the login page sends', fields }, async (page) => {
     const { form } = page;
     const next = required(form, 'next');
     demandOurs(next);

@@ -4,6 +4,7 @@ import type { Directory } from '../accounts/directory/directory.ts';
 import type { Sessions } from '../accounts/sessions/sessions.ts';
 import type { IdentityClaims, Tokens } from '../auth/tokens.ts';
 import { OAuthError } from '../errors.ts';
+import { inQuery, type Parameter } from '../http/description.ts';
 import { browserLogin, type BrowserLogin } from './browser-login.ts';
 import type { Endpoint } from './endpoint.ts';
 import { readParameters } from './form.ts';
@@ -23,6 +24,13 @@ const path = '/oauth/logout';
 /** Takes the answer to the question, of a page that asks it. */
 export const confirmLogoutPath = '/oauth/logout/confirm';
 const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
+
+const logoutParameters: readonly Parameter[] = [
+  inQuery('id_token_hint', 'An id_token of the login that is to end; it may have expired'),
+  inQuery('client_id', 'The client that it was given to'),
+  inQuery('post_logout_redirect_uri', 'Where the user is sent in the end; registered for the client'),
+  inQuery('state', 'Comes back as it is'),
+];
 
 interface LogoutRequest {
   readonly hint: IdentityClaims | undefined;
@@ -82,16 +90,21 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): En
   }
 
   const summary = 'Logs out at the pages of the server (OpenID Connect RP-Initiated Logout)';
+  const begin = { path, summary, parameters: logoutParameters };
   return {
     routes: [
-      pageRoute({ path, summary }, (page) => logOut(page, page.context.query)),
-      postedRoute({ path, summary }),
+      pageRoute(begin, (page) => logOut(page, page.context.query)),
+      postedRoute(begin),
       pageRoute(
         { path: confirmLogoutPath, summary: 'Leads people who come by themselves to the question' },
         async ({ res }) => seeOther(res, path),
       ),
       formRoute(
-        { path: confirmLogoutPath, summary: 'What the user said to the question of /oauth/logout' },
+        {
+          path: confirmLogoutPath,
+          summary: 'What the user said to the question of /oauth/logout',
+          fields: { request: 'The query of the request' },
+        },
         async (page) => {
           const request = parse(new URLSearchParams(page.form.get('request')));
           const login = await browserLogin(page, { sessions, directory });

@@ -10,6 +10,7 @@ import type { Asked, OpenIDProviders } from '../accounts/identity-providers/open
 import { PersonRefused } from '../accounts/identity-providers/person.ts';
 import type { LoginHistories } from '../accounts/login-history.ts';
 import { isTold, OAuthError } from '../errors.ts';
+import { inPath, inQuery } from '../http/description.ts';
 import type { Route } from '../http/route.ts';
 import { beginInBrowser, demandOurs, goOn, queryOf, type BrowserLoginParts } from './browser-login.ts';
 import { required } from './form.ts';
@@ -134,17 +135,35 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
     }
   }
 
+  const atProvider = `${loginPath}/:provider`;
+  const provider = inPath('provider', 'The name of the identity provider in the configuration');
   return [
     pageRoute(
-      { path: `${loginPath}/:provider`, summary: 'Leads people who come by themselves to the login page' },
+      { path: atProvider, summary: 'Leads people who come by themselves to the login page', parameters: [provider] },
       async ({ res }) => seeOther(res, loginPath),
     ),
     formRoute(
-      { path: `${loginPath}/:provider`, summary: 'Sends people to an OpenID provider, to log in there' },
+      {
+        path: atProvider,
+        summary: 'Sends people to an OpenID provider, to log in there',
+        parameters: [provider],
+        fields: { next: 'Where the login goes on' },
+      },
       leave,
     ),
     pageRoute(
-      { path: '/oauth/callback/:provider', summary: 'Where an OpenID provider sends people back to' },
+      {
+        path: '/oauth/callback/:provider',
+        summary: 'Where an OpenID provider sends people back to',
+        parameters: [
+          provider,
+          inQuery('state', 'As the provider was given it'),
+          inQuery('code', 'What the provider knows the login by'),
+          inQuery('iss', 'The issuer of the provider'),
+          inQuery('error', 'Why the provider let nobody in'),
+          inQuery('error_description', 'The same for people'),
+        ],
+      },
       comeBack,
     ),
   ];

@@ -4,7 +4,7 @@ import type { Sessions } from '../accounts/sessions/sessions.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import { answer, uncached } from './answer.ts';
 import { clientIdentificationMethods } from './client-authentication.ts';
-import { clientRoute, mayKnow } from './client-request.ts';
+import { clientRoute, mayKnow, tokenForm } from './client-request.ts';
 import type { Endpoint } from './endpoint.ts';
 import { required } from './form.ts';
 
@@ -30,17 +30,21 @@ export function revocationEndpoint(parts: {
     return presented && { sid: presented.session.metadata.name, clientID: presented.session.spec.clientID };
   }
 
+  const answers = { 200: { description: 'It has ended, if it was of the client' } };
   return {
     routes: [
-      clientRoute({ path, summary, directory, limiter, mayBePublic: true }, async ({ form, client, context, res }) => {
-        const found = await find(required(form, 'token'));
-        if (found !== undefined && mayKnow(client, found.clientID)) {
-          await sessions.revoke(found.sid);
-          const { auditID, sourceIP } = context;
-          context.log.info('session revoked', { auditID, client: client.name, sid: found.sid, sourceIP });
-        }
-        answer(res, '', uncached);
-      }),
+      clientRoute(
+        { path, summary, directory, limiter, mayBePublic: true, ...tokenForm, answers },
+        async ({ form, client, context, res }) => {
+          const found = await find(required(form, 'token'));
+          if (found !== undefined && mayKnow(client, found.clientID)) {
+            await sessions.revoke(found.sid);
+            const { auditID, sourceIP } = context;
+            context.log.info('session revoked', { auditID, client: client.name, sid: found.sid, sourceIP });
+          }
+          answer(res, '', uncached);
+        },
+      ),
     ],
     metadata: (at) => ({
       revocation_endpoint: at(path),

@@ -7,9 +7,11 @@ import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
 import type { Subject } from '../accounts/subjects.ts';
 import { annotations } from '../audit/annotations.ts';
-import { identityClaims, type Tokens } from '../auth/tokens.ts';
+import { identityClaims, kubernetesAudience, type Tokens } from '../auth/tokens.ts';
 import { clientScopes } from '../config/schema.ts';
 import { OAuthError } from '../errors.ts';
+import { json } from '../http/description.ts';
+import { count, described, named, object, oneOf, text, type Schema, type TypeOf } from '../http/schema.ts';
 import { answerJSON, uncached } from './answer.ts';
 import { audienceOf, demandAudience } from './audience.ts';
 import { clientIdentificationMethods } from './client-authentication.ts';
@@ -17,6 +19,38 @@ import { clientRoute } from './client-request.ts';
 import type { Endpoint } from './endpoint.ts';
 import { required } from './form.ts';
 import type { Grant } from './grants/grant.ts';
+
+/** RFC 6749 section 5.1, OpenID Connect Core section 3.1.3.3, RFC 8693 section 2.2.1. */
+const tokenResponseSchema = named(
+  'TokenResponse',
+  object(
+    { access_token: text, token_type: oneOf('Bearer'), expires_in: described('Seconds', count) },
+    {
+      refresh_token: described('For the grant refresh_token, once', text),
+      scope: text,
+      id_token: described('If the scope has openid', text),
+      issued_token_type: described('Of a token that was exchanged for another', text),
+    },
+  ),
+);
+
+/** Of all grants, each with those that have it. */
+function fieldsOf(grants: readonly Grant[]): Readonly<Record<string, Schema>> {
+  const all = grants.flatMap(({ grantType, parameters }) => parameters.map((one) => ({ ...one, grantType })));
+  return Object.fromEntries(
+    [...Map.groupBy(all, ({ name }) => name)].map(([name, those]) => [
+      name,
+      described(
+        those
+          .map(
+            ({ grantType, required: must, description }) => `${grantType}${must ? '' : ' (optional)'}: ${description}`,
+          )
+          .join('; '),
+        text,
+      ),
+    ]),
+  );
+}
 
 export function tokenEndpoint(options: {
   grants: readonly Grant[];
@@ -29,9 +63,23 @@ export function tokenEndpoint(options: {
   const byType = new Map(grants.map((grant) => [grant.grantType, grant]));
   const path = '/oauth/token';
   const summary = 'Exchanges credentials for an access token (RFC 6749)';
+  const route = {
+    path,
+    summary,
+    directory,
+    limiter,
+    mayBePublic: true,
+    fields: { grant_type: oneOf(...byType.keys()) },
+    optional: {
+      ...fieldsOf(grants),
+      audience: described(`Whom the token is for: the issuer, which is the default, or ${kubernetesAudience}`, text),
+    },
+    answers: json(tokenResponseSchema),
+    refusals: [403],
+  };
   return {
     routes: [
-      clientRoute({ path, summary, directory, limiter, mayBePublic: true }, async ({ form, client, context, res }) => {
+      clientRoute(route, async ({ form, client, context, res }) => {
         const grantType = required(form, 'grant_type');
         const grant = byType.get(grantType);
         if (grant !== undefined) context.audit?.annotate(annotations.grantType, grantType);
@@ -52,7 +100,7 @@ export function tokenEndpoint(options: {
         context.audit?.identify(subject);
         context.audit?.annotate(annotations.session, session.metadata.name);
         const { token, expiresIn } = tokens.issueAccess(session, subject, scope, audience);
-        const body = {
+        const body: TypeOf<typeof tokenResponseSchema> = {
           access_token: token,
           token_type: 'Bearer',
           ...(issuedTokenType === undefined ? {} : { issued_token_type: issuedTokenType }),

@@ -8,7 +8,9 @@ import type { AccessTokens } from '../auth/access-tokens.ts';
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { OAuthError } from '../errors.ts';
+import { inQuery, json } from '../http/description.ts';
 import type { RequestContext } from '../http/route.ts';
+import { flag, list, named, object, oneOf, open, text, type TypeOf } from '../http/schema.ts';
 import { answerJSON, uncached } from './answer.ts';
 import { readBody } from './body.ts';
 import { authenticateClient, type ClientAuthentication } from './client-authentication.ts';
@@ -28,10 +30,26 @@ interface Question {
   readonly audiences: readonly string[];
 }
 
-type Status = Readonly<Record<string, unknown>>;
+type Status = TypeOf<typeof statusSchema>;
 
 const apiVersion = 'authentication.k8s.io/v1';
 const kind = 'TokenReview';
+const typed = { apiVersion: oneOf(apiVersion), kind: oneOf(kind) };
+const tokenReviewSchema = named(
+  'TokenReview',
+  open(
+    object({
+      ...typed,
+      spec: open(object({ token: { ...text, minLength: 1 } }, { audiences: list(text) })),
+    }),
+  ),
+);
+const statusSchema = object(
+  { authenticated: flag },
+  { user: object({ username: text, uid: text, groups: list(text) }), audiences: list(text) },
+);
+const reviewedSchema = named('ReviewedToken', object({ ...typed, status: statusSchema }));
+
 const refused: Status = { authenticated: false };
 
 export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
@@ -80,6 +98,11 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
         path: '/oauth/authenticate',
         summary: "Judges a token of ours for kube-apiserver's webhook (authentication.k8s.io/v1 TokenReview)",
         open: true,
+        credentials: ['client', 'bearer'],
+        parameters: [inQuery('timeout', 'Means nothing here')],
+        body: { required: true, content: { 'application/json': tokenReviewSchema } },
+        answers: json(reviewedSchema),
+        refusals: [403],
         handler: async (req, res, context) => {
           const { query } = context;
           // client-go adds its timeout.
@@ -92,7 +115,7 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
             isItsOwn && !accessTokens.isOurs(question.token)
               ? refused
               : await judge(question, await authenticate(req, context));
-          answerJSON(res, { apiVersion, kind, status }, uncached);
+          answerJSON(res, { apiVersion, kind, status } satisfies TypeOf<typeof reviewedSchema>, uncached);
         },
       },
     ],
@@ -100,10 +123,10 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
   };
 }
 
-function parse(text: string): Question {
+function parse(body: string): Question {
   let review: unknown;
   try {
-    review = JSON.parse(text);
+    review = JSON.parse(body);
   } catch {
     throw new OAuthError('invalid_request', 'the body is no JSON');
   }

@@ -2,10 +2,21 @@ import type { Request } from 'express';
 import type { AccessTokens, StandingToken } from '../auth/access-tokens.ts';
 import { identityOf } from '../auth/tokens.ts';
 import { OAuthError } from '../errors.ts';
+import { json } from '../http/description.ts';
 import type { Handler } from '../http/route.ts';
+import { flag, list, named, object, text } from '../http/schema.ts';
 import { answerJSON, uncached } from './answer.ts';
 import type { Endpoint } from './endpoint.ts';
-import { readForm } from './form.ts';
+import { formBody, readForm } from './form.ts';
+
+/** OpenID Connect Core section 5.3.2: what the scope of the token lets tell. */
+const userinfoSchema = named(
+  'UserInfo',
+  object(
+    { sub: text },
+    { preferred_username: text, name: text, email: text, email_verified: flag, groups: list(text) },
+  ),
+);
 
 const noToken = (): OAuthError =>
   // RFC 6750 section 3.1: who sent no token is told no error in the challenge.
@@ -43,6 +54,10 @@ export function userinfoEndpoint(accessTokens: AccessTokens): Endpoint {
       path,
       summary: 'Who the access token speaks of (OpenID Connect Core 5.3)',
       open: true,
+      credentials: ['bearer'] as const,
+      ...(method === 'post' ? { body: { ...formBody({}, {}), required: false } } : {}),
+      answers: json(userinfoSchema),
+      refusals: [403],
       handler,
     })),
     metadata: (at) => ({ userinfo_endpoint: at(path) }),

@@ -100,12 +100,14 @@ const resource = (name: string, kind: string, scope: string): object => ({
   verbs: ['get', 'list', 'watch'],
 });
 
-function serveResources(cluster: MemoryCluster): void {
+/** Pods and namespaces, which may be copied. */
+export function serveResources(cluster: MemoryCluster): void {
   const resources = [resource('pods', 'Pod', 'Namespaced'), resource('namespaces', 'Namespace', 'Cluster')];
   const root = (name: string, items: readonly object[]): void =>
     cluster.put('', { metadata: { name }, kind: 'APIGroupDiscoveryList', items });
   root('api', [{ metadata: { name: '' }, versions: [{ version: 'v1', freshness: 'Current', resources }] }]);
   root('apis', []);
+  cluster.respond('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', () => ({ status: { allowed: true } }));
 }
 
 /** Fills the cluster before the server starts. */
@@ -117,7 +119,6 @@ export function prepareLogs(cluster: MemoryCluster, rights: Rights): void {
     const username = nameIn((spec as { token: string }).token);
     return { status: { authenticated: true, user: { username, groups: ['people'] } } };
   });
-  cluster.respond('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', () => ({ status: { allowed: true } }));
   cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => {
     const { user, resourceAttributes: asked } = spec as Review;
     const isLog = asked?.verb === 'get' && asked.resource === 'pods' && asked.subresource === 'log';

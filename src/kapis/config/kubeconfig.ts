@@ -4,7 +4,9 @@ import type { UserInfo } from '../../auth/user.ts';
 import { toYAML } from '../../config/to-yaml.ts';
 import { badRequest, noSuchPath, unauthorized } from '../../errors.ts';
 import { negotiate } from '../../http/negotiate.ts';
+import { inQuery } from '../../http/description.ts';
 import type { Route } from '../../http/route.ts';
+import { described, flag, list, named, object, oneOf, text, type TypeOf } from '../../http/schema.ts';
 import { write } from '../../http/write.ts';
 
 export const group = 'config.platform.io';
@@ -20,18 +22,54 @@ export interface KubeconfigParts {
 const yaml = 'application/yaml';
 const json = 'application/json';
 
+const clusterSchema = object(
+  { server: text },
+  {
+    'certificate-authority-data': described(
+      'PEM in base64; left out where clients believe the certificate anyway',
+      text,
+    ),
+  },
+);
+const pluginSchema = object({
+  apiVersion: text,
+  command: text,
+  args: list(text),
+  interactiveMode: text,
+  provideClusterInfo: flag,
+  installHint: text,
+});
+const userSchema = object({}, { token: text, exec: pluginSchema });
+const kubeconfigSchema = named(
+  'Kubeconfig',
+  object({
+    apiVersion: oneOf('v1'),
+    kind: oneOf('Config'),
+    clusters: list(object({ name: text, cluster: clusterSchema })),
+    users: list(object({ name: text, user: userSchema })),
+    contexts: list(object({ name: text, context: object({ cluster: text, user: text }) })),
+    'current-context': text,
+  }),
+);
+
 export const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route => ({
   method: 'get',
   path: `/kapis/${group}/${version}/kubeconfig`,
   summary: 'A kubeconfig for kubectl through this server, with the credential plugin',
   parameters: [
-    {
-      name: 'token',
-      in: 'query',
-      description: 'embed: with the token of this request, for as long as that lives, in the place of the plugin',
-      schema: { type: 'string', enum: ['embed'] },
-    },
+    inQuery(
+      'token',
+      'embed: with the token of this request, for as long as that lives, in the place of the plugin',
+      oneOf('embed'),
+    ),
   ],
+  answers: {
+    200: {
+      description: 'OK; the same in JSON if that is asked for',
+      content: { [yaml]: kubeconfigSchema, [json]: kubeconfigSchema },
+    },
+  },
+  refusals: [404],
   handler: async (req, res, context) => {
     const type = negotiate(req.headers.accept, [yaml, json], (one) => one);
     const embeds = embedsToken(context.query);
@@ -43,15 +81,19 @@ export const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Ro
     const { user } = context;
     if (user === undefined) throw unauthorized();
     const config = kubeconfigOf(server, authority(), user, embeds ? { token: bearerOf(req) } : plugin);
-    const text = type === json ? `${JSON.stringify(config)}\n` : toYAML(config);
-    await write(req, res, { contentType: type, body: [Buffer.from(text)], headers: { 'Cache-Control': 'no-store' } });
+    const written = type === json ? `${JSON.stringify(config)}\n` : toYAML(config);
+    await write(req, res, {
+      contentType: type,
+      body: [Buffer.from(written)],
+      headers: { 'Cache-Control': 'no-store' },
+    });
   },
 });
 
 /** Throws 400 for what is no parameter of this. */
 function embedsToken(query: URLSearchParams): boolean {
   const unknown = [...query.keys()].find((name) => name !== 'token');
-  if (unknown !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(unknown)}: there is only "token"`);
+  if (unknown !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(unknown)}; the known one is token`);
   const asked = query.getAll('token');
   if (asked.length > 1 || (asked[0] ?? 'embed') !== 'embed') throw badRequest('token must be "embed", or left out');
   return asked.length === 1;
@@ -81,8 +123,8 @@ function kubeconfigOf(
   server: string,
   authority: string | undefined,
   { username }: UserInfo,
-  credential: object,
-): object {
+  credential: TypeOf<typeof userSchema>,
+): TypeOf<typeof kubeconfigSchema> {
   const { host } = new URL(server);
   const user = `${username}@${host}`;
   const ca = authority === undefined ? {} : { 'certificate-authority-data': Buffer.from(authority).toString('base64') };

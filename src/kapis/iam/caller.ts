@@ -6,17 +6,23 @@ import { demand, type Authorizer, type ResourceAttributes } from '../../auth/aut
 import type { UserInfo } from '../../auth/user.ts';
 import { badRequest, notFound, unauthorized } from '../../errors.ts';
 import { negotiate } from '../../http/negotiate.ts';
+import { inPath } from '../../http/description.ts';
 import type { RequestContext } from '../../http/route.ts';
-import { inPath } from '../parameters.ts';
+import { pretty, timeout } from '../parameters.ts';
 import { group } from './user-store.ts';
 
 export const usersResource = { group, resource: 'users' };
 export const nameInPath = inPath('name', 'The username; ~ is yourself');
 
-/** Throws 400 for a parameter that means nothing here; client-go adds its timeout. */
+/** Of what has no others; client-go adds its timeout. */
+export const commonParameters = [pretty, timeout];
+
+/** Throws 400 for a parameter that means nothing here. */
 export function demandNoParameters({ query }: Pick<RequestContext, 'query'>): void {
-  const wrong = [...query.keys()].find((name) => !['pretty', 'timeout'].includes(name));
-  if (wrong !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(wrong)}; there is none but pretty`);
+  const known = commonParameters.map(({ name }) => name);
+  const wrong = [...query.keys()].find((name) => !known.includes(name));
+  if (wrong !== undefined)
+    throw badRequest(`unknown parameter ${JSON.stringify(wrong)}; the known ones are ${known.join(', ')}`);
 }
 
 /** Throws 406 for who takes no JSON: there is nothing else. */

@@ -2,11 +2,14 @@
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginHistories } from '../../accounts/login-history.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
+import { json } from '../../http/description.ts';
 import type { Route } from '../../http/route.ts';
+import type { TypeOf } from '../../http/schema.ts';
 import { writeJson } from '../../http/write.ts';
 import { limit } from '../parameters.ts';
 import { parseLimit, parsePretty } from '../query.ts';
-import { accountOf, demandJson, demandOn, nameInPath, targetOf } from './caller.ts';
+import { accountOf, commonParameters, demandJson, demandOn, nameInPath, targetOf } from './caller.ts';
+import { loginRecordListSchema } from './schemas.ts';
 import { base, group, version } from './user-store.ts';
 
 export interface LoginRecordsParts {
@@ -21,7 +24,8 @@ export const loginRecordsRoute = ({ authorizer, directory, loginHistories }: Log
   method: 'get',
   path: `${base}/users/:name/loginrecords`,
   summary: 'Logins of the user, failed ones too, the newest first',
-  parameters: [nameInPath, limit('How many; -1 for all')],
+  parameters: [nameInPath, limit('How many; -1 for all'), ...commonParameters],
+  answers: json(loginRecordListSchema),
   handler: async (req, res, context) => {
     demandJson(req);
     const most = parseLimit(context.query);
@@ -30,8 +34,14 @@ export const loginRecordsRoute = ({ authorizer, directory, loginHistories }: Log
     const records = await loginHistories.of(accountOf(directory, target));
     const items = records
       .slice(0, most === -1 ? undefined : most)
-      .map((record) => ({ kind: 'LoginRecord', apiVersion, ...record }));
-    const all = { kind: 'LoginRecordList', apiVersion, metadata: {}, items, totalItems: records.length };
+      .map((record) => ({ kind: 'LoginRecord' as const, apiVersion, ...record }));
+    const all: TypeOf<typeof loginRecordListSchema> = {
+      kind: 'LoginRecordList',
+      apiVersion,
+      metadata: {},
+      items,
+      totalItems: records.length,
+    };
     await writeJson(req, res, all, { pretty: parsePretty(context.query) });
   },
 });

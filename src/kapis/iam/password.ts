@@ -10,11 +10,22 @@ import { isChangeable } from '../../accounts/password-store.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { badRequest, forbidden, invalid, tooManyRequests } from '../../errors.ts';
+import { json } from '../../http/description.ts';
+import { doneSchema } from '../../http/meta.ts';
 import type { RequestContext, Route } from '../../http/route.ts';
 import { writeDone } from '../../http/write.ts';
 import { readJson, recordOf } from './body.ts';
-import { accountOf, demandNoParameters, demandOn, nameInPath, targetOf, usersResource } from './caller.ts';
+import {
+  accountOf,
+  commonParameters,
+  demandNoParameters,
+  demandOn,
+  nameInPath,
+  targetOf,
+  usersResource,
+} from './caller.ts';
 import { powerBeyond, type Release } from './powers.ts';
+import { passwordSchema, type Password } from './schemas.ts';
 import { base, group } from './user-store.ts';
 
 export interface PasswordParts extends OwnPasswordParts {
@@ -87,7 +98,10 @@ export function passwordRoute(parts: PasswordParts): Route {
     method: 'put',
     path: `${base}/users/:name/password`,
     summary: 'Set a password: your own with the current one beside it',
-    parameters: [nameInPath],
+    parameters: [nameInPath, ...commonParameters],
+    body: { required: true, content: { 'application/json': passwordSchema } },
+    answers: json(doneSchema, 'Set; logins with the one before are over'),
+    refusals: [422],
     handler: async (req, res, context) => {
       demandNoParameters(context);
       const target = targetOf(directory, context);
@@ -104,7 +118,7 @@ export function passwordRoute(parts: PasswordParts): Route {
 const invalidPassword = (username: string, field: string, message: string): Error =>
   invalid({ group, kind: 'User' }, username, [{ reason: 'FieldValueInvalid', field, message }]);
 
-function fieldsOf(value: unknown): { readonly password: string; readonly currentPassword: string | undefined } {
+function fieldsOf(value: unknown): Password {
   const { password, currentPassword, ...rest } = recordOf(value) ?? {};
   if (
     typeof password !== 'string' ||

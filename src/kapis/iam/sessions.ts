@@ -6,11 +6,22 @@ import type { Session } from '../../accounts/sessions/session.ts';
 import type { Sessions } from '../../accounts/sessions/sessions.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { notFound } from '../../errors.ts';
+import { inPath, json } from '../../http/description.ts';
+import { doneSchema } from '../../http/meta.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
+import type { TypeOf } from '../../http/schema.ts';
 import { writeDone, writeJson } from '../../http/write.ts';
-import { inPath } from '../parameters.ts';
 import { parsePretty } from '../query.ts';
-import { accountOf, demandJson, demandNoParameters, demandOn, nameInPath, targetOf } from './caller.ts';
+import {
+  accountOf,
+  commonParameters,
+  demandJson,
+  demandNoParameters,
+  demandOn,
+  nameInPath,
+  targetOf,
+} from './caller.ts';
+import { sessionListSchema, type ShownSession } from './schemas.ts';
 import { base, group, version } from './user-store.ts';
 
 export interface SessionsParts {
@@ -35,7 +46,13 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
     demandJson(req);
     const account = await accountIn(context);
     const items = loginsOf(account, parts).map((session) => shown(session, context.user?.sessionID));
-    const all = { kind: 'SessionList', apiVersion, metadata: {}, items, totalItems: items.length };
+    const all: TypeOf<typeof sessionListSchema> = {
+      kind: 'SessionList',
+      apiVersion,
+      metadata: {},
+      items,
+      totalItems: items.length,
+    };
     await writeJson(req, res, all, { pretty: parsePretty(context.query) });
   };
 
@@ -56,13 +73,28 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
 
   const path = `${base}/users/:name/sessions`;
   return [
-    { method: 'get', path, summary: 'Where the user is logged in', parameters: [nameInPath], handler: list },
-    { method: 'delete', path, summary: 'End all sessions of the user', parameters: [nameInPath], handler: revokeAll },
+    {
+      method: 'get',
+      path,
+      summary: 'Where the user is logged in',
+      parameters: [nameInPath, ...commonParameters],
+      answers: json(sessionListSchema),
+      handler: list,
+    },
+    {
+      method: 'delete',
+      path,
+      summary: 'End all sessions of the user',
+      parameters: [nameInPath, ...commonParameters],
+      answers: json(doneSchema, 'Ended, on every replica'),
+      handler: revokeAll,
+    },
     {
       method: 'delete',
       path: `${path}/:session`,
       summary: 'End a session of the user',
-      parameters: [nameInPath, inPath('session', 'The metadata.name of the session')],
+      parameters: [nameInPath, inPath('session', 'The metadata.name of the session'), ...commonParameters],
+      answers: json(doneSchema, 'Ended, on every replica'),
       handler: revokeOne,
     },
   ];
@@ -73,7 +105,7 @@ function note({ log, auditID, user }: RequestContext, of: string, ended: number)
 }
 
 /** Nothing by which it could be taken over. */
-function shown({ metadata, spec, status }: Session, current: string | undefined): object {
+function shown({ metadata, spec, status }: Session, current: string | undefined): ShownSession {
   const { name, creationTimestamp } = metadata;
   const { userName, clientID, scope, sourceIP, userAgent, createdAt, expiresAt } = spec;
   return {

@@ -3,9 +3,19 @@ import type { Directory } from '../../accounts/directory/directory.ts';
 import { isChangeable, type PasswordStore } from '../../accounts/password-store.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { forbidden } from '../../errors.ts';
+import { json } from '../../http/description.ts';
+import { doneSchema } from '../../http/meta.ts';
 import type { Route } from '../../http/route.ts';
 import { writeDone } from '../../http/write.ts';
-import { accountOf, demandNoParameters, demandOn, nameInPath, targetOf, usersResource } from './caller.ts';
+import {
+  accountOf,
+  commonParameters,
+  demandNoParameters,
+  demandOn,
+  nameInPath,
+  targetOf,
+  usersResource,
+} from './caller.ts';
 import { base } from './user-store.ts';
 
 export interface UnlockParts {
@@ -18,7 +28,8 @@ export const unlockRoute = ({ authorizer, directory, passwordStore }: UnlockPart
   method: 'post',
   path: `${base}/users/:name/unlock`,
   summary: 'Forget the failed logins of a user',
-  parameters: [nameInPath],
+  parameters: [nameInPath, ...commonParameters],
+  answers: json(doneSchema, 'Forgotten, on every replica'),
   handler: async (req, res, context) => {
     demandNoParameters(context);
     const target = targetOf(directory, context);

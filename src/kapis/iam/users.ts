@@ -8,7 +8,10 @@ import type { User, Users } from '../../accounts/users.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { usersPath } from '../../config/names.ts';
 import { alreadyExists, badRequest, forbidden, notFound, serviceUnavailable, StatusError } from '../../errors.ts';
+import { inQuery, json, type Parameter } from '../../http/description.ts';
+import { doneSchema } from '../../http/meta.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
+import { count, eitherOf, oneOf } from '../../http/schema.ts';
 import { writeJson } from '../../http/write.ts';
 import type { KubeClient, KubeRequest } from '../../kube/client.ts';
 import { KubeError } from '../../kube/kube-error.ts';
@@ -19,7 +22,7 @@ import { Answers } from '../kapis-handler.ts';
 import { parseOldest } from '../list-options.ts';
 import { parseGetQuery, parseListQuery, parsePretty } from '../query.ts';
 import { demandReached } from '../reading.ts';
-import { getParameters, listParameters, parameter } from '../parameters.ts';
+import { getParameters, listParameters, pretty, timeout } from '../parameters.ts';
 import { readJson, recordOf, type JsonBody } from './body.ts';
 import {
   attributesOf,
@@ -33,6 +36,7 @@ import {
   type Target,
 } from './caller.ts';
 import { displayNameIn, jsonPatch, mergePatch } from './display-name.ts';
+import { deleteOptionsSchema, jsonPatchSchema, userListSchema, userPatchSchema, userSchema } from './schemas.ts';
 import { base, usersDefinition, UserStore } from './user-store.ts';
 
 export interface UsersParts {
@@ -43,8 +47,23 @@ export interface UsersParts {
 }
 
 /** What kube-apiserver is told of a write: it refuses fields that it does not know, unless the caller wants it otherwise. */
-const handedOn = ['dryRun', 'fieldManager', 'fieldValidation', 'propagationPolicy', 'gracePeriodSeconds'];
-const json = 'application/json';
+const handedOn: readonly Parameter[] = [
+  inQuery('dryRun', 'Judge it and write nothing', oneOf('All')),
+  inQuery('fieldManager', 'Who writes, in metadata.managedFields'),
+  inQuery('fieldValidation', 'What is done about fields that it does not know', {
+    ...oneOf('Strict', 'Warn', 'Ignore'),
+    default: 'Strict',
+  }),
+  inQuery(
+    'propagationPolicy',
+    'Of a deletion: when what belongs to it is deleted',
+    oneOf('Orphan', 'Background', 'Foreground'),
+  ),
+  inQuery('gracePeriodSeconds', 'Of a deletion', count),
+];
+const writeParameters: readonly Parameter[] = [...handedOn, pretty, timeout];
+const known = writeParameters.map(({ name }) => name);
+const jsonType = 'application/json';
 
 export function usersRoutes({ client, authorizer, directory, users }: UsersParts): Route[] {
   const store = new UserStore({ directory, users });
@@ -87,15 +106,15 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
     request: KubeRequest,
   ): Promise<void> {
     const { query, signal } = context;
-    const wrong = [...query.keys()].find((name) => ![...handedOn, 'pretty', 'timeout'].includes(name));
+    const wrong = [...query.keys()].find((name) => !known.includes(name));
     if (wrong !== undefined)
-      throw badRequest(`unknown parameter ${JSON.stringify(wrong)}; the known ones are ${handedOn.join(', ')}`);
+      throw badRequest(`unknown parameter ${JSON.stringify(wrong)}; the known ones are ${known.join(', ')}`);
     const path = request.method === 'POST' ? usersPath : `${usersPath}/${encodeURIComponent(username)}`;
     const { status, headers, body } = await asCaller(client, caller).stream(path, {
       ...request,
       query: {
         ...(request.method === 'DELETE' ? {} : { fieldValidation: 'Strict' }),
-        ...Object.fromEntries(handedOn.flatMap((name) => (query.has(name) ? [[name, query.get(name)]] : []))),
+        ...Object.fromEntries(handedOn.flatMap(({ name }) => (query.has(name) ? [[name, query.get(name)]] : []))),
       },
       signal,
     });
@@ -128,7 +147,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
   const create: Handler = async (...request) => {
     const [req, , context] = request;
     const caller = callerOf(context);
-    const { value } = await readJson(req, [json]);
+    const { value } = await readJson(req, [jsonType]);
     const name = recordOf(recordOf(value)?.['metadata'])?.['name'];
     const username = typeof name === 'string' ? name : '';
     if (directory.configured(username) !== undefined) {
@@ -143,7 +162,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
     const target = targetOf(directory, context);
     const { username, caller, own } = target;
     const method = req.method === 'PUT' ? 'PUT' : 'PATCH';
-    const body = await readJson(req, method === 'PUT' ? [json] : [mergePatch, jsonPatch]);
+    const body = await readJson(req, method === 'PUT' ? [jsonType] : [mergePatch, jsonPatch]);
     if (own !== undefined && !(await authorizer.authorize(caller, attributesOf(context, username))).allowed)
       return changeOwn(request, own, body);
     await demandStored(context, target);
@@ -153,7 +172,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
   const remove: Handler = async (...request) => {
     const [req, , context] = request;
     const target = targetOf(directory, context);
-    const { value } = await readJson(req, [json]);
+    const { value } = await readJson(req, [jsonType]);
     await demandStored(context, target);
     await pass(request, target, { method: 'DELETE', ...(value === undefined ? {} : { body: value }) });
   };
@@ -190,35 +209,59 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
   }
 
   const path = `${base}/users`;
-  const writeParameters = handedOn.map((one) => parameter(one, 'As kube-apiserver takes it'));
+  const written = { parameters: [nameInPath, ...writeParameters], refusals: [409, 422, 502] };
   return [
     {
       method: 'get',
       path,
       summary: 'List the users, configured ones too',
       parameters: listParameters(usersDefinition),
+      answers: json(userListSchema),
       handler: list,
     },
-    { method: 'post', path, summary: 'Make a user', parameters: writeParameters, handler: create },
+    {
+      method: 'post',
+      path,
+      summary: 'Make a user',
+      ...written,
+      parameters: writeParameters,
+      body: { required: true, content: { [jsonType]: userSchema } },
+      answers: { 201: { description: 'Made', content: { [jsonType]: userSchema } } },
+      handler: create,
+    },
     {
       method: 'get',
       path: `${path}/:name`,
       summary: 'Read a user; your own you always may',
       parameters: [nameInPath, ...getParameters],
+      answers: json(userSchema),
       handler: get,
     },
-    ...(['put', 'patch'] as const).map((method): Route => ({
-      method,
+    {
+      method: 'put',
+      path: `${path}/:name`,
+      summary: 'Replace a user; of your own you always may change displayName',
+      ...written,
+      body: { required: true, content: { [jsonType]: userSchema } },
+      answers: json(userSchema),
+      handler: write,
+    },
+    {
+      method: 'patch',
       path: `${path}/:name`,
       summary: 'Change a user; of your own you always may change displayName',
-      parameters: [nameInPath, ...writeParameters],
+      ...written,
+      body: { required: true, content: { [mergePatch]: userPatchSchema, [jsonPatch]: jsonPatchSchema } },
+      answers: json(userSchema),
       handler: write,
-    })),
+    },
     {
       method: 'delete',
       path: `${path}/:name`,
       summary: 'Delete a user, which ends all that was begun as that user',
-      parameters: [nameInPath, ...writeParameters],
+      ...written,
+      body: { required: false, content: { [jsonType]: deleteOptionsSchema } },
+      answers: json(eitherOf(doneSchema, userSchema), 'Deleted; or, while finalizers hold it, the user as it is'),
       handler: remove,
     },
   ];

@@ -1,9 +1,12 @@
 /** The log queries: served at /kapis/logging.platform.io, at /kapis/tenant.platform.io, and to the aggregator. */
 import type { Route } from '../../http/route.ts';
+import { text } from '../../http/schema.ts';
 import { group, kind, loggingGroups, version } from './group.ts';
 import { logsHandler, type LogsParts } from './logs.ts';
+import { followTypes } from './follow.ts';
 import { logParameters } from './parameters.ts';
 import { removedRoutes } from './removed.ts';
+import { logsSchema } from './schemas.ts';
 
 export { loggingGroups, loggingGroupVersion } from './group.ts';
 export { podLister } from './pods.ts';
@@ -13,6 +16,17 @@ const route = (path: string, handler: Route['handler']): Route => ({
   path,
   summary: 'Search, count, export or follow the logs of containers',
   parameters: logParameters,
+  answers: {
+    200: {
+      description:
+        'OK. With operation=export a line a record; with follow=true a LogRecord a line, or a server-sent event',
+      content: {
+        'application/json': logsSchema,
+        ...Object.fromEntries(['text/plain', ...followTypes.slice(1)].map((type) => [type, text])),
+      },
+    },
+  },
+  refusals: [502],
   handler,
 });
 

@@ -3,6 +3,7 @@ import type { Request, Response } from 'express';
 import { BodyWriter } from '../../http/body-writer.ts';
 import { negotiate } from '../../http/negotiate.ts';
 import type { Handler, RequestContext } from '../../http/route.ts';
+import type { TypeOf } from '../../http/schema.ts';
 import { writeJson } from '../../http/write.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { demandCapable } from '../../logs/capabilities.ts';
@@ -11,6 +12,7 @@ import type { Logs, StoreUse } from '../../logs/logs.ts';
 import { parseQuestion, type Question } from '../../logs/query.ts';
 import { asCaller } from '../caller.ts';
 import { followLogs, followTypes } from './follow.ts';
+import type { logsSchema } from './schemas.ts';
 import { demandSame, visibleLogs, type LogAccess, type VisibleLogs } from './visible.ts';
 import { workloadPods } from './workload-pods.ts';
 
@@ -122,7 +124,8 @@ export function logsHandler({ logs, client, now = Date.now, ...access }: LogsPar
     const selection = await selectionOf(question, context, visible);
     if (question.operation === 'export') return exportLogs(req, res, able, question, selection, signal);
     const found = await answerOf(able, question, selection, signal);
-    await writeJson(req, res, { ...head, ...found }, { pretty: question.pretty });
+    const body: TypeOf<typeof logsSchema> = { ...head, ...found };
+    await writeJson(req, res, body, { pretty: question.pretty });
   }
 
   return async (req, res, context) => {

@@ -1,5 +1,6 @@
 /** Paths of versions before, and what there is in their place. */
 import { noSuchPath } from '../../errors.ts';
+import { inPath } from '../../http/description.ts';
 import type { Route } from '../../http/route.ts';
 import { group, version } from './group.ts';
 
@@ -24,6 +25,8 @@ const gone = (
   method,
   path: `${base}/${path}`,
   summary: 'Removed; the answer names what replaces it',
+  removed: true,
+  parameters: [...`${base}/${path}`.matchAll(/[:*](\w+)/g)].map(([, name = '']) => inPath(name, 'As it was')),
   handler: (req) => {
     throw noSuchPath(instead(req.params));
   },

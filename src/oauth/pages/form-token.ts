@@ -5,7 +5,7 @@ import { OAuthError } from '../../errors.ts';
 import { cookie, formCookie, readCookie } from './cookies.ts';
 import { html, type Html } from './html.ts';
 
-const field = 'form_token';
+export const formTokenField = 'form_token';
 
 const tokenOf = (secret: string): Buffer => createHash('sha256').update(`form:${secret}`).digest();
 
@@ -16,14 +16,14 @@ export function formToken(req: Request, res: Response): Html {
     secret = randomBytes(16).toString('base64url');
     res.appendHeader('Set-Cookie', cookie(formCookie, secret));
   }
-  return html`<input type="hidden" name="${field}" value="${tokenOf(secret).toString('base64url')}" />`;
+  return html`<input type="hidden" name="${formTokenField}" value="${tokenOf(secret).toString('base64url')}" />`;
 }
 
 /** Throws unless the form is one that this browser was shown by us. */
 export function demandFormToken(req: Request, form: ReadonlyMap<string, string>): void {
   const site = req.headers['sec-fetch-site'];
   const secret = readCookie(req, formCookie);
-  const given = Buffer.from(form.get(field) ?? '', 'base64url');
+  const given = Buffer.from(form.get(formTokenField) ?? '', 'base64url');
   const wanted = tokenOf(secret ?? '');
   const fits = given.length === wanted.length && timingSafeEqual(given, wanted);
   if (secret === undefined || !fits || (site !== undefined && site !== 'same-origin'))

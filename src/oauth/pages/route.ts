@@ -4,6 +4,7 @@ import type { Handler, RequestContext, Route } from '../../http/route.ts';
 import { isSecure } from '../../http/secure.ts';
 import { readForm } from '../form.ts';
 import { withParameters } from '../redirect-uri.ts';
+import { bodyOf, ownFormBody, pageAnswers } from './described.ts';
 import { failurePage } from './failure.ts';
 import { demandFormToken } from './form-token.ts';
 
@@ -18,9 +19,11 @@ export interface PageRequest {
 /** Where a page is shown. */
 export type Around = Pick<PageRequest, 'req' | 'res'>;
 
-interface PageRoute {
-  readonly path: string;
-  readonly summary: string;
+type PageRoute = Pick<Route, 'path' | 'summary' | 'parameters'>;
+
+interface FormRoute extends PageRoute {
+  /** What it takes beside the token of the form, by name, each with what it is. */
+  readonly fields: Readonly<Record<string, string>>;
 }
 
 /** A page, to read: over TLS alone, and what goes wrong is told to people. */
@@ -28,14 +31,17 @@ export const pageRoute = (route: PageRoute, handle: (request: PageRequest) => Pr
   ...route,
   method: 'get',
   open: true,
+  answers: pageAnswers,
   handler: forPeople(async (req, res, context) => handle({ req, res, context, form: new Map() })),
 });
 
 /** What a form of ours is sent to: 1 read it, 2 see that this browser was shown it. */
-export const formRoute = (route: PageRoute, handle: (request: PageRequest) => Promise<void>): Route => ({
+export const formRoute = ({ fields, ...route }: FormRoute, handle: (request: PageRequest) => Promise<void>): Route => ({
   ...route,
   method: 'post',
   open: true,
+  body: ownFormBody(fields),
+  answers: pageAnswers,
   handler: forPeople(async (req, res, context) => {
     const form = await readForm(req);
     demandFormToken(req, form);
@@ -44,10 +50,12 @@ export const formRoute = (route: PageRoute, handle: (request: PageRequest) => Pr
 });
 
 /** What a client asks for at a page by a form of its own, in the browser of somebody: the same as if it stood in the URL. */
-export const postedRoute = (route: PageRoute): Route => ({
+export const postedRoute = ({ parameters = [], ...route }: PageRoute): Route => ({
   ...route,
   method: 'post',
   open: true,
+  body: bodyOf(parameters),
+  answers: pageAnswers,
   handler: forPeople(async (req, res) =>
     seeOther(res, withParameters(route.path, Object.fromEntries(await readForm(req)))),
   ),

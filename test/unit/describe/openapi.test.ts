@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, jest, afterEach, test } from '@jest/globals';
 import { openapi3, swagger2 } from '../../../src/describe/documents.ts';
 import { openapiRoutes } from '../../../src/describe/openapi.ts';
+import { json } from '../../../src/http/description.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { apisRoutes } from '../../../src/kapis/routes.ts';
 import { createLogger } from '../../../src/logger.ts';
@@ -129,7 +130,13 @@ describe('OpenAPI 3', () => {
 
   test('has the schema that a route has of its own, in both forms', () => {
     const answer = { type: 'object', properties: { total: { type: 'integer', nullable: true } } };
-    const route: Route = { method: 'get', path: '/kapis/sum', summary: 'A sum', answer, handler: () => undefined };
+    const route: Route = {
+      method: 'get',
+      path: '/kapis/sum',
+      summary: 'A sum',
+      answers: json(answer),
+      handler: () => undefined,
+    };
     const description = { title: '', version: '', routes: [route], resources: [], schemas: {} };
     expect(openapi3(description)).toMatchObject({
       paths: { '/kapis/sum': { get: { responses: { 200: { content: { 'application/json': { schema: answer } } } } } } },

@@ -714,7 +714,9 @@ describe('the components of the platform', () => {
 
   test.each(['components', 'components/server', 'componenthealth'])('%s: all is described', async (path) => {
     const described = routes.find((route) => route.path === `${base}/${path.replace('server', ':name')}`);
-    const validate = new Ajv({ formats: { 'date-time': true } }).compile(described?.answer ?? false);
+    const validate = new Ajv({ formats: { 'date-time': true } }).compile(
+      described?.answers?.[200]?.content?.['application/json'] ?? false,
+    );
     const answers = [(await get(routes, `${base}/${path}`)).body];
     // Without nodes.
     authorizer.authorize = async (_, attributes) => ({

@@ -1,0 +1,58 @@
+/**
+ * Makes api/, the descriptions as they are published with a release: what a server says of itself with the issuer that the chart gives it,
+ * over a cluster in memory.
+ *
+ * Run: node hack/update-api.ts [--check]; with --check nothing is written and a difference ends with 1.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { format, resolveConfig } from 'prettier';
+import { parseFlags } from '../src/config/flags.ts';
+import { createLogger } from '../src/logger.ts';
+import { startServer } from '../src/server.ts';
+import { MemoryCluster } from '../test/fakes/cluster.ts';
+import { bring } from './generated.ts';
+
+const api = path.join(import.meta.dirname, '../api');
+const issuer = 'https://platform-apiserver.platform-system.svc';
+const files = ['platform.json', 'platform.v3.json'];
+
+/** The documents by name, as the server answers them. */
+async function served(): Promise<Map<string, string>> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'api-'));
+  try {
+    const config = path.join(folder, 'platform.yaml');
+    const audit = { log: null };
+    writeFileSync(
+      config,
+      JSON.stringify({
+        apiVersion: 'config.platform.io/v1alpha1',
+        kind: 'PlatformConfiguration',
+        authentication: { issuer },
+        audit,
+      }),
+    );
+    const ports = ['http', 'https', 'aggregated'].flatMap((name) => [`--${name}-port`, '0']);
+    const bind = ['--bind-address', '127.0.0.1', '--aggregated-bind-address', '127.0.0.1'];
+    const flags = parseFlags([...ports, ...bind, '--namespace', 'platform-system', '--config', config], {});
+    const cluster = new MemoryCluster().client();
+    const log = createLogger({ silent: true });
+    const server = await startServer(flags, log, new AbortController().signal, async () => cluster);
+    const fetched = files.map(async (file) => {
+      const answer = await fetch(`http://127.0.0.1:${server.ports.http}/swagger/${file}`);
+      if (answer.status !== 200) throw new Error(`${file}: ${answer.status} ${await answer.text()}`);
+      return [file, await answer.text()] as const;
+    });
+    const all = await Promise.all(fetched);
+    await server.stop({ announce: 0, grace: 1_000 });
+    return new Map(all);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const style = (await resolveConfig(path.join(api, 'x.json'))) ?? {};
+const wanted = new Map<string, string>();
+for (const [file, text] of await served()) wanted.set(file, await format(text, { ...style, parser: 'json' }));
+bring(api, wanted);

@@ -1,0 +1,23 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { lintFromString, loadConfig } from '@redocly/openapi-core';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { root } from './checks.ts';
+
+/** What is wrong with the descriptions in api/, by the schemas of their versions and by the rules of redocly.yaml. */
+export async function descriptions(): Promise<string[]> {
+  const config = await loadConfig({ configPath: join(root, 'redocly.yaml') });
+  const folder = join(root, 'api');
+  const problems = readdirSync(folder).map(async (file) => {
+    const source = readFileSync(join(folder, file), 'utf8');
+    const { valid, errors } = await new Validator().validate(JSON.parse(source) as Record<string, unknown>);
+    const found = await lintFromString({ source, absoluteRef: join(folder, file), config });
+    return [
+      ...(valid ? [] : [`api/${file}: ${JSON.stringify(errors)}`]),
+      ...found.map(
+        ({ ruleId, message, location: [at] }) => `api/${file}: ${ruleId}: ${message} (${at?.pointer ?? ''})`,
+      ),
+    ];
+  });
+  return (await Promise.all(problems)).flat();
+}

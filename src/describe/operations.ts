@@ -1,0 +1,91 @@
+/** How the descriptions name a route. */
+import type { Route } from '../http/route.ts';
+
+/** `/apis/x/:name` and `/x/*path` as OpenAPI writes them. */
+export const templated = (path: string): string => path.replace(/[:*](\w+)/g, '{$1}');
+
+export interface Tag {
+  readonly name: string;
+  readonly description: string;
+}
+
+interface Section extends Tag {
+  readonly has: (route: Route) => boolean;
+}
+
+const below =
+  (group: string) =>
+  ({ path }: Route) =>
+    path.startsWith(`/kapis/${group}`);
+
+/** The first one that has a route. */
+const sections: readonly Section[] = [
+  {
+    name: 'removed',
+    description: 'What is no longer here, and says what is in its place',
+    has: ({ removed }) => removed === true,
+  },
+  {
+    name: 'pages',
+    description: 'For people, in a browser and over TLS alone: to log in, to be asked, to log out',
+    has: ({ answers }) => answers?.[200]?.content?.['text/html'] !== undefined,
+  },
+  {
+    name: 'oauth',
+    description: 'Tokens: OAuth 2.0 and OpenID Connect',
+    has: ({ path }) => path.startsWith('/oauth/') || path.startsWith('/.well-known/'),
+  },
+  { name: 'resources', description: 'Reading whatever the cluster serves', has: below('resources.platform.io') },
+  { name: 'iam', description: 'Accounts', has: below('iam.platform.io') },
+  { name: 'logging', description: 'The logs of containers', has: below('logging.platform.io') },
+  { name: 'tenant', description: 'The logs of containers, under their other name', has: below('tenant.platform.io') },
+  { name: 'config', description: 'What clients need to be set up', has: below('config.platform.io') },
+  { name: 'server', description: 'The server itself: discovery, descriptions, health', has: () => true },
+];
+
+export const tagOf = (route: Route): Tag => sections.find(({ has }) => has(route)) as Tag;
+
+/** Those of these routes, in the order in which they are read. */
+export const tagsOf = (routes: readonly Route[]): readonly Tag[] => {
+  const used = new Set(routes.map((route) => tagOf(route).name));
+  return sections.filter(({ name }) => used.has(name)).map(({ name, description }) => ({ name, description }));
+};
+
+const verbs = { post: 'create', put: 'update', patch: 'patch', delete: 'delete' } as const;
+const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
+const words = (text: string): string =>
+  text
+    .split(/[^A-Za-z0-9]+/)
+    .map(capital)
+    .join('');
+const single = (plural: string): string => plural.replace(/s$/, '');
+
+/** What the path is about: `/users/:name/sessions` is UserSessions, for of many one is meant where a name follows. */
+function subjectOf(segments: readonly string[]): string {
+  return segments
+    .map((segment, at) => {
+      const next = segments[at + 1];
+      const isName = /^[:*]/.test(segment);
+      const isNamed = next !== undefined && /^[:*]/.test(next) && next !== ':resources';
+      const said = segments[at - 1];
+      // A name says nothing more than what it names.
+      if (isName && segment !== ':resources' && said?.endsWith('s') === true) return '';
+      return words(isNamed ? single(segment) : segment);
+    })
+    .join('');
+}
+
+/**
+ * `listNodes`, `updateIamUserPassword`, `postOauthToken`: the first word of the group, unless that is resources itself, and what is behind
+ * its version. A GET of a plural is a list.
+ */
+export function operationIdOf({ method, path }: Pick<Route, 'method' | 'path'>): string {
+  const [prefix = '', group = '', version, ...rest] = path.slice(1).split('/');
+  if (prefix !== 'kapis' || rest.length === 0) return method + subjectOf(path.slice(1).split('/'));
+  const isList = method === 'get' && rest.at(-1)?.endsWith('s') === true && rest.at(-1) !== 'logs';
+  const verb = method === 'get' ? (isList ? 'list' : 'get') : verbs[method];
+  // Of all versions.
+  const about = version?.startsWith(':') === true ? rest.filter((one) => one !== version) : rest;
+  const [ofGroup = ''] = group.split('.');
+  return verb + (ofGroup === 'resources' ? '' : capital(ofGroup)) + subjectOf(about);
+}

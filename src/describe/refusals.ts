@@ -1,0 +1,88 @@
+/** What may go wrong with a route, as it follows from the rest of it; nobody says it twice. */
+import type { Answer } from '../http/description.ts';
+import { oauthErrorSchema, statusSchema } from '../http/meta.ts';
+import type { Route } from '../http/route.ts';
+import { text } from '../http/schema.ts';
+
+/** Which words a refusal is in (http/write-error.ts). */
+type Dialect = 'Status' | 'OAuth' | 'Page';
+
+export interface Refusal {
+  /** Under which the descriptions have it once, such as NotFound and OAuthNotFound. */
+  readonly name: string;
+  readonly answer: Answer;
+}
+
+const why: Readonly<Record<number, readonly [name: string, description: string]>> = {
+  400: ['BadRequest', 'The request is wrong; the answer says what would be right'],
+  401: ['Unauthorized', 'Nobody is known by what was sent, or nothing was'],
+  403: ['Forbidden', 'The caller may not do that'],
+  404: ['NotFound', 'There is no such thing'],
+  405: ['MethodNotAllowed', 'It cannot be done with this resource'],
+  406: ['NotAcceptable', 'None of the media types of Accept can be had'],
+  408: ['RequestTimeout', 'The body did not arrive in time'],
+  409: ['Conflict', 'There is one already, or it was changed meanwhile'],
+  413: ['ContentTooLarge', 'The body is too large'],
+  415: ['UnsupportedMediaType', 'The body is of another media type'],
+  422: ['Invalid', 'What is wanted can be read but cannot be'],
+  429: ['TooManyRequests', 'Too many requests, or failures: try again later'],
+  500: ['InternalError', 'A fault of the server; its log has the cause under the Audit-Id'],
+  502: ['BadGateway', 'What is asked behind the server answers what makes no sense'],
+  503: ['ServiceUnavailable', 'It cannot be told now: try again'],
+  504: ['GatewayTimeout', 'It took too long'],
+};
+
+const retryAfter = { 'Retry-After': 'Seconds until it may be tried again' };
+const headers: Readonly<Record<number, Answer['headers']>> = {
+  401: { 'WWW-Authenticate': 'How to say who one is' },
+  429: retryAfter,
+  503: retryAfter,
+};
+
+const dialectOf = ({ path, answers }: Route): Dialect => {
+  if (!path.startsWith('/oauth/') && !path.startsWith('/.well-known/')) return 'Status';
+  return answers?.[200]?.content?.['text/html'] === undefined ? 'OAuth' : 'Page';
+};
+
+const contents: Readonly<Record<Dialect, NonNullable<Answer['content']>>> = {
+  Status: { 'application/json': statusSchema },
+  OAuth: { 'application/json': oauthErrorSchema },
+  Page: { 'text/html': text, 'application/json': oauthErrorSchema },
+};
+
+function statusesOf(
+  { path, open = false, credentials, body, refusals = [], removed }: Route,
+  dialect: Dialect,
+): number[] {
+  return [
+    400,
+    ...(open ? [] : [401, 403]),
+    ...(credentials === undefined ? [] : [401]),
+    // Pages are there over TLS alone, and their forms come from them alone.
+    ...(dialect === 'Page' ? [403, 404] : []),
+    ...(/[:*]/.test(path) || removed === true ? [404] : []),
+    ...(!open && path.startsWith('/kapis') ? [406] : []),
+    ...(body === undefined ? [] : [408, 413, 415]),
+    ...refusals,
+    429,
+    500,
+    503,
+    504,
+  ];
+}
+
+/** By status. */
+export function refusalsOf(route: Route): ReadonlyMap<number, Refusal> {
+  const dialect = dialectOf(route);
+  const all = [...new Set(statusesOf(route, dialect))].toSorted((a, b) => a - b);
+  return new Map(
+    all
+      .filter((status) => route.answers?.[status] === undefined)
+      .map((status) => {
+        const [name, description] = why[status] as readonly [string, string];
+        const more = headers[status];
+        const answer = { description, content: contents[dialect], ...(more === undefined ? {} : { headers: more }) };
+        return [status, { name: dialect === 'Status' ? name : `${dialect}${name}`, answer }];
+      }),
+  );
+}

@@ -1,0 +1,56 @@
+/** What a route says of itself beside what serves it. */
+import { text, type Schema } from './schema.ts';
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly description: string;
+  readonly required?: boolean;
+  readonly schema: Schema;
+}
+
+/** By media type. */
+export type Content = Readonly<Record<string, Schema>>;
+
+export interface Body {
+  readonly description?: string;
+  readonly required: boolean;
+  readonly content: Content;
+}
+
+export interface Answer {
+  readonly description: string;
+  readonly content?: Content;
+  /** Those that a client has to know, by name, each with what it says. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** By status. */
+export type Answers = Readonly<Record<number, Answer>>;
+
+export const inQuery = (name: string, description: string, schema: Schema = text): Parameter => ({
+  name,
+  in: 'query',
+  description,
+  schema,
+});
+
+export const inPath = (name: string, description: string): Parameter => ({
+  name,
+  in: 'path',
+  description,
+  required: true,
+  schema: text,
+});
+
+export const inHeader = (name: string, description: string, schema: Schema = text): Parameter => ({
+  name,
+  in: 'header',
+  description,
+  schema,
+});
+
+/** 200 with a document in JSON. */
+export const json = (schema: Schema, description = 'OK'): Answers => ({
+  200: { description, content: { 'application/json': schema } },
+});

@@ -1,0 +1,94 @@
+/** metav1: what objects, lists and refusals have in common. */
+import { oauthErrorCodes } from '../errors.ts';
+import {
+  count,
+  described,
+  integer,
+  list,
+  mapOf,
+  named,
+  object,
+  oneOf,
+  open,
+  text,
+  time,
+  type Schema,
+} from './schema.ts';
+
+const details = object(
+  {},
+  {
+    name: text,
+    group: text,
+    kind: described('The resource, or the kind, that it is about', text),
+    uid: text,
+    causes: list(object({}, { reason: text, message: text, field: described('Such as spec.groups[0]', text) })),
+    retryAfterSeconds: count,
+  },
+);
+
+const status = {
+  kind: oneOf('Status'),
+  apiVersion: oneOf('v1'),
+  metadata: object({}, { continue: described('To go on with a list that has expired', text) }),
+};
+
+/** Of one that failed. */
+export const statusSchema = named(
+  'Status',
+  object(
+    {
+      ...status,
+      status: oneOf('Failure'),
+      message: described('What was wrong, and what would be right', text),
+      reason: described('The same in a word, for programs', text),
+      code: described('The status of the answer', integer),
+    },
+    { details },
+  ),
+);
+
+/** RFC 6749 section 5.2. */
+export const oauthErrorSchema = named(
+  'OAuthError',
+  object({ error: oneOf(...oauthErrorCodes), error_description: described('For people', text) }),
+);
+
+/** Where there is nothing to show. */
+export const doneSchema = named('Done', object({ ...status, status: oneOf('Success') }, { details }));
+
+/** There is more of it in Kubernetes' own schema. */
+export const objectMetaSchema = named(
+  'ObjectMeta',
+  open(
+    object(
+      { name: text },
+      {
+        namespace: text,
+        uid: text,
+        resourceVersion: text,
+        generation: count,
+        creationTimestamp: time,
+        deletionTimestamp: time,
+        labels: mapOf(text),
+        annotations: mapOf(text),
+        selfLink: described('Its path in the API that has it', text),
+      },
+    ),
+  ),
+);
+
+const listMeta = object({}, { resourceVersion: described('What to watch from', text) });
+
+/** A list of /kapis, under this name. `kind`: of its items, if that is known. */
+export const listSchema = <T>(name: string, item: Schema<T>, kind?: string) =>
+  named(
+    name,
+    object({
+      kind: kind === undefined ? text : oneOf(`${kind}List`),
+      apiVersion: text,
+      metadata: listMeta,
+      items: list(item),
+      totalItems: described('Before paging', count),
+    }),
+  );

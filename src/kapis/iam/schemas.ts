@@ -1,0 +1,161 @@
+/** What the account service answers, and what it takes. */
+import type { LoginOutcome } from '../../accounts/login-history.ts';
+import { listSchema, objectMetaSchema } from '../../http/meta.ts';
+import {
+  count,
+  described,
+  flag,
+  list,
+  mapOf,
+  named,
+  object,
+  oneOf,
+  text,
+  time,
+  type Schema,
+  type TypeOf,
+} from '../../http/schema.ts';
+
+const typed = <const K extends string>(kind: K) => ({ kind: oneOf(kind), apiVersion: text });
+const upTo = (maxLength: number): Schema<string> => ({ ...text, maxLength });
+
+const identity = object({
+  provider: described('Name of the identity provider in the cluster configuration object', text),
+  subject: described('What the provider knows the user by and never gives to another', text),
+});
+
+const condition = object(
+  {
+    type: text,
+    status: oneOf('True', 'False', 'Unknown'),
+    lastTransitionTime: time,
+    reason: described('Why it is so, in one word for programs', text),
+    message: described('Why it is so, for people', text),
+  },
+  { observedGeneration: count },
+);
+
+/** manifests/crds has the same, and kube-apiserver judges by that. */
+const userSpec = object(
+  {},
+  {
+    displayName: described('How the user is called by people', upTo(256)),
+    email: described('The user may log in with it in the place of the name', upTo(254)),
+    groups: described('Role bindings name them', list(text)),
+    state: described('Who is Disabled cannot log in', oneOf('Active', 'Disabled')),
+    passwordChangeRequired: described('The user may do nothing but change the password', flag),
+    identities: described('Who the user is at identity providers', list(identity)),
+  },
+);
+
+const userStatus = object({}, { conditions: list(condition), lastLoginTime: time });
+
+/** With the parameter `fields` there may be less in it. */
+export const userSchema = named(
+  'User',
+  object({ ...typed('User'), metadata: objectMetaSchema }, { spec: userSpec, status: userStatus }),
+);
+
+export const userListSchema = listSchema('UserList', userSchema, 'User');
+
+/** The same as somebody writes it: its type may be left out of a patch, and its metadata may have what kube-apiserver takes. */
+export const userPatchSchema = named(
+  'UserPatch',
+  object({}, { apiVersion: text, kind: oneOf('User'), metadata: { type: 'object' }, spec: { type: 'object' } }),
+);
+
+/** RFC 6902. */
+export const jsonPatchSchema = named(
+  'JSONPatch',
+  list(
+    object(
+      { op: oneOf('add', 'remove', 'replace', 'move', 'copy', 'test'), path: text },
+      { from: text, value: described('Anything', {}) },
+    ),
+  ),
+);
+
+export const deleteOptionsSchema = named('DeleteOptions', {
+  type: 'object',
+  description: 'meta.k8s.io/v1 DeleteOptions, as kube-apiserver takes them',
+});
+
+export const passwordSchema = named(
+  'Password',
+  object(
+    { password: described('8 characters to 1,024 bytes, and not a common one', { ...text, format: 'password' }) },
+    { currentPassword: described('Needed for your own', { ...text, format: 'password' }) },
+  ),
+);
+
+export type Password = TypeOf<typeof passwordSchema>;
+
+const sessionSchema = named(
+  'Session',
+  object({
+    ...typed('Session'),
+    metadata: object({ name: described('By which it is ended', text) }, { creationTimestamp: time }),
+    spec: object(
+      { userName: text, clientID: text, createdAt: time, expiresAt: time },
+      { scope: text, sourceIP: text, userAgent: text },
+    ),
+    status: object({ phase: oneOf('Pending', 'Active', 'Revoked') }, { lastUsedAt: time }),
+    current: described('It is that of the request', flag),
+  }),
+);
+
+export type ShownSession = TypeOf<typeof sessionSchema>;
+
+const nothing = object({});
+
+export const sessionListSchema = named(
+  'SessionList',
+  object({ ...typed('SessionList'), metadata: nothing, items: list(sessionSchema), totalItems: count }),
+);
+
+const outcomes: Schema<LoginOutcome> = oneOf('LoggedIn', 'WrongPassword', 'NoPassword', 'Disabled', 'Limited');
+
+const loginRecordSchema = named(
+  'LoginRecord',
+  object({
+    ...typed('LoginRecord'),
+    time,
+    success: flag,
+    reason: outcomes,
+    client: described('The name of the OAuth client', text),
+    sourceIP: text,
+    userAgent: text,
+  }),
+);
+
+export const loginRecordListSchema = named(
+  'LoginRecordList',
+  object({
+    ...typed('LoginRecordList'),
+    metadata: nothing,
+    items: list(loginRecordSchema),
+    totalItems: described('Of all pages', count),
+  }),
+);
+
+export const whoAmISchema = named(
+  'WhoAmI',
+  object({
+    ...typed('WhoAmI'),
+    metadata: nothing,
+    status: object(
+      {
+        userInfo: described(
+          "authentication.k8s.io's UserInfo: as whom RBAC knows you",
+          object({ username: text, groups: list(text) }, { uid: text, extra: mapOf(list(text)) }),
+        ),
+      },
+      {
+        user: described(
+          'Of a user of the platform',
+          object({ passwordChangeRequired: flag }, { displayName: text, email: text }),
+        ),
+      },
+    ),
+  }),
+);
