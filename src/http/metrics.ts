@@ -21,21 +21,15 @@ const durations = new Histogram({
   registers: [registry],
 });
 
-const inFlight = new Map<string, number>();
-new Gauge({
+const inFlight = new Gauge({
   name: 'platform_apiserver_requests_in_flight',
   help: 'Requests under way, by what requests.maxInFlight counts apart: reads, changes and logins; neither watches and streams nor probes.',
   labelNames: ['kind'] as const,
   registers: [registry],
-  collect() {
-    for (const [kind, count] of inFlight) this.set({ kind }, count);
-  },
 });
 
 /** One more or one less is under way. */
-export function countInFlight(kind: string, more: 1 | -1): void {
-  inFlight.set(kind, (inFlight.get(kind) ?? 0) + more);
-}
+export const countInFlight = (kind: string, more: 1 | -1): void => inFlight.inc({ kind }, more);
 
 /** Only what the route table knows may become a label: callers must not be able to make new ones. */
 const knownVerbs = new Set([

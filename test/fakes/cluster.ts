@@ -56,9 +56,34 @@ function mergePatch(target: unknown, patch: unknown): unknown {
   return merged;
 }
 
+interface Addition {
+  readonly op: string;
+  readonly path: string;
+  readonly value: unknown;
+}
+
+/** RFC 6902, of which `add` alone: undefined if there is no such place. */
+function jsonPatch(target: Stored, additions: readonly Addition[]): Stored | undefined {
+  const patched = copy(target) as Json;
+  for (const { op, path, value } of additions) {
+    if (op !== 'add') throw new Error(`no ${op} here`);
+    const keys = path
+      .split('/')
+      .slice(1)
+      .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'));
+    let at: unknown = patched;
+    for (const key of keys.slice(0, -1)) at = (at as Json | undefined)?.[key];
+    if (typeof at !== 'object' || at === null) return undefined;
+    const last = keys.at(-1) ?? '';
+    if (Array.isArray(at)) at.splice(Number(last), 0, value);
+    else (at as Record<string, unknown>)[last] = value;
+  }
+  return patched as Stored;
+}
+
 /**
  * A kube-apiserver in memory, as far as this server asks it: get, list, watch (streaming lists too), create, update with
- * compare-and-swap, merge patch, delete with preconditions; `respond` serves what is asked by POST and stored nowhere. Each replica
+ * compare-and-swap, merge patch, additions by JSON patch, delete with preconditions; `respond` serves what is asked by POST and stored nowhere. Each replica
  * takes a client of its own, whose faults are its own.
  */
 export class MemoryCluster {
@@ -121,6 +146,12 @@ export class MemoryCluster {
         return failure(409, 'Conflict', 'the precondition does not hold');
       this.#remove(collection, current);
       return { status: 200, body: { kind: 'Status', status: 'Success', details: { uid: current.metadata.uid } } };
+    }
+    if (Array.isArray(body)) {
+      const patched = jsonPatch(current, body as Addition[]);
+      return patched === undefined
+        ? failure(422, 'Invalid', 'the patch does not fit')
+        : { status: 200, body: copy(this.#write(collection, patched, current)) };
     }
     const next = method === 'PATCH' ? (mergePatch(current, body) as Stored) : (copy(body) as Stored);
     const base = (body as Partial<KubeObject>).metadata?.resourceVersion;

@@ -49,6 +49,7 @@ export class Beginnings {
   async makeRoomFor({ metadata: { name }, spec, status: { phase } }: Session): Promise<void> {
     if (spec.userUID === '') return;
     const most = phase === 'Pending' ? mostPending : spec.subjectKind === undefined ? mostOfUser : mostOfProgram;
+    if (this.#store.countOfUser(spec.userUID) <= most) return;
     const tooMany = this.#store
       .ofUser(spec.userUID)
       .filter((session) => (phase === 'Pending' ? this.#lives.isPending(session) : this.#lives.isActive(session)))

@@ -4,6 +4,7 @@ import { serviceUnavailable, type StatusError } from '../../errors.ts';
 import type { KubeClient, KubeRequest } from '../../kube/client.ts';
 import type { Clock } from '../../kube/clock.ts';
 import { isKubeError, KubeError } from '../../kube/kube-error.ts';
+import { metadataAs } from '../../kube/reflector.ts';
 import type { Logger } from '../../logger.ts';
 import type { Session } from './session.ts';
 
@@ -12,6 +13,9 @@ import type { Session } from './session.ts';
  * to be had.
  */
 const longestAnswer = 3_000;
+
+/** The rest of what is written is known. */
+const metadataOnly = { accept: metadataAs('PartialObjectMetadata') };
 
 export class SessionRequests {
   readonly #client: Pick<KubeClient, 'json'>;
@@ -39,9 +43,12 @@ export class SessionRequests {
     return (await this.#ask<{ readonly items: readonly Session[] }>(this.#path, { query })).items;
   }
 
+  /** As the cluster has it then. */
   async post(session: Session): Promise<Session> {
     try {
-      return await this.#ask(this.#path, { method: 'POST', body: session });
+      const options = { method: 'POST', body: session, headers: metadataOnly } as const;
+      const { metadata } = await this.#ask<Pick<Session, 'metadata'>>(this.#path, options);
+      return { ...session, metadata };
     } catch (error) {
       if (!(error instanceof KubeError)) throw error;
       if (error.code === 404)

@@ -91,6 +91,11 @@ export class SessionStore {
     return this.#informer.list();
   }
 
+  /** No fewer than `ofUser` has. */
+  countOfUser(userUID: string): number {
+    return this.#ofUser.get(userUID)?.size ?? 0;
+  }
+
   /** Those of a user that are known here, also those that are over. */
   ofUser(userUID: string): Session[] {
     return [...(this.#ofUser.get(userUID) ?? [])]

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Account } from '../../../src/accounts/directory/account.ts';
 import { LoginHistories, type Login, type LoginRecord } from '../../../src/accounts/login-history.ts';
 import { loginHistoriesPath } from '../../../src/config/names.ts';
+import type { KubeObject } from '../../../src/kube/kube-object.ts';
 import { unreachable } from '../../../src/kube/kube-error.ts';
 import { createLogger } from '../../../src/logger.ts';
 import { MemoryCluster, type MemoryClient } from '../../fakes/cluster.ts';
@@ -100,12 +101,46 @@ describe('the history of a user', () => {
       histories.add(alice, login({ sourceIP: `192.0.2.${index}` }));
       await clock.advance(10 * 60_000);
     }
-    expect(stored(alice.uid).map(({ sourceIP }) => sourceIP)).toEqual(['192.0.2.4', '192.0.2.3', '192.0.2.2']);
+    const shown = (await histories.of(alice)).map(({ sourceIP }) => sourceIP);
+    expect(shown).toEqual(['192.0.2.4', '192.0.2.3', '192.0.2.2']);
     await clock.advance(35 * 60_000);
     expect(await histories.of(alice)).toHaveLength(2);
-    histories.add(alice, login());
-    await histories.stop();
-    expect(stored(alice.uid)).toHaveLength(3);
+    for (let index = 0; index < 40; index += 1) {
+      histories.add(alice, login({ sourceIP: `198.51.100.${index}` }));
+      await clock.advance(2_000);
+    }
+    expect((await histories.of(alice)).map(({ sourceIP }) => sourceIP)).toEqual(
+      [39, 38, 37].map((index) => `198.51.100.${index}`),
+    );
+    expect(stored(alice.uid).length).toBeLessThanOrEqual(3 + 16);
+  });
+
+  test.each<[string, () => void]>([
+    ['gone', () => cluster.delete(path, alice.uid)],
+    [
+      'without annotations',
+      () => cluster.put(path, { ...(cluster.get(path, alice.uid) as KubeObject), metadata: { name: alice.uid } }),
+    ],
+    ['without records', () => cluster.put(path, { ...(cluster.get(path, alice.uid) as KubeObject), status: {} })],
+  ])('goes on in an object that is %s meanwhile', async (_, change) => {
+    const { histories } = replica();
+    histories.add(alice, login({ sourceIP: '192.0.2.1' }));
+    await clock.advance(2_000);
+    change();
+    histories.add(alice, login({ sourceIP: '192.0.2.2' }));
+    await clock.advance(2_000);
+    expect(stored(alice.uid)[0]?.sourceIP).toBe('192.0.2.2');
+  });
+
+  test('is written by small requests: what is in it is seldom sent again', async () => {
+    const { histories, client } = replica();
+    for (let index = 0; index < 40; index += 1) {
+      histories.add(alice, login({ sourceIP: `192.0.2.${index}` }));
+      await clock.advance(2_000);
+    }
+    const count = (wanted: string): number => client.requests.filter(({ method }) => method === wanted).length;
+    expect([count('POST'), count('PATCH'), count('PUT'), count('GET')]).toEqual([1, 37, 2, 3]);
+    expect(await histories.of(alice)).toHaveLength(40);
   });
 
   test('fits into an object, however many entries may be kept', async () => {
@@ -159,13 +194,14 @@ describe('replicas', () => {
     expect(writes).toBeLessThanOrEqual(6);
     expect(stored(alice.uid)).toHaveLength(100);
     client.after = ({ method }) => {
-      if (method === 'PUT') throw unreachable(new Error('the answer was lost'));
+      if (method === 'PATCH') throw unreachable(new Error('the answer was lost'));
     };
     histories.add(alice, login({ client: 'other' }));
     await clock.advance(2_000);
     client.after = () => undefined;
     await clock.advance(20_000);
     expect(stored(alice.uid).filter((record) => record.client === 'other')).toHaveLength(1);
+    expect(await histories.of(alice)).toHaveLength(100);
   });
 });
 

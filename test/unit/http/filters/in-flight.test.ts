@@ -82,9 +82,9 @@ describe('at most so many requests at once', () => {
 test('one user cannot take all places', async () => {
   const { open, refused } = lab({ maxInFlight: 10, maxInFlightPerUser: 2 });
   const all = [await open('/metrics', as('alice')), await open('/metrics', as('alice'))];
-  const answer = await refused('/metrics', as('alice'));
-  expect(answer).toMatchObject(busy);
-  expect(answer.json()['message']).toBe(
+  const refusal = await refused('/metrics', as('alice'));
+  expect(refusal).toMatchObject(busy);
+  expect(refusal.json()['message']).toBe(
     '2 reads of this user are under way (requests.maxInFlightPerUser); please try again later',
   );
   all.push(await open('/metrics', as('bob')));
@@ -95,18 +95,19 @@ test('one user cannot take all places', async () => {
   expect((await again.answer).status).toBe(200);
 });
 
+const reads = async (): Promise<number> => {
+  const text = await registry.metrics();
+  return Number(/^platform_apiserver_requests_in_flight\{kind="read"\} (\d+)$/m.exec(text)?.[1] ?? 0);
+};
+
 test('those under way are counted, those that ended are not', async () => {
-  const reads = async (): Promise<number> => {
-    const text = await registry.metrics();
-    return Number(/^platform_apiserver_requests_in_flight\{kind="read"\} (\d+)$/m.exec(text)?.[1] ?? 0);
-  };
   const { open, refused } = lab({ maxInFlight: 2 });
   const before = await reads();
   const all = [await open('/metrics', as('alice')), await open('/metrics', as('bob'))];
   await refused('/metrics', as('carol'));
   expect(await reads()).toBe(before + 2);
   for (const { end } of all) end();
-  await Promise.all(all.map(({ answer }) => answer));
+  await Promise.all(all.map((one) => one.answer));
   await settled();
   expect(await reads()).toBe(before);
 });
