@@ -1,14 +1,18 @@
 /**
  * Makes api/, the descriptions as they are published with a release: what a server says of itself with the issuer that the chart gives it,
- * over a cluster in memory.
+ * over a cluster in memory, and what it would say of a cluster that has our CustomResourceDefinitions alone.
  *
  * Run: node hack/update-api.ts [--check]; with --check nothing is written and a difference ends with 1.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { format, resolveConfig } from 'prettier';
+import { parse } from 'yaml';
 import { parseFlags } from '../src/config/flags.ts';
+import { readVersion } from '../src/config/version.ts';
+import { documentOf, write, type Form } from '../src/describe/custom-documents.ts';
+import type { Definition } from '../src/describe/definition.ts';
 import { createLogger } from '../src/logger.ts';
 import { startServer } from '../src/server.ts';
 import { MemoryCluster } from '../test/fakes/cluster.ts';
@@ -52,7 +56,21 @@ async function served(): Promise<Map<string, string>> {
   }
 }
 
+/** Of manifests/crds. */
+function customResources(): Map<string, string> {
+  const folder = path.join(import.meta.dirname, '../manifests/crds');
+  const names = readdirSync(folder).filter((name) => name !== 'kustomization.yaml');
+  const written = names.map((name) => write(parse(readFileSync(path.join(folder, name), 'utf8')) as Definition));
+  const about = { version: readVersion(), issuer, largest: Infinity };
+  const text = (form: Form): string => Buffer.concat(documentOf(form, written, about)).toString('utf8');
+  return new Map([
+    ['custom-resources.json', text('v2')],
+    ['custom-resources.v3.json', text('v3')],
+  ]);
+}
+
 const style = (await resolveConfig(path.join(api, 'x.json'))) ?? {};
 const wanted = new Map<string, string>();
-for (const [file, text] of await served()) wanted.set(file, await format(text, { ...style, parser: 'json' }));
+for (const [file, text] of [...(await served()), ...customResources()])
+  wanted.set(file, await format(text, { ...style, parser: 'json' }));
 bring(api, wanted);

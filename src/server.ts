@@ -43,6 +43,7 @@ import { LiveConfiguration } from './config/live.ts';
 import { formatProblem, parseConfiguration } from './config/parse.ts';
 import { objectNames } from './config/names.ts';
 import { readVersion } from './config/version.ts';
+import { customResourcesRoutes } from './describe/custom-resources.ts';
 import { openapiRoutes } from './describe/openapi.ts';
 import { platformRoutes } from './describe/platform.ts';
 import { createFace } from './http/chain.ts';
@@ -279,6 +280,7 @@ export async function startServer(
   );
 
   const packageVersion = readVersion();
+  const describing = { version: packageVersion, issuer: () => live.value.authentication.issuer };
   const loggingParts = { authorizer, granted, catalogue, client, logs };
   const platform = [
     ...health.routes,
@@ -307,15 +309,9 @@ export async function startServer(
     ...configRoutes({ externalURL: () => live.value.gateway.externalURL, authority: () => certificate.ca }),
     ...iamRoutes({ ...accounts, client, users, release: { namespace, configMap: flags.configMap } }),
     ...loggingRoutes(loggingParts),
+    ...customResourcesRoutes({ client, discovery, log, ...describing }),
   ];
-  const gatewayRoutes = [
-    ...platform,
-    ...platformRoutes({
-      version: packageVersion,
-      routes: platform,
-      issuer: () => live.value.authentication.issuer,
-    }),
-  ];
+  const gatewayRoutes = [...platform, ...platformRoutes({ routes: platform, ...describing })];
   const groupRoutes = [
     ...apisRoutes({ authorizer, resources: [nodesCopy], otherGroups: [loggingGroupVersion] }),
     ...aggregatedLoggingRoutes(loggingParts),
@@ -365,6 +361,8 @@ export async function startServer(
     ...shared,
     authenticator: gatewayAuthentication,
     gateway: gateway(client.upstream),
+    // As kube-apiserver has it with its own descriptions.
+    free: (path) => path.startsWith('/swagger/'),
     home: accountPath,
   });
   const aggregated = createFace([...aggregatedRoutes, indexRoute(aggregatedRoutes)], {

@@ -1,94 +1,97 @@
-import { clientScopes } from '../config/schema.ts';
+/** OpenAPI 3.1. */
 import type { Answer, Content } from '../http/description.ts';
-import type { Route } from '../http/route.ts';
+import type { Schema } from '../http/schema.ts';
 import { Components } from './components.ts';
-import { operationIdOf, tagOf, tagsOf, templated } from './operations.ts';
-import type { PlatformDescription } from './platform.ts';
-import { refusalsOf } from './refusals.ts';
-import { scopes, securityOf } from './security.ts';
+import { byPath, license, sorted, type Description, type Operation } from './operation.ts';
+import { security31 } from './security.ts';
 
-export const license = { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' };
+const bound = (inclusive: string, exclusive: string, limit: unknown, isExclusive: unknown): object =>
+  limit === undefined ? {} : { [isExclusive === true ? exclusive : inclusive]: limit };
 
-/** The platform's APIs in OpenAPI 3.1. */
-export function openapi31({ title, description, version, issuer, routes }: PlatformDescription): object {
-  const components = new Components('#/components/schemas/');
-  const responses = new Map<string, object>();
-  const content = (of: Content): object =>
-    Object.fromEntries(Object.entries(of).map(([type, schema]) => [type, { schema: components.write(schema) }]));
-  const response = ({ description: text, content: of, headers }: Answer): object => ({
-    description: text,
-    ...(headers === undefined
-      ? {}
-      : {
-          headers: Object.fromEntries(
-            Object.entries(headers).map(([name, what]) => [name, { description: what, schema: { type: 'string' } }]),
-          ),
-        }),
-    ...(of === undefined ? {} : { content: content(of) }),
-  });
-  const operation = (route: Route): object => {
-    const { summary, removed, parameters = [], body, answers = {} } = route;
-    const refused = [...refusalsOf(route)].map(([status, { name, answer }]) => {
-      if (!responses.has(name)) responses.set(name, response(answer));
-      return [String(status), { $ref: `#/components/responses/${name}` }];
+/** What CustomResourceDefinitions have in the words of OpenAPI 3.0, in those of JSON Schema. */
+function asJSONSchema(schema: Schema): Schema {
+  const { nullable, exclusiveMinimum, exclusiveMaximum, example, ...rest } = schema;
+  if ([nullable, exclusiveMinimum, exclusiveMaximum, example].every((one) => one === undefined)) return schema;
+  const { minimum, maximum, type, enum: values, ...others } = rest;
+  return {
+    ...others,
+    ...(type === undefined ? {} : { type: nullable === true ? [type, 'null'] : type }),
+    ...(values === undefined ? {} : { enum: nullable === true ? [...(values as unknown[]), null] : values }),
+    ...bound('minimum', 'exclusiveMinimum', minimum, exclusiveMinimum),
+    ...bound('maximum', 'exclusiveMaximum', maximum, exclusiveMaximum),
+    ...(example === undefined ? {} : { examples: [example] }),
+  };
+}
+
+/** Writes the parts of one document: what they have in common comes together in `components`. */
+export class Writer31 {
+  readonly #components = new Components('#/components/schemas/', asJSONSchema);
+  readonly #responses = new Map<string, object>();
+
+  get components(): { readonly responses: object; readonly schemas: Readonly<Record<string, unknown>> } {
+    return { responses: sorted(this.#responses), schemas: this.#components.schemas };
+  }
+
+  paths(operations: readonly Operation[]): object {
+    return byPath(operations, (operation) => this.#operation(operation));
+  }
+
+  #operation(operation: Operation): object {
+    const { operationId, tag, summary, deprecated, security, parameters, body, answers, refusals } = operation;
+    const refused = [...refusals].map(([status, { name, answer }]) => {
+      if (!this.#responses.has(name)) this.#responses.set(name, this.#response(answer));
+      return [String(status), { $ref: `#/components/responses/${name}` }] as const;
     });
-    const security = securityOf(route);
     return {
-      operationId: operationIdOf(route),
-      tags: [tagOf(route).name],
+      operationId,
+      tags: [tag],
       summary,
-      ...(removed === true ? { deprecated: true } : {}),
+      ...(deprecated === true ? { deprecated } : {}),
       ...(security === undefined ? {} : { security }),
       ...(parameters.length === 0
         ? {}
-        : { parameters: parameters.map((one) => ({ ...one, schema: components.write(one.schema) })) }),
-      ...(body === undefined
+        : { parameters: parameters.map((one) => ({ ...one, schema: this.#components.write(one.schema) })) }),
+      ...(body === undefined ? {} : { requestBody: { ...body, content: this.#content(body.content) } }),
+      responses: {
+        ...Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, this.#response(answer)])),
+        ...Object.fromEntries(refused),
+      },
+      ...operation.extensions,
+    };
+  }
+
+  #response({ description, content, headers }: Answer): object {
+    return {
+      description,
+      ...(headers === undefined
         ? {}
         : {
-            requestBody: {
-              ...(body.description === undefined ? {} : { description: body.description }),
-              required: body.required,
-              content: content(body.content),
-            },
+            headers: Object.fromEntries(
+              Object.entries(headers).map(([name, what]) => [name, { description: what, schema: { type: 'string' } }]),
+            ),
           }),
-      responses: {
-        ...Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, response(answer)])),
-        ...(Object.fromEntries(refused) as object),
-      },
+      ...(content === undefined ? {} : { content: this.#content(content) }),
     };
-  };
-  const paths = Object.fromEntries(
-    [...Map.groupBy(routes, ({ path }) => templated(path))].map(([path, those]) => [
-      path,
-      Object.fromEntries(those.map((route) => [route.method, operation(route)])),
-    ]),
-  );
-  const flow = {
-    tokenUrl: `${issuer}/oauth/token`,
-    refreshUrl: `${issuer}/oauth/token`,
-    scopes: Object.fromEntries(clientScopes.map((name) => [name, scopes[name]])),
-  };
+  }
+
+  #content(content: Content): object {
+    return Object.fromEntries(
+      Object.entries(content).map(([type, schema]) => [type, { schema: this.#components.write(schema) }]),
+    );
+  }
+}
+
+export function openapi31({ title, description, version, tags, operations }: Description, issuer: string): object {
+  const writer = new Writer31();
+  const paths = writer.paths(operations);
+  const { security, securitySchemes } = security31(issuer);
   return {
     openapi: '3.1.0',
     info: { title, description, version, license },
     servers: [{ url: '/' }],
-    security: [{ bearer: [] }, { oauth2: [] }],
-    tags: tagsOf(routes),
+    security,
+    tags,
     paths,
-    components: {
-      securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer', description: 'An access token, or the token of a ServiceAccount' },
-        oauth2: {
-          type: 'oauth2',
-          flows: { password: flow, authorizationCode: { authorizationUrl: `${issuer}/oauth/authorize`, ...flow } },
-        },
-        client: { type: 'http', scheme: 'basic', description: 'client_id and client_secret of an OAuth client' },
-      },
-      responses: sorted(responses),
-      schemas: components.schemas,
-    },
+    components: { securitySchemes, ...writer.components },
   };
 }
-
-export const sorted = (all: ReadonlyMap<string, object>): object =>
-  Object.fromEntries([...all].toSorted(([a], [b]) => (a < b ? -1 : 1)));

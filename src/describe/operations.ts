@@ -1,13 +1,11 @@
-/** How the descriptions name a route. */
+/** The routes as the descriptions have them: what they are called, and what they stand among. */
 import type { Route } from '../http/route.ts';
+import type { Operation, Tag } from './operation.ts';
+import { refusalsOf } from './refusals.ts';
+import { securityOf } from './security.ts';
 
 /** `/apis/x/:name` and `/x/*path` as OpenAPI writes them. */
 export const templated = (path: string): string => path.replace(/[:*](\w+)/g, '{$1}');
-
-export interface Tag {
-  readonly name: string;
-  readonly description: string;
-}
 
 interface Section extends Tag {
   readonly has: (route: Route) => boolean;
@@ -89,3 +87,17 @@ export function operationIdOf({ method, path }: Pick<Route, 'method' | 'path'>):
   const [ofGroup = ''] = group.split('.');
   return verb + (ofGroup === 'resources' ? '' : capital(ofGroup)) + subjectOf(about);
 }
+
+export const operationOf = (route: Route): Operation => ({
+  method: route.method,
+  path: templated(route.path),
+  operationId: operationIdOf(route),
+  tag: tagOf(route).name,
+  summary: route.summary,
+  deprecated: route.removed === true,
+  security: securityOf(route),
+  parameters: route.parameters ?? [],
+  body: route.body,
+  answers: route.answers ?? {},
+  refusals: refusalsOf(route),
+});

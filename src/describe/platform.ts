@@ -6,6 +6,7 @@ import { json } from '../http/description.ts';
 import { PreparedDocument } from '../http/prepared-document.ts';
 import type { Route } from '../http/route.ts';
 import { openapi31 } from './openapi31.ts';
+import { operationOf, tagsOf } from './operations.ts';
 import { swagger20 } from './swagger20.ts';
 
 export interface PlatformOptions {
@@ -14,15 +15,6 @@ export interface PlatformOptions {
   /** All that the gateway's face serves beside these documents. */
   readonly routes: readonly Route[];
   readonly issuer: () => string;
-}
-
-/** What both say of the whole. */
-export interface PlatformDescription {
-  readonly title: string;
-  readonly description: string;
-  readonly version: string;
-  readonly issuer: string;
-  readonly routes: readonly Route[];
 }
 
 const title = 'platform-apiserver';
@@ -39,13 +31,14 @@ const description = `The APIs of the platform: tokens, accounts, reading the clu
 const open = { method: 'get', open: true } as const;
 
 export function platformRoutes({ version, routes, issuer }: PlatformOptions): readonly Route[] {
-  const document = (path: string, summary: string, make: (of: PlatformDescription) => object): Route => {
+  const document = (path: string, summary: string, make: typeof openapi31): Route => {
     let made: { readonly issuer: string; readonly document: PreparedDocument } | undefined;
     const current = (): PreparedDocument => {
       const now = issuer();
       if (made?.issuer !== now) {
-        const value = make({ title, description, version, issuer: now, routes: all });
-        made = { issuer: now, document: new PreparedDocument(value) };
+        const operations = all.map(operationOf);
+        const value = make({ title, description, version, tags: tagsOf(all), operations }, now);
+        made = { issuer: now, document: new PreparedDocument([Buffer.from(`${JSON.stringify(value)}\n`)]) };
       }
       return made.document;
     };

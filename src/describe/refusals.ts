@@ -1,5 +1,5 @@
 /** What may go wrong with a route, as it follows from the rest of it; nobody says it twice. */
-import type { Answer } from '../http/description.ts';
+import type { Answer, Content } from '../http/description.ts';
 import { oauthErrorSchema, statusSchema } from '../http/meta.ts';
 import type { Route } from '../http/route.ts';
 import { text } from '../http/schema.ts';
@@ -21,6 +21,7 @@ const why: Readonly<Record<number, readonly [name: string, description: string]>
   405: ['MethodNotAllowed', 'It cannot be done with this resource'],
   406: ['NotAcceptable', 'None of the media types of Accept can be had'],
   408: ['RequestTimeout', 'The body did not arrive in time'],
+  410: ['Gone', 'What is asked for is too old: list again'],
   409: ['Conflict', 'There is one already, or it was changed meanwhile'],
   413: ['ContentTooLarge', 'The body is too large'],
   415: ['UnsupportedMediaType', 'The body is of another media type'],
@@ -44,7 +45,7 @@ const dialectOf = ({ path, answers }: Route): Dialect => {
   return answers?.[200]?.content?.['text/html'] === undefined ? 'OAuth' : 'Page';
 };
 
-const contents: Readonly<Record<Dialect, NonNullable<Answer['content']>>> = {
+const contents: Readonly<Record<Dialect, Content>> = {
   Status: { 'application/json': statusSchema },
   OAuth: { 'application/json': oauthErrorSchema },
   Page: { 'text/html': text, 'application/json': oauthErrorSchema },
@@ -71,18 +72,22 @@ function statusesOf(
   ];
 }
 
+/** `name`: of the part that says it. */
+export function refusalOf(status: number, content: Content, part = ''): Refusal {
+  const [name, description] = why[status] as readonly [string, string];
+  const more = headers[status];
+  const answer = { description, content, ...(more === undefined ? {} : { headers: more }) };
+  return { name: `${part}${name}`, answer };
+}
+
 /** By status. */
 export function refusalsOf(route: Route): ReadonlyMap<number, Refusal> {
   const dialect = dialectOf(route);
   const all = [...new Set(statusesOf(route, dialect))].toSorted((a, b) => a - b);
+  const part = dialect === 'Status' ? '' : dialect;
   return new Map(
     all
       .filter((status) => route.answers?.[status] === undefined)
-      .map((status) => {
-        const [name, description] = why[status] as readonly [string, string];
-        const more = headers[status];
-        const answer = { description, content: contents[dialect], ...(more === undefined ? {} : { headers: more }) };
-        return [status, { name: dialect === 'Status' ? name : `${dialect}${name}`, answer }];
-      }),
+      .map((status) => [status, refusalOf(status, contents[dialect], part)]),
   );
 }

@@ -1,20 +1,22 @@
 /** A JSON document that is the same for everybody: its bytes are made once, and so is what they are when they are compressed. */
 import type { Request, Response } from 'express';
 import { createHash } from 'node:crypto';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { Readable } from 'node:stream';
+import { createGzip } from 'node:zlib';
 import { acceptsGzip, isKnown } from './negotiate.ts';
-
-const compress = promisify(gzip);
+import { write } from './write.ts';
 
 export class PreparedDocument {
-  readonly #body: Buffer;
+  readonly #body: readonly Buffer[];
   readonly #etag: string;
   #gzipped: Promise<Buffer> | undefined;
 
-  constructor(value: object) {
-    this.#body = Buffer.from(`${JSON.stringify(value)}\n`);
-    this.#etag = `"${createHash('sha256').update(this.#body).digest('base64url')}"`;
+  /** `body`: in pieces, which are not joined. */
+  constructor(body: readonly Buffer[]) {
+    this.#body = body;
+    const hash = createHash('sha256');
+    for (const piece of body) hash.update(piece);
+    this.#etag = `"${hash.digest('base64url')}"`;
   }
 
   /** 200, or 304 to who has it. */
@@ -24,15 +26,24 @@ export class PreparedDocument {
       res.writeHead(304, headers).end();
       return;
     }
-    const gzipped = acceptsGzip(req.headers['accept-encoding']);
-    if (gzipped) this.#gzipped ??= compress(this.#body, { level: 9 });
-    const body = gzipped ? ((await this.#gzipped) as Buffer) : this.#body;
+    const contentType = 'application/json';
+    if (!acceptsGzip(req.headers['accept-encoding']))
+      return write(req, res, { contentType, body: this.#body, headers });
+    this.#gzipped ??= compressed(this.#body);
+    const bytes = await this.#gzipped;
+    if (res.headersSent || res.destroyed) return;
     res.writeHead(200, {
       ...headers,
-      'Content-Type': 'application/json',
-      'Content-Length': body.length,
-      ...(gzipped ? { 'Content-Encoding': 'gzip' } : {}),
+      'Content-Type': contentType,
+      'Content-Encoding': 'gzip',
+      'Content-Length': bytes.length,
     });
-    res.end(req.method === 'HEAD' ? undefined : body);
+    res.end(req.method === 'HEAD' ? undefined : bytes);
   }
+}
+
+async function compressed(body: readonly Buffer[]): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of Readable.from(body).pipe(createGzip())) pieces.push(piece as Buffer);
+  return Buffer.concat(pieces);
 }

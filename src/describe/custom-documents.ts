@@ -1,0 +1,125 @@
+/** The documents of custom resources, put together of what was written of each definition, which stays as it is while the definition does. */
+import { operationsOf, tagOf, type Definition } from './definition.ts';
+import { Writer31 } from './openapi31.ts';
+import { license, type Operation, type Tag } from './operation.ts';
+import { security20, security31 } from './security.ts';
+import { Writer20 } from './swagger20.ts';
+
+export type Form = 'v2' | 'v3';
+
+/** JSON, of an object without its braces. */
+interface Fragment {
+  readonly paths: Buffer;
+  /** Its own. */
+  readonly schemas: Buffer;
+}
+
+export interface Written {
+  readonly group: string;
+  readonly tags: readonly Tag[];
+  readonly fragments: Readonly<Record<Form, Fragment>>;
+  /** What all have, each by itself. */
+  readonly shared: Readonly<Record<Form, { readonly schemas: object; readonly responses: object }>>;
+}
+
+const withoutBraces = (value: object): string => JSON.stringify(value).slice(1, -1);
+
+/** What the documents say of a definition. */
+export function write(definition: Definition): Written {
+  const { group, versions } = definition.spec;
+  const operations = operationsOf(definition);
+  const v2 = part(new Writer20(), operations, group);
+  const v3 = part(new Writer31(), operations, group);
+  const served = versions.filter((one) => one.served);
+  return {
+    group,
+    tags: served.map(({ name }) => ({ name: tagOf(group, name), description: `${group}/${name}` })),
+    fragments: { v2: v2.fragment, v3: v3.fragment },
+    shared: { v2: v2.shared, v3: v3.shared },
+  };
+}
+
+function part(
+  writer: Writer20 | Writer31,
+  operations: readonly Operation[],
+  group: string,
+): { readonly fragment: Fragment; readonly shared: Written['shared']['v2'] } {
+  const paths = writer.paths(operations);
+  const { schemas, responses } = writer.components;
+  const prefix = `${group.split('.').toReversed().join('.')}.`;
+  const own = (isOwn: boolean): object =>
+    Object.fromEntries(Object.entries(schemas).filter(([name]) => name.startsWith(prefix) === isOwn));
+  return {
+    fragment: { paths: Buffer.from(withoutBraces(paths)), schemas: Buffer.from(withoutBraces(own(true))) },
+    shared: { schemas: own(false), responses },
+  };
+}
+
+interface About {
+  /** Of this server. */
+  readonly version: string;
+  readonly issuer: string;
+  /** Bytes. */
+  readonly largest: number;
+}
+
+/** The document in pieces. What would make it larger than it may be is left out, in the order of names. */
+export function documentOf(form: Form, all: readonly Written[], { version, issuer, largest }: About): Buffer[] {
+  let size = 0;
+  const within = all.filter(({ fragments }) => {
+    const { paths, schemas } = fragments[form];
+    return (size += paths.length + schemas.length) <= largest;
+  });
+  const left = all.length - within.length;
+  const info = {
+    title: 'Custom resources',
+    description: `The custom resources of the cluster. kube-apiserver serves them, here too, to who may use them.${left === 0 ? '' : ` ${left} more would make this document too large.`}`,
+    version,
+    license,
+  };
+  const tags = [...new Map(within.flatMap((one) => one.tags).map((tag) => [tag.name, tag])).values()];
+  const merge = (what: 'schemas' | 'responses'): object =>
+    Object.assign({}, ...within.map(({ shared }) => shared[form][what])) as object;
+  const { head, between, end } = frames[form]({ info, issuer, tags, responses: merge('responses') });
+  const shared = Buffer.from(withoutBraces(merge('schemas')));
+  return [
+    Buffer.from(`${JSON.stringify(head).slice(0, -1)},"paths":{`),
+    ...joined(within.map(({ fragments }) => fragments[form].paths)),
+    Buffer.from(between),
+    ...joined([shared, ...within.map(({ fragments }) => fragments[form].schemas)]),
+    Buffer.from(end),
+  ];
+}
+
+interface Frame {
+  readonly head: object;
+  /** Between the paths and the schemas. */
+  readonly between: string;
+  readonly end: string;
+}
+
+type Head = Readonly<Record<'info' | 'responses', object>> & { readonly issuer: string; readonly tags: readonly Tag[] };
+
+const frames: Readonly<Record<Form, (of: Head) => Frame>> = {
+  v2({ info, issuer, tags, responses }) {
+    return {
+      head: { swagger: '2.0', info, ...security20(issuer), tags },
+      between: `},"responses":${JSON.stringify(responses)},"definitions":{`,
+      end: '}}\n',
+    };
+  },
+  v3({ info, issuer, tags, responses }) {
+    const { security, securitySchemes } = security31(issuer);
+    const components = { securitySchemes, responses };
+    return {
+      head: { openapi: '3.1.0', info, servers: [{ url: '/' }], security, tags },
+      between: `},"components":{${withoutBraces(components)},"schemas":{`,
+      end: '}}}\n',
+    };
+  },
+};
+
+const comma = Buffer.from(',');
+
+const joined = (fragments: readonly Buffer[]): Buffer[] =>
+  fragments.filter(({ length }) => length > 0).flatMap((fragment, at) => (at === 0 ? [fragment] : [comma, fragment]));
