@@ -48,30 +48,31 @@ interface Entry {
   readonly [MESSAGE]: string;
 }
 
-/** So many characters are written without waiting for the end of the turn. */
+/** So many characters, or milliseconds: then what is held is written. */
 const mostHeld = 64 * 1024;
+const longestHeld = 5;
 
 /**
- * Standard output, to which the lines of one turn of the event loop go in one write: a write costs more than a line. At the end of the
- * process nothing is left.
+ * Standard output, to which the lines of some milliseconds go in one write: a write costs more than a line. At the end of the process nothing
+ * is left.
  */
 export class StandardOutput {
   #held = '';
-  #next: NodeJS.Immediate | undefined;
+  #next: NodeJS.Timeout | undefined;
   #heedsExit = false;
   readonly #flush = (): void => {
-    clearImmediate(this.#next);
+    clearTimeout(this.#next);
     this.#next = undefined;
     const text = this.#held;
     this.#held = '';
     process.stdout.write(text);
   };
 
-  /** `now`: it cannot wait for the end of the turn. */
+  /** `now`: it cannot wait. */
   write(line: string, now = false): void {
     this.#held += `${line}\n`;
     if (now || this.#held.length > mostHeld) this.#flush();
-    else this.#next ??= setImmediate(this.#flush);
+    else this.#next ??= setTimeout(this.#flush, longestHeld);
     if (!this.#heedsExit) process.once('exit', this.#flush);
     this.#heedsExit = true;
   }

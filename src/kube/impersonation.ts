@@ -18,6 +18,18 @@ export interface Impersonated {
 const system = 'system:';
 /** Which every identity has. */
 const authenticated = 'system:authenticated';
+const unauthenticated = 'system:unauthenticated';
+const anonymous = 'system:anonymous';
+
+/**
+ * kube-apiserver asks its authorizer about each group, and adds `system:authenticated` by itself to whoever has others (impersonation.go
+ * there), unless they are anonymous.
+ */
+function groupsToName({ username, groups }: Impersonated): readonly string[] {
+  const others = groups.filter((name) => name !== authenticated);
+  const isAdded = others.length > 0 && !others.includes(unauthenticated) && username !== anonymous;
+  return isAdded && others.length < groups.length ? others : groups;
+}
 
 /** A header would lose white space at the ends of a value, and then name somebody else. */
 const isTransmittable = (value: string): boolean => !/[\p{Cc}]|^ | $/u.test(value);
@@ -44,11 +56,12 @@ export function impersonationHeaders(user: Impersonated): Readonly<Record<string
   const claimed = [username, ...groups].find((name) => name.startsWith(system) && name !== authenticated);
   if (claimed !== undefined && !proved)
     throw forbidden({ group: '', resource: 'users' }, username, `the name "${claimed}" is Kubernetes' own`);
+  const named = groupsToName(user);
   if (username === authenticated) throw forbidden({ group: '', resource: 'users' }, username, 'it is a group');
   return {
     'impersonate-user': headerValue('name of the user', username),
     ...(uid === undefined || uid === '' ? {} : { 'impersonate-uid': headerValue('uid of the user', uid) }),
-    ...(groups.length === 0 ? {} : { 'impersonate-group': groups.map((name) => headerValue('name of a group', name)) }),
+    ...(named.length === 0 ? {} : { 'impersonate-group': named.map((name) => headerValue('name of a group', name)) }),
     ...Object.fromEntries(
       Object.entries(extra).map(([key, values]) => [
         `impersonate-extra-${extraKey(key)}`,

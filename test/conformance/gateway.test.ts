@@ -73,7 +73,7 @@ describe('in whose name', () => {
     const { headers } = passed();
     expect(headers.get('authorization')).toEqual([ownToken]);
     expect(headers.get('impersonate-user')).toEqual(['alice']);
-    expect(headers.get('impersonate-group')).toEqual(['readers', 'system:authenticated']);
+    expect(headers.get('impersonate-group')).toEqual(['readers']);
     expect(headers.get('impersonate-uid')).toHaveLength(1);
     expect(headers.get('x-forwarded-for')).toEqual(['127.0.0.1']);
   });
@@ -121,7 +121,7 @@ describe('in whose name', () => {
     await ask(pods, { headers: { connection, 'x-own': 'of this connection' } });
     const { headers } = passed();
     expect(headers.get('impersonate-user')).toEqual(['alice']);
-    expect(headers.get('impersonate-group')).toEqual(['readers', 'system:authenticated']);
+    expect(headers.get('impersonate-group')).toEqual(['readers']);
     expect(headers.get('authorization')).toEqual([ownToken]);
     expect(headers.get('host')).toHaveLength(1);
     expect(headers.get('x-own')).toEqual(connection.includes('X-Own') ? undefined : ['of this connection']);
@@ -185,7 +185,7 @@ describe('who asks to be somebody else', () => {
     expect((await ask(pods, { headers })).status).toBe(200);
     const seen = passed().headers;
     expect(seen.get('impersonate-user')).toEqual([name]);
-    expect(seen.get('impersonate-group')).toEqual(['dev', 'ops', 'system:authenticated']);
+    expect(seen.get('impersonate-group')).toEqual(['dev', 'ops']);
     expect(seen.get('impersonate-uid')).toEqual(['u-7']);
     expect(seen.get('impersonate-extra-example.com%2fteam')).toEqual(['red']);
     expect(seen.get('authorization')).toEqual([ownToken]);

@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import * as fc from 'fast-check';
 import { createLogger, logRequest, type RequestLine } from '../../src/logger.ts';
 import { logOfLines } from '../fakes/log.ts';
-import { settle } from './kube/fakes.ts';
 
 function logged(message: string, fields: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   const { log, lines } = logOfLines();
@@ -130,21 +129,25 @@ describe('standard output', () => {
   let written: string[];
   beforeEach(() => {
     written = [];
+    jest.useFakeTimers();
     jest.spyOn(process.stdout, 'write').mockImplementation((text) => written.push(String(text)) > 0);
   });
-  afterEach(async () => {
-    await settle();
+  afterEach(() => {
+    jest.runAllTimers();
+    jest.useRealTimers();
     jest.restoreAllMocks();
   });
 
-  test('gets the lines of one turn at once', async () => {
+  test('gets the lines of some milliseconds at once', () => {
     const log = createLogger();
-    for (const message of ['one', 'two']) log.info(message);
+    log.info('one');
+    jest.advanceTimersByTime(4);
+    log.info('two');
     expect(written).toEqual([]);
-    await settle();
+    jest.advanceTimersByTime(1);
     expect(written.map((text) => text.split('\n').length)).toEqual([3]);
     log.info('three');
-    await settle();
+    jest.advanceTimersByTime(5);
     expect(written).toHaveLength(2);
   });
 
@@ -169,7 +172,7 @@ describe('standard output', () => {
     expect(process.listeners('exit')).toEqual(before);
   });
 
-  test('does not wait for the end of a turn in which very much is said', () => {
+  test('does not wait while very much is said', () => {
     const log = createLogger();
     for (let i = 0; i < 100; i += 1) log.info('x'.repeat(1_000));
     expect(written.join('').length).toBeGreaterThan(60_000);

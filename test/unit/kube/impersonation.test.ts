@@ -9,12 +9,31 @@ describe('the headers of a user', () => {
     expect(impersonationHeaders({ ...anna, uid: 'u-1', extra: { 'example.com/Pod name': ['a', 'b'] } })).toEqual({
       'impersonate-user': 'anna',
       'impersonate-uid': 'u-1',
-      'impersonate-group': ['dev', 'system:authenticated'],
+      'impersonate-group': ['dev'],
       'impersonate-extra-example.com%2F%50od%20name': ['a', 'b'],
     });
     expect(impersonationHeaders({ username: 'anna', groups: [], proved: false })).toEqual({
       'impersonate-user': 'anna',
     });
+  });
+
+  test.each<[string, Partial<Impersonated>, readonly string[] | undefined]>([
+    ['alone', { groups: ['system:authenticated'] }, ['system:authenticated']],
+    ['before another', { groups: ['system:authenticated', 'dev'] }, ['dev']],
+    ['without being there', { groups: ['dev', 'ops'] }, ['dev', 'ops']],
+    ['of nobody', { groups: [] }, undefined],
+    [
+      'of who is anonymous',
+      { username: 'system:anonymous', groups: ['dev', 'system:authenticated'] },
+      ['dev', 'system:authenticated'],
+    ],
+    [
+      'beside its opposite',
+      { groups: ['system:unauthenticated', 'system:authenticated'] },
+      ['system:unauthenticated', 'system:authenticated'],
+    ],
+  ])('leave system:authenticated to kube-apiserver where it adds that: %s', (_, more, sent) => {
+    expect(impersonationHeaders({ ...anna, ...more, proved: true })['impersonate-group']).toEqual(sent);
   });
 
   test('are bytes of UTF-8', () => {
@@ -66,8 +85,8 @@ test('a request of a user cannot be somebody else’s', async () => {
     {
       accept: 'application/json',
       'impersonate-user': 'anna',
-      'impersonate-group': ['dev', 'system:authenticated'],
+      'impersonate-group': ['dev'],
     },
-    { 'impersonate-user': 'anna', 'impersonate-group': ['dev', 'system:authenticated'] },
+    { 'impersonate-user': 'anna', 'impersonate-group': ['dev'] },
   ]);
 });

@@ -197,7 +197,7 @@ describe('oneself', () => {
 });
 
 describe('a write', () => {
-  const identity = { 'impersonate-user': 'bob', 'impersonate-group': ['b', 'system:authenticated'] };
+  const identity = { 'impersonate-user': 'bob', 'impersonate-group': ['b'] };
 
   test('is sent as the caller, and the next read shows it', async () => {
     may('get users');
