@@ -5,15 +5,33 @@ const secret =
 /** Is the value of a field or parameter of this name never written? */
 export const isSecret = (name: string): boolean => secret.test(name);
 
-const bearer = /(?<![a-z0-9])(bearer|basic)\s+[a-z0-9\-._~+/]+=*/gi;
-const jwt = /(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g;
+/** White space, also as a query has it. */
+const bearer = /(?<![a-z0-9])(bearer|basic)(?:\s|\+|%20)+[a-z0-9\-._~+/]+=*/gi;
+const dotted = /[\w.-]+/g;
+const jwtBegin = /(?<![A-Za-z0-9])eyJ[\w-]/;
 
-/** The text without bearer tokens and passwords of Basic. Few texts have anything of the kind, and to look for a word is cheap. */
+/**
+ * The text without bearer tokens and passwords of Basic. Few texts have anything of the kind, and to look for a word is cheap. Anybody may
+ * send a text that is made of nothing but beginnings of tokens: each character is looked at a few times at most.
+ */
 export function redactText(text: string): string {
   let shown = text;
   if (/bearer|basic/i.test(shown)) shown = shown.replace(bearer, '$1 [redacted]');
-  if (shown.includes('eyJ')) shown = shown.replace(jwt, '[redacted]');
+  if (shown.includes('eyJ')) shown = shown.replace(dotted, withoutJWTs);
   return shown;
+}
+
+/** Of three parts with dots between, the last of which may be empty; before the first something else may stand. */
+function withoutJWTs(text: string): string {
+  const parts = text.split('.');
+  const shown: string[] = [];
+  for (let at = 0; at < parts.length; at += 1) {
+    const part = parts[at] ?? '';
+    const begin = at + 2 < parts.length && parts[at + 1] !== '' ? part.search(jwtBegin) : -1;
+    shown.push(begin === -1 ? part : `${part.slice(0, begin)}[redacted]`);
+    if (begin !== -1) at += 2;
+  }
+  return shown.join('.');
 }
 
 /** The same, as JSON has it. */
@@ -29,12 +47,13 @@ export function shownURL(url: string): string {
   if (at === -1) return url;
   const pairs = url
     .slice(at + 1)
-    .split('&')
+    // Some take a semicolon for an ampersand.
+    .split(/([&;])/)
     .map((pair) => {
-      const [key = ''] = pair.split('=', 1);
-      return isSecret(decoded(key)) ? `${key}=redacted` : pair;
+      const [key = '', value] = pair.split('=', 2);
+      return value !== undefined && isSecret(decoded(key)) ? `${key}=redacted` : pair;
     });
-  return `${url.slice(0, at)}?${pairs.join('&')}`;
+  return `${url.slice(0, at)}?${pairs.join('')}`;
 }
 
 function decoded(text: string): string {
