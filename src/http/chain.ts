@@ -33,7 +33,7 @@ import {
 } from './filters/index.ts';
 import { HotRoutes } from './hot-routes.ts';
 import type { OpenWatches } from './open-watches.ts';
-import type { Gateway, Route } from './route.ts';
+import type { Gateway, Handler, Route } from './route.ts';
 import { writeError } from './write-error.ts';
 
 export interface ChainOptions {
@@ -90,18 +90,23 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
         const pending = filter(exchange);
         if (pending !== undefined) await pending;
         // A filter or the deadline may have answered, or the client may have gone away while a filter waited.
-        if (exchange.res.writableEnded || exchange.isOver) return;
+        if (exchange.res.writableEnded || exchange.isOver) return exchange.answered();
       }
-      const { req, res } = exchange;
+      const { req } = exchange;
       const handler = exchange.isProxied ? gateway?.handler : hot.find(req.method, exchange.path);
       if (handler === undefined) routed(exchange);
-      else await handler(req, res, exchange);
+      else await runHandler(handler, exchange);
     } catch (error) {
       writeError(exchange, error);
     }
   }
   // Until it comes to Express they are not what it makes of them.
   return (req, res) => void serve(new Exchange(normalized(req) as Request, res as Response, options.log));
+}
+
+async function runHandler(handler: Handler, exchange: Exchange): Promise<void> {
+  await handler(exchange.req, exchange.res, exchange);
+  exchange.answered();
 }
 
 /** Express finds the route, or that there is none. */
@@ -114,7 +119,7 @@ function throughExpress(routes: readonly Route[]): (exchange: Exchange) => void 
   const exchanges = new WeakMap<Request, Exchange>();
   const exchangeOf = (req: Request): Exchange => exchanges.get(req) as Exchange;
   for (const { method, path, handler } of routes)
-    app[method](path, (req: Request, res: Response) => handler(req, res, exchangeOf(req)));
+    app[method](path, (req: Request) => runHandler(handler, exchangeOf(req)));
   for (const [path, methods] of methodsOf(routes))
     app.route(path).all(() => {
       throw methodNotAllowed(methods);

@@ -13,6 +13,8 @@ const over = Object.assign(new Error('the request is over'), { name: 'AbortError
 
 /** For the rest of a request that is answered, in milliseconds. */
 const linger = 500;
+/** Bytes of an answer: what a stream holds anyway. */
+const little = 16 * 1024;
 
 /** One request on its way through the filters, which fill it in; handlers see it as a RequestContext. */
 export class Exchange implements RequestContext {
@@ -40,6 +42,7 @@ export class Exchange implements RequestContext {
   #shownURL: string | undefined;
   #query: URLSearchParams | undefined;
   readonly #cleanups: (() => void)[] = [];
+  readonly #places: (() => void)[] = [];
   #userListeners: (() => void)[] | undefined;
   #userChanged = false;
   #abort: AbortController | undefined;
@@ -95,6 +98,21 @@ export class Exchange implements RequestContext {
     else this.#cleanups.push(cleanup);
   }
 
+  /**
+   * For what the request holds that others may want: given back as soon as it is `answered`. Who does not read the answer would keep it
+   * for as long as they like.
+   */
+  onAnswered(giveBack: () => void): void {
+    if (this.#ended) giveBack();
+    else this.#places.push(giveBack);
+  }
+
+  /** Nothing is left to do here but that the answer is read; of a large one it is waited for, since it is held in memory. */
+  answered(): void {
+    const { writableEnded, writableLength } = this.res;
+    if (writableEnded && writableLength <= little) this.#run(this.#places.splice(0));
+  }
+
   /** A listener that comes late is told too. */
   onUserChange(listener: () => void): void {
     (this.#userListeners ??= []).push(listener);
@@ -125,6 +143,14 @@ export class Exchange implements RequestContext {
     this.#abort?.abort(reason);
   }
 
+  /** The client is to learn that it does not get the whole answer; over HTTP/1.1 that ends its connection. */
+  cut(): void {
+    const { req, res } = this;
+    const { stream } = res as Response & { stream?: ServerHttp2Stream };
+    if (stream === undefined) req.socket.destroy();
+    else stream.close(constants.NGHTTP2_CANCEL);
+  }
+
   /** Not by `close` alone: a client that never ends its request would put that off for as long as it likes. */
   #watch(): void {
     const { res } = this;
@@ -149,7 +175,12 @@ export class Exchange implements RequestContext {
     if (this.#ended) return;
     this.#ended = true;
     this.abort();
-    for (const cleanup of this.#cleanups)
+    this.#run(this.#places);
+    this.#run(this.#cleanups);
+  }
+
+  #run(cleanups: readonly (() => void)[]): void {
+    for (const cleanup of cleanups)
       try {
         cleanup();
       } catch (error) {

@@ -25,6 +25,8 @@ const http1 = {
 } satisfies ServerOptions;
 /** While a listener closes: a connection is kept alive when the answer that was under way on it is over. */
 const idleInterval = 50;
+/** Of connections of HTTP/2, which Node leaves open for as long as their clients like. */
+const streamlessInterval = 15_000;
 const maxConnections = 20_000;
 const maxStreams = 1_000;
 /** A moment to read the answer; whoever goes on sending, or never reads, is cut off. */
@@ -119,6 +121,25 @@ async function bind(server: Server | Http2SecureServer, { host, port }: Address)
   return (server.address() as AddressInfo).port;
 }
 
+/** Pings and settings keep none open, only requests; also one on which nobody has ever said anything. */
+function closeStreamless(session: ServerHttp2Session): void {
+  let streams = 0;
+  let since = performance.now();
+  session.on('stream', (stream) => {
+    streams += 1;
+    stream.once('close', () => {
+      streams -= 1;
+      since = performance.now();
+    });
+  });
+  const timer = setInterval(() => {
+    if (streams > 0 || performance.now() - since < http1.keepAliveTimeout) return;
+    if (session.closed) session.destroy();
+    else session.close();
+  }, streamlessInterval);
+  session.once('close', () => clearInterval(timer));
+}
+
 export async function listenHTTP(handle: Face, address: Address): Promise<Listener> {
   const server = http.createServer(http1, handle);
   const sockets = socketsOf(server);
@@ -178,6 +199,7 @@ export async function listenTLS(
     sessions.add(session);
     session.once('close', () => sessions.delete(session));
     session.on('error', () => session.destroy());
+    closeStreamless(session);
   });
   server.on('secureConnection', (socket: Socket) => secure.add(socket));
   // A client that reset its stream must not end the process.

@@ -65,6 +65,7 @@ export function writeError(exchange: Exchange, thrown: unknown): void {
     forgetHead(res);
     answerOrCut(exchange, told);
   }
+  exchange.answered();
 }
 
 /** What was prepared for another answer, of which something cannot be written. */

@@ -26,6 +26,9 @@ export const auditEnd =
       record.complete(Date.now(), exchange.status, { failure: exchange.failure, isWhole: res.writableFinished });
     });
     exchange.onEnd(() => exchange.sent?.giveUp());
+    exchange.onAnswered(() => {
+      if (exchange.audit === undefined) exchange.sent?.giveUp();
+    });
     exchange.onEnd(leave);
   };
 

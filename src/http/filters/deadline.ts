@@ -26,8 +26,11 @@ export const deadline =
       if (parsed > 0) limit = Math.min(parsed, longest);
     }
     const timer = setTimeout(() => {
+      // Who does not read it must not keep for ever what it holds.
+      const isAnswered = exchange.res.writableEnded;
       exchange.abort(timeout('the request did not end within its deadline'));
-      late(exchange, timeout('the request did not end within its deadline'));
+      if (isAnswered) exchange.cut();
+      else late(exchange, timeout('the request did not end within its deadline'));
     }, limit);
     exchange.onEnd(() => clearTimeout(timer));
   };

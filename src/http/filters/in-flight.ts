@@ -27,14 +27,14 @@ export function inFlight(most: () => number): Filter {
       throw tooManyRequests(`${limit} ${kind}s are under way (requests.maxInFlight); please try again later`, 1);
     current[kind] += 1;
     countInFlight(kind, 1);
-    exchange.onEnd(() => {
+    exchange.onAnswered(() => {
       current[kind] -= 1;
       countInFlight(kind, -1);
     });
   };
 }
 
-/** The same for each user, and for each address that logs in, of IPv6 each /64, so that one cannot take all places. */
+/** The same for each user, and for each address that shows no identity, of IPv6 each /64, so that one cannot take all places. */
 export function perUser(most: () => number): Filter {
   const setting = 'requests.maxInFlightPerUser';
   const requests = {
@@ -44,11 +44,11 @@ export function perUser(most: () => number): Filter {
   };
   const watches = new Places('watches and streams');
   return (exchange) => {
-    const { user, sourceIP, info } = exchange;
-    if (user === undefined && info.prefix !== 'oauth') return;
+    const { user, sourceIP, info, path } = exchange;
+    if (user === undefined && probes.has(path)) return;
     const whose = user === undefined ? `address ${hostOf(sourceIP)}` : `user ${user.username}`;
     const places = info.isLongRunning ? watches : requests[kindOf(exchange)];
-    exchange.onEnd(places.take(whose, info.isLongRunning ? mostWatchesPerUser : most()));
+    exchange.onAnswered(places.take(whose, info.isLongRunning ? mostWatchesPerUser : most()));
   };
 }
 

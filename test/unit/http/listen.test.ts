@@ -1,7 +1,9 @@
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import type { Response } from 'express';
 import { once } from 'node:events';
-import http2, { type ClientHttp2Session } from 'node:http2';
+import http2, { type ClientHttp2Session, type ClientHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
 import { connect, type Socket } from 'node:net';
+import tls from 'node:tls';
 import { listenHTTP, listenTLS, type Listener } from '../../../src/http/listen.ts';
 import { newMaterial, type ServingMaterial } from '../../../src/tls/authority.ts';
 import { doing, face } from './lab.ts';
@@ -25,6 +27,12 @@ async function opened(port: number): Promise<Socket> {
   socket.on('error', () => undefined).resume();
   await once(socket, 'connect');
   return socket;
+}
+
+async function statusOf(stream: ClientHttp2Stream): Promise<unknown> {
+  stream.on('error', () => undefined);
+  const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders];
+  return headers[':status'];
 }
 
 const half = 'POST /oauth/token HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n';
@@ -58,6 +66,130 @@ test('over HTTP/2 a request that never ends is closed when it is answered, and g
     expect(stream.rstCode).toBe(http2.constants.NGHTTP2_NO_ERROR);
   }
   expect(statuses).toEqual([200, 200, 200, 200, 200]);
+  client.destroy();
+  await listener.close(50);
+});
+
+/** A client that never reads what it is answered: over HTTP/2 it need not even take it from its socket. */
+async function unread(port: number): Promise<ClientHttp2Session> {
+  const client = http2.connect(`https://localhost:${port}`, {
+    ca: material['ca.crt'],
+    settings: { initialWindowSize: 0 },
+  });
+  client.on('error', () => undefined);
+  await once(client, 'remoteSettings');
+  return client;
+}
+
+describe('a connection of HTTP/2', () => {
+  beforeEach(() => {
+    jest.useFakeTimers({
+      doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask', 'setTimeout', 'clearTimeout', 'Date'],
+    });
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  test('is closed when it has had no request for a while, also where nothing but TLS was ever spoken', async () => {
+    const listener = await secure();
+    const options = { port: listener.port, host: 'localhost', ca: material['ca.crt'], ALPNProtocols: ['h2'] };
+    const silent = tls.connect(options);
+    silent.on('error', () => undefined).resume();
+    const client = http2.connect(`https://localhost:${listener.port}`, options);
+    await Promise.all([once(silent, 'secureConnect'), once(client, 'remoteSettings')]);
+    await once(client.request({ ':path': '/nobody' }).resume(), 'close');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const closed = Promise.all([once(silent, 'close'), once(client, 'close')]);
+    jest.advanceTimersByTime(60_000);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect([silent.destroyed, client.destroyed]).toEqual([false, false]);
+    jest.advanceTimersByTime(60_000);
+    await closed;
+    await listener.close(50);
+  });
+
+  test('stays while a request is under way', async () => {
+    const { promise: handled, resolve: handling } = Promise.withResolvers<Response>();
+    const { app: slow } = face({ routes: [doing((_, res) => handling(res))] });
+    const { 'tls.key': key, 'tls.crt': cert } = material;
+    const listener = await listenTLS(slow, address, { key, cert }, false);
+    const client = http2.connect(`https://localhost:${listener.port}`, { ca: material['ca.crt'] });
+    const answer = statusOf(client.request({ ':path': '/kapis/version' }));
+    const res = await handled;
+    jest.advanceTimersByTime(600_000);
+    res.end();
+    expect(await answer).toBe(200);
+    client.destroy();
+    await listener.close(50);
+  });
+});
+
+describe('whoever does not read an answer', () => {
+  test('keeps no place with a small one', async () => {
+    const listener = await secure();
+    const client = await unread(listener.port);
+    const statuses: unknown[] = [];
+    for (const path of ['/nobody', '/nobody', '/nobody', '/oauth/nothing', '/oauth/nothing', '/oauth/nothing'])
+      statuses.push(await statusOf(client.request({ ':path': path })));
+    expect(statuses).toEqual([401, 401, 401, 404, 404, 404]);
+    client.destroy();
+    await listener.close(50);
+  });
+
+  // Over HTTP/1.1 more than both ends of a connection hold, over HTTP/2 no more than Node lets one hold.
+  const large = doing((req, res) => void res.end(Buffer.alloc((req.httpVersionMajor === 1 ? 8 : 1) * 1024 * 1024)));
+  const late = '/kapis/version?timeout=200ms';
+  const { app: generous } = face({ settings: { maxInFlight: 2, maxInFlightPerUser: 2 }, routes: [large] });
+
+  test('is cut off when it is late, and then gives back the place of a large one: HTTP/2', async () => {
+    const { 'tls.key': key, 'tls.crt': cert } = material;
+    const listener = await listenTLS(generous, address, { key, cert }, false);
+    const client = await unread(listener.port);
+    const all = [client.request({ ':path': late }), client.request({ ':path': late })];
+    const closed = all.map((stream) => once(stream, 'close'));
+    expect(await Promise.all(all.map(statusOf))).toEqual([200, 200]);
+    expect(await statusOf(client.request({ ':path': late }))).toBe(429);
+    await Promise.all(closed);
+    expect(all.map(({ rstCode }) => rstCode)).toEqual(all.map(() => http2.constants.NGHTTP2_CANCEL));
+    expect(await statusOf(client.request({ ':path': late }))).toBe(200);
+    client.destroy();
+    await listener.close(50);
+  });
+
+  test('is cut off when it is late, and then gives back the place of a large one: HTTP/1.1', async () => {
+    const listener = await listenHTTP(generous, address);
+    const asked = `GET ${late} HTTP/1.1\r\nHost: a\r\n\r\n`;
+    const socket = await opened(listener.port);
+    socket.pause().write(asked.repeat(2));
+    const other = await opened(listener.port);
+    const answers = other.setEncoding('latin1').iterator() as AsyncIterator<string>;
+    const ask = async (): Promise<string> => {
+      other.write(asked.replace('GET', 'HEAD'));
+      return String((await answers.next()).value).slice(0, 12);
+    };
+    while ((await ask()) !== 'HTTP/1.1 429') continue;
+    let status = '';
+    while (status !== 'HTTP/1.1 200') status = await ask();
+    expect(status).toBe('HTTP/1.1 200');
+    other.destroy();
+    socket.resume();
+    await listener.close(50);
+  });
+});
+
+test('one address that shows no identity cannot take all places', async () => {
+  const { app: open } = face({
+    settings: { maxInFlight: 10, maxInFlightPerUser: 2 },
+    routes: [doing((_, res) => void res.end(Buffer.alloc(1024 * 1024)))],
+  });
+  const { 'tls.key': key, 'tls.crt': cert } = material;
+  const listener = await listenTLS(open, address, { key, cert }, false);
+  const client = await unread(listener.port);
+  const statuses: unknown[] = [];
+  for (let number = 0; number < 3; number += 1)
+    statuses.push(await statusOf(client.request({ ':path': '/kapis/version' })));
+  expect(statuses).toEqual([200, 200, 429]);
   client.destroy();
   await listener.close(50);
 });
