@@ -56,7 +56,7 @@ function bodyOf(req: Request): AsyncIterable<Buffer> | undefined {
 
 /**
  * Whole, or this throws: what a client broke off must not look like the end upstream. What kube-apiserver does not want to read is no
- * reason to cut the connection on which its answer goes back.
+ * reason to cut the connection on which its answer goes back, and must be out of the way of the next request.
  */
 async function* chunksOf(req: IncomingMessage): AsyncGenerator<Buffer> {
   try {
@@ -64,6 +64,8 @@ async function* chunksOf(req: IncomingMessage): AsyncGenerator<Buffer> {
   } catch (cause) {
     // No fault of kube-apiserver's.
     throw badRequest('the body of the request was broken off', { cause });
+  } finally {
+    req.resume();
   }
 }
 

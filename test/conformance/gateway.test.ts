@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { text } from 'node:stream/consumers';
 import type { Answer } from '../fakes/ask.ts';
 import { FakeKubeApiserver, ownToken } from '../fakes/upstream.ts';
+import { talkOver } from '../fakes/talk.ts';
 import { login, startLab, type Ask, type Lab } from './lab.ts';
 
 const kube = new FakeKubeApiserver();
@@ -683,6 +684,22 @@ describe('the body of a request', () => {
     kube.answer = ({ socket }) => void socket.end(refusal);
     const answer = await ask(pods, { method: 'POST', body: Buffer.alloc(4 * 1024 * 1024) });
     expect(answer).toMatchObject({ status: 413, text: 'too large' });
+  });
+
+  test('that kube-apiserver did not want to read does not stand in the way of the next request', async () => {
+    const refusal = 'HTTP/1.1 413 Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large';
+    kube.answer = (req, res) => (req.method === 'POST' ? void req.socket.end(refusal) : void res.end('next'));
+    const length = 4 * 1024 * 1024;
+    const socket = net.connect(lab.ports.http, '127.0.0.1');
+    const talk = talkOver(socket, head(`Content-Length: ${length}\r\n\r\n`));
+    const half = Buffer.alloc(length / 2);
+    socket.write(half);
+    await talk.expectUntil('too large');
+    socket.write(half);
+    socket.write(`GET ${pods} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+    await talk.expectUntil('next');
+    expect(statuses(talk.told())).toEqual([413, 200]);
+    socket.destroy();
   });
 
   test('is asked for when the caller waits for that, and not from who is refused', async () => {

@@ -148,7 +148,8 @@ describe('both say the same, byte for byte, to', () => {
     ['POST', configMaps, '{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"}}', json],
     ['POST', configMaps, '{"metadata":{"name":"NO"}}', json],
     ['POST', configMaps, '{"metadata":{"name":"a"}}', { 'content-type': 'text/csv' }],
-    ['POST', configMaps, 'x'.repeat(4_000_000), json],
+    // Of much more Go would cut the connection before the end.
+    ['POST', configMaps, 'x'.repeat(3_200_000), json],
     ['POST', '/api/v1/nodes', '{"metadata":{"name":"mine"}}', json],
     ['PUT', `${configMaps}/none`, '{"metadata":{"name":"none"}}', json],
     ['PATCH', `${configMaps}/none`, '{}', { 'content-type': 'application/merge-patch+json' }],
