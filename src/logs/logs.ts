@@ -1,5 +1,5 @@
 /** The log store of the configuration in force: a change of its section swaps it, without a restart. */
-import { serviceUnavailable } from '../errors.ts';
+import { serviceUnavailable, timeout } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import type { Caller } from './log-store.ts';
 import type { LoggingSettings, StoreFor } from './stores/index.ts';
@@ -10,6 +10,8 @@ export interface LogsOptions {
   /** The server itself, as whom the store is looked at. */
   readonly client: Caller;
   readonly log: Logger;
+  /** Milliseconds in which the store must say that it can be asked; 5 s unless stated. */
+  readonly patience?: number;
 }
 
 /** A store that is in use: it stays open until `release`. */
@@ -101,13 +103,20 @@ export class Logs {
   async #check(): Promise<void> {
     const held = this.#held;
     if (held === undefined) return;
-    const { client, log } = this.#options;
+    const { client, log, patience = checkPatience } = this.#options;
+    const store = held.storeFor(client);
+    const late = new AbortController();
+    const timer = setTimeout(
+      () => late.abort(timeout(`the log store "${store.name}" did not answer in time`)),
+      patience,
+    ).unref();
     let warning = '';
     try {
-      await held.storeFor(client).check(AbortSignal.timeout(checkPatience));
+      await store.check(late.signal);
     } catch (error) {
       warning = error instanceof Error ? error.message : String(error);
     }
+    clearTimeout(timer);
     if (held !== this.#held || warning === this.#warning) return;
     this.#warning = warning;
     if (warning === '') log.info('the log store answers again');

@@ -2,13 +2,15 @@ import { timeout } from '../errors.ts';
 import type { LogStore } from './log-store.ts';
 import { wrapped, type Operation, type Stream } from './wrapped.ts';
 
-/** Milliseconds for an answer, of an export for each piece; shorter than a request may take, so that it is known who was slow. */
+/**
+ * Milliseconds for an answer, of an export for each piece; shorter than a request may take, so that it is known who was slow. Who looks whether
+ * a store can be asked has its own.
+ */
 const patience: Partial<Record<Operation, number>> = {
   query: 30_000,
   statistics: 50_000,
   histogram: 50_000,
   export: 30_000,
-  check: 5_000,
 };
 
 /** Throws 504 in the place of a store that takes too long. `limits`: others, for tests. */

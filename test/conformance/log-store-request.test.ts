@@ -45,13 +45,25 @@ async function serve(...[req, res]: Parameters<RequestListener>): Promise<void> 
 
 const opensearch: RequestListener = (req, res) => void serve(req, res);
 
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 10));
+
+let logging: { readonly store: string; readonly opensearch: object };
+
+/** Puts another section into the configuration. */
+function configure(section: object): void {
+  const configMaps = '/api/v1/namespaces/platform-system/configmaps';
+  const { data } = lab.cluster.get(configMaps, 'platform-config') as unknown as { data: { 'platform.yaml': string } };
+  const whole = JSON.stringify({ ...(JSON.parse(data['platform.yaml']) as object), logging: section });
+  lab.cluster.put(configMaps, { metadata: { name: 'platform-config' }, data: { 'platform.yaml': whole } });
+}
+
 beforeAll(async () => {
   server = http.createServer((req, res) => answer(req, res));
   answer = opensearch;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   port = (server.address() as AddressInfo).port;
-  const logging = {
+  logging = {
     store: 'opensearch',
     opensearch: {
       url: `http://127.0.0.1:${port}`,
@@ -150,9 +162,18 @@ test('a client that goes ends what the store was asked', async () => {
   await gone.promise;
 });
 
-test('a store that is down makes nothing unready', async () => {
+test('a store that is down makes nothing unready, and is a warning', async () => {
+  const verbose = async (): Promise<string> => (await lab.gateway('/readyz?verbose', as('alice'))).text;
+  expect(await verbose()).toContain('[+]logs ok\n');
   answer = (req) => void req.socket.destroy();
+  // Another one is looked at at once.
+  configure({ ...logging, opensearch: { ...logging.opensearch, indexPrefix: 'other' } });
+  while (!(await verbose()).includes('[+]logs ok (warning: the log store "opensearch" cannot be reached)'))
+    await pause();
   expect((await lab.gateway('/readyz')).status).toBe(200);
+  answer = opensearch;
+  configure(logging);
+  while (!(await verbose()).includes('[+]logs ok\n')) await pause();
 });
 
 test('the time it takes is measured by operation and result', async () => {

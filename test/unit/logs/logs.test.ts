@@ -12,8 +12,12 @@ const settings = (maxBytesPerContainer: number): LoggingSettings => ({ store: 'p
 let opened: number[];
 let closed: number[];
 let problem: Error | undefined;
+let isSlow: boolean;
 let configure: (logging: LoggingSettings) => void;
 let logs: Logs;
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+
 /** The section of the configuration in force. */
 const subscribe = (tell: (value: { readonly logging: LoggingSettings }) => void): void => {
   configure = (logging) => tell({ logging });
@@ -24,13 +28,15 @@ beforeEach(() => {
   opened = [];
   closed = [];
   problem = undefined;
+  isSlow = false;
   const open = ({ pods }: LoggingSettings) => {
     const size = pods?.maxBytesPerContainer ?? 0;
     opened.push(size);
     const store: Pick<LogStore, 'name' | 'check' | 'close'> = {
       name: `of ${size}`,
-      check: async () => {
+      check: async (signal) => {
         if (problem !== undefined) throw problem;
+        if (isSlow) await aborted(signal);
       },
       close: async () => void closed.push(size),
     };
@@ -41,6 +47,7 @@ beforeEach(() => {
     open,
     client: new MemoryCluster().client(),
     log: createLogger({ silent: true }),
+    patience: 20,
   });
   logs.start();
 });
@@ -86,6 +93,13 @@ describe('the store of the configuration', () => {
     configure(settings(3));
     await settle();
     expect(logs.warning).toBe('');
+  });
+
+  test('that is slow is a warning that says so', async () => {
+    isSlow = true;
+    configure(settings(2));
+    while (logs.warning === '') await settle();
+    expect(logs.warning).toBe('the log store "of 2" did not answer in time');
   });
 
   test('is closed at the end, and then there is none', async () => {
