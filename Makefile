@@ -49,6 +49,11 @@ test: $(installed) ## run the unit, conformance and integration tests
 test-clients: $(installed) ## try kubectl of more minor versions, which are built first
 	@$(node) test/clients/kubectl/main.ts
 
+.PHONY: test-loki
+test-loki: $(installed) ## try the log store loki with a real Loki, which is built first
+	@$(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
+	  node_modules/jest/bin/jest.js --testTimeout=300000 test/loki/
+
 .PHONY: chaos
 chaos: $(installed) ## kill replicas while people log in, refresh and revoke (CHAOS=600 seconds)
 	@CHAOS=$${CHAOS:-600} $(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \

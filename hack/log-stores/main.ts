@@ -4,16 +4,24 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../cluster/chosen.ts';
+import { startLoki } from './loki.ts';
+import type { RunningStore } from './running.ts';
 import { searchServers, startSearchServer, type SearchServerName } from './search-servers.ts';
 
 const [name = '', port = '9200'] = process.argv.slice(2);
-const isKnown = (text: string): text is SearchServerName => Object.hasOwn(searchServers, text);
+const isSearchServer = (text: string): text is SearchServerName => Object.hasOwn(searchServers, text);
+
+async function start(dir: string): Promise<RunningStore> {
+  const chosen = await freePort(Number(port));
+  if (name === 'loki') return await startLoki(dir, chosen);
+  if (isSearchServer(name)) return await startSearchServer(name, dir, chosen);
+  throw new Error(`usage: main.ts ${[...Object.keys(searchServers), 'loki'].join(' | ')} [PORT]`);
+}
 
 try {
-  if (!isKnown(name)) throw new Error(`usage: main.ts ${Object.keys(searchServers).join(' | ')} [PORT]`);
   const dir = await mkdtemp(join(tmpdir(), 'platform-apiserver-log-store-'));
   try {
-    const store = await startSearchServer(name, dir, await freePort(Number(port)));
+    const store = await start(dir);
     console.log(`${name} is at ${store.url}; Ctrl-C ends it and throws its data away`);
     await Promise.race(['SIGINT', 'SIGTERM'].map((signal) => once(process, signal)));
     await store.stop();

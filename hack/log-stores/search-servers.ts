@@ -2,18 +2,16 @@
  * Real Elasticsearch and OpenSearch servers, one node each, on loopback. Both projects publish them on Maven Central, as what their own
  * tests run; Maven fetches them by the machine's settings. Each is had once a machine, and unpacked anew for each start.
  */
-import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { findProgram, installMissing } from '../cluster/apt.ts';
+import { installMissing } from '../cluster/apt.ts';
 import { output } from '../cluster/exec.ts';
 import { withLock } from '../cluster/lock.ts';
 import { progress } from '../cluster/progress.ts';
-import { until } from '../cluster/until.ts';
-import type { RunningStore } from './running.ts';
+import { run, type RunningStore } from './running.ts';
 
 interface SearchServer {
   readonly kind: 'elasticsearch' | 'opensearch';
@@ -95,43 +93,15 @@ export async function startSearchServer(name: SearchServerName, dir: string, por
     for (const folder of [dir, ...folders]) await chown(folder, nobody, nobody);
     await chmod(dir, 0o755);
   }
-  const [program = '', ...args] = command(server, home, dir);
-  const child = spawn(program, args, {
+  return await run({
+    name,
+    url: `http://127.0.0.1:${port}`,
+    command: command(server, home, dir),
     cwd: dir,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, LIBFFI_TMPDIR: join(dir, 'tmp') },
+    env: { LIBFFI_TMPDIR: join(dir, 'tmp') },
+    id: isRoot() ? nobody : undefined,
+    readyPath: '/_cluster/health',
   });
-  let said = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => (said = `${said}${text}`.slice(-10_000)));
-  const ended = new Promise<void>((resolve) => {
-    child.once('error', (error) => {
-      said += error.message;
-      resolve();
-    });
-    child.once('exit', () => resolve());
-  });
-  let isRunning = true;
-  void ended.then(() => (isRunning = false));
-  const url = `http://127.0.0.1:${port}`;
-  const stop = async (): Promise<void> => {
-    child.kill('SIGKILL');
-    await ended;
-  };
-  try {
-    await until(
-      `${name} answers`,
-      async () => {
-        if (!isRunning) throw new Error(`${name} has ended:\n${said}`);
-      },
-      async () => (await fetch(`${url}/_cluster/health`)).ok,
-      180_000,
-    );
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-  return { name, url, pid: child.pid ?? 0, stop };
 }
 
 const configuration = ({ kind, version }: SearchServer, dir: string, port: number): string => {
@@ -181,14 +151,7 @@ function command({ kind }: SearchServer, home: string, dir: string): string[] {
     [`${setting}.distribution.type`]: 'zip',
     [`${setting}.bundled_jdk`]: 'false',
   };
-  // Not to outlive who started it, even if that was killed.
-  const leash = [
-    '--pdeathsig',
-    'KILL',
-    ...(isRoot() ? [`--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups'] : []),
-  ];
   return [
-    ...(findProgram('setpriv') === undefined ? [] : ['setpriv', ...leash, '--']),
     'java',
     '-Xms512m',
     '-Xmx512m',

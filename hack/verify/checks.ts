@@ -24,9 +24,13 @@ export async function goFormat(): Promise<string[]> {
   return unformatted === '' ? [] : unformatted.split('\n');
 }
 
-/** In every module, with the flags that the programs are built with, so that the compiler's cache serves both. */
+/** In every module that has code of its own, with the flags that the programs are built with, so that the compiler's cache serves both. */
 export async function goVet(): Promise<string[]> {
-  const modules = (await tracked('*go.mod')).map((file) => join(root, dirname(file)));
+  const sources = await tracked('*.go');
+  const modules = (await tracked('*go.mod'))
+    .map((file) => dirname(file))
+    .filter((folder) => sources.some((file) => file.startsWith(`${folder}/`)))
+    .map((folder) => join(root, folder));
   const flags = await goBuildFlags();
   const env = { CGO_ENABLED: '0' };
   const problems = await Promise.all(modules.map((folder) => complaint('go', ['vet', ...flags, './...'], folder, env)));

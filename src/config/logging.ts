@@ -60,7 +60,36 @@ const searchStore = (indexPrefix: string) =>
     })
     .refine(mayHave, oneCredential);
 
-const stores = ['pods', 'opensearch', 'elasticsearch'] as const;
+const label = (usual: string) =>
+  z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of a label')
+    .default(usual);
+
+const lokiStore = z
+  .strictObject({
+    ...store,
+    tenant: z
+      .string()
+      .max(150)
+      .regex(/^[-\w.!*'()|]+$/, 'must be the name of a tenant')
+      .optional()
+      .describe('Sent as X-Scope-OrgID; by default nothing is, as of a Loki without tenants'),
+    labels: z
+      .strictObject({ namespace: label('namespace'), pod: label('pod'), container: label('container') })
+      .prefault({})
+      .describe('The labels of streams by which a container is known'),
+    textField: z
+      .string()
+      .min(1)
+      .max(200)
+      .regex(/^[^\p{Cc}"`\\]+$/u, 'must be the name of a field')
+      .optional()
+      .describe('Of lines that are JSON objects, the field that has the text; by default the line is the text'),
+  })
+  .refine(mayHave, oneCredential);
+
+const stores = ['pods', 'opensearch', 'elasticsearch', 'loki'] as const;
 
 export const logging = z
   .strictObject({
@@ -73,6 +102,7 @@ export const logging = z
     pods: pods.optional(),
     opensearch: searchStore('ks-whizard-logging').optional(),
     elasticsearch: searchStore('ks-logstash-log').optional(),
+    loki: lokiStore.optional(),
   })
   .superRefine((value, context) => {
     const { store: name } = value;
@@ -82,6 +112,7 @@ export const logging = z
 
 export type LoggingSettings = z.output<typeof logging>;
 export type SearchSettings = NonNullable<LoggingSettings['opensearch']>;
+export type LokiSettings = NonNullable<LoggingSettings['loki']>;
 export type StoreSettings = Pick<SearchSettings, 'url' | 'caCertificate' | 'basicAuth' | 'tokenRef'>;
 
 /** What the store of the configuration needs from Secrets, and where in its section it is named. */

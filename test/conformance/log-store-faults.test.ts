@@ -8,6 +8,7 @@ import { createAuthority } from '../../hack/cluster/pki.ts';
 import { StatusError } from '../../src/errors.ts';
 import type { LogStore } from '../../src/logs/log-store.ts';
 import { elasticsearch } from '../../src/logs/stores/elasticsearch.ts';
+import { loki } from '../../src/logs/stores/loki.ts';
 import { openSearch } from '../../src/logs/stores/opensearch.ts';
 import { withTimeout } from '../../src/logs/with-timeout.ts';
 import { everything } from '../unit/logs/fake-store.ts';
@@ -81,9 +82,57 @@ const searchKind = (name: 'opensearch' | 'elasticsearch', version: object, make:
   };
 };
 
+const lokiResult = (resultType: string, result: readonly object[]): object => ({ data: { resultType, result } });
+
+const lokiAnswers: Readonly<Record<string, (asked: URLSearchParams, lines: Lines) => object>> = {
+  '/loki/api/v1/query': () => lokiResult('vector', []),
+  '/loki/api/v1/query_range': (asked, lines) =>
+    asked.has('step') ? lokiResult('matrix', []) : lokiResult('streams', [{ stream: {}, values: lines(asked) }]),
+  '/loki/api/v1/label/namespace/values': () => ({ data: ['a'] }),
+};
+
+type Lines = (asked: URLSearchParams) => readonly (readonly [time: string, line: string])[];
+
+const lokiServer =
+  (lines: Lines): RequestListener =>
+  (req, res) => {
+    let body = '';
+    req
+      .on('data', (chunk: Buffer) => (body += chunk.toString()))
+      .on('end', () => {
+        const answer = lokiAnswers[req.url ?? '']?.(new URLSearchParams(body), lines);
+        res.end(JSON.stringify({ status: 'success', ...answer }));
+      });
+  };
+
+const lokiKind = (): Kind => {
+  let number = 1_700_000_000_000_000_000n;
+  return {
+    name: 'loki',
+    empty: lokiServer(() => []),
+    full: lokiServer((asked) =>
+      Array.from({ length: Number(asked.get('limit')) }, () => {
+        number -= 1n;
+        return [String(number), 'x'.repeat(1_000)] as const;
+      }),
+    ),
+    open: (url, more = {}) =>
+      loki(
+        {
+          url,
+          labels: { namespace: 'namespace', pod: 'pod', container: 'container' },
+          basicAuth: { username: 'reader', passwordRef: { name: 'a', key: 'b' } },
+          ...more,
+        },
+        secrets,
+      ),
+  };
+};
+
 const kinds: readonly Kind[] = [
   searchKind('opensearch', { number: '2.19.1', distribution: 'opensearch' }, openSearch),
   searchKind('elasticsearch', { number: '7.17.29' }, elasticsearch),
+  lokiKind(),
 ];
 
 async function whole(pieces: AsyncIterable<unknown>): Promise<void> {

@@ -6,6 +6,7 @@ import { withMetrics, type Observe } from '../with-metrics.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { elasticsearch } from './elasticsearch.ts';
 import type { SecretReader } from './endpoint.ts';
+import { loki } from './loki.ts';
 import { openSearch } from './opensearch.ts';
 import { podsLimits, podsStore } from './pods.ts';
 
@@ -35,8 +36,9 @@ export function openStore(settings: LoggingSettings, parts: StoreParts): StoreFo
 }
 
 function external(settings: LoggingSettings, name: Exclude<LoggingSettings['store'], 'pods'>, { secrets }: StoreParts) {
-  const { opensearch: ofOpenSearch, elasticsearch: ofElasticsearch } = settings;
+  const { opensearch: ofOpenSearch, elasticsearch: ofElasticsearch, loki: ofLoki } = settings;
   if (name === 'opensearch' && ofOpenSearch !== undefined) return openSearch(ofOpenSearch, secrets);
   if (name === 'elasticsearch' && ofElasticsearch !== undefined) return elasticsearch(ofElasticsearch, secrets);
+  if (name === 'loki' && ofLoki !== undefined) return loki(ofLoki, secrets);
   throw new Error(`the configuration has no section logging.${name}, which its schema demands`);
 }

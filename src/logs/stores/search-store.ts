@@ -19,6 +19,7 @@ import {
   type Selection,
   type Statistics,
 } from '../log-store.ts';
+import { ahead } from './ahead.ts';
 import { dateHistogram, serverOf, type Server } from './dialect.ts';
 import { documentFields, exactTime, fields, recordOf, type Document } from './documents.ts';
 import { sharesOf, spansOf, type Part } from './parts.ts';
@@ -446,22 +447,3 @@ const again = ([time, index, sequence]: Hit['sort'], order: Order): Hit['sort'] 
 ];
 
 const inOrder = <T>(parts: readonly T[], order: Order): readonly T[] => (order === 'asc' ? parts : parts.toReversed());
-
-/** The next piece is fetched while the one before is used; who stops ends that too. */
-async function* ahead<T>(begin: (signal: AbortSignal) => AsyncGenerator<T>, signal: AbortSignal): AsyncGenerator<T> {
-  const own = new AbortController();
-  const pieces = begin(AbortSignal.any([signal, own.signal]));
-  try {
-    let next = pieces.next();
-    for (;;) {
-      const piece = await next;
-      if (piece.done === true) return;
-      next = pieces.next();
-      // Told when it is waited for.
-      next.catch(() => undefined);
-      yield piece.value;
-    }
-  } finally {
-    own.abort();
-  }
-}

@@ -72,23 +72,25 @@ export class StoreClient {
 
   /** What is not 200 too: the store's own words may say more. */
   async ask(question: Question): Promise<Answer> {
-    try {
-      return await this.#send(question).catch((error: unknown) => {
-        if (!(error instanceof Stale)) throw error;
-        return this.#send(question);
-      });
-    } catch (error) {
-      if (error instanceof Stale) throw this.#unreachable(error.cause);
-      if (question.signal.aborted) throw question.signal.reason;
-      throw error;
-    }
+    for (;;)
+      try {
+        return await this.#send(question);
+      } catch (error) {
+        // There may be more of those, but not without end.
+        if (error instanceof Stale) continue;
+        if (question.signal.aborted) throw question.signal.reason;
+        throw error;
+      }
   }
 
   /** The body of a 200. `explain` may know better what another answer means. */
-  async json(question: Question, explain?: (text: string) => StatusError | undefined): Promise<unknown> {
+  async json(
+    question: Question,
+    explain?: (text: string, status: number) => StatusError | undefined,
+  ): Promise<unknown> {
     const { status, body } = await this.ask(question);
     const text = body.toString('utf8');
-    if (status !== 200) throw explain?.(text) ?? this.refusal(status, text);
+    if (status !== 200) throw explain?.(text, status) ?? this.refusal(status, text);
     try {
       return JSON.parse(text) as unknown;
     } catch (cause) {
@@ -155,8 +157,7 @@ export class StoreClient {
           )
           .on('end', () => resolve({ status: answer.statusCode ?? 0, body: Buffer.concat(chunks) }));
       }).on('error', (error: NodeJS.ErrnoException) => {
-        if (asked.reusedSocket && error.code === 'ECONNRESET' && !signal.aborted)
-          reject(new Stale('the connection had ended', { cause: error }));
+        if (asked.reusedSocket && error.code === 'ECONNRESET' && !signal.aborted) reject(new Stale());
         else if (error.code?.startsWith('HPE_') === true) reject(this.nonsense(error));
         else reject(this.#unreachable(error));
       });

@@ -22,6 +22,7 @@ const ref = { name: 'log-store', key: 'password' };
 test.each([
   ['opensearch', { indexPrefix: 'ks-whizard-logging', timeField: '@timestamp' }],
   ['elasticsearch', { indexPrefix: 'ks-logstash-log', timeField: '@timestamp' }],
+  ['loki', { labels: { namespace: 'namespace', pod: 'pod', container: 'container' } }],
 ])('%s needs to be told no more than where it is', (store, defaults) => {
   const parsed = parse({ store, [store]: { url: 'https://logs.example:9200/below' } });
   expect(parsed).toMatchObject({
@@ -42,6 +43,9 @@ test.each<[string, object, string]>([
     { elasticsearch: { url: 'https://logs', tokenRef: ref, basicAuth: { username: 'a', passwordRef: ref } } },
     'logging.elasticsearch: must not have both of basicAuth and tokenRef',
   ],
+  ['what is no tenant', { loki: { url: 'https://logs', tenant: 'a b' } }, 'logging.loki.tenant: '],
+  ['what is no label', { loki: { url: 'https://logs', labels: { pod: 'k8s.pod' } } }, 'logging.loki.labels.pod: '],
+  ['what ends a text', { loki: { url: 'https://logs', textField: 'a"]' } }, 'logging.loki.textField: '],
   [
     'a password',
     { elasticsearch: { url: 'https://logs', basicAuth: { username: 'a', password: 'b' } } },

@@ -170,7 +170,7 @@ authentication:
   identityProviders: [{name: ldap}]
 requests: {maxInFlight: 0, trustedProxies: [proxy], corsAllowedOrigins: ["https://a/", "*"]}
 gateway: {externalURL: http://a}
-logging: {store: loki}
+logging: {store: splunk}
 cache: {maxBytes: plenty, allResources: 1}
 audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
 `),

@@ -1,0 +1,121 @@
+/** A real Loki in one process, on loopback and on files. It is built once a machine, of the module pinned in programs/go.mod. */
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { execute, output } from '../cluster/exec.ts';
+import { withLock } from '../cluster/lock.ts';
+import { progress } from '../cluster/progress.ts';
+import { run, type RunningStore } from './running.ts';
+
+const modules = join(import.meta.dirname, 'programs');
+const program = 'github.com/grafana/loki/v3/cmd/loki';
+const buildFlags = ['-trimpath', '-gcflags=all=-dwarf=false', '-ldflags', '-s -w'];
+
+/** The built program, in the user's cache folder. */
+async function obtain(): Promise<string> {
+  const go = await output('go', ['env', 'GOVERSION', 'GOOS', 'GOARCH'], { cwd: modules }).catch((error: unknown) => {
+    throw new Error('Loki is built with Go (https://go.dev/dl), which does not start', { cause: error });
+  });
+  const hash = createHash('sha256').update(go).update(buildFlags.join(' '));
+  for (const file of ['go.mod', 'go.sum']) hash.update(await readFile(join(modules, file)));
+  const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver', 'log-stores');
+  const path = join(cache, `loki-${hash.digest('hex').slice(0, 16)}`);
+  await withLock(path, async () => {
+    if (existsSync(path)) return;
+    const step = progress('building loki');
+    const temporary = join(cache, `.loki.${process.pid}`);
+    await mkdir(cache, { recursive: true });
+    const { code, stderr } = await execute('go', ['build', ...buildFlags, '-o', temporary, program], {
+      cwd: modules,
+      env: { CGO_ENABLED: '0' },
+      onStderr: (text) => step.detail(text.trim().split('\n').at(-1) ?? ''),
+    });
+    step.end(code === 0);
+    if (code !== 0) throw new Error(`go build ${program} failed:\n${stderr}`);
+    await rename(temporary, path);
+  });
+  return path;
+}
+
+/** By the names of tenants, what is other for one than for all. */
+export type TenantLimits = Readonly<Record<string, Readonly<Record<string, string | number>>>>;
+
+/** It has tenants; everything is in `dir`. It needs `port` and the one after it. */
+export async function startLoki(dir: string, port: number, overrides: TenantLimits = {}): Promise<RunningStore> {
+  const loki = await obtain();
+  await mkdir(dir, { recursive: true });
+  await writeFile(join(dir, 'overrides.json'), JSON.stringify({ overrides }));
+  const file = join(dir, 'loki.json');
+  await writeFile(file, JSON.stringify(configuration(dir, port)));
+  return await run({
+    name: 'loki',
+    url: `http://127.0.0.1:${port}`,
+    command: [loki, `-config.file=${file}`, '-target=all'],
+    cwd: dir,
+    readyPath: '/ready',
+  });
+}
+
+/** What is not about one process, loopback, and records of long ago that come at once, is as Loki has it. */
+const configuration = (dir: string, port: number): object => {
+  const host = '127.0.0.1';
+  const ring = { kvstore: { store: 'inmemory' } };
+  return {
+    auth_enabled: true,
+    analytics: { reporting_enabled: false },
+    server: {
+      http_listen_address: host,
+      http_listen_port: port,
+      grpc_listen_address: host,
+      grpc_listen_port: port + 1,
+      // A record may have a megabyte.
+      grpc_server_max_recv_msg_size: 64 * 1024 * 1024,
+      grpc_server_max_send_msg_size: 64 * 1024 * 1024,
+      log_level: 'warn',
+    },
+    common: {
+      instance_addr: host,
+      path_prefix: dir,
+      replication_factor: 1,
+      ring: { instance_addr: host, ...ring },
+      storage: { filesystem: { chunks_directory: join(dir, 'chunks'), rules_directory: join(dir, 'rules') } },
+    },
+    schema_config: {
+      configs: [
+        {
+          from: '2020-01-01',
+          store: 'tsdb',
+          object_store: 'filesystem',
+          schema: 'v13',
+          index: { prefix: 'index_', period: '24h' },
+        },
+      ],
+    },
+    memberlist: { bind_addr: [host], advertise_addr: host, join_members: [] },
+    frontend: { address: host },
+    // The chunks of tests are many and small, and all of them overlap.
+    storage_config: { max_chunk_batch_size: 20_000 },
+    // What is still in memory counts, however long ago it was.
+    querier: { query_ingesters_within: '0s' },
+    ingester: {
+      chunk_idle_period: '240h',
+      max_chunk_age: '240h',
+      lifecycler: { ring: { ...ring, replication_factor: 1 }, final_sleep: '0s', min_ready_duration: '0s' },
+    },
+    pattern_ingester: { enabled: false },
+    runtime_config: { file: join(dir, 'overrides.json') },
+    limits_config: {
+      reject_old_samples: false,
+      max_line_size: '2MB',
+      max_global_streams_per_user: 0,
+      split_queries_by_interval: '48h',
+      split_instant_metric_queries_by_interval: '48h',
+      ingestion_rate_mb: 128,
+      ingestion_burst_size_mb: 256,
+      per_stream_rate_limit: '128MB',
+      per_stream_rate_limit_burst: '256MB',
+    },
+  };
+};

@@ -1,0 +1,38 @@
+/** The records of an answer of Loki, which has them by stream. */
+import type { Order } from '../log-store.ts';
+import { sum } from './in-turn.ts';
+import type { Stream } from './loki-client.ts';
+
+const wantedBytes = 4 * 1024 * 1024;
+
+export interface Entry {
+  /** Nanoseconds since the epoch, in so many digits that they compare as texts. */
+  readonly time: string;
+  readonly line: string;
+  readonly labels: Stream['labels'];
+}
+
+/** Merged by time; of one time by their streams. */
+export function entriesOf(streams: readonly Stream[], order: Order): readonly Entry[] {
+  const sign = order === 'asc' ? 1 : -1;
+  return streams
+    .map((stream) => ({
+      ...stream,
+      key: JSON.stringify(Object.entries(stream.labels).toSorted(([a], [b]) => (a < b ? -1 : 1))),
+    }))
+    .toSorted((a, b) => (a.key < b.key ? -sign : sign))
+    .flatMap(({ labels, values }) => values.map(([time, line]) => ({ time: time.padStart(19, '0'), line, labels })))
+    .toSorted((a, b) => (a.time < b.time ? -sign : a.time > b.time ? sign : 0));
+}
+
+/** RFC 3339, of nanoseconds since the epoch. */
+export const timeOf = (time: string): string => {
+  const whole = new Date(Number(time.slice(0, -9)) * 1_000).toISOString();
+  return `${whole.slice(0, 19)}.${time.slice(-9)}Z`;
+};
+
+/** How many to ask for after these: as many as make an answer of about 4 MiB. */
+export function sizeAfter(records: readonly Entry[]): number {
+  const each = sum(records.map(({ line }) => line.length)) / records.length;
+  return Math.max(1, Math.floor(wantedBytes / (200 + each)));
+}

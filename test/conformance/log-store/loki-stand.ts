@@ -1,0 +1,33 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePort, seed } from '../../../hack/cluster/chosen.ts';
+import { startLoki, type TenantLimits } from '../../../hack/log-stores/loki.ts';
+import type { LokiSettings } from '../../../src/config/logging.ts';
+import type { LogRecord, LogStore } from '../../../src/logs/log-store.ts';
+import { loki } from '../../../src/logs/stores/loki.ts';
+import { push } from './loki-push.ts';
+import type { Stand } from './suite.ts';
+
+export const openLoki = (url: string, tenant: string, more: Partial<LokiSettings> = {}): LogStore =>
+  loki(
+    { url, tenant, labels: { namespace: 'namespace', pod: 'pod', container: 'container' }, ...more },
+    { read: () => undefined },
+  );
+
+/** The store over a real Loki, of which a tenant has these records. `limits`: of others. */
+export async function lokiStand(records: readonly LogRecord[], limits?: TenantLimits): Promise<Stand> {
+  const dir = await mkdtemp(join(tmpdir(), 'platform-apiserver-log-store-'));
+  const server = await startLoki(dir, await freePort(29_000 + seed(dir, 1_000)), limits);
+  await push(server.url, records, { tenant: 'platform' });
+  const store = openLoki(server.url, 'platform');
+  return {
+    store,
+    url: server.url,
+    async close() {
+      await store.close();
+      await server.stop();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,144 @@
+import { describe, expect, test } from '@jest/globals';
+import type { LogRecord, LogStore, Order, Selection } from '../../src/logs/log-store.ts';
+import { at, corpus, createRecords, tenantName, tenantSince } from '../conformance/log-store/corpus.ts';
+import { lokiStand, openLoki } from '../conformance/log-store/loki-stand.ts';
+import { push } from '../conformance/log-store/loki-push.ts';
+import { everything, Model } from '../conformance/log-store/model.ts';
+import { storeSuite, type Stand } from '../conformance/log-store/suite.ts';
+
+const never = new AbortController().signal;
+const { edge, burst } = corpus;
+const small = createRecords(25_000).filter(
+  ({ namespace }) => !namespace.startsWith('tenant-') || namespace < tenantName(300),
+);
+const hours = { count: 1, unit: 'h' } as const;
+
+async function exported(store: LogStore, selection: Selection, order: Order): Promise<LogRecord[]> {
+  const found: LogRecord[] = [];
+  for await (const piece of store.export(selection, order, never)) found.push(...piece);
+  return found;
+}
+
+const sorted = (records: readonly LogRecord[]): string[] => records.map((one) => JSON.stringify(one)).toSorted();
+
+const asJSON = ({ log, time }: LogRecord): string =>
+  log === '' ? '' : JSON.stringify({ log: `${log}\n`, stream: 'stdout', time });
+
+async function expectSame(store: LogStore, model: Model, selection: Selection): Promise<void> {
+  expect(await store.statistics(selection, never)).toEqual(model.statistics(selection));
+  expect(await store.histogram(selection, hours, never)).toEqual(model.histogram(selection, hours));
+  const page = { order: 'desc', from: 250, size: 300 } as const;
+  const found = await store.query(selection, page, never);
+  const expected = model.query(selection, page);
+  expect(found.total).toBe(expected.total);
+  expect(found.records.map(({ time }) => time)).toEqual(expected.records.map(({ time }) => time));
+  expect(sorted(await exported(store, selection, 'asc'))).toEqual(sorted(model.inOrder(selection, 'asc')));
+}
+
+const keywords = (...log: string[]): Partial<Selection> => ({ keywords: { ...everything.keywords, log } });
+
+storeSuite('loki', {
+  count: 200_000,
+  begin: (records) =>
+    lokiStand(records, {
+      small: { max_entries_limit_per_query: 3_000, max_query_series: 40, max_query_length: '31h' },
+      tiny: { max_entries_limit_per_query: 100 },
+    }),
+  more(stand: () => Stand) {
+    describe('a tenant', () => {
+      test('that may ask for less gets the same', async () => {
+        await push(stand().url, small, { tenant: 'small' });
+        const store = openLoki(stand().url, 'small');
+        const model = new Model(small, store.capabilities);
+        const selections: Partial<Selection>[] = [
+          {},
+          keywords('panic'),
+          { namespaces: new Map(Array.from({ length: 300 }, (_, index) => [tenantName(index), tenantSince(index)])) },
+        ];
+        for (const selection of selections) await expectSame(store, model, { ...everything, ...selection });
+        await store.close();
+      });
+
+      test('whose lines are JSON objects has the text that is in them', async () => {
+        // Loki has blanks for what was no UTF-8.
+        const records = small
+          .filter(({ namespace }) => ['special', 'edges', 'ns-1'].includes(namespace))
+          .map((record) => ({ ...record, log: record.log.replaceAll('\ufffd', ' ') }));
+        await push(stand().url, records, { tenant: 'json', lineOf: asJSON });
+        const store = openLoki(stand().url, 'json', { textField: 'log' });
+        const model = new Model(records, store.capabilities);
+        for (const selection of [{}, keywords('"double"', 'second line', 'back\\slash'), keywords('{', 'stdout')])
+          await expectSame(store, model, { ...everything, ...selection });
+        await store.close();
+      });
+
+      test('whose lines are not what is configured has them as they are', async () => {
+        const records = small.filter(({ namespace }) => namespace === 'ns-2');
+        await push(stand().url, records, { tenant: 'plain' });
+        const store = openLoki(stand().url, 'plain', { textField: 'log' });
+        await expectSame(store, new Model(records, store.capabilities), { ...everything, ...keywords('refused') });
+        await store.close();
+      });
+
+      test('with more records of one time than it may ask for is told that some are missing', async () => {
+        const records = Array.from({ length: 150 }, (_, index) => ({
+          time: at(burst, index < 140 ? 7 : index),
+          namespace: 'a',
+          pod: 'b',
+          container: 'c',
+          log: `#${index}`,
+        }));
+        await push(stand().url, records, { tenant: 'tiny' });
+        const store = openLoki(stand().url, 'tiny');
+        const found = await store.query(everything, { order: 'asc', from: 0, size: 200 }, never);
+        expect([found.total, found.records.length, found.partial?.reason]).toEqual([
+          150,
+          110,
+          'of those of one time no more than 100 records are told',
+        ]);
+        await store.close();
+      });
+
+      test('that has nothing gets nothing', async () => {
+        const store = openLoki(stand().url, 'nobody');
+        await expectSame(store, new Model([], store.capabilities), everything);
+        await store.close();
+      });
+
+      test('that is missing is named', async () => {
+        const store = openLoki(stand().url, '', {});
+        await expect(store.check(never)).rejects.toMatchObject({
+          code: 502,
+          message: 'the log store "loki" has tenants: logging.loki.tenant must name one',
+        });
+        await store.close();
+      });
+    });
+
+    test('years are asked for, and what is long ago is found', async () => {
+      const years = [2021, 2023, 2026].map((year, index) => ({
+        time: at(Date.UTC(year, 3, 5) / 1_000, index),
+        namespace: 'a',
+        pod: `b-${index % 2}`,
+        container: 'c',
+        log: `of ${year}`,
+      }));
+      await push(stand().url, years, { tenant: 'years' });
+      const store = openLoki(stand().url, 'years');
+      const model = new Model(years, store.capabilities);
+      for (const start of [undefined, 0, edge - 3 * 365 * 86_400])
+        await expectSameYears(store, model, { ...everything, start });
+      await store.close();
+    });
+  },
+});
+
+async function expectSameYears(store: LogStore, model: Model, selection: Selection): Promise<void> {
+  expect(await store.statistics(selection, never)).toEqual(model.statistics(selection));
+  const years = { count: 1, unit: 'y' } as const;
+  expect(await store.histogram(selection, years, never)).toEqual(model.histogram(selection, years));
+  for (const order of ['asc', 'desc'] as const) {
+    const page = { order, from: 1, size: 2 } as const;
+    expect(await store.query(selection, page, never)).toEqual(model.query(selection, page));
+  }
+}
