@@ -7,6 +7,8 @@ export const annotations = {
   session: 'oauth.platform.io/session',
   /** Whose login it was, where there is such a user. */
   username: 'oauth.platform.io/username',
+  /** Whether its user, or what was decided before, lets the client act for them: Allowed or Refused. */
+  authorization: 'oauth.platform.io/authorization',
   /** What became of it: LoggedIn, WrongPassword, NoPassword, Disabled or Limited. */
   login: 'oauth.platform.io/login',
 } as const;

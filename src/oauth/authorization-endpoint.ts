@@ -6,6 +6,7 @@
 import type { Directory } from '../accounts/directory/directory.ts';
 import { holderOf } from '../accounts/sessions/session.ts';
 import type { Sessions } from '../accounts/sessions/sessions.ts';
+import { annotations } from '../audit/annotations.ts';
 import { describable, isTold, OAuthError } from '../errors.ts';
 import {
   authorizationParameters,
@@ -66,7 +67,14 @@ export function authorizationEndpoint({ directory, sessions, issuer, clock, show
           { next: withParameters(path, Object.fromEntries(query)), username: query.get('login_hint') ?? '' },
         );
       }
-      if (decision === 'deny') throw new OAuthError('access_denied', 'the user has refused');
+      const decided = (what: 'Allowed' | 'Refused'): void => {
+        context.audit?.annotate(annotations.client, request.client.name);
+        context.audit?.annotate(annotations.authorization, what);
+      };
+      if (decision === 'deny') {
+        decided('Refused');
+        throw new OAuthError('access_denied', 'the user has refused');
+      }
       if (decision === undefined && mustAsk(request, login)) {
         if (request.prompt.has('none')) throw new OAuthError('consent_required', 'the user must be asked');
         return consentPage(
@@ -83,6 +91,7 @@ export function authorizationEndpoint({ directory, sessions, issuer, clock, show
       }
       if (decision === 'allow') await remember(request, login);
       const code = await issue(request, login);
+      decided('Allowed');
       const { auditID, sourceIP, log } = context;
       log.info('authorized', { auditID, username: login.subject.username, client: request.client.name, sourceIP });
       answer({ code });

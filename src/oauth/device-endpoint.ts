@@ -4,6 +4,7 @@ import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
 import { holderOf, type Session } from '../accounts/sessions/session.ts';
 import type { Sessions } from '../accounts/sessions/sessions.ts';
+import { annotations } from '../audit/annotations.ts';
 import { inQuery } from '../http/description.ts';
 import type { Route } from '../http/route.ts';
 import { browserLogin, type BrowserLogin } from './browser-login.ts';
@@ -76,6 +77,9 @@ export function deviceRoutes({ directory, sessions, limiter, showLogin }: Device
           status: 400,
         });
     }
+    context.audit?.annotate(annotations.client, session.spec.clientID);
+    context.audit?.annotate(annotations.session, session.metadata.name);
+    context.audit?.annotate(annotations.authorization, isAllowed ? 'Allowed' : 'Refused');
     log.info(isAllowed ? 'device let in' : 'device refused', {
       auditID,
       username: subject.username,

@@ -92,6 +92,10 @@ describe('the whole way', () => {
     expect(consent.text).toContain('<strong>console</strong>');
     const { code = '', ...rest } = answerOf(await browser.submit(consent, { decision: 'allow' }));
     expect(rest).toEqual({ state: 'a state/&=+', iss: issuer });
+    expect(made.events.at(-1)).toMatchObject({
+      user: { username: 'alice' },
+      annotations: { 'oauth.platform.io/client': 'console', 'oauth.platform.io/authorization': 'Allowed' },
+    });
     await made.clock.advance(30 * second);
     const answer = await made.token(exchange(code));
     expect(answer.status).toBe(200);
@@ -157,13 +161,15 @@ describe('the whole way', () => {
 
   test('keeps the query of a registered address', async () => {
     const redirect_uri = 'https://console.example/other?tab=1';
-    const browser = browserOf(await lab());
+    const made = await lab();
+    const browser = browserOf(made);
     const login = await browser.open(authorize({ redirect_uri }));
     const consent = await browser.submit(login, credentials());
     expect(answerOf(await browser.submit(consent, { decision: 'deny' }), redirect_uri)).toMatchObject({
       tab: '1',
       error: 'access_denied',
     });
+    expect(made.events.at(-1)?.annotations).toMatchObject({ 'oauth.platform.io/authorization': 'Refused' });
   });
 
   test('begins by a form of the client too', async () => {

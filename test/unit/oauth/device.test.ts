@@ -90,6 +90,14 @@ test('a device is let in, and gets tokens for the user', async () => {
     expect(question.text).toContain(text);
   await made.clock.advance(30 * second);
   expect((await browser.submit(question, { decision: 'allow' })).text).toContain('The device is in');
+  expect(made.events.at(-1)).toMatchObject({
+    user: { username: 'alice' },
+    annotations: {
+      'oauth.platform.io/client': 'platform-cli',
+      'oauth.platform.io/authorization': 'Allowed',
+      'oauth.platform.io/session': expect.stringMatching(/./),
+    },
+  });
   const answer = await poll();
   expect(answer.status).toBe(200);
   const { access_token, refresh_token, id_token, scope } = answer.json();
