@@ -175,7 +175,7 @@ export class Exchange implements RequestContext {
     if (this.#ended) return;
     this.#ended = true;
     this.abort();
-    this.#run(this.#places);
+    this.#run(this.#places.splice(0));
     this.#run(this.#cleanups);
   }
 

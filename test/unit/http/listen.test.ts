@@ -5,6 +5,7 @@ import http2, { type ClientHttp2Session, type ClientHttp2Stream, type IncomingHt
 import { connect, type Socket } from 'node:net';
 import tls from 'node:tls';
 import { listenHTTP, listenTLS, type Listener } from '../../../src/http/listen.ts';
+import { registry } from '../../../src/http/metrics.ts';
 import { newMaterial, type ServingMaterial } from '../../../src/tls/authority.ts';
 import { doing, face } from './lab.ts';
 
@@ -176,6 +177,27 @@ describe('whoever does not read an answer', () => {
     socket.resume();
     await listener.close(50);
   });
+});
+
+test('a client that goes away gives its place back once, also where its request is refused later', async () => {
+  const { promise: judged, resolve: judge } = Promise.withResolvers<void>();
+  const refused = async (): Promise<void> => {
+    await judged;
+    throw new Error('too late');
+  };
+  const reads = async (): Promise<number> =>
+    Number(/_in_flight\{kind="read"\} (.+)/.exec(await registry.metrics())?.[1] ?? 0);
+  const listener = await listenHTTP(face({ routes: [doing(refused)] }).app, address);
+  const before = await reads();
+  const gone = await opened(listener.port);
+  gone.write('GET /kapis/version HTTP/1.1\r\nHost: a\r\n\r\n');
+  while ((await reads()) === before) await new Promise(setImmediate);
+  gone.destroy();
+  while ((await reads()) !== before) await new Promise(setImmediate);
+  judge();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(await reads()).toBe(before);
+  await listener.close(50);
 });
 
 test('one address that shows no identity cannot take all places', async () => {
