@@ -32,14 +32,14 @@ export async function measureFlood({ site, users }: Stand, signal: AbortSignal):
   const { plain, tokens } = site.ours;
   const problems = new Set<string>();
   const token = tokens.plain[0];
-  const idle = await read(plain, token, problems, signal);
+  const idle = await readPages(plain, token, problems, signal);
   const end = new AbortController();
   let done = 0;
   const flood = users.readers
     .slice(0, logins)
     .map((user) => logInAgain(plain, user, end.signal, problems, () => (done += 1)));
   const begun = performance.now();
-  const during = await read(plain, token, problems, signal);
+  const during = await readPages(plain, token, problems, signal);
   const seconds = (performance.now() - begun) / 1_000;
   const loginsPerSecond = done / seconds;
   end.abort();
@@ -47,7 +47,8 @@ export async function measureFlood({ site, users }: Stand, signal: AbortSignal):
   return { idle, during, loginsPerSecond, problems: [...problems] };
 }
 
-async function read(
+/** One after the other, for ten seconds. */
+export async function readPages(
   target: Target,
   token: string | undefined,
   problems: Set<string>,

@@ -19,7 +19,7 @@ import { Run, otherNames } from './run.ts';
 import { figure } from './table.ts';
 
 const names = [...caseNames, ...otherNames];
-const usual = names.filter((name) => !furtherNames.includes(name) && name !== 'login');
+const usual = names.filter((name) => ![...furtherNames, 'login', 'logs'].includes(name));
 
 const usage = `make bench [CASES="${names.join(' ')}"] [NODES=5000] [PODS=0] [CHURN=120] [RESULTS=FILE]
 
@@ -45,7 +45,7 @@ do not.
 
 kube-apiserver sends managedFields, which ours leaves out unless asked: compare body KB. "watch" holds 1,000 watches and "many"
 10,000, each of which must get every change. "memory" and "start" are of our server alone. "login" tells whether the time of a refused login
-tells why it was refused.`;
+tells why it was refused. "logs" fills an OpenSearch, which takes minutes.`;
 
 /** Always the same, so that a bench that was killed is cleared away by the next. */
 const dir = join(tmpdir(), `platform-apiserver-bench-${userInfo().uid}`);

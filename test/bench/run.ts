@@ -10,6 +10,7 @@ import { ask } from './connection.ts';
 import { termCost, verdicts } from './goals.ts';
 import { describeFlood, measureFlood } from './flood.ts';
 import { measureHeld } from './held.ts';
+import { describeLogs, measureLogs } from './logs.ts';
 import { describeLoginFailures, measureLoginFailures } from './login-failures.ts';
 import { measureCase, measureRest, type AtRest, type Figures } from './measure.ts';
 import { measureMemory } from './memory.ts';
@@ -42,6 +43,7 @@ export const otherNames: readonly string[] = [
   'verification',
   'flood',
   'login',
+  'logs',
 ];
 
 /** In a process of its own: nothing else makes garbage there. */
@@ -82,6 +84,7 @@ export class Run {
     if (wanted.includes('verification')) await this.#verification();
     if (wanted.includes('flood')) await this.#flood();
     if (wanted.includes('login')) await this.#logins();
+    if (wanted.includes('logs')) await this.#logs();
     console.log(`\n${ratioTable(this.#compared)}`);
     const goals = verdicts({ cases: this.#cases, terms: this.#terms, others: this.#others });
     this.results['goals'] = goals;
@@ -224,6 +227,18 @@ export class Run {
     if (one === undefined) return;
     this.#right &&= one.problems.length === 0;
     console.log(`\n${describeLoginFailures(one)}`);
+  }
+
+  async #logs(): Promise<void> {
+    const one = await this.#attempt('logs', () => measureLogs(this.#stand, this.#signal));
+    if (one === undefined) return;
+    this.#right &&= one.problems.length === 0;
+    console.log(`\n${describeLogs(one)}`);
+    const { query, export: rates, rss, pages } = one;
+    this.#others['logs: ms'] = query.ours - query.direct;
+    this.#others['logs: export ÷ direct'] = rates.ours / rates.direct;
+    this.#others['logs: second half ÷ first'] = rss.secondHalf / rss.firstHalf;
+    this.#others['logs: page ÷ alone'] = pages.during.p50 / pages.idle.p50;
   }
 
   /** What fails is said and left out; the rest goes on. */
