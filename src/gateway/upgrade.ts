@@ -26,6 +26,8 @@ export async function upgrade(upstream: Upstream, req: Request, res: Response, c
   };
   const over = endOf(req, context);
   const { answer, granted } = await whileThere(res.socket as Socket, upstream.upgrade(asked, protocol, over));
+  // Which the answer forgets at its end.
+  const { socket } = answer;
   try {
     over.throwIfAborted();
     if (granted === undefined) await handBack(answer, upstream, res, context, over);
@@ -37,7 +39,7 @@ export async function upgrade(upstream: Upstream, req: Request, res: Response, c
       await join(res, granted, over);
     }
   } finally {
-    answer.socket.destroy();
+    socket.destroy();
   }
 }
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import net, { type Socket } from 'node:net';
 import tls from 'node:tls';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { logOfLines } from '../fakes/log.ts';
 import { FakeKubeApiserver, ownToken } from '../fakes/upstream.ts';
 import { talkOver, type Talk } from '../fakes/talk.ts';
 import { tokenProtocol } from '../fakes/web-socket.ts';
@@ -11,10 +12,11 @@ import { login, startLab, type Lab } from './lab.ts';
 const kube = new FakeKubeApiserver();
 const exec = '/api/v1/namespaces/default/pods/p/exec?command=sh&stdin=true';
 
+const { log, lines } = logOfLines();
 let lab: Lab;
 let token: string;
 beforeAll(async () => {
-  lab = await startLab({ kubeApiserver: await kube.listen() });
+  lab = await startLab({ kubeApiserver: await kube.listen(), log });
 });
 afterAll(async () => {
   await lab.stop();
@@ -130,6 +132,8 @@ describe('when kube-apiserver does not grant it', () => {
     expect(told().match(/HTTP\/1\.1/g)).toHaveLength(1);
     await forgotten();
     expect(kube.taken()).toHaveLength(1);
+    const [id = ''] = /(?<=Audit-Id: )\S+/.exec(told()) ?? [];
+    expect(lines().filter((line) => line.includes(id))).toEqual([expect.stringContaining('"message":"request"')]);
   });
 
   test('a reason phrase that nobody may write is that of the status, and nothing stays open', async () => {

@@ -5,7 +5,7 @@ import http2, { type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
 import { createAuthority, type Pair } from '../../hack/cluster/pki.ts';
-import { createLogger } from '../../src/logger.ts';
+import { createLogger, type Logger } from '../../src/logger.ts';
 import { parseFlags } from '../../src/config/flags.ts';
 import { startServer, type RunningServer } from '../../src/server.ts';
 import { answerTo, type Answer, type Ask as LocalAsk } from '../fakes/ask.ts';
@@ -100,11 +100,13 @@ export async function startLab({
   kubeApiserver,
   sections,
   prepare,
+  log = createLogger({ silent: true }),
 }: {
   readonly kubeApiserver?: string;
   readonly sections?: object;
   /** Before the server starts. */
   readonly prepare?: (cluster: MemoryCluster) => void;
+  readonly log?: Logger;
 } = {}): Promise<Lab> {
   const authority = await createAuthority('front-proxy-ca');
   const proxy: Pair = await authority.issue({ commonName: 'front-proxy-client' });
@@ -114,7 +116,6 @@ export async function startLab({
   const ports = ['http', 'https', 'aggregated'].flatMap((name) => [`--${name}-port`, '0']);
   const bind = ['--bind-address', '127.0.0.1', '--aggregated-bind-address', '127.0.0.1'];
   const flags = parseFlags([...ports, ...bind, '--namespace', 'platform-system'], {});
-  const log = createLogger({ silent: true });
   const client = cluster.client();
   if (kubeApiserver !== undefined) client.upstream = upstreamAt(kubeApiserver);
   const server: RunningServer = await startServer(flags, log, new AbortController().signal, async () => client);
