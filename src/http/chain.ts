@@ -7,7 +7,7 @@ import type { Auditor } from '../audit/auditor.ts';
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { PlatformConfiguration } from '../config/schema.ts';
-import { methodNotAllowed, noSuchPath } from '../errors.ts';
+import { methodNotAllowed, noSuchPath, serviceUnavailable } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import { Exchange, type Filter } from './exchange.ts';
 import { expressOnBothVersions, normalized, type Face } from './express-on-http2.ts';
@@ -74,8 +74,9 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
     authentication(options.authenticator, options.open ?? new Set()),
     audit(options.auditor),
     perUser(() => requests().maxInFlightPerUser),
-    impersonation(options.authorizer),
+    // From here on a stream ends with its identity, also while its rights are asked about.
     options.watches.filter(options.authenticator),
+    impersonation(options.authorizer),
     authorization(options.authorizer, options.free ?? (() => false)),
     webSocket,
     expectation,
@@ -89,8 +90,10 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
       for (const filter of filters) {
         const pending = filter(exchange);
         if (pending !== undefined) await pending;
-        // A filter or the deadline may have answered, or the client may have gone away while a filter waited.
-        if (exchange.res.writableEnded || exchange.isOver) return exchange.answered();
+        // A filter or the deadline may have answered.
+        if (exchange.res.writableEnded) return exchange.answered();
+        // While a filter waited the session may have ended, or the client have gone away, who hears nothing of this.
+        if (exchange.isOver) throw serviceUnavailable('this request was ended; try again', 1);
       }
       const { req } = exchange;
       const handler = exchange.isProxied ? gateway?.handler : hot.find(req.method, exchange.path);

@@ -139,3 +139,31 @@ describe('all open watches', () => {
     expect(await answer).toMatchObject({ status: 200, text: '' });
   });
 });
+
+test.each<[string, () => Promise<void> | void]>([
+  ['its session ends', () => watches.endSession('s')],
+  ['its user is gone', () => change(() => undefined)],
+  ['the server drains', () => watches.endAll(0)],
+])('a stream that is not let in yet, because rights are asked about, is 503 if %s', async (_, end) => {
+  const { promise: asked, resolve: answer } = Promise.withResolvers<void>();
+  judge = () => ({ ...member('readers'), sessionID: 's' });
+  let passed = 0;
+  const { app } = face({
+    authenticator: async () => judge(),
+    authorizer: {
+      authorize: async () => {
+        await asked;
+        return { allowed: true, reason: '' };
+      },
+    },
+    watches,
+    gateway: { prefixes: new Set(['api']), handler: (_req, res) => void res.end(String((passed += 1))) },
+  });
+  const told = ask(app, '/api/v1/nodes?watch=true', { headers: { 'impersonate-user': 'bob' } });
+  await settle();
+  await end();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  answer();
+  expect([(await told).status, passed]).toEqual([503, 0]);
+  expect(watches.size).toBe(0);
+});
