@@ -59,6 +59,11 @@ chaos: $(installed) ## kill replicas while people log in, refresh and revoke (CH
 	@CHAOS=$${CHAOS:-600} $(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
 	  node_modules/jest/bin/jest.js test/integration/session-faults.test.ts
 
+.PHONY: fuzz
+fuzz: $(installed) ## have Schemathesis ask for whatever the description allows, and what it does not (FUZZ=1000 cases an operation)
+	@FUZZ=$${FUZZ:-1000} $(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
+	  node_modules/jest/bin/jest.js test/integration/fuzz.test.ts
+
 .PHONY: e2e
 e2e: $(installed) ## install the chart into a one-node cluster (Linux, root)
 	@$(node) test/e2e/main.ts

@@ -5,7 +5,8 @@
 import type { Account } from './directory/account.ts';
 import { longestPassword } from './passwords.ts';
 
-const shortest = 8;
+/** Characters. */
+export const shortestPassword = 8;
 
 let common: Promise<ReadonlySet<string>> | undefined;
 
@@ -22,7 +23,7 @@ export async function problemWith(
   current?: string,
 ): Promise<string | undefined> {
   if (password === current) return 'must not be the current one';
-  if (Array.from(password).length < shortest) return `must have at least ${shortest} characters`;
+  if (Array.from(password).length < shortestPassword) return `must have at least ${shortestPassword} characters`;
   if (Buffer.byteLength(password) > longestPassword) return `must not have more than ${longestPassword} bytes in UTF-8`;
   const plain = password.toLowerCase();
   if ([username, email, displayName].some((name) => name?.toLowerCase() === plain))

@@ -8,9 +8,12 @@ const units: Readonly<Record<string, number>> = {
   m: 60_000,
   h: 3_600_000,
 };
-const part = String.raw`(\d+\.?\d*|\.\d+)(${Object.keys(units).join('|')})`;
+const part = String.raw`([0-9]+\.?[0-9]*|\.[0-9]+)(${Object.keys(units).join('|')})`;
 const whole = new RegExp(`^(?:${part})+$`);
 const parts = new RegExp(part, 'g');
+/** What a duration looks like, for those who describe one. */
+export const durationPattern = `^(0|(?:${part})+)$`;
+export const longestDuration = 100;
 
 /**
  * Go's duration syntax without a sign (time.ParseDuration), as Kubernetes uses it: '2h', '1h30m', '1.5s', '500ms', '0'; '7d' is none.
@@ -18,7 +21,7 @@ const parts = new RegExp(part, 'g');
  */
 export function parseDuration(text: string): number | undefined {
   if (text === '0') return 0;
-  if (text.length > 100 || !whole.test(text)) return undefined;
+  if (text.length > longestDuration || !whole.test(text)) return undefined;
   let total = 0;
   for (const [, amount, unit] of text.matchAll(parts)) total += Number(amount) * (units[unit ?? ''] ?? 0);
   return total;

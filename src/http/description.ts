@@ -35,12 +35,15 @@ export const inQuery = (name: string, description: string, schema: Schema = text
   schema,
 });
 
+/** What a segment of a path can be (filters/request-info.ts). */
+const segment: Schema<string> = { ...text, pattern: String.raw`^(?!\.\.?$)[^/\\\x00-\x1f\x7f-\x9f]+$` };
+
 export const inPath = (name: string, description: string): Parameter => ({
   name,
   in: 'path',
   description,
   required: true,
-  schema: text,
+  schema: segment,
 });
 
 export const inHeader = (name: string, description: string, schema: Schema = text): Parameter => ({

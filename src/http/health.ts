@@ -45,6 +45,8 @@ export class Health {
 
 const verbose = inQuery('verbose', 'Names every check; needs an identity');
 const report = { 'text/plain': text };
+/** Who shows an identity is asked for the right to the path. */
+const refusals = [403];
 const answers: Answers = {
   200: { description: 'Yes', content: report },
   503: {
@@ -63,6 +65,7 @@ function routesOf(path: string, summary: string, checks: readonly HealthCheck[])
       open: true,
       parameters: [verbose, inQuery('exclude', 'A check to leave out; may be repeated', list(text))],
       answers,
+      refusals,
       handler: (_req, res, context) => {
         const excluded = new Set(context.query.getAll('exclude'));
         answer(
@@ -80,6 +83,7 @@ function routesOf(path: string, summary: string, checks: readonly HealthCheck[])
       open: true,
       parameters: [inPath('check', 'Such as ping; /readyz?verbose names them'), verbose],
       answers,
+      refusals,
       handler: (req, res, context) => {
         const named = checks.filter((check) => check.name === req.params['check']);
         if (named.length === 0) throw noSuchPath();

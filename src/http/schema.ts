@@ -34,6 +34,11 @@ export const count: Schema<number> = { type: 'integer', minimum: 0 };
 export const time: Schema<string> = { type: 'string', format: 'date-time' };
 
 export const oneOf = <const T extends string>(...values: readonly T[]): Schema<T> => ({ type: 'string', enum: values });
+/** The same where no text at all means that nothing is said. */
+export const oneOrNone = (...values: readonly string[]): Schema<string> => ({
+  type: 'string',
+  pattern: `^(?:${values.join('|')})?$`,
+});
 export const list = <T>(items: Schema<T>): Schema<readonly T[]> => ({ type: 'array', items });
 export const mapOf = <T>(values: Schema<T>): Schema<Readonly<Record<string, T>>> => ({
   type: 'object',

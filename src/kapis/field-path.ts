@@ -12,6 +12,9 @@ export type Scalar = string | number | boolean;
 
 /** Of other path languages: in this one they stand for nothing, and no path with one of them finds anything. */
 const foreign = /[[\]",]/;
+const name = String.raw`(?:[^.\\[\]",]|\\[\s\S])+`;
+/** What a path looks like, for those who describe one. */
+export const pathPattern = String.raw`${name}(?:\.${name}){0,${mostSegments - 1}}`;
 const syntax = String.raw`segments are separated by dots, a dot within one is escaped, as in .metadata.labels.kubernetes\.io/os, and an element of an array is its index from 0, as in .status.conditions.0.type (fields also goes through all: .status.conditions.type)`;
 
 /** `.spec.unschedulable`, `metadata.labels.kubernetes\.io/arch`, `status.addresses.0.type`. Throws 400 for what is no path. */
@@ -25,7 +28,7 @@ export function parseFieldPath(path: string): readonly string[] {
       segments.push(segment);
       segment = '';
     } else if (char === '\\' && i + 1 < text.length) segment += text.charAt((i += 1));
-    else if (foreign.test(char))
+    else if (char === '\\' || foreign.test(char))
       throw badRequest(`${JSON.stringify(path)} is no path, for its ${JSON.stringify(char)}: ${syntax}`);
     else segment += char;
   }

@@ -1,6 +1,9 @@
 /** The parameters of the routes, as the descriptions name them. */
+import { durationPattern, longestDuration } from '../config/duration.ts';
 import { inPath, inQuery, type Parameter } from '../http/description.ts';
-import { count, flag, oneOf, text, type Schema } from '../http/schema.ts';
+import { count, flag, oneOf, oneOrNone, text, type Schema } from '../http/schema.ts';
+import { pathPattern } from './field-path.ts';
+import { mostPaths } from './projection.ts';
 import type { ResourceDefinition } from './resource.ts';
 
 const unless: Schema<boolean> = { ...flag, default: false };
@@ -10,7 +13,11 @@ export const limit = (description: string): Parameter =>
 
 export const nameParameter = inPath('name', 'The name');
 export const pretty = inQuery('pretty', 'Indented JSON', unless);
-export const timeout = inQuery('timeout', 'A duration such as "32s" after which the request is given up');
+export const timeout = inQuery('timeout', 'A duration such as "32s" after which the request is given up', {
+  ...text,
+  pattern: durationPattern,
+  maxLength: longestDuration,
+});
 
 export const labelSelector = inQuery(
   'labelSelector',
@@ -19,7 +26,7 @@ export const labelSelector = inQuery(
 export const watchParameters: readonly Parameter[] = [
   inQuery('watch', 'Follow the changes instead of listing; over a WebSocket, one text message an event', unless),
   inQuery('resourceVersion', 'Where to begin, or how old the answer may be'),
-  inQuery('resourceVersionMatch', 'How resourceVersion is meant', oneOf('NotOlderThan', 'Exact')),
+  inQuery('resourceVersionMatch', 'How resourceVersion is meant', oneOrNone('NotOlderThan', 'Exact')),
   inQuery('allowWatchBookmarks', 'BOOKMARK events that say how far the watch has come', unless),
   inQuery('sendInitialEvents', 'Begin a watch with the present objects', unless),
   inQuery('timeoutSeconds', 'How long a watch lasts, in seconds', count),
@@ -27,7 +34,10 @@ export const watchParameters: readonly Parameter[] = [
 
 const shown = [
   inQuery('managedFields', 'With metadata.managedFields', unless),
-  inQuery('fields', 'Only these of at most 64 paths, comma-separated, and what names the object'),
+  inQuery('fields', `Only these of at most ${mostPaths} paths, comma-separated, and what names the object`, {
+    ...text,
+    pattern: String.raw`^\.?${pathPattern}(?:,\.?${pathPattern}){0,${mostPaths - 1}}$`,
+  }),
 ];
 
 export const kapisListParameters = (own: readonly Parameter[]): readonly Parameter[] => [
@@ -35,6 +45,7 @@ export const kapisListParameters = (own: readonly Parameter[]): readonly Paramet
   limit('Items of a page; -1 for all'),
   inQuery('sortBy', 'name, createTime (also creationTimestamp), or any path, such as .status.nodeInfo.kubeletVersion', {
     ...text,
+    pattern: String.raw`^(?:name|createTime|creationTimestamp|\.${pathPattern})$`,
     default: 'createTime',
   }),
   inQuery('ascending', 'Oldest, or least, first', unless),

@@ -11,7 +11,7 @@ interface Members extends Map<string, Projection> {}
 
 /** An object without these cannot be told from others. */
 const always = ['apiVersion', 'kind', 'metadata.name', 'metadata.namespace'];
-const mostPaths = 64;
+export const mostPaths = 64;
 
 const openBrace = 0x7b;
 const openBracket = 0x5b;

@@ -44,7 +44,10 @@ export interface KapisDeps {
   readonly otherGroups?: readonly ApiGroupVersion[];
 }
 
-const lastEventIDHeader = inHeader('Last-Event-ID', 'Of a watch by server-sent events: go on behind this event', count);
+const lastEventIDHeader = inHeader('Last-Event-ID', 'Of a watch by server-sent events: go on behind this event');
+
+/** What is too old to go on from, and options that do not go together. */
+const refusals = [410, 422];
 
 /** What is read, or what changes. */
 const watched = (schema: Schema): Answers => ({
@@ -129,6 +132,7 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
           summary: `List or watch objects of kind ${kind}`,
           parameters: [...list, lastEventIDHeader],
           answers: watched(schemas.list),
+          refusals,
           hot: true,
           handler: handler('collection'),
         },
@@ -138,6 +142,7 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
           summary: `Read the ${kind}`,
           parameters: [nameParameter, ...objectParameters(list), lastEventIDHeader],
           answers: watched(schemas.object),
+          refusals,
           hot: true,
           handler: handler('object'),
         },
@@ -211,7 +216,6 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
   const parameters = kapisListParameters(kindParameters(kinds));
   const list = [...parameters, lastEventIDHeader];
   const get = [nameParameter, ...objectParameters(parameters), lastEventIDHeader];
-  const refusals = [405, 502];
   return [
     {
       method: 'get',
@@ -219,7 +223,7 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
       summary: 'List or watch objects of any resource that the cluster serves',
       parameters: [resourcesParameter, ...list],
       answers: watched(anyListSchema),
-      refusals,
+      refusals: [405, 502, ...refusals],
       handler: handler('collection'),
     },
     {
@@ -228,7 +232,7 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
       summary: 'Read an object at cluster scope',
       parameters: [resourcesParameter, ...get],
       answers: watched(anyObjectSchema),
-      refusals,
+      refusals: [405, 502, ...refusals],
       handler: handler('object'),
     },
     {
@@ -237,7 +241,7 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
       summary: 'List or watch objects of a namespace',
       parameters: [namespaceParameter, resourcesParameter, ...list],
       answers: watched(anyListSchema),
-      refusals,
+      refusals: [405, 502, ...refusals],
       handler: handler('collection'),
     },
     {
@@ -246,7 +250,7 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
       summary: 'Read an object of a namespace',
       parameters: [namespaceParameter, resourcesParameter, ...get],
       answers: watched(anyObjectSchema),
-      refusals,
+      refusals: [405, 502, ...refusals],
       handler: handler('object'),
     },
   ];

@@ -1,16 +1,20 @@
 import type { Request } from 'express';
 import { OAuthError } from '../errors.ts';
 import type { Body } from '../http/description.ts';
-import { object, open, type Schema } from '../http/schema.ts';
+import { object, type Schema } from '../http/schema.ts';
 import { readBody } from './body.ts';
 
 const formType = 'application/x-www-form-urlencoded';
 
-/** What is in a form, as the descriptions have it; what else there is means nothing (RFC 6749 section 3.2). */
-export const formBody = (
-  fields: Readonly<Record<string, Schema>>,
-  optional: Readonly<Record<string, Schema>>,
-): Body => ({ required: true, content: { [formType]: open(object(fields, optional)) } });
+/** One without a value is none. */
+const given = (schema: Schema): Schema => (schema['enum'] === undefined ? { ...schema, minLength: 1 } : schema);
+
+/** What is in a form, as the descriptions have it; what else there is means nothing, but nothing is there twice. */
+export function formBody(fields: Readonly<Record<string, Schema>>, optional: Readonly<Record<string, Schema>>): Body {
+  const must = Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, given(schema)]));
+  const schema = { ...object(must, optional), additionalProperties: { type: 'string' } };
+  return { required: true, content: { [formType]: schema } };
+}
 
 /**
  * The form of a request to an OAuth endpoint. RFC 6749 section 3.2: parameters without a value are treated as omitted, none may

@@ -185,6 +185,11 @@ describe('users', () => {
       expectStatus(await call(name, 'PATCH', 'users/~', { spec: field }, type(merge)), 403, 'Forbidden');
   });
 
+  test('are not made as what they will be: a resourceVersion is 400', async () => {
+    const metadata = { name: 'early', resourceVersion: '7' };
+    expectStatus(await call('alice', 'POST', 'users', { metadata }), 400, 'BadRequest');
+  });
+
   test('whose names are taken are not made: 409', async () => {
     for (const name of ['alice', 'bob'])
       expectStatus(await call('alice', 'POST', 'users', { metadata: { name } }), 409, 'AlreadyExists');
@@ -419,6 +424,19 @@ describe('is refused', () => {
     const answer = await call(who, method, `${path}?nothing=1`, body, method === 'PATCH' ? type(merge) : {});
     expectStatus(answer, 400, 'BadRequest');
     expect(answer.json()['message']).toContain('nothing');
+  });
+
+  test.each([
+    ['DELETE', 'users/bob/sessions?pretty=2'],
+    ['DELETE', 'users/bob/sessions/x?pretty=2'],
+    ['POST', 'users/bob/unlock?pretty='],
+    ['PUT', 'users/bob/password?pretty=2'],
+    ['DELETE', 'users/bob?fieldManager=x'],
+    ['PATCH', 'users/bob?gracePeriodSeconds=1'],
+  ])('%s %s: 400', async (method, path) => {
+    const body = method === 'PATCH' ? {} : method === 'PUT' ? { password } : undefined;
+    const answer = await call('alice', method, path, body, method === 'PATCH' ? type(merge) : {});
+    expectStatus(answer, 400, 'BadRequest');
   });
 
   test.each(['users?watch=true', 'users?limit=x', 'users?page=0', 'users?labelSelector=%3D', 'users?status=Gone'])(

@@ -9,6 +9,7 @@ import { negotiate } from '../../http/negotiate.ts';
 import { inPath } from '../../http/description.ts';
 import type { RequestContext } from '../../http/route.ts';
 import { pretty, timeout } from '../parameters.ts';
+import { parsePretty } from '../query.ts';
 import { group } from './user-store.ts';
 
 export const usersResource = { group, resource: 'users' };
@@ -17,12 +18,13 @@ export const nameInPath = inPath('name', 'The username; ~ is yourself');
 /** Of what has no others; client-go adds its timeout. */
 export const commonParameters = [pretty, timeout];
 
-/** Throws 400 for a parameter that means nothing here. */
+/** Throws 400 for a parameter that means nothing here, and for one that is not what it should be. */
 export function demandNoParameters({ query }: Pick<RequestContext, 'query'>): void {
   const known = commonParameters.map(({ name }) => name);
   const wrong = [...query.keys()].find((name) => !known.includes(name));
   if (wrong !== undefined)
     throw badRequest(`unknown parameter ${JSON.stringify(wrong)}; the known ones are ${known.join(', ')}`);
+  parsePretty(query);
 }
 
 /** Throws 406 for who takes no JSON: there is nothing else. */

@@ -10,15 +10,13 @@ import { limit } from '../parameters.ts';
 import { parseLimit, parsePretty } from '../query.ts';
 import { accountOf, commonParameters, demandJson, demandOn, nameInPath, targetOf } from './caller.ts';
 import { loginRecordListSchema } from './schemas.ts';
-import { base, group, version } from './user-store.ts';
+import { apiVersion, base } from './user-store.ts';
 
 export interface LoginRecordsParts {
   readonly authorizer: Authorizer;
   readonly directory: Directory;
   readonly loginHistories: LoginHistories;
 }
-
-const apiVersion = `${group}/${version}`;
 
 export const loginRecordsRoute = ({ authorizer, directory, loginHistories }: LoginRecordsParts): Route => ({
   method: 'get',

@@ -1,5 +1,7 @@
 /** What the account service answers, and what it takes. */
 import type { LoginOutcome } from '../../accounts/login-history.ts';
+import { shortestPassword } from '../../accounts/password-rules.ts';
+import { longestPassword } from '../../accounts/passwords.ts';
 import { listSchema, objectMetaSchema } from '../../http/meta.ts';
 import {
   count,
@@ -15,8 +17,9 @@ import {
   type Schema,
   type TypeOf,
 } from '../../http/schema.ts';
+import { apiVersion } from './user-store.ts';
 
-const typed = <const K extends string>(kind: K) => ({ kind: oneOf(kind), apiVersion: text });
+const typed = <const K extends string>(kind: K) => ({ kind: oneOf(kind), apiVersion: oneOf(apiVersion) });
 const upTo = (maxLength: number): Schema<string> => ({ ...text, maxLength });
 
 const identity = object({
@@ -61,7 +64,10 @@ export const userListSchema = listSchema('UserList', userSchema, 'User');
 /** The same as somebody writes it: its type may be left out of a patch, and its metadata may have what kube-apiserver takes. */
 export const userPatchSchema = named(
   'UserPatch',
-  object({}, { apiVersion: text, kind: oneOf('User'), metadata: { type: 'object' }, spec: { type: 'object' } }),
+  object(
+    {},
+    { apiVersion: oneOf(apiVersion), kind: oneOf('User'), metadata: { type: 'object' }, spec: { type: 'object' } },
+  ),
 );
 
 /** RFC 6902. */
@@ -83,7 +89,14 @@ export const deleteOptionsSchema = named('DeleteOptions', {
 export const passwordSchema = named(
   'Password',
   object(
-    { password: described('8 characters to 1,024 bytes, and not a common one', { ...text, format: 'password' }) },
+    {
+      password: described('8 characters to 1,024 bytes, and not a common one', {
+        ...text,
+        minLength: shortestPassword,
+        maxLength: longestPassword,
+        format: 'password',
+      }),
+    },
     { currentPassword: described('Needed for your own', { ...text, format: 'password' }) },
   ),
 );

@@ -22,15 +22,13 @@ import {
   targetOf,
 } from './caller.ts';
 import { sessionListSchema, type ShownSession } from './schemas.ts';
-import { base, group, version } from './user-store.ts';
+import { apiVersion, base, group } from './user-store.ts';
 
 export interface SessionsParts {
   readonly authorizer: Authorizer;
   readonly directory: Directory;
   readonly sessions: Sessions;
 }
-
-const apiVersion = `${group}/${version}`;
 
 export function sessionsRoutes(parts: SessionsParts): Route[] {
   const { authorizer, directory, sessions } = parts;

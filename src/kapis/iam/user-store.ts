@@ -10,7 +10,7 @@ import type { ResourceDefinition } from '../resource.ts';
 export const group = 'iam.platform.io';
 export const version = 'v1alpha2';
 export const base = `/kapis/${group}/${version}`;
-const apiVersion = `${group}/${version}`;
+export const apiVersion = `${group}/${version}` as const;
 const served = { group, version, resource: 'users' };
 
 interface UserFields {

@@ -11,7 +11,7 @@ import { alreadyExists, badRequest, forbidden, notFound, serviceUnavailable, Sta
 import { inQuery, json, type Parameter } from '../../http/description.ts';
 import { doneSchema } from '../../http/meta.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
-import { count, eitherOf, oneOf } from '../../http/schema.ts';
+import { count, eitherOf, oneOrNone } from '../../http/schema.ts';
 import { writeJson } from '../../http/write.ts';
 import type { KubeClient, KubeRequest } from '../../kube/client.ts';
 import { KubeError } from '../../kube/kube-error.ts';
@@ -22,11 +22,12 @@ import { Answers } from '../kapis-handler.ts';
 import { parseOldest } from '../list-options.ts';
 import { parseGetQuery, parseListQuery, parsePretty } from '../query.ts';
 import { demandReached } from '../reading.ts';
-import { getParameters, listParameters, pretty, timeout } from '../parameters.ts';
+import { getParameters, listParameters } from '../parameters.ts';
 import { readJson, recordOf, type JsonBody } from './body.ts';
 import {
   attributesOf,
   callerOf,
+  commonParameters,
   demandJson,
   demandNoParameters,
   demandOn,
@@ -47,22 +48,22 @@ export interface UsersParts {
 }
 
 /** What kube-apiserver is told of a write: it refuses fields that it does not know, unless the caller wants it otherwise. */
-const handedOn: readonly Parameter[] = [
-  inQuery('dryRun', 'Judge it and write nothing', oneOf('All')),
-  inQuery('fieldManager', 'Who writes, in metadata.managedFields'),
-  inQuery('fieldValidation', 'What is done about fields that it does not know', {
-    ...oneOf('Strict', 'Warn', 'Ignore'),
-    default: 'Strict',
-  }),
-  inQuery(
-    'propagationPolicy',
-    'Of a deletion: when what belongs to it is deleted',
-    oneOf('Orphan', 'Background', 'Foreground'),
-  ),
-  inQuery('gracePeriodSeconds', 'Of a deletion', count),
-];
-const writeParameters: readonly Parameter[] = [...handedOn, pretty, timeout];
-const known = writeParameters.map(({ name }) => name);
+const dryRun = inQuery('dryRun', 'All: judge it and write nothing', oneOrNone('All'));
+const handedOn = {
+  write: [
+    dryRun,
+    inQuery('fieldManager', 'Who writes, in metadata.managedFields'),
+    inQuery('fieldValidation', 'What is done about fields that it does not know; by default Strict', {
+      ...oneOrNone('Strict', 'Warn', 'Ignore'),
+      default: 'Strict',
+    }),
+  ],
+  delete: [
+    dryRun,
+    inQuery('propagationPolicy', 'When what belongs to it is deleted', oneOrNone('Orphan', 'Background', 'Foreground')),
+    inQuery('gracePeriodSeconds', 'Until it is deleted', count),
+  ],
+} as const satisfies Readonly<Record<string, readonly Parameter[]>>;
 const jsonType = 'application/json';
 
 export function usersRoutes({ client, authorizer, directory, users }: UsersParts): Route[] {
@@ -106,6 +107,10 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
     request: KubeRequest,
   ): Promise<void> {
     const { query, signal } = context;
+    const handed: readonly string[] = handedOn[request.method === 'DELETE' ? 'delete' : 'write'].map(
+      ({ name }) => name,
+    );
+    const known = [...handed, ...commonParameters.map(({ name }) => name)];
     const wrong = [...query.keys()].find((name) => !known.includes(name));
     if (wrong !== undefined)
       throw badRequest(`unknown parameter ${JSON.stringify(wrong)}; the known ones are ${known.join(', ')}`);
@@ -114,7 +119,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
       ...request,
       query: {
         ...(request.method === 'DELETE' ? {} : { fieldValidation: 'Strict' }),
-        ...Object.fromEntries(handedOn.flatMap(({ name }) => (query.has(name) ? [[name, query.get(name)]] : []))),
+        ...Object.fromEntries(handed.flatMap((name) => (query.has(name) ? [[name, query.get(name)]] : []))),
       },
       signal,
     });
@@ -148,7 +153,9 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
     const [req, , context] = request;
     const caller = callerOf(context);
     const { value } = await readJson(req, [jsonType]);
-    const name = recordOf(recordOf(value)?.['metadata'])?.['name'];
+    const { name, resourceVersion = '' } = recordOf(recordOf(value)?.['metadata']) ?? {};
+    // kube-apiserver says so with a 500.
+    if (resourceVersion !== '') throw badRequest('metadata.resourceVersion is not for what is yet to be made');
     const username = typeof name === 'string' ? name : '';
     if (directory.configured(username) !== undefined) {
       await demandOn(authorizer, context, { caller, username: '' });
@@ -209,6 +216,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
   }
 
   const path = `${base}/users`;
+  const writeParameters = [...handedOn.write, ...commonParameters];
   const written = { parameters: [nameInPath, ...writeParameters], refusals: [409, 422, 502] };
   return [
     {
@@ -217,6 +225,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
       summary: 'List the users, configured ones too',
       parameters: listParameters(usersDefinition),
       answers: json(userListSchema),
+      refusals: [422],
       handler: list,
     },
     {
@@ -260,6 +269,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
       path: `${path}/:name`,
       summary: 'Delete a user, which ends all that was begun as that user',
       ...written,
+      parameters: [nameInPath, ...handedOn.delete, ...commonParameters],
       body: { required: false, content: { [jsonType]: deleteOptionsSchema } },
       answers: json(eitherOf(doneSchema, userSchema), 'Deleted; or, while finalizers hold it, the user as it is'),
       handler: remove,

@@ -8,7 +8,7 @@ import { writeJson } from '../../http/write.ts';
 import { parsePretty } from '../query.ts';
 import { callerOf, commonParameters, demandJson, demandNoParameters, ownAccount } from './caller.ts';
 import { whoAmISchema } from './schemas.ts';
-import { base, group, version } from './user-store.ts';
+import { apiVersion, base } from './user-store.ts';
 
 export const whoAmIRoute = (directory: Directory): Route => ({
   method: 'get',
@@ -24,7 +24,7 @@ export const whoAmIRoute = (directory: Directory): Route => ({
     const account = ownAccount(directory, caller);
     const whoAmI: TypeOf<typeof whoAmISchema> = {
       kind: 'WhoAmI',
-      apiVersion: `${group}/${version}`,
+      apiVersion,
       metadata: {},
       status: { userInfo: { username, uid, groups, extra }, user: account && userOf(account) },
     };

@@ -96,15 +96,16 @@ export async function obtainOtherKubectl(): Promise<Found> {
   );
 }
 
-/** The folder with the Python packages of test/clients/python/requirements.txt. */
-export async function obtainPythonPackages(): Promise<Found> {
-  const requirements = join(clients, 'python/requirements.txt');
+/** The folder with the Python packages of the requirements.txt of a folder of test/clients. */
+export async function obtainPythonPackages(of: 'python' | 'schemathesis'): Promise<Found> {
+  const requirements = join(clients, of, 'requirements.txt');
   const { stdout } = await execute('python3', ['--version']);
   const hash = createHash('sha256')
     .update(stdout)
     .update(await readFile(requirements));
   const path = cache('python', hash.digest('hex').slice(0, 16));
-  return kept('the clients in Python', path, () =>
+  const what = of === 'python' ? 'the clients in Python' : 'Schemathesis';
+  return kept(what, path, () =>
     inside('python', async (work) => {
       const target = join(work, 'packages');
       const pip = ['-m', 'pip', 'install', '--quiet', '--no-warn-conflicts', '--root-user-action=ignore'];

@@ -47,7 +47,7 @@ async function startLab(dir: string): Promise<Lab> {
     programs(['kubectl', 'helm']),
     obtainOtherKubectl(),
     buildGoClients(dir),
-    obtainPythonPackages(),
+    obtainPythonPackages('python'),
     obtainChromium(),
     output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root }),
   ]);

@@ -1,0 +1,87 @@
+/**
+ * Schemathesis reads the description and asks for whatever it allows, and for what it does not: no answer may be a 5xx, or other than it is
+ * described. FUZZ: cases an operation.
+ */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
+import { execute } from '../../hack/cluster/exec.ts';
+import { obtainPythonPackages } from './lab/clients.ts';
+import { gateway } from './lab/http.ts';
+import { get, remove, type KubeList } from './lab/kube.ts';
+import { demand, lab } from './lab/lab.ts';
+import { adminToken, login } from './lab/login.ts';
+import { passwords } from './lab/people.ts';
+import { createUserWithPassword, removeUser, userPath, usersPath } from './lab/user-objects.ts';
+
+const configuration = join(import.meta.dirname, '../clients/schemathesis');
+const long = process.env['FUZZ'];
+/** Milliseconds for one caller. */
+const patience = long === undefined ? 120_000 : 3_600_000;
+/** Who has to be as before when it is over. */
+const rightless = 'rightless';
+const others = ['admin', 'alice', 'bob', 'carol', 'dave', rightless];
+
+let packages: string;
+let before: ReadonlySet<string>;
+
+const users = async (): Promise<string[]> =>
+  (await get<KubeList>(usersPath)).items.map(({ metadata: { name } }) => name);
+
+beforeAll(async () => {
+  packages = demand(await obtainPythonPackages('schemathesis'));
+  before = new Set(await users());
+  await createUserWithPassword('victim');
+  await createUserWithPassword(rightless);
+}, 300_000);
+afterAll(async () => {
+  for (const name of await users()) if (!before.has(name)) await remove(userPath(encodeURIComponent(name)));
+  await removeUser(rightless);
+}, 120_000);
+
+/** What Schemathesis says of it; throws nothing for what it finds. */
+async function fuzz(
+  token: string | undefined,
+  phases: readonly string[],
+  cases: number,
+): Promise<{ readonly code: number; readonly said: string }> {
+  const cwd = mkdtempSync(join(lab().dir, 'fuzz-'));
+  const header = token === undefined ? [] : ['--header', `Authorization: Bearer ${token}`];
+  const url = `${gateway()}/swagger/platform.v3.json`;
+  const options = ['--checks', 'all', '--no-color', '--phases', phases.join(','), '--max-examples', long ?? `${cases}`];
+  // Without a budget to find something new the same is asked each time.
+  const seed = long === undefined ? ['--seed', '1'] : [];
+  const config = ['--config-file', join(configuration, 'schemathesis.toml')];
+  const args = ['-m', 'schemathesis.cli', ...config, 'run', url, ...options, ...seed, ...header];
+  const env = {
+    PYTHONPATH: packages,
+    PYTHONDONTWRITEBYTECODE: '1',
+    SCHEMATHESIS_HOOKS: join(configuration, 'hooks.py'),
+    PROTECTED: others.join(','),
+  };
+  const { code, stdout, stderr } = await execute('python3', args, { cwd, env, timeout: patience });
+  return { code, said: `${stdout}${stderr}`.slice(-20_000) };
+}
+
+/** With a short budget the edges are tried as who may do everything, and the others ask at random. */
+const everything = ['coverage', 'fuzzing', 'stateful'];
+const edges = long === undefined ? ['coverage'] : everything;
+const some = long === undefined ? ['fuzzing'] : everything;
+
+const rightlessToken = async (): Promise<string> => (await login(rightless, gateway(), passwords.alice)).access_token;
+
+describe('the description holds', () => {
+  test.each<[string, () => Promise<string | undefined>, readonly string[], number]>([
+    ['the administrator', adminToken, edges, 1],
+    ['a user without rights', rightlessToken, some, 2],
+    ['nobody', async () => undefined, some, 2],
+  ])(
+    'for %s',
+    async (_, token, phases, cases) => {
+      const { code, said } = await fuzz(await token(), phases, cases);
+      expect({ code, said: code === 0 ? '' : said }).toEqual({ code: 0, said: '' });
+      expect(Number(/(\d+) generated/.exec(said)?.[1])).toBeGreaterThan(100);
+    },
+    patience,
+  );
+});
