@@ -80,6 +80,7 @@ verify: $(installed) ## check types, style, layers, dead code, generated files, 
 update: $(installed) ## bring up to date what is generated, and format
 	@$(node) hack/update-crds.ts
 	@$(node) hack/update-api.ts
+	@$(node) hack/update-configuration.ts
 	@$(node) hack/update-manifests.ts
 	@$(node) node_modules/.bin/prettier --write --log-level=warn .
 	@gofmt -w $$(git ls-files '*.go')

@@ -12,6 +12,7 @@ const checks: readonly Check[] = [
   command('format (make update)', 'prettier', '--check', '--log-level=warn', '.'),
   command('generated CRDs (make update)', 'hack/update-crds.ts', '--check'),
   command('generated manifests (make update)', 'hack/update-manifests.ts', '--check'),
+  command('configuration reference (make update)', 'hack/update-configuration.ts', '--check'),
   command('published descriptions (make update)', 'hack/update-api.ts', '--check'),
   { name: 'descriptions against their schemas and rules', run: descriptions },
   { name: 'Go format (make update)', run: goFormat },

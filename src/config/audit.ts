@@ -7,18 +7,24 @@ const stage = z.enum(['RequestReceived', 'ResponseStarted', 'ResponseComplete', 
 const texts = z.array(z.string()).default([]);
 
 const rule = z.strictObject({
-  level,
+  level: level.describe('Of the requests that it matches; None: nothing is written'),
   users: texts.describe('Whose requests; everybody unless stated'),
   userGroups: texts.describe('Members of any of these'),
-  verbs: texts,
+  verbs: texts.describe('Such as get, list and create; all unless stated'),
   resources: z
-    .array(z.strictObject({ group: z.string().default(''), resources: texts, resourceNames: texts }))
+    .array(
+      z.strictObject({
+        group: z.string().default('').describe('Of the API; "" is the core group'),
+        resources: texts.describe('By their plural; all of the group unless stated'),
+        resourceNames: texts.describe('Names of objects; all unless stated'),
+      }),
+    )
     .default([])
     .describe('As in "pods", "pods/log", "*", "*/scale", "pods/*"; of the group "" in the core API'),
   namespaces: texts.describe('"" for what is in none'),
   nonResourceURLs: texts.describe('Paths such as "/oauth/token" and "/healthz*"'),
-  omitStages: z.array(stage).default([]),
-  omitManagedFields: z.boolean().optional(),
+  omitStages: z.array(stage).default([]).describe('At which nothing is written, beside those of the policy'),
+  omitManagedFields: z.boolean().optional().describe('The same as that of the policy, for this rule'),
 });
 
 const probes = ['/healthz*', '/livez*', '/readyz*'];
@@ -34,7 +40,10 @@ const policy = z
       .min(1, 'must have one: the first that matches a request decides')
       .optional()
       .describe('The first that matches a request decides; nothing is written where none does'),
-    omitStages: z.array(stage).optional(),
+    omitStages: z
+      .array(stage)
+      .optional()
+      .describe('At which nothing is written; without rules by default RequestReceived, else none'),
     omitManagedFields: z.boolean().default(false).describe('Of the objects that are written down'),
   })
   .refine(({ level: everywhere, rules }) => everywhere === undefined || rules === undefined, {
@@ -64,12 +73,14 @@ export const audit = z.strictObject({
         .refine(
           (text) => text === '-' || text.startsWith('/'),
           'must be "-" for the standard output, or an absolute path',
-        ),
+        )
+        .describe('A file, or - for the standard output'),
       maxSize: bytes('100Mi').describe('A file that has grown to this is followed by a new one'),
       maxBackups: z.int().min(1).max(1000).default(10).describe('Files kept beside the one that is written'),
     })
     .nullable()
-    .prefault({}),
+    .prefault({})
+    .describe('Where events are written as lines of JSON; null: nowhere'),
   webhook: z
     .strictObject({
       url: z
@@ -78,8 +89,8 @@ export const audit = z.strictObject({
         .describe('Gets EventLists of audit.k8s.io/v1 by POST'),
       caCertificate,
       tokenRef: secretKeyRef.optional().describe('Sent to it as a bearer'),
-      batchMaxSize: z.int().min(1).max(10_000).default(400),
-      batchMaxWait: duration('1s', '10ms', '1m'),
+      batchMaxSize: z.int().min(1).max(10_000).default(400).describe('Events of one request to it'),
+      batchMaxWait: duration('1s', '10ms', '1m').describe('How long an event waits for others'),
       bufferSize: z
         .int()
         .min(1)
@@ -88,7 +99,8 @@ export const audit = z.strictObject({
         .describe('Events that may wait; more are dropped and counted'),
     })
     .nullable()
-    .default(null),
+    .default(null)
+    .describe('Who is sent events; null: nobody'),
 });
 
 export type AuditSettings = z.output<typeof audit>;

@@ -13,6 +13,7 @@ export const duration = (fallback: string, least = '1s', most = longest) =>
       error: ({ input }) =>
         `must be a duration such as "${fallback}"${typeof input === 'number' ? `, not the number ${input}` : ''}`,
     })
+    .meta({ title: 'duration' })
     .default(fallback)
     .transform((text, context) => {
       const value = parseDuration(text);
@@ -30,6 +31,7 @@ export const duration = (fallback: string, least = '1s', most = longest) =>
 export const bytes = (fallback: string) =>
   z
     .string()
+    .meta({ title: 'quantity' })
     .default(fallback)
     .transform((text, context) => {
       const value = parseBytes(text);
@@ -54,7 +56,7 @@ export const caCertificate = z
 
 export const secretKeyRef = z.strictObject({
   name: z.string().min(1).describe('A Secret in the namespace of the release'),
-  key: z.string().min(1),
+  key: z.string().min(1).describe('Of its data'),
 });
 
 /** Refinements look at what is there although other parts are wrong, so that all problems are told at once. */

@@ -51,11 +51,14 @@ const ldapURL = (text: string): boolean => {
 
 const ldap = z
   .strictObject({
-    url: z.string().refine(ldapURL, 'must be ldaps://host[:port] or ldap://host[:port], and nothing behind it'),
+    url: z
+      .string()
+      .refine(ldapURL, 'must be ldaps://host[:port] or ldap://host[:port], and nothing behind it')
+      .describe('ldaps:// or ldap://, the host and perhaps a port'),
     startTLS: z.boolean().default(false).describe('Of ldap://: TLS comes before anything else (RFC 4513 section 3)'),
     caCertificate,
     bindDN: z.string().min(1).optional().describe('As whom people are looked for; by default as nobody'),
-    bindPasswordRef: secretKeyRef.optional(),
+    bindPasswordRef: secretKeyRef.optional().describe('The password of bindDN'),
     userSearch: z.strictObject({
       base: z.string().min(1).describe('The DN below which people are'),
       filter: filter('username').default('(uid={username})').describe('Which one is who logs in as {username}'),
@@ -64,9 +67,9 @@ const ldap = z
           subject: attribute('entryUUID').describe(
             'What never changes and is never given to another: objectGUID at Active Directory',
           ),
-          username: attribute('uid'),
-          email: attribute('mail'),
-          displayName: attribute('cn'),
+          username: attribute('uid').describe('What becomes the name of the user'),
+          email: attribute('mail').describe('What becomes the e-mail address'),
+          displayName: attribute('cn').describe('How people call the user'),
         })
         .prefault({}),
     }),
@@ -111,19 +114,20 @@ const oidc = z.strictObject({
     .string()
     .refine(issuerURL, 'must be an https URL without query and fragment')
     .describe('As the provider calls itself: /.well-known/openid-configuration is below it'),
-  clientID: z.string().min(1),
-  clientSecretRef: secretKeyRef,
+  clientID: z.string().min(1).describe('As the provider calls this server'),
+  clientSecretRef: secretKeyRef.describe('The secret that the provider has given to it'),
   caCertificate,
   scopes: z
     .array(z.string().regex(/^[!#-[\]-~]+$/, 'must be a scope (RFC 6749 section 3.3)'))
     .max(50)
     .default(['openid', 'profile', 'email'])
-    .refine((scopes) => scopes.includes('openid'), 'must have "openid"'),
+    .refine((scopes) => scopes.includes('openid'), 'must have "openid"')
+    .describe('What the provider is asked for'),
   claims: z
     .strictObject({
-      username: claim.default('preferred_username'),
+      username: claim.default('preferred_username').describe('What becomes the name of the user'),
       email: claim.default('email').describe('Taken only where email_verified is true'),
-      displayName: claim.default('name'),
+      displayName: claim.default('name').describe('How people call the user'),
       groups: claim.optional().describe('By default nobody has groups from here'),
     })
     .prefault({})
@@ -144,8 +148,8 @@ const shared = {
 const provider = z.discriminatedUnion(
   'type',
   [
-    z.strictObject({ ...shared, type: z.literal('LDAP'), ldap }),
-    z.strictObject({ ...shared, type: z.literal('OIDC'), oidc }),
+    z.strictObject({ ...shared, type: z.literal('LDAP').describe('Which section it has'), ldap }),
+    z.strictObject({ ...shared, type: z.literal('OIDC').describe('Which section it has'), oidc }),
   ],
   { error: 'must be LDAP or OIDC' },
 );

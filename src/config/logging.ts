@@ -25,8 +25,9 @@ const store = {
       username: z
         .string()
         .min(1)
-        .regex(/^[^:]*$/, 'must have no ":"'),
-      passwordRef: secretKeyRef,
+        .regex(/^[^:]*$/, 'must have no ":"')
+        .describe('As whom it is asked'),
+      passwordRef: secretKeyRef.describe('The password'),
     })
     .optional()
     .describe('Of RFC 7617; by default nobody'),
@@ -64,7 +65,8 @@ const label = (usual: string) =>
   z
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of a label')
-    .default(usual);
+    .default(usual)
+    .describe('The name of the label');
 
 const lokiStore = z
   .strictObject({

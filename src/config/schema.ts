@@ -41,13 +41,16 @@ const httpsURL = (text: string): boolean => URL.canParse(text) && new URL(text).
 
 const user = z
   .strictObject({
-    username,
+    username: username.describe('By which the user logs in'),
     passwordRef: secretKeyRef.optional().describe('Where the hash is; recommended'),
     passwordHash: passwordHash.optional().describe('The hash itself, bcrypt or argon2id'),
-    displayName: z.string().max(256).optional(),
-    email: z.email().optional(),
-    groups: z.array(group).max(100).default([]),
-    state: z.enum(['Active', 'Disabled']).default('Active'),
+    displayName: z.string().max(256).optional().describe('How people call the user'),
+    email: z.email().optional().describe('The user may log in with it in the place of the name'),
+    groups: z.array(group).max(100).default([]).describe('Role bindings name them'),
+    state: z
+      .enum(['Active', 'Disabled'])
+      .default('Active')
+      .describe('Who is Disabled cannot log in, and what was begun before ends'),
     passwordChangeRequired: z
       .boolean()
       .default(false)
@@ -160,14 +163,19 @@ const client = z
     name: z
       .string()
       .regex(/^[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?$/, 'must be letters, digits, "-", "." and "_"')
-      .max(253),
+      .max(253)
+      .describe('The client_id'),
     public: z
       .boolean()
       .default(false)
       .describe('Has no secret, as a program has none on the machines of others; for authorization and device codes'),
-    secret: z.string().min(1).optional(),
-    secretHash: passwordHash.optional(),
-    secretRef: secretKeyRef.optional(),
+    secret: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('The client_secret itself; of a client that is not public one of these three'),
+    secretHash: passwordHash.optional().describe('Its hash, bcrypt or argon2id'),
+    secretRef: secretKeyRef.optional().describe('Where the secret is; recommended'),
     grantTypes: z
       .array(z.enum(clientGrantTypes))
       .optional()
@@ -208,7 +216,7 @@ const client = z
 
 const loginLimit = z.strictObject({
   maxTries: z.int().min(1).max(1000).default(5).describe('Failures of one user from one address within the window'),
-  within: duration('10m'),
+  within: duration('10m').describe('The window: how long a failure counts'),
   perAddress: z.int().min(1).default(100).describe('Failures from one address, of IPv6 one /64, within the window'),
   perClient: z
     .int()
@@ -223,13 +231,14 @@ const authentication = z.strictObject({
   issuer: z
     .string()
     .refine(httpsURL, 'must be an https URL')
-    .refine((text) => !text.endsWith('/') && !/[?#]/.test(text), 'must have no trailing "/", no query and no fragment'),
+    .refine((text) => !text.endsWith('/') && !/[?#]/.test(text), 'must have no trailing "/", no query and no fragment')
+    .describe('How this server calls itself in tokens, and below which clients find it'),
   keyRotation: duration('720h', '1h').describe('How old a signing key gets before a new one takes over, with overlap'),
   signingAlgorithm: z
     .enum(['ES256', 'RS256'])
     .default('ES256')
     .describe('Of access tokens; id_tokens are always RS256'),
-  accessTokenMaxAge: duration('2h'),
+  accessTokenMaxAge: duration('2h').describe('How long an access token is good, never beyond its session'),
   refreshTokenIdle: duration('4h').describe('A session that is not refreshed for so long ends'),
   refreshGrace: duration('10s', '0s').describe(
     'How long a refresh token that was used already gets the same successor again',
@@ -239,14 +248,22 @@ const authentication = z.strictObject({
   multipleLogin: z.boolean().default(true).describe("false: a new login ends the user's other sessions"),
   loginLimit: loginLimit.prefault({}).describe('Of failed logins and, counted apart, of wrong secrets of clients'),
   loginHistory: z
-    .strictObject({ keep: duration('168h'), maxEntries: z.int().min(1).max(10_000).default(100) })
+    .strictObject({
+      keep: duration('168h').describe('How long'),
+      maxEntries: z.int().min(1).max(10_000).default(100).describe('How many, the newest'),
+    })
     .prefault({})
     .describe('Login records kept of each user'),
   clients: z
     .array(client)
     .superRefine(unique('name', 'client name'), anyList)
-    .prefault([{ name: wellKnownClient, secret: wellKnownSecret }]),
-  users: z.array(user).superRefine(unique('username', 'username'), anyList).default([]),
+    .prefault([{ name: wellKnownClient, secret: wellKnownSecret }])
+    .describe('Programs that get tokens; platform-cli and platform-docs are there anyway'),
+  users: z
+    .array(user)
+    .superRefine(unique('username', 'username'), anyList)
+    .default([])
+    .describe('People, beside the User objects; of two of one name this one counts'),
   identityProviders: identityProviders.describe('Who else knows people, such as a company directory'),
 });
 
@@ -267,7 +284,8 @@ const requests = z.strictObject({
           'must be an origin, such as "https://console.example.com"',
         ),
     )
-    .default([]),
+    .default([])
+    .describe('Pages of which other sites may read answers; none with credentials that a browser adds'),
 });
 
 const gateway = z.strictObject({
