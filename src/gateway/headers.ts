@@ -51,7 +51,7 @@ function namedByConnection(headers: readonly string[]): ReadonlySet<string> | un
   let named: Set<string> | undefined;
   for (let at = 0; at < headers.length; at += 2)
     if (headers[at]?.length === 10 && headers[at]?.toLowerCase() === 'connection')
-      named = new Set([...(named ?? []), ...listed(headers[at + 1] ?? '').map((name) => name.toLowerCase())]);
+      for (const name of listed(headers[at + 1] ?? '')) (named ??= new Set()).add(name.toLowerCase());
   return named;
 }
 
