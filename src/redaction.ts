@@ -37,9 +37,14 @@ function withoutJWTs(text: string): string {
 /** The same, as JSON has it. */
 export const quoted = (text: string): string => JSON.stringify(redactText(text));
 
-/** A value as JSON, with none of them in any of its texts. Throws RangeError for what is nested too deep. */
+/** Of any object, also where it has no business: people try to make users with one. */
+const password = /passw(?:or)?d$/i;
+
+/** A value as JSON, with none of them in any of its texts, and no password. Throws RangeError for what is nested too deep. */
 export const redactedJSON = (value: unknown): string =>
-  JSON.stringify(value, (_key, one: unknown) => (typeof one === 'string' ? redactText(one) : one));
+  JSON.stringify(value, (key, one: unknown) =>
+    typeof one !== 'string' ? one : password.test(key) ? '[redacted]' : redactText(one),
+  );
 
 /** The path and query without the values of parameters that are secrets. */
 export function shownURL(url: string): string {

@@ -36,6 +36,7 @@ interface Described {
 
 /** An object that has no business where it was sent, or in a list of all kinds. */
 export function isSecretive(object: unknown): boolean {
+  if (Array.isArray(object)) return object.some(isSecretive);
   if (typeof object !== 'object' || object === null) return false;
   const { kind, items } = object as Described;
   return (typeof kind === 'string' && secretKinds.test(kind)) || (Array.isArray(items) && items.some(isSecretive));

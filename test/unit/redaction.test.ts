@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { redactText, shownURL } from '../../src/redaction.ts';
+import { redactedJSON, redactText, shownURL } from '../../src/redaction.ts';
 
 const jwt = 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl';
 
@@ -49,4 +49,19 @@ test.each([
   ['/x?%74oken=a', '/x?%74oken=redacted'],
 ])('secrets in a query are not shown: %s', (url, shown) => {
   expect(shownURL(url)).toBe(shown);
+});
+
+test('no password of an object is shown, whatever the object is', () => {
+  const object = {
+    spec: { password: 'hush', newPassword: 'hush', adminPasswd: 'hush', passwordRef: 'kept', password2: [1] },
+  };
+  expect(JSON.parse(redactedJSON(object))).toEqual({
+    spec: {
+      password: '[redacted]',
+      newPassword: '[redacted]',
+      adminPasswd: '[redacted]',
+      passwordRef: 'kept',
+      password2: [1],
+    },
+  });
 });

@@ -210,6 +210,7 @@ describe('the bodies', () => {
 
   test.each([
     ['a Secret', { kind: 'Secret', data: { a: 'aGlkZGVu' } }],
+    ['an array with one', [{ kind: 'Secret', data: { a: 'aGlkZGVu' } }]],
     ['a list with one', { kind: 'List', items: [pod, { kind: 'Secret', data: { a: 'aGlkZGVu' } }] }],
   ])('with %s in them are not, wherever they were sent', (_, object) => {
     const { events, record } = begin(everything, 'POST', pods);
