@@ -62,6 +62,7 @@ import {
   loggingGroups,
   loggingGroupVersion,
   loggingRoutes,
+  logQueryKind,
   podLister,
 } from './kapis/logging/index.ts';
 import { configGroup, configRoutes } from './kapis/config/index.ts';
@@ -329,6 +330,7 @@ export async function startServer(
       version: packageVersion,
       routes: groupRoutes,
       resources: described,
+      kinds: [logQueryKind],
       groupVersions: [served, loggingGroupVersion],
     }),
   ];

@@ -1,7 +1,14 @@
 /** The OpenAPI documents of a group and version of the aggregated face, made from the routes that serve it. */
 import type { Parameter } from '../http/description.ts';
 import type { Route } from '../http/route.ts';
-import { asSwagger2, schemaName, type DescribedResource, type Schema, type Schemas } from './schemas.ts';
+import {
+  asSwagger2,
+  schemaName,
+  type DescribedKind,
+  type DescribedResource,
+  type Schema,
+  type Schemas,
+} from './schemas.ts';
 
 export interface Description {
   readonly title: string;
@@ -9,6 +16,7 @@ export interface Description {
   readonly routes: readonly Route[];
   readonly resources: readonly DescribedResource[];
   readonly schemas: Schemas;
+  readonly kinds?: readonly DescribedKind[];
 }
 
 type Action = 'list' | 'get' | 'watch' | 'watchlist';
@@ -30,16 +38,20 @@ interface Operation {
   readonly resource: DescribedResource | undefined;
   readonly operationId: string;
   readonly action: Action | undefined;
+  /** By which kubectl explain finds it, where it is of no resource. */
+  readonly kind?: DescribedKind | undefined;
 }
 
-function operationsOf({ routes, resources }: Description): Operation[] {
+function operationsOf({ routes, resources, kinds = [] }: Description): Operation[] {
   return routes.map((route) => {
     const resource = resources.find(({ group, version, resource: plural }) =>
       new RegExp(`^/apis/${group}/${version}/(watch/)?${plural}(/:name)?$`).test(route.path),
     );
     const path = templated(route.path);
-    if (resource === undefined)
-      return { path, route, resource, action: undefined, operationId: `get${camel(route.path)}` };
+    if (resource === undefined) {
+      const kind = kinds.find((one) => route.path === `/apis/${one.group}/${one.version}/${one.resource}`);
+      return { path, route, resource, action: undefined, kind, operationId: `get${camel(route.path)}` };
+    }
     const { group, version, kind } = resource;
     const action = actionOf(route.path);
     const many = action === 'watchlist' ? 'List' : '';
@@ -55,9 +67,10 @@ function operationsOf({ routes, resources }: Description): Operation[] {
 
 const mediaTypes = ['application/json', 'application/yaml'];
 
-function extensions({ action, resource }: Operation): Readonly<Record<string, unknown>> {
-  if (action === undefined || resource === undefined) return {};
-  const { group, version, kind } = resource;
+function extensions({ action = 'get', resource, kind: own }: Operation): Readonly<Record<string, unknown>> {
+  const described = resource ?? own;
+  if (described === undefined) return {};
+  const { group, version, kind } = described;
   return { 'x-kubernetes-action': action, 'x-kubernetes-group-version-kind': { group, version, kind } };
 }
 

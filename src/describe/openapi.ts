@@ -10,7 +10,14 @@ import { write } from '../http/write.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Logger } from '../logger.ts';
 import { openapi3, swagger2 } from './documents.ts';
-import { ownSchemas, unknownSchemas, type DescribedResource, type Schemas } from './schemas.ts';
+import {
+  kindSchemas,
+  ownSchemas,
+  unknownSchemas,
+  type DescribedKind,
+  type DescribedResource,
+  type Schemas,
+} from './schemas.ts';
 
 export interface OpenapiOptions {
   readonly client: Pick<KubeClient, 'json'>;
@@ -20,6 +27,8 @@ export interface OpenapiOptions {
   /** The routes of the aggregated face that are to be described. */
   readonly routes: readonly Route[];
   readonly resources: readonly DescribedResource[];
+  /** What is answered and is no object of the cluster's: for kubectl explain. */
+  readonly kinds?: readonly DescribedKind[];
   /** Each group and version has a document of its own. */
   readonly groupVersions: readonly { readonly group: string; readonly version: string }[];
 }
@@ -50,7 +59,7 @@ function documentOf(value: object): Document {
 }
 
 export function openapiRoutes(options: OpenapiOptions): Route[] {
-  const { client, log, version, routes, resources } = options;
+  const { client, log, version, routes, resources, kinds = [] } = options;
   const groupPaths = options.groupVersions.map((one) => `apis/${one.group}/${one.version}`);
   let documents: Documents | undefined;
   let fetchAfter = 0;
@@ -60,17 +69,21 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
     routes.filter(({ path }) => path === `/${groupPath}` || path.startsWith(`/${groupPath}/`));
 
   function build(schemas: Schemas): Documents {
-    const description = { title: 'platform-apiserver', version, resources, schemas };
+    const description = { title: 'platform-apiserver', version, resources, schemas, kinds };
     const v3 = new Map(
       groupPaths.map((path) => {
-        const own = resources.some((one) => path === `apis/${one.group}/${one.version}`) ? schemas : {};
+        const own = {
+          ...(resources.some((one) => path === `apis/${one.group}/${one.version}`) ? schemas : {}),
+          ...kindSchemas(kinds.filter((one) => path === `apis/${one.group}/${one.version}`)),
+        };
         return [path, documentOf(openapi3({ ...description, routes: within(path), schemas: own }))];
       }),
     );
     const paths = Object.fromEntries(
       [...v3].map(([path, { hash }]) => [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` }]),
     );
-    const v2 = documentOf(swagger2({ ...description, routes: groupPaths.flatMap(within) }));
+    const all = { ...schemas, ...kindSchemas(kinds) };
+    const v2 = documentOf(swagger2({ ...description, schemas: all, routes: groupPaths.flatMap(within) }));
     return { v2, v3, root: documentOf({ paths }) };
   }
 

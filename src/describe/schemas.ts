@@ -14,6 +14,16 @@ export interface DescribedResource {
   readonly source: string;
 }
 
+/** A kind of ours, with a schema of our own. */
+export interface DescribedKind {
+  readonly group: string;
+  readonly version: string;
+  /** Plural. */
+  readonly resource: string;
+  readonly kind: string;
+  readonly schema: Schema;
+}
+
 const refPrefix = '#/components/schemas/';
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -32,7 +42,7 @@ const referenced = (schema: Schema): string | undefined => {
 };
 
 /** `io.platform.resources.v1alpha3` for group resources.platform.io: the reversed domain, as Kubernetes names its own. */
-const packageOf = ({ group, version }: DescribedResource): string =>
+const packageOf = ({ group, version }: Pick<DescribedResource, 'group' | 'version'>): string =>
   `${group.split('.').toReversed().join('.')}.${version}`;
 
 export const schemaName = (resource: DescribedResource, suffix = ''): string =>
@@ -73,6 +83,15 @@ export function ownSchemas(cluster: Schemas, resource: DescribedResource): Schem
   }
   return own;
 }
+
+/** Without names within: kubectl shows what is in them. */
+export const kindSchemas = (kinds: readonly DescribedKind[]): Schemas =>
+  Object.fromEntries(
+    kinds.map(({ group, version, kind, schema }) => [
+      `${packageOf({ group, version })}.${kind}`,
+      { ...merged(schema), 'x-kubernetes-group-version-kind': [{ group, version, kind }] },
+    ]),
+  );
 
 /** What is said of a resource whose true schema cannot be had. */
 export function unknownSchemas(resource: DescribedResource): Schemas {

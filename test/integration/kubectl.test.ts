@@ -157,6 +157,16 @@ describe.each([
     for (const pattern of patterns) expect(text).toMatch(new RegExp(pattern));
   });
 
+  test.each([
+    ['logs', 'KIND: +LogQuery'],
+    ['logs.query.records', 'container\\s+<string>'],
+    ['logs.histogram', 'Of operation=histogram'],
+  ])('explain %s', async (what, pattern) => {
+    const text = await succeed(client, 'explain', what, '--api-version=logging.platform.io/v1alpha2');
+    expect(text).toMatch(new RegExp(pattern));
+    expect(text).not.toContain('<empty>');
+  });
+
   test('get apiservice', async () => {
     const [, row] = rows(await succeed(client, 'get', 'apiservice', 'v1alpha3.resources.platform.io'));
     expect(row?.slice(1, 3)).toEqual(['platform-system/platform-apiserver', 'True']);

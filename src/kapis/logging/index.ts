@@ -11,6 +11,9 @@ import { logsSchema } from './schemas.ts';
 export { loggingGroups, loggingGroupVersion } from './group.ts';
 export { podLister } from './pods.ts';
 
+/** What the logs of the aggregated face are answered as. */
+export const logQueryKind = { group, version, resource: 'logs', kind, schema: logsSchema };
+
 const route = (path: string, handler: Route['handler']): Route => ({
   method: 'get',
   path,

@@ -2,31 +2,50 @@
 import { count, described, eitherOf, list, named, object, text, time } from '../../http/schema.ts';
 
 /** On the aggregated face what is answered is an object of Kubernetes. */
-const head = { kind: text, apiVersion: text };
+const head = {
+  kind: described('LogQuery, on the aggregated face', text),
+  apiVersion: described('Of the group, on the aggregated face', text),
+};
 const partial = described('A cap cut the result short', object({ reason: described('Which, for people', text) }));
 
 const recordSchema = named(
   'LogRecord',
   object({
     time: described('With nine digits of a second, in UTC', time),
-    namespace: text,
-    pod: text,
-    container: text,
+    namespace: described('Of the pod', text),
+    pod: described('Its name', text),
+    container: described('Its name', text),
     log: described('A line, without its end', text),
   }),
 );
 
-const query = object({ total: described('Of all pages', count), records: list(recordSchema) }, { partial });
-const statistics = object({ containers: described('Different ones', count), logs: count }, { partial });
-const histogram = object(
-  {
-    total: count,
-    histograms: list(object({ time: described('Where the bucket begins, in milliseconds since 1970', count), count })),
-  },
-  { partial },
+const query = described(
+  'Of operation=query: the records of a page',
+  object(
+    { total: described('Of all pages', count), records: described('In the order of time', list(recordSchema)) },
+    { partial },
+  ),
+);
+const statistics = described(
+  'Of operation=statistics: how much there is',
+  object({ containers: described('Different ones', count), logs: described('Records', count) }, { partial }),
+);
+const bucket = object({
+  time: described('Where the bucket begins, in milliseconds since 1970', count),
+  count: described('Records in it', count),
+});
+const histogram = described(
+  'Of operation=histogram: how many there are when',
+  object(
+    { total: described('Of all buckets', count), histograms: described('The buckets', list(bucket)) },
+    { partial },
+  ),
 );
 
 export const logsSchema = named(
   'LogQuery',
-  eitherOf(object({ query }, head), object({ statistics }, head), object({ histogram }, head)),
+  described(
+    'LogQuery is what was found in the logs of containers. It is not stored: it answers a GET with parameters, which are described at /swagger/platform.json.',
+    eitherOf(object({ query }, head), object({ statistics }, head), object({ histogram }, head)),
+  ),
 );

@@ -4,6 +4,7 @@ import { openapiRoutes } from '../../../src/describe/openapi.ts';
 import { json } from '../../../src/http/description.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { apisRoutes } from '../../../src/kapis/routes.ts';
+import { count, described, eitherOf, named, object, text } from '../../../src/http/schema.ts';
 import { createLogger } from '../../../src/logger.ts';
 import { call, FakeAuthorizer, fakeResource, get } from '../kapis/lab.ts';
 
@@ -42,6 +43,8 @@ const cluster = {
   },
 };
 
+const answered = described('What was found', eitherOf(object({ a: text }), object({ b: named('Count', count) })));
+
 let answers: (() => Promise<unknown>)[];
 let asked: string[];
 let routes: Route[];
@@ -62,7 +65,16 @@ beforeEach(() => {
     version: '3.0.0',
     routes: apis,
     resources: [{ ...served, source: `${core}.Node` }],
-    groupVersions: [served],
+    kinds: [
+      {
+        group: 'logging.platform.io',
+        version: 'v1',
+        resource: 'logs',
+        kind: 'LogQuery',
+        schema: named('Query', answered),
+      },
+    ],
+    groupVersions: [served, { group: 'logging.platform.io', version: 'v1' }],
   });
 });
 afterEach(() => {
@@ -168,6 +180,21 @@ describe('OpenAPI 3', () => {
     expect(again.response.statusCode).toBe(304);
     expect((await get(routes, groupPath)).headers['cache-control']).toBe('no-cache, private');
   });
+});
+
+test('a kind that is in no API of the cluster is described for kubectl explain', async () => {
+  const wanted = {
+    'io.platform.logging.v1.LogQuery': {
+      description: 'What was found',
+      type: 'object',
+      properties: { a: { type: 'string' }, b: { type: 'integer', minimum: 0 } },
+      additionalProperties: false,
+      'x-kubernetes-group-version-kind': [{ group: 'logging.platform.io', version: 'v1', kind: 'LogQuery' }],
+    },
+  };
+  const { components } = await document('/openapi/v3/apis/logging.platform.io/v1');
+  expect(components?.['schemas']).toEqual(wanted);
+  expect((await document('/openapi/v2'))['definitions']).toMatchObject(wanted);
 });
 
 describe('Swagger 2', () => {
