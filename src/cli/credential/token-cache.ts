@@ -61,8 +61,14 @@ export async function writeTokens(file: string, tokens: CachedTokens): Promise<v
     throw new Error(`tokens are not kept: ${folder} must be a folder of your own, and no link`);
   await chmod(folder, 0o700);
   const beside = `${file}.${randomUUID()}`;
-  await writeFile(beside, JSON.stringify(tokens), { mode: 0o600, flag: 'wx' });
-  await rename(beside, file);
+  try {
+    await writeFile(beside, JSON.stringify(tokens), { mode: 0o600, flag: 'wx' });
+    await rename(beside, file);
+  } catch (error) {
+    // A disk that is full may hold them by half.
+    await rm(beside, { force: true });
+    throw error;
+  }
 }
 
 export const forgetTokens = (file: string): Promise<void> => rm(file, { force: true });

@@ -36,6 +36,12 @@ test('gives back what was put in, alone to its owner, and forgets it', async () 
   expect(notes).toEqual([]);
 });
 
+test('leaves no tokens lying about where they cannot be put', async () => {
+  mkdirSync(join(file, 'in-the-way'), { recursive: true });
+  await expect(writeTokens(file, tokens)).rejects.toThrow(/EISDIR|ENOTEMPTY|EPERM/);
+  expect(readdirSync(dirname(file), { recursive: true })).toHaveLength(2);
+});
+
 test('that many write at once is whole, and has nothing lying beside it', async () => {
   const all = Array.from({ length: 50 }, (_, n) => ({ ...tokens, accessToken: String(n) }));
   await Promise.all(all.map((one) => writeTokens(file, one)));
