@@ -1,5 +1,6 @@
 /** What a shipper of logs writes into Elasticsearch and OpenSearch, and what of it is a record. */
 import type { LogRecord } from '../log-store.ts';
+import { millisecondsOf } from '../times.ts';
 
 export interface Document {
   readonly log?: unknown;
@@ -27,11 +28,15 @@ export const fields = {
   text: 'log',
 } as const;
 
+const inFull = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/;
+
 /**
  * The nanoseconds of `time`, which must be in this millisecond. fluent-bit's script for containerd writes them without leading zeros:
  * ".5000000" is 5 ms, where others mean half a second by it.
  */
 export function exactTime(time: unknown, milliseconds: number): string {
+  // As most are.
+  if (typeof time === 'string' && inFull.test(time) && millisecondsOf(time) === milliseconds) return time;
   const whole = new Date(milliseconds).toISOString();
   const expected = whole.slice(20, 23);
   const [, fraction = ''] = (typeof time === 'string' && /\.(\d{1,9})/.exec(time)) || [];

@@ -355,14 +355,11 @@ export class SearchStore implements LogStore {
         )
       )
         throw this.#client.nonsense(new Error('it does not say what it sorts by'));
-      const fresh = hits.filter((hit) => !seen.has(keyOf(hit))).slice(0, wanted);
+      const fresh = (seen.size === 0 ? hits : hits.filter((hit) => !seen.has(keyOf(hit)))).slice(0, wanted);
       const last = fresh.at(-1);
       if (last === undefined) return;
-      const isSame = after !== undefined && String(last.sort) === String(after);
-      seen = new Set([
-        ...(isSame ? seen : []),
-        ...fresh.filter(({ sort }) => String(sort) === String(last.sort)).map(keyOf),
-      ]);
+      const isSame = after !== undefined && sortsAlike(last.sort, after);
+      seen = new Set([...(isSame ? seen : []), ...fresh.filter(({ sort }) => sortsAlike(sort, last.sort)).map(keyOf)]);
       after = last.sort;
       if (isSkipping) skipped += fresh.length;
       else {
@@ -427,6 +424,8 @@ export class SearchStore implements LogStore {
 
 const isListOfObjects = (value: unknown): value is readonly Readonly<Record<string, unknown>>[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'object' && one !== null);
+
+const sortsAlike = (a: Hit['sort'], b: Hit['sort']): boolean => a[2] === b[2] && a[0] === b[0] && a[1] === b[1];
 
 const keyOf = ({ _index, _id }: Hit): string => `${_index}/${_id}`;
 
