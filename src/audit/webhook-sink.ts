@@ -55,7 +55,7 @@ export class WebhookSink implements Sink {
     else this.#timer ??= setTimeout(() => this.#send(), batchMaxWait);
   }
 
-  /** What waits is tried once more. */
+  /** What waits is tried once more, until something is not taken: a receiver that is silent must not hold up the end. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#send();
@@ -73,22 +73,29 @@ export class WebhookSink implements Sink {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, this.#options.batchMaxSize);
       this.#bytes -= batch.reduce((sum, { length }) => sum + length, 0);
-      await this.#deliver(batch);
+      const isTaken = await this.#deliver(batch);
+      if (!isTaken && this.#closing.signal.aborted) this.#dropAll();
     }
     this.#sending = undefined;
   }
 
-  async #deliver(batch: readonly string[]): Promise<void> {
+  #dropAll(): void {
+    if (this.#waiting.length > 0) this.#options.dropped(this.#waiting.length);
+    this.#waiting = [];
+    this.#bytes = 0;
+  }
+
+  async #deliver(batch: readonly string[]): Promise<boolean> {
     const { url, log, dropped, firstPause = 500 } = this.#options;
     const body = `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[${batch.join(',')}]}`;
     for (let attempt = 1, pause = firstPause; ; attempt += 1, pause *= 2) {
       const isAtEnd = this.#closing.signal.aborted;
       const problem = await this.#post(body);
-      if (problem === undefined) return;
+      if (problem === undefined) return true;
       if (attempt === tries || !problem.mayPass || isAtEnd) {
         dropped(batch.length);
         log.error('audit events were not taken', { url, events: batch.length, problem: problem.message });
-        return;
+        return false;
       }
       await sleep(pause, undefined, { signal: this.#closing.signal }).catch(() => undefined);
     }

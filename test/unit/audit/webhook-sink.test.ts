@@ -105,6 +105,15 @@ describe('a webhook', () => {
     },
   );
 
+  test('that does not take them when the server ends is asked once, and not for each batch that waits', async () => {
+    const { received, lost, sink } = await lab([503], { batchMaxWait: 60_000, batchMaxSize: 2, firstPause: 60_000 });
+    write(sink, 1, 8);
+    await until(() => received.length === 1);
+    await sink.close();
+    expect(received.map(({ items }) => items.join())).toEqual(['1,2', '1,2']);
+    expect(lost.reduce((sum, events) => sum + events, 0)).toBe(8);
+  });
+
   test('that refuses them is not asked again, and the loss is counted', async () => {
     const { received, lost, sink } = await lab([400, 200]);
     write(sink, 1, 3);
