@@ -182,6 +182,8 @@ export async function listenTLS(
     minVersion: 'TLSv1.2',
     // As node:http has it: the pieces of an answer must not wait for each other's acknowledgement.
     noDelay: true,
+    // Whoever asks to be ` bob` is to be refused: a value with white space at its ends Node would leave out.
+    strictFieldWhitespaceValidation: false,
     settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: http1.maxHeaderSize },
     // Resumed sessions would bring a client certificate that was judged by rules of another day.
     ...(requestCertificate ? { requestCert: true, rejectUnauthorized: false, secureOptions: noTicket } : {}),

@@ -166,6 +166,19 @@ describe('who asks to be somebody else', () => {
     bob = { 'impersonate-user': name };
   });
 
+  test.each([' bob', 'bob '])(
+    'is not the caller for white space at the ends of the name, over HTTP/2: %j',
+    async (user) => {
+      mayBe.add(`users/${user}`);
+      const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
+      const stream = session.request({ ':path': pods, ...bearer, 'impersonate-user': user });
+      const [{ ':status': status }] = (await once(stream, 'response')) as [IncomingHttpHeaders];
+      session.destroy();
+      expect(status).toBe(400);
+      expect(kube.seen).toEqual([]);
+    },
+  );
+
   test('is refused without the right to that name', async () => {
     const answer = await ask(pods, { headers: bob });
     expect(answer.status).toBe(403);
