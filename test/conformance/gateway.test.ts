@@ -261,10 +261,16 @@ describe('who asks to be somebody else', () => {
     expect(kube.taken()).toEqual([]);
   });
 
-  test('is never that user on our own paths', async () => {
-    mayBe.add(`users/${name}`);
-    const answer = await ask('/kapis/resources.platform.io/v1alpha3/nodes', { headers: bob });
+  test.each<[string, Record<string, string>]>([
+    ['users', { 'impersonate-user': 'bob' }],
+    ['groups', { 'impersonate-group': 'bob' }],
+    ['uids.authentication.k8s.io', { 'impersonate-uid': 'bob' }],
+    ['userextras.authentication.k8s.io', { 'impersonate-extra-team': 'bob' }],
+  ])('is nobody of these %s on our own paths', async (resource, headers) => {
+    for (const one of ['users/bob', 'groups/bob']) mayBe.add(one);
+    const answer = await ask('/kapis/resources.platform.io/v1alpha3/nodes', { headers });
     expect(answer.status).toBe(403);
+    expect(answer.json()['message']).toContain(`${resource} "bob" is forbidden`);
   });
 });
 

@@ -8,7 +8,13 @@ import { Places } from './in-flight.ts';
 /** Each asks about one name after the other: watches, of which a user may have many, must not be as many questions at once. */
 const mostReviewsPerUser = 50;
 
-const what = Object.entries({ 'impersonate-user': 'users', 'impersonate-group': 'groups', 'impersonate-uid': 'uids' });
+const authentication = 'authentication.k8s.io';
+const what = new Map([
+  ['impersonate-user', { group: '', resource: 'users' }],
+  ['impersonate-group', { group: '', resource: 'groups' }],
+  ['impersonate-uid', { group: authentication, resource: 'uids' }],
+]);
+const extra = { group: authentication, resource: 'userextras' };
 
 /**
  * Who sends these headers of kube-apiserver's wants what another may see, and must not be shown what they may see themselves: where
@@ -33,14 +39,8 @@ async function become(exchange: Exchange, user: UserInfo, authorizer: Authorizer
   }
 }
 
-function refuse({ req: { headers } }: Exchange, { username }: UserInfo): void {
-  for (const [header, resource] of what) {
-    const name = headers[header];
-    if (typeof name === 'string')
-      throw forbidden(
-        { group: '', resource },
-        name,
-        `User "${username}" cannot impersonate: this server answers as the caller alone`,
-      );
-  }
+function refuse({ req: { headers } }: Exchange, { username }: UserInfo): never {
+  const [header = ''] = Object.keys(headers).filter((name) => name.startsWith('impersonate-'));
+  const why = `User "${username}" cannot impersonate: this server answers as the caller alone`;
+  throw forbidden(what.get(header) ?? extra, String(headers[header]), why);
 }
