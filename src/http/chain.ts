@@ -34,6 +34,7 @@ import {
 import { HotRoutes } from './hot-routes.ts';
 import type { OpenWatches } from './open-watches.ts';
 import type { Gateway, Handler, Route } from './route.ts';
+import { isHandshake } from './web-socket.ts';
 import { writeError } from './write-error.ts';
 
 export interface ChainOptions {
@@ -63,10 +64,13 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
     securityHeaders(() => requests().corsAllowedOrigins),
     protocol,
     (exchange) => {
-      const { req, path, search, query } = exchange;
+      const { req, res, path, search, query } = exchange;
       exchange.info = requestInfo(req.method, path, query);
       exchange.isProxied = gateway?.prefixes.has(exchange.info.prefix) ?? false;
-      if (exchange.isProxied && search !== '') exchange.info = requestInfo(req.method, path, queryAsGo(search));
+      if (!exchange.isProxied) return;
+      if (search !== '') exchange.info = requestInfo(req.method, path, queryAsGo(search));
+      // A console of an aggregated API is a stream too, by whatever name.
+      if (isHandshake(res)) exchange.info = { ...exchange.info, isLongRunning: true };
     },
     inFlight(() => requests().maxInFlight),
     deadline(writeError),
