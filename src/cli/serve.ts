@@ -16,7 +16,9 @@ export async function serve(argv: readonly string[], ended: AbortSignal): Promis
     server = await startServer(flags, log, ended);
   } catch (error) {
     if (ended.aborted) return 0;
-    throw error;
+    // Behind what it has said before: the last line tells why.
+    log.error('the server cannot start', { error });
+    return 1;
   }
   if (!ended.aborted) await new Promise((resolve) => ended.addEventListener('abort', resolve));
   log.info('shutting down', { signal: String(ended.reason) });
