@@ -11,7 +11,7 @@ import type { KubeClient, KubeRequest } from '../kube/client.ts';
 import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { isKubeError, KubeError } from '../kube/kube-error.ts';
-import { metadataAs } from '../kube/reflector.ts';
+import { metadataAs, metadataHeaders } from '../kube/reflector.ts';
 import type { Logger } from '../logger.ts';
 import type { Account } from './directory/account.ts';
 import type { Directory } from './directory/directory.ts';
@@ -178,7 +178,7 @@ export class LoginHistories {
         method: 'PATCH',
         contentType: 'application/json-patch+json',
         body: [...records.map((value) => ({ op: 'add', path: '/status/records/0', value })), newest],
-        headers: metadataOnly,
+        headers: metadataHeaders,
       });
       return true;
     } catch (error) {
@@ -197,7 +197,7 @@ export class LoginHistories {
         await this.#ask(current === undefined ? '' : `/${uid}`, {
           method: current === undefined ? 'POST' : 'PUT',
           body: { ...body, metadata: { ...body.metadata, annotations } },
-          headers: metadataOnly,
+          headers: metadataHeaders,
         });
         return;
       } catch (error) {
@@ -276,9 +276,6 @@ export class LoginHistories {
     }
   }
 }
-
-/** Of an answer that nobody looks into. */
-const metadataOnly = { accept: metadataAs('PartialObjectMetadata') };
 
 interface List {
   readonly metadata: { readonly continue?: string };

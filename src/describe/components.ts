@@ -1,5 +1,6 @@
 /** Schemas as a document has them: those that have a name once, and referred to by it. */
 import { nameOf, type Schema } from '../http/schema.ts';
+import { sorted } from './operation.ts';
 
 /** The words of JSON Schema behind which there are schemas: one, a list of them, and some by name. */
 const single = new Set(['items', 'additionalProperties', 'not']);
@@ -22,9 +23,7 @@ export class Components {
 
   /** By name, in the order of the alphabet. */
   get schemas(): Readonly<Record<string, unknown>> {
-    return Object.fromEntries(
-      [...this.#schemas].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, { written }]) => [name, written]),
-    );
+    return sorted(new Map([...this.#schemas].map(([name, { written }]) => [name, written])));
   }
 
   /** A schema as the document has it. Throws if another one has its name. */

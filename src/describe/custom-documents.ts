@@ -1,9 +1,10 @@
 /** The documents of custom resources, put together of what was written of each definition, which stays as it is while the definition does. */
 import { operationsOf, tagOf, type Definition } from './definition.ts';
-import { Writer31 } from './openapi31.ts';
-import { license, type Operation, type Tag } from './operation.ts';
-import { security20, security31 } from './security.ts';
-import { Writer20 } from './swagger20.ts';
+import { packageOf } from './names.ts';
+import { head31, Writer31 } from './openapi31.ts';
+import { headOf, type Head, type Operation, type Tag } from './operation.ts';
+import { head20, Writer20 } from './swagger20.ts';
+import type { Writer } from './writer.ts';
 
 export type Form = 'v2' | 'v3';
 
@@ -40,13 +41,13 @@ export function write(definition: Definition): Written {
 }
 
 function part(
-  writer: Writer20 | Writer31,
+  writer: Writer,
   operations: readonly Operation[],
   group: string,
 ): { readonly fragment: Fragment; readonly shared: Written['shared']['v2'] } {
   const paths = writer.paths(operations);
   const { schemas, responses } = writer.components;
-  const prefix = `${group.split('.').toReversed().join('.')}.`;
+  const prefix = packageOf(group, '');
   const own = (isOwn: boolean): object =>
     Object.fromEntries(Object.entries(schemas).filter(([name]) => name.startsWith(prefix) === isOwn));
   return {
@@ -71,16 +72,12 @@ export function documentOf(form: Form, all: readonly Written[], { version, issue
     return (size += paths.length + schemas.length) <= largest;
   });
   const left = all.length - within.length;
-  const info = {
-    title: 'Custom resources',
-    description: `The custom resources of the cluster. kube-apiserver serves them, here too, to who may use them.${left === 0 ? '' : ` ${left} more would make this document too large.`}`,
-    version,
-    license,
-  };
+  const description = `The custom resources of the cluster. kube-apiserver serves them, here too, to who may use them.${left === 0 ? '' : ` ${left} more would make this document too large.`}`;
   const tags = [...new Map(within.flatMap((one) => one.tags).map((tag) => [tag.name, tag])).values()];
   const merge = (what: 'schemas' | 'responses'): object =>
     Object.assign({}, ...within.map(({ shared }) => shared[form][what])) as object;
-  const { head, between, end } = frames[form]({ info, issuer, tags, responses: merge('responses') });
+  const about = headOf({ title: 'Custom resources', description, version, tags });
+  const { head, between, end } = frames[form](about, merge('responses'), issuer);
   const shared = Buffer.from(withoutBraces(merge('schemas')));
   return [
     Buffer.from(`${JSON.stringify(head).slice(0, -1)},"paths":{`),
@@ -98,22 +95,17 @@ interface Frame {
   readonly end: string;
 }
 
-type Head = Readonly<Record<'info' | 'responses', object>> & { readonly issuer: string; readonly tags: readonly Tag[] };
-
-const frames: Readonly<Record<Form, (of: Head) => Frame>> = {
-  v2({ info, issuer, tags, responses }) {
+const frames: Readonly<Record<Form, (about: Head, responses: object, issuer: string) => Frame>> = {
+  v2: (about, responses, issuer) => ({
+    head: head20(about, issuer),
+    between: `},"responses":${JSON.stringify(responses)},"definitions":{`,
+    end: '}}\n',
+  }),
+  v3(about, responses, issuer) {
+    const { head, securitySchemes } = head31(about, issuer);
     return {
-      head: { swagger: '2.0', info, ...security20(issuer), tags },
-      between: `},"responses":${JSON.stringify(responses)},"definitions":{`,
-      end: '}}\n',
-    };
-  },
-  v3({ info, issuer, tags, responses }) {
-    const { security, securitySchemes } = security31(issuer);
-    const components = { securitySchemes, responses };
-    return {
-      head: { openapi: '3.1.0', info, servers: [{ url: '/' }], security, tags },
-      between: `},"components":{${withoutBraces(components)},"schemas":{`,
+      head,
+      between: `},"components":{${withoutBraces({ securitySchemes, responses })},"schemas":{`,
       end: '}}}\n',
     };
   },

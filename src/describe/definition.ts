@@ -13,6 +13,7 @@ import {
   status,
   type Action,
 } from './kube-words.ts';
+import { camel, packageOf } from './names.ts';
 import type { Operation } from './operation.ts';
 import { refusalOf } from './refusals.ts';
 
@@ -33,15 +34,6 @@ export interface Definition {
 }
 
 type Version = Definition['spec']['versions'][number];
-
-const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
-/** `stable.example.com` is StableExampleCom. */
-const camel = (text: string): string =>
-  text
-    .split(/[^A-Za-z0-9]+/)
-    .map(capital)
-    .join('');
-const reversed = (group: string): string => group.split('.').toReversed().join('.');
 
 const methods = {
   list: 'get',
@@ -111,7 +103,7 @@ function ofVersion(definition: Definition, version: Version): Operation[] {
   const namespaced = scope === 'Namespaced';
   const base = `/apis/${group}/${version.name}`;
   const collection = `${base}/${namespaced ? 'namespaces/{namespace}/' : ''}${plural}`;
-  const prefix = `${reversed(group)}.${version.name}`;
+  const prefix = packageOf(group, version.name);
   const object = objectSchema(`${prefix}.${kind}`, definition, version);
   const list = listOf(`${prefix}.${listKind}`, object);
   const about = `${camel(group)}${camel(version.name)}`;

@@ -1,6 +1,7 @@
 /** The OpenAPI documents of a group and version of the aggregated face, made from the routes that serve it. */
 import type { Parameter } from '../http/description.ts';
 import type { Route } from '../http/route.ts';
+import { camel, templated } from './names.ts';
 import {
   asSwagger2,
   schemaName,
@@ -21,16 +22,10 @@ export interface Description {
 
 type Action = 'list' | 'get' | 'watch' | 'watchlist';
 
-/** `/apis/x/:name` as OpenAPI writes it. */
-const templated = (path: string): string => path.replace(/:(\w+)/g, '{$1}');
-
 const actionOf = (path: string): Action =>
   path.includes('/watch/') ? (path.includes(':name') ? 'watch' : 'watchlist') : path.includes(':name') ? 'get' : 'list';
 
 const verbs: Readonly<Record<Action, string>> = { list: 'list', get: 'read', watch: 'watch', watchlist: 'watch' };
-
-const camel = (text: string): string =>
-  text.replace(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9])/g, (_, c: string) => c.toUpperCase());
 
 interface Operation {
   readonly path: string;

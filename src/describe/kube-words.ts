@@ -1,6 +1,6 @@
 /** What Kubernetes' own operations take and answer, as far as they are the same for every resource. */
 import { inQuery, type Body, type Content, type Parameter } from '../http/description.ts';
-import { objectMetaSchema } from '../http/meta.ts';
+import { objectMetaSchema, typeMeta } from '../http/meta.ts';
 import {
   count,
   described,
@@ -25,17 +25,14 @@ export const bodyOf = (schema: Schema, required = true): Body => ({ required, co
 export const status = named(
   'Status',
   open(
-    object(
-      { kind: oneOf('Status'), apiVersion: oneOf('v1') },
-      {
-        metadata: { type: 'object' },
-        status: oneOf('Success', 'Failure'),
-        message: text,
-        reason: text,
-        details: { type: 'object' },
-        code: integer,
-      },
-    ),
+    object(typeMeta('Status', 'v1'), {
+      metadata: { type: 'object' },
+      status: oneOf('Success', 'Failure'),
+      message: text,
+      reason: text,
+      details: { type: 'object' },
+      code: integer,
+    }),
   ),
 );
 

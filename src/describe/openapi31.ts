@@ -1,9 +1,10 @@
 /** OpenAPI 3.1. */
-import type { Answer, Content } from '../http/description.ts';
+import type { Content } from '../http/description.ts';
 import type { Schema } from '../http/schema.ts';
 import { Components } from './components.ts';
-import { byPath, license, sorted, type Description, type Operation } from './operation.ts';
+import { headOf, type Description, type Head, type Operation } from './operation.ts';
 import { security31 } from './security.ts';
+import { Writer } from './writer.ts';
 
 const bound = (inclusive: string, exclusive: string, limit: unknown, isExclusive: unknown): object =>
   limit === undefined ? {} : { [isExclusive === true ? exclusive : inclusive]: limit };
@@ -23,75 +24,43 @@ function asJSONSchema(schema: Schema): Schema {
   };
 }
 
-/** Writes the parts of one document: what they have in common comes together in `components`. */
-export class Writer31 {
-  readonly #components = new Components('#/components/schemas/', asJSONSchema);
-  readonly #responses = new Map<string, object>();
-
-  get components(): { readonly responses: object; readonly schemas: Readonly<Record<string, unknown>> } {
-    return { responses: sorted(this.#responses), schemas: this.#components.schemas };
+export class Writer31 extends Writer {
+  constructor() {
+    super(new Components('#/components/schemas/', asJSONSchema), '#/components/responses/');
   }
 
-  paths(operations: readonly Operation[]): object {
-    return byPath(operations, (operation) => this.#operation(operation));
-  }
-
-  #operation(operation: Operation): object {
-    const { operationId, tag, summary, deprecated, security, parameters, body, answers, refusals } = operation;
-    const refused = [...refusals].map(([status, { name, answer }]) => {
-      if (!this.#responses.has(name)) this.#responses.set(name, this.#response(answer));
-      return [String(status), { $ref: `#/components/responses/${name}` }] as const;
-    });
+  protected override request({ parameters, body }: Operation): object {
     return {
-      operationId,
-      tags: [tag],
-      summary,
-      ...(deprecated === true ? { deprecated } : {}),
-      ...(security === undefined ? {} : { security }),
       ...(parameters.length === 0
         ? {}
-        : { parameters: parameters.map((one) => ({ ...one, schema: this.#components.write(one.schema) })) }),
-      ...(body === undefined ? {} : { requestBody: { ...body, content: this.#content(body.content) } }),
-      responses: {
-        ...Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, this.#response(answer)])),
-        ...Object.fromEntries(refused),
-      },
-      ...operation.extensions,
+        : { parameters: parameters.map((one) => ({ ...one, schema: this.schemas.write(one.schema) })) }),
+      ...(body === undefined ? {} : { requestBody: { ...body, ...this.content(body.content) } }),
     };
   }
 
-  #response({ description, content, headers }: Answer): object {
-    return {
-      description,
-      ...(headers === undefined
-        ? {}
-        : {
-            headers: Object.fromEntries(
-              Object.entries(headers).map(([name, what]) => [name, { description: what, schema: { type: 'string' } }]),
-            ),
-          }),
-      ...(content === undefined ? {} : { content: this.#content(content) }),
-    };
+  protected override header(description: string): object {
+    return { description, schema: { type: 'string' } };
   }
 
-  #content(content: Content): object {
-    return Object.fromEntries(
-      Object.entries(content).map(([type, schema]) => [type, { schema: this.#components.write(schema) }]),
-    );
+  protected override content(content: Content | undefined): object {
+    if (content === undefined) return {};
+    const written = Object.entries(content).map(([type, schema]) => [type, { schema: this.schemas.write(schema) }]);
+    return { content: Object.fromEntries(written) as object };
   }
 }
 
-export function openapi31({ title, description, version, tags, operations }: Description, issuer: string): object {
-  const writer = new Writer31();
-  const paths = writer.paths(operations);
+/** All but the paths and the components, and of these who must show what. */
+export function head31(
+  { info, tags }: Head,
+  issuer: string,
+): { readonly head: object; readonly securitySchemes: object } {
   const { security, securitySchemes } = security31(issuer);
-  return {
-    openapi: '3.1.0',
-    info: { title, description, version, license },
-    servers: [{ url: '/' }],
-    security,
-    tags,
-    paths,
-    components: { securitySchemes, ...writer.components },
-  };
+  return { head: { openapi: '3.1.0', info, servers: [{ url: '/' }], security, tags }, securitySchemes };
+}
+
+export function openapi31(description: Description, issuer: string): object {
+  const writer = new Writer31();
+  const paths = writer.paths(description.operations);
+  const { head, securitySchemes } = head31(headOf(description), issuer);
+  return { ...head, paths, components: { securitySchemes, ...writer.components } };
 }

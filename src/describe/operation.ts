@@ -36,9 +36,21 @@ export interface Description {
   readonly operations: readonly Operation[];
 }
 
-export const license = { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' };
+/** The same, as it begins. */
+export interface Head {
+  readonly info: object;
+  readonly tags: readonly Tag[];
+}
 
-export const sorted = (all: ReadonlyMap<string, object>): object =>
+const license = { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' };
+
+export const headOf = ({ title, description, version, tags }: Omit<Description, 'operations'>): Head => ({
+  info: { title, description, version, license },
+  tags,
+});
+
+/** By name, in the order of the alphabet. */
+export const sorted = <T>(all: ReadonlyMap<string, T>): Readonly<Record<string, T>> =>
   Object.fromEntries([...all].toSorted(([a], [b]) => (a < b ? -1 : 1)));
 
 /** The operations by path and method, each as `write` has it. */

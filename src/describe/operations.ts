@@ -1,11 +1,10 @@
 /** The routes as the descriptions have them: what they are called, and what they stand among. */
 import type { Route } from '../http/route.ts';
+import { speaksOAuth } from '../http/write-error.ts';
+import { camel, capital, templated } from './names.ts';
 import type { Operation, Tag } from './operation.ts';
-import { refusalsOf } from './refusals.ts';
+import { isPage, refusalsOf } from './refusals.ts';
 import { securityOf } from './security.ts';
-
-/** `/apis/x/:name` and `/x/*path` as OpenAPI writes them. */
-export const templated = (path: string): string => path.replace(/[:*](\w+)/g, '{$1}');
 
 interface Section extends Tag {
   readonly has: (route: Route) => boolean;
@@ -26,12 +25,12 @@ const sections: readonly Section[] = [
   {
     name: 'pages',
     description: 'For people, in a browser and over TLS alone: to log in, to be asked, to log out',
-    has: ({ answers }) => answers?.[200]?.content?.['text/html'] !== undefined,
+    has: isPage,
   },
   {
     name: 'oauth',
     description: 'Tokens: OAuth 2.0 and OpenID Connect',
-    has: ({ path }) => path.startsWith('/oauth/') || path.startsWith('/.well-known/'),
+    has: ({ path }) => speaksOAuth(path),
   },
   { name: 'resources', description: 'Reading whatever the cluster serves', has: below('resources.platform.io') },
   { name: 'iam', description: 'Accounts', has: below('iam.platform.io') },
@@ -50,12 +49,6 @@ export const tagsOf = (routes: readonly Route[]): readonly Tag[] => {
 };
 
 const verbs = { post: 'create', put: 'update', patch: 'patch', delete: 'delete' } as const;
-const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
-const words = (text: string): string =>
-  text
-    .split(/[^A-Za-z0-9]+/)
-    .map(capital)
-    .join('');
 const single = (plural: string): string => plural.replace(/s$/, '');
 
 /** What the path is about: `/users/:name/sessions` is UserSessions, for of many one is meant where a name follows. */
@@ -68,7 +61,7 @@ function subjectOf(segments: readonly string[]): string {
       const said = segments[at - 1];
       // A name says nothing more than what it names.
       if (isName && segment !== ':resources' && said?.endsWith('s') === true) return '';
-      return words(isNamed ? single(segment) : segment);
+      return camel(isNamed ? single(segment) : segment);
     })
     .join('');
 }

@@ -3,6 +3,7 @@ import type { Answer, Content } from '../http/description.ts';
 import { oauthErrorSchema, statusSchema } from '../http/meta.ts';
 import type { Route } from '../http/route.ts';
 import { text } from '../http/schema.ts';
+import { speaksOAuth } from '../http/write-error.ts';
 
 /** Which words a refusal is in (http/write-error.ts). */
 type Dialect = 'Status' | 'OAuth' | 'Page';
@@ -40,9 +41,12 @@ const headers: Readonly<Record<number, Answer['headers']>> = {
   503: retryAfter,
 };
 
-const dialectOf = ({ path, answers }: Route): Dialect => {
-  if (!path.startsWith('/oauth/') && !path.startsWith('/.well-known/')) return 'Status';
-  return answers?.[200]?.content?.['text/html'] === undefined ? 'OAuth' : 'Page';
+/** For people. */
+export const isPage = ({ answers }: Route): boolean => answers?.[200]?.content?.['text/html'] !== undefined;
+
+const dialectOf = (route: Route): Dialect => {
+  if (!speaksOAuth(route.path)) return 'Status';
+  return isPage(route) ? 'Page' : 'OAuth';
 };
 
 const contents: Readonly<Record<Dialect, Content>> = {

@@ -1,4 +1,5 @@
 /** Schemas of the cluster, taken over under names of our own. */
+import { packageOf } from './names.ts';
 
 export type Schema = Readonly<Record<string, unknown>>;
 export type Schemas = Readonly<Record<string, Schema>>;
@@ -41,12 +42,8 @@ const referenced = (schema: Schema): string | undefined => {
   return typeof ref === 'string' && ref.startsWith(refPrefix) ? ref.slice(refPrefix.length) : undefined;
 };
 
-/** `io.platform.resources.v1alpha3` for group resources.platform.io: the reversed domain, as Kubernetes names its own. */
-const packageOf = ({ group, version }: Pick<DescribedResource, 'group' | 'version'>): string =>
-  `${group.split('.').toReversed().join('.')}.${version}`;
-
-export const schemaName = (resource: DescribedResource, suffix = ''): string =>
-  `${packageOf(resource)}.${resource.kind}${suffix}`;
+export const schemaName = ({ group, version, kind }: DescribedResource, suffix = ''): string =>
+  `${packageOf(group, version)}.${kind}${suffix}`;
 
 /**
  * The schemas of the resource and its list, and of all that they refer to, named in our own package: a name of Kubernetes' own is
@@ -61,7 +58,7 @@ export function ownSchemas(cluster: Schemas, resource: DescribedResource): Schem
   const own: Record<string, Schema> = {};
   const pending = [...roots.keys()];
   const seen = new Set(pending);
-  const ownName = (name: string): string => `${packageOf(resource)}.${roots.get(name) ?? name.split('.').at(-1)}`;
+  const ownName = (name: string): string => `${packageOf(group, version)}.${roots.get(name) ?? name.split('.').at(-1)}`;
   for (const name of pending) {
     const schema = cluster[name];
     if (schema === undefined) return undefined;
@@ -88,7 +85,7 @@ export function ownSchemas(cluster: Schemas, resource: DescribedResource): Schem
 export const kindSchemas = (kinds: readonly DescribedKind[]): Schemas =>
   Object.fromEntries(
     kinds.map(({ group, version, kind, schema }) => [
-      `${packageOf({ group, version })}.${kind}`,
+      `${packageOf(group, version)}.${kind}`,
       { ...merged(schema), 'x-kubernetes-group-version-kind': [{ group, version, kind }] },
     ]),
   );

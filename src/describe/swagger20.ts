@@ -1,10 +1,11 @@
 /** Swagger 2.0. */
-import type { Answer, Body, Parameter } from '../http/description.ts';
+import type { Body, Content, Parameter } from '../http/description.ts';
 import type { Schema } from '../http/schema.ts';
 import { Components } from './components.ts';
-import { byPath, license, sorted, type Description, type Operation } from './operation.ts';
+import { headOf, type Description, type Head, type Operation } from './operation.ts';
 import { merged, type Properties } from './schemas.ts';
 import { security20 } from './security.ts';
+import { Writer } from './writer.ts';
 
 const form = 'application/x-www-form-urlencoded';
 
@@ -22,64 +23,36 @@ const parameterOf = ({ schema, ...parameter }: Parameter): object => ({
   ...(schema['type'] === 'array' ? { collectionFormat: 'multi' } : {}),
 });
 
-/** Writes the parts of one document: what they have in common comes together. */
-export class Writer20 {
-  readonly #definitions = new Components('#/definitions/', asSwagger);
-  readonly #responses = new Map<string, object>();
-
-  get components(): { readonly responses: object; readonly schemas: Readonly<Record<string, unknown>> } {
-    return { responses: sorted(this.#responses), schemas: this.#definitions.schemas };
+export class Writer20 extends Writer {
+  constructor() {
+    super(new Components('#/definitions/', asSwagger), '#/responses/');
   }
 
-  paths(operations: readonly Operation[]): object {
-    return byPath(operations, (operation) => this.#operation(operation));
-  }
-
-  #operation(operation: Operation): object {
-    const { operationId, tag, summary, deprecated, security, parameters, body, answers, refusals } = operation;
-    const refused = [...refusals].map(([status, { name, answer }]) => {
-      if (!this.#responses.has(name)) this.#responses.set(name, this.#response(answer));
-      return [String(status), { $ref: `#/responses/${name}` }] as const;
-    });
+  protected override request({ parameters, body, answers, refusals }: Operation): object {
     const all = [...Object.values(answers), ...[...refusals.values()].map(({ answer }) => answer)];
     const produces = new Set(all.flatMap(({ content = {} }) => Object.keys(content)));
     const every = [...parameters.map(parameterOf), ...(body === undefined ? [] : this.#body(body))];
     return {
-      operationId,
-      tags: [tag],
-      summary,
-      ...(deprecated === true ? { deprecated } : {}),
-      ...(security === undefined ? {} : { security }),
       ...(body === undefined ? {} : { consumes: Object.keys(body.content) }),
       produces: [...produces],
       ...(every.length === 0 ? {} : { parameters: every }),
-      responses: {
-        ...Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, this.#response(answer)])),
-        ...Object.fromEntries(refused),
-      },
-      ...operation.extensions,
     };
   }
 
-  #response({ description, content = {}, headers }: Answer): object {
+  protected override header(description: string): object {
+    return { description, type: 'string' };
+  }
+
+  /** An answer has one schema, whatever its media type. */
+  protected override content(content: Content = {}): object {
     const [schema] = Object.values(content);
-    return {
-      description,
-      ...(headers === undefined
-        ? {}
-        : {
-            headers: Object.fromEntries(
-              Object.entries(headers).map(([name, what]) => [name, { description: what, type: 'string' }]),
-            ),
-          }),
-      ...(schema === undefined ? {} : { schema: this.#definitions.write(schema) }),
-    };
+    return schema === undefined ? {} : { schema: this.schemas.write(schema) };
   }
 
   #body({ required, content }: Body): object[] {
     const fields = content[form];
     if (fields === undefined) {
-      const schemas = new Set(Object.values(content).map((one) => JSON.stringify(this.#definitions.write(one))));
+      const schemas = new Set(Object.values(content).map((one) => JSON.stringify(this.schemas.write(one))));
       const [schema = '{}', another] = schemas;
       // Which one of several it is, says the media type.
       return [
@@ -96,10 +69,17 @@ export class Writer20 {
   }
 }
 
-export function swagger20({ title, description, version, tags, operations }: Description, issuer: string): object {
+/** All but the paths, the responses and the definitions. */
+export const head20 = ({ info, tags }: Head, issuer: string): object => ({
+  swagger: '2.0',
+  info,
+  ...security20(issuer),
+  tags,
+});
+
+export function swagger20(description: Description, issuer: string): object {
   const writer = new Writer20();
-  const paths = writer.paths(operations);
+  const paths = writer.paths(description.operations);
   const { responses, schemas: definitions } = writer.components;
-  const info = { title, description, version, license };
-  return { swagger: '2.0', info, ...security20(issuer), tags, paths, responses, definitions };
+  return { ...head20(headOf(description), issuer), paths, responses, definitions };
 }

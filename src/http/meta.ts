@@ -15,6 +15,15 @@ import {
   type Schema,
 } from './schema.ts';
 
+/** What an object is. `apiVersion`: if it is always the same. */
+export const typeMeta = <const K extends string, const V extends string = string>(kind: K, apiVersion?: V) => ({
+  kind: oneOf(kind),
+  apiVersion: apiVersion === undefined ? (text as Schema<V>) : oneOf(apiVersion),
+});
+
+/** An object with nothing in it. */
+export const nothing = object({});
+
 const details = object(
   {},
   {
@@ -28,8 +37,7 @@ const details = object(
 );
 
 const status = {
-  kind: oneOf('Status'),
-  apiVersion: oneOf('v1'),
+  ...typeMeta('Status', 'v1'),
   metadata: object({}, { continue: described('To go on with a list that has expired', text) }),
 };
 

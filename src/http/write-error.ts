@@ -7,7 +7,7 @@ import type { Exchange } from './exchange.ts';
 import type { oauthErrorSchema, statusSchema } from './meta.ts';
 import type { TypeOf } from './schema.ts';
 
-const speaksOAuth = (path: string): boolean => path.startsWith('/oauth/') || path.startsWith('/.well-known/');
+export const speaksOAuth = (path: string): boolean => path.startsWith('/oauth/') || path.startsWith('/.well-known/');
 
 /** Express and its body parsers throw errors with a status of their own. */
 function fromLibrary(error: unknown): StatusError | undefined {

@@ -1,8 +1,6 @@
 /** What components.ts answers. */
-import { count, described, flag, list, mapOf, named, object, oneOf, text, time, type TypeOf } from '../http/schema.ts';
-
-const typed = <const K extends string>(kind: K) => ({ kind: oneOf(kind), apiVersion: text });
-const nothing = object({});
+import { nothing, typeMeta } from '../http/meta.ts';
+import { count, described, flag, list, mapOf, named, object, text, time, type TypeOf } from '../http/schema.ts';
 
 const replicas = object({
   desired: described('How many there should be', count),
@@ -17,7 +15,7 @@ const partial = described(
 export const componentSchema = named(
   'Component',
   object({
-    ...typed('Component'),
+    ...typeMeta('Component'),
     metadata: described(
       "The workload's",
       object(
@@ -37,7 +35,7 @@ export type Component = TypeOf<typeof componentSchema>;
 export const componentListSchema = named(
   'ComponentList',
   object(
-    { ...typed('ComponentList'), metadata: nothing, items: list(componentSchema), totalItems: count },
+    { ...typeMeta('ComponentList'), metadata: nothing, items: list(componentSchema), totalItems: count },
     { partial },
   ),
 );
@@ -46,7 +44,7 @@ export const componentHealthSchema = named(
   'ComponentHealth',
   object(
     {
-      ...typed('ComponentHealth'),
+      ...typeMeta('ComponentHealth'),
       metadata: nothing,
       healthy: described('All components and nodes are, of those that the caller may see', flag),
       components: object({

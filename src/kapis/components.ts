@@ -4,7 +4,7 @@
  * these namespaces does not see it.
  */
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
-import { badRequest, noSuchPath, notFound, unauthorized, type StatusError } from '../errors.ts';
+import { noSuchPath, notFound, unauthorized, type StatusError } from '../errors.ts';
 import { prettyJson } from '../http/pretty.ts';
 import { json } from '../http/description.ts';
 import type { Handler, RequestContext, Route } from '../http/route.ts';
@@ -17,8 +17,8 @@ import { componentHealthSchema, componentListSchema, componentSchema, type Compo
 import { decoded, fromCopy } from './copy.ts';
 import type { ApiResource } from './discovery.ts';
 import { readingGroup } from './generic.ts';
-import { nameParameter, pretty, timeout } from './parameters.ts';
-import { parsePretty } from './query.ts';
+import { commonParameters as parameters, nameParameter } from './parameters.ts';
+import { demandNoParameters, parsePretty } from './query.ts';
 import { daemonCount } from './resources/daemonsets.ts';
 import type { NodeFields } from './resources/nodes.ts';
 import { scaled, type Count } from './resources/replicas.ts';
@@ -179,7 +179,6 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
   };
 
   const base = `/kapis/${apiVersion}`;
-  const parameters = [pretty, timeout];
   return [
     {
       method: 'get',
@@ -235,10 +234,7 @@ const partial = (hidden: readonly string[]): { readonly partial?: { readonly rea
 
 /** Throws 400 for a parameter that they do not have. */
 function checked([, , context]: Parameters<Handler>): RequestContext {
-  for (const name of context.query.keys())
-    if (name !== 'pretty' && name !== 'timeout')
-      throw badRequest(`unknown parameter ${JSON.stringify(name)}; the known ones are pretty, timeout`);
-  parsePretty(context.query);
+  demandNoParameters(context);
   return context;
 }
 

@@ -6,7 +6,8 @@ import { createHash } from 'node:crypto';
 import { isKnown, negotiate } from '../http/negotiate.ts';
 import { json as answersJSON } from '../http/description.ts';
 import type { Handler, Route } from '../http/route.ts';
-import { flag, list, named, object, oneOf, text, type TypeOf } from '../http/schema.ts';
+import { typeMeta } from '../http/meta.ts';
+import { flag, list, named, object, text, type TypeOf } from '../http/schema.ts';
 import { writeJson } from '../http/write.ts';
 import type { ResourceDefinition } from './resource.ts';
 
@@ -48,14 +49,16 @@ const apiResource = ({ served, singular, namespaced, kind, shortNames }: Resourc
 const versionSchema = object({ groupVersion: text, version: text });
 const inGroup = { name: text, versions: list(versionSchema), preferredVersion: versionSchema };
 const groupSchema = object(inGroup);
-const typed = <const K extends string>(kind: K) => ({ kind: oneOf(kind), apiVersion: oneOf('v1') });
 
-const apiGroupSchema = named('APIGroup', object({ ...typed('APIGroup'), ...inGroup }));
-const apiGroupListSchema = named('APIGroupList', object({ ...typed('APIGroupList'), groups: list(groupSchema) }));
+const apiGroupSchema = named('APIGroup', object({ ...typeMeta('APIGroup', 'v1'), ...inGroup }));
+const apiGroupListSchema = named(
+  'APIGroupList',
+  object({ ...typeMeta('APIGroupList', 'v1'), groups: list(groupSchema) }),
+);
 const apiResourceListSchema = named(
   'APIResourceList',
   object({
-    ...typed('APIResourceList'),
+    ...typeMeta('APIResourceList', 'v1'),
     groupVersion: text,
     resources: list(
       object(

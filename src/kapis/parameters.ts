@@ -19,6 +19,9 @@ export const timeout = inQuery('timeout', 'A duration such as "32s" after which 
   maxLength: longestDuration,
 });
 
+/** Of what has no others; client-go adds its timeout. */
+export const commonParameters: readonly Parameter[] = [pretty, timeout];
+
 export const labelSelector = inQuery(
   'labelSelector',
   'Kubernetes label selector of at most 64 requirements, such as a=b,c in (d,e),!f',

@@ -7,7 +7,7 @@ import { visitInSlices, type Waiting } from '../kube/slice.ts';
 import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import { parseFieldPath, scalarAt, type Scalar } from './field-path.ts';
-import { getParameters, kapisListParameters, listOnly } from './parameters.ts';
+import { commonParameters, getParameters, kapisListParameters, listOnly } from './parameters.ts';
 import { parseFields, type Projection } from './projection.ts';
 import type { ResourceDefinition } from './resource.ts';
 import { matcher, parseFieldSelector, parseLabelSelector, type LabelRequirement } from './selectors.ts';
@@ -34,10 +34,11 @@ export interface ListQuery<F> {
 /** What of an object is shown. */
 type Shown = Pick<ListQuery<unknown>, 'managedFields' | 'fields'>;
 
-const names = (parameters: readonly Parameter[]): readonly string[] => parameters.map(({ name }) => name);
+export const names = (parameters: readonly Parameter[]): readonly string[] => parameters.map(({ name }) => name);
 /** `status` and those of the kind come to them. */
 const listNames = names(kapisListParameters([]));
 const getNames = names(getParameters);
+export const commonNames: readonly string[] = names(commonParameters);
 /** Another name of an object, for people to read. */
 const aliasOf = scalarAt(['metadata', 'annotations', 'platform.io/alias-name']);
 
@@ -48,13 +49,27 @@ const known = <F>({ statuses, filters, selectedBy = {} }: ResourceDefinition<F>)
   ...Object.keys(selectedBy),
 ];
 
+const unknownParameter = (name: string, knownNames: readonly string[]): StatusError =>
+  badRequest(`unknown parameter ${JSON.stringify(name)}; the known ones are ${knownNames.join(', ')}`);
+
+/** Throws 400 for a parameter that is none of these. */
+export function demandKnown(query: URLSearchParams, knownNames: readonly string[]): void {
+  const wrong = [...query.keys()].find((name) => !knownNames.includes(name));
+  if (wrong !== undefined) throw unknownParameter(wrong, knownNames);
+}
+
+/** The same of what has only those that all have, and for one of them that is not what it should be. */
+export function demandNoParameters({ query }: { readonly query: URLSearchParams }): void {
+  demandKnown(query, commonNames);
+  parsePretty(query);
+}
+
 /** Throws 400 for a parameter that is unknown or given twice. */
 function check(query: URLSearchParams, knownNames: readonly string[]): void {
   const seen = new Set<string>();
   for (const name of query.keys()) {
     if (name === 'continue') throw badRequest('continue: /kapis has pages (page, limit); continue belongs to /apis');
-    if (!knownNames.includes(name))
-      throw badRequest(`unknown parameter ${JSON.stringify(name)}; the known ones are ${knownNames.join(', ')}`);
+    if (!knownNames.includes(name)) throw unknownParameter(name, knownNames);
     if (seen.has(name)) throw badRequest(`${name}: the parameter is given more than once`);
     seen.add(name);
   }

@@ -48,6 +48,8 @@ const lastEventIDHeader = inHeader('Last-Event-ID', 'Of a watch by server-sent e
 
 /** What is too old to go on from, and options that do not go together. */
 const refusals = [410, 422];
+/** What its server does not offer, and answers of it that make no sense. */
+const refusalsOfAny = [405, 502, ...refusals];
 
 /** What is read, or what changes. */
 const watched = (schema: Schema): Answers => ({
@@ -223,7 +225,7 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
       summary: 'List or watch objects of any resource that the cluster serves',
       parameters: [resourcesParameter, ...list],
       answers: watched(anyListSchema),
-      refusals: [405, 502, ...refusals],
+      refusals: refusalsOfAny,
       handler: handler('collection'),
     },
     {
@@ -232,7 +234,7 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
       summary: 'Read an object at cluster scope',
       parameters: [resourcesParameter, ...get],
       answers: watched(anyObjectSchema),
-      refusals: [405, 502, ...refusals],
+      refusals: refusalsOfAny,
       handler: handler('object'),
     },
     {
@@ -241,7 +243,7 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
       summary: 'List or watch objects of a namespace',
       parameters: [namespaceParameter, resourcesParameter, ...list],
       answers: watched(anyListSchema),
-      refusals: [405, 502, ...refusals],
+      refusals: refusalsOfAny,
       handler: handler('collection'),
     },
     {
@@ -250,7 +252,7 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
       summary: 'Read an object of a namespace',
       parameters: [namespaceParameter, resourcesParameter, ...get],
       answers: watched(anyObjectSchema),
-      refusals: [405, 502, ...refusals],
+      refusals: refusalsOfAny,
       handler: handler('object'),
     },
   ];

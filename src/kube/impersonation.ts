@@ -28,7 +28,7 @@ const anonymous = 'system:anonymous';
 function groupsToName({ username, groups }: Impersonated): readonly string[] {
   const others = groups.filter((name) => name !== authenticated);
   const isAdded = others.length > 0 && !others.includes(unauthenticated) && username !== anonymous;
-  return isAdded && others.length < groups.length ? others : groups;
+  return isAdded ? others : groups;
 }
 
 /** A header would lose white space at the ends of a value, and then name somebody else. */
@@ -56,8 +56,8 @@ export function impersonationHeaders(user: Impersonated): Readonly<Record<string
   const claimed = [username, ...groups].find((name) => name.startsWith(system) && name !== authenticated);
   if (claimed !== undefined && !proved)
     throw forbidden({ group: '', resource: 'users' }, username, `the name "${claimed}" is Kubernetes' own`);
-  const named = groupsToName(user);
   if (username === authenticated) throw forbidden({ group: '', resource: 'users' }, username, 'it is a group');
+  const named = groupsToName(user);
   return {
     'impersonate-user': headerValue('name of the user', username),
     ...(uid === undefined || uid === '' ? {} : { 'impersonate-uid': headerValue('uid of the user', uid) }),

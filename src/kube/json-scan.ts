@@ -75,6 +75,19 @@ export function skipValue(text: Buffer, at: number): number {
 /** kube-apiserver writes `<`, `>` and `&` as escapes, as everything in Go does. */
 const decodedKey = (text: string): string => (text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text);
 
+/** Where the value stands of the key that ends before `keyEnd`. */
+function valueBehind(text: Buffer, keyEnd: number): number {
+  const separator = skipSpace(text, keyEnd);
+  if (text[separator] !== colon) throw new SyntaxError(`no colon behind the key that ends at byte ${keyEnd}`);
+  return skipSpace(text, separator + 1);
+}
+
+/** Where the next one stands, or the end, behind a member or an element that ends there. */
+function nextBehind(text: Buffer, end: number): number {
+  const i = skipSpace(text, end);
+  return text[i] === comma ? skipSpace(text, i + 1) : i;
+}
+
 /** The members of the object whose brace stands at `at`, in their order. `until`: stop behind the member of that key. */
 export function membersOf(text: Buffer, at: number, until?: string): Member[] {
   if (text[at] !== openBrace) throw new SyntaxError(`no JSON object at byte ${at}`);
@@ -84,14 +97,12 @@ export function membersOf(text: Buffer, at: number, until?: string): Member[] {
     const start = i;
     if (text[start] !== quote) throw new SyntaxError(`no JSON key at byte ${start}`);
     const keyEnd = skipString(text, start);
-    const value = skipSpace(text, skipSpace(text, keyEnd) + 1);
-    if (text[skipSpace(text, keyEnd)] !== colon) throw new SyntaxError(`no colon behind the key at byte ${start}`);
+    const value = valueBehind(text, keyEnd);
     const end = skipValue(text, value);
     const key = decodedKey(text.toString('utf8', start + 1, keyEnd - 1));
     found.push({ key, start, value, end });
     if (key === until) return found;
-    i = skipSpace(text, end);
-    if (text[i] === comma) i = skipSpace(text, i + 1);
+    i = nextBehind(text, end);
   }
   return found;
 }
@@ -111,16 +122,13 @@ function isKey(text: Buffer, start: number, end: number, key: Buffer): boolean {
  * members, if it is none of those up to there.
  */
 export function valueOf(text: Buffer, at: number, key: Buffer): number | undefined {
-  let i = skipSpace(text, text[at] === comma || text[at] === openBrace ? at + 1 : at);
+  let i = text[at] === openBrace ? skipSpace(text, at + 1) : nextBehind(text, at);
   while (text[i] !== closeBrace) {
     if (text[i] !== quote) throw new SyntaxError(`no JSON key at byte ${i}`);
     const keyEnd = skipString(text, i);
-    const separator = skipSpace(text, keyEnd);
-    if (text[separator] !== colon) throw new SyntaxError(`no colon behind the key at byte ${i}`);
-    const value = skipSpace(text, separator + 1);
+    const value = valueBehind(text, keyEnd);
     if (isKey(text, i + 1, keyEnd - 1, key)) return value;
-    i = skipSpace(text, skipValue(text, value));
-    if (text[i] === comma) i = skipSpace(text, i + 1);
+    i = nextBehind(text, skipValue(text, value));
   }
   return undefined;
 }
@@ -133,8 +141,7 @@ export function elementsOf(text: Buffer, at: number): Buffer[] {
   while (text[i] !== closeBracket) {
     const end = skipValue(text, i);
     found.push(text.subarray(i, end));
-    i = skipSpace(text, end);
-    if (text[i] === comma) i = skipSpace(text, i + 1);
+    i = nextBehind(text, end);
   }
   return found;
 }

@@ -9,7 +9,7 @@ import { sleep, type Clock } from './clock.ts';
 import type { Recalled } from './history.ts';
 import { isKubeError, KubeError } from './kube-error.ts';
 import { readBody } from './read-body.ts';
-import { eventOf, hurriedSeconds, lines, metadataAs } from './reflector.ts';
+import { eventOf, hurriedSeconds, lines, metadataHeaders } from './reflector.ts';
 import type { Store } from './store.ts';
 
 export interface RecallOptions {
@@ -54,7 +54,7 @@ export function createRecall({
           resourceVersion: from,
           timeoutSeconds: hurriedSeconds,
         },
-        headers: { accept: metadataAs('PartialObjectMetadata') },
+        headers: metadataHeaders,
         signal,
       });
       if (status !== 200) throw KubeError.from(status, (await readBody(body)).toString('utf8'));

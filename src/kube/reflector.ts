@@ -68,6 +68,9 @@ const closeBrace = 0x7d;
 /** The media type of metav1.PartialObjectMetadata or its list. */
 export const metadataAs = (kind: string): string => `application/json;as=${kind};g=meta.k8s.io;v=v1`;
 
+/** The headers of a request for an object of which the metadata are enough. */
+export const metadataHeaders = { accept: metadataAs('PartialObjectMetadata') };
+
 interface WatchEvent {
   readonly type: ChangeType | 'BOOKMARK';
   readonly object: KubeObject;

@@ -75,7 +75,6 @@ export function tokenEndpoint(options: {
       audience: described(`Whom the token is for: the issuer, which is the default, or ${kubernetesAudience}`, text),
     },
     answers: json(tokenResponseSchema),
-    refusals: [403],
   };
   return {
     routes: [

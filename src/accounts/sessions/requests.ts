@@ -4,7 +4,7 @@ import { serviceUnavailable, type StatusError } from '../../errors.ts';
 import type { KubeClient, KubeRequest } from '../../kube/client.ts';
 import type { Clock } from '../../kube/clock.ts';
 import { isKubeError, KubeError } from '../../kube/kube-error.ts';
-import { metadataAs } from '../../kube/reflector.ts';
+import { metadataHeaders } from '../../kube/reflector.ts';
 import type { Logger } from '../../logger.ts';
 import type { Session } from './session.ts';
 
@@ -13,9 +13,6 @@ import type { Session } from './session.ts';
  * to be had.
  */
 const longestAnswer = 3_000;
-
-/** The rest of what is written is known. */
-const metadataOnly = { accept: metadataAs('PartialObjectMetadata') };
 
 export class SessionRequests {
   readonly #client: Pick<KubeClient, 'json'>;
@@ -46,7 +43,8 @@ export class SessionRequests {
   /** As the cluster has it then. */
   async post(session: Session): Promise<Session> {
     try {
-      const options = { method: 'POST', body: session, headers: metadataOnly } as const;
+      // The rest of what is written is known.
+      const options = { method: 'POST', body: session, headers: metadataHeaders } as const;
       const { metadata } = await this.#ask<Pick<Session, 'metadata'>>(this.#path, options);
       return { ...session, metadata };
     } catch (error) {

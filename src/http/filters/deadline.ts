@@ -28,9 +28,10 @@ export const deadline =
     const timer = setTimeout(() => {
       // Who does not read it must not keep for ever what it holds.
       const isAnswered = exchange.res.writableEnded;
-      exchange.abort(timeout('the request did not end within its deadline'));
+      const error = timeout('the request did not end within its deadline');
+      exchange.abort(error);
       if (isAnswered) exchange.cut();
-      else late(exchange, timeout('the request did not end within its deadline'));
+      else late(exchange, error);
     }, limit);
     exchange.onEnd(() => clearTimeout(timer));
   };

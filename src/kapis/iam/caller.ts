@@ -4,28 +4,14 @@ import type { Account } from '../../accounts/directory/account.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import { demand, type Authorizer, type ResourceAttributes } from '../../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../auth/user.ts';
-import { badRequest, notFound, unauthorized } from '../../errors.ts';
+import { notFound, unauthorized } from '../../errors.ts';
 import { negotiate } from '../../http/negotiate.ts';
 import { inPath } from '../../http/description.ts';
 import type { RequestContext } from '../../http/route.ts';
-import { pretty, timeout } from '../parameters.ts';
-import { parsePretty } from '../query.ts';
 import { group } from './user-store.ts';
 
 export const usersResource = { group, resource: 'users' };
 export const nameInPath = inPath('name', 'The username; ~ is yourself');
-
-/** Of what has no others; client-go adds its timeout. */
-export const commonParameters = [pretty, timeout];
-
-/** Throws 400 for a parameter that means nothing here, and for one that is not what it should be. */
-export function demandNoParameters({ query }: Pick<RequestContext, 'query'>): void {
-  const known = commonParameters.map(({ name }) => name);
-  const wrong = [...query.keys()].find((name) => !known.includes(name));
-  if (wrong !== undefined)
-    throw badRequest(`unknown parameter ${JSON.stringify(wrong)}; the known ones are ${known.join(', ')}`);
-  parsePretty(query);
-}
 
 /** Throws 406 for who takes no JSON: there is nothing else. */
 export function demandJson({ headers }: Pick<Request, 'headers'>): void {

@@ -6,9 +6,9 @@ import { json } from '../../http/description.ts';
 import type { Route } from '../../http/route.ts';
 import type { TypeOf } from '../../http/schema.ts';
 import { writeJson } from '../../http/write.ts';
-import { limit } from '../parameters.ts';
+import { commonParameters, limit } from '../parameters.ts';
 import { parseLimit, parsePretty } from '../query.ts';
-import { accountOf, commonParameters, demandJson, demandOn, nameInPath, targetOf } from './caller.ts';
+import { accountOf, demandJson, demandOn, nameInPath, targetOf } from './caller.ts';
 import { loginRecordListSchema } from './schemas.ts';
 import { apiVersion, base } from './user-store.ts';
 

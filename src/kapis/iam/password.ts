@@ -15,15 +15,9 @@ import { doneSchema } from '../../http/meta.ts';
 import type { RequestContext, Route } from '../../http/route.ts';
 import { writeDone } from '../../http/write.ts';
 import { readJson, recordOf } from './body.ts';
-import {
-  accountOf,
-  commonParameters,
-  demandNoParameters,
-  demandOn,
-  nameInPath,
-  targetOf,
-  usersResource,
-} from './caller.ts';
+import { commonParameters } from '../parameters.ts';
+import { demandNoParameters } from '../query.ts';
+import { accountOf, demandOn, nameInPath, targetOf, usersResource } from './caller.ts';
 import { powerBeyond, type Release } from './powers.ts';
 import { passwordSchema, type Password } from './schemas.ts';
 import { base, group } from './user-store.ts';

@@ -2,7 +2,7 @@
 import type { LoginOutcome } from '../../accounts/login-history.ts';
 import { shortestPassword } from '../../accounts/password-rules.ts';
 import { longestPassword } from '../../accounts/passwords.ts';
-import { listSchema, objectMetaSchema } from '../../http/meta.ts';
+import { listSchema, nothing, objectMetaSchema, typeMeta } from '../../http/meta.ts';
 import {
   count,
   described,
@@ -19,7 +19,6 @@ import {
 } from '../../http/schema.ts';
 import { apiVersion } from './user-store.ts';
 
-const typed = <const K extends string>(kind: K) => ({ kind: oneOf(kind), apiVersion: oneOf(apiVersion) });
 const upTo = (maxLength: number): Schema<string> => ({ ...text, maxLength });
 
 const identity = object({
@@ -56,7 +55,7 @@ const userStatus = object({}, { conditions: list(condition), lastLoginTime: time
 /** With the parameter `fields` there may be less in it. */
 export const userSchema = named(
   'User',
-  object({ ...typed('User'), metadata: objectMetaSchema }, { spec: userSpec, status: userStatus }),
+  object({ ...typeMeta('User', apiVersion), metadata: objectMetaSchema }, { spec: userSpec, status: userStatus }),
 );
 
 export const userListSchema = listSchema('UserList', userSchema, 'User');
@@ -106,7 +105,7 @@ export type Password = TypeOf<typeof passwordSchema>;
 const sessionSchema = named(
   'Session',
   object({
-    ...typed('Session'),
+    ...typeMeta('Session', apiVersion),
     metadata: object({ name: described('By which it is ended', text) }, { creationTimestamp: time }),
     spec: object(
       { userName: text, clientID: text, createdAt: time, expiresAt: time },
@@ -119,11 +118,9 @@ const sessionSchema = named(
 
 export type ShownSession = TypeOf<typeof sessionSchema>;
 
-const nothing = object({});
-
 export const sessionListSchema = named(
   'SessionList',
-  object({ ...typed('SessionList'), metadata: nothing, items: list(sessionSchema), totalItems: count }),
+  object({ ...typeMeta('SessionList', apiVersion), metadata: nothing, items: list(sessionSchema), totalItems: count }),
 );
 
 const outcomes: Schema<LoginOutcome> = oneOf('LoggedIn', 'WrongPassword', 'NoPassword', 'Disabled', 'Limited');
@@ -131,7 +128,7 @@ const outcomes: Schema<LoginOutcome> = oneOf('LoggedIn', 'WrongPassword', 'NoPas
 const loginRecordSchema = named(
   'LoginRecord',
   object({
-    ...typed('LoginRecord'),
+    ...typeMeta('LoginRecord', apiVersion),
     time,
     success: flag,
     reason: outcomes,
@@ -144,7 +141,7 @@ const loginRecordSchema = named(
 export const loginRecordListSchema = named(
   'LoginRecordList',
   object({
-    ...typed('LoginRecordList'),
+    ...typeMeta('LoginRecordList', apiVersion),
     metadata: nothing,
     items: list(loginRecordSchema),
     totalItems: described('Of all pages', count),
@@ -154,7 +151,7 @@ export const loginRecordListSchema = named(
 export const whoAmISchema = named(
   'WhoAmI',
   object({
-    ...typed('WhoAmI'),
+    ...typeMeta('WhoAmI', apiVersion),
     metadata: nothing,
     status: object(
       {

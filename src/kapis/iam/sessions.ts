@@ -11,16 +11,9 @@ import { doneSchema } from '../../http/meta.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
 import type { TypeOf } from '../../http/schema.ts';
 import { writeDone, writeJson } from '../../http/write.ts';
-import { parsePretty } from '../query.ts';
-import {
-  accountOf,
-  commonParameters,
-  demandJson,
-  demandNoParameters,
-  demandOn,
-  nameInPath,
-  targetOf,
-} from './caller.ts';
+import { demandNoParameters, parsePretty } from '../query.ts';
+import { commonParameters } from '../parameters.ts';
+import { accountOf, demandJson, demandOn, nameInPath, targetOf } from './caller.ts';
 import { sessionListSchema, type ShownSession } from './schemas.ts';
 import { apiVersion, base, group } from './user-store.ts';
 

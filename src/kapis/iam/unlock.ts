@@ -7,15 +7,9 @@ import { json } from '../../http/description.ts';
 import { doneSchema } from '../../http/meta.ts';
 import type { Route } from '../../http/route.ts';
 import { writeDone } from '../../http/write.ts';
-import {
-  accountOf,
-  commonParameters,
-  demandNoParameters,
-  demandOn,
-  nameInPath,
-  targetOf,
-  usersResource,
-} from './caller.ts';
+import { commonParameters } from '../parameters.ts';
+import { demandNoParameters } from '../query.ts';
+import { accountOf, demandOn, nameInPath, targetOf, usersResource } from './caller.ts';
 import { base } from './user-store.ts';
 
 export interface UnlockParts {

@@ -20,16 +20,22 @@ import { readBody } from '../../kube/read-body.ts';
 import { asCaller } from '../caller.ts';
 import { Answers } from '../kapis-handler.ts';
 import { parseOldest } from '../list-options.ts';
-import { parseGetQuery, parseListQuery, parsePretty } from '../query.ts';
+import {
+  commonNames,
+  demandKnown,
+  demandNoParameters,
+  names,
+  parseGetQuery,
+  parseListQuery,
+  parsePretty,
+} from '../query.ts';
 import { demandReached } from '../reading.ts';
-import { getParameters, listParameters } from '../parameters.ts';
+import { commonParameters, getParameters, listParameters } from '../parameters.ts';
 import { readJson, recordOf, type JsonBody } from './body.ts';
 import {
   attributesOf,
   callerOf,
-  commonParameters,
   demandJson,
-  demandNoParameters,
   demandOn,
   nameInPath,
   targetOf,
@@ -107,13 +113,8 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
     request: KubeRequest,
   ): Promise<void> {
     const { query, signal } = context;
-    const handed: readonly string[] = handedOn[request.method === 'DELETE' ? 'delete' : 'write'].map(
-      ({ name }) => name,
-    );
-    const known = [...handed, ...commonParameters.map(({ name }) => name)];
-    const wrong = [...query.keys()].find((name) => !known.includes(name));
-    if (wrong !== undefined)
-      throw badRequest(`unknown parameter ${JSON.stringify(wrong)}; the known ones are ${known.join(', ')}`);
+    const handed = names(handedOn[request.method === 'DELETE' ? 'delete' : 'write']);
+    demandKnown(query, [...handed, ...commonNames]);
     const path = request.method === 'POST' ? usersPath : `${usersPath}/${encodeURIComponent(username)}`;
     const { status, headers, body } = await asCaller(client, caller).stream(path, {
       ...request,

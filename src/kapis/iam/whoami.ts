@@ -5,8 +5,9 @@ import { json } from '../../http/description.ts';
 import type { Route } from '../../http/route.ts';
 import type { TypeOf } from '../../http/schema.ts';
 import { writeJson } from '../../http/write.ts';
-import { parsePretty } from '../query.ts';
-import { callerOf, commonParameters, demandJson, demandNoParameters, ownAccount } from './caller.ts';
+import { demandNoParameters, parsePretty } from '../query.ts';
+import { commonParameters } from '../parameters.ts';
+import { callerOf, demandJson, ownAccount } from './caller.ts';
 import { whoAmISchema } from './schemas.ts';
 import { apiVersion, base } from './user-store.ts';
 

@@ -38,7 +38,7 @@ import {
 import { entriesOf, sizeAfter, timeOf, type Entry } from './loki-entries.ts';
 import { containerOf, sharesOfContainers } from './loki-shares.ts';
 import { LimitExceeded, LokiClient, type Between, type Limits } from './loki-client.ts';
-import { sharesOf, spansOf, type Part } from './parts.ts';
+import { inOrder, sharesOf, spansOf, type Part } from './parts.ts';
 import { AnswerTooLarge } from './store-client.ts';
 
 const day = 86_400;
@@ -496,7 +496,5 @@ const lastOf = (second: number): bigint => BigInt(second) * nanoseconds - 1n;
 
 const cutBy = (reasons: ReadonlySet<string>): Cut =>
   reasons.size === 0 ? {} : { partial: { reason: [...reasons].join('; ') } };
-
-const inOrder = <T>(parts: readonly T[], order: Order): readonly T[] => (order === 'asc' ? parts : parts.toReversed());
 
 export const loki = (settings: LokiSettings, secrets: SecretReader): LogStore => new Loki(settings, secrets);

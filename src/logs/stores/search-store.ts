@@ -22,7 +22,7 @@ import {
 import { ahead } from './ahead.ts';
 import { dateHistogram, serverOf, type Server } from './dialect.ts';
 import { documentFields, exactTime, fields, recordOf, type Document } from './documents.ts';
-import { sharesOf, spansOf, type Part } from './parts.ts';
+import { inOrder, sharesOf, spansOf, type Part } from './parts.ts';
 import { indicesOf, queryOf, type Asked, type Clause } from './search-query.ts';
 import { inTurn, sum } from './in-turn.ts';
 import { AnswerTooLarge, StoreClient, type Endpoint } from './store-client.ts';
@@ -444,5 +444,3 @@ const again = ([time, index, sequence]: Hit['sort'], order: Order): Hit['sort'] 
   index,
   sequence + (order === 'asc' ? -1 : 1),
 ];
-
-const inOrder = <T>(parts: readonly T[], order: Order): readonly T[] => (order === 'asc' ? parts : parts.toReversed());

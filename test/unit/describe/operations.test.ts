@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { Components } from '../../../src/describe/components.ts';
-import { operationIdOf, tagOf, templated } from '../../../src/describe/operations.ts';
+import { templated } from '../../../src/describe/names.ts';
+import { operationIdOf, tagOf } from '../../../src/describe/operations.ts';
 import { refusalsOf } from '../../../src/describe/refusals.ts';
 import { merged } from '../../../src/describe/schemas.ts';
 import { json } from '../../../src/http/description.ts';
