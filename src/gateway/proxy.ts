@@ -28,8 +28,6 @@ export const requestEnded = (request: Pick<Request, 'method'>): StatusError =>
     ? unknownOutcome('this request was ended')
     : serviceUnavailable('this request was ended; try again', 1);
 
-const givenUp = Object.assign(new Error('nobody waits for the answer'), { name: 'AbortError' });
-
 /** Resolves when the answer is over. Throws StatusError where kube-apiserver gives none. */
 export function pass(upstream: Upstream, req: Request, res: Response, context: RequestContext): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -39,10 +37,16 @@ export function pass(upstream: Upstream, req: Request, res: Response, context: R
     const body = bodyOf(req);
     const headers = headersUp(req.rawHeaders, context);
     const { 'content-length': length } = req.headers;
-    if (body !== undefined && length !== undefined) headers.push('Content-Length', length);
-    const { isLongRunning } = context.info;
-    const request = { method: req.method, target: req.url, headers, user: callerOf(context), body, isLongRunning };
-    upstream.send(request, passage).catch((error: unknown) => reject(error as Error));
+    const request = {
+      method: req.method,
+      target: req.url,
+      headers,
+      user: callerOf(context),
+      body,
+      length: length === undefined ? undefined : Number(length),
+      isLongRunning: context.info.isLongRunning,
+    };
+    upstream.send(request, passage).then((flow) => passage.begin(flow), reject);
   });
 }
 
@@ -115,23 +119,24 @@ class Passage implements AnswerHandler {
     context.signal.addEventListener('abort', () => this.#breakOff());
   }
 
-  onRequestStart(flow: AnswerFlow): void {
+  /** The request is on its way. */
+  begin(flow: AnswerFlow): void {
     this.#flow = flow;
-    if (this.#isOver) flow.abort(givenUp);
+    if (this.#isOver) flow.abort();
   }
 
-  onResponseStart(flow: AnswerFlow, status: number, _headers: unknown, message?: string): void {
-    if (status < 200 || this.#isOver) return;
+  onHead(status: number, message: string, headers: string[]): void {
+    if (this.#isOver) return;
     const refusal = refusalOfOurs(this.#upstream, status, this.#context);
     if (refusal !== undefined) {
       this.#fail(refusal);
       return;
     }
-    begin(this.#res, status, message, headersDown(textOf(flow.rawHeaders)));
+    begin(this.#res, status, message, headersDown(headers));
     if (this.#context.info.isLongRunning) this.#res.flushHeaders();
   }
 
-  onResponseData(_flow: AnswerFlow, chunk: Buffer): void {
+  onData(chunk: Buffer): void {
     if (this.#isOver) return;
     this.#pieces.push(chunk);
     this.#length += chunk.length;
@@ -144,8 +149,8 @@ class Passage implements AnswerHandler {
     else this.#later = setTimeout(this.#write, patience);
   }
 
-  onResponseEnd(flow: AnswerFlow): void {
-    const trailers = textOf(flow.rawTrailers);
+  onEnd(trailers: string[]): void {
+    if (this.#isOver) return;
     if (trailers.length > 0) this.#res.addTrailers(Object.fromEntries(pairsOf(headersDown(trailers))));
     this.#isOver = true;
     clearTimeout(this.#later);
@@ -153,8 +158,8 @@ class Passage implements AnswerHandler {
     this.#settle();
   }
 
-  onResponseError(_flow: AnswerFlow | undefined, error: Error): void {
-    if (!this.#isOver) this.#fail(failureOf(error, this.#req, this.#flow !== undefined));
+  onError(error: Error, isSent: boolean): void {
+    if (!this.#isOver) this.#fail(failureOf(error, this.#req, isSent));
   }
 
   #taken(): Buffer {
@@ -176,7 +181,7 @@ class Passage implements AnswerHandler {
     if (this.#isOver) return;
     this.#isOver = true;
     clearTimeout(this.#later);
-    this.#flow?.abort(givenUp);
+    this.#flow?.abort();
     this.#settle(error);
   }
 
@@ -197,10 +202,6 @@ export function refusalOfOurs(upstream: Upstream, status: number, { info }: Requ
   upstream.credentialRefused();
   return serviceUnavailable("kube-apiserver does not accept this server's credentials", 1);
 }
-
-/** As HTTP/1.1 has them on the wire: bytes. */
-const textOf = (raw: AnswerFlow['rawHeaders']): string[] =>
-  Array.isArray(raw) ? raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1'))) : [];
 
 /** Of which HTTP/2 has one value, or Node refuses the whole answer. */
 const single = new Set([

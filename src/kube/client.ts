@@ -142,7 +142,8 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     audiences: async () => claimsOf((await authorization())['Authorization']).audiences,
     issuer: async () => claimsOf((await authorization())['Authorization']).issuer,
     async close() {
-      await Promise.all([agent.destroy(), severalValues.destroy(), apart.destroy(), upstream.close()]);
+      upstream.close();
+      await Promise.all([agent.destroy(), severalValues.destroy(), apart.destroy()]);
     },
   };
 }

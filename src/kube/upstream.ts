@@ -4,18 +4,17 @@
  */
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import type { Duplex, Readable } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import { createSecureContext } from 'node:tls';
-import { Pool, type Dispatcher } from 'undici';
-import { badGateway, StatusError, timeout } from '../errors.ts';
+import { badGateway, badRequest, StatusError, timeout } from '../errors.ts';
 import { unreachable } from './kube-error.ts';
 import { impersonationHeaders, type Impersonated } from './impersonation.ts';
 import type { TLSOptions } from './kubeconfig.ts';
+import { notInValues, token } from './wire/answer-parser.ts';
+import { AnswerTimeout, isSafe, type AnswerFlow, type AnswerHandler } from './wire/connection.ts';
+import { Connections } from './wire/connections.ts';
 
-/** What hears of an answer, as undici tells it. */
-export type AnswerHandler = Dispatcher.DispatchHandler;
-/** Of the answer: holds it up, lets it go on, gives it up. */
-export type AnswerFlow = Dispatcher.DispatchController;
+export type { AnswerFlow, AnswerHandler };
 
 export interface PassedRequest {
   readonly method: string;
@@ -26,6 +25,8 @@ export interface PassedRequest {
   /** In whose name. */
   readonly user: Impersonated;
   readonly body?: AsyncIterable<Buffer> | undefined;
+  /** Of the body, in bytes, where it is known. */
+  readonly length?: number | undefined;
   /** Such as a watch: it may be silent for as long as it likes. */
   readonly isLongRunning: boolean;
 }
@@ -43,12 +44,13 @@ export interface UpgradeAnswer {
 }
 
 export interface Upstream {
-  send(request: PassedRequest, handler: AnswerHandler): Promise<void>;
+  /** Throws StatusError for a request that cannot be written; of whatever happens to it later the handler hears. */
+  send(request: PassedRequest, handler: AnswerHandler): Promise<AnswerFlow>;
   /** On a connection of its own. Throws StatusError where there is no answer, and the reason of the signal. */
   upgrade(request: PassedRequest, protocol: string, signal: AbortSignal): Promise<UpgradeAnswer>;
   /** kube-apiserver did not take our own credential: it is read again before the next request. */
   credentialRefused(): void;
-  close(): Promise<void>;
+  close(): void;
 }
 
 export interface UpstreamOptions {
@@ -60,30 +62,17 @@ export interface UpstreamOptions {
 
 /** kube-apiserver gives a short request 60 s, and its own words are better than ours. */
 const shortRequest = 65_000;
-const connectTimeout = 5_000;
 /** For an upgrade kube-apiserver asks a kubelet first. */
 const handshakeTimeout = 60_000;
-const keepAlive = { keepAlive: true, keepAliveInitialDelay: 15_000 };
 const maxHeaderSize = 256 * 1024;
 
 export function createUpstream({ server, tls: { ca, cert, key, ...tls }, credential }: UpstreamOptions): Upstream {
   // Made once: each connection would have one of its own, of 30 KB.
   const secure = { ...tls, secureContext: createSecureContext({ ca, cert, key }) };
-  const { origin, pathname, host, hostname, port, protocol } = new URL(server);
+  const { pathname, host, hostname, port, protocol } = new URL(server);
   const prefix = pathname === '/' ? '' : pathname;
   // As many connections as there are requests, which the filters limit: who waited for one would wait for those who do not read.
-  const pool = (): Pool =>
-    new Pool(origin, {
-      connect: { ...secure, ...keepAlive, timeout: connectTimeout },
-      connections: null,
-      allowH2: false,
-      maxHeaderSize,
-      keepAliveTimeout: 60_000,
-      bodyTimeout: 0,
-    });
-  // A free connection is sought one by one: not among those that watches hold.
-  const short = pool();
-  const long = pool();
+  const connections = new Connections(new URL(server), secure);
   const identities = new WeakMap<Impersonated, readonly string[]>();
 
   function identityOf(user: Impersonated): readonly string[] {
@@ -104,21 +93,15 @@ export function createUpstream({ server, tls: { ca, cert, key, ...tls }, credent
 
   return {
     async send(request, handler) {
-      const { method, target, body, isLongRunning } = request;
+      const { method, target, body, length, isLongRunning } = request;
       const headers = await headersOf(request);
-      (isLongRunning ? long : short).dispatch(
-        {
-          method,
-          path: `${prefix}${target}`,
-          headers,
-          headersTimeout: isLongRunning ? 0 : shortRequest,
-          // kube-apiserver reads the body of any method: none of them costs the connection.
-          reset: false,
-          // It reads whatever can be iterated, which its types do not say.
-          ...(body === undefined ? {} : { body: body as Readable }),
-        },
-        handler,
-      );
+      if (body === undefined) {
+        // RFC 9110 section 8.6: whoever might have a body says that there is none.
+        if (mayHaveBody.has(method)) headers.push('Content-Length', '0');
+      } else if (length === undefined) headers.push('Transfer-Encoding', 'chunked');
+      else headers.push('Content-Length', String(length));
+      const head = headOf(method, `${prefix}${target}`, ['Host', host, ...headers]);
+      return connections.send({ method, head, body, length, patience: isLongRunning ? 0 : shortRequest, handler });
     },
 
     async upgrade(request, wanted, signal) {
@@ -141,10 +124,25 @@ export function createUpstream({ server, tls: { ca, cert, key, ...tls }, credent
 
     credentialRefused: () => credential.renew(),
 
-    async close() {
-      await Promise.all([short.destroy(), long.destroy()]);
-    },
+    close: () => connections.close(),
   };
+}
+
+const mayHaveBody = new Set(['POST', 'PUT', 'PATCH']);
+
+/** RFC 9112 section 3. Throws StatusError for what would be read as something else than it is. */
+function headOf(method: string, target: string, headers: readonly string[]): string {
+  if (!token.test(method)) throw badRequest('the method of the request is malformed');
+  if (/[^\x21-\xff]/.test(target)) throw badRequest('the path has a character that must be percent-encoded');
+  let head = `${method} ${target} HTTP/1.1\r\n`;
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = headers[at] as string;
+    const value = headers[at + 1] as string;
+    if (!token.test(name)) throw badRequest('the request has a header without a proper name');
+    if (notInValues.test(value)) throw badRequest(`the header ${name} has a character that no header may have`);
+    head += `${name}: ${value}\r\n`;
+  }
+  return `${head}\r\n`;
 }
 
 /** Ours are the last. Throws unless the request is in the name of exactly one user, the one who was given. */
@@ -184,21 +182,16 @@ const silence = 'kube-apiserver does not answer in time';
 const tooLate = (): StatusError => timeout(silence);
 
 /** Whether trying again may do it twice. */
-export const isChange = ({ method }: Pick<PassedRequest, 'method'>): boolean =>
-  !['GET', 'HEAD', 'OPTIONS'].includes(method);
+export const isChange = (request: Pick<PassedRequest, 'method'>): boolean => !isSafe(request);
 
 /** Without Retry-After, by which client-go would send the change once more. */
 export const unknownOutcome = (why: string, cause?: unknown): StatusError =>
   badGateway(`${why}: it is not known whether the change was made`, { cause });
 
 /** Why there is no answer, or no more of it. */
-export function failureOf(
-  error: Error & { code?: string },
-  request: Pick<PassedRequest, 'method'>,
-  isSent: boolean,
-): StatusError {
+export function failureOf(error: Error, request: Pick<PassedRequest, 'method'>, isSent: boolean): StatusError {
   if (error instanceof StatusError) return error;
   const isLost = isSent && isChange(request);
-  if (error.code === 'UND_ERR_HEADERS_TIMEOUT') return isLost ? unknownOutcome(silence) : tooLate();
+  if (error instanceof AnswerTimeout) return isLost ? unknownOutcome(silence) : tooLate();
   return isLost ? unknownOutcome('kube-apiserver gave no answer', error) : unreachable(error).toStatusError();
 }

@@ -1,5 +1,5 @@
 /** What is passed on to kube-apiserver, and what comes back (API.md 7): faults and attacks, over a server in its place. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import http2, { type ClientHttp2Session, type ClientHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
@@ -101,7 +101,6 @@ describe('in whose name', () => {
       'accept',
       'audit-id',
       'authorization',
-      'connection',
       'host',
       'impersonate-group',
       'impersonate-uid',
@@ -482,6 +481,90 @@ describe('an answer', () => {
       expect((await ask(pods)).status).toBe(503);
     },
   );
+});
+
+/** Answers the first request of a connection, and ends the connection at the second. */
+const onceEach = (): void => {
+  const used = new WeakSet<net.Socket>();
+  kube.answer = ({ socket }, res) => {
+    if (used.has(socket)) socket.destroy();
+    else res.end('an answer');
+    used.add(socket);
+  };
+};
+
+describe('a connection to kube-apiserver', () => {
+  // What these answers leave of them nobody may use.
+  afterEach(() => kube.cut());
+
+  test('that was closed while nobody used it costs a reader nothing', async () => {
+    onceEach();
+    for (const method of ['GET', 'GET', 'HEAD', 'OPTIONS']) expect((await ask(pods, { method })).status).toBe(200);
+    expect(kube.taken().map(({ method }) => method)).toEqual([
+      'GET',
+      'GET',
+      'GET',
+      'HEAD',
+      'HEAD',
+      'OPTIONS',
+      'OPTIONS',
+    ]);
+  });
+
+  test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
+    'that was closed then costs a %s its answer: it may have been done',
+    async (method) => {
+      onceEach();
+      await ask(pods);
+      expect((await ask(pods, { method })).status).toBe(502);
+      expect(kube.taken().map((seen) => seen.method)).toEqual(['GET', method]);
+    },
+  );
+
+  test.each([
+    ['at once', 0],
+    ['later', 5],
+  ])('on which more comes than an answer, %s, is not used again', async (_, delay) => {
+    const forged = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged';
+    const connections = new Set<net.Socket>();
+    kube.answer = ({ socket }) => {
+      connections.add(socket);
+      const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntrue';
+      if (delay === 0) socket.write(answer + forged);
+      else socket.write(answer, () => setTimeout(() => socket.write(forged), delay));
+    };
+    for (const round of [1, 2, 3]) {
+      expect((await ask(pods)).text).toBe('true');
+      await sleep(4 * delay);
+      expect(connections.size).toBe(round);
+    }
+  });
+
+  test('on which an answer came before the body had gone is not used again', async () => {
+    const connections = new Set<net.Socket>();
+    kube.answer = ({ socket }) => {
+      connections.add(socket);
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntrue');
+    };
+    const caller = net.connect(lab.ports.http, '127.0.0.1');
+    const talk = talkOver(caller, head('Content-Length: 1000\r\n\r\nGET /api/v1/secrets HTTP/1.1\r\n'));
+    await talk.expectUntil('true');
+    caller.destroy();
+    expect((await ask(pods)).text).toBe('true');
+    expect(kube.taken().map(({ url }) => url)).toEqual([pods, pods]);
+    expect(connections.size).toBe(2);
+  });
+
+  test('is kept for the next request', async () => {
+    const connections = new Set<net.Socket>();
+    kube.answer = ({ socket, method }, res) => {
+      connections.add(socket);
+      res.end(method === 'HEAD' ? undefined : 'an answer');
+    };
+    for (const method of ['GET', 'HEAD', 'POST', 'DELETE', 'GET'])
+      await ask(pods, { method, ...(method === 'POST' ? { body: 'a' } : {}) });
+    expect(connections.size).toBe(1);
+  });
 });
 
 /** An answer that has begun: what was read of it, and how it ends. */

@@ -315,7 +315,7 @@ export class MemoryClient implements Cluster {
   audiences = async (): Promise<readonly string[]> => this.ownAudiences;
   issuer = async (): Promise<string | undefined> => this.ownIssuer;
 
-  close = (): Promise<void> => this.upstream.close();
+  close = async (): Promise<void> => this.upstream.close();
 
   #seen(path: string, { method = 'GET', query = {}, body, headers = {}, contentType }: KubeRequest): SeenRequest {
     const request = { method, path, query, body: body === undefined ? undefined : copy(body), headers, contentType };

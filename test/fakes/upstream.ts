@@ -60,8 +60,13 @@ export class FakeKubeApiserver {
     return this.seen.splice(0);
   }
 
-  close(): void {
+  /** Every connection. */
+  cut(): void {
     for (const socket of this.sockets) socket.destroy();
+  }
+
+  close(): void {
+    this.cut();
     this.server.close();
   }
 

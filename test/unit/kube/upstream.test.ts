@@ -9,13 +9,7 @@ const upstream = upstreamAt('http://127.0.0.1:1');
 const anna: Impersonated = { username: 'anna', groups: ['dev'], proved: false };
 
 const nothing = (): void => undefined;
-const ignored = {
-  onRequestStart: nothing,
-  onResponseStart: nothing,
-  onResponseData: nothing,
-  onResponseEnd: nothing,
-  onResponseError: nothing,
-};
+const ignored = { onHead: nothing, onData: nothing, onEnd: nothing, onError: nothing };
 
 test.each<[string, Impersonated, string[]]>([
   ['without a user', { ...anna, username: '' }, []],
@@ -30,7 +24,7 @@ test.each<[string, Impersonated, string[]]>([
   const request = { method: 'GET', target: '/api', headers, user, isLongRunning: false };
   const heard: unknown[] = [];
   const hear = (): void => void heard.push(0);
-  const handler = { onRequestStart: hear, onResponseStart: hear, onResponseError: hear };
+  const handler = { onHead: hear, onData: hear, onEnd: hear, onError: hear };
   await expect(upstream.send(request, handler)).rejects.toThrow(/./);
   await expect(upstream.upgrade(request, 'websocket', new AbortController().signal)).rejects.toThrow(/./);
   expect(heard).toEqual([]);
@@ -39,7 +33,7 @@ test.each<[string, Impersonated, string[]]>([
 test('a change that cannot be sent may be tried again, one that was sent is not known', async () => {
   const { promise, resolve } = Promise.withResolvers<Error>();
   const request = { method: 'POST', target: '/api', headers: [], user: anna, isLongRunning: false };
-  await upstream.send(request, { ...ignored, onResponseError: (_, error) => resolve(error) });
+  await upstream.send(request, { ...ignored, onError: (error) => resolve(error) });
   const error = await promise;
   expect(failureOf(error, request, false)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   expect(failureOf(error, request, true)).toMatchObject({ code: 502, headers: {} });
@@ -55,6 +49,6 @@ test('no request waits for another one', async () => {
   for (let count = 0; count < many; count += 1) await busy.send(request, ignored);
   while (kube.seen.length < many) await sleep(5);
   expect(kube.sockets.size).toBe(many);
-  await busy.close();
+  busy.close();
   kube.close();
 });

@@ -1,0 +1,79 @@
+/** Connections to one server: as many as there are requests at a time, kept for the next ones. */
+import { connect, type Socket } from 'node:net';
+import { connect as connectTLS, type ConnectionOptions } from 'node:tls';
+import { Connection, Passing, type AnswerFlow, type Keeper, type Landing, type Sent } from './connection.ts';
+
+const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 15_000 };
+
+const stopped = 'this server stops';
+
+export class Connections implements Keeper {
+  readonly #address: { readonly host: string; readonly port: number };
+  /** Undefined for plain HTTP. */
+  readonly #tls: ConnectionOptions | undefined;
+  readonly #all = new Set<Connection>();
+  /** The last is the one that was used last: who is not needed grows old. */
+  readonly #free: Connection[] = [];
+  #session: Buffer | undefined;
+  #isClosed = false;
+
+  constructor({ protocol, hostname, port }: URL, tls: ConnectionOptions) {
+    const isSecure = protocol === 'https:';
+    this.#address = {
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: port === '' ? (isSecure ? 443 : 80) : Number(port),
+    };
+    this.#tls = isSecure ? tls : undefined;
+  }
+
+  send(request: Sent): AnswerFlow {
+    if (this.#isClosed) throw new Error(stopped);
+    const passing = new Passing(request);
+    (this.#free.pop() ?? this.#opened()).send(passing);
+    return passing;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const connection of this.#all) connection.destroy();
+  }
+
+  onFree(connection: Connection): void {
+    this.#free.push(connection);
+  }
+
+  onClose(connection: Connection): void {
+    this.#all.delete(connection);
+    const at = this.#free.indexOf(connection);
+    if (at >= 0) this.#free.splice(at, 1);
+  }
+
+  onStale(passing: Passing): void {
+    if (this.#isClosed) passing.request.handler.onError(new Error(stopped), false);
+    else this.#opened().send(passing);
+  }
+
+  #opened(): Connection {
+    const connection = new Connection(
+      (onread) => this.#open(onread),
+      this.#tls === undefined ? 'connect' : 'secureConnect',
+      this,
+    );
+    this.#all.add(connection);
+    return connection;
+  }
+
+  #open(onread: Landing): Socket {
+    const options = { ...keepAlive, ...this.#address, onread };
+    if (this.#tls === undefined) return connect(options);
+    const socket = connectTLS({
+      ...options,
+      ...this.#tls,
+      ALPNProtocols: ['http/1.1'],
+      ...(this.#session === undefined ? {} : { session: this.#session }),
+    });
+    // Of the next handshake half is saved.
+    socket.on('session', (session) => (this.#session = session));
+    return socket;
+  }
+}
