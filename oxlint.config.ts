@@ -93,6 +93,17 @@ export default defineConfig({
   },
   overrides: [
     ...overrides,
+    {
+      // It runs in browsers, which get nothing else.
+      files: ['src/describe/docs/browser/**'],
+      env: { node: false, browser: true },
+      rules: {
+        'no-restricted-imports': [
+          'error',
+          { patterns: [{ regex: '^(?!\\./[^/]+$)', message: 'Only what lies beside it is served.' }] },
+        ],
+      },
+    },
     { files: ['hack/**', 'test/**', 'src/cli/**'], rules: { 'no-console': 'off' } },
     {
       files: ['test/**'],

@@ -44,6 +44,7 @@ import { formatProblem, parseConfiguration } from './config/parse.ts';
 import { objectNames } from './config/names.ts';
 import { readVersion } from './config/version.ts';
 import { customResourcesRoutes } from './describe/custom-resources.ts';
+import { docsRoutes } from './describe/docs/routes.ts';
 import { openapiRoutes } from './describe/openapi.ts';
 import { platformRoutes } from './describe/platform.ts';
 import { createFace } from './http/chain.ts';
@@ -311,6 +312,7 @@ export async function startServer(
     ...iamRoutes({ ...accounts, client, users, release: { namespace, configMap: flags.configMap } }),
     ...loggingRoutes(loggingParts),
     ...customResourcesRoutes({ client, discovery, log, ...describing }),
+    ...docsRoutes(describing),
   ];
   const gatewayRoutes = [...platform, ...platformRoutes({ routes: platform, ...describing })];
   const groupRoutes = [

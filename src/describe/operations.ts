@@ -25,7 +25,7 @@ const sections: readonly Section[] = [
   {
     name: 'pages',
     description: 'For people, in a browser and over TLS alone: to log in, to be asked, to log out',
-    has: isPage,
+    has: (route) => isPage(route) && speaksOAuth(route.path),
   },
   {
     name: 'oauth',

@@ -1,4 +1,4 @@
-/** A JSON document that is the same for everybody: its bytes are made once, and so is what they are when they are compressed. */
+/** A document that is the same for everybody: its bytes are made once, and so is what they are when they are compressed. */
 import type { Request, Response } from 'express';
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
@@ -6,14 +6,24 @@ import { createGzip } from 'node:zlib';
 import { acceptsGzip, isKnown } from './negotiate.ts';
 import { write } from './write.ts';
 
+interface Kind {
+  readonly contentType: string;
+  /** In the place of, or beside, `Cache-Control: no-cache, private`. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 export class PreparedDocument {
   readonly #body: readonly Buffer[];
+  readonly #contentType: string;
+  readonly #headers: Readonly<Record<string, string>>;
   readonly #etag: string;
   #gzipped: Promise<Buffer> | undefined;
 
-  /** `body`: in pieces, which are not joined. */
-  constructor(body: readonly Buffer[]) {
+  /** `body`: in pieces, which are not joined. JSON unless stated. */
+  constructor(body: readonly Buffer[], { contentType, headers = {} }: Kind = { contentType: 'application/json' }) {
     this.#body = body;
+    this.#contentType = contentType;
+    this.#headers = headers;
     const hash = createHash('sha256');
     for (const piece of body) hash.update(piece);
     this.#etag = `"${hash.digest('base64url')}"`;
@@ -21,12 +31,12 @@ export class PreparedDocument {
 
   /** 200, or 304 to who has it. */
   async answer(req: Request, res: Response): Promise<void> {
-    const headers = { ETag: this.#etag, Vary: 'Accept-Encoding' };
+    const headers = { ETag: this.#etag, Vary: 'Accept-Encoding', ...this.#headers };
     if (isKnown(req.headers['if-none-match'], this.#etag)) {
       res.writeHead(304, headers).end();
       return;
     }
-    const contentType = 'application/json';
+    const contentType = this.#contentType;
     if (!acceptsGzip(req.headers['accept-encoding']))
       return write(req, res, { contentType, body: this.#body, headers });
     this.#gzipped ??= compressed(this.#body);

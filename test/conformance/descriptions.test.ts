@@ -136,7 +136,7 @@ async function known(
 describe('the parameters that are known are those that are described', () => {
   /** They know no query, or take no notice of what they do not know. */
   const indifferent =
-    /^(?:get \/(?:kapis(?:\/[\w.]+){0,2}|swagger\/[\w.-]+|metrics|(?:livez|readyz|healthz)(?:\/\{check\})?)$|\w+ \/(?:oauth|\.well-known)\/)/;
+    /^(?:get \/(?:kapis(?:\/[\w.]+){0,2}|swagger\/[\w.-]+|docs(?:\/.+)?|metrics|(?:livez|readyz|healthz)(?:\/\{check\})?)$|\w+ \/(?:oauth|\.well-known)\/)/;
 
   test('of all operations below /kapis', async () => {
     let judged = 0;

@@ -11,10 +11,11 @@ const openPaths = new Set([
   ...probes,
   '/kapis/version',
   '/docs',
+  '/docs/callback',
   '/swagger/platform.json',
   '/swagger/platform.v3.json',
 ]);
-const openPrefixes = ['/oauth/', '/.well-known/', '/healthz/', '/livez/', '/readyz/'];
+const openPrefixes = ['/oauth/', '/.well-known/', '/healthz/', '/livez/', '/readyz/', '/docs/assets/'];
 
 const isOpen = (path: string, alsoOpen: ReadonlySet<string>): boolean =>
   openPaths.has(path) || alsoOpen.has(path) || openPrefixes.some((prefix) => path.startsWith(prefix));

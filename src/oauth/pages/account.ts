@@ -2,7 +2,7 @@ import { pagesClient } from '../../accounts/built-in-clients.ts';
 import type { Session } from '../../accounts/sessions/session.ts';
 import type { Subject } from '../../accounts/subjects.ts';
 import { formToken } from './form-token.ts';
-import { html, type Html } from './html.ts';
+import { html, type Html } from '../../http/html.ts';
 import { newPasswordFields } from './new-password.ts';
 import { problemAlert, writePage } from './page.ts';
 import type { Around } from './route.ts';

@@ -1,5 +1,5 @@
 import type { OAuthError, StatusError } from '../../errors.ts';
-import { html } from './html.ts';
+import { html } from '../../http/html.ts';
 import { writePage } from './page.ts';
 import type { PageRequest } from './route.ts';
 

@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { OAuthError } from '../../errors.ts';
 import { cookie, formCookie, readCookie } from './cookies.ts';
-import { html, type Html } from './html.ts';
+import { html, type Html } from '../../http/html.ts';
 
 export const formTokenField = 'form_token';
 

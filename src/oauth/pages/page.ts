@@ -1,6 +1,6 @@
 /** The frame of every page: server-rendered, without scripts, so that the policy can forbid nearly everything. */
 import type { Response } from 'express';
-import { html, type Html } from './html.ts';
+import { html, type Html } from '../../http/html.ts';
 import { styleElement, styleHash } from './style.ts';
 
 export interface Page {

@@ -1,0 +1,87 @@
+import { button, el, unique } from './dom.ts';
+import { messageOf, type Login, type Site } from './login.ts';
+
+export interface AccountParts {
+  readonly site: Site;
+  readonly login: Login;
+  /** Leaves for the login page. */
+  readonly logIn: () => Promise<void>;
+  /** `isProblem`: something did not work. */
+  readonly tell: (text: string, isProblem: boolean, ...more: readonly Node[]) => void;
+}
+
+/** Who is logged in, and how to be. */
+export class Account {
+  readonly element = el('section', { class: 'account', 'aria-label': 'Login' });
+  readonly #parts: AccountParts;
+
+  constructor(parts: AccountParts) {
+    this.#parts = parts;
+    this.render();
+  }
+
+  /** Whoever worked with it goes on there. */
+  render(): void {
+    const hadFocus = this.element.contains(document.activeElement);
+    this.element.replaceChildren(...(this.#parts.login.isLoggedIn ? this.#inside() : this.#outside()));
+    if (hadFocus) this.element.querySelector<HTMLElement>('button, a')?.focus();
+  }
+
+  #inside(): readonly Node[] {
+    const { login } = this.#parts;
+    return [el('p', {}, 'Logged in as ', el('strong', {}, login.username)), button('Log out', () => this.#logOut())];
+  }
+
+  #outside(): readonly Node[] {
+    const { login, logIn, site } = this.#parts;
+    if (login.isHere) return [button('Log in', () => this.#attempt(logIn)), this.#paste()];
+    const address = `${site.issuer}/docs${location.hash}`;
+    return [
+      el(
+        'p',
+        {},
+        'You log in at ',
+        el('a', { href: address }, `${site.issuer}/docs`),
+        ', the address of the platform.',
+      ),
+      this.#paste(),
+    ];
+  }
+
+  #paste(): HTMLElement {
+    const id = unique('token');
+    const input = el('input', { id, type: 'password', autocomplete: 'off', spellcheck: 'false' });
+    const form = el('form', {}, el('label', { for: id }, 'Access token'), input, el('button', {}, 'Use it'));
+    if (location.protocol === 'http:')
+      form.prepend(
+        el('p', { class: 'hint' }, 'This page came over plain HTTP: whoever is on the way can read what you send.'),
+      );
+    form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      const token = input.value.trim();
+      if (token !== '') void this.#attempt(() => this.#parts.login.use(token));
+    });
+    return el('details', {}, el('summary', {}, 'Use a token that you have'), form);
+  }
+
+  async #logOut(): Promise<void> {
+    await this.#attempt(async () => {
+      await this.#parts.login.end();
+      const { issuer } = this.#parts.site;
+      this.#parts.tell(
+        'You are logged out here. ',
+        false,
+        el('a', { href: `${issuer}/oauth/logout` }, 'Log this browser out of the platform too'),
+      );
+    });
+  }
+
+  async #attempt(what: () => Promise<void>): Promise<void> {
+    this.#parts.tell('', false);
+    try {
+      await what();
+    } catch (error) {
+      this.#parts.tell(messageOf(error), true);
+    }
+  }
+}

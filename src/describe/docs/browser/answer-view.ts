@@ -1,0 +1,140 @@
+import { el, folded } from './dom.ts';
+import { messageOf } from './login.ts';
+import type { Operation } from './openapi.ts';
+import { Excerpt, Indenter, sizeOf } from './text.ts';
+
+/** Characters of an answer that are shown. */
+const longest = 200_000;
+/** Of one that goes on, of its end. */
+const longestEnd = 50_000;
+/** What comes is shown so often. Milliseconds. */
+const interval = 100;
+
+/** The answer to one request, as it comes. */
+export class AnswerView {
+  readonly element: HTMLElement;
+  readonly #operation: Operation;
+  readonly #status = el('p', { role: 'status', class: 'status' });
+  readonly #rest = el('div');
+
+  constructor(operation: Operation) {
+    this.#operation = operation;
+    this.element = el('section', { 'aria-label': 'Answer', class: 'answer' }, this.#status, this.#rest);
+  }
+
+  say(text: string, isProblem = false): void {
+    this.#status.textContent = text;
+    this.#status.className = isProblem ? 'status problem' : 'status';
+  }
+
+  /** Shows what `ask` brings until its end, or until `signal` is aborted. Resolves with the head of the answer, if one came. */
+  async follow(
+    ask: (signal: AbortSignal) => Promise<Response>,
+    { signal, isStream }: { readonly signal: AbortSignal; readonly isStream: boolean },
+  ): Promise<Response | undefined> {
+    this.#rest.replaceChildren();
+    this.say('Asked…');
+    const begin = performance.now();
+    const body = new BodyView(isStream);
+    let answer: Response | undefined;
+    let head = '';
+    try {
+      answer = await ask(signal);
+      if (answer.type === 'opaqueredirect') {
+        this.#redirected();
+        return answer;
+      }
+      head = this.#headOf(answer);
+      this.#show(answer, body);
+      if (isStream) this.say(`${head} It goes on.`, !answer.ok);
+      await body.read(answer);
+      this.say(`${head} ${body.size} in ${elapsed(begin)}.`, !answer.ok);
+    } catch (error) {
+      if (signal.aborted) this.say(`${head} Stopped after ${elapsed(begin)}, ${body.size}.`.trim());
+      else if (answer === undefined) this.say(`No answer: ${reasonOf(error)}`, true);
+      else this.say(`${head} The connection broke after ${elapsed(begin)}, ${body.size}.`, true);
+    } finally {
+      body.end();
+    }
+    return answer;
+  }
+
+  #headOf({ status }: Response): string {
+    const { description = '' } = this.#operation.answers.find((one) => one.status === String(status)) ?? {};
+    // Its first sentence: what more there is to know stands below.
+    const [first = ''] = description.split(/\.\s/);
+    return first === '' ? `${status}.` : `${status}: ${first}.`;
+  }
+
+  #show(answer: Response, body: BodyView): void {
+    const lines = [...answer.headers].map(([name, value]) => `${name}: ${value}`);
+    this.#rest.replaceChildren(
+      folded([`Headers ${lines.length}`], () => [el('pre', {}, lines.join('\n'))]),
+      body.element,
+    );
+  }
+
+  #redirected(): void {
+    this.say('A redirect. Browsers tell pages not where to: open the address itself.');
+  }
+}
+
+class BodyView {
+  readonly element: HTMLElement;
+  readonly #note = el('p', { class: 'hint' });
+  readonly #text = el('pre', { tabindex: 0, role: 'region', 'aria-label': 'Body of the answer' });
+  readonly #excerpt: Excerpt;
+  readonly #isStream: boolean;
+  #bytes = 0;
+  #timer: number | undefined;
+
+  constructor(isStream: boolean) {
+    this.#isStream = isStream;
+    this.#excerpt = isStream ? new Excerpt(longestEnd, 'end') : new Excerpt(longest, 'beginning');
+    this.element = el('div', {}, this.#note, this.#text);
+  }
+
+  get size(): string {
+    return sizeOf(this.#bytes);
+  }
+
+  async read({ body, headers }: Response): Promise<void> {
+    const isJSON = /[/+]json(?:;|$)/.test(headers.get('content-type') ?? '');
+    const indenter = isJSON && !this.#isStream ? new Indenter() : undefined;
+    const decoder = new TextDecoder();
+    const reader = body?.getReader();
+    for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
+      this.#bytes += part.value.length;
+      this.#timer ??= setTimeout(() => this.#render(), interval);
+      // What is not shown is only counted.
+      if (this.#excerpt.isCut && !this.#isStream) continue;
+      const text = decoder.decode(part.value, { stream: true });
+      this.#excerpt.add(indenter === undefined ? text : indenter.add(text));
+    }
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#render();
+  }
+
+  #render(): void {
+    this.#timer = undefined;
+    this.#text.textContent = this.#excerpt.text;
+    this.#text.hidden = this.#bytes === 0;
+    if (this.#isStream) this.#text.scrollTop = this.#text.scrollHeight;
+    this.#note.textContent = !this.#excerpt.isCut
+      ? ''
+      : this.#isStream
+        ? `Only the end of ${this.size} is shown.`
+        : `Only the beginning of ${this.size} is shown.`;
+  }
+}
+
+const elapsed = (begin: number): string => `${Math.round(performance.now() - begin)} ms`;
+
+/** Browsers say no more of why than this. */
+const reasonOf = (error: unknown): string =>
+  error instanceof TypeError
+    ? `the server cannot be reached, or what was asked cannot be sent (${messageOf(error)}).`
+    : messageOf(error);

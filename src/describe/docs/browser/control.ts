@@ -1,0 +1,46 @@
+import { el, unique, type Child } from './dom.ts';
+import type { Schema } from './openapi.ts';
+
+interface Asked {
+  readonly name: string;
+  readonly schema: Schema;
+  readonly isRequired: boolean;
+  readonly isSecret?: boolean;
+  /** What it means, and what is demanded of it. */
+  readonly about: readonly Child[];
+  /** Where it goes, such as `query`. */
+  readonly place?: string;
+}
+
+interface Control {
+  readonly element: HTMLElement;
+  readonly input: HTMLInputElement | HTMLSelectElement;
+}
+
+/** Values to choose from, if the schema has but a few. */
+function valuesOf({ type, enum: values }: Schema): readonly string[] | undefined {
+  if (type === 'boolean') return ['true', 'false'];
+  return Array.isArray(values) && values.every((one) => typeof one === 'string') ? values : undefined;
+}
+
+/** To fill in one value, with its name and what it means. */
+export function control({ name, schema, isRequired, isSecret = false, about, place }: Asked): Control {
+  const id = unique('field');
+  const values = valuesOf(schema);
+  const described = { id, 'aria-describedby': `${id}-about` };
+  const input =
+    values === undefined
+      ? el('input', {
+          ...described,
+          type: isSecret ? 'password' : 'text',
+          inputmode: schema['type'] === 'integer' ? 'numeric' : undefined,
+          autocomplete: isSecret ? 'new-password' : 'off',
+          autocapitalize: 'off',
+          spellcheck: 'false',
+        })
+      : el('select', described, ...['', ...values].map((value) => el('option', {}, value)));
+  const marks = [place, isRequired ? 'required' : undefined].filter((one) => one !== undefined);
+  const label = el('label', { for: id }, el('code', {}, name));
+  if (marks.length > 0) label.append(' ', el('span', { class: 'hint' }, marks.join(', ')));
+  return { input, element: el('div', {}, label, input, el('p', { class: 'hint', id: `${id}-about` }, ...about)) };
+}

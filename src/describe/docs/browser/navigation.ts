@@ -1,0 +1,104 @@
+import { el, pathText, type Child } from './dom.ts';
+import type { Operation, Tag } from './openapi.ts';
+
+/** Of one tag more are not listed. */
+const most = 150;
+
+/** The path without the group and version, which the tag says. */
+const shortened = (path: string): string => path.replace(/^\/k?apis\/[^/]+\/[^/]+(?=\/)/, '…');
+
+const matches = ({ id, method, path, summary }: Operation, words: readonly string[]): boolean => {
+  const text = `${method} ${path} ${id} ${summary}`.toLowerCase();
+  return words.every((word) => text.includes(word));
+};
+
+export const methodMark = (method: string): HTMLElement =>
+  el('span', { class: `method ${method.toLowerCase()}` }, method);
+
+/** All operations by their tags, with a box to find some of them. */
+export class Navigation {
+  readonly element: HTMLElement;
+  readonly #filter: HTMLInputElement;
+  readonly #found: HTMLElement;
+  readonly #list: HTMLElement;
+  readonly #opened = new Set<string>();
+  #tags: readonly Tag[] = [];
+  #byTag: ReadonlyMap<string, readonly Operation[]> = new Map();
+  #current = '';
+
+  /** `below`: what stands under the list. */
+  constructor(below: Child) {
+    this.#filter = el('input', { id: 'filter', type: 'search', autocomplete: 'off', spellcheck: 'false' });
+    this.#found = el('p', { class: 'hint', role: 'status' });
+    this.#list = el('div');
+    this.#filter.addEventListener('input', () => this.#render());
+    this.element = el(
+      'nav',
+      { id: 'operations', 'aria-label': 'Operations' },
+      el('label', { for: 'filter' }, 'Find an operation'),
+      this.#filter,
+      this.#found,
+      this.#list,
+      below,
+    );
+  }
+
+  show(tags: readonly Tag[], operations: readonly Operation[]): void {
+    this.#byTag = Map.groupBy(operations, ({ tag }) => tag);
+    this.#tags = tags.filter(({ name }) => this.#byTag.has(name));
+    this.#render();
+  }
+
+  /** `operation` is shown beside it now. */
+  mark(operation: Operation | undefined): void {
+    this.#current = operation?.id ?? '';
+    if (operation !== undefined) this.#opened.add(operation.tag);
+    this.#render();
+  }
+
+  #render(): void {
+    const words = this.#filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let total = 0;
+    const parts = this.#tags.flatMap((tag) => {
+      const found = (this.#byTag.get(tag.name) ?? []).filter((one) => matches(one, words));
+      total += found.length;
+      return found.length === 0 ? [] : [this.#section(tag, found, words.length > 0)];
+    });
+    this.#list.replaceChildren(...parts);
+    this.#found.textContent =
+      words.length === 0 ? '' : total === 1 ? '1 operation is found' : `${total} operations are found`;
+  }
+
+  #section({ name }: Tag, operations: readonly Operation[], isFound: boolean): HTMLElement {
+    const list = el('ul');
+    const fill = (): void => {
+      if (list.childElementCount > 0) return;
+      list.append(...operations.slice(0, most).map((one) => this.#item(one)));
+      const left = operations.length - most;
+      if (left > 0) list.append(el('li', { class: 'hint' }, `and ${left} more, to be found by the box above`));
+    };
+    const count = el('span', { class: 'hint' }, ` ${operations.length}`);
+    const section = el('details', {}, el('summary', {}, name, count), list);
+    section.open = isFound || this.#opened.has(name);
+    if (section.open) fill();
+    section.addEventListener('toggle', () => {
+      if (section.open) fill();
+      if (isFound) return;
+      if (section.open) this.#opened.add(name);
+      else this.#opened.delete(name);
+    });
+    return section;
+  }
+
+  #item({ id, method, path, summary, isDeprecated }: Operation): HTMLElement {
+    const link = el(
+      'a',
+      { href: `#${encodeURIComponent(id)}`, 'aria-current': id === this.#current ? 'page' : undefined },
+      methodMark(method),
+      ' ',
+      el(isDeprecated ? 'del' : 'span', { class: 'path' }, ...pathText(shortened(path))),
+      el('span', { class: 'summary' }, summary),
+    );
+    return el('li', {}, link);
+  }
+}

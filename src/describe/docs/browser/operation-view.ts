@@ -1,0 +1,237 @@
+import { AnswerView } from './answer-view.ts';
+import { bodyEditor } from './body-editor.ts';
+import { control } from './control.ts';
+import { button, el, folded, pathText, phrase, unique, type Child } from './dom.ts';
+import { messageOf, type Login } from './login.ts';
+import { methodMark } from './navigation.ts';
+import type { Answer, Operation, Schemas } from './openapi.ts';
+import { bytesOf, curlOf, requestOf, Unsendable, type HTTPRequest } from './request.ts';
+import { schemaLine, schemaTree } from './schema-view.ts';
+
+export interface Around {
+  readonly login: Login;
+  /** Ends with a slash. */
+  readonly base: URL;
+  /** Tells whoever looks at the page something that is not about this operation alone. */
+  readonly tell: (problem: string) => void;
+}
+
+const shows: Readonly<Record<Operation['shows'], string>> = {
+  token: 'Whoever asks shows a token.',
+  client: 'A client shows its secret; a public one has none.',
+  nothing: 'Open to everybody.',
+};
+
+/** What an operation is, and a form to try it. */
+export class OperationView {
+  readonly element: HTMLElement;
+  readonly heading: HTMLElement;
+  readonly #operation: Operation;
+  readonly #around: Around;
+  readonly #answer: AnswerView;
+  readonly #curl = el('pre', { tabindex: 0, role: 'region', 'aria-label': 'The request as curl sends it' });
+  readonly #problem = el('p', { class: 'problem', role: 'alert', id: unique('problem') });
+  readonly #token: HTMLInputElement;
+  readonly #tokenHint = el('p', { class: 'hint', id: unique('hint') });
+  readonly #accept: HTMLSelectElement;
+  readonly #stop: HTMLButtonElement;
+  readonly #parameters: readonly ReturnType<typeof control>[];
+  readonly #body: ReturnType<typeof bodyEditor> | undefined;
+  #underWay: AbortController | undefined;
+
+  constructor(operation: Operation, around: Around) {
+    const { id, method, path, summary, parameters, body, answers, isDeprecated, schemas } = operation;
+    this.#operation = operation;
+    this.#around = around;
+    this.#answer = new AnswerView(operation);
+    this.#parameters = parameters.map(({ name, in: place, description, required, schema }) =>
+      control({
+        name,
+        place,
+        schema: schemas.resolve(schema),
+        isRequired: required,
+        about: [...phrase(description), ' ', ...schemaLine(schema, schemas)],
+      }),
+    );
+    this.#body = body === undefined ? undefined : bodyEditor(body, schemas);
+    this.#token = el('input', { type: 'checkbox', id: unique('token'), 'aria-describedby': this.#tokenHint.id });
+    const types = [...new Set(answers.filter(({ status }) => status < '3').flatMap((one) => one.content))];
+    this.#accept = el(
+      'select',
+      { id: unique('accept') },
+      ...[...new Set(types.map(({ type }) => type)), '*/*'].map((type) => el('option', {}, type)),
+    );
+    this.#stop = button('Stop', () => this.stop(), { disabled: true, class: 'second' });
+    this.heading = el('h2', { tabindex: -1 }, summary);
+    this.element = el(
+      'article',
+      {},
+      this.heading,
+      el('p', { class: 'line' }, methodMark(method), ' ', el('code', {}, ...pathText(path))),
+      el(
+        'p',
+        { class: 'hint' },
+        isDeprecated ? el('strong', {}, 'Removed or deprecated. ') : undefined,
+        `${shows[operation.shows]} `,
+        el('a', { href: `#${encodeURIComponent(id)}` }, id),
+      ),
+      this.#form(),
+      this.#answer.element,
+      el('section', {}, el('h3', {}, 'Answers'), ...answers.map((one) => answerPart(one, schemas))),
+    );
+    this.loginChanged();
+  }
+
+  /** Ends what is under way. */
+  stop(): void {
+    this.#underWay?.abort();
+  }
+
+  loginChanged(): void {
+    const { isLoggedIn } = this.#around.login;
+    this.#token.disabled = !isLoggedIn;
+    this.#token.checked = isLoggedIn && this.#operation.shows === 'token';
+    this.#tokenHint.textContent = isLoggedIn ? '' : 'Log in, or use a token, at the top of the page.';
+    this.#preview();
+  }
+
+  #form(): HTMLFormElement {
+    const row = el(
+      'div',
+      { class: 'fields' },
+      el('div', {}, el('label', { for: this.#accept.id }, 'Media type of the answer'), this.#accept),
+      el(
+        'div',
+        {},
+        el('div', { class: 'check' }, this.#token, el('label', { for: this.#token.id }, 'Send the token')),
+        this.#tokenHint,
+      ),
+    );
+    const copy = button('Copy', () => this.#copy(copy), { class: 'second' });
+    const form = el(
+      'form',
+      { novalidate: true, 'aria-label': 'Try it' },
+      ...(this.#parameters.length === 0
+        ? []
+        : [
+            el('h3', {}, 'Parameters'),
+            el('div', { class: 'fields' }, ...this.#parameters.map(({ element }) => element)),
+          ]),
+      this.#body?.element,
+      el('h3', {}, 'Request'),
+      row,
+      this.#curl,
+      this.#problem,
+      el('div', { class: 'buttons' }, el('button', {}, 'Send'), this.#stop, copy),
+    );
+    form.addEventListener('input', () => this.#preview());
+    form.addEventListener('change', () => this.#preview());
+    form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      void this.#send();
+    });
+    return form;
+  }
+
+  /** Throws Unsendable. */
+  #request(): HTTPRequest {
+    return requestOf(this.#operation, {
+      parameters: this.#parameters.map(({ input }) => input.value),
+      accept: this.#accept.value,
+      body: this.#body?.read(),
+      withToken: this.#token.checked,
+    });
+  }
+
+  #preview(): void {
+    try {
+      this.#curl.textContent = curlOf(this.#request(), this.#around.base.href.slice(0, -1));
+      this.#clear();
+    } catch (error) {
+      this.#curl.textContent = messageOf(error);
+    }
+  }
+
+  #clear(): void {
+    this.#problem.textContent = '';
+    for (const { input } of this.#parameters) input.removeAttribute('aria-invalid');
+  }
+
+  async #copy(copy: HTMLButtonElement): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(this.#curl.textContent);
+      copy.textContent = 'Copied';
+    } catch {
+      // There is no clipboard over plain HTTP.
+      getSelection()?.selectAllChildren(this.#curl);
+      copy.textContent = 'Selected: copy it';
+    }
+    setTimeout(() => (copy.textContent = 'Copy'), 2_000);
+  }
+
+  async #send(): Promise<void> {
+    this.stop();
+    this.#clear();
+    let request: HTTPRequest;
+    try {
+      request = this.#request();
+    } catch (error) {
+      this.#problem.textContent = messageOf(error);
+      const input = error instanceof Unsendable ? this.#parameters[error.index]?.input : undefined;
+      input?.setAttribute('aria-invalid', 'true');
+      input?.focus();
+      return;
+    }
+    const underWay = new AbortController();
+    const { signal } = underWay;
+    this.#underWay = underWay;
+    this.#stop.disabled = false;
+    const { isStream, withToken } = request;
+    const answer = await this.#answer.follow(() => this.#ask(request, signal), { signal, isStream });
+    if (this.#underWay === underWay) {
+      if (document.activeElement === this.#stop) this.heading.focus({ preventScroll: true });
+      this.#stop.disabled = true;
+    }
+    const challenge = answer?.headers.get('www-authenticate') ?? '';
+    if (withToken && answer?.status === 401 && challenge.includes('invalid_token')) {
+      this.#around.login.forget();
+      this.#around.tell('The server takes this token no longer: log in again.');
+    }
+  }
+
+  async #ask({ method, path, headers, body, withToken }: HTTPRequest, signal: AbortSignal): Promise<Response> {
+    const token = withToken ? await this.#around.login.token() : undefined;
+    return fetch(`${this.#around.base.href.slice(0, -1)}${path}`, {
+      method,
+      headers: [
+        ...headers.map(([name, value]): [string, string] => [name, value]),
+        ...(token === undefined ? [] : [['Authorization', `Bearer ${token}`] as [string, string]]),
+      ],
+      ...(body === undefined ? {} : { body: bytesOf(body) }),
+      signal,
+      // The token alone says who asks, and where an answer leads is shown, not followed.
+      credentials: 'omit',
+      redirect: 'manual',
+      cache: 'no-store',
+    });
+  }
+}
+
+function answerPart({ status, description, headers, content }: Answer, schemas: Schemas): HTMLElement {
+  return folded([el('strong', {}, status), ` ${description}`], () => [
+    ...(headers.length === 0
+      ? []
+      : [
+          el(
+            'ul',
+            { class: 'schema' },
+            ...headers.map(([name, what]) => el('li', {}, el('code', {}, name), ' ', ...phrase(what))),
+          ),
+        ]),
+    ...content.flatMap(({ type, schema }): readonly Child[] => [
+      el('p', {}, el('code', {}, type), ' ', ...schemaLine(schema, schemas)),
+      ...schemaTree(schema, schemas),
+    ]),
+    ...(headers.length === 0 && content.length === 0 ? [el('p', { class: 'hint' }, 'No body.')] : []),
+  ]);
+}

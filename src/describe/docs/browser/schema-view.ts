@@ -1,0 +1,52 @@
+import { el, folded, phrase, type Child } from './dom.ts';
+import { textOf, type Schema, type Schemas } from './openapi.ts';
+import { constraintsOf, innerOf, partsOf, propertiesOf, requiredOf, typeOf } from './schema.ts';
+
+/** What a schema says of itself, in one line. */
+export function schemaLine(given: Schema, schemas: Schemas): readonly Child[] {
+  const schema = schemas.resolve(given);
+  const words = [typeOf(given, schemas), ...constraintsOf(schema)];
+  return [el('span', { class: 'type' }, words.join('; '))];
+}
+
+/** What is in it, each with what is in that, to be unfolded. */
+export function schemaTree(given: Schema, schemas: Schemas): readonly Child[] {
+  const schema = schemas.resolve(given);
+  const required = requiredOf(schema);
+  const properties = propertiesOf(schema);
+  const rows: Child[] = properties.map(([name, one]) => {
+    const head = [el('code', { class: 'name' }, name), ' ', ...schemaLine(one, schemas)];
+    if (required.has(name)) head.push(' ', el('strong', {}, 'required'));
+    return el('li', {}, ...below(head, one, schemas), ...about(one, schemas));
+  });
+  const inner = innerOf(schema, schemas);
+  if (inner !== undefined) {
+    const head = [schema['items'] === undefined ? 'Under any name: ' : 'Each: ', ...schemaLine(inner, schemas)];
+    rows.push(el('li', {}, ...below(head, inner, schemas), ...about(inner, schemas)));
+  }
+  for (const { how, of } of partsOf(schema))
+    for (const [at, one] of of.entries()) {
+      const head = [`${how === 'allOf' ? 'And' : at === 0 ? 'Either' : 'Or'}: `, ...schemaLine(one, schemas)];
+      rows.push(el('li', {}, ...below(head, one, schemas), ...about(one, schemas)));
+    }
+  return rows.length === 0 ? [] : [el('ul', { class: 'schema' }, ...rows)];
+}
+
+function about(given: Schema, schemas: Schemas): readonly Child[] {
+  const description = textOf(given['description']) || textOf(schemas.resolve(given)['description']);
+  return description === '' ? [] : [el('p', { class: 'hint' }, ...phrase(description))];
+}
+
+/** Lists are as what is in them. */
+function below(head: readonly Child[], given: Schema, schemas: Schemas): readonly Child[] {
+  let at = given;
+  for (let depth = 0; depth < 16; depth += 1) {
+    const schema = schemas.resolve(at);
+    const inner = innerOf(schema, schemas);
+    if (propertiesOf(schema).length > 0 || partsOf(schema).length > 0)
+      return [folded(head, () => schemaTree(schema, schemas))];
+    if (inner === undefined) break;
+    at = inner;
+  }
+  return [el('div', { class: 'leaf' }, ...head)];
+}

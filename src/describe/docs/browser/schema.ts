@@ -1,0 +1,158 @@
+/** What a schema says, in words, and something that it lets through, to begin with. */
+import { isObject, textOf, type Schema, type Schemas } from './openapi.ts';
+
+const typesOf = ({ type }: Schema): readonly string[] =>
+  (Array.isArray(type) ? type : [type]).filter((one) => typeof one === 'string');
+
+const choices = ['allOf', 'anyOf', 'oneOf'] as const;
+
+/** The schemas of which it is all, some or one. */
+export function partsOf(schema: Schema): { readonly how: (typeof choices)[number]; readonly of: readonly Schema[] }[] {
+  return choices.flatMap((how) => {
+    const of = schema[how];
+    return Array.isArray(of) ? [{ how, of: of.filter(isObject) }] : [];
+  });
+}
+
+/** Its properties, by their names. */
+export const propertiesOf = ({ properties }: Schema): readonly (readonly [string, Schema])[] =>
+  isObject(properties) ? Object.entries(properties).filter((one): one is [string, Schema] => isObject(one[1])) : [];
+
+export const requiredOf = ({ required }: Schema): ReadonlySet<unknown> =>
+  new Set(Array.isArray(required) ? required : []);
+
+/** What is in a list, or under any name in a map, as the schema refers to it. */
+export function innerOf(given: Schema, schemas: Schemas): Schema | undefined {
+  const schema = schemas.resolve(given);
+  if (isObject(schema['items'])) return schema['items'];
+  return isObject(schema['additionalProperties']) ? schema['additionalProperties'] : undefined;
+}
+
+/** Such as `integer`, `list of User`. */
+export function typeOf(given: Schema, schemas: Schemas): string {
+  const name = schemas.nameOf(given);
+  const schema = schemas.resolve(given);
+  const inner = innerOf(schema, schemas);
+  const words = typesOf(schema).map((type) => {
+    if (type === 'array') return inner === undefined ? 'list' : `list of ${typeOf(inner, schemas)}`;
+    if (type !== 'object') return schema['format'] === undefined ? type : `${type} (${textOf(schema['format'])})`;
+    if (name !== '') return name;
+    return propertiesOf(schema).length === 0 && inner !== undefined ? `map of ${typeOf(inner, schemas)}` : type;
+  });
+  if (schema['x-kubernetes-int-or-string'] === true) return 'integer or string';
+  return words.join(' or ') || name || 'anything';
+}
+
+const said: readonly (readonly [word: string, phrase: (value: string) => string])[] = [
+  ['const', (value) => `only ${value}`],
+  ['default', (value) => `default ${value}`],
+  ['minimum', (value) => `at least ${value}`],
+  ['exclusiveMinimum', (value) => `more than ${value}`],
+  ['maximum', (value) => `at most ${value}`],
+  ['exclusiveMaximum', (value) => `less than ${value}`],
+  ['multipleOf', (value) => `a multiple of ${value}`],
+  ['minLength', (value) => `at least ${value} characters`],
+  ['maxLength', (value) => `at most ${value} characters`],
+  ['minItems', (value) => `at least ${value} items`],
+  ['maxItems', (value) => `at most ${value} items`],
+  ['minProperties', (value) => `at least ${value} members`],
+  ['maxProperties', (value) => `at most ${value} members`],
+  ['pattern', (value) => `matches ${value}`],
+];
+
+const plain = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** What it demands beside its type. */
+export function constraintsOf(schema: Schema): readonly string[] {
+  const { enum: values } = schema;
+  return [
+    ...(Array.isArray(values) ? [`one of ${values.map(plain).join(', ')}`] : []),
+    ...said.flatMap(([word, phrase]) => (schema[word] === undefined ? [] : [phrase(plain(schema[word]))])),
+    ...(schema['uniqueItems'] === true ? ['no two the same'] : []),
+    ...(schema['readOnly'] === true ? ['read only'] : []),
+  ];
+}
+
+const formats: Readonly<Record<string, string>> = {
+  'date-time': '2026-01-31T12:00:00Z',
+  date: '2026-01-31',
+  uri: 'https://example.com/',
+  email: 'somebody@example.com',
+  byte: '',
+};
+
+/** Deeper there is nothing but what is empty, as schemas may be without end. */
+const deepest = 8;
+/** Of what need not be there. */
+const most = 8;
+
+/** Something that it lets through, as far as that can be told from it. */
+export function exampleOf(given: Schema, schemas: Schemas, depth = 0): unknown {
+  const schema = schemas.resolve(given);
+  const { const: only, examples, example, default: byDefault, enum: values } = schema;
+  const ready = [only, (examples as unknown[] | undefined)?.[0], example, isObject(byDefault) ? undefined : byDefault];
+  const found = ready.find((one) => one !== undefined);
+  if (found !== undefined) return found;
+  if (Array.isArray(values)) return values[0] as unknown;
+  const parts = partsOf(schema);
+  const [first] = parts;
+  if (first !== undefined && propertiesOf(schema).length === 0) {
+    const of = (first.how === 'allOf' ? first.of : first.of.slice(0, 1)).map((one) => exampleOf(one, schemas, depth));
+    return of.length > 0 && of.every(isObject) ? Object.assign({}, ...of) : of[0];
+  }
+  switch (typesOf(schema)[0] ?? (isObject(schema['properties']) ? 'object' : '')) {
+    case 'object':
+      return depth > deepest ? {} : objectExample(schema, schemas, depth);
+    case 'array': {
+      const inner = innerOf(schema, schemas);
+      return inner === undefined || depth > deepest ? [] : [exampleOf(inner, schemas, depth + 1)];
+    }
+    case 'integer':
+    case 'number':
+      return schema['minimum'] ?? 0;
+    case 'boolean':
+      return false;
+    case 'null':
+      return null;
+    case 'string':
+      return formats[textOf(schema['format'])] ?? 'string';
+    default:
+      return {};
+  }
+}
+
+interface GroupVersionKind {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+}
+
+/** What it must have, or else some of what it may have. An object of Kubernetes has its kind, a name, and what is wanted. */
+function objectExample(schema: Schema, schemas: Schemas, depth: number): unknown {
+  const all = propertiesOf(schema);
+  const names = new Set(all.map(([name]) => name));
+  const isKubernetes = ['apiVersion', 'kind', 'metadata'].every((name) => names.has(name));
+  const required = requiredOf(schema);
+  const chosen = all.filter(([name]) => required.has(name) || (isKubernetes && name === 'spec'));
+  const optional = all.filter(([name, one]) => name !== 'status' && schemas.resolve(one)['readOnly'] !== true);
+  const flat = optional.filter(([, one]) => isFlat(one, schemas));
+  const shown = chosen.length > 0 ? chosen : (flat.length > 0 ? flat : optional).slice(0, most);
+  const values = shown.map(([name, one]) => [name, exampleOf(one, schemas, depth + 1)] as const);
+  if (!isKubernetes) return Object.fromEntries(values);
+  const [{ group, version, kind } = { group: '', version: '', kind: '' }] = (schema[
+    'x-kubernetes-group-version-kind'
+  ] ?? []) as GroupVersionKind[];
+  return {
+    ...(kind === '' ? {} : { apiVersion: group === '' ? version : `${group}/${version}`, kind }),
+    ...Object.fromEntries(values.filter(([name]) => kind === '' || (name !== 'apiVersion' && name !== 'kind'))),
+    metadata: { name: 'example' },
+  };
+}
+
+/** No object, and no list of such. */
+function isFlat(schema: Schema, schemas: Schemas): boolean {
+  const types = typesOf(schemas.resolve(schema));
+  const inner = innerOf(schema, schemas);
+  if (types.includes('array')) return inner !== undefined && isFlat(inner, schemas);
+  return types.length > 0 && !types.includes('object');
+}

@@ -1,0 +1,159 @@
+/** `/docs` as it is served: to everybody, at both ports, under a policy that lets nothing in from elsewhere, and cached as it should be. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { gzipSync } from 'node:zlib';
+import type { Answer, Ask } from '../fakes/ask.ts';
+import { issuer, startLab, type Lab } from './lab.ts';
+
+let lab: Lab;
+beforeAll(async () => {
+  lab = await startLab();
+});
+afterAll(() => lab.stop());
+
+const faces: readonly (readonly [string, (path: string, ask?: Ask) => Promise<Answer>])[] = [
+  ['plain HTTP', (path, ask) => lab.gateway(path, ask)],
+  ['TLS', (path, ask) => lab.secureGateway(path, ask)],
+];
+
+/** What a page refers to, as browsers find it. */
+const referredTo = (page: string, text: string): string[] =>
+  [...text.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, address = '']) => {
+    const { origin, pathname } = new URL(address, `http://here.example${page}`);
+    expect(origin).toBe('http://here.example');
+    return pathname;
+  });
+
+const assetsOf = async (page = '/docs'): Promise<string[]> => {
+  const { text } = await lab.gateway(page);
+  return [...new Set(referredTo(page, text))].filter((path) => path.startsWith('/docs/assets/'));
+};
+
+describe.each(faces)('over %s', (_, ask) => {
+  test.each(['/docs', '/docs/callback', '/docs/callback?code=c&state=s&iss=i'])(
+    '%s is a page for everybody',
+    async (path) => {
+      const { status, headers, text } = await ask(path);
+      expect(status).toBe(200);
+      expect(headers).toMatchObject({
+        'content-type': 'text/html; charset=utf-8',
+        'cache-control': 'no-cache, private',
+        'x-content-type-options': 'nosniff',
+        'x-frame-options': 'DENY',
+        'referrer-policy': 'no-referrer',
+        'audit-id': expect.any(String),
+      });
+      expect(headers).not.toHaveProperty('set-cookie');
+      expect(text).toContain(`content="${issuer}"`);
+    },
+  );
+
+  test('it may load, send to, be framed by and be led to nothing else', async () => {
+    const policy = String((await ask('/docs')).headers['content-security-policy']).split('; ');
+    expect(policy.toSorted()).toEqual([
+      "base-uri 'none'",
+      "connect-src 'self'",
+      "default-src 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+      "require-trusted-types-for 'script'",
+      "script-src 'self'",
+      "style-src 'self'",
+      "trusted-types 'none'",
+    ]);
+  });
+});
+
+test.each(['/docs', '/docs/callback'])('%s finds its parts and the descriptions, wherever it is', async (page) => {
+  const { text } = await lab.gateway(page);
+  const found = await Promise.all(
+    referredTo(page, text).map(async (path) => [(await lab.gateway(path)).status, path] as const),
+  );
+  expect(found.length).toBeGreaterThan(5);
+  expect(found.filter(([status]) => status !== 200)).toEqual([]);
+  // Behind a path of whoever stands before the server too.
+  expect(text).not.toMatch(/(?:href|src)="(?:\/|https?:)/);
+  expect(await assetsOf(page)).toEqual(await assetsOf());
+});
+
+test('nothing in it is a script or a style of its own', async () => {
+  const { text } = await lab.gateway('/docs');
+  expect(text).not.toMatch(/<style|\sstyle=|\son\w+=|<script(?![^>]* src=)/);
+});
+
+test('each module that another one imports is among those that are loaded at once', async () => {
+  const paths = await assetsOf();
+  const modules = paths.filter((path) => /\.[jt]s$/.test(path));
+  expect(modules.length).toBeGreaterThan(5);
+  for (const path of modules) {
+    const { text } = await lab.gateway(path);
+    for (const [, name = ''] of text.matchAll(/^(?:import|export) .*?from '(.*?)';$/gms))
+      expect(modules).toContain(new URL(name, `http://here.example${path}`).pathname);
+  }
+});
+
+test('its parts are kept for good, under names that change with them', async () => {
+  for (const path of await assetsOf()) {
+    const { status, headers } = await lab.gateway(path);
+    expect(status).toBe(200);
+    expect(headers).toMatchObject({
+      'content-type': expect.stringMatching(/^text\/(?:css|javascript); charset=utf-8$/),
+      'cache-control': 'public, max-age=31536000, immutable',
+      'x-content-type-options': 'nosniff',
+      etag: expect.any(String),
+    });
+    expect(path).toMatch(/^\/docs\/assets\/[\w-]{22}\/[\w-]+\.(?:css|js|ts)$/);
+  }
+});
+
+test('what is known already is not sent again', async () => {
+  for (const path of ['/docs', '/docs/callback', ...(await assetsOf())]) {
+    const { headers } = await lab.gateway(path);
+    const again = await lab.gateway(path, { headers: { 'if-none-match': String(headers['etag']) } });
+    expect([again.status, again.text, again.headers['cache-control']]).toEqual([304, '', headers['cache-control']]);
+    const head = await lab.gateway(path, { method: 'HEAD' });
+    expect([head.status, head.text, head.headers['etag']]).toEqual([200, '', headers['etag']]);
+  }
+});
+
+test('it is small', async () => {
+  let size = 0;
+  for (const path of ['/docs', ...(await assetsOf())]) {
+    const { headers, text } = await lab.gateway(path, { headers: { 'accept-encoding': 'gzip' } });
+    expect(headers).toMatchObject({ 'content-encoding': 'gzip', vary: 'Accept-Encoding' });
+    expect(text.length).toBeGreaterThan(0);
+    size += Number(headers['content-length']);
+  }
+  // Beside that are the descriptions, and nothing else.
+  expect(size).toBeLessThan(40 * 1024);
+  expect(gzipSync((await lab.gateway('/swagger/platform.v3.json')).text).length).toBeLessThan(32 * 1024);
+});
+
+test.each([
+  '/docs/assets',
+  '/docs/assets/x/main.js',
+  '/docs/assets/x/..%2f..%2fmodules.js',
+  '/docs/assets/%2e%2e/%2e%2e/routes.js',
+  '/docs/other',
+  '/docs/callback/x',
+])('%s is none of its parts', async (path) => {
+  const { status, headers } = await lab.gateway(path);
+  // What is no part of it needs an identity as everything does.
+  expect([400, 401, 404]).toContain(status);
+  expect(headers['content-type']).toMatch(/^application\/json/);
+});
+
+test('with another issuer it is another page', async () => {
+  const before = (await lab.gateway('/docs')).headers['etag'];
+  const configuration = {
+    apiVersion: 'config.platform.io/v1alpha1',
+    kind: 'PlatformConfiguration',
+    authentication: { issuer: 'https://other.example' },
+  };
+  lab.cluster.put('/api/v1/namespaces/platform-system/configmaps', {
+    metadata: { name: 'platform-config' },
+    data: { 'platform.yaml': JSON.stringify(configuration) },
+  });
+  let answer = await lab.gateway('/docs', { headers: { 'if-none-match': String(before) } });
+  while (answer.status === 304) answer = await lab.gateway('/docs', { headers: { 'if-none-match': String(before) } });
+  expect(answer.text).toContain('content="https://other.example"');
+});
