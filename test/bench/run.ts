@@ -230,7 +230,10 @@ export class Run {
   }
 
   async #logs(): Promise<void> {
+    const { changes } = this.#stand;
+    await changes.setRate(0);
     const one = await this.#attempt('logs', () => measureLogs(this.#stand, this.#signal));
+    await changes.setRate(changesPerSecond);
     if (one === undefined) return;
     this.#right &&= one.problems.length === 0;
     console.log(`\n${describeLogs(one)}`);

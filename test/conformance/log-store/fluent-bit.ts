@@ -1,4 +1,5 @@
 /** Records as fluent-bit writes them for KubeSphere, loaded into a server by bulk. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { LogRecord } from '../../../src/logs/log-store.ts';
 
 export const indexPrefix = 'ks-whizard-logging';
@@ -29,6 +30,11 @@ async function send(url: string, path: string, body: string, method: 'POST' | 'P
   const type = path === '/_bulk' ? 'application/x-ndjson' : 'application/json';
   const answer = await fetch(`${url}${path}`, { method, body, headers: { 'Content-Type': type } });
   const text = await answer.text();
+  if (answer.status === 429) {
+    // Its heap is full until it is collected: fluent-bit tries again too.
+    await sleep(1_000);
+    return await send(url, path, body, method);
+  }
   if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text.slice(0, 1_000)}`);
   return JSON.parse(text);
 }
