@@ -4,7 +4,7 @@
  */
 import { serviceUnavailable } from '../errors.ts';
 import { json } from '../http/description.ts';
-import { PreparedDocument } from '../http/prepared-document.ts';
+import { documentSchema, PreparedDocument } from '../http/prepared-document.ts';
 import type { Route } from '../http/route.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Discovery } from '../kube/discovery.ts';
@@ -105,7 +105,7 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
     method: 'get',
     path,
     summary,
-    answers: json({ type: 'object' }),
+    answers: json(documentSchema),
     handler: async (req, res, context) => (await current(form, context)).answer(req, res),
   });
   return [

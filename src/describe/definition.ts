@@ -78,12 +78,18 @@ const always = [400, 401, 403, 406, 429, 500, 503, 504];
 function objectSchema(name: string, { spec: { group, names } }: Definition, version: Version): Schema {
   const given = version.schema?.openAPIV3Schema ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
   const properties = given['properties'] as Readonly<Record<string, Schema>> | undefined;
+  // By names that no kind can have.
+  const parts = ['spec', 'status'].flatMap((part) => {
+    const schema = properties?.[part];
+    return schema?.['properties'] === undefined ? [] : [[part, named(`${name}.${part}`, schema)]];
+  });
   return named(name, {
     ...given,
     properties: {
       apiVersion: { type: 'string' },
       kind: { type: 'string' },
       ...properties,
+      ...Object.fromEntries(parts),
       metadata: objectMetaSchema,
     },
     'x-kubernetes-group-version-kind': [{ group, version: version.name, kind: names.kind }],

@@ -1,6 +1,6 @@
 /** What Kubernetes' own operations take and answer, as far as they are the same for every resource. */
 import { inQuery, type Body, type Content, type Parameter } from '../http/description.ts';
-import { objectMetaSchema, typeMeta } from '../http/meta.ts';
+import { jsonPatchSchema, objectMetaSchema, statusDetailsSchema, typeMeta } from '../http/meta.ts';
 import {
   count,
   described,
@@ -21,29 +21,32 @@ const types = ['application/json', 'application/yaml'];
 export const contentOf = (schema: Schema): Content => Object.fromEntries(types.map((type) => [type, schema]));
 export const bodyOf = (schema: Schema, required = true): Body => ({ required, content: contentOf(schema) });
 
+const listMeta = named(
+  'ListMeta',
+  object(
+    {},
+    {
+      resourceVersion: text,
+      continue: described('To go on with', text),
+      remainingItemCount: count,
+      selfLink: text,
+    },
+  ),
+);
+
 /** A refusal, or that something was done. */
 export const status = named(
   'Status',
   open(
     object(typeMeta('Status', 'v1'), {
-      metadata: { type: 'object' },
+      metadata: listMeta,
       status: oneOf('Success', 'Failure'),
       message: text,
       reason: text,
-      details: { type: 'object' },
+      details: statusDetailsSchema,
       code: integer,
     }),
   ),
-);
-
-const listMeta = object(
-  {},
-  {
-    resourceVersion: text,
-    continue: described('To go on with', text),
-    remainingItemCount: count,
-    selfLink: text,
-  },
 );
 
 export const listOf = (name: string, item: Schema): Schema =>
@@ -60,7 +63,7 @@ const deleteOptions = named(
         dryRun: list(text),
         gracePeriodSeconds: count,
         orphanDependents: flag,
-        preconditions: object({}, { resourceVersion: text, uid: text }),
+        preconditions: named('Preconditions', object({}, { resourceVersion: text, uid: text })),
         propagationPolicy: oneOf('Orphan', 'Background', 'Foreground'),
       },
     ),
@@ -69,12 +72,14 @@ const deleteOptions = named(
 export const deleteBody: Body = bodyOf(deleteOptions, false);
 
 /** meta/v1 Patch, in each of its forms. */
-const patch = named('Patch', { description: 'As its media type has it' });
+const patch = named('Patch', described('What there is to be of the object', open({ type: 'object' })));
 export const patchBody: Body = {
   required: true,
-  content: Object.fromEntries(
-    ['json-patch+json', 'merge-patch+json', 'apply-patch+yaml'].map((type) => [`application/${type}`, patch]),
-  ),
+  content: {
+    'application/merge-patch+json': patch,
+    'application/json-patch+json': jsonPatchSchema,
+    'application/apply-patch+yaml': patch,
+  },
 };
 
 export const scale = named(
@@ -85,8 +90,8 @@ export const scale = named(
       apiVersion: text,
       kind: text,
       metadata: objectMetaSchema,
-      spec: object({}, { replicas: count }),
-      status: object({ replicas: count }, { selector: text }),
+      spec: named('io.k8s.api.autoscaling.v1.ScaleSpec', object({}, { replicas: count })),
+      status: named('io.k8s.api.autoscaling.v1.ScaleStatus', object({ replicas: count }, { selector: text })),
     },
   ),
 );

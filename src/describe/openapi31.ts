@@ -6,13 +6,20 @@ import { headOf, type Description, type Head, type Operation } from './operation
 import { security31 } from './security.ts';
 import { Writer } from './writer.ts';
 
+/** Of an enumeration of one, generators make a type of its own, which has to be converted to and from. */
+function constant(schema: Schema): Schema {
+  const { enum: values, ...rest } = schema;
+  return Array.isArray(values) && values.length === 1 ? { ...rest, const: values[0] as unknown } : schema;
+}
+
 const bound = (inclusive: string, exclusive: string, limit: unknown, isExclusive: unknown): object =>
   limit === undefined ? {} : { [isExclusive === true ? exclusive : inclusive]: limit };
 
 /** What CustomResourceDefinitions have in the words of OpenAPI 3.0, in those of JSON Schema. */
 function asJSONSchema(schema: Schema): Schema {
   const { nullable, exclusiveMinimum, exclusiveMaximum, example, ...rest } = schema;
-  if ([nullable, exclusiveMinimum, exclusiveMaximum, example].every((one) => one === undefined)) return schema;
+  if ([nullable, exclusiveMinimum, exclusiveMaximum, example].every((one) => one === undefined))
+    return constant(schema);
   const { minimum, maximum, type, enum: values, ...others } = rest;
   return {
     ...others,

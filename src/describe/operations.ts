@@ -67,8 +67,8 @@ function subjectOf(segments: readonly string[]): string {
 }
 
 /**
- * `listNodes`, `updateIamUserPassword`, `postOauthToken`: the first word of the group, unless that is resources itself, and what is behind
- * its version. A GET of a plural is a list.
+ * `listNodes`, `createIamUser`, `postOauthToken`: the first word of the group, unless that is resources itself, and what is behind
+ * its version. A GET of a plural is a list; what is created is one.
  */
 export function operationIdOf({ method, path }: Pick<Route, 'method' | 'path'>): string {
   const [prefix = '', group = '', version, ...rest] = path.slice(1).split('/');
@@ -76,9 +76,15 @@ export function operationIdOf({ method, path }: Pick<Route, 'method' | 'path'>):
   const isList = method === 'get' && rest.at(-1)?.endsWith('s') === true && rest.at(-1) !== 'logs';
   const verb = method === 'get' ? (isList ? 'list' : 'get') : verbs[method];
   // Of all versions.
-  const about = version?.startsWith(':') === true ? rest.filter((one) => one !== version) : rest;
+  const isOfAll = version?.startsWith(':') === true;
+  const about = isOfAll ? rest.filter((one) => one !== version) : rest;
   const [ofGroup = ''] = group.split('.');
-  return verb + (ofGroup === 'resources' ? '' : capital(ofGroup)) + subjectOf(about);
+  const subject = subjectOf(about);
+  return (
+    verb +
+    (ofGroup === 'resources' ? '' : capital(ofGroup)) +
+    (verb === 'create' && !isOfAll ? single(subject) : subject)
+  );
 }
 
 export const operationOf = (route: Route): Operation => ({

@@ -3,7 +3,7 @@
  * serve them when they are first asked for.
  */
 import { json } from '../http/description.ts';
-import { PreparedDocument } from '../http/prepared-document.ts';
+import { documentSchema, PreparedDocument } from '../http/prepared-document.ts';
 import type { Route } from '../http/route.ts';
 import { openapi31 } from './openapi31.ts';
 import { operationOf, tagsOf } from './operations.ts';
@@ -46,7 +46,7 @@ export function platformRoutes({ version, routes, issuer }: PlatformOptions): re
       ...open,
       path,
       summary,
-      answers: json({ type: 'object' }),
+      answers: json(documentSchema),
       handler: (req, res) => current().answer(req, res),
     };
   };

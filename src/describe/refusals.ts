@@ -56,7 +56,7 @@ const contents: Readonly<Record<Dialect, Content>> = {
 };
 
 function statusesOf(
-  { path, open = false, credentials, body, refusals = [], removed }: Route,
+  { method, path, open = false, credentials, body, refusals = [], removed }: Route,
   dialect: Dialect,
 ): number[] {
   return [
@@ -66,7 +66,8 @@ function statusesOf(
     // Pages are there over TLS alone, and their forms come from them alone.
     ...(dialect === 'Page' ? [403, 404] : []),
     ...(/[:*]/.test(path) || removed === true ? [404] : []),
-    ...(!open && path.startsWith('/kapis') ? [406] : []),
+    // What is read is had in a media type of several, or in JSON or not at all; what is written is answered in JSON whatever is accepted.
+    ...(!open && method === 'get' && path.startsWith('/kapis') && removed !== true ? [406] : []),
     ...(body === undefined ? [] : [408, 413, 415]),
     ...refusals,
     429,

@@ -9,9 +9,10 @@ import { Writer } from './writer.ts';
 
 const form = 'application/x-www-form-urlencoded';
 
-/** 2.0 has neither null nor alternatives. */
+/** 2.0 has neither null nor alternatives: what may be null may be anything. */
 function asSwagger(schema: Schema): Schema {
-  const { nullable: _nullable, not: _not, oneOf: _oneOf, anyOf, ...rest } = schema;
+  const { nullable, not: _not, oneOf: _oneOf, anyOf, ...rest } = schema;
+  if (nullable === true) return rest['description'] === undefined ? {} : { description: rest['description'] };
   const areObjects = Array.isArray(anyOf) && anyOf.every((one: Schema) => one['properties'] !== undefined);
   return areObjects ? merged(schema) : rest;
 }

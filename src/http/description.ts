@@ -36,7 +36,11 @@ export const inQuery = (name: string, description: string, schema: Schema = text
 });
 
 /** What a segment of a path can be (filters/request-info.ts). */
-const segment: Schema<string> = { ...text, pattern: String.raw`^(?!\.\.?$)[^/\\\x00-\x1f\x7f-\x9f]+$` };
+const segment: Schema<string> = {
+  ...text,
+  // Not `.` and not `..`, in words that Go's regexp has too: those who generate clients in Go refuse others.
+  pattern: String.raw`^(?:[^./\\\x00-\x1f\x7f-\x9f]|\.[^./\\\x00-\x1f\x7f-\x9f]|\.\.[^/\\\x00-\x1f\x7f-\x9f])[^/\\\x00-\x1f\x7f-\x9f]*$`,
+};
 
 export const inPath = (name: string, description: string): Parameter => ({
   name,

@@ -22,23 +22,42 @@ export const typeMeta = <const K extends string, const V extends string = string
 });
 
 /** An object with nothing in it. */
-export const nothing = object({});
+export const nothing = named('Nothing', object({}));
 
-const details = object(
-  {},
-  {
-    name: text,
-    group: text,
-    kind: described('The resource, or the kind, that it is about', text),
-    uid: text,
-    causes: list(object({}, { reason: text, message: text, field: described('Such as spec.groups[0]', text) })),
-    retryAfterSeconds: count,
-  },
+/** Beside what could be found. */
+export const partialSchema = named(
+  'Partial',
+  described('This is not everything', object({ reason: described('Why, for people', text) })),
+);
+
+const cause = named(
+  'StatusCause',
+  object({}, { reason: text, message: text, field: described('Such as spec.groups[0]', text) }),
+);
+
+export const statusDetailsSchema = named(
+  'StatusDetails',
+  object(
+    {},
+    {
+      name: text,
+      group: text,
+      kind: described('The resource, or the kind, that it is about', text),
+      uid: text,
+      causes: list(cause),
+      retryAfterSeconds: count,
+    },
+  ),
+);
+
+const statusMeta = named(
+  'StatusMeta',
+  object({}, { continue: described('To go on with a list that has expired', text) }),
 );
 
 const status = {
   ...typeMeta('Status', 'v1'),
-  metadata: object({}, { continue: described('To go on with a list that has expired', text) }),
+  metadata: statusMeta,
 };
 
 /** Of one that failed. */
@@ -52,7 +71,7 @@ export const statusSchema = named(
       reason: described('The same in a word, for programs', text),
       code: described('The status of the answer', integer),
     },
-    { details },
+    { details: statusDetailsSchema },
   ),
 );
 
@@ -63,7 +82,24 @@ export const oauthErrorSchema = named(
 );
 
 /** Where there is nothing to show. */
-export const doneSchema = named('Done', object({ ...status, status: oneOf('Success') }, { details }));
+export const doneSchema = named(
+  'Done',
+  object({ ...status, status: oneOf('Success') }, { details: statusDetailsSchema }),
+);
+
+/** RFC 6902. */
+export const jsonPatchSchema = named(
+  'JSONPatch',
+  list(
+    named(
+      'JSONPatchOperation',
+      object(
+        { op: oneOf('add', 'remove', 'replace', 'move', 'copy', 'test'), path: text },
+        { from: text, value: described('Anything', {}) },
+      ),
+    ),
+  ),
+);
 
 /** There is more of it in Kubernetes' own schema. */
 export const objectMetaSchema = named(
@@ -86,7 +122,7 @@ export const objectMetaSchema = named(
   ),
 );
 
-const listMeta = object({}, { resourceVersion: described('What to watch from', text) });
+const listMeta = named('ListMeta', object({}, { resourceVersion: described('What to watch from', text) }));
 
 /** A list of /kapis, under this name. `kind`: of its items, if that is known. */
 export const listSchema = <T>(name: string, item: Schema<T>, kind?: string) =>

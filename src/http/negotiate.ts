@@ -68,6 +68,11 @@ export function negotiate<T>(
   throw notAcceptable(words);
 }
 
+/** Throws 406 for who takes no JSON, where there is nothing else. */
+export function demandJson({ accept }: { readonly accept?: string | undefined }): void {
+  negotiate(accept, ['application/json'], (type) => type);
+}
+
 /** May the answer be compressed by gzip (RFC 9110 section 12.5.3)? */
 export function acceptsGzip(header: string | undefined): boolean {
   if (header === undefined) return false;

@@ -4,7 +4,10 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { acceptsGzip, isKnown } from './negotiate.ts';
+import { described, named, open } from './schema.ts';
 import { write } from './write.ts';
+
+export const documentSchema = named('Document', described('In Swagger or OpenAPI', open({ type: 'object' })));
 
 interface Kind {
   readonly contentType: string;

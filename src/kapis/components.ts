@@ -7,6 +7,7 @@ import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { noSuchPath, notFound, unauthorized, type StatusError } from '../errors.ts';
 import { prettyJson } from '../http/pretty.ts';
 import { json } from '../http/description.ts';
+import { demandJson } from '../http/negotiate.ts';
 import type { Handler, RequestContext, Route } from '../http/route.ts';
 import type { TypeOf } from '../http/schema.ts';
 import { write } from '../http/write.ts';
@@ -233,7 +234,8 @@ const partial = (hidden: readonly string[]): { readonly partial?: { readonly rea
   hidden.length === 0 ? {} : { partial: { reason: `you may not list ${[...hidden].toSorted().join(', ')}` } };
 
 /** Throws 400 for a parameter that they do not have. */
-function checked([, , context]: Parameters<Handler>): RequestContext {
+function checked([req, , context]: Parameters<Handler>): RequestContext {
+  demandJson(req.headers);
   demandNoParameters(context);
   return context;
 }

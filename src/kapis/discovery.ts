@@ -46,9 +46,9 @@ const apiResource = ({ served, singular, namespaced, kind, shortNames }: Resourc
   ...(shortNames.length === 0 ? {} : { shortNames }),
 });
 
-const versionSchema = object({ groupVersion: text, version: text });
+const versionSchema = named('GroupVersion', object({ groupVersion: text, version: text }));
 const inGroup = { name: text, versions: list(versionSchema), preferredVersion: versionSchema };
-const groupSchema = object(inGroup);
+const groupSchema = named('APIGroupListItem', object(inGroup));
 
 const apiGroupSchema = named('APIGroup', object({ ...typeMeta('APIGroup', 'v1'), ...inGroup }));
 const apiGroupListSchema = named(
@@ -61,9 +61,12 @@ const apiResourceListSchema = named(
     ...typeMeta('APIResourceList', 'v1'),
     groupVersion: text,
     resources: list(
-      object(
-        { name: text, singularName: text, namespaced: flag, kind: text, verbs: list(text) },
-        { group: text, version: text, shortNames: list(text), categories: list(text) },
+      named(
+        'APIResource',
+        object(
+          { name: text, singularName: text, namespaced: flag, kind: text, verbs: list(text) },
+          { group: text, version: text, shortNames: list(text), categories: list(text) },
+        ),
       ),
     ),
   }),

@@ -15,6 +15,8 @@ const foreign = /[[\]",]/;
 const name = String.raw`(?:[^.\\[\]",]|\\[\s\S])+`;
 /** What a path looks like, for those who describe one. */
 export const pathPattern = String.raw`${name}(?:\.${name}){0,${mostSegments - 1}}`;
+/** The same in a list of them, whatever its depth: Go's regexp repeats a repetition no more than a thousand times. */
+export const listedPathPattern = String.raw`${name}(?:\.${name})*`;
 const syntax = String.raw`segments are separated by dots, a dot within one is escaped, as in .metadata.labels.kubernetes\.io/os, and an element of an array is its index from 0, as in .status.conditions.0.type (fields also goes through all: .status.conditions.type)`;
 
 /** `.spec.unschedulable`, `metadata.labels.kubernetes\.io/arch`, `status.addresses.0.type`. Throws 400 for what is no path. */

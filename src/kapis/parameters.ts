@@ -2,7 +2,7 @@
 import { durationPattern, longestDuration } from '../config/duration.ts';
 import { inPath, inQuery, type Parameter } from '../http/description.ts';
 import { count, flag, oneOf, oneOrNone, text, type Schema } from '../http/schema.ts';
-import { pathPattern } from './field-path.ts';
+import { listedPathPattern, pathPattern } from './field-path.ts';
 import { mostPaths } from './projection.ts';
 import type { ResourceDefinition } from './resource.ts';
 
@@ -39,7 +39,7 @@ const shown = [
   inQuery('managedFields', 'With metadata.managedFields', unless),
   inQuery('fields', `Only these of at most ${mostPaths} paths, comma-separated, and what names the object`, {
     ...text,
-    pattern: String.raw`^\.?${pathPattern}(?:,\.?${pathPattern}){0,${mostPaths - 1}}$`,
+    pattern: String.raw`^\.?${listedPathPattern}(?:,\.?${listedPathPattern}){0,${mostPaths - 1}}$`,
   }),
 ];
 

@@ -1,4 +1,5 @@
 /** What a resource is and how it is read. The handlers work on any resource; `resources/` has one file each. */
+import type { Schema } from '../http/schema.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
@@ -44,6 +45,8 @@ export interface ResourceDefinition<F> {
   readonly underlying: GroupVersionResource;
   /** What it is called on /kapis and /apis; on /apis the objects get this apiVersion. */
   readonly served: GroupVersionResource;
+  /** Of what is in an object beside its metadata, by name; every one may be missing. */
+  readonly schema?: Readonly<Record<string, Schema>>;
   fields(object: KubeObject): F;
   readonly columns: readonly Column[];
   /** A table's cells in the order of the columns. `now`: milliseconds since the epoch. */

@@ -18,6 +18,8 @@ export interface ClientRequest {
 }
 
 interface ClientRoute extends ClientAuthentication, Pick<Route, 'path' | 'summary' | 'answers'> {
+  /** Of the form, in the descriptions. */
+  readonly formName: string;
   /** What the form must have, and what it may have beside that. */
   readonly fields: Readonly<Record<string, Schema>>;
   readonly optional?: Readonly<Record<string, Schema>>;
@@ -36,7 +38,7 @@ export const tokenForm = {
 
 /** Where clients post forms to. All begin with the same steps: nothing in the URL, 1 read the form, 2 authenticate the client. */
 export const clientRoute = (
-  { path, summary, answers, fields, optional = {}, ...options }: ClientRoute,
+  { path, summary, answers, formName, fields, optional = {}, ...options }: ClientRoute,
   handle: (request: ClientRequest) => Promise<void>,
 ): Route => ({
   method: 'post',
@@ -44,7 +46,7 @@ export const clientRoute = (
   summary,
   open: true,
   credentials: ['client'],
-  body: formBody(fields, { ...optional, ...clientFields }),
+  body: formBody(fields, { ...optional, ...clientFields }, formName),
   ...(answers === undefined ? {} : { answers }),
   handler: async (req, res, context) => handle({ ...(await readClientRequest(req, context, options)), context, res }),
 });

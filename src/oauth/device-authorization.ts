@@ -64,6 +64,7 @@ export function deviceAuthorizationEndpoint({
     directory,
     limiter,
     mayBePublic: true,
+    formName: 'DeviceAuthorizationRequest',
     fields: {},
     optional: { scope: described('Words separated by spaces', text) },
     answers: json(deviceAuthorizationSchema),

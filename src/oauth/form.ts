@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { OAuthError } from '../errors.ts';
 import type { Body } from '../http/description.ts';
-import { object, type Schema } from '../http/schema.ts';
+import { named, object, type Schema } from '../http/schema.ts';
 import { readBody } from './body.ts';
 
 const formType = 'application/x-www-form-urlencoded';
@@ -9,11 +9,15 @@ const formType = 'application/x-www-form-urlencoded';
 /** One without a value is none. */
 const given = (schema: Schema): Schema => (schema['enum'] === undefined ? { ...schema, minLength: 1 } : schema);
 
-/** What is in a form, as the descriptions have it; what else there is means nothing, but nothing is there twice. */
-export function formBody(fields: Readonly<Record<string, Schema>>, optional: Readonly<Record<string, Schema>>): Body {
+/** What is in a form, as the descriptions have it; what else there is means nothing, but nothing is there twice. `formName`: of its schema. */
+export function formBody(
+  fields: Readonly<Record<string, Schema>>,
+  optional: Readonly<Record<string, Schema>>,
+  formName?: string,
+): Body {
   const must = Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, given(schema)]));
   const schema = { ...object(must, optional), additionalProperties: { type: 'string' } };
-  return { required: true, content: { [formType]: schema } };
+  return { required: true, content: { [formType]: formName === undefined ? schema : named(formName, schema) } };
 }
 
 /**

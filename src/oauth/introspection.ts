@@ -98,7 +98,15 @@ export function introspectionEndpoint({
   return {
     routes: [
       clientRoute(
-        { path, summary, directory, limiter, ...tokenForm, answers: json(introspectionSchema) },
+        {
+          path,
+          summary,
+          directory,
+          limiter,
+          formName: 'IntrospectionRequest',
+          ...tokenForm,
+          answers: json(introspectionSchema),
+        },
         async ({ form, client, res }) => {
           const token = required(form, 'token');
           const found = (await ofAccessToken(token, client)) ?? (await ofRefreshToken(token, client));

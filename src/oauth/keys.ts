@@ -9,12 +9,15 @@ const keySetSchema = named(
   'JWKS',
   object({
     keys: list(
-      open(
-        object(
-          { kid: text, alg: text, use: oneOf('sig') },
-          { kty: text, crv: text, x: text, y: text, n: text, e: text },
-        ),
-      ) as Schema<PublishedKey>,
+      named(
+        'JWK',
+        open(
+          object(
+            { kid: text, alg: text, use: oneOf('sig') },
+            { kty: text, crv: text, x: text, y: text, n: text, e: text },
+          ),
+        ) as Schema<PublishedKey>,
+      ),
     ),
   }),
 );

@@ -34,7 +34,7 @@ export function revocationEndpoint(parts: {
   return {
     routes: [
       clientRoute(
-        { path, summary, directory, limiter, mayBePublic: true, ...tokenForm, answers },
+        { path, summary, directory, limiter, mayBePublic: true, formName: 'RevocationRequest', ...tokenForm, answers },
         async ({ form, client, context, res }) => {
           const found = await find(required(form, 'token'));
           if (found !== undefined && mayKnow(client, found.clientID)) {

@@ -69,6 +69,7 @@ export function tokenEndpoint(options: {
     directory,
     limiter,
     mayBePublic: true,
+    formName: 'TokenRequest',
     fields: { grant_type: oneOf(...byType.keys()) },
     optional: {
       ...fieldsOf(grants),

@@ -40,13 +40,14 @@ const tokenReviewSchema = named(
   open(
     object({
       ...typed,
-      spec: open(object({ token: { ...text, minLength: 1 } }, { audiences: list(text) })),
+      spec: named('TokenReviewSpec', open(object({ token: { ...text, minLength: 1 } }, { audiences: list(text) }))),
     }),
   ),
 );
-const statusSchema = object(
-  { authenticated: flag },
-  { user: object({ username: text, uid: text, groups: list(text) }), audiences: list(text) },
+const reviewedUserSchema = named('ReviewedUser', object({ username: text, uid: text, groups: list(text) }));
+const statusSchema = named(
+  'ReviewedTokenStatus',
+  object({ authenticated: flag }, { user: reviewedUserSchema, audiences: list(text) }),
 );
 const reviewedSchema = named('ReviewedToken', object({ ...typed, status: statusSchema }));
 

@@ -115,6 +115,24 @@ test('every name in a path is a parameter', () => {
     ]);
 });
 
+test('406 is described where it is answered, and nowhere else', async () => {
+  const answers = operationsOf(v3).map(async ([method, path, { requestBody }]) => {
+    const [type] = Object.keys(requestBody?.content ?? {});
+    const sent = type === undefined ? {} : { 'content-type': type, 'content-length': '2' };
+    const { status } = await lab.gateway(filled(path), {
+      method: method.toUpperCase(),
+      headers: { authorization, accept: 'image/png', ...sent },
+      ...(type === undefined ? {} : { body: '{}' }),
+    });
+    return [`${method} ${path}`, status === 406];
+  });
+  const described = operationsOf(v3).map(([method, path, { responses }]) => [
+    `${method} ${path}`,
+    responses['406'] !== undefined,
+  ]);
+  expect(await Promise.all(answers)).toEqual(described);
+});
+
 /** The parameters that the server says it knows, where it refuses others; undefined where it takes no notice of them. */
 async function known(
   method: string,

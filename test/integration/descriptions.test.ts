@@ -116,9 +116,9 @@ describe('custom resources', () => {
   test.each(files)('%s follows the cluster, on each replica', async (file) => {
     const sizeIn = async (base: string): Promise<unknown> => {
       const { components, definitions: schemas } = await document(file, base);
-      const wheel = (components?.schemas ?? schemas)?.['com.example.describe.v1.Wheel'] as
-        { properties: { spec: { properties: { size: Schema } } } } | undefined;
-      return wheel?.properties.spec.properties.size['description'];
+      const spec = (components?.schemas ?? schemas)?.['com.example.describe.v1.Wheel.spec'] as
+        { properties: { size: Schema } } | undefined;
+      return spec?.properties.size['description'];
     };
     const everywhere = (what: unknown): Promise<unknown> =>
       eventually(`it says ${String(what)}`, async () => {

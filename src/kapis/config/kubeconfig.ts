@@ -22,32 +22,39 @@ export interface KubeconfigParts {
 const yaml = 'application/yaml';
 const json = 'application/json';
 
-const clusterSchema = object(
-  { server: text },
-  {
-    'certificate-authority-data': described(
-      'PEM in base64; left out where clients believe the certificate anyway',
-      text,
-    ),
-  },
+const clusterSchema = named(
+  'KubeconfigCluster',
+  object(
+    { server: text },
+    {
+      'certificate-authority-data': described(
+        'PEM in base64; left out where clients believe the certificate anyway',
+        text,
+      ),
+    },
+  ),
 );
-const pluginSchema = object({
-  apiVersion: text,
-  command: text,
-  args: list(text),
-  interactiveMode: text,
-  provideClusterInfo: flag,
-  installHint: text,
-});
-const userSchema = object({}, { token: text, exec: pluginSchema });
+const pluginSchema = named(
+  'KubeconfigExec',
+  object({
+    apiVersion: text,
+    command: text,
+    args: list(text),
+    interactiveMode: text,
+    provideClusterInfo: flag,
+    installHint: text,
+  }),
+);
+const userSchema = named('KubeconfigUser', object({}, { token: text, exec: pluginSchema }));
+const contextSchema = named('KubeconfigContext', object({ cluster: text, user: text }));
 const kubeconfigSchema = named(
   'Kubeconfig',
   object({
     apiVersion: oneOf('v1'),
     kind: oneOf('Config'),
-    clusters: list(object({ name: text, cluster: clusterSchema })),
-    users: list(object({ name: text, user: userSchema })),
-    contexts: list(object({ name: text, context: object({ cluster: text, user: text }) })),
+    clusters: list(named('KubeconfigNamedCluster', object({ name: text, cluster: clusterSchema }))),
+    users: list(named('KubeconfigNamedUser', object({ name: text, user: userSchema }))),
+    contexts: list(named('KubeconfigNamedContext', object({ name: text, context: contextSchema }))),
     'current-context': text,
   }),
 );

@@ -1,22 +1,15 @@
 /** Who asks, whom they ask about, and whether that is themselves. */
-import type { Request } from 'express';
 import type { Account } from '../../accounts/directory/account.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import { demand, type Authorizer, type ResourceAttributes } from '../../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { notFound, unauthorized } from '../../errors.ts';
-import { negotiate } from '../../http/negotiate.ts';
 import { inPath } from '../../http/description.ts';
 import type { RequestContext } from '../../http/route.ts';
 import { group } from './user-store.ts';
 
 export const usersResource = { group, resource: 'users' };
 export const nameInPath = inPath('name', 'The username; ~ is yourself');
-
-/** Throws 406 for who takes no JSON: there is nothing else. */
-export function demandJson({ headers }: Pick<Request, 'headers'>): void {
-  negotiate(headers.accept, ['application/json'], (type) => type);
-}
 
 export function callerOf({ user }: Pick<RequestContext, 'user'>): UserInfo {
   if (user === undefined) throw unauthorized();

@@ -3,12 +3,13 @@ import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginHistories } from '../../accounts/login-history.ts';
 import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { json } from '../../http/description.ts';
+import { demandJson } from '../../http/negotiate.ts';
 import type { Route } from '../../http/route.ts';
 import type { TypeOf } from '../../http/schema.ts';
 import { writeJson } from '../../http/write.ts';
 import { commonParameters, limit } from '../parameters.ts';
 import { parseLimit, parsePretty } from '../query.ts';
-import { accountOf, demandJson, demandOn, nameInPath, targetOf } from './caller.ts';
+import { accountOf, demandOn, nameInPath, targetOf } from './caller.ts';
 import { loginRecordListSchema } from './schemas.ts';
 import { apiVersion, base } from './user-store.ts';
 
@@ -25,7 +26,7 @@ export const loginRecordsRoute = ({ authorizer, directory, loginHistories }: Log
   parameters: [nameInPath, limit('How many; -1 for all'), ...commonParameters],
   answers: json(loginRecordListSchema),
   handler: async (req, res, context) => {
-    demandJson(req);
+    demandJson(req.headers);
     const most = parseLimit(context.query);
     const target = targetOf(directory, context);
     if (target.own === undefined) await demandOn(authorizer, context, target);

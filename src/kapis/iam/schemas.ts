@@ -12,6 +12,7 @@ import {
   named,
   object,
   oneOf,
+  open,
   text,
   time,
   type Schema,
@@ -21,36 +22,41 @@ import { apiVersion } from './user-store.ts';
 
 const upTo = (maxLength: number): Schema<string> => ({ ...text, maxLength });
 
-const identity = object({
-  provider: described('Name of the identity provider in the cluster configuration object', text),
-  subject: described('What the provider knows the user by and never gives to another', text),
-});
-
-const condition = object(
-  {
-    type: text,
-    status: oneOf('True', 'False', 'Unknown'),
-    lastTransitionTime: time,
-    reason: described('Why it is so, in one word for programs', text),
-    message: described('Why it is so, for people', text),
-  },
-  { observedGeneration: count },
+const identity = named(
+  'UserIdentity',
+  object({
+    provider: described('Name of the identity provider in the cluster configuration object', text),
+    subject: described('What the provider knows the user by and never gives to another', text),
+  }),
 );
+
+const condition = named(
+  'Condition',
+  object(
+    {
+      type: text,
+      status: oneOf('True', 'False', 'Unknown'),
+      lastTransitionTime: time,
+      reason: described('Why it is so, in one word for programs', text),
+      message: described('Why it is so, for people', text),
+    },
+    { observedGeneration: count },
+  ),
+);
+
+const userFields = {
+  displayName: described('How the user is called by people', upTo(256)),
+  email: described('The user may log in with it in the place of the name', upTo(254)),
+  groups: described('Role bindings name them', list(text)),
+  state: described('Who is Disabled cannot log in', oneOf('Active', 'Disabled')),
+  passwordChangeRequired: described('The user may do nothing but change the password', flag),
+  identities: described('Who the user is at identity providers', list(identity)),
+};
 
 /** manifests/crds has the same, and kube-apiserver judges by that. */
-const userSpec = object(
-  {},
-  {
-    displayName: described('How the user is called by people', upTo(256)),
-    email: described('The user may log in with it in the place of the name', upTo(254)),
-    groups: described('Role bindings name them', list(text)),
-    state: described('Who is Disabled cannot log in', oneOf('Active', 'Disabled')),
-    passwordChangeRequired: described('The user may do nothing but change the password', flag),
-    identities: described('Who the user is at identity providers', list(identity)),
-  },
-);
+const userSpec = named('UserSpec', object({}, userFields));
 
-const userStatus = object({}, { conditions: list(condition), lastLoginTime: time });
+const userStatus = named('UserStatus', object({}, { conditions: list(condition), lastLoginTime: time }));
 
 /** With the parameter `fields` there may be less in it. */
 export const userSchema = named(
@@ -61,29 +67,27 @@ export const userSchema = named(
 export const userListSchema = listSchema('UserList', userSchema, 'User');
 
 /** The same as somebody writes it: its type may be left out of a patch, and its metadata may have what kube-apiserver takes. */
+/** RFC 7386: what is null goes. */
+const orNull = (fields: Readonly<Record<string, Schema>>): Readonly<Record<string, Schema>> =>
+  Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, { ...schema, nullable: true }]));
+
 export const userPatchSchema = named(
   'UserPatch',
   object(
     {},
-    { apiVersion: oneOf(apiVersion), kind: oneOf('User'), metadata: { type: 'object' }, spec: { type: 'object' } },
+    {
+      apiVersion: oneOf(apiVersion),
+      kind: oneOf('User'),
+      metadata: open({ type: 'object' }),
+      spec: named('UserSpecPatch', open(object({}, orNull(userFields)))),
+    },
   ),
 );
 
-/** RFC 6902. */
-export const jsonPatchSchema = named(
-  'JSONPatch',
-  list(
-    object(
-      { op: oneOf('add', 'remove', 'replace', 'move', 'copy', 'test'), path: text },
-      { from: text, value: described('Anything', {}) },
-    ),
-  ),
+export const deleteOptionsSchema = named(
+  'DeleteOptions',
+  described('meta.k8s.io/v1 DeleteOptions, as kube-apiserver takes them', open({ type: 'object' })),
 );
-
-export const deleteOptionsSchema = named('DeleteOptions', {
-  type: 'object',
-  description: 'meta.k8s.io/v1 DeleteOptions, as kube-apiserver takes them',
-});
 
 export const passwordSchema = named(
   'Password',
@@ -106,12 +110,18 @@ const sessionSchema = named(
   'Session',
   object({
     ...typeMeta('Session', apiVersion),
-    metadata: object({ name: described('By which it is ended', text) }, { creationTimestamp: time }),
-    spec: object(
-      { userName: text, clientID: text, createdAt: time, expiresAt: time },
-      { scope: text, sourceIP: text, userAgent: text },
+    metadata: named(
+      'SessionMeta',
+      object({ name: described('By which it is ended', text) }, { creationTimestamp: time }),
     ),
-    status: object({ phase: oneOf('Pending', 'Active', 'Revoked') }, { lastUsedAt: time }),
+    spec: named(
+      'SessionSpec',
+      object(
+        { userName: text, clientID: text, createdAt: time, expiresAt: time },
+        { scope: text, sourceIP: text, userAgent: text },
+      ),
+    ),
+    status: named('SessionStatus', object({ phase: oneOf('Pending', 'Active', 'Revoked') }, { lastUsedAt: time })),
     current: described('It is that of the request', flag),
   }),
 );
@@ -148,24 +158,24 @@ export const loginRecordListSchema = named(
   }),
 );
 
+const subject = named(
+  'KubernetesUserInfo',
+  described(
+    "authentication.k8s.io's UserInfo: as whom RBAC knows you",
+    object({ username: text, groups: list(text) }, { uid: text, extra: mapOf(list(text)) }),
+  ),
+);
+
+const person = named(
+  'PlatformUser',
+  described('Of a user of the platform', object({ passwordChangeRequired: flag }, { displayName: text, email: text })),
+);
+
 export const whoAmISchema = named(
   'WhoAmI',
   object({
     ...typeMeta('WhoAmI', apiVersion),
     metadata: nothing,
-    status: object(
-      {
-        userInfo: described(
-          "authentication.k8s.io's UserInfo: as whom RBAC knows you",
-          object({ username: text, groups: list(text) }, { uid: text, extra: mapOf(list(text)) }),
-        ),
-      },
-      {
-        user: described(
-          'Of a user of the platform',
-          object({ passwordChangeRequired: flag }, { displayName: text, email: text }),
-        ),
-      },
-    ),
+    status: named('WhoAmIStatus', object({ userInfo: subject }, { user: person })),
   }),
 );

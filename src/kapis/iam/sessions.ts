@@ -8,12 +8,13 @@ import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { notFound } from '../../errors.ts';
 import { inPath, json } from '../../http/description.ts';
 import { doneSchema } from '../../http/meta.ts';
+import { demandJson } from '../../http/negotiate.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
 import type { TypeOf } from '../../http/schema.ts';
 import { writeDone, writeJson } from '../../http/write.ts';
 import { demandNoParameters, parsePretty } from '../query.ts';
 import { commonParameters } from '../parameters.ts';
-import { accountOf, demandJson, demandOn, nameInPath, targetOf } from './caller.ts';
+import { accountOf, demandOn, nameInPath, targetOf } from './caller.ts';
 import { sessionListSchema, type ShownSession } from './schemas.ts';
 import { apiVersion, base, group } from './user-store.ts';
 
@@ -34,7 +35,7 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
   }
 
   const list: Handler = async (req, res, context) => {
-    demandJson(req);
+    demandJson(req.headers);
     const account = await accountIn(context);
     const items = loginsOf(account, parts).map((session) => shown(session, context.user?.sessionID));
     const all: TypeOf<typeof sessionListSchema> = {

@@ -9,7 +9,8 @@ import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { usersPath } from '../../config/names.ts';
 import { alreadyExists, badRequest, forbidden, notFound, serviceUnavailable, StatusError } from '../../errors.ts';
 import { inQuery, json, type Parameter } from '../../http/description.ts';
-import { doneSchema } from '../../http/meta.ts';
+import { doneSchema, jsonPatchSchema } from '../../http/meta.ts';
+import { demandJson } from '../../http/negotiate.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
 import { count, eitherOf, oneOrNone } from '../../http/schema.ts';
 import { writeJson } from '../../http/write.ts';
@@ -32,18 +33,9 @@ import {
 import { demandReached } from '../reading.ts';
 import { commonParameters, getParameters, listParameters } from '../parameters.ts';
 import { readJson, recordOf, type JsonBody } from './body.ts';
-import {
-  attributesOf,
-  callerOf,
-  demandJson,
-  demandOn,
-  nameInPath,
-  targetOf,
-  usersResource,
-  type Target,
-} from './caller.ts';
+import { attributesOf, callerOf, demandOn, nameInPath, targetOf, usersResource, type Target } from './caller.ts';
 import { displayNameIn, jsonPatch, mergePatch } from './display-name.ts';
-import { deleteOptionsSchema, jsonPatchSchema, userListSchema, userPatchSchema, userSchema } from './schemas.ts';
+import { deleteOptionsSchema, userListSchema, userPatchSchema, userSchema } from './schemas.ts';
 import { base, usersDefinition, UserStore } from './user-store.ts';
 
 export interface UsersParts {
@@ -81,7 +73,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
   }
 
   const list: Handler = async (req, res, context) => {
-    demandJson(req);
+    demandJson(req.headers);
     if (context.info.verb === 'watch')
       throw badRequest(
         'watch: users are watched at /kapis/resources.platform.io/v1alpha3/users.iam.platform.io, without the configured ones',
@@ -96,7 +88,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
   };
 
   const get: Handler = async (req, res, context) => {
-    demandJson(req);
+    demandJson(req.headers);
     const target = targetOf(directory, context);
     if (target.own === undefined) await demandOn(authorizer, context, target);
     const query = parseGetQuery(context.query);

@@ -2,12 +2,13 @@
 import type { Account } from '../../accounts/directory/account.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import { json } from '../../http/description.ts';
+import { demandJson } from '../../http/negotiate.ts';
 import type { Route } from '../../http/route.ts';
 import type { TypeOf } from '../../http/schema.ts';
 import { writeJson } from '../../http/write.ts';
 import { demandNoParameters, parsePretty } from '../query.ts';
 import { commonParameters } from '../parameters.ts';
-import { callerOf, demandJson, ownAccount } from './caller.ts';
+import { callerOf, ownAccount } from './caller.ts';
 import { whoAmISchema } from './schemas.ts';
 import { apiVersion, base } from './user-store.ts';
 
@@ -18,7 +19,7 @@ export const whoAmIRoute = (directory: Directory): Route => ({
   parameters: commonParameters,
   answers: json(whoAmISchema),
   handler: async (req, res, context) => {
-    demandJson(req);
+    demandJson(req.headers);
     demandNoParameters(context);
     const caller = callerOf(context);
     const { username, uid, groups, extra } = caller;

@@ -1,4 +1,5 @@
 /** What the log queries answer. */
+import { partialSchema as partial } from '../../http/meta.ts';
 import { count, described, eitherOf, list, named, object, text, time } from '../../http/schema.ts';
 
 /** On the aggregated face what is answered is an object of Kubernetes. */
@@ -6,7 +7,6 @@ const head = {
   kind: described('LogQuery, on the aggregated face', text),
   apiVersion: described('Of the group, on the aggregated face', text),
 };
-const partial = described('A cap cut the result short', object({ reason: described('Which, for people', text) }));
 
 const recordSchema = named(
   'LogRecord',
@@ -19,26 +19,38 @@ const recordSchema = named(
   }),
 );
 
-const query = described(
-  'Of operation=query: the records of a page',
-  object(
-    { total: described('Of all pages', count), records: described('In the order of time', list(recordSchema)) },
-    { partial },
+const query = named(
+  'LogRecords',
+  described(
+    'Of operation=query: the records of a page',
+    object(
+      { total: described('Of all pages', count), records: described('In the order of time', list(recordSchema)) },
+      { partial },
+    ),
   ),
 );
-const statistics = described(
-  'Of operation=statistics: how much there is',
-  object({ containers: described('Different ones', count), logs: described('Records', count) }, { partial }),
+const statistics = named(
+  'LogStatistics',
+  described(
+    'Of operation=statistics: how much there is',
+    object({ containers: described('Different ones', count), logs: described('Records', count) }, { partial }),
+  ),
 );
-const bucket = object({
-  time: described('Where the bucket begins, in milliseconds since 1970', count),
-  count: described('Records in it', count),
-});
-const histogram = described(
-  'Of operation=histogram: how many there are when',
-  object(
-    { total: described('Of all buckets', count), histograms: described('The buckets', list(bucket)) },
-    { partial },
+const bucket = named(
+  'LogHistogramBucket',
+  object({
+    time: described('Where the bucket begins, in milliseconds since 1970', count),
+    count: described('Records in it', count),
+  }),
+);
+const histogram = named(
+  'LogHistogram',
+  described(
+    'Of operation=histogram: how many there are when',
+    object(
+      { total: described('Of all buckets', count), histograms: described('The buckets', list(bucket)) },
+      { partial },
+    ),
   ),
 );
 
@@ -46,6 +58,10 @@ export const logsSchema = named(
   'LogQuery',
   described(
     'LogQuery is what was found in the logs of containers. It is not stored: it answers a GET with parameters, which are described at /swagger/platform.json.',
-    eitherOf(object({ query }, head), object({ statistics }, head), object({ histogram }, head)),
+    eitherOf(
+      named('LogQueryRecords', object({ query }, head)),
+      named('LogQueryStatistics', object({ statistics }, head)),
+      named('LogQueryHistogram', object({ histogram }, head)),
+    ),
   ),
 );

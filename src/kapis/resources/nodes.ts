@@ -1,6 +1,7 @@
 import type { KubeObject } from '../../kube/kube-object.ts';
 import { humanDuration } from '../human-duration.ts';
 import type { Column, ResourceDefinition } from '../resource.ts';
+import { nodeSchema } from './node-schema.ts';
 
 /** core/v1 Node, as far as it is shown in a table or filtered by. */
 interface Node extends KubeObject {
@@ -119,6 +120,7 @@ export const nodes: ResourceDefinition<NodeFields> = {
   namespaced: false,
   underlying: { group: '', version: 'v1', resource: 'nodes' },
   served: { group: 'resources.platform.io', version: 'v1alpha3', resource: 'nodes' },
+  schema: nodeSchema,
   fields,
   columns,
   cells: ({ name: nodeName, createdAt, fields: { ready, roles, version, wide } }, now) => [

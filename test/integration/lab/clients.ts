@@ -13,7 +13,8 @@ import { withLock } from '../../../hack/cluster/lock.ts';
 import { progress } from '../../../hack/cluster/progress.ts';
 import type { Found, Lab } from './lab.ts';
 
-const clients = join(import.meta.dirname, '../../clients');
+/** The folder with what is theirs. */
+export const clients = join(import.meta.dirname, '../../clients');
 const cache = (...parts: readonly string[]): string =>
   join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'platform-apiserver', ...parts);
 
@@ -96,22 +97,43 @@ export async function obtainOtherKubectl(): Promise<Found> {
   );
 }
 
+const pythonPackages = {
+  python: 'the clients in Python',
+  schemathesis: 'Schemathesis',
+  'generated/python': 'openapi-python-client',
+} as const;
+
 /** The folder with the Python packages of the requirements.txt of a folder of test/clients. */
-export async function obtainPythonPackages(of: 'python' | 'schemathesis'): Promise<Found> {
+export async function obtainPythonPackages(of: keyof typeof pythonPackages): Promise<Found> {
   const requirements = join(clients, of, 'requirements.txt');
   const { stdout } = await execute('python3', ['--version']);
   const hash = createHash('sha256')
     .update(stdout)
     .update(await readFile(requirements));
   const path = cache('python', hash.digest('hex').slice(0, 16));
-  const what = of === 'python' ? 'the clients in Python' : 'Schemathesis';
-  return kept(what, path, () =>
+  return kept(pythonPackages[of], path, () =>
     inside('python', async (work) => {
       const target = join(work, 'packages');
       const pip = ['-m', 'pip', 'install', '--quiet', '--no-warn-conflicts', '--root-user-action=ignore'];
       await output('python3', [...pip, '--target', target, '--requirement', requirements]);
       await mkdir(cache('python'), { recursive: true });
       await output('cp', ['--recursive', target, `${path}.new`]);
+      await rename(`${path}.new`, path);
+    }),
+  );
+}
+
+/** The folder with the npm packages that make clients in TypeScript, and those that such clients use. */
+export async function obtainNpmPackages(): Promise<Found> {
+  const from = join(clients, 'generated/typescript');
+  const hash = createHash('sha256').update(await readFile(join(from, 'package-lock.json')));
+  const path = cache('npm', hash.digest('hex').slice(0, 16));
+  return kept('openapi-typescript', path, () =>
+    inside('npm', async (work) => {
+      for (const file of ['package.json', 'package-lock.json']) await output('cp', [join(from, file), work]);
+      await output('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: work });
+      await mkdir(cache('npm'), { recursive: true });
+      await output('cp', ['--recursive', work, `${path}.new`]);
       await rename(`${path}.new`, path);
     }),
   );

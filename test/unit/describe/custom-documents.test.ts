@@ -98,9 +98,11 @@ describe.each(['v2', 'v3'] as const)('%s', (form) => {
   });
 });
 
+/** By its own name, so that whoever generates a client gets a type of it. */
 const specOf = (schemas: Readonly<Record<string, Schema>>): Schema => {
   const { properties } = schemas['com.example.stable.v1.CronTab'] as { properties: { spec: Schema } };
-  return properties.spec;
+  expect(String(properties.spec['$ref'])).toMatch(/\/com\.example\.stable\.v1\.CronTab\.spec$/);
+  return schemas['com.example.stable.v1.CronTab.spec'] ?? {};
 };
 
 test('a schema is told in the words of OpenAPI 3.1', () => {
@@ -124,7 +126,7 @@ test('a schema is told in the words of Swagger 2.0', () => {
     default: { nullable: true },
     properties: {
       nullable: { type: 'boolean' },
-      anyOf: { type: 'array', items: { type: 'string', enum: ['a'] } },
+      anyOf: { type: 'array', items: {} },
       properties: { type: 'object', additionalProperties: { type: 'integer', exclusiveMinimum: true, minimum: 1 } },
       port: { 'x-kubernetes-int-or-string': true },
       raw: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
@@ -138,4 +140,25 @@ test('objects and lists are named as Kubernetes names them', () => {
   expect(names).toEqual(
     expect.arrayContaining(['com.example.stable.v1.CronTabList', 'org.example.v1.ThingCollection', 'ObjectMeta']),
   );
+});
+
+test('an enumeration of one is a constant in OpenAPI 3.1, and stays one in Swagger 2.0', () => {
+  const of = (kind: string): Definition => ({
+    spec: {
+      ...things.spec,
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          schema: {
+            openAPIV3Schema: { properties: { spec: { properties: { kind: { type: 'string', enum: [kind] } } } } },
+          },
+        },
+      ],
+    },
+  });
+  const kindIn = (schemas: Readonly<Record<string, Schema>>): unknown =>
+    (schemas['org.example.v1.Thing.spec'] as { properties: { kind: Schema } }).properties.kind;
+  expect(kindIn(made('v3', of('A')).components.schemas)).toEqual({ type: 'string', const: 'A' });
+  expect(kindIn(made('v2', of('A')).definitions)).toEqual({ type: 'string', enum: ['A'] });
 });

@@ -24,7 +24,7 @@ describe('an operation is called', () => {
   test.each([
     ['get', `${iam}/users`, 'listIamUsers'],
     ['get', `${iam}/users/:name`, 'getIamUser'],
-    ['post', `${iam}/users`, 'createIamUsers'],
+    ['post', `${iam}/users`, 'createIamUser'],
     ['patch', `${iam}/users/:name`, 'patchIamUser'],
     ['put', `${iam}/users/:name/password`, 'updateIamUserPassword'],
     ['delete', `${iam}/users/:name/sessions`, 'deleteIamUserSessions'],
@@ -67,6 +67,8 @@ describe('what may go wrong follows from the route', () => {
     ['with an identity', route('/x'), [401, 403]],
     ['named', route('/x/:name', { open: true }), [404]],
     ['below /kapis', route('/kapis/x'), [401, 403, 406]],
+    ['writing below /kapis', route('/kapis/x', { method: 'post' }), [401, 403]],
+    ['removed below /kapis', route('/kapis/x', { removed: true }), [401, 403, 404]],
     ['with a body', route('/x', { open: true, body }), [408, 413, 415]],
     ['of a client', route('/oauth/x', { open: true, credentials: ['client'] }), [401]],
     ['with more of its own', route('/x', { open: true, refusals: [409, 502] }), [409, 502]],

@@ -18,7 +18,8 @@ interface Control {
 }
 
 /** Values to choose from, if the schema has but a few. */
-function valuesOf({ type, enum: values }: Schema): readonly string[] | undefined {
+function valuesOf({ type, enum: values, const: only }: Schema): readonly string[] | undefined {
+  if (typeof only === 'string') return [only];
   if (type === 'boolean') return ['true', 'false'];
   return Array.isArray(values) && values.every((one) => typeof one === 'string') ? values : undefined;
 }

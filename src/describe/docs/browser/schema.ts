@@ -64,8 +64,9 @@ const plain = (value: unknown): string => (typeof value === 'string' ? value : J
 
 /** What it demands beside its type. */
 export function constraintsOf(schema: Schema): readonly string[] {
-  const { enum: values } = schema;
+  const { enum: values, const: only } = schema;
   return [
+    ...(only === undefined ? [] : [`only ${plain(only)}`]),
     ...(Array.isArray(values) ? [`one of ${values.map(plain).join(', ')}`] : []),
     ...said.flatMap(([word, phrase]) => (schema[word] === undefined ? [] : [phrase(plain(schema[word]))])),
     ...(schema['uniqueItems'] === true ? ['no two the same'] : []),

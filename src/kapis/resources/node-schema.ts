@@ -1,0 +1,54 @@
+/** core/v1 Node, as far as clients mostly look at it; with the parameter `fields` there may be less in it. */
+import { described, flag, list, mapOf, named, object, open, text, time, type Schema } from '../../http/schema.ts';
+
+const orNull = (schema: Schema): Schema => ({ ...schema, nullable: true });
+const quantities = (description: string): Schema => described(description, mapOf(text));
+const part = (name: string, properties: Readonly<Record<string, Schema>>): Schema =>
+  named(name, open(object({}, properties)));
+
+const taint = part('Taint', {
+  key: text,
+  value: text,
+  effect: described('NoSchedule, PreferNoSchedule or NoExecute', text),
+  timeAdded: time,
+});
+
+const condition = part('NodeCondition', {
+  type: described('Such as Ready or MemoryPressure', text),
+  status: described('True, False or Unknown', text),
+  reason: text,
+  message: text,
+  lastHeartbeatTime: orNull(time),
+  lastTransitionTime: orNull(time),
+});
+
+const address = part('NodeAddress', { type: described('Such as InternalIP or Hostname', text), address: text });
+
+const info = part('NodeSystemInfo', {
+  architecture: text,
+  bootID: text,
+  containerRuntimeVersion: text,
+  kernelVersion: text,
+  kubeletVersion: text,
+  machineID: text,
+  operatingSystem: text,
+  osImage: text,
+  systemUUID: text,
+});
+
+export const nodeSchema = {
+  spec: part('NodeSpec', {
+    podCIDR: text,
+    podCIDRs: list(text),
+    providerID: text,
+    taints: list(taint),
+    unschedulable: flag,
+  }),
+  status: part('NodeStatus', {
+    addresses: list(address),
+    allocatable: quantities('What pods can have, by resource'),
+    capacity: quantities('What there is, by resource'),
+    conditions: list(condition),
+    nodeInfo: info,
+  }),
+};

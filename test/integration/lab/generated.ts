@@ -1,0 +1,93 @@
+/**
+ * Clients that public generators make of the descriptions, by the commands that docs/api.md tells, beside a copy of the program of
+ * test/clients/generated that uses them.
+ */
+import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { execute, output, type Executed } from '../../../hack/cluster/exec.ts';
+import { goBuildFlags } from '../../../hack/cluster/go-modules.ts';
+import { clients, obtainNpmPackages, obtainPythonPackages } from './clients.ts';
+import { blocksIn } from './documents.ts';
+import { gateway } from './http.ts';
+import { demand, lab } from './lab.ts';
+import { adminToken } from './login.ts';
+
+export type Language = 'typescript' | 'python' | 'go';
+type Env = Readonly<Record<string, string>>;
+
+/** Where what the generators made is, and who uses it. */
+export interface Generated {
+  readonly folder: string;
+  /** What a generator said. */
+  readonly said: string;
+  readonly env: Env;
+}
+
+const root = join(import.meta.dirname, '../../..');
+const generators: Readonly<Record<Language, string>> = {
+  typescript: 'npx openapi-typescript',
+  python: 'openapi-python-client',
+  go: 'go tool',
+};
+
+/** What the document says to type: how the descriptions are had, and what is made of them. */
+function commandsFor(language: Language): readonly [string, string] {
+  const [fetch = '', ...others] = blocksIn('api.md', 'bash');
+  const make = others.find((text) => text.includes(generators[language]));
+  if (make === undefined) throw new Error(`docs/api.md does not say how to use ${generators[language]}`);
+  return [fetch, make];
+}
+
+const path = (...folders: readonly string[]): string =>
+  [...folders, dirname(process.execPath), process.env['PATH'] ?? ''].join(delimiter);
+
+/** What the generators are found by. */
+async function prepare(language: Language, folder: string): Promise<Env> {
+  if (language === 'go') return { CGO_ENABLED: '0' };
+  if (language === 'typescript') {
+    symlinkSync(join(demand(await obtainNpmPackages()), 'node_modules'), join(folder, 'node_modules'));
+    return { PATH: path() };
+  }
+  const packages = demand(await obtainPythonPackages('generated/python'));
+  return { PATH: path(join(packages, 'bin')), PYTHONPATH: packages, PYTHONDONTWRITEBYTECODE: '1' };
+}
+
+/** `change`: makes another description of platform.v3.json before it is read. */
+export async function generate(
+  language: Language,
+  change: (description: string) => string = (text) => text,
+): Promise<Generated> {
+  const folder = mkdtempSync(join(lab().dir, `${language}-`));
+  cpSync(join(clients, 'generated', language), folder, { recursive: true });
+  const env = await prepare(language, folder);
+  const [fetch, make] = commandsFor(language);
+  const reader = { ...env, BASE_URL: gateway(), TOKEN: await adminToken() };
+  const paste = async (block: string): Promise<string> => {
+    const { code, stdout, stderr } = await execute('bash', ['--norc', '-euo', 'pipefail', '-c', block], {
+      cwd: folder,
+      env: reader,
+    });
+    if (code !== 0) throw new Error(`${block}\n${stdout}${stderr}`);
+    return `${stdout}${stderr}`;
+  };
+  await paste(fetch);
+  const file = join(folder, 'platform.v3.json');
+  writeFileSync(file, change(readFileSync(file, 'utf8')));
+  return { folder, said: await paste(make), env };
+}
+
+/** Judges types and what uses them by this project's own compiler and options. */
+export function checkTypes(folder: string): Promise<Executed> {
+  const options = { rootDir: '.', typeRoots: [join(root, 'node_modules/@types')] };
+  const config = { extends: join(root, 'tsconfig.json'), compilerOptions: options, include: ['*.ts'] };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));
+  return execute(process.execPath, [join(root, 'node_modules/.bin/tsc'), '--project', folder]);
+}
+
+/** Of the folder: a program that is asked by its URL. */
+export async function build(language: Language, { folder, env }: Generated): Promise<readonly [string, ...string[]]> {
+  if (language === 'typescript') return [process.execPath, join(folder, 'cases.ts')];
+  if (language === 'python') return ['python3', join(folder, 'cases.py')];
+  await output('go', ['build', ...(await goBuildFlags()), '-o', 'cases', '.'], { cwd: folder, env });
+  return [join(folder, 'cases')];
+}
