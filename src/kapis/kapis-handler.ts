@@ -14,8 +14,8 @@ import { projected } from './projection.ts';
 import {
   among,
   pageOf,
-  parseGetQuery,
   parseListQuery,
+  parseObjectQuery,
   parseWatchQuery,
   shared,
   type Filter,
@@ -131,7 +131,7 @@ export class Answers<F> {
     req: Request,
     res: Response,
     waiting: Waiting,
-    query: ReturnType<typeof parseGetQuery>,
+    query: ReturnType<typeof parseObjectQuery>,
     object: StoredObject<F>,
   ): Promise<void> {
     const body = this.view(query).object(object);
@@ -216,7 +216,7 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
     },
     async object(judged, req, res, context) {
       if (context.info.verb === 'watch') return watch(judged, req, res, context);
-      const query = parseGetQuery(context.query);
+      const query = parseObjectQuery(context.query);
       await synced(resource, context, notReady);
       const { namespace, name } = context.info;
       // A namespace is said to be in itself (requestinfo.go).

@@ -31,7 +31,8 @@ export const watchParameters: readonly Parameter[] = [
   inQuery('resourceVersion', 'Where to begin, or how old the answer may be'),
   inQuery('resourceVersionMatch', 'How resourceVersion is meant', oneOrNone('NotOlderThan', 'Exact')),
   inQuery('allowWatchBookmarks', 'BOOKMARK events that say how far the watch has come', unless),
-  inQuery('sendInitialEvents', 'Begin a watch with the present objects', unless),
+  // Said at all it is about a watch.
+  inQuery('sendInitialEvents', 'Begin a watch with the present objects', flag),
   inQuery('timeoutSeconds', 'How long a watch lasts, in seconds', count),
 ];
 
@@ -85,8 +86,13 @@ export const objectParameters = (list: readonly Parameter[]): readonly Parameter
     .map((one) =>
       getParameters.includes(one) || one.name === 'watch'
         ? one
-        : { ...one, description: `${one.description}; only with watch=true` },
+        : { ...one, description: `${one.description}; only with watch=true`, schema: withoutDefault(one.schema) },
     );
+
+/** What may not be sent without another parameter is not what is meant when it is not sent: programs send defaults. */
+function withoutDefault({ default: _default, ...schema }: Schema): Schema {
+  return schema;
+}
 
 /** Those of one kind. */
 export const listParameters = ({

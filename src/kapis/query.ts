@@ -38,6 +38,7 @@ export const names = (parameters: readonly Parameter[]): readonly string[] => pa
 /** `status` and those of the kind come to them. */
 const listNames = names(kapisListParameters([]));
 const getNames = names(getParameters);
+const objectNames = [...getNames, 'watch'];
 export const commonNames: readonly string[] = names(commonParameters);
 /** Another name of an object, for people to read. */
 const aliasOf = scalarAt(['metadata', 'annotations', 'platform.io/alias-name']);
@@ -141,6 +142,13 @@ export function parseWatchQuery<F>(
 /** The query of `GET /kapis/…/{resources}/{name}`. */
 export function parseGetQuery(query: URLSearchParams): Pick<ListQuery<unknown>, 'pretty'> & Shown {
   check(query, getNames);
+  return { ...shown(query), pretty: parsePretty(query) };
+}
+
+/** The same for what may be watched too, and is not. */
+export function parseObjectQuery(query: URLSearchParams): ReturnType<typeof parseGetQuery> {
+  check(query, objectNames);
+  parameter(query, 'watch', flag);
   return { ...shown(query), pretty: parsePretty(query) };
 }
 

@@ -19,7 +19,7 @@ import { asCaller } from './caller.ts';
 import { Answers, lastEventID, type Judged, type KapisHandlers } from './kapis-handler.ts';
 import { parseOldest, parseWatchOptions } from './list-options.ts';
 import type { MemoryLimit, Share } from './memory-limit.ts';
-import { parseGetQuery, parseListQuery, parseWatchQuery } from './query.ts';
+import { parseListQuery, parseObjectQuery, parseWatchQuery } from './query.ts';
 import { demandReached } from './reading.ts';
 import { collectionPath, type ResourceDefinition } from './resource.ts';
 import { visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
@@ -330,7 +330,7 @@ export function readThroughHandlers(
     },
     async object(judged, req, res, context) {
       if (context.info.verb === 'watch') return placed(judged, req, res, context);
-      const query = parseGetQuery(context.query);
+      const query = parseObjectQuery(context.query);
       const { info, user, signal } = context;
       const path = collectionPath(underlying, definition.namespaced ? info.namespace : '');
       const { body } = await ask(asCaller(client, user), `${path}/${encodeURIComponent(info.name)}`, { signal });

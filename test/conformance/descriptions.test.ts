@@ -133,6 +133,26 @@ test('406 is described where it is answered, and nowhere else', async () => {
   expect(await Promise.all(answers)).toEqual(described);
 });
 
+test('what is sent by default is answered as if it were not sent', async () => {
+  type Sent = { readonly name: string; readonly in: string; readonly schema?: { readonly default?: unknown } };
+  let judged = 0;
+  for (const [method, path, { parameters = [] }] of operationsOf(v3)) {
+    const defaults = (parameters as readonly Sent[]).filter((one) => one.schema?.default !== undefined);
+    if (method !== 'get' || defaults.length === 0) continue;
+    const query = new URLSearchParams(
+      defaults.map(({ name, schema }): [string, string] => [name, String(schema?.default)]),
+    );
+    const statuses = await Promise.all(
+      ['', `?${query.toString()}`].map(
+        async (one) => (await lab.gateway(`${filled(path)}${one}`, { headers: { authorization } })).status,
+      ),
+    );
+    expect([path, ...statuses]).toEqual([path, statuses[0], statuses[0]]);
+    judged += 1;
+  }
+  expect(judged).toBeGreaterThan(10);
+});
+
 /** The parameters that the server says it knows, where it refuses others; undefined where it takes no notice of them. */
 async function known(
   method: string,

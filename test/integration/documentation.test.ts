@@ -55,7 +55,7 @@ const success = (): unknown => expect.not.stringMatching(/"error":|"status":"Fai
 type Authentication = Configuration['authentication'];
 
 /** The documents whose examples go on from one to the next; what they make they delete. */
-describe.each(['accounts.md', 'tokens.md'])('docs/%s', (file) => {
+describe.each(['accounts.md', 'tokens.md', 'errors.md'])('docs/%s', (file) => {
   const all = blocksOf(file);
   let shell: Shell;
   let cwd: string;

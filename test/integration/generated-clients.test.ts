@@ -35,7 +35,7 @@ afterAll(async () => {
 const seenBy = (language: string): object => ({
   'wrong password': [400, 'invalid_grant'],
   nodes: {
-    page: [['node-2', 'node-3'], 8],
+    page: [['node-3', 'node-4'], 8],
     selected: [['node-1', 'linux', null]],
   },
   node: {
@@ -66,7 +66,7 @@ const seenBy = (language: string): object => ({
 });
 
 const swagger = {
-  page: [['node-2', 'node-3'], 8],
+  page: [['node-3', 'node-4'], 8],
   found: ['Node', 'linux'],
   missing: [404, 'NotFound', 'nodes', 'no-such'],
   'wrong password': [400, 'invalid_grant'],

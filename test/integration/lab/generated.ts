@@ -88,6 +88,8 @@ export function checkTypes(folder: string): Promise<Executed> {
 export async function build(language: Language, { folder, env }: Generated): Promise<readonly [string, ...string[]]> {
   if (language === 'typescript') return [process.execPath, join(folder, 'cases.ts')];
   if (language === 'python') return ['python3', join(folder, 'cases.py')];
-  await output('go', ['build', ...(await goBuildFlags()), '-o', 'cases', '.'], { cwd: folder, env });
+  const flags = await goBuildFlags();
+  await output('go', ['vet', ...flags, '.'], { cwd: folder, env });
+  await output('go', ['build', ...flags, '-o', 'cases', '.'], { cwd: folder, env });
   return [join(folder, 'cases')];
 }

@@ -142,23 +142,15 @@ test('objects and lists are named as Kubernetes names them', () => {
   );
 });
 
+const ofKind = (kind: string): Definition => {
+  const spec = { properties: { kind: { type: 'string', enum: [kind] } } };
+  const versions = [{ name: 'v1', served: true, schema: { openAPIV3Schema: { properties: { spec } } } }];
+  return { spec: { ...things.spec, versions } };
+};
+const kindIn = (schemas: Readonly<Record<string, Schema>>): unknown =>
+  (schemas['org.example.v1.Thing.spec'] as { properties: { kind: Schema } }).properties.kind;
+
 test('an enumeration of one is a constant in OpenAPI 3.1, and stays one in Swagger 2.0', () => {
-  const of = (kind: string): Definition => ({
-    spec: {
-      ...things.spec,
-      versions: [
-        {
-          name: 'v1',
-          served: true,
-          schema: {
-            openAPIV3Schema: { properties: { spec: { properties: { kind: { type: 'string', enum: [kind] } } } } },
-          },
-        },
-      ],
-    },
-  });
-  const kindIn = (schemas: Readonly<Record<string, Schema>>): unknown =>
-    (schemas['org.example.v1.Thing.spec'] as { properties: { kind: Schema } }).properties.kind;
-  expect(kindIn(made('v3', of('A')).components.schemas)).toEqual({ type: 'string', const: 'A' });
-  expect(kindIn(made('v2', of('A')).definitions)).toEqual({ type: 'string', enum: ['A'] });
+  expect(kindIn(made('v3', ofKind('A')).components.schemas)).toEqual({ type: 'string', const: 'A' });
+  expect(kindIn(made('v2', ofKind('A')).definitions)).toEqual({ type: 'string', enum: ['A'] });
 });

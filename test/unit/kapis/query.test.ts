@@ -5,6 +5,7 @@ import {
   byCodePoint,
   pageOf,
   parseGetQuery,
+  parseObjectQuery,
   parseListQuery,
   parseWatchQuery,
   type Page,
@@ -214,6 +215,8 @@ describe('a list of /kapis', () => {
       managedFields: true,
       pretty: true,
     });
+    expect(parseObjectQuery(new URLSearchParams('watch=false&pretty=1'))).toMatchObject({ pretty: true });
+    expect(() => parseObjectQuery(new URLSearchParams('watch=perhaps'))).toThrow('watch');
     expect(() => parseGetQuery(new URLSearchParams('limit=1'))).toThrow(
       'unknown parameter "limit"; the known ones are managedFields, fields, pretty, timeout',
     );

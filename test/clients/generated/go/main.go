@@ -112,7 +112,7 @@ func (c *cases) login(username, password string) (string, error) {
 }
 
 func (c *cases) wrongPassword() (any, error) {
-	answer, err := c.open.PostOauthTokenWithFormdataBodyWithResponse(c.ctx, passwordOf("nobody", "x"))
+	answer, err := c.open.PostOauthTokenWithFormdataBodyWithResponse(c.ctx, passwordOf("nobody-of-go", "x"))
 	if err != nil {
 		return nil, err
 	}

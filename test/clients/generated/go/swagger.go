@@ -36,7 +36,7 @@ func (c *cases) swagger(token string) (any, error) {
 	if !errors.As(err, &missing) {
 		return nil, errors.Join(errors.New("a node that is not there is no typed error"), err)
 	}
-	wrong := oauth.NewPostOauthTokenParams().WithGrantType("password").WithUsername(new("nobody")).WithPassword(new("x"))
+	wrong := oauth.NewPostOauthTokenParams().WithGrantType("password").WithUsername(new("nobody-of-swagger")).WithPassword(new("x"))
 	_, err = platform.Oauth.PostOauthToken(wrong, httptransport.BasicAuth("platform", "platform"))
 	var refusal *oauth.PostOauthTokenBadRequest
 	if !errors.As(err, &refusal) {

@@ -8,14 +8,15 @@ import (
 
 func (c *cases) user() (any, error) {
 	const name = "made-by-go"
-	made, err := c.platform.CreateIamUserWithResponse(c.ctx, nil, platform.User{
+	body := platform.User{
 		ApiVersion: platform.UserApiVersionIamPlatformIov1alpha2,
 		Kind:       platform.UserKindUser,
 		Metadata:   platform.ObjectMeta{Name: name},
 		Spec: &platform.UserSpec{
 			DisplayName: new("One"), Email: new(name + "@example.com"), Groups: &[]string{"keepers"},
 		},
-	})
+	}
+	made, err := c.platform.CreateIamUserWithResponse(c.ctx, nil, body)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func (c *cases) user() (any, error) {
 	if patched.JSON200 == nil {
 		return nil, unexpected(patched.Body)
 	}
-	again, err := c.platform.CreateIamUserWithResponse(c.ctx, nil, *made.JSON201)
+	again, err := c.platform.CreateIamUserWithResponse(c.ctx, nil, body)
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ def refused(status):
 
 def wrong_password():
     body = TokenRequest(
-        grant_type="password", username="nobody", password="x", client_id="platform", client_secret="platform"
+        grant_type="password", username="nobody-of-python", password="x", client_id="platform", client_secret="platform"
     )
     answer = post_oauth_token.sync_detailed(client=OPEN, body=body)
     return [answer.status_code, need(OAuthError, answer.parsed).error]
@@ -147,7 +147,7 @@ def user():
     made = need(User, create_iam_user.sync(client=PLATFORM, body=body))
     patch = UserPatch(spec=UserSpecPatch(display_name="Two", email=None))
     patched = need(User, patch_iam_user.sync(name, client=PLATFORM, body=patch))
-    again = create_iam_user.sync(client=PLATFORM, body=made)
+    again = create_iam_user.sync(client=PLATFORM, body=body)
     users = need(UserList, list_iam_users.sync(client=PLATFORM, name=name))
     gone = delete_iam_user.sync(name, client=PLATFORM)
     return {

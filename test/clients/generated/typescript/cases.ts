@@ -26,13 +26,12 @@ const known = JSON.parse(await text(process.stdin)) as Known;
 const open = createClient<paths, 'application/json'>({ baseUrl });
 
 /** RFC 6749: the body of the request is a form. */
-const bodySerializer = (form: Readonly<Record<string, string | undefined>>): URLSearchParams =>
-  new URLSearchParams(Object.entries(form).filter((field): field is [string, string] => field[1] !== undefined));
+const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
 
 async function login(username: string, password: string): Promise<string> {
   const { data, error } = await open.POST('/oauth/token', {
     body: { grant_type: 'password', username, password, client_id: 'platform', client_secret: 'platform' },
-    bodySerializer,
+    headers,
   });
   if (error !== undefined) throw new Error(`${error.error}: ${error.error_description}`);
   const bearer: 'Bearer' = data.token_type;
@@ -59,12 +58,12 @@ async function wrongPassword(): Promise<unknown> {
   const { error, response } = await open.POST('/oauth/token', {
     body: {
       grant_type: 'password',
-      username: 'nobody',
+      username: 'nobody-of-typescript',
       password: 'x',
       client_id: 'platform',
       client_secret: 'platform',
     },
-    bodySerializer,
+    headers,
   });
   return [response.status, error?.error];
 }
@@ -116,16 +115,13 @@ async function forbidden(): Promise<unknown> {
 async function user(): Promise<unknown> {
   const name = 'made-by-typescript';
   const path = { name };
-  const made = right(
-    await platform.POST('/kapis/iam.platform.io/v1alpha2/users', {
-      body: {
-        apiVersion: 'iam.platform.io/v1alpha2',
-        kind: 'User',
-        metadata: { name },
-        spec: { displayName: 'One', email: `${name}@example.com`, groups: ['keepers'] },
-      },
-    }),
-  );
+  const body = {
+    apiVersion: 'iam.platform.io/v1alpha2',
+    kind: 'User',
+    metadata: { name },
+    spec: { displayName: 'One', email: `${name}@example.com`, groups: ['keepers'] },
+  } satisfies components['schemas']['User'];
+  const made = right(await platform.POST('/kapis/iam.platform.io/v1alpha2/users', { body }));
   const patched = right(
     await platform.PATCH('/kapis/iam.platform.io/v1alpha2/users/{name}', {
       params: { path },
@@ -133,7 +129,7 @@ async function user(): Promise<unknown> {
       headers: { 'Content-Type': 'application/merge-patch+json' },
     }),
   );
-  const again = await platform.POST('/kapis/iam.platform.io/v1alpha2/users', { body: made });
+  const again = await platform.POST('/kapis/iam.platform.io/v1alpha2/users', { body });
   const all = right(await platform.GET('/kapis/iam.platform.io/v1alpha2/users', { params: { query: { name } } }));
   const gone = right(await platform.DELETE('/kapis/iam.platform.io/v1alpha2/users/{name}', { params: { path } }));
   return {
