@@ -85,6 +85,10 @@ update: $(installed) ## bring up to date what is generated, and format
 	@$(node) node_modules/.bin/prettier --write --log-level=warn .
 	@gofmt -w $$(git ls-files '*.go')
 
+.PHONY: screenshot
+screenshot: $(installed) ## take the picture of /docs that README.md shows
+	@$(node) hack/screenshot/main.ts
+
 .PHONY: clean
 clean: cluster-down ## also remove what was built
 	rm -rf dist coverage .cluster

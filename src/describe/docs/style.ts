@@ -50,9 +50,10 @@ label { display: block; font-weight: 600; margin: .5rem 0 .25rem; }
 .fields .type { display: block; }
 .hint, .type { color: var(--soft); font-size: .875rem; font-weight: 400; }
 .problem { color: var(--bad); font-weight: 600; }
-.notice p { margin: 0; padding: .75rem 1.5rem; background: var(--card); border-bottom: 1px solid var(--faint); }
-.status:empty, .problem:empty, .hint:empty { display: none; }
-.status { font-weight: 600; padding-top: 1rem; }
+.notice p { margin: 0; }
+.notice p:not(:empty) { padding: .75rem 1.5rem; background: var(--card); border-bottom: 1px solid var(--faint); }
+.problem:empty, .hint:empty { margin: 0; }
+.status { font-weight: 600; margin-top: 1rem; }
 .buttons { display: flex; flex-wrap: wrap; gap: .5rem; }
 button { padding: .5rem 1.25rem; font: inherit; font-weight: 600; color: var(--on-main); background: var(--main); border: 2px solid var(--main); border-radius: .375rem; cursor: pointer; }
 button.second { color: var(--main); background: transparent; }

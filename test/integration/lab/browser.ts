@@ -28,7 +28,7 @@ const keyOf = ({ publicKey }: X509Certificate): string =>
     .digest('base64');
 
 /** What the package of the browser has beside it; one that was named uses the machine's. */
-function beside(program: string): Record<string, string> {
+export function beside(program: string): Record<string, string> {
   const fonts = join(dirname(program), 'fonts.conf');
   return existsSync(fonts) ? { LD_LIBRARY_PATH: join(dirname(program), 'lib'), FONTCONFIG_FILE: fonts } : {};
 }

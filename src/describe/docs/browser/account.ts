@@ -14,10 +14,19 @@ export interface AccountParts {
 export class Account {
   readonly element = el('section', { class: 'account', 'aria-label': 'Login' });
   readonly #parts: AccountParts;
+  /** Where people log in, if that is not here. */
+  readonly #elsewhere: HTMLAnchorElement;
 
   constructor(parts: AccountParts) {
     this.#parts = parts;
+    this.#elsewhere = el('a', {}, `${parts.site.issuer}/docs`);
+    this.followHash();
     this.render();
+  }
+
+  /** What is shown here is what is shown there. */
+  followHash(): void {
+    this.#elsewhere.href = `${this.#parts.site.issuer}/docs${location.hash}`;
   }
 
   /** Whoever worked with it goes on there. */
@@ -33,19 +42,9 @@ export class Account {
   }
 
   #outside(): readonly Node[] {
-    const { login, logIn, site } = this.#parts;
+    const { login, logIn } = this.#parts;
     if (login.isHere) return [button('Log in', () => this.#attempt(logIn)), this.#paste()];
-    const address = `${site.issuer}/docs${location.hash}`;
-    return [
-      el(
-        'p',
-        {},
-        'You log in at ',
-        el('a', { href: address }, `${site.issuer}/docs`),
-        ', the address of the platform.',
-      ),
-      this.#paste(),
-    ];
+    return [el('p', {}, 'You log in at ', this.#elsewhere, ', the address of the platform.'), this.#paste()];
   }
 
   #paste(): HTMLElement {
@@ -58,7 +57,8 @@ export class Account {
       );
     form.addEventListener('submit', (event) => {
       event.preventDefault();
-      const token = input.value.trim();
+      // As it stands in a header, too.
+      const token = input.value.trim().replace(/^bearer\s+/i, '');
       if (token !== '') void this.#attempt(() => this.#parts.login.use(token));
     });
     return el('details', {}, el('summary', {}, 'Use a token that you have'), form);

@@ -16,47 +16,53 @@ export class AnswerView {
   readonly #operation: Operation;
   readonly #status = el('p', { role: 'status', class: 'status' });
   readonly #rest = el('div');
+  /** Of what is shown: another one may still be on its way to its end. */
+  #current: AbortSignal | undefined;
 
   constructor(operation: Operation) {
     this.#operation = operation;
     this.element = el('section', { 'aria-label': 'Answer', class: 'answer' }, this.#status, this.#rest);
   }
 
-  say(text: string, isProblem = false): void {
-    this.#status.textContent = text;
-    this.#status.className = isProblem ? 'status problem' : 'status';
-  }
-
   /** Shows what `ask` brings until its end, or until `signal` is aborted. Resolves with the head of the answer, if one came. */
   async follow(
-    ask: (signal: AbortSignal) => Promise<Response>,
+    ask: () => Promise<Response>,
     { signal, isStream }: { readonly signal: AbortSignal; readonly isStream: boolean },
   ): Promise<Response | undefined> {
+    this.#current = signal;
     this.#rest.replaceChildren();
-    this.say('Asked…');
+    const say = (text: string, isProblem = false): void => {
+      if (this.#current === signal) this.#say(text, isProblem);
+    };
+    say('Asked…');
     const begin = performance.now();
     const body = new BodyView(isStream);
     let answer: Response | undefined;
     let head = '';
     try {
-      answer = await ask(signal);
+      answer = await ask();
       if (answer.type === 'opaqueredirect') {
-        this.#redirected();
+        say('A redirect. Browsers tell pages not where to: open the address itself.');
         return answer;
       }
       head = this.#headOf(answer);
       this.#show(answer, body);
-      if (isStream) this.say(`${head} It goes on.`, !answer.ok);
+      if (isStream) say(`${head} It goes on.`, !answer.ok);
       await body.read(answer);
-      this.say(`${head} ${body.size} in ${elapsed(begin)}.`, !answer.ok);
+      say(`${head} ${body.size} in ${elapsed(begin)}.`, !answer.ok);
     } catch (error) {
-      if (signal.aborted) this.say(`${head} Stopped after ${elapsed(begin)}, ${body.size}.`.trim());
-      else if (answer === undefined) this.say(`No answer: ${reasonOf(error)}`, true);
-      else this.say(`${head} The connection broke after ${elapsed(begin)}, ${body.size}.`, true);
+      if (signal.aborted) say(`${head} Stopped after ${elapsed(begin)}, ${body.size}.`.trim());
+      else if (answer === undefined) say(`No answer: ${reasonOf(error)}`, true);
+      else say(`${head} The connection broke after ${elapsed(begin)}, ${body.size}.`, true);
     } finally {
       body.end();
     }
     return answer;
+  }
+
+  #say(text: string, isProblem: boolean): void {
+    this.#status.textContent = text;
+    this.#status.className = isProblem ? 'status problem' : 'status';
   }
 
   #headOf({ status }: Response): string {
@@ -72,10 +78,6 @@ export class AnswerView {
       folded([`Headers ${lines.length}`], () => [el('pre', {}, lines.join('\n'))]),
       body.element,
     );
-  }
-
-  #redirected(): void {
-    this.say('A redirect. Browsers tell pages not where to: open the address itself.');
   }
 }
 

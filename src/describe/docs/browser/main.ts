@@ -1,6 +1,6 @@
 /** The page: an operation at a time beside the list of all, which is where the hash says. */
 import { Account } from './account.ts';
-import { button, el, prose, type Child } from './dom.ts';
+import { button, el, prose } from './dom.ts';
 import { Login, messageOf, type Site } from './login.ts';
 import { Navigation } from './navigation.ts';
 import { read, textOf, type Description, type Operation } from './openapi.ts';
@@ -14,7 +14,9 @@ class Docs {
   readonly #login: Login;
   readonly #account: Account;
   readonly #navigation: Navigation;
-  readonly #notice = el('div', { class: 'notice' });
+  /** Problems are said at once, everything else when the reader of a screen has a moment. */
+  readonly #problem = el('p', { class: 'problem', role: 'alert' });
+  readonly #status = el('p', { role: 'status' });
   readonly #main = el('main', { tabindex: -1 });
   readonly #custom: HTMLButtonElement;
   #own: Description | undefined;
@@ -49,7 +51,7 @@ class Docs {
     document.body.replaceChildren(
       button('Skip to what is shown', () => this.#main.focus(), { class: 'skip' }),
       el('header', {}, title, toggle, this.#account.element),
-      this.#notice,
+      el('div', { class: 'notice' }, this.#problem, this.#status),
       el('div', { class: 'columns' }, this.#navigation.element, this.#main),
     );
     this.#navigation.element.addEventListener('click', (event) => {
@@ -61,7 +63,7 @@ class Docs {
       this.#show();
       (this.#view?.heading ?? this.#main).focus({ preventScroll: true });
       scrollTo(0, 0);
-      this.#account.render();
+      this.#account.followHash();
     });
     const [withCustom] = await Promise.all([this.#comeBack(), this.#load()]);
     if (withCustom) await this.#showCustom();
@@ -188,13 +190,9 @@ class Docs {
     this.#view?.loginChanged();
   }
 
-  /** Problems are said at once, everything else when the reader of a screen has a moment. */
-  #tell(text: string, isProblem: boolean, ...more: readonly Child[]): void {
-    this.#notice.replaceChildren(
-      ...(text === ''
-        ? []
-        : [el('p', isProblem ? { class: 'problem', role: 'alert' } : { role: 'status' }, text, ...more)]),
-    );
+  #tell(text: string, isProblem: boolean, ...more: readonly Node[]): void {
+    this.#problem.textContent = isProblem ? text : '';
+    this.#status.replaceChildren(...(isProblem || text === '' ? [] : [text, ...more]));
   }
 }
 

@@ -16,6 +16,9 @@ export interface Around {
   readonly tell: (problem: string) => void;
 }
 
+/** Parameters. */
+const mostOpen = 6;
+
 const shows: Readonly<Record<Operation['shows'], string>> = {
   token: 'Whoever asks shows a token.',
   client: 'A client shows its secret; a public one has none.',
@@ -111,12 +114,7 @@ export class OperationView {
     const form = el(
       'form',
       { novalidate: true, 'aria-label': 'Try it' },
-      ...(this.#parameters.length === 0
-        ? []
-        : [
-            el('h3', {}, 'Parameters'),
-            el('div', { class: 'fields' }, ...this.#parameters.map(({ element }) => element)),
-          ]),
+      ...this.#fields(),
       this.#body?.element,
       el('h3', {}, 'Request'),
       row,
@@ -131,6 +129,32 @@ export class OperationView {
       void this.#send();
     });
     return form;
+  }
+
+  /** Those that need not be filled in are folded away where they are many. */
+  #fields(): readonly HTMLElement[] {
+    const { parameters } = this.#operation;
+    const fields = (required: boolean): HTMLElement[] =>
+      this.#parameters.filter((_, at) => parameters[at]?.required === required).map(({ element }) => element);
+    const [needed, optional] = [fields(true), fields(false)];
+    return [
+      ...(parameters.length === 0 ? [] : [el('h3', {}, 'Parameters')]),
+      ...(needed.length === 0 ? [] : [el('div', { class: 'fields' }, ...needed)]),
+      ...(optional.length === 0
+        ? []
+        : [
+            el(
+              'details',
+              { open: optional.length <= mostOpen },
+              el(
+                'summary',
+                {},
+                optional.length === 1 ? '1 that may be left out' : `${optional.length} that may be left out`,
+              ),
+              el('div', { class: 'fields' }, ...optional),
+            ),
+          ]),
+    ];
   }
 
   /** Throws Unsendable. */

@@ -57,7 +57,7 @@ export function requestOf(operation: Operation, { parameters, accept, body, with
     if (value === '.' || value === '..') throw new Unsendable(`${parameter.name} cannot be ${value} in a path`, index);
     path = path.replace(`{${parameter.name}}`, () => encodeURIComponent(value));
   }
-  const query = new URLSearchParams(sent('query').map(([name, value]) => [name, value]));
+  const query = new URLSearchParams(sent('query').map(([name, value]): [string, string] => [name, value]));
   return {
     method: operation.method,
     path: query.size === 0 ? path : `${path}?${query.toString()}`,
@@ -77,7 +77,7 @@ export const formType = 'application/x-www-form-urlencoded';
 /** As it goes over the wire. */
 export function bytesOf(body: SentBody): string {
   if (!('fields' in body)) return body.text;
-  return new URLSearchParams(body.fields.map(({ name, value }) => [name, value])).toString();
+  return new URLSearchParams(body.fields.map(({ name, value }): [string, string] => [name, value])).toString();
 }
 
 /** Nobody is to look at it over a shoulder, nor in the history of a shell. */

@@ -116,10 +116,16 @@ export function exampleOf(given: Schema, schemas: Schemas, depth = 0): unknown {
     case 'null':
       return null;
     case 'string':
-      return formats[textOf(schema['format'])] ?? 'string';
+      return formats[textOf(schema['format'])] ?? someText(schema);
     default:
       return {};
   }
+}
+
+function someText({ minLength, maxLength }: Schema): string {
+  const word = 'string';
+  const least = Math.min(Number(minLength) || 1, 1_000);
+  return word.repeat(Math.ceil(least / word.length)).slice(0, typeof maxLength === 'number' ? maxLength : undefined);
 }
 
 interface GroupVersionKind {
@@ -135,7 +141,7 @@ function objectExample(schema: Schema, schemas: Schemas, depth: number): unknown
   const isKubernetes = ['apiVersion', 'kind', 'metadata'].every((name) => names.has(name));
   const required = requiredOf(schema);
   const chosen = all.filter(([name]) => required.has(name) || (isKubernetes && name === 'spec'));
-  const optional = all.filter(([name, one]) => name !== 'status' && schemas.resolve(one)['readOnly'] !== true);
+  const optional = all.filter(([name, one]) => name !== 'status' && isEasy(schemas.resolve(one)));
   const flat = optional.filter(([, one]) => isFlat(one, schemas));
   const shown = chosen.length > 0 ? chosen : (flat.length > 0 ? flat : optional).slice(0, most);
   const values = shown.map(([name, one]) => [name, exampleOf(one, schemas, depth + 1)] as const);
@@ -149,6 +155,10 @@ function objectExample(schema: Schema, schemas: Schemas, depth: number): unknown
     metadata: { name: 'example' },
   };
 }
+
+/** What need not be there is left out where it would not fit. */
+const isEasy = ({ readOnly, pattern, default: byDefault, examples }: Schema): boolean =>
+  readOnly !== true && (pattern === undefined || byDefault !== undefined || examples !== undefined);
 
 /** No object, and no list of such. */
 function isFlat(schema: Schema, schemas: Schemas): boolean {

@@ -1,0 +1,33 @@
+/** Takes docs/images/docs.png: the page /docs of a server over a cluster in memory, with somebody logged in and an answer. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { chromium } from 'playwright-core';
+import { issuer, login, startLab } from '../../test/conformance/lab.ts';
+import { beside } from '../../test/integration/lab/browser.ts';
+import { obtainChromium } from '../../test/integration/lab/clients.ts';
+import { demand } from '../../test/integration/lab/lab.ts';
+
+const file = join(import.meta.dirname, '../../docs/images/docs.png');
+const executablePath = demand(await obtainChromium());
+const lab = await startLab();
+const browser = await chromium.launch({
+  executablePath,
+  env: { ...process.env, ...beside(executablePath) },
+  args: ['--disable-gpu', `--host-resolver-rules=MAP ${new URL(issuer).host}:443 127.0.0.1:${lab.ports.https}`],
+});
+// Its certificate is of an authority that nobody knows.
+const page = await browser.newPage({ ignoreHTTPSErrors: true, viewport: { width: 1200, height: 800 } });
+await page.goto(`${issuer}/docs#getNode`);
+await page.getByRole('button', { name: 'Log in' }).click();
+await page.getByLabel('Username').fill(login.username);
+await page.getByLabel('Password').fill(login.password);
+await page.getByRole('button', { name: 'Log in' }).click();
+await page.getByText('Logged in as').waitFor();
+await page.getByLabel('name path').fill('n1');
+await page.getByRole('button', { name: 'Send' }).click();
+await page.getByRole('status').filter({ hasText: 'ms' }).waitFor();
+await page.getByRole('button', { name: 'Send' }).blur();
+await page.setViewportSize({ width: 1200, height: 1000 });
+writeFileSync(file, await page.screenshot());
+await browser.close();
+await lab.stop();

@@ -1,0 +1,744 @@
+/** `/docs` in a real browser, of a real cluster: people read, log in and try, and others try to have them do something else. */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import axe from 'axe-core';
+import assert from 'node:assert/strict';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { issuer, startBrowser } from './lab/browser.ts';
+import { configure } from './lab/configure.ts';
+import { eventually } from './lab/eventually.ts';
+import { call, gateway, nodesPath, secureGateway } from './lab/http.ts';
+import { create, get, remove } from './lab/kube.ts';
+import { adminToken, login, passwordOf, rememberAnswer, type Tokens } from './lab/login.ts';
+import { addClients, logIn, surfer } from './lab/pages.ts';
+import { passwords } from './lab/people.ts';
+import { startSites, type Sites } from './lab/sites.ts';
+import { removeUser } from './lab/user-objects.ts';
+
+const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+const markup = `</script><img src=x onerror="document.title='broken in'"><script>document.title='broken in'</script>`;
+/** A kind whose every text is somebody's attempt. */
+const evilKind = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'traps.docs.example.com' },
+  spec: {
+    group: 'docs.example.com',
+    names: { kind: 'Trap', plural: 'traps' },
+    scope: 'Namespaced',
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: {
+            type: 'object',
+            description: markup,
+            properties: {
+              spec: {
+                type: 'object',
+                properties: {
+                  bait: { type: 'string', description: markup, default: markup, enum: [markup, 'x'] },
+                  constructor: { type: 'string', description: 'A name that objects have anyway' },
+                },
+              },
+            },
+          },
+        },
+      },
+    ],
+  },
+};
+const someone = 'made-by-docs';
+
+const undo: (() => Promise<unknown>)[] = [];
+let sites: Sites;
+let browser: Browser;
+beforeAll(async () => {
+  undo.push(await configure(addClients));
+  await create(definitions, evilKind);
+  // kube-apiserver says that it is busy until it serves a new kind.
+  await eventually('traps are served', () => get('/apis/docs.example.com/v1/traps'));
+  undo.push(() => remove(`${definitions}/${evilKind.metadata.name}`));
+  sites = await startSites(['evil.example']);
+  undo.push(sites.stop);
+  browser = await startBrowser(sites);
+  undo.push(() => browser.close());
+});
+afterAll(async () => {
+  for (const one of undo.toReversed()) await one();
+});
+
+/** What browsers say was wrong with the page itself: what a server refuses is what is tried here. */
+const complaints: string[] = [];
+const requested = new Set<string>();
+let tokens: Tokens | undefined;
+const noted: Promise<void>[] = [];
+
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close();
+  await Promise.all(noted.splice(0));
+  tokens = undefined;
+  const elsewhere = [...requested].filter((host) => host !== new URL(issuer).host && !host.startsWith('127.0.0.1:'));
+  requested.clear();
+  assert.deepEqual({ complaints: complaints.splice(0), elsewhere }, { complaints: [], elsewhere: [] });
+});
+
+/** Every token that is given may stand in no log. */
+async function note(page: Page): Promise<void> {
+  page.on('console', (message) => {
+    const text = message.text();
+    if (['error', 'warning'].includes(message.type()) && !text.startsWith('Failed to load resource'))
+      complaints.push(text);
+  });
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('request', (request) => requested.add(new URL(request.url()).host));
+  page.on('response', (response) => {
+    if (!response.url().endsWith('/oauth/token')) return;
+    const read = async (): Promise<void> => {
+      const text = await response.text();
+      rememberAnswer(text);
+      if (response.ok()) tokens = JSON.parse(text) as Tokens;
+    };
+    noted.push(read().catch(() => undefined));
+  });
+}
+
+async function newPage(options: BrowserContextOptions = {}): Promise<Page> {
+  const page = await (await browser.newContext(options)).newPage();
+  await note(page);
+  return page;
+}
+
+const expectHeading = (page: Page, name: string | RegExp): Promise<void> =>
+  page.getByRole('heading', { level: 2, name }).waitFor();
+
+const expectAlert = (page: Page, hasText: string | RegExp): Promise<void> =>
+  page.getByRole('alert').filter({ hasText }).waitFor();
+
+async function openDocs(hash = '', options: BrowserContextOptions = {}): Promise<Page> {
+  const page = await newPage(options);
+  await page.goto(`${issuer}/docs${hash}`);
+  await page.getByRole('heading', { level: 2 }).waitFor();
+  return page;
+}
+
+const expectLoggedIn = (page: Page, username: string): Promise<void> =>
+  page.getByText(`Logged in as ${username}`).waitFor();
+
+async function loggedIn(username: string, hash = '', options: BrowserContextOptions = {}): Promise<Page> {
+  const page = await openDocs(hash, options);
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await logIn(page, username, username === 'admin' ? passwordOf('admin') : passwords.alice);
+  await expectLoggedIn(page, username);
+  return page;
+}
+
+const status = (page: Page): ReturnType<Page['locator']> =>
+  page.getByRole('region', { name: 'Answer', exact: true }).getByRole('status');
+const expectStatus = (page: Page, hasText: string): Promise<void> => status(page).filter({ hasText }).waitFor();
+const bodyOf = (page: Page): ReturnType<Page['locator']> => page.getByRole('region', { name: 'Body of the answer' });
+
+/** Sends what is filled in, and resolves with what the page says of the answer once it is over. */
+async function send(page: Page): Promise<string> {
+  await page.getByRole('button', { name: 'Send' }).click();
+  await status(page).filter({ hasText: /ms/ }).waitFor();
+  return (await status(page).textContent()) ?? '';
+}
+
+async function shown(page: Page): Promise<unknown> {
+  return JSON.parse((await bodyOf(page).textContent()) ?? '') as unknown;
+}
+
+const goTo = async (page: Page, id: string): Promise<void> => {
+  await page.evaluate(`location.hash = ${JSON.stringify(id)}`);
+  await page.locator(`nav a[href="#${id}"][aria-current=page]`).waitFor({ state: 'attached' });
+};
+
+/** Opens what can be opened of what is shown, and what is in that. */
+async function unfold(page: Page, deepest = 2): Promise<void> {
+  const closed = page.locator('main details:not([open])');
+  for (let depth = 0; depth < deepest && (await closed.count()) > 0; depth += 1) {
+    await page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })");
+    // What is in it is made a moment later.
+    await page.evaluate('new Promise((resolve) => setTimeout(resolve, 50))');
+  }
+}
+
+const custom = async (page: Page): Promise<void> => {
+  await page.getByRole('button', { name: 'Show the custom resources' }).click();
+  await page.getByText('operations of custom resources are listed').waitFor();
+};
+
+/** What axe-core finds, by the rules of WCAG and the good practice beside it, contrast at the level AAA. */
+async function found(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate<axe.AxeResults>(
+    "axe.run(document, { preload: false, rules: { 'color-contrast-enhanced': { enabled: true } } })",
+  );
+  return violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(' ')}`);
+}
+
+describe('a login', () => {
+  test('by code and PKCE leads back to where it began, and leaves nothing behind', async () => {
+    const page = await loggedIn('admin', '#listNodes');
+    await expectHeading(page, 'List or watch objects of kind Node');
+    expect(page.url()).toBe(`${issuer}/docs#listNodes`);
+    expect(tokens).toMatchObject({ access_token: expect.any(String), refresh_token: expect.any(String) });
+    const kept = await page.evaluate<string>(
+      'JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])',
+    );
+    expect(JSON.parse(kept)).toEqual([{}, {}, '']);
+    // The code is not in the history either.
+    await page.reload();
+    await page.getByRole('button', { name: 'Log in' }).waitFor();
+    expect(page.url()).toBe(`${issuer}/docs#listNodes`);
+  });
+
+  test('asks with S256, a state of its own and the client platform-docs', async () => {
+    const page = await openDocs();
+    const asked: URLSearchParams[] = [];
+    page.on('request', (request) => {
+      const { pathname, searchParams } = new URL(request.url());
+      if (pathname === '/oauth/authorize') asked.push(searchParams);
+    });
+    for (let round = 0; round < 2; round += 1) {
+      await page.getByRole('button', { name: 'Log in' }).click();
+      await page.getByLabel('Username').waitFor();
+      await page.goto(`${issuer}/docs`);
+    }
+    const [first, second] = asked.map((query) => Object.fromEntries(query));
+    expect(first).toMatchObject({
+      response_type: 'code',
+      client_id: 'platform-docs',
+      redirect_uri: `${issuer}/docs/callback`,
+      code_challenge_method: 'S256',
+      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
+      state: expect.stringMatching(/^[\w-]{43}$/),
+    });
+    expect(first?.['state']).not.toBe(second?.['state']);
+    expect(first?.['code_challenge']).not.toBe(second?.['code_challenge']);
+  });
+
+  test('ends with a log out, at the server too', async () => {
+    const page = await loggedIn('admin');
+    const { access_token: token } = tokens as Tokens;
+    expect((await call(`${gateway()}${nodesPath}?limit=0`, { token })).status).toBe(200);
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.getByText('You are logged out here.').waitFor();
+    expect((await call(`${gateway()}${nodesPath}?limit=0`, { token })).status).toBe(401);
+    await page.getByRole('link', { name: 'Log this browser out' }).click();
+    await page.getByRole('heading', { name: 'Log out?' }).waitFor();
+  });
+
+  test('whose token has expired is refreshed, and one that has ended asks for another', async () => {
+    const page = await loggedIn('admin', '#listNodes');
+    const before = tokens;
+    await page.clock.setSystemTime(Date.now() + 3 * 60 * 60 * 1_000);
+    expect(await send(page)).toContain('200: OK');
+    await Promise.all(noted);
+    expect(tokens?.access_token).not.toBe(before?.access_token);
+    const ended = await call(`${secureGateway()}/oauth/revoke`, {
+      method: 'POST',
+      body: new URLSearchParams({ token: tokens?.refresh_token ?? '', client_id: 'platform-docs' }).toString(),
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    });
+    expect(ended.status).toBe(200);
+    await page.clock.setSystemTime(Date.now() + 6 * 60 * 60 * 1_000);
+    await page.getByRole('button', { name: 'Send' }).click();
+    await expectStatus(page, 'Your login is over');
+    await page.getByRole('button', { name: 'Log in' }).waitFor();
+  });
+
+  test('that was ended elsewhere is told when the server refuses its token', async () => {
+    const page = await loggedIn('admin', '#listNodes');
+    await call(`${secureGateway()}/oauth/revoke`, {
+      method: 'POST',
+      body: new URLSearchParams({ token: tokens?.refresh_token ?? '', client_id: 'platform-docs' }).toString(),
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    });
+    expect(await send(page)).toMatch(/^401/);
+    await expectAlert(page, 'log in again');
+    await page.getByRole('button', { name: 'Log in' }).waitFor();
+  });
+});
+
+/** As the page has kept it over the way. */
+async function stateOf(page: Page): Promise<string> {
+  const kept = await page.evaluate<string>("sessionStorage.getItem('platform-docs-login') ?? '{}'");
+  return (JSON.parse(kept) as { state?: string }).state ?? '';
+}
+
+describe('a callback that is no answer to a login of this tab', () => {
+  const attempts: readonly (readonly [string, Record<string, string>, RegExp])[] = [
+    ['with another state', { code: 'c', state: 'another', iss: issuer }, /another login/],
+    ['of another issuer', { code: 'c', iss: 'https://evil.example' }, /not of https:\/\/platform-apiserver/],
+    ['with no issuer', { code: 'c' }, /not of/],
+    ['with no code', { iss: issuer }, /no code/],
+    ['with an error', { error: 'access_denied', error_description: markup, iss: issuer }, /access_denied/],
+    ['with a made-up code', { code: 'made-up', iss: issuer }, /Your login is over|Log in again/],
+  ];
+
+  test.each(attempts)('%s gives nobody anything', async (_, query, message) => {
+    const page = await openDocs('#listNodes');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByLabel('Username').waitFor();
+    const asked = new URL(page.url()).searchParams.get('state') ?? '';
+    const begun = asked === '' ? await stateOf(page) : asked;
+    const exchanges: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/oauth/token')) exchanges.push(request.url());
+    });
+    await page.goto(`${issuer}/docs/callback?${new URLSearchParams({ state: begun, ...query }).toString()}`);
+    await expectAlert(page, message);
+    expect(page.url()).toBe(`${issuer}/docs`);
+    await page.getByRole('button', { name: 'Log in' }).waitFor();
+    expect(exchanges.length).toBe(query['code'] === 'made-up' ? 1 : 0);
+    expect(await page.title()).not.toBe('broken in');
+    // What was begun is over with the first answer, whatever that was.
+    await page.goto(
+      `${issuer}/docs/callback?${new URLSearchParams({ code: 'c', state: begun, iss: issuer }).toString()}`,
+    );
+    await expectAlert(page, 'not begun in this tab');
+  });
+
+  test('of a code that another client of the browser was given', async () => {
+    const page = await newPage();
+    const query = new URLSearchParams({ code: 'of-an-attacker', state: 'of-an-attacker', iss: issuer });
+    await page.goto(`${issuer}/docs/callback?${query.toString()}`);
+    await expectAlert(page, 'not begun in this tab');
+  });
+});
+
+describe('an administrator', () => {
+  test('reads the nodes, is shown how curl does it, and what came', async () => {
+    const page = await loggedIn('admin', '#listNodes');
+    await unfold(page, 1);
+    await page.getByLabel('limit query').fill('2');
+    const curl = page.getByRole('region', { name: 'The request as curl sends it' });
+    expect(await curl.textContent()).toBe(
+      [
+        `curl -sS '${issuer}${nodesPath}?limit=2'`,
+        '-H "Authorization: Bearer $TOKEN"',
+        "-H 'Accept: application/json'",
+      ].join(' \\\n  '),
+    );
+    expect(await send(page)).toMatch(/^200: OK\. .* in \d+ ms\.$/);
+    expect(await shown(page)).toMatchObject({ kind: 'NodeList', items: [{}, {}], totalItems: 7 });
+    await page.getByText(/^Headers \d+$/).click();
+    expect(await page.locator('.answer details pre').textContent()).toMatch(/^audit-id: [\w-]+$/m);
+  });
+
+  test('makes, changes and deletes a user', async () => {
+    undo.push(() => removeUser(someone));
+    const page = await loggedIn('admin', '#createIamUsers');
+    const body = page.getByLabel('What is sent');
+    expect(JSON.parse(await body.inputValue())).toMatchObject({ kind: 'User', metadata: { name: 'example' } });
+    const user = {
+      apiVersion: 'iam.platform.io/v1alpha2',
+      kind: 'User',
+      metadata: { name: someone },
+      spec: { displayName: "It's" },
+    };
+    await body.fill(JSON.stringify(user));
+    expect(await page.getByRole('region', { name: 'The request as curl' }).textContent()).toContain(`It'\\''s`);
+    expect(await send(page)).toMatch(/^201/);
+    expect(await get(`/apis/iam.platform.io/v1alpha2/users/${someone}`)).toMatchObject({
+      spec: { displayName: "It's" },
+    });
+
+    await goTo(page, 'patchIamUser');
+    await page.getByLabel('name', { exact: false }).first().fill(someone);
+    await page.getByLabel('What is sent').fill('{"spec":{"displayName":"Changed"}}');
+    expect(await send(page)).toMatch(/^200/);
+    expect(await shown(page)).toMatchObject({ spec: { displayName: 'Changed' } });
+
+    await goTo(page, 'deleteIamUser');
+    await page.getByLabel('name', { exact: false }).first().fill(someone);
+    expect(await send(page)).toMatch(/^200/);
+    await goTo(page, 'getIamUser');
+    await page.getByLabel('name', { exact: false }).first().fill(someone);
+    expect(await send(page)).toMatch(/^404: There is no such thing/);
+  });
+
+  test('watches the nodes for as long as that is wanted', async () => {
+    const page = await loggedIn('admin', '#listNodes');
+    await unfold(page, 1);
+    await page.getByLabel('watch query').selectOption('true');
+    await page.getByLabel('sendInitialEvents').selectOption('true');
+    await page.getByLabel('resourceVersionMatch').fill('NotOlderThan');
+    await page.getByLabel('allowWatchBookmarks').selectOption('true');
+    expect(await page.getByRole('region', { name: 'The request as curl' }).textContent()).toMatch(/^curl -sSN /);
+    await page.getByRole('button', { name: 'Send' }).click();
+    await expectStatus(page, 'It goes on.');
+    await bodyOf(page).filter({ hasText: '"type":"ADDED"' }).waitFor();
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await expectStatus(page, 'Stopped after');
+    expect(await page.getByRole('button', { name: 'Stop' }).isDisabled()).toBe(true);
+    const lines = ((await bodyOf(page).textContent()) ?? '').trim().split('\n');
+    expect(lines.map((line) => (JSON.parse(line) as { type: string }).type)).toContain('ADDED');
+
+    await page.getByLabel('Media type of the answer').selectOption('text/event-stream');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await bodyOf(page).filter({ hasText: 'data: {' }).waitFor();
+    // Whoever goes elsewhere watches no more.
+    const failed = page.waitForEvent('requestfailed', (request) => request.url().includes('watch=true'));
+    await goTo(page, 'getNode');
+    await failed;
+  });
+
+  test('sees the custom resources of the cluster, whatever is written in them', async () => {
+    const page = await loggedIn('admin', '#createDocsExampleComV1NamespacedTrap');
+    await expectAlert(page, 'There is no operation createDocsExampleComV1NamespacedTrap');
+    await custom(page);
+    await expectHeading(page, 'Create a Trap');
+    await unfold(page, 4);
+    await page.locator('p', { hasText: markup }).first().waitFor();
+    await page.locator('code', { hasText: 'constructor' }).first().waitFor();
+    expect(await page.locator('img, body script, iframe').count()).toBe(0);
+    expect(await page.title()).toContain('Create a Trap');
+    expect(JSON.parse(await page.getByLabel('What is sent').inputValue())).toMatchObject({ kind: 'Trap' });
+    expect(await found(page)).toEqual([]);
+
+    await goTo(page, 'listDocsExampleComV1TrapForAllNamespaces');
+    expect(await send(page)).toMatch(/^200/);
+    expect(await shown(page)).toMatchObject({ kind: 'TrapList', items: [] });
+  });
+
+  test('is shown them again after another login', async () => {
+    const page = await loggedIn('admin');
+    await custom(page);
+    await goTo(page, 'createDocsExampleComV1NamespacedTrap');
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByText('operations of custom resources are listed').waitFor();
+    await expectHeading(page, 'Create a Trap');
+  });
+});
+
+describe('somebody without rights', () => {
+  test('is told what is refused', async () => {
+    const page = await loggedIn(surfer, '#listNodes');
+    expect(await send(page)).toMatch(/^403: The caller may not do that/);
+    expect(await shown(page)).toMatchObject({ kind: 'Status', reason: 'Forbidden' });
+    expect(await found(page)).toEqual([]);
+  });
+
+  test('and without a login is refused by the server, not by the page', async () => {
+    const page = await openDocs('#listNodes');
+    expect(await page.getByLabel('Send the token').isDisabled()).toBe(true);
+    expect(await send(page)).toMatch(/^401/);
+    await page.getByRole('button', { name: 'Show the custom resources' }).click();
+    await expectAlert(page, 'Log in first');
+  });
+});
+
+describe('what cannot be sent', () => {
+  test('is said where it is to be mended', async () => {
+    const page = await openDocs('#getNode');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await expectAlert(page, 'name is missing');
+    await page.locator('input[aria-invalid=true]:focus').waitFor();
+    expect(await found(page)).toEqual([]);
+    await page.keyboard.type('..');
+    await page.keyboard.press('Enter');
+    await expectAlert(page, 'cannot be ..');
+  });
+
+  test('for want of a network is said too', async () => {
+    const page = await openDocs('#getKapisVersion');
+    await page.context().setOffline(true);
+    await page.getByRole('button', { name: 'Send' }).click();
+    await expectStatus(page, 'No answer: the server cannot be reached');
+    await page.context().setOffline(false);
+    expect(await send(page)).toMatch(/^200/);
+  });
+
+  test('and descriptions that cannot be read are asked for again', async () => {
+    const page = await newPage();
+    await page.route('**/swagger/*', (route) => route.abort());
+    await page.goto(`${issuer}/docs`);
+    await expectAlert(page, 'cannot be read');
+    await page.unroute('**/swagger/*');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await expectHeading(page, /^platform-apiserver/);
+  });
+});
+
+test('where a redirect leads is not followed, and not told by browsers', async () => {
+  const page = await openDocs('#getOauthAuthorize');
+  await unfold(page, 1);
+  await page.getByLabel(/^client_id/).fill('platform-docs');
+  await page.getByLabel(/^redirect_uri/).fill(`${issuer}/docs/callback`);
+  await page.getByRole('button', { name: 'Send' }).click();
+  await expectStatus(page, 'A redirect.');
+});
+
+test('what is sent again ends what is under way', async () => {
+  const page = await loggedIn('admin', '#listNodes');
+  await unfold(page, 1);
+  await page.getByLabel('watch query').selectOption('true');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await expectStatus(page, 'It goes on.');
+  await page.getByLabel('watch query').selectOption('false');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await status(page)
+    .filter({ hasText: / in \d+ ms\.$/ })
+    .waitFor();
+  expect(await shown(page)).toMatchObject({ kind: 'NodeList' });
+  expect(await page.getByRole('button', { name: 'Stop' }).isDisabled()).toBe(true);
+});
+
+test('of a large answer the beginning is shown', async () => {
+  const page = await openDocs('#getSwaggerPlatformV3Json');
+  expect(await send(page)).toMatch(/^200/);
+  await page.getByText(/^Only the beginning of \d+\.\d KiB is shown\.$/).waitFor();
+  expect(((await bodyOf(page).textContent()) ?? '').length).toBe(200_000);
+});
+
+test('a form of OAuth is sent as one, and its secrets are for nobody to see', async () => {
+  const page = await openDocs('#postOauthToken');
+  const { refresh_token: token } = await login('alice');
+  await page.getByLabel('grant_type').selectOption('refresh_token');
+  await page
+    .getByLabel('refresh_token', { exact: true })
+    .or(page.locator('input[type=password]').nth(1))
+    .first()
+    .waitFor();
+  for (const [name, value] of [
+    ['refresh_token', token],
+    ['client_secret', 'platform'],
+    ['client_id', 'platform'],
+  ] as const)
+    await page
+      .locator('label', { has: page.locator(`code:text-is("${name}")`) })
+      .locator('xpath=..')
+      .locator('input')
+      .fill(value);
+  const curl = (await page.getByRole('region', { name: 'The request as curl' }).textContent()) ?? '';
+  expect(curl).toContain('"refresh_token=$REFRESH_TOKEN"');
+  expect(curl).toContain('"client_secret=$CLIENT_SECRET"');
+  expect(curl).not.toContain(token);
+  expect(await send(page)).toMatch(/^200/);
+});
+
+test('the request is copied as curl sends it', async () => {
+  const page = await openDocs('#getKapisVersion', { permissions: ['clipboard-read', 'clipboard-write'] });
+  await page.getByRole('button', { name: 'Copy' }).click();
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(
+    `curl -sS '${issuer}/kapis/version' \\\n  -H 'Accept: application/json'`,
+  );
+});
+
+describe('operations', () => {
+  test('are found by words, and by their address', async () => {
+    const page = await openDocs();
+    await page.getByLabel('Find an operation').fill('unlock post');
+    await page.getByText('1 operation is found').waitFor();
+    await page.getByRole('link', { name: /unlock/ }).click();
+    await page.locator('h2:focus').waitFor();
+    expect(page.url()).toBe(`${issuer}/docs#createIamUserUnlock`);
+    await page.getByLabel('Find an operation').fill('no such thing');
+    await page.getByText('0 operations are found').waitFor();
+  });
+
+  test('are gone through back and forth', async () => {
+    const page = await openDocs('#listNodes');
+    await goTo(page, 'getNode');
+    await goTo(page, 'listIamUsers');
+    await page.goBack();
+    await expectHeading(page, 'Read the Node');
+    await page.goBack();
+    await expectHeading(page, 'List or watch objects of kind Node');
+    await page.goForward();
+    await expectHeading(page, 'Read the Node');
+  });
+
+  test('are gone back to from behind a login, without another', async () => {
+    const page = await loggedIn('admin', '#listNodes');
+    await goTo(page, 'getNode');
+    await page.goBack();
+    await expectHeading(page, 'List or watch objects of kind Node');
+    await page.getByText('Logged in as admin').waitFor();
+  });
+
+  test.each([
+    ['#<img src=x onerror=alert(1)>'],
+    ['#%3Cscript%3Edocument.title=%22broken in%22%3C/script%3E'],
+    ['#%'],
+    ['#__proto__'],
+    ['#constructor'],
+    ['#javascript:alert(1)'],
+  ])('are none at %s', async (hash) => {
+    const page = await openDocs(hash);
+    await expectAlert(page, 'There is no operation');
+    expect(await page.locator('img, body script').count()).toBe(0);
+    expect(await page.title()).toMatch(/^platform-apiserver/);
+  });
+});
+
+test('markup cannot be made of text by any script', async () => {
+  const page = await openDocs();
+  const attempt = (code: string): Promise<unknown> =>
+    page.evaluate(`(() => { try { ${code}; return 'done'; } catch (error) { return error.name; } })()`);
+  expect(await attempt("document.body.innerHTML = '<b>x</b>'")).toBe('TypeError');
+  expect(await attempt("trustedTypes.createPolicy('x', { createHTML: (text) => text })")).toBe('TypeError');
+  expect(await attempt("document.createElement('script').src = '/docs'")).toBe('TypeError');
+  complaints.length = 0;
+});
+
+describe('at another address than the issuer', () => {
+  test('people are told where to log in, and may use a token that they have', async () => {
+    const page = await newPage();
+    await page.goto(`${gateway()}/docs#listNodes`);
+    const link = page.getByRole('link', { name: `${issuer}/docs` });
+    await link.waitFor();
+    expect(await link.getAttribute('href')).toBe(`${issuer}/docs#listNodes`);
+    await page.getByText('Use a token that you have').click();
+    await page.getByText('plain HTTP').waitFor();
+    expect(await found(page)).toEqual([]);
+    await page.getByLabel('Access token').fill('no token');
+    await page.getByRole('button', { name: 'Use it' }).click();
+    await expectAlert(page, 'Nobody is known by this token');
+    await page.getByText('Use a token that you have').click();
+    await page.getByLabel('Access token').fill(await adminToken());
+    await page.getByRole('button', { name: 'Use it' }).click();
+    await page.getByText('Logged in as admin').waitFor();
+    expect(await send(page)).toMatch(/^200/);
+    expect(await page.evaluate('JSON.stringify([{...localStorage}, {...sessionStorage}])')).toBe('[{},{}]');
+    await page.getByRole('button', { name: 'Log out' }).click();
+    // It is not the page's to end.
+    expect((await call(`${gateway()}${nodesPath}?limit=0`, { token: await adminToken() })).status).toBe(200);
+  });
+
+  test('a callback of it is none', async () => {
+    const page = await newPage();
+    await page.goto(`${gateway()}/docs/callback?code=c&state=s&iss=${encodeURIComponent(issuer)}`);
+    await expectAlert(page, 'not begun in this tab');
+  });
+});
+
+test('without scripts it says so, and where the descriptions are', async () => {
+  const page = await newPage({ javaScriptEnabled: false });
+  await page.goto(`${issuer}/docs`);
+  await page.getByText('This page needs JavaScript').waitFor();
+  const links = await page.getByRole('link').all();
+  const addresses = await Promise.all(links.map((link) => link.getAttribute('href')));
+  for (const address of addresses)
+    expect((await call(new URL(address ?? '', `${secureGateway()}/docs`).href)).status).toBe(200);
+  expect(addresses).toHaveLength(2);
+});
+
+describe('by the keyboard alone', () => {
+  test('somebody finds an operation, tries it and reads the answer', async () => {
+    const page = await openDocs();
+    const { keyboard } = page;
+    const tabTo = async (selector: string): Promise<void> => {
+      for (let presses = 0; presses < 80; presses += 1) {
+        await keyboard.press('Tab');
+        if ((await page.locator(`${selector}:focus`).count()) > 0) return;
+      }
+      throw new Error(`Tab does not come to ${selector}`);
+    };
+    await tabTo('#filter');
+    await keyboard.type('getKapisVersion');
+    await tabTo('nav a');
+    await keyboard.press('Enter');
+    await page.locator('h2:focus').waitFor();
+    await tabTo('main form button');
+    await keyboard.press('Enter');
+    await expectStatus(page, '200');
+    await tabTo('pre[aria-label^=Body]');
+    expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid');
+  });
+
+  test('somebody skips the list, and logs in', async () => {
+    const page = await openDocs('#listNodes');
+    const { keyboard } = page;
+    await keyboard.press('Tab');
+    await page.locator('.skip:focus').waitFor();
+    await keyboard.press('Enter');
+    await page.locator('main:focus').waitFor();
+    await page.getByRole('button', { name: 'Log in' }).focus();
+    await keyboard.press('Enter');
+    await page.locator('#username:focus').waitFor();
+    await keyboard.type(surfer);
+    await keyboard.press('Tab');
+    await keyboard.type(passwords.alice);
+    await keyboard.press('Enter');
+    await expectLoggedIn(page, surfer);
+  });
+
+  test('whatever can be used is reached, and shows that it is', async () => {
+    const page = await openDocs('#postOauthRevoke');
+    const count = await page
+      .locator('a[href], button:not([disabled]), input:not([disabled]), select, textarea, summary, pre[tabindex]')
+      .filter({ visible: true })
+      .count();
+    const reached = new Map<string, boolean>();
+    for (let presses = 0; presses < count + 5; presses += 1) {
+      await page.keyboard.press('Tab');
+      const [name, shows] = await page.evaluate<[string, boolean]>(`(() => {
+        const all = [...document.querySelectorAll('*')];
+        const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
+        return [all.indexOf(document.activeElement) + document.activeElement.outerHTML.slice(0, 200), outlineStyle === 'solid' && parseFloat(outlineWidth) >= 2];
+      })()`);
+      if (!name.includes('<body')) reached.set(name, shows);
+    }
+    expect([...reached].filter(([, shows]) => !shows)).toEqual([]);
+    expect(reached.size).toBe(count);
+  });
+});
+
+describe.each(['light', 'dark'] as const)('with colours that are %s', (colorScheme) => {
+  const options: BrowserContextOptions = { colorScheme, reducedMotion: 'reduce' };
+
+  test('axe-core finds nothing, whatever is shown', async () => {
+    const page = await openDocs('', options);
+    const [back = 0, text = 0] = await page.evaluate<number[]>(`(() => {
+      const { backgroundColor, color } = getComputedStyle(document.body);
+      return [backgroundColor, color].map((one) => Number(one.match(/\\d+/)[0]));
+    })()`);
+    expect(back > text).toBe(colorScheme === 'light');
+    expect(await found(page)).toEqual([]);
+    for (const id of ['listNodes', 'patchIamUser', 'postOauthToken', 'getLoggingWorkspace', 'getKapisVersion']) {
+      await goTo(page, id);
+      await unfold(page);
+      expect([id, await found(page)]).toEqual([id, []]);
+    }
+    await send(page);
+    expect(await found(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await logIn(page);
+    await page.getByText(`Logged in as ${surfer}`).waitFor();
+    expect(await found(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.getByText('You are logged out here.').waitFor();
+    expect(await found(page)).toEqual([]);
+  });
+
+  test('it fits into a window of 320 pixels, whatever is shown', async () => {
+    const page = await loggedIn(surfer, '', { ...options, viewport: { width: 320, height: 480 } });
+    const width = (): Promise<unknown> => page.evaluate('document.documentElement.scrollWidth');
+    expect(await width()).toBe(320);
+    const toggle = page.getByRole('button', { name: 'Operations' });
+    expect(await toggle.getAttribute('aria-expanded')).toBe('false');
+    await toggle.click();
+    await page.getByLabel('Find an operation').fill('namespaces');
+    expect(await width()).toBe(320);
+    expect(await found(page)).toEqual([]);
+    await page.getByRole('link', { name: /…\/namespaces\/\{namespace\}\/\{resources\}\/\{name\}/ }).click();
+    await expectHeading(page, /./);
+    expect(await page.getByLabel('Find an operation').isVisible()).toBe(false);
+    for (const id of ['listNodes', 'createIamUsers', 'postOauthToken', 'getSwaggerPlatformV3Json']) {
+      await page.evaluate(`location.hash = '${id}'`);
+      await page.locator(`main a[href="#${id}"]`).waitFor();
+      await unfold(page);
+      expect([id, await width()]).toEqual([id, 320]);
+    }
+    await send(page);
+    expect(await width()).toBe(320);
+    expect(await found(page)).toEqual([]);
+  });
+});
