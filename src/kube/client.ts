@@ -1,13 +1,15 @@
 /**
- * The one connection pool to kube-apiserver. The requests are our own on one undici Agent, because client-node's calls open a new
- * TLS connection each and hide the bytes.
+ * The one door to kube-apiserver, over connections that are kept: client-node's calls open a new TLS connection each and hide the bytes.
  */
-import { Agent, request, type Dispatcher } from 'undici';
 import { Readable } from 'node:stream';
+import { createSecureContext } from 'node:tls';
+import { StatusError } from '../errors.ts';
 import { KubeError, unreachable } from './kube-error.ts';
 import { fileAccess, inClusterAccess, type Access } from './kubeconfig.ts';
-import { readBody } from './read-body.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
+import { streamed, whole, type Answer, type AnswerHeaders, type Question } from './wire/answer.ts';
+import { Connections } from './wire/connections.ts';
+import { headOf } from './wire/request-head.ts';
 
 export interface KubeRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -28,7 +30,7 @@ export interface KubeRequest {
 
 export interface KubeResponse {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly headers: AnswerHeaders;
   readonly body: Readable;
 }
 
@@ -50,6 +52,9 @@ export interface Cluster extends KubeClient {
 }
 
 const credentialLife = 10_000;
+/** Requests at a time: more of them wait. Watches do not count. */
+const mostOwn = 128;
+const mostApart = 512;
 
 /** `kubeconfig`: a file; without one the pod's ServiceAccount. Throws if there is neither. */
 export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | undefined }): Promise<Cluster> {
@@ -57,23 +62,17 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
   let access = load();
   const { server } = access;
   const tls = await access.tls();
-  const pool: Agent.Options = {
-    connect: {
-      ...tls,
-      keepAlive: true,
-      keepAliveInitialDelay: 15_000,
-      timeout: 5_000,
-    },
-    connections: 128,
-    keepAliveTimeout: 60_000,
-    bodyTimeout: 0,
-  };
-  const agent = new Agent(pool);
-  // Over HTTP/2 undici joins the values of one header by commas: several groups would become one that nobody meant.
-  const severalValues = new Agent({ ...pool, allowH2: false });
-  const apart = new Agent({ ...pool, allowH2: false, connections: 512 });
-  const agentFor = (options: KubeRequest, headers: readonly [string, string | string[]][]): Agent =>
-    options.apart === true ? apart : headers.some(([, value]) => Array.isArray(value)) ? severalValues : agent;
+  const { ca, cert, key, ...checks } = tls;
+  // Made once: each connection would have one of its own, of 30 KB.
+  const secure = { ...checks, secureContext: createSecureContext({ ca, cert, key }) };
+  const url = new URL(server);
+  const prefix = url.pathname === '/' ? '' : url.pathname;
+  const own = new Connections(url, secure, mostOwn);
+  const apart = new Connections(url, secure, mostApart);
+  // Each has its connection for as long as it lasts, and whoever begins them bounds them: a request behind them would wait for ever.
+  const watches = new Connections(url, secure, Infinity);
+  const connectionsFor = (options: KubeRequest): Connections =>
+    options.query?.['watch'] !== undefined ? watches : options.apart === true ? apart : own;
 
   let credential: { headers: Record<string, string>; readAt: number } | undefined;
   async function authorization(): Promise<Record<string, string>> {
@@ -90,60 +89,61 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
 
   const upstream = createUpstream({ server, tls, credential: { headers: authorization, renew } });
 
-  async function once(path: string, options: KubeRequest): Promise<Dispatcher.ResponseData> {
+  async function questionOf(path: string, options: KubeRequest): Promise<Question> {
+    const { method = 'GET', timeout = 10_000 } = options;
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(options.query ?? {}))
       if (value !== undefined) query.set(name, String(value));
-    const suffix = query.size === 0 ? '' : `?${query.toString()}`;
-    const headers = Object.entries(options.headers ?? {}).map(([name, value]): [string, string | string[]] => [
-      name,
-      typeof value === 'string' ? value : [...value],
-    ]);
-    try {
-      return await request(`${server}${path}${suffix}`, {
-        method: options.method ?? 'GET',
-        dispatcher: agentFor(options, headers),
-        headersTimeout: options.timeout ?? 10_000,
-        headers: {
-          accept: 'application/json',
-          'user-agent': 'platform-apiserver',
-          ...(await authorization()),
-          ...(options.body === undefined ? {} : { 'content-type': options.contentType ?? 'application/json' }),
-          ...Object.fromEntries(headers),
-        },
-        ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
-        ...(options.signal === undefined ? {} : { signal: options.signal }),
-      });
-    } catch (cause) {
-      throw unreachable(cause);
-    }
+    const target = `${prefix}${path}${query.size === 0 ? '' : `?${query.toString()}`}`;
+    const body = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
+    const headers = {
+      accept: 'application/json',
+      'user-agent': 'platform-apiserver',
+      ...(await authorization()),
+      ...(body === undefined ? {} : { 'content-type': options.contentType ?? 'application/json' }),
+      ...options.headers,
+    };
+    const fields = Object.entries(headers).flatMap(([name, values]) =>
+      [values].flat().flatMap((value) => [name, value]),
+    );
+    const length = body?.length;
+    const head = headOf({ method, target, host: url.host, headers: fields, length, hasBody: body !== undefined });
+    return { method, head, length, body: body === undefined ? undefined : [body], patience: timeout };
   }
 
-  async function stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
-    let answer = await once(path, options);
-    if (answer.statusCode === 401) {
-      // The token may have been rotated a moment ago: read it again, once.
-      await answer.body.dump();
-      renew();
-      answer = await once(path, options);
-    }
-    return { status: answer.statusCode, headers: answer.headers, body: answer.body };
+  async function answered<Body>(
+    ask: (connections: Connections, question: Question, signal?: AbortSignal) => Promise<Answer<Body>>,
+    path: string,
+    options: KubeRequest,
+  ): Promise<Answer<Body>> {
+    const once = async (): Promise<Answer<Body>> => {
+      try {
+        return await ask(connectionsFor(options), await questionOf(path, options), options.signal);
+      } catch (cause) {
+        throw cause instanceof StatusError ? cause : unreachable(cause);
+      }
+    };
+    const answer = await once();
+    if (answer.status !== 401) return answer;
+    // The token may have been rotated a moment ago: read it again, once.
+    if (answer.body instanceof Readable) answer.body.destroy();
+    renew();
+    return await once();
   }
 
   return {
     upstream,
-    stream,
-    async json<T>(path: string, options?: KubeRequest): Promise<T> {
-      const { status, body } = await stream(path, options);
-      const text = await readText(body);
+    stream: async (path, options = {}) => await answered(streamed, path, options),
+    async json<T>(path: string, options: KubeRequest = {}): Promise<T> {
+      const { status, body } = await answered(whole, path, options);
+      const text = body.toString('utf8');
       if (status < 200 || status > 299) throw KubeError.from(status, text);
       return JSON.parse(text) as T;
     },
     audiences: async () => claimsOf((await authorization())['Authorization']).audiences,
     issuer: async () => claimsOf((await authorization())['Authorization']).issuer,
     async close() {
-      upstream.close();
-      await Promise.all([agent.destroy(), severalValues.destroy(), apart.destroy()]);
+      for (const each of [own, apart, watches, upstream]) each.close();
     },
   };
 }
@@ -162,13 +162,5 @@ function claimsOf(header: string | undefined): OwnClaims {
     return { issuer: typeof iss === 'string' ? iss : undefined, audiences };
   } catch {
     return { issuer: undefined, audiences: [] };
-  }
-}
-
-async function readText(body: Readable): Promise<string> {
-  try {
-    return (await readBody(body)).toString('utf8');
-  } catch (cause) {
-    throw unreachable(cause);
   }
 }

@@ -6,13 +6,13 @@ import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
 import { createSecureContext } from 'node:tls';
-import { badGateway, badRequest, StatusError, timeout } from '../errors.ts';
+import { badGateway, StatusError, timeout } from '../errors.ts';
 import { unreachable } from './kube-error.ts';
 import { impersonationHeaders, type Impersonated } from './impersonation.ts';
 import type { TLSOptions } from './kubeconfig.ts';
-import { notInValues, token } from './wire/answer-parser.ts';
 import { AnswerTimeout, isSafe, type AnswerFlow, type AnswerHandler } from './wire/connection.ts';
 import { Connections } from './wire/connections.ts';
+import { headOf } from './wire/request-head.ts';
 
 export type { AnswerFlow, AnswerHandler };
 
@@ -72,7 +72,7 @@ export function createUpstream({ server, tls: { ca, cert, key, ...tls }, credent
   const { pathname, host, hostname, port, protocol } = new URL(server);
   const prefix = pathname === '/' ? '' : pathname;
   // As many connections as there are requests, which the filters limit: who waited for one would wait for those who do not read.
-  const connections = new Connections(new URL(server), secure);
+  const connections = new Connections(new URL(server), secure, Infinity);
   const identities = new WeakMap<Impersonated, readonly string[]>();
 
   function identityOf(user: Impersonated): readonly string[] {
@@ -95,12 +95,8 @@ export function createUpstream({ server, tls: { ca, cert, key, ...tls }, credent
     async send(request, handler) {
       const { method, target, body, length, isLongRunning } = request;
       const headers = await headersOf(request);
-      if (body === undefined) {
-        // RFC 9110 section 8.6: whoever might have a body says that there is none.
-        if (mayHaveBody.has(method)) headers.push('Content-Length', '0');
-      } else if (length === undefined) headers.push('Transfer-Encoding', 'chunked');
-      else headers.push('Content-Length', String(length));
-      const head = headOf(method, `${prefix}${target}`, ['Host', host, ...headers]);
+      const hasBody = body !== undefined;
+      const head = headOf({ method, target: `${prefix}${target}`, host, headers, length, hasBody });
       return connections.send({ method, head, body, length, patience: isLongRunning ? 0 : shortRequest, handler });
     },
 
@@ -126,23 +122,6 @@ export function createUpstream({ server, tls: { ca, cert, key, ...tls }, credent
 
     close: () => connections.close(),
   };
-}
-
-const mayHaveBody = new Set(['POST', 'PUT', 'PATCH']);
-
-/** RFC 9112 section 3. Throws StatusError for what would be read as something else than it is. */
-function headOf(method: string, target: string, headers: readonly string[]): string {
-  if (!token.test(method)) throw badRequest('the method of the request is malformed');
-  if (/[^\x21-\xff]/.test(target)) throw badRequest('the path has a character that must be percent-encoded');
-  let head = `${method} ${target} HTTP/1.1\r\n`;
-  for (let at = 0; at < headers.length; at += 2) {
-    const name = headers[at] as string;
-    const value = headers[at + 1] as string;
-    if (!token.test(name)) throw badRequest('the request has a header without a proper name');
-    if (notInValues.test(value)) throw badRequest(`the header ${name} has a character that no header may have`);
-    head += `${name}: ${value}\r\n`;
-  }
-  return `${head}\r\n`;
 }
 
 /** Ours are the last. Throws unless the request is in the name of exactly one user, the one who was given. */

@@ -19,9 +19,11 @@ export interface AnswerFlow {
 export class Passing implements AnswerFlow {
   readonly request: Sent;
   over: Connection | undefined;
+  readonly #keeper: Keeper;
 
-  constructor(request: Sent) {
+  constructor(request: Sent, keeper: Keeper) {
     this.request = request;
+    this.#keeper = keeper;
   }
 
   pause(): void {
@@ -33,15 +35,16 @@ export class Passing implements AnswerFlow {
   }
 
   abort(): void {
-    this.over?.abort(this);
+    if (this.over === undefined) this.#keeper.onAbort(this);
+    else this.over.abort(this);
   }
 }
 
 export interface Sent {
   readonly method: string;
-  /** Request line and headers, a byte a character, with the empty line. */
+  /** See `headOf`. */
   readonly head: string;
-  readonly body?: AsyncIterable<Buffer> | undefined;
+  readonly body?: AsyncIterable<Buffer> | readonly Buffer[] | undefined;
   /** Of the body in bytes, as the head says it; in chunks without. */
   readonly length?: number | undefined;
   /** Until the head of the answer, in milliseconds; 0 for ever. */
@@ -56,6 +59,8 @@ export interface Keeper {
   onClose(connection: Connection): void;
   /** It was closed before it said anything to a request that may be sent again, over another. */
   onStale(passing: Passing): void;
+  /** It waits for a connection no more. */
+  onAbort(passing: Passing): void;
 }
 
 export class AnswerTimeout extends Error {}
@@ -174,7 +179,7 @@ export class Connection implements AnswerEvents {
     else void this.#writeWithBody(this.#passing, request.body);
   }
 
-  async #writeWithBody(passing: Passing, body: AsyncIterable<Buffer>): Promise<void> {
+  async #writeWithBody(passing: Passing, body: AsyncIterable<Buffer> | readonly Buffer[]): Promise<void> {
     const { head, length } = passing.request;
     const socket = this.#socket;
     this.#isBodySent = false;

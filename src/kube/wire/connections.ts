@@ -1,4 +1,4 @@
-/** Connections to one server: as many as there are requests at a time, kept for the next ones. */
+/** Connections to one server: as many as there are requests at a time, up to a most, kept for the next ones. */
 import { connect, type Socket } from 'node:net';
 import { connect as connectTLS, type ConnectionOptions } from 'node:tls';
 import { Connection, Passing, type AnswerFlow, type Keeper, type Landing, type Sent } from './connection.ts';
@@ -11,13 +11,17 @@ export class Connections implements Keeper {
   readonly #address: { readonly host: string; readonly port: number };
   /** Undefined for plain HTTP. */
   readonly #tls: ConnectionOptions | undefined;
+  readonly #most: number;
   readonly #all = new Set<Connection>();
   /** The last is the one that was used last: who is not needed grows old. */
   readonly #free: Connection[] = [];
+  /** Those for which there is none. */
+  readonly #waiting = new Set<Passing>();
   #session: Buffer | undefined;
   #isClosed = false;
 
-  constructor({ protocol, hostname, port }: URL, tls: ConnectionOptions) {
+  constructor({ protocol, hostname, port }: URL, tls: ConnectionOptions, most: number) {
+    this.#most = most;
     const isSecure = protocol === 'https:';
     this.#address = {
       host: hostname.replace(/^\[|\]$/g, ''),
@@ -28,29 +32,47 @@ export class Connections implements Keeper {
 
   send(request: Sent): AnswerFlow {
     if (this.#isClosed) throw new Error(stopped);
-    const passing = new Passing(request);
-    (this.#free.pop() ?? this.#opened()).send(passing);
+    const passing = new Passing(request, this);
+    const connection = this.#free.pop() ?? (this.#all.size < this.#most ? this.#opened() : undefined);
+    if (connection === undefined) this.#waiting.add(passing);
+    else connection.send(passing);
     return passing;
   }
 
   close(): void {
     this.#isClosed = true;
+    for (const passing of this.#waiting) passing.request.handler.onError(new Error(stopped), false);
+    this.#waiting.clear();
     for (const connection of this.#all) connection.destroy();
   }
 
   onFree(connection: Connection): void {
-    this.#free.push(connection);
+    const next = this.#next();
+    if (next === undefined) this.#free.push(connection);
+    else connection.send(next);
   }
 
   onClose(connection: Connection): void {
     this.#all.delete(connection);
     const at = this.#free.indexOf(connection);
     if (at >= 0) this.#free.splice(at, 1);
+    const next = this.#next();
+    if (next !== undefined) this.#opened().send(next);
+  }
+
+  onAbort(passing: Passing): void {
+    this.#waiting.delete(passing);
   }
 
   onStale(passing: Passing): void {
     if (this.#isClosed) passing.request.handler.onError(new Error(stopped), false);
     else this.#opened().send(passing);
+  }
+
+  #next(): Passing | undefined {
+    const [next] = this.#waiting;
+    if (next !== undefined) this.#waiting.delete(next);
+    return next;
   }
 
   #opened(): Connection {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createKubeClient, type KubeClient } from '../../../src/kube/client.ts';
 import { craftJWT } from '../../fakes/jwt.ts';
+import { FakeKubeApiserver } from '../../fakes/upstream.ts';
 
 let client: KubeClient | undefined;
 let directory = '';
@@ -12,8 +13,8 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** A client whose own token is this one; it is never sent anywhere. */
-async function clientOf(token: string): Promise<KubeClient> {
+/** A client whose own token is this one. */
+async function clientOf(token: string, server = 'https://127.0.0.1:1'): Promise<KubeClient> {
   directory = mkdtempSync(join(tmpdir(), 'kubeconfig-'));
   const file = join(directory, 'config');
   // JSON is YAML.
@@ -21,7 +22,7 @@ async function clientOf(token: string): Promise<KubeClient> {
     apiVersion: 'v1',
     kind: 'Config',
     'current-context': 'here',
-    clusters: [{ name: 'here', cluster: { server: 'https://127.0.0.1:1' } }],
+    clusters: [{ name: 'here', cluster: { server } }],
     users: [{ name: 'me', user: token === '' ? {} : { token } }],
     contexts: [{ name: 'here', context: { cluster: 'here', user: 'me' } }],
   };
@@ -44,4 +45,33 @@ test.each<[string, string, { issuer: string | undefined; audiences: string[] }]>
 ])('the audiences and the issuer of our own token: %s', async (_, token, expected) => {
   const own = await clientOf(token);
   expect({ issuer: await own.issuer(), audiences: await own.audiences() }).toEqual(expected);
+});
+
+test('no request waits for a watch, however many there are', async () => {
+  const kube = new FakeKubeApiserver();
+  kube.answer = ({ url }, res) => (url?.includes('watch') === true ? res.flushHeaders() : void res.end('{"a":1}'));
+  const own = await clientOf('opaque', await kube.listen());
+  try {
+    const many = Array.from({ length: 200 }, () => own.stream('/api/v1/pods', { query: { watch: true } }));
+    for (const { status } of await Promise.all(many)) expect(status).toBe(200);
+    expect(await own.json('/api')).toEqual({ a: 1 });
+  } finally {
+    await own.close();
+    kube.close();
+  }
+});
+
+test('a credential that was renewed meanwhile is read again, once', async () => {
+  const kube = new FakeKubeApiserver();
+  const codes = [401, 200, 401, 401];
+  kube.answer = (_, res) => void res.writeHead(codes.shift() ?? 500).end('{}');
+  const own = await clientOf('opaque', await kube.listen());
+  try {
+    expect(await own.json('/api')).toEqual({});
+    await expect(own.json('/api')).rejects.toMatchObject({ code: 401 });
+    expect(kube.seen).toHaveLength(4);
+  } finally {
+    await own.close();
+    kube.close();
+  }
 });
