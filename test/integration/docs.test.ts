@@ -331,7 +331,7 @@ describe('an administrator', () => {
 
   test('makes, changes and deletes a user', async () => {
     undo.push(() => removeUser(someone));
-    const page = await loggedIn('admin', '#createIamUsers');
+    const page = await loggedIn('admin', '#createIamUser');
     const body = page.getByLabel('What is sent');
     expect(JSON.parse(await body.inputValue())).toMatchObject({ kind: 'User', metadata: { name: 'example' } });
     const user = {
@@ -731,7 +731,7 @@ describe.each(['light', 'dark'] as const)('with colours that are %s', (colorSche
     await page.getByRole('link', { name: /…\/namespaces\/\{namespace\}\/\{resources\}\/\{name\}/ }).click();
     await expectHeading(page, /./);
     expect(await page.getByLabel('Find an operation').isVisible()).toBe(false);
-    for (const id of ['listNodes', 'createIamUsers', 'postOauthToken', 'getSwaggerPlatformV3Json']) {
+    for (const id of ['listNodes', 'createIamUser', 'postOauthToken', 'getSwaggerPlatformV3Json']) {
       await page.evaluate(`location.hash = '${id}'`);
       await page.locator(`main a[href="#${id}"]`).waitFor();
       await unfold(page);
