@@ -89,6 +89,10 @@ update: $(installed) ## bring up to date what is generated, and format
 screenshot: $(installed) ## take the picture of /docs that README.md shows
 	@$(node) hack/screenshot/main.ts
 
+.PHONY: package
+package: $(installed) ## put the chart and the descriptions of a release into dist/package
+	@$(node) hack/package/main.ts
+
 .PHONY: clean
 clean: cluster-down ## also remove what was built
 	rm -rf dist coverage .cluster

@@ -1,0 +1,39 @@
+/**
+ * Puts together what is released beside the image: the chart, with the descriptions of api/ in its folder `api`, and the descriptions by
+ * themselves, each named by its version, with their checksums.
+ *
+ * Run: node hack/package/main.ts [FOLDER], dist/package unless stated; what it holds is thrown away.
+ */
+import { createHash } from 'node:crypto';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { readVersion } from '../../src/config/version.ts';
+import { output } from '../cluster/exec.ts';
+import { programs } from '../cluster/programs.ts';
+
+const root = join(import.meta.dirname, '../..');
+const name = 'platform-apiserver';
+const [folder = join(root, 'dist/package')] = process.argv.slice(2).map((path) => resolve(path));
+
+const { helm } = await programs(['helm']);
+await rm(folder, { recursive: true, force: true });
+await mkdir(folder, { recursive: true });
+const work = await mkdtemp(join(tmpdir(), 'package-'));
+try {
+  const chart = join(work, name);
+  await cp(join(root, 'charts', name), chart, { recursive: true });
+  await cp(join(root, 'api'), join(chart, 'api'), { recursive: true });
+  await output(helm, ['package', chart, '--destination', folder]);
+} finally {
+  await rm(work, { recursive: true });
+}
+await output('tar', ['-czf', join(folder, `${name}-api-${readVersion()}.tar.gz`), '-C', root, 'api']);
+
+const files = (await readdir(folder)).toSorted();
+const sums = files.map(async (file) => {
+  const hash = createHash('sha256').update(await readFile(join(folder, file)));
+  return `${hash.digest('hex')}  ${file}\n`;
+});
+await writeFile(join(folder, 'SHA256SUMS'), await Promise.all(sums));
+for (const file of files) console.log(join(folder, file));

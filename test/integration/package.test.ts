@@ -1,0 +1,64 @@
+/** What is released beside the image: the chart carries the descriptions, and Helm can keep it. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { output } from '../../hack/cluster/exec.ts';
+import { programs } from '../../hack/cluster/programs.ts';
+import { release } from '../../hack/run/chart.ts';
+import { readVersion } from '../../src/config/version.ts';
+import { get, releasePath } from './lab/kube.ts';
+import { lab } from './lab/lab.ts';
+
+const root = join(import.meta.dirname, '../..');
+const version = readVersion();
+const chart = `platform-apiserver-${version}.tgz`;
+const descriptions = `platform-apiserver-api-${version}.tar.gz`;
+
+let folder: string;
+let helm: (...args: readonly string[]) => Promise<string>;
+beforeAll(async () => {
+  folder = mkdtempSync(join(lab().dir, 'package-'));
+  await output(process.execPath, [join(root, 'hack/package/main.ts'), folder]);
+  const { helm: program } = await programs(['helm']);
+  helm = (...args) => output(program, [...args, '--namespace', release.namespace, '--kubeconfig', lab().kubeconfig]);
+});
+
+const texts = (of: string): Map<string, string> =>
+  new Map(readdirSync(of).map((file) => [file, readFileSync(join(of, file), 'utf8')]));
+
+test('the chart and an archive of their own have the descriptions as they are published', async () => {
+  expect(readdirSync(folder).toSorted()).toEqual(['SHA256SUMS', chart, descriptions].toSorted());
+  for (const [archive, inside] of [
+    [chart, 'platform-apiserver/api'],
+    [descriptions, 'api'],
+  ] as const) {
+    const opened = mkdtempSync(join(folder, 'opened-'));
+    await output('tar', ['-xzf', join(folder, archive), '-C', opened]);
+    expect(texts(join(opened, inside))).toEqual(texts(join(root, 'api')));
+  }
+  const sum = createHash('sha256')
+    .update(readFileSync(join(folder, chart)))
+    .digest('hex');
+  expect(readFileSync(join(folder, 'SHA256SUMS'), 'utf8')).toContain(`${sum}  ${chart}\n`);
+});
+
+/** A Secret holds a mebibyte, and each revision of a release is one. */
+const most = 256 * 1024;
+
+afterAll(() => helm('rollback', release.name, '--wait'));
+test('a release of it takes a quarter of a Secret at most', async () => {
+  const values = await helm('get', 'values', release.name, '--output', 'yaml');
+  const before = await helm('get', 'manifest', release.name);
+  await helm('upgrade', release.name, join(folder, chart), '--reuse-values', '--force-conflicts');
+  expect(await helm('get', 'values', release.name, '--output', 'yaml')).toBe(values);
+  expect(await helm('get', 'manifest', release.name)).toBe(before);
+  const selector = encodeURIComponent(`owner=helm,name=${release.name},status=deployed`);
+  const { items } = await get<{ items: readonly { data: object }[] }>(
+    `${releasePath}/secrets?labelSelector=${selector}`,
+  );
+  const sizes = items.map(({ data }) => Buffer.byteLength(JSON.stringify(data)));
+  expect(sizes).toHaveLength(1);
+  expect(sizes[0]).toBeGreaterThan(10_000);
+  expect(sizes[0]).toBeLessThan(most);
+});
