@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import { execute } from '../../hack/cluster/exec.ts';
 import { writeEnv } from '../../hack/run/env-file.ts';
 import { configure, type Configuration } from './lab/configure.ts';
-import { blocksIn, blocksOf } from './lab/documents.ts';
+import { blocksIn, blocksOf, documentOf } from './lab/documents.ts';
 import { eventually } from './lab/eventually.ts';
 import { call, gateway, nodesPath, secureGateway } from './lab/http.ts';
 import { decodeToken } from './lab/jwt.ts';
@@ -55,7 +55,7 @@ const success = (): unknown => expect.not.stringMatching(/"error":|"status":"Fai
 type Authentication = Configuration['authentication'];
 
 /** The documents whose examples go on from one to the next; what they make they delete. */
-describe.each(['accounts.md', 'tokens.md', 'errors.md'])('docs/%s', (file) => {
+describe.each(['accounts.md', 'tokens.md', 'errors.md', 'operations.md', 'migration.md'])('docs/%s', (file) => {
   const all = blocksOf(file);
   let shell: Shell;
   let cwd: string;
@@ -123,6 +123,45 @@ describe.each(['accounts.md', 'tokens.md', 'errors.md'])('docs/%s', (file) => {
   test.each(steps)('%s', async (_, language, text, answer) => {
     const seen = await follow[language]?.(text);
     expect(answer === undefined ? seen : JSON.parse(seen ?? '')).toEqual(answer ?? success());
+  });
+});
+
+const words = (cell = ''): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, word = '']) => word);
+
+/** The first cells of the rows of the table whose head begins so, and the second ones. */
+const table = (head: string): Map<string, readonly string[]> => {
+  const lines = documentOf('operations.md').split('\n');
+  const from = lines.findIndex((line) => new RegExp(`^\\| ${head} +\\|`).test(line)) + 2;
+  const rows = lines.slice(from, lines.indexOf('', from)).map((line) => line.split('|').slice(1, 3));
+  return new Map(rows.flatMap(([name, labels]) => words(name).map((one) => [one, words(labels)])));
+};
+
+const ask = async (path: string): Promise<string> =>
+  (await call(`${gateway()}${path}`, { token: (await login('admin')).access_token })).text;
+
+describe('docs/operations.md', () => {
+  test('has every metric with its labels, and no other', async () => {
+    const text = await ask('/metrics');
+    const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name);
+    const described = table('metric');
+    const own = [...described.keys()].filter((name) => !name.endsWith('…'));
+    const families = [...described.keys()].filter((name) => name.endsWith('…')).map((name) => name.slice(0, -1));
+    expect(names.filter((name) => families.every((family) => !name.startsWith(family))).toSorted()).toEqual(
+      own.toSorted(),
+    );
+    expect(own.length).toBeGreaterThan(8);
+    for (const name of own) {
+      const labels = [...text.matchAll(new RegExp(`^${name}(?:_bucket|_sum|_count)?\\{(.*)\\} `, 'gm'))]
+        .flatMap(([, all = '']) => [...all.matchAll(/(\w+)=/g)].map(([, label = '']) => label))
+        .filter((label) => label !== 'le');
+      for (const label of new Set(labels))
+        expect([name, described.get(name)]).toEqual([name, expect.arrayContaining([label])]);
+    }
+  });
+
+  test('has every check of readiness', async () => {
+    const names = [...(await ask('/readyz?verbose')).matchAll(/^\[[+-]\](\S+)/gm)].map(([, name = '']) => name);
+    expect(names.toSorted()).toEqual([...table('check').keys()].toSorted());
   });
 });
 

@@ -7,9 +7,12 @@ export interface Block {
   readonly text: string;
 }
 
+/** As it stands in the folder docs. */
+export const documentOf = (file: string): string =>
+  readFileSync(join(import.meta.dirname, '../../../docs', file), 'utf8');
+
 export function blocksOf(file: string): Block[] {
-  const text = readFileSync(join(import.meta.dirname, '../../../docs', file), 'utf8');
-  return [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', block = '']) => ({
+  return [...documentOf(file).matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', block = '']) => ({
     language,
     text: block,
   }));
