@@ -55,7 +55,7 @@ export function userinfoEndpoint(accessTokens: AccessTokens): Endpoint {
       summary: 'Who the access token speaks of (OpenID Connect Core 5.3)',
       open: true,
       credentials: ['bearer'] as const,
-      ...(method === 'post' ? { body: { ...formBody({}, {}), required: false } } : {}),
+      ...(method === 'post' ? { body: { ...formBody({}, {}, 'UserInfoRequest'), required: false } } : {}),
       answers: json(userinfoSchema),
       refusals: [403],
       handler,

@@ -107,6 +107,23 @@ test('both say the same of an operation', () => {
   expect(ids).toEqual([...new Set(ids)]);
 });
 
+test('whatever has fields has a name, by which clients are generated; the forms of pages have none', () => {
+  const nameless: string[] = [];
+  const look = (value: unknown, at: string, isNamed = false): void => {
+    if (typeof value !== 'object' || value === null) return;
+    const { properties, anyOf } = value as Readonly<Record<string, unknown>>;
+    const isFields = (typeof properties === 'object' && !at.endsWith('/properties')) || Array.isArray(anyOf);
+    if (isFields && !isNamed) nameless.push(at);
+    for (const [key, one] of Object.entries(value)) look(one, `${at}/${key}`);
+  };
+  const { schemas } = (v3 as unknown as { components: { schemas: Readonly<Record<string, object>> } }).components;
+  for (const [name, schema] of Object.entries(schemas)) look(schema, name, true);
+  for (const [method, path, operation] of operationsOf(v3))
+    if (!operation.tags.includes('pages')) look(operation, `${method} ${path}`);
+  expect(Object.keys(schemas).length).toBeGreaterThan(50);
+  expect(nameless).toEqual([]);
+});
+
 test('every name in a path is a parameter', () => {
   for (const [, path, { parameters = [] }] of operationsOf(v3))
     expect([path, parameters.filter((one) => one.in === 'path').map(({ name }) => name)]).toEqual([

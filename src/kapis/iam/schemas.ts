@@ -2,10 +2,11 @@
 import type { LoginOutcome } from '../../accounts/login-history.ts';
 import { shortestPassword } from '../../accounts/password-rules.ts';
 import { longestPassword } from '../../accounts/passwords.ts';
-import { listSchema, nothing, objectMetaSchema, typeMeta } from '../../http/meta.ts';
+import { doneSchema, listSchema, nothing, objectMetaSchema, typeMeta } from '../../http/meta.ts';
 import {
   count,
   described,
+  eitherOf,
   flag,
   list,
   mapOf,
@@ -63,6 +64,9 @@ export const userSchema = named(
   'User',
   object({ ...typeMeta('User', apiVersion), metadata: objectMetaSchema }, { spec: userSpec, status: userStatus }),
 );
+
+/** Of a deletion: done, or under way. */
+export const deletedUserSchema = named('DeletedUser', eitherOf(doneSchema, userSchema));
 
 export const userListSchema = listSchema('UserList', userSchema, 'User');
 

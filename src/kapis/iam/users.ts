@@ -9,10 +9,10 @@ import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { usersPath } from '../../config/names.ts';
 import { alreadyExists, badRequest, forbidden, notFound, serviceUnavailable, StatusError } from '../../errors.ts';
 import { inQuery, json, type Parameter } from '../../http/description.ts';
-import { doneSchema, jsonPatchSchema } from '../../http/meta.ts';
+import { jsonPatchSchema } from '../../http/meta.ts';
 import { demandJson } from '../../http/negotiate.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
-import { count, eitherOf, oneOrNone } from '../../http/schema.ts';
+import { count, oneOrNone } from '../../http/schema.ts';
 import { writeJson } from '../../http/write.ts';
 import type { KubeClient, KubeRequest } from '../../kube/client.ts';
 import { KubeError } from '../../kube/kube-error.ts';
@@ -35,7 +35,7 @@ import { commonParameters, getParameters, listParameters } from '../parameters.t
 import { readJson, recordOf, type JsonBody } from './body.ts';
 import { attributesOf, callerOf, demandOn, nameInPath, targetOf, usersResource, type Target } from './caller.ts';
 import { displayNameIn, jsonPatch, mergePatch } from './display-name.ts';
-import { deleteOptionsSchema, userListSchema, userPatchSchema, userSchema } from './schemas.ts';
+import { deletedUserSchema, deleteOptionsSchema, userListSchema, userPatchSchema, userSchema } from './schemas.ts';
 import { base, usersDefinition, UserStore } from './user-store.ts';
 
 export interface UsersParts {
@@ -264,7 +264,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
       ...written,
       parameters: [nameInPath, ...handedOn.delete, ...commonParameters],
       body: { required: false, content: { [jsonType]: deleteOptionsSchema } },
-      answers: json(eitherOf(doneSchema, userSchema), 'Deleted; or, while finalizers hold it, the user as it is'),
+      answers: json(deletedUserSchema, 'Deleted; or, while finalizers hold it, the user as it is'),
       handler: remove,
     },
   ];
