@@ -33,11 +33,13 @@ export interface FileSinkOptions {
 interface OpenFile {
   readonly handle: FileHandle;
   size: number;
+  /** Above which another one follows. */
+  most: number;
 }
 
-async function opened(path: string): Promise<OpenFile> {
+async function opened(path: string, most: number): Promise<OpenFile> {
   const handle = await open(path, 'a', 0o600);
-  return { handle, size: (await handle.stat()).size };
+  return { handle, size: (await handle.stat()).size, most };
 }
 
 export class FileSink implements Sink {
@@ -48,6 +50,7 @@ export class FileSink implements Sink {
   /** Half a line may be at the end. */
   #isBroken = false;
   #writing: Promise<void> | undefined;
+  #isClosing = false;
 
   constructor(options: FileSinkOptions) {
     this.#options = options;
@@ -60,8 +63,11 @@ export class FileSink implements Sink {
     this.#writing ??= this.#drain();
   }
 
+  /** What cannot be written now is lost. */
   async close(): Promise<void> {
+    this.#isClosing = true;
     while (this.#writing !== undefined) await this.#writing;
+    this.#isClosing = false;
     await this.#file?.handle.close();
     this.#file = undefined;
   }
@@ -72,35 +78,56 @@ export class FileSink implements Sink {
     while (this.#waiting.length > 0) {
       const events = this.#waiting;
       this.#waiting = [];
-      this.#size = 0;
       try {
         await this.#append(Buffer.from(`${events.join('\n')}\n`));
+        for (const { length } of events) this.#size -= length;
       } catch (error) {
-        const { log, path, dropped } = this.#options;
-        dropped(events.length);
-        log.error('audit events could not be written', { path, events: events.length, error });
-        this.#isBroken = true;
-        await this.#file?.handle.close().catch(() => undefined);
-        this.#file = undefined;
-        await new Promise((resolve) => setTimeout(resolve, pause).unref());
+        this.#waiting = [...events, ...this.#waiting];
+        await this.#fail(error as Error);
       }
     }
     this.#writing = undefined;
   }
 
+  /** They are written again: a line may then be there twice, and the half of one alone. */
+  async #fail(cause: Error): Promise<void> {
+    const { log, path, dropped } = this.#options;
+    log.error('audit events cannot be written', { path, events: this.#waiting.length, error: cause });
+    this.#isBroken = true;
+    await Promise.allSettled([this.#file?.handle.close()]);
+    this.#file = undefined;
+    if (!this.#isClosing) return await new Promise((resolve) => void setTimeout(resolve, pause).unref());
+    dropped(this.#waiting.length);
+    this.#waiting = [];
+    this.#size = 0;
+  }
+
   async #append(bytes: Buffer): Promise<void> {
     const { path, maxSize } = this.#options;
-    this.#file ??= await opened(path);
-    if (this.#file.size > 0 && this.#file.size + bytes.length > maxSize) {
+    this.#file ??= await opened(path, maxSize);
+    if (this.#file.size > 0 && this.#file.size + bytes.length > this.#file.most) {
       await this.#file.handle.close();
       this.#file = undefined;
-      await this.#rotate();
-      this.#file = await opened(path);
+      this.#file = await this.#next();
     }
     const begin = this.#isBroken && this.#file.size > 0 ? [newLine] : [];
     await this.#file.handle.appendFile(Buffer.concat([...begin, bytes]));
     this.#isBroken = false;
     this.#file.size += bytes.length;
+  }
+
+  /** The same one, which is too large then, where none can follow; that is tried again when it has grown by as much again. */
+  async #next(): Promise<OpenFile> {
+    const { path, maxSize, log } = this.#options;
+    try {
+      await this.#rotate();
+      return await opened(path, maxSize);
+    } catch (error) {
+      log.error('the audit log cannot be followed by another file', { path, error });
+      const file = await opened(path, Infinity);
+      file.most = file.size + maxSize;
+      return file;
+    }
   }
 
   async #rotate(): Promise<void> {

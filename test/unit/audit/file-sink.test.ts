@@ -1,6 +1,6 @@
-import { afterEach, describe, expect, test } from '@jest/globals';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { mkdir, rmdir } from 'node:fs/promises';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FileSink } from '../../../src/audit/log-sink.ts';
@@ -16,6 +16,8 @@ interface Lab {
   readonly path: string;
   readonly lost: number[];
   readonly sink: FileSink;
+  /** How many were logged. */
+  readonly errors: () => number;
 }
 
 function lab(maxSize = 1_000_000, maxBackups = 2): Lab {
@@ -24,8 +26,15 @@ function lab(maxSize = 1_000_000, maxBackups = 2): Lab {
   const path = join(dir, 'audit.log');
   const lost: number[] = [];
   const dropped = (events: number): void => void lost.push(events);
-  const sink = new FileSink({ path, maxSize, maxBackups, log: createLogger({ silent: true }), dropped });
-  return { dir, path, lost, sink };
+  const log = createLogger({ silent: true });
+  const error = jest.spyOn(log, 'error');
+  const sink = new FileSink({ path, maxSize, maxBackups, log, dropped });
+  return { dir, path, lost, sink, errors: () => error.mock.calls.length };
+}
+
+/** Until the event of this number is in the file. */
+async function settled(path: string, number: number): Promise<void> {
+  while (!existsSync(path) || !readFileSync(path, 'utf8').includes(`event-${number}`)) await turn();
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -66,17 +75,53 @@ describe('a file of events', () => {
     expect(lost).toEqual([]);
   });
 
-  test('that cannot be written loses what came, counted, and is tried again', async () => {
+  test('that cannot be written is tried again, and nothing is lost', async () => {
+    const { path, sink, lost, errors } = lab();
+    await mkdir(path);
+    sink.write('1');
+    sink.write('2');
+    while (errors() === 0) await turn();
+    await rmdir(path);
+    sink.write('3');
+    while (!existsSync(path)) await turn();
+    await sink.close();
+    expect(lost).toEqual([]);
+    expect(readFileSync(path, 'utf8')).toBe('1\n2\n3\n');
+  });
+
+  test('that cannot be written at the end loses what is left, counted', async () => {
     const { path, sink, lost } = lab();
     await mkdir(path);
     sink.write('1');
     sink.write('2');
-    while (lost.length === 0) await turn();
+    await sink.close();
+    expect(lost).toEqual([2]);
     await rmdir(path);
     sink.write('3');
     await sink.close();
-    expect(lost).toEqual([2]);
     expect(readFileSync(path, 'utf8')).toBe('3\n');
+  });
+
+  test('is continued where no other can follow it, and that is tried again after as much again', async () => {
+    const { path, sink, lost, errors } = lab(20);
+    // Nothing takes its place.
+    await mkdir(join(`${path}.2`, 'in the way'), { recursive: true });
+    for (let i = 0; i < 6; i += 1) {
+      sink.write(`event-${i}`);
+      await settled(path, i);
+    }
+    expect(readFileSync(path, 'utf8')).toBe('event-0\nevent-1\nevent-2\nevent-3\nevent-4\nevent-5\n');
+    expect(errors()).toBe(2);
+    await rm(`${path}.2`, { recursive: true });
+    for (let i = 6; i < 8; i += 1) {
+      sink.write(`event-${i}`);
+      await settled(path, i);
+    }
+    await sink.close();
+    const texts = [`${path}.1`, path].map((file) => readFileSync(file, 'utf8'));
+    expect(texts.join('')).toBe(Array.from({ length: 8 }, (_, i) => `event-${i}\n`).join(''));
+    expect(texts[1]).not.toBe('');
+    expect(lost).toEqual([]);
   });
 
   test('takes no more than there is room for while the disk is slow', async () => {
