@@ -113,8 +113,8 @@ export async function readLog(caller: Caller, source: Source, options: ReadOptio
     if (response.status !== 200) {
       await readBody(body, largestRefusal).catch(() => undefined);
       if (response.status === 403) return ended('refused');
-      // 400: it has not begun, or has no predecessor.
-      return ended(response.status === 404 || response.status === 400 ? 'none' : 'unreadable');
+      // 204: its pod is bound to no node. 400: it has not begun, or has no predecessor.
+      return ended([204, 400, 404].includes(response.status) ? 'none' : 'unreadable');
     }
     if (options.follow === true) clearTimeout(timer);
     let strays = 0;

@@ -189,6 +189,8 @@ describe('a query', () => {
     put('a', [[1, 'x']]);
     for (const [name, code, reason] of [
       ['waits', 400, 'BadRequest'],
+      // Of a pod that is bound to no node.
+      ['pending', 204, ''],
       ['gone', 404, 'NotFound'],
       ['secret', 403, 'Forbidden'],
     ] as const) {
@@ -234,6 +236,22 @@ describe('a follow', () => {
     expect(told.map(({ log }) => log)).toEqual(['one', 'two', 'three']);
     await following?.return({});
     await until(0);
+  });
+
+  test('a pod that is bound to a node meanwhile is told from its beginning', async () => {
+    put('a', []);
+    const log = cluster.podLogs.logs.get('n/a/c');
+    if (log !== undefined) log.refusal = { code: 204, reason: '' };
+    const following = storeWith({ lookInterval: 5 }).follow?.(selection, never);
+    const next = following?.next();
+    while (cluster.podLogs.seen.length < 2) await sleep(1);
+    cluster.podLogs.put('n/a/c', { time: timeText(begin + 1), log: 'first' });
+    while (cluster.podLogs.open === 0) await sleep(1);
+    cluster.podLogs.write('n/a/c', { time: timeText(begin + 2), log: 'second' });
+    const told = [...recordsOf(await next)];
+    while (told.length < 2) told.push(...recordsOf(await following?.next()));
+    expect(told.map(({ log: text }) => text)).toEqual(['first', 'second']);
+    await following?.return({});
   });
 
   test('a container that starts anew is told from its beginning', async () => {
