@@ -46,10 +46,11 @@ export function lengthOf({ count, unit }: Interval): number {
 
 /** Throws 400 for what would have too many buckets. */
 export function demandFewBuckets(from: number, to: number, interval: Interval): void {
-  if ((to - from) / lengthOf(interval) > mostBuckets)
-    throw badRequest(
-      `interval: ${interval.count}${interval.unit} would make more than ${mostBuckets} buckets: take a longer one, or a shorter time`,
-    );
+  if ((to - from) / lengthOf(interval) <= mostBuckets) return;
+  const message = `${interval.count}${interval.unit} would make more than ${mostBuckets} buckets: take a longer one, or a shorter time`;
+  throw badRequest(`interval: ${message}`, {
+    details: { causes: [{ reason: 'FieldValueInvalid', field: 'interval', message }] },
+  });
 }
 
 /** What a histogram shows of the counts by the beginnings of buckets: those between the first and the last without any too. */
