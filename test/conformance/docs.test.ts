@@ -124,7 +124,7 @@ test('it is small', async () => {
     size += Number(headers['content-length']);
   }
   // Beside that are the descriptions, and nothing else.
-  expect(size).toBeLessThan(40 * 1024);
+  expect(size).toBeLessThan(32 * 1024);
   expect(gzipSync((await lab.gateway('/swagger/platform.v3.json')).text).length).toBeLessThan(32 * 1024);
 });
 

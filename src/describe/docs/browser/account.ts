@@ -44,7 +44,18 @@ export class Account {
   #outside(): readonly Node[] {
     const { login, logIn } = this.#parts;
     if (login.isHere) return [button('Log in', () => this.#attempt(logIn)), this.#paste()];
-    return [el('p', {}, 'You log in at ', this.#elsewhere, ', the address of the platform.'), this.#paste()];
+    return [
+      el(
+        'p',
+        {},
+        'You log in at ',
+        this.#elsewhere,
+        ', the address of the platform: ',
+        el('code', {}, 'authentication.issuer'),
+        ' of its configuration.',
+      ),
+      this.#paste(),
+    ];
   }
 
   #paste(): HTMLElement {

@@ -11,6 +11,10 @@ export interface Begun {
 /** For people. */
 export class LoginProblem extends Error {}
 
+/** Is the server at `base`, which ends with a slash, at the address by which it calls itself, however that is written? */
+export const isAt = (base: URL, issuer: string): boolean =>
+  URL.canParse(`${issuer}/`) && new URL(`${issuer}/`).href === base.href;
+
 /** What was kept, if it is that; it may be anybody's who runs here. */
 export function begunOf(kept: string | null): Begun | undefined {
   if (kept === null) return undefined;

@@ -1,5 +1,5 @@
 /** Who uses the page: logged in with the authorization code flow and PKCE (RFC 9700), or by a token of their own. Tokens are kept in memory alone. */
-import { begunOf, codeIn, LoginProblem, type Begun } from './callback.ts';
+import { begunOf, codeIn, isAt, LoginProblem, type Begun } from './callback.ts';
 import { textOf } from './openapi.ts';
 
 interface Tokens {
@@ -48,7 +48,7 @@ export class Login {
 
   /** People log in at the issuer's own address alone: nowhere else do the tokens belong, nor is the page led back to. */
   get isHere(): boolean {
-    return this.#site.base.href === `${this.#site.issuer}/`;
+    return isAt(this.#site.base, this.#site.issuer);
   }
 
   get isLoggedIn(): boolean {

@@ -4,6 +4,9 @@ import type { Operation, Tag } from './openapi.ts';
 /** Of one tag more are not listed. */
 const most = 150;
 
+/** More that are found are not unfolded all at once. */
+const mostFound = 200;
+
 /** The path without the group and version, which the tag says. */
 const shortened = (path: string): string => path.replace(/^\/k?apis\/[^/]+\/[^/]+(?=\/)/, '…');
 
@@ -58,13 +61,12 @@ export class Navigation {
 
   #render(): void {
     const words = this.#filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let total = 0;
-    const parts = this.#tags.flatMap((tag) => {
-      const found = (this.#byTag.get(tag.name) ?? []).filter((one) => matches(one, words));
-      total += found.length;
-      return found.length === 0 ? [] : [this.#section(tag, found, words.length > 0)];
-    });
-    this.#list.replaceChildren(...parts);
+    const found = this.#tags
+      .map((tag) => [tag, (this.#byTag.get(tag.name) ?? []).filter((one) => matches(one, words))] as const)
+      .filter(([, operations]) => operations.length > 0);
+    const total = found.reduce((sum, [, { length }]) => sum + length, 0);
+    const isFew = words.length > 0 && total <= mostFound;
+    this.#list.replaceChildren(...found.map(([tag, operations]) => this.#section(tag, operations, isFew)));
     this.#found.textContent =
       words.length === 0 ? '' : total === 1 ? '1 operation is found' : `${total} operations are found`;
   }

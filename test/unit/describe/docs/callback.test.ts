@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { begunOf, codeIn, LoginProblem } from '../../../../src/describe/docs/browser/callback.ts';
+import { begunOf, codeIn, isAt, LoginProblem } from '../../../../src/describe/docs/browser/callback.ts';
 
 const issuer = 'https://platform.example';
 const begun = { state: 's1', verifier: 'v1', hash: '#it', withCustomResources: false };
@@ -7,6 +7,19 @@ const good = { code: 'c1', state: 's1', iss: issuer };
 
 test('the answer to the login that was begun has a code', () => {
   expect(codeIn(new URLSearchParams(good), begun, issuer)).toBe('c1');
+});
+
+test.each([
+  ['https://platform.example/', 'https://platform.example', true],
+  ['https://platform.example/', 'https://Platform.example:443', true],
+  ['https://proxy.example/platform/', 'https://proxy.example/platform', true],
+  ['https://proxy.example/', 'https://proxy.example/platform', false],
+  ['https://platform.example:9443/', 'https://platform.example', false],
+  ['http://platform.example/', 'https://platform.example', false],
+  ['https://127.0.0.1:9443/', 'https://platform.example', false],
+  ['https://platform.example/', '', false],
+])('at %s is %s: %s', (base, of, expected) => {
+  expect(isAt(new URL(base), of)).toBe(expected);
 });
 
 describe('no answer to that login is', () => {
