@@ -20,7 +20,7 @@ const userinfoSchema = named(
 
 const noToken = (): OAuthError =>
   // RFC 6750 section 3.1: who sent no token is told no error in the challenge.
-  new OAuthError('invalid_request', 'an access token is missing: send it in the header "Authorization: Bearer …"', {
+  new OAuthError('invalid_request', 'an access token is missing: send it in the header "Authorization: Bearer TOKEN"', {
     status: 401,
     headers: { 'WWW-Authenticate': 'Bearer realm="platform"' },
   });

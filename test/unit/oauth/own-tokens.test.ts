@@ -270,6 +270,13 @@ describe('userinfo', () => {
     expect(answer.headers['cache-control']).toBe('no-store');
   });
 
+  test('says how a token is sent', async () => {
+    const lab = await logIn();
+    expect((await ask(lab.app, '/oauth/userinfo')).json()['error_description']).toMatch(
+      /'Authorization: Bearer TOKEN'$/,
+    );
+  });
+
   test.each(['refresh', 'identity'] as const)('with a %s token is refused', async (kind) => {
     const lab = await logIn();
     const answer = await userinfo(lab, lab[kind]);
