@@ -17,7 +17,11 @@ export const logParameters: readonly Parameter[] = [
   inQuery('pod_query', list('The name of the pod contains this, in whatever case')),
   inQuery('container_query', list('The name of the container contains this, in whatever case')),
   inQuery('log_query', list('The text contains this, in whatever case')),
-  inQuery('start_time', 'Whole seconds since 1970; by default from the beginning', count),
+  inQuery(
+    'start_time',
+    'Whole seconds since 1970; by default from the beginning, of the store pods the last hour',
+    count,
+  ),
   inQuery('end_time', 'Whole seconds since 1970; by default now', count),
   inQuery('interval', 'Of a histogram: a number and one of s, m, h, d, w, M, q, y', { ...text, default: '15m' }),
   inQuery('sort', 'By time', { ...oneOf('desc', 'asc'), default: 'desc' }),

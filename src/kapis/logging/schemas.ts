@@ -4,8 +4,8 @@ import { count, described, eitherOf, list, named, object, text, time } from '../
 
 /** On the aggregated face what is answered is an object of Kubernetes. */
 const head = {
-  kind: described('LogQuery, on the aggregated face', text),
-  apiVersion: described('Of the group, on the aggregated face', text),
+  kind: described('LogQuery; of what is asked through kube-apiserver', text),
+  apiVersion: described('The group and its version; of what is asked through kube-apiserver', text),
 };
 
 const recordSchema = named(
