@@ -126,6 +126,11 @@ export class Connection implements AnswerEvents {
     });
   }
 
+  /** It takes no more requests. */
+  get isOver(): boolean {
+    return this.#socket.destroyed;
+  }
+
   send(passing: Passing): void {
     passing.over = this;
     this.#passing = passing;
@@ -185,9 +190,10 @@ export class Connection implements AnswerEvents {
     this.#isBodySent = false;
     let sent = 0;
     try {
-      // Head and first chunk leave together.
+      // Head and first chunk leave together, if that is there: who sends it may wait for the answer first.
       socket.cork();
       socket.write(head, 'latin1');
+      setImmediate(uncork, socket);
       for await (const chunk of body) {
         if (this.#passing !== passing) return;
         sent += chunk.length;
@@ -220,7 +226,7 @@ export class Connection implements AnswerEvents {
   #release(): void {
     this.#goOn();
     // What of the body kube-apiserver did not want would be taken for the next request.
-    if (this.#parser.mayGoOn && this.#isBodySent) {
+    if (this.#parser.mayGoOn && this.#isBodySent && !this.isOver) {
       this.#hasServed = true;
       this.#socket.setTimeout(idlePatience);
       this.#keeper.onFree(this);

@@ -1,5 +1,5 @@
 /** Connections to one server: as many as there are requests at a time, up to a most, kept for the next ones. */
-import { connect, type Socket } from 'node:net';
+import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTLS, type ConnectionOptions } from 'node:tls';
 import { Connection, Passing, type AnswerFlow, type Keeper, type Landing, type Sent } from './connection.ts';
 
@@ -33,7 +33,7 @@ export class Connections implements Keeper {
   send(request: Sent): AnswerFlow {
     if (this.#isClosed) throw new Error(stopped);
     const passing = new Passing(request, this);
-    const connection = this.#free.pop() ?? (this.#all.size < this.#most ? this.#opened() : undefined);
+    const connection = this.#kept() ?? (this.#all.size < this.#most ? this.#opened() : undefined);
     if (connection === undefined) this.#waiting.add(passing);
     else connection.send(passing);
     return passing;
@@ -56,7 +56,8 @@ export class Connections implements Keeper {
     this.#all.delete(connection);
     const at = this.#free.indexOf(connection);
     if (at >= 0) this.#free.splice(at, 1);
-    const next = this.#next();
+    // Those whose requests are sent again have others in their place already.
+    const next = this.#all.size < this.#most ? this.#next() : undefined;
     if (next !== undefined) this.#opened().send(next);
   }
 
@@ -67,6 +68,13 @@ export class Connections implements Keeper {
   onStale(passing: Passing): void {
     if (this.#isClosed) passing.request.handler.onError(new Error(stopped), false);
     else this.#opened().send(passing);
+  }
+
+  /** One that ends is among them until its socket says so. */
+  #kept(): Connection | undefined {
+    let connection = this.#free.pop();
+    while (connection?.isOver === true) connection = this.#free.pop();
+    return connection;
   }
 
   #next(): Passing | undefined {
@@ -90,6 +98,8 @@ export class Connections implements Keeper {
     if (this.#tls === undefined) return connect(options);
     const socket = connectTLS({
       ...options,
+      // By which servers for many clusters tell them apart; Node says none of its own accord, and RFC 6066 section 3 no address.
+      ...(isIP(options.host) === 0 ? { servername: options.host } : {}),
       ...this.#tls,
       ALPNProtocols: ['http/1.1'],
       ...(this.#session === undefined ? {} : { session: this.#session }),

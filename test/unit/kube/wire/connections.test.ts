@@ -1,14 +1,19 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createSecureContext, createServer, type TLSSocket } from 'node:tls';
 import { streamed, whole, type Question } from '../../../../src/kube/wire/answer.ts';
 import { Connections } from '../../../../src/kube/wire/connections.ts';
+import { newMaterial } from '../../../../src/tls/authority.ts';
 import { FakeKubeApiserver } from '../../../fakes/upstream.ts';
 
 const most = 2;
 let kube: FakeKubeApiserver;
+let server: string;
 let connections: Connections;
 /** Answers that the test has not given yet, by their path. */
 let held: Map<string, ServerResponse>;
@@ -16,16 +21,17 @@ beforeEach(async () => {
   held = new Map();
   kube = new FakeKubeApiserver();
   kube.answer = ({ url = '' }, res) => void held.set(url, res);
-  connections = new Connections(new URL(await kube.listen()), {}, most);
+  server = await kube.listen();
+  connections = new Connections(new URL(server), {}, most);
 });
 afterEach(() => {
   connections.close();
   kube.close();
 });
 
-const question = (target: string, patience = 0): Question => ({
-  method: 'GET',
-  head: `GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`,
+const question = (target: string, patience = 0, method = 'GET'): Question => ({
+  method,
+  head: `${method} ${target} HTTP/1.1\r\nHost: a\r\n\r\n`,
   patience,
 });
 
@@ -120,4 +126,80 @@ test.each([0, 50])('a body that is broken off is not whole for who reads it afte
   const { body } = await answer;
   await sleep(delay);
   await expect(text(body)).rejects.toThrow('broken off');
+});
+
+test('who waits while requests are sent again opens no connection too many', async () => {
+  const first = ['/1', '/2'].map((target) => whole(connections, question(target)));
+  for (const target of ['/1', '/2']) (await answerTo(target)).end();
+  await Promise.all(first);
+  const second = ['/3', '/4', '/5'].map((target) => whole(connections, question(target)));
+  for (const target of ['/3', '/4']) (await answerTo(target)).socket?.destroy();
+  const again = [await answerTo('/3'), await answerTo('/4')];
+  await sleep(50);
+  expect([kube.sockets.size, held.has('/5')]).toEqual([most, false]);
+  for (const res of again) res.end();
+  (await answerTo('/5')).end();
+  await Promise.all(second);
+});
+
+test('a change is not sent over a connection that is just being closed', async () => {
+  kube.answer = ({ url }, res) => void res.end(url);
+  const opened: Socket[] = [];
+  const note = (message: unknown): void => void opened.push((message as { socket: Socket }).socket);
+  subscribe('net.client.socket', note);
+  await whole(connections, question('/1'));
+  unsubscribe('net.client.socket', note);
+  const change = once(opened[0] as Socket, 'end').then(() => whole(connections, question('/2', 0, 'DELETE')));
+  kube.cut();
+  expect((await change).body.toString()).toBe('/2');
+});
+
+test('a connection whose answer was given up while it was read is not asked again', async () => {
+  kube.answer = ({ url }, res) => void res.end(url);
+  const one = new Connections(new URL(server), {}, 1);
+  const handler = { onData: () => undefined, onEnd: () => undefined, onError: () => undefined };
+  const flow = one.send({ ...question('/1'), handler: { ...handler, onHead: () => flow.abort() } });
+  expect((await whole(one, question('/2', 0, 'DELETE'))).body.toString()).toBe('/2');
+  one.close();
+});
+
+test('a request arrives before its body does', async () => {
+  const arrived = Promise.withResolvers<Buffer>();
+  kube.answer = (req, res) => {
+    arrived.resolve(Buffer.from('a'));
+    req.pipe(res);
+  };
+  const head = 'POST /1 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n';
+  const body = (async function* () {
+    yield await arrived.promise;
+  })();
+  expect((await whole(connections, { method: 'POST', head, patience: 0, body })).body.toString()).toBe('a');
+});
+
+describe('over TLS', () => {
+  test.each([
+    ['localhost', {}, 'localhost'],
+    ['127.0.0.1', {}, false],
+    ['127.0.0.1', { servername: 'localhost' }, 'localhost'],
+  ])('a server at %s with %j hears the name %s', async (host, options, expected) => {
+    const material = await newMaterial(['localhost', '127.0.0.1'], Date.now());
+    const names: unknown[] = [];
+    const named = createServer({ cert: material['tls.crt'], key: material['tls.key'] }, (socket: TLSSocket) => {
+      names.push(socket.servername);
+      socket.on('error', () => undefined).end('HTTP/1.1 200 OK\r\n\r\nhello');
+    });
+    await once(named.listen(0, '127.0.0.1'), 'listening');
+    const url = new URL(`https://${host}:${(named.address() as AddressInfo).port}`);
+    const secure = new Connections(
+      url,
+      { ...options, secureContext: createSecureContext({ ca: material['ca.crt'] }) },
+      most,
+    );
+    expect((await whole(secure, question('/1'))).body.toString()).toBe('hello');
+    // Also where the session of the first is taken up again.
+    await whole(secure, question('/2'));
+    expect(names).toEqual([expected, expected]);
+    secure.close();
+    named.close();
+  });
 });
