@@ -38,6 +38,11 @@ export class AnswerParser {
     return this.#state === 'idle';
   }
 
+  /** Of the answer nothing is known yet. */
+  get awaitsHead(): boolean {
+    return this.#state === 'head';
+  }
+
   /** Whether the connection may be asked again after this answer. */
   get mayGoOn(): boolean {
     return this.#mayGoOn;

@@ -65,6 +65,8 @@ export interface Keeper {
 
 export class AnswerTimeout extends Error {}
 
+const tooLate = (): AnswerTimeout => new AnswerTimeout('there is no answer in time');
+
 const connectPatience = 5_000;
 /** Less than kube-apiserver's 90 s, which would close a connection just as it is used. */
 const idlePatience = 60_000;
@@ -89,6 +91,8 @@ export class Connection implements AnswerEvents {
   #hasHeard = false;
   #hasServed = false;
   #isPaused = false;
+  /** The socket's own timeout begins anew with each byte. */
+  #headUntil = Infinity;
   #error: Error | undefined;
 
   /** `open` begins the connection; `event` tells that it is there. */
@@ -109,7 +113,7 @@ export class Connection implements AnswerEvents {
       this.#isOpen = true;
       this.#write();
     });
-    socket.on('timeout', () => this.#fail(new AnswerTimeout('there is no answer in time')));
+    socket.on('timeout', () => this.#fail(tooLate()));
     socket.on('error', (error: Error) => (this.#error ??= error));
     socket.once('end', () => {
       try {
@@ -178,10 +182,15 @@ export class Connection implements AnswerEvents {
     const { request } = this.#passing;
     this.#parser.expect(request.method);
     this.#socket.setTimeout(request.patience);
+    this.#awaitHead(request);
     this.#isSent = true;
     this.#hasHeard = false;
     if (request.body === undefined) this.#socket.write(request.head, 'latin1');
     else void this.#writeWithBody(this.#passing, request.body);
+  }
+
+  #awaitHead({ patience }: Sent): void {
+    this.#headUntil = patience === 0 ? Infinity : performance.now() + patience;
   }
 
   async #writeWithBody(passing: Passing, body: AsyncIterable<Buffer> | readonly Buffer[]): Promise<void> {
@@ -207,6 +216,7 @@ export class Connection implements AnswerEvents {
       else if (sent < length) throw new Error('the body is shorter than was said');
       uncork(socket);
       this.#isBodySent = true;
+      this.#awaitHead(passing.request);
     } catch (error) {
       if (this.#passing === passing) this.#fail(error as Error);
     }
@@ -218,6 +228,7 @@ export class Connection implements AnswerEvents {
       // Throws for what stands behind the end of an answer, before the next request could take it for its own.
       this.#parser.read(chunk);
       if (this.#parser.isIdle) this.#release();
+      else if (this.#parser.awaitsHead && this.#isBodySent && performance.now() > this.#headUntil) throw tooLate();
     } catch (error) {
       this.#fail(error as Error);
     }

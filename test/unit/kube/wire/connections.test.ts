@@ -87,6 +87,14 @@ test('what is not answered in time is given up', async () => {
   expect(seen()).toEqual(['/1']);
 });
 
+test('what only goes before an answer is none, however much there is of it', async () => {
+  kube.answer = (_, res) => {
+    const more = setInterval(() => res.writeProcessing(), 5);
+    res.once('close', () => clearInterval(more));
+  };
+  await expect(whole(connections, question('/1', 50))).rejects.toThrow('no answer in time');
+});
+
 test('a body is a stream, at the pace of who reads it', async () => {
   const answer = streamed(connections, question('/1'));
   const res = await answerTo('/1');
