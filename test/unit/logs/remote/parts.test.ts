@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { sharesOf, spansOf, type Part } from '../../../../src/logs/stores/parts.ts';
+import { sharesOf, spansOf, type Part } from '../../../../src/logs/remote/parts.ts';
 import { everything } from '../fake-store.ts';
 
 const namespaces = fc.dictionary(fc.stringMatching(/^[a-z]{1,3}$/), fc.integer({ min: 0, max: 900 }), { maxKeys: 900 });

@@ -1,7 +1,7 @@
 /** Loki counts by container, but tells the counts of a few hundred only: the containers there may be are asked for in shares. */
-import { sum } from './in-turn.ts';
+import { sum } from '../remote/in-turn.ts';
+import type { Stream } from './client.ts';
 import type { Labels, Share } from './logql.ts';
-import type { Stream } from './loki-client.ts';
 
 /** The same for the same container, whatever else its streams have as labels. */
 export const containerOf = (found: Stream['labels'], { namespace, pod, container }: Labels): string =>

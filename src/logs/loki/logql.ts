@@ -1,7 +1,7 @@
 /** A selection in Loki's query language. */
 import type { LokiSettings } from '../../config/logging.ts';
 import type { Selection, WorkloadPods } from '../log-store.ts';
-import type { Part } from './parts.ts';
+import type { Part } from '../remote/parts.ts';
 
 /** The labels of a stream that name a container. */
 export type Labels = LokiSettings['labels'];

@@ -1,7 +1,8 @@
 /** The records of an answer of Loki, which has them by stream. */
-import type { Order } from '../log-store.ts';
-import { sum } from './in-turn.ts';
-import type { Stream } from './loki-client.ts';
+import type { LogRecord, Order } from '../log-store.ts';
+import { sum } from '../remote/in-turn.ts';
+import type { Stream } from './client.ts';
+import type { Labels } from './logql.ts';
 
 const wantedBytes = 4 * 1024 * 1024;
 
@@ -26,10 +27,18 @@ export function entriesOf(streams: readonly Stream[], order: Order): readonly En
 }
 
 /** RFC 3339, of nanoseconds since the epoch. */
-export const timeOf = (time: string): string => {
+const timeOf = (time: string): string => {
   const whole = new Date(Number(time.slice(0, -9)) * 1_000).toISOString();
   return `${whole.slice(0, 19)}.${time.slice(-9)}Z`;
 };
+
+export const recordOf = ({ time, line, labels }: Entry, { namespace, pod, container }: Labels): LogRecord => ({
+  time: timeOf(time),
+  namespace: labels[namespace] ?? '',
+  pod: labels[pod] ?? '',
+  container: labels[container] ?? '',
+  log: line.replace(/\n$/, ''),
+});
 
 /** How many to ask for after these: as many as make an answer of about 4 MiB. */
 export function sizeAfter(records: readonly Entry[]): number {

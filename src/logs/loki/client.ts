@@ -1,7 +1,7 @@
 /** What Loki is asked over HTTP, and its answers, made sure of. */
 import { badGateway, badRequest, StatusError } from '../../errors.ts';
 import type { Order } from '../log-store.ts';
-import { AnswerTooLarge, StoreClient, type Endpoint } from './store-client.ts';
+import { AnswerTooLarge, StoreClient, type Endpoint } from '../remote/store-client.ts';
 
 type LabelSet = Readonly<Record<string, string>>;
 
@@ -70,11 +70,11 @@ function pointOf(value: unknown): Series['values'][number] | undefined {
 const form = 'application/x-www-form-urlencoded';
 
 export class LokiClient {
+  readonly name: string;
   readonly #client: StoreClient;
-  readonly #name: string;
 
   constructor(name: string, endpoint: Endpoint) {
-    this.#name = name;
+    this.name = name;
     this.#client = new StoreClient(name, endpoint);
   }
 
@@ -181,7 +181,7 @@ export class LokiClient {
 
   /** Its errors are plain texts; those that say something of the question. */
   #explain(text: string, status: number): StatusError | undefined {
-    const store = `the log store "${this.#name}"`;
+    const store = `the log store "${this.name}"`;
     const entries = /max_entries_limit_per_query \(\d+ > (\d+)\)/.exec(text);
     if (entries !== null) return new LimitExceeded(`${store} tells fewer records at once`, 'entries', entries[1]);
     const series = /maximum (?:number )?of series \((\d+)\)/.exec(text);
@@ -212,7 +212,7 @@ export class LokiClient {
         `${store} takes no question that is so long: name fewer namespaces, pods, containers or keywords`,
       );
     if (status === 401 && text.includes('no org id'))
-      return badGateway(`${store} has tenants: logging.${this.#name}.tenant must name one`, { cause: new Error(text) });
+      return badGateway(`${store} has tenants: logging.${this.name}.tenant must name one`, { cause: new Error(text) });
     return undefined;
   }
 }

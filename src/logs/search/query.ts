@@ -1,7 +1,7 @@
 /** A selection in the query language that Elasticsearch and OpenSearch share. */
 import type { Selection, WorkloadPods } from '../log-store.ts';
 import { fields } from './documents.ts';
-import type { Part } from './parts.ts';
+import type { Part } from '../remote/parts.ts';
 
 export type Clause = Readonly<Record<string, unknown>>;
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Selection } from '../../../../src/logs/log-store.ts';
-import { linesOf, questionOf } from '../../../../src/logs/stores/logql.ts';
-import { sharesOfContainers } from '../../../../src/logs/stores/loki-shares.ts';
-import { spansOf } from '../../../../src/logs/stores/parts.ts';
+import { linesOf, questionOf } from '../../../../src/logs/loki/logql.ts';
+import { sharesOfContainers } from '../../../../src/logs/loki/shares.ts';
+import { spansOf } from '../../../../src/logs/remote/parts.ts';
 import { everything } from '../fake-store.ts';
 
 const labels = { namespace: 'namespace', pod: 'pod', container: 'container' };

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { exactTime, recordOf } from '../../../../src/logs/stores/documents.ts';
+import { exactTime, recordOf } from '../../../../src/logs/search/documents.ts';
 
 const at = Date.UTC(2026, 2, 1, 12, 30, 5);
 

@@ -1,6 +1,6 @@
 /** What Elasticsearch and OpenSearch do differently by their versions. */
 import type { Interval } from '../log-store.ts';
-import type { Clause } from './search-query.ts';
+import type { Clause } from './query.ts';
 
 export interface Server {
   readonly distribution: 'elasticsearch' | 'opensearch';

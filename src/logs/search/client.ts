@@ -1,0 +1,135 @@
+/** What Elasticsearch and OpenSearch are asked over HTTP, and their answers, made sure of. */
+import { badGateway, badRequest, timeout, type StatusError } from '../../errors.ts';
+import { StoreClient, type Endpoint } from '../remote/store-client.ts';
+import { serverOf, type Server } from './dialect.ts';
+import type { Document } from './documents.ts';
+import { indicesOf, queryOf, type Asked, type Clause } from './query.ts';
+
+export interface Hit {
+  readonly _index: string;
+  readonly _id: string;
+  readonly _source?: Document;
+  readonly sort: readonly [milliseconds: number, index: string, sequence: number];
+}
+
+export interface Answer {
+  readonly timed_out: boolean;
+  readonly _shards: { readonly total: number; readonly failed: number };
+  readonly hits: { readonly total?: number | { readonly value: number }; readonly hits: readonly Hit[] };
+  readonly aggregations?: Readonly<Record<string, Readonly<Record<string, unknown>> | undefined>>;
+}
+
+type Found = readonly Readonly<Record<string, unknown>>[];
+
+const oldest = { elasticsearch: 6, opensearch: 1 };
+/** Of what the server itself gives up after. */
+const serverTimeout = '60s';
+
+export class SearchClient {
+  readonly name: Server['distribution'];
+  readonly #client: StoreClient;
+  readonly #prefix: string;
+  #server: Promise<Server> | undefined;
+
+  /** `prefix`: of indices, before `-YYYY.MM.DD`. */
+  constructor(name: Server['distribution'], endpoint: Endpoint, prefix: string) {
+    this.name = name;
+    this.#client = new StoreClient(name, endpoint);
+    this.#prefix = prefix;
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  /** Throws if it cannot be asked. Reads no further than that there is an answer. */
+  async check(signal: AbortSignal): Promise<void> {
+    this.#server = undefined;
+    await this.server(signal);
+    await this.#ask(`${encodeURIComponent(this.#prefix)}-*`, { size: 0, terminate_after: 1 }, signal);
+  }
+
+  /** Asked once, and again after a failure. */
+  server(signal: AbortSignal): Promise<Server> {
+    if (this.#server === undefined) {
+      const asking = this.#greet(signal);
+      this.#server = asking;
+      asking.catch(() => {
+        if (this.#server === asking) this.#server = undefined;
+      });
+    }
+    return this.#server;
+  }
+
+  async search(asked: Asked, body: Clause, signal: AbortSignal): Promise<Answer> {
+    const indices = indicesOf(this.#prefix, asked.part).map(encodeURIComponent).join(',');
+    return await this.#ask(indices, { timeout: serverTimeout, query: queryOf(asked), ...body }, signal);
+  }
+
+  /** The words that the standard analyzer finds. */
+  async analyze(text: string, signal: AbortSignal): Promise<string[]> {
+    const body = JSON.stringify({ analyzer: 'standard', text });
+    const answer = await this.#client.json({ path: '/_analyze', body, signal });
+    return this.#list(answer, 'tokens').map(({ token }) => String(token));
+  }
+
+  totalOf({ hits: { total } }: Answer): number {
+    const value = typeof total === 'object' ? total.value : total;
+    if (typeof value !== 'number') throw this.nonsense('it does not say how many there are');
+    return value;
+  }
+
+  /** Of the aggregation `buckets`. Without any index there are no aggregations at all. */
+  bucketsOf({ _shards, aggregations }: Answer): Found {
+    return _shards.total === 0 ? [] : this.#list(aggregations?.['buckets'], 'buckets');
+  }
+
+  nonsense(problem: string): StatusError {
+    return this.#client.nonsense(new Error(problem));
+  }
+
+  async #greet(signal: AbortSignal): Promise<Server> {
+    const answer = await this.#client.json({ path: '/', signal });
+    const server = serverOf(answer);
+    if (server === undefined) throw this.nonsense('it does not say its version');
+    const { distribution, major } = server;
+    if (distribution !== this.name)
+      throw badGateway(`the log store "${this.name}" is of another kind: logging.store must be ${distribution}`);
+    if (major < oldest[distribution])
+      throw badGateway(`the log store "${this.name}" is of version ${major}, older than ${oldest[distribution]}`);
+    return server;
+  }
+
+  async #ask(indices: string, body: Clause, signal: AbortSignal): Promise<Answer> {
+    const path = `/${indices}/_search?ignore_unavailable=true&allow_no_indices=true&allow_partial_search_results=false`;
+    const question = { path, body: JSON.stringify(body), signal };
+    const answer = await this.#client.json(question, (text) => this.#explain(text));
+    const { timed_out: isLate, _shards: shards, hits } = (answer ?? {}) as Partial<Answer>;
+    if (isLate === true) throw timeout(`the log store "${this.name}" did not answer in time`);
+    if (isLate !== false || shards?.failed !== 0 || !isListOfObjects(hits?.hits))
+      throw this.nonsense('it is no answer to a search, or one without some shards');
+    return answer as Answer;
+  }
+
+  /** Those that say something of the question. */
+  #explain(text: string): StatusError | undefined {
+    if (/too_many_(nested_)?clauses|maxClauseCount/.test(text))
+      return badRequest(
+        `log_query: the log store "${this.name}" has too many words that begin like the last one of a keyword: write it as a whole`,
+      );
+    if (text.includes('too_many_buckets'))
+      return badRequest(
+        `interval: the log store "${this.name}" has more buckets than it may tell: ask for longer ones`,
+      );
+    return undefined;
+  }
+
+  #list(part: unknown, key: string): Found {
+    const found = (part as Readonly<Record<string, unknown>> | null | undefined)?.[key];
+    if (!isListOfObjects(found)) throw this.nonsense(`its ${key} are missing`);
+    return found;
+  }
+}
+
+const isListOfObjects = (value: unknown): value is Found =>
+  Array.isArray(value) && value.every((one) => typeof one === 'object' && one !== null);
