@@ -98,8 +98,8 @@ export interface Histogram extends Cut {
 
 /** What a store cannot do is refused with 400 before it is asked (capabilities.ts). The least is what an empty one declares. */
 export interface Capabilities {
-  /** Keywords of the text are found anywhere; else as whole words or their beginnings. */
-  readonly findsSubstrings?: boolean;
+  /** Keywords of the text are found as they are written; else by their letters and digits, whatever else is between and around these. */
+  readonly findsSigns?: boolean;
   /** Years back, and what belonged to pods that are gone. */
   readonly keepsHistory?: boolean;
   readonly intervals: readonly Interval['unit'][];

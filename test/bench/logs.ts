@@ -173,7 +173,7 @@ async function measureQueries(
         filter: [
           between,
           { terms: { 'kubernetes.namespace_name.keyword': namespaces } },
-          { prefix: { log: { value: word } } },
+          { wildcard: { log: { value: `*${word}*` } } },
         ],
       },
     },

@@ -1,5 +1,6 @@
 /** The records of a question, which Loki tells by streams and so many at a time: each piece is asked for from where the one before ended. */
 import type { Cut, Found, LogRecord, Order, Page } from '../log-store.ts';
+import { mostOnPage, tooLarge } from '../remote/page.ts';
 import { inOrder } from '../remote/parts.ts';
 import { AnswerTooLarge } from '../remote/store-client.ts';
 import type { Asked } from './asked.ts';
@@ -11,8 +12,6 @@ import type { Tenant } from './tenant.ts';
 
 /** Records of an answer, at first. */
 const firstSize = 1_000;
-/** Characters of the records of a page. */
-const mostOnPage = 32 * 1024 * 1024;
 
 export const cutBy = (reasons: ReadonlySet<string>): Cut =>
   reasons.size === 0 ? {} : { partial: { reason: [...reasons].join('; ') } };
@@ -103,7 +102,7 @@ export async function pageOf(
       for (const record of found.slice(passed)) {
         characters += record.log.length;
         if (characters > mostOnPage && records.length > 0) {
-          reasons.add('the page has more than 32 MiB: take a smaller size, or operation=export');
+          reasons.add(tooLarge);
           return { records, ...cutBy(reasons) };
         }
         records.push(record);

@@ -24,8 +24,26 @@ export interface Part {
       };
 }
 
-/** Lucene takes 1,024 clauses of everything together, and counts up to four for each of these. */
-const mostTimes = 200;
+/** Lucene takes 1,024 clauses of everything together, and counts up to four for each time. */
+const mostClauses = 1_000;
+const perTime = 4;
+const [leastTimes, mostTimes] = [20, 200];
+
+/** Of namespaces that begin to be visible in between, as many as there is room for beside what else is asked. */
+function timesOf({ workloads, keywords }: Selection): number {
+  const words = keywords.log.reduce((sum, keyword) => sum + keyword.split(/[^\w.]+/).length, 0);
+  const names = [
+    keywords.namespace,
+    keywords.pod,
+    keywords.container,
+    workloads,
+    workloads,
+    keywords.workload,
+    keywords.workload,
+  ];
+  const others = names.reduce((sum, { length }) => sum + length, words);
+  return Math.min(mostTimes, Math.max(leastTimes, Math.floor((mostClauses - others) / perTime)));
+}
 
 /** Those that may be seen at all, by when each begins to be. */
 function bySince({ namespaces = new Map<string, number>(), end }: Selection): Since[] {
@@ -58,20 +76,21 @@ export function spansOf(selection: Selection): Part[] {
   const bounds = boundsOf(selection);
   if (selection.namespaces === undefined) return [{ ...bounds, visible: undefined }];
   const groups = bySince(selection);
+  const most = timesOf(selection);
   const parts: Part[] = [];
   let { start } = bounds;
   let reached = groups.findIndex((group) => !isAlways(start)(group));
   if (reached === -1) reached = groups.length;
   do {
-    const next = groups[reached + mostTimes];
-    const visible = { always: namesOf(groups.slice(0, reached)), later: groups.slice(reached, reached + mostTimes) };
+    const next = groups[reached + most];
+    const visible = { always: namesOf(groups.slice(0, reached)), later: groups.slice(reached, reached + most) };
     parts.push({
       start: start ?? visible.later[0]?.from,
       end: next === undefined ? bounds.end : next.from - 1,
       visible,
     });
     start = next?.from;
-    reached += mostTimes;
+    reached += most;
   } while (reached < groups.length);
   return groups.length === 0 ? [] : parts;
 }
@@ -81,11 +100,12 @@ export function sharesOf(selection: Selection): Part[] {
   const bounds = boundsOf(selection);
   if (selection.namespaces === undefined) return [{ ...bounds, visible: undefined }];
   const groups = bySince(selection);
+  const most = timesOf(selection);
   const always = namesOf(groups.filter(isAlways(bounds.start)));
   const later = groups.filter((group) => !isAlways(bounds.start)(group));
   const parts: Part[] = [];
-  for (let at = 0; at < later.length || (at === 0 && always.length > 0); at += mostTimes)
-    parts.push({ ...bounds, visible: { always: at === 0 ? always : [], later: later.slice(at, at + mostTimes) } });
+  for (let at = 0; at < later.length || (at === 0 && always.length > 0); at += most)
+    parts.push({ ...bounds, visible: { always: at === 0 ? always : [], later: later.slice(at, at + most) } });
   return parts;
 }
 

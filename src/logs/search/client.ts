@@ -4,6 +4,7 @@ import { StoreClient, type Endpoint } from '../remote/store-client.ts';
 import { serverOf, type Server } from './dialect.ts';
 import type { Document } from './documents.ts';
 import { indicesOf, queryOf, type Asked, type Clause } from './query.ts';
+import type { Token } from './words.ts';
 
 export interface Hit {
   readonly _index: string;
@@ -29,7 +30,7 @@ export class SearchClient {
   readonly name: Server['distribution'];
   readonly #client: StoreClient;
   readonly #prefix: string;
-  #server: Promise<Server> | undefined;
+  #server: Server | undefined;
 
   /** `prefix`: of indices, before `-YYYY.MM.DD`. */
   constructor(name: Server['distribution'], endpoint: Endpoint, prefix: string) {
@@ -49,16 +50,9 @@ export class SearchClient {
     await this.#ask(`${encodeURIComponent(this.#prefix)}-*`, { size: 0, terminate_after: 1 }, signal);
   }
 
-  /** Asked once, and again after a failure. */
-  server(signal: AbortSignal): Promise<Server> {
-    if (this.#server === undefined) {
-      const asking = this.#greet(signal);
-      this.#server = asking;
-      asking.catch(() => {
-        if (this.#server === asking) this.#server = undefined;
-      });
-    }
-    return this.#server;
+  /** Asked until it is known; nobody waits for the answer to somebody else, who may go away. */
+  async server(signal: AbortSignal): Promise<Server> {
+    return (this.#server ??= await this.#greet(signal));
   }
 
   async search(asked: Asked, body: Clause, signal: AbortSignal): Promise<Answer> {
@@ -67,10 +61,14 @@ export class SearchClient {
   }
 
   /** The words that the standard analyzer finds. */
-  async analyze(text: string, signal: AbortSignal): Promise<string[]> {
+  async analyze(text: string, signal: AbortSignal): Promise<readonly Token[]> {
     const body = JSON.stringify({ analyzer: 'standard', text });
     const answer = await this.#client.json({ path: '/_analyze', body, signal });
-    return this.#list(answer, 'tokens').map(({ token }) => String(token));
+    return this.#list(answer, 'tokens').map(({ token, start_offset: start, end_offset: end }) => {
+      if (typeof token !== 'string' || typeof start !== 'number' || typeof end !== 'number')
+        throw this.nonsense('its tokens have no place');
+      return { word: token, start, end };
+    });
   }
 
   totalOf({ hits: { total } }: Answer): number {
@@ -115,7 +113,7 @@ export class SearchClient {
   #explain(text: string): StatusError | undefined {
     if (/too_many_(nested_)?clauses|maxClauseCount/.test(text))
       return badRequest(
-        `log_query: the log store "${this.name}" has too many words that begin like the last one of a keyword: write it as a whole`,
+        `the log store "${this.name}" would have to look for more than it may at once: name fewer workloads and keywords, and of keywords of several words write more, or a blank before and after them where their words are whole`,
       );
     if (text.includes('too_many_buckets'))
       return badRequest(

@@ -1,7 +1,8 @@
 /** A selection in the query language that Elasticsearch and OpenSearch share. */
 import type { Selection, WorkloadPods } from '../log-store.ts';
-import { fields } from './documents.ts';
 import type { Part } from '../remote/parts.ts';
+import { fields } from './documents.ts';
+import type { Phrase } from './words.ts';
 
 export type Clause = Readonly<Record<string, unknown>>;
 
@@ -25,16 +26,23 @@ export const between = (field: string, start: number | undefined, end?: number):
 /** Characters of a regular expression that an index takes (index.max_regex_length). */
 const longestPattern = 1_000;
 
-/** As few clauses as these patterns, each of a whole name, need; NONE: no operators that other languages do not have. */
+/** How patterns begin that begin with anything. */
+const isOpen = (pattern: string): boolean => /^(?:\.|\[[^\]]*\])\*/.test(pattern);
+
+/**
+ * As few clauses as these patterns, each of a whole name, need; NONE: no operators that other languages do not have. Those that begin with
+ * anything stay apart: together they would need more states than an index allows.
+ */
 function matching(field: string, patterns: readonly string[]): Clause[] {
   const joined: string[] = [];
   const pieces = patterns.flatMap((pattern) =>
     pattern.length > longestPattern && !pattern.includes('(') ? pattern.split('|') : [pattern],
   );
   for (const pattern of pieces) {
-    const both = `${joined.at(-1)}|${pattern}`;
-    if (joined.length > 0 && both.length <= longestPattern) joined[joined.length - 1] = both;
-    else joined.push(pattern);
+    const before = joined.at(-1);
+    const both = `${before}|${pattern}`;
+    if (before === undefined || isOpen(before) || isOpen(pattern) || both.length > longestPattern) joined.push(pattern);
+    else joined[joined.length - 1] = both;
   }
   return joined.map((value) => ({ regexp: { [field]: { value, flags: 'NONE' } } }));
 }
@@ -68,12 +76,26 @@ function podsOf(workloads: readonly WorkloadPods[]): Clause[] {
   ]);
 }
 
-/** These words beside each other; of the last one its beginning. */
-function phrase(words: readonly string[]): Clause {
-  const last = { prefix: { [fields.text]: { value: words.at(-1) } } };
-  if (words.length === 1) return last;
-  const whole = words.slice(0, -1).map((value) => ({ span_term: { [fields.text]: { value } } }));
-  return { span_near: { clauses: [...whole, { span_multi: { match: last } }], slop: 0, in_order: true } };
+/** What means something else in a pattern is itself behind a backslash. */
+const literal = (word: string): string => word.replace(/[\\*?]/g, '\\$&');
+
+/** A word of the text that has this one at its beginning, at its end or anywhere, or is it. */
+function wordLike(word: string, isOpenBefore: boolean, isOpenAfter: boolean): Clause | undefined {
+  if (isOpenBefore) return { wildcard: { [fields.text]: { value: `*${literal(word)}${isOpenAfter ? '*' : ''}` } } };
+  return isOpenAfter ? { prefix: { [fields.text]: { value: word } } } : undefined;
+}
+
+/** These words beside each other. */
+function phrase({ words, isOpenBefore, isOpenAfter }: Phrase): Clause {
+  if (words.length === 1) {
+    const [word = ''] = words;
+    return wordLike(word, isOpenBefore, isOpenAfter) ?? { term: { [fields.text]: { value: word } } };
+  }
+  const clauses = words.map((word, index) => {
+    const like = wordLike(word, isOpenBefore && index === 0, isOpenAfter && index === words.length - 1);
+    return like === undefined ? { span_term: { [fields.text]: { value: word } } } : { span_multi: { match: like } };
+  });
+  return { span_near: { clauses, slop: 0, in_order: true } };
 }
 
 function visibleIn(timeField: string, { visible }: Part): Clause[] {
@@ -91,13 +113,13 @@ export interface Asked {
   readonly selection: Selection;
   readonly part: Part;
   /** Of each keyword of the text. */
-  readonly words: readonly (readonly string[])[];
+  readonly phrases: readonly Phrase[];
   readonly timeField: string;
   /** Documents that are after the end, by less than what the store tells times apart by. */
   readonly not: readonly string[];
 }
 
-export function queryOf({ selection, part, words, timeField, not }: Asked): Clause {
+export function queryOf({ selection, part, phrases, timeField, not }: Asked): Clause {
   const { keywords } = selection;
   const named = (field: string, all: readonly string[]): Clause[] => anyOf(matching(field, all.map(containing)));
   const last = between(timeField, part.end, part.end);
@@ -113,7 +135,7 @@ export function queryOf({ selection, part, words, timeField, not }: Asked): Clau
         ...podsOf(keywords.workload),
         ...named(fields.pod, keywords.pod),
         ...named(fields.container, keywords.container),
-        ...anyOf(words.map(phrase)),
+        ...anyOf(phrases.map(phrase)),
       ],
       must_not: not.length === 0 ? [] : [{ bool: { filter: [last, { ids: { values: not } }] } }],
     },

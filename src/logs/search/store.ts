@@ -17,6 +17,7 @@ import {
 } from '../log-store.ts';
 import { ahead } from '../remote/ahead.ts';
 import { inTurn, sum } from '../remote/in-turn.ts';
+import { mostOnPage, tooLarge } from '../remote/page.ts';
 import { inOrder, sharesOf, spansOf, type Part } from '../remote/parts.ts';
 import type { Endpoint } from '../remote/store-client.ts';
 import { SearchClient, type Hit } from './client.ts';
@@ -24,7 +25,7 @@ import { dateHistogram, type Server } from './dialect.ts';
 import { documentFields, exactTime, fields, recordOf } from './documents.ts';
 import { hitsOf, window } from './hits.ts';
 import type { Asked } from './query.ts';
-import { wordsOf } from './words.ts';
+import { phraseOf, tokensOf, type Phrase } from './words.ts';
 
 export interface SearchStoreOptions {
   readonly name: Server['distribution'];
@@ -34,9 +35,6 @@ export interface SearchStoreOptions {
   /** A date whose milliseconds are right. */
   readonly timeField: string;
 }
-
-/** Characters of the records of a page. */
-const mostOnPage = 32 * 1024 * 1024;
 
 export class SearchStore implements LogStore {
   readonly name: Server['distribution'];
@@ -115,17 +113,17 @@ export class SearchStore implements LogStore {
   }
 
   async #asked(selection: Selection, parts: readonly Part[], signal: AbortSignal): Promise<Asked[]> {
-    const words = await Promise.all(selection.keywords.log.map(async (keyword) => await this.#words(keyword, signal)));
-    return parts.map((part) => ({ selection, part, words, timeField: this.#timeField, not: [] }));
+    const phrases = await inTurn(selection.keywords.log, async (keyword) => await this.#phrase(keyword, signal));
+    return parts.map((part) => ({ selection, part, phrases, timeField: this.#timeField, not: [] }));
   }
 
-  async #words(keyword: string, signal: AbortSignal): Promise<readonly string[]> {
-    const words = wordsOf(keyword) ?? (await this.#client.analyze(keyword, signal));
-    if (words.length === 0)
+  async #phrase(keyword: string, signal: AbortSignal): Promise<Phrase> {
+    const phrase = phraseOf(keyword, tokensOf(keyword) ?? (await this.#client.analyze(keyword, signal)));
+    if (phrase === undefined)
       throw badRequest(
-        `log_query: the log store "${this.name}" finds words and their beginnings, and there is none in ${JSON.stringify(keyword)}`,
+        `log_query: the log store "${this.name}" finds letters and digits, and there is none in ${JSON.stringify(keyword)}`,
       );
-    return words;
+    return phrase;
   }
 
   /** The ids of those in the millisecond of the end that are after it. */
@@ -159,12 +157,7 @@ export class SearchStore implements LogStore {
       for await (const hits of hitsOf(this.#client, one, wanted, signal)) {
         for (const record of recordsOf(hits, order)) {
           characters += record.log.length;
-          if (characters > mostOnPage && records.length > 0)
-            return {
-              total,
-              records,
-              partial: { reason: 'the page has more than 32 MiB: take a smaller size, or operation=export' },
-            };
+          if (characters > mostOnPage && records.length > 0) return { total, records, partial: { reason: tooLarge } };
           records.push(record);
         }
       }

@@ -33,7 +33,7 @@ const checked = 300;
 
 class Loki implements LogStore {
   readonly name = 'loki';
-  readonly capabilities: Capabilities = { findsSubstrings: true, keepsHistory: true, intervals: intervalUnits };
+  readonly capabilities: Capabilities = { findsSigns: true, keepsHistory: true, intervals: intervalUnits };
   readonly #tenant: Tenant;
   readonly #questions: Questions;
 

@@ -87,7 +87,7 @@ export function podsStore({ list, limits }: PodsOptions): (caller: Caller) => Lo
 
     return {
       name: 'pods',
-      capabilities: { findsSubstrings: true, intervals: intervalUnits },
+      capabilities: { findsSigns: true, intervals: intervalUnits },
       async query(selection: Selection, { order, from, size }: Page, signal) {
         const scanned = await begin(selection, signal);
         const best = new Best(order, size === 0 ? 0 : from + size, limits.held);

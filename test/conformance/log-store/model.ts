@@ -60,15 +60,34 @@ export function wordsIn(text: string): string[] {
   return found;
 }
 
+/** What each of the words must match that stand beside each other. */
+type Phrase = readonly RegExp[];
+
+const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+
+/** A keyword as a store takes it that finds no signs: those that can be in no word, at its ends, say where a word begins and ends. */
+function phraseIn(keyword: string): Phrase {
+  const words = wordsIn(keyword);
+  const text = keyword.toLowerCase();
+  const first = text.indexOf(words[0] ?? '');
+  const last = text.lastIndexOf(words.at(-1) ?? '') + (words.at(-1) ?? '').length;
+  const edge = /[\s!#$%&()*+\-/<=>?@[\\\]^`{|}~]/;
+  return words.map((word, index) => {
+    const before = index === 0 && !edge.test(text[first - 1] ?? '') ? '.*' : '';
+    const after = index === words.length - 1 && !edge.test(text[last] ?? '') ? '.*' : '';
+    return new RegExp(`^${before}${escaped(word)}${after}$`, 'su');
+  });
+}
+
 export class Model {
   readonly #records: readonly LogRecord[];
-  readonly #findsSubstrings: boolean;
+  readonly #findsSigns: boolean;
   readonly #found = new WeakMap<Selection, readonly LogRecord[]>();
   readonly #words = new Map<LogRecord, readonly string[]>();
 
-  constructor(records: readonly LogRecord[], { findsSubstrings = false }: Capabilities) {
+  constructor(records: readonly LogRecord[], { findsSigns = false }: Capabilities) {
     this.#records = records.toSorted((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
-    this.#findsSubstrings = findsSubstrings;
+    this.#findsSigns = findsSigns;
   }
 
   /** The oldest first. */
@@ -84,7 +103,7 @@ export class Model {
     const end = at(selection.end, 0);
     const since = new Map([...(namespaces ?? [])].map(([name, seconds]) => [name, at(seconds, 0)]));
     const names = { pods: new Set(pods), containers: new Set(containers) };
-    const words = keywords.log.map(wordsIn);
+    const phrases = keywords.log.map(phraseIn);
     return this.#records.filter(
       (record) =>
         record.time >= start &&
@@ -98,19 +117,15 @@ export class Model {
         contains(keywords.pod, record.pod) &&
         contains(keywords.container, record.container) &&
         (keywords.log.length === 0 ||
-          (this.#findsSubstrings ? contains(keywords.log, record.log) : this.#hasAny(record, words))),
+          (this.#findsSigns ? contains(keywords.log, record.log) : this.#hasAny(record, phrases))),
     );
   }
 
-  #hasAny(record: LogRecord, keywords: readonly (readonly string[])[]): boolean {
+  #hasAny(record: LogRecord, phrases: readonly Phrase[]): boolean {
     const words = this.#words.get(record) ?? wordsIn(record.log);
     this.#words.set(record, words);
-    return keywords.some((keyword) =>
-      words.some((_, from) =>
-        keyword.every((word, index) =>
-          index === keyword.length - 1 ? words[from + index]?.startsWith(word) === true : words[from + index] === word,
-        ),
-      ),
+    return phrases.some((phrase) =>
+      words.some((_, from) => phrase.every((word, index) => word.test(words[from + index] ?? ''))),
     );
   }
 

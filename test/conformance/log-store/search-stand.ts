@@ -8,7 +8,7 @@ import { startSearchServer, type SearchServerName } from '../../../hack/log-stor
 import type { LogRecord } from '../../../src/logs/log-store.ts';
 import { SearchStore } from '../../../src/logs/search/store.ts';
 import { indexPrefix, load } from './fluent-bit.ts';
-import { wordsOf } from '../../../src/logs/search/words.ts';
+import { tokensOf } from '../../../src/logs/search/words.ts';
 import { storeSuite, type Stand } from './suite.ts';
 
 /** `shards`: of each index. */
@@ -27,7 +27,7 @@ export function searchSuite(name: SearchServerName, count: number, shards: numbe
               maxLength: 40,
             }),
             async (text) => {
-              expect(wordsOf(text)).toEqual(await analyzed(stand().url, text));
+              expect(tokensOf(text)).toEqual(await analyzed(stand().url, text));
             },
           ),
           { numRuns: 300 },
@@ -36,15 +36,17 @@ export function searchSuite(name: SearchServerName, count: number, shards: numbe
   });
 }
 
-async function analyzed(url: string, text: string): Promise<string[]> {
+async function analyzed(url: string, text: string): Promise<object[]> {
   const body = JSON.stringify({ analyzer: 'standard', text });
   const answer = await fetch(`${url}/_analyze`, {
     method: 'POST',
     body,
     headers: { 'Content-Type': 'application/json' },
   });
-  const { tokens } = (await answer.json()) as { tokens: { token: string }[] };
-  return tokens.map(({ token }) => token);
+  const { tokens } = (await answer.json()) as {
+    tokens: { token: string; start_offset: number; end_offset: number }[];
+  };
+  return tokens.map(({ token: word, start_offset: start, end_offset: end }) => ({ word, start, end }));
 }
 
 /** The store over a real server that has these records. */

@@ -9,6 +9,7 @@ import {
   type Selection,
 } from '../../../src/logs/log-store.ts';
 import { corpus, createRecords, megabyte, tenantName, tenantSince } from './corpus.ts';
+import { podsOfAny } from '../../../src/logs/workloads.ts';
 import { everything, Model } from './model.ts';
 
 export interface Stand {
@@ -44,6 +45,11 @@ const log = (...keywords: string[]): Partial<Selection> => ({ keywords: { ...non
 const tenants = (from: number, to: number): ReadonlyMap<string, number> =>
   new Map(Array.from({ length: to - from }, (_, index) => [tenantName(from + index), tenantSince(from + index)]));
 const wide = { start, end } as const;
+/** So many names, of which only one is anywhere. */
+const many = (count: number, name: string): string[] => [
+  ...Array.from({ length: count - 1 }, (_, index) => `${String.fromCharCode(97 + (index % 26))}${index}`),
+  name,
+];
 
 const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['everything', {}],
@@ -81,6 +87,10 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
     },
   ],
   ['pods', { pods: ['db-0', 'db-2', 'burst-3'] }],
+  [
+    'as many pods as can be named',
+    { ...wide, pods: ['db-1', ...Array.from({ length: 4_999 }, (_, i) => `none-${i}`)] },
+  ],
   ['containers', { ...wide, containers: ['sidecar-proxy'] }],
   ['pods and containers', { pods: ['db-1'], containers: ['app'], namespaces: new Map([['ns-7', 0]]) }],
   ['a workload', { workloads: [workload('web')] }],
@@ -90,6 +100,18 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['a keyword of workloads', { keywords: { ...none, workload: [workload('web-frontend')] } }],
   ['a keyword of namespaces', { ...wide, keywords: { ...none, namespace: ['S-1'] } }],
   ['keywords of pods', { keywords: { ...none, pod: ['FRONTEND', 'b-1'] } }],
+  ['many keywords of pods', { ...wide, keywords: { ...none, pod: Array.from('abcdefghijklmnopqrstuvwxyz') } }],
+  [
+    'many keywords of workloads',
+    {
+      ...wide,
+      keywords: {
+        ...none,
+        workload: many(15, 'web').map((keyword) => ({ ...workload(keyword), pattern: podsOfAny(keyword) })),
+      },
+    },
+  ],
+  ['many workloads', { workloads: many(15, 'db').map((name) => workload(name)) }],
   ['a keyword of containers', { ...wide, keywords: { ...none, container: ['Car-Pro'] } }],
   [
     'a keyword of pods in the signs of patterns',
@@ -103,6 +125,12 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['a word in capitals', log('PANIC')],
   ['the beginning of a word', log('conn')],
   ['the middle of a word', log('onnectio')],
+  ['the end of a word, and the beginning of the next one', log('NECTION refu')],
+  ['the end of a word, a word, and the beginning of one', log('nection refused t')],
+  ['the end of a word', log('nection ')],
+  ['a word as a whole', log(' ok ')],
+  ['words as a whole', log(' connection refused ')],
+  ['letters within a word, in other signs than they stand in', log('=onnectio')],
   ['a word that is nowhere', log('xylophone')],
   ['two keywords', { ...wide, ...log('panic', 'reconcile') }],
   ['words beside each other', log('connection refused to')],
@@ -121,6 +149,7 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['what is no pattern', log('re.*ed', 'p[a]nic', 'panic|ERROR', 'pan?c', 'wind*')],
   ['markup and placeholders', log('<b>&amp;', '${variable}')],
   ['letters of other languages', log('GRÖSSER', 'déjà vu', 'Zürich')],
+  ['letters of other languages within words', log('ÖSSE', 'éjà v', 'üric')],
   ['signs of Chinese', log('节点 已经')],
   ['what is behind colours', log('red alert')],
   ['what was no UTF-8', log('not all of this was utf')],
@@ -268,6 +297,21 @@ export function storeSuite(name: string, { count, digits = 9, begin, more }: Fac
       await expectPages(all, order, 50, 100, Math.min(99_900, count - 100));
       await expectPages(all, order, 10, 10, count - 5);
       await expectPages(all, order, 10, 10, count);
+    });
+
+    test('as many keywords of all kinds as there can be, in 200 namespaces', async () => {
+      const selection = selected({
+        namespaces: tenants(0, 200),
+        workloads: many(100, 'web').map((one) => workload(one)),
+        keywords: {
+          namespace: many(100, 'ant-'),
+          workload: many(100, 'web').map((one) => workload(one)),
+          pod: many(100, 'EB'),
+          container: many(100, 'pp'),
+          log: many(100, 'ello of ten'),
+        },
+      });
+      await expectPages(selection, 'desc', 10, 10);
     });
 
     test('a page of nothing has the total', async () => {
