@@ -64,6 +64,7 @@ import {
   loggingGroupVersion,
   loggingRoutes,
   logQueryKind,
+  LogsBounds,
   podLister,
 } from './kapis/logging/index.ts';
 import { configGroup, configRoutes } from './kapis/config/index.ts';
@@ -283,7 +284,7 @@ export async function startServer(
 
   const packageVersion = readVersion();
   const describing = { version: packageVersion, issuer: () => live.value.authentication.issuer };
-  const loggingParts = { authorizer, granted, catalogue, client, logs };
+  const loggingParts = { authorizer, granted, catalogue, client, logs, bounds: new LogsBounds() };
   const platform = [
     ...health.routes,
     metricsRoute,

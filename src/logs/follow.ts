@@ -2,6 +2,7 @@
  * The new records of a store that cannot follow: it is asked again and again. A shipper is late, and does not keep to the order of time, so
  * each time the last while is asked for once more, and of that only what was not there before is told.
  */
+import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cut, LogRecord, LogStore, Selection } from './log-store.ts';
 import { limits } from './query.ts';
@@ -27,9 +28,9 @@ export const asking: AskingOptions = {
   now: Date.now,
 };
 
-/** The same text at the same time may well be written twice. */
+/** The same text at the same time may well be written twice. A digest: texts of a megabyte are not kept. */
 const keyOf = ({ time, namespace, pod, container, log }: LogRecord): string =>
-  JSON.stringify([time, namespace, pod, container, log]);
+  hash('sha256', JSON.stringify([time, namespace, pod, container, log]), 'base64');
 
 /** How often each record was there, of those that may be there again. */
 type Seen = Map<string, { readonly time: string; readonly count: number }>;
@@ -49,8 +50,9 @@ export async function* followByAsking(
     const present: Seen = new Map();
     /** The second at which it broke off, as there is so much. */
     let reached: number | undefined;
-    for (let from = 0; reached === undefined; from += page) {
-      const { records } = await store.query({ ...selection, start, end }, { order: 'asc', from, size: page }, signal);
+    for (let from = 0; reached === undefined;) {
+      const asked = { order: 'asc', from, size: page } as const;
+      const { records, partial } = await store.query({ ...selection, start, end }, asked, signal);
       const fresh: LogRecord[] = [];
       for (const record of records) {
         const key = keyOf(record);
@@ -60,10 +62,12 @@ export async function* followByAsking(
       }
       // What was there in the second in which it began is not new.
       if (fresh.length > 0 && !isFirst) yield fresh;
-      if (records.length < page) break;
+      // One that is cut says so: its records are large.
+      if (records.length === 0 || (records.length < page && partial === undefined)) break;
+      from += records.length;
       const last = secondsOf(records.at(-1)?.time ?? '');
-      if (from + page >= remembered && last > start) reached = last;
-      else if (from + 2 * page > limits.reach)
+      if (from >= remembered && last > start) reached = last;
+      else if (from + page > limits.reach)
         return { partial: { reason: `more than ${limits.reach} records a second cannot be followed` } };
     }
     isFirst = false;

@@ -23,6 +23,8 @@ export interface StoreUse {
 }
 
 const checkInterval = 30_000;
+/** While it does not answer. */
+const againInterval = 5_000;
 const checkPatience = 5_000;
 
 interface Held {
@@ -36,7 +38,7 @@ export class Logs {
   readonly #options: LogsOptions;
   #held: Held | undefined;
   #warning = '';
-  #timer: ReturnType<typeof setInterval> | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(options: LogsOptions) {
     this.#options = options;
@@ -44,7 +46,17 @@ export class Logs {
 
   start(): void {
     this.#options.config.subscribe(({ logging }) => this.#take(logging));
-    this.#timer = setInterval(() => void this.#check(), checkInterval).unref();
+    this.#checkLater();
+  }
+
+  #checkLater(): void {
+    const interval = this.#warning === '' ? checkInterval : againInterval;
+    this.#timer = setTimeout(() => void this.#checkAgain(), interval).unref();
+  }
+
+  async #checkAgain(): Promise<void> {
+    await this.#check();
+    if (this.#held !== undefined) this.#checkLater();
   }
 
   /** What is wrong with the store; '' if nothing is known to be. The server can do without. */
@@ -70,7 +82,7 @@ export class Logs {
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
+    clearTimeout(this.#timer);
     const held = this.#held;
     this.#held = undefined;
     held?.replaced.abort(serviceUnavailable('the server is ending'));

@@ -72,6 +72,9 @@ const nanoseconds = 1e17;
 const second = 1_000;
 const mostYears = 100;
 
+/** Told at once: somebody's form may have so many. */
+const mostProblems = 20;
+
 /** What was found wrong. */
 class Problems {
   readonly #causes: StatusCause[] = [];
@@ -87,8 +90,10 @@ class Problems {
   /** Throws 400 if there are any. */
   throw(): void {
     if (this.#causes.length === 0) return;
-    const texts = this.#causes.map(({ field, message }) => `${field}: ${message}`);
-    throw badRequest(texts.join('; '), { details: { causes: this.#causes } });
+    const causes = this.#causes.slice(0, mostProblems);
+    const more = this.#causes.length - causes.length;
+    const texts = causes.map(({ field, message }) => `${field}: ${message}`);
+    throw badRequest([...texts, ...(more === 0 ? [] : [`and ${more} more`])].join('; '), { details: { causes } });
   }
 }
 

@@ -25,6 +25,8 @@ function generated(name: string, added: string, most: number): string[] {
   ];
 }
 
+const anything = '[-a-z0-9.]*';
+
 const literal = (name: string): string => name.replaceAll('.', '[.]');
 
 /** What the names of its pods match, of a Deployment, StatefulSet, DaemonSet, Job or CronJob of that name. */
@@ -44,16 +46,29 @@ export function podsOf(name: string): string {
 
 /** The same of all workloads whose names contain this. A hash that contains it is taken for a part of the name, where nobody knows better. */
 export function podsOfAny(keyword: string): string {
-  const within = `[-a-z0-9.]*${literal(keyword.toLowerCase())}[-a-z0-9.]*`;
+  const within = `${anything}${literal(keyword.toLowerCase())}${anything}`;
   return `${within}-${random}|${within}-[0-9]+`;
+}
+
+/** How the names end of all pods that `podsOfAny` means. */
+const ending = /-(?:[a-z0-9]{5}|[0-9]+)$/;
+
+/**
+ * Whether a name matches as a whole. What may begin with anything is tried only on names that end as they must: on others it would be tried
+ * at each place of theirs, and at each further one again.
+ */
+export function namedSo(pattern: string): (pod: string) => boolean {
+  const whole = new RegExp(`^(?:${pattern})$`);
+  const isWide = pattern.startsWith(anything);
+  return (pod) => (!isWide || ending.test(pod)) && whole.test(pod);
 }
 
 /** Whether a pod is one of these, by its name alone. */
 export function matcherOf({ pattern, alsoPods, notPods }: WorkloadPods): (pod: string) => boolean {
-  const matches = new RegExp(`^(?:${pattern})$`);
+  const matches = namedSo(pattern);
   const also = new Set(alsoPods);
   const not = new Set(notPods);
-  return (pod) => also.has(pod) || (matches.test(pod) && !not.has(pod));
+  return (pod) => also.has(pod) || (matches(pod) && !not.has(pod));
 }
 
 interface Owned {

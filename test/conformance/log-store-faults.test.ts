@@ -7,6 +7,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { createAuthority } from '../../hack/cluster/pki.ts';
 import { StatusError } from '../../src/errors.ts';
 import type { LogStore } from '../../src/logs/log-store.ts';
+import type { SecretReader } from '../../src/logs/remote/endpoint.ts';
 import { elasticsearch } from '../../src/logs/stores/elasticsearch.ts';
 import { loki } from '../../src/logs/stores/loki.ts';
 import { openSearch } from '../../src/logs/stores/opensearch.ts';
@@ -24,7 +25,7 @@ interface Kind {
   readonly empty: RequestListener;
   /** One record, as often as it is asked. */
   readonly full: RequestListener;
-  open(url: string, more?: object): LogStore;
+  open(url: string, more?: object, read?: SecretReader): LogStore;
 }
 
 const found = (hits: readonly object[]) => ({
@@ -68,7 +69,7 @@ const searchKind = (name: 'opensearch' | 'elasticsearch', version: object, make:
         };
       }),
     ),
-    open: (url, more = {}) =>
+    open: (url, more = {}, read = secrets) =>
       make(
         {
           url,
@@ -77,7 +78,7 @@ const searchKind = (name: 'opensearch' | 'elasticsearch', version: object, make:
           basicAuth: { username: 'reader', passwordRef: { name: 'a', key: 'b' } },
           ...more,
         },
-        secrets,
+        read,
       ),
   };
 };
@@ -116,7 +117,7 @@ const lokiKind = (): Kind => {
         return [String(number), 'x'.repeat(1_000)] as const;
       }),
     ),
-    open: (url, more = {}) =>
+    open: (url, more = {}, read = secrets) =>
       loki(
         {
           url,
@@ -124,7 +125,7 @@ const lokiKind = (): Kind => {
           basicAuth: { username: 'reader', passwordRef: { name: 'a', key: 'b' } },
           ...more,
         },
-        secrets,
+        read,
       ),
   };
 };
@@ -288,6 +289,21 @@ describe.each(cases)('%s', (_name, kind, ask) => {
     await expect(ask(store)).resolves.not.toThrow();
   });
 
+  test('does not fail because somebody else went away', async () => {
+    const store = open(kind);
+    const other = new AbortController();
+    const waiting: (() => void)[] = [];
+    answer = (req, res) => void waiting.push(() => kind.empty(req, res));
+    const leaves = ask(store, other.signal);
+    const stays = ask(store);
+    while (waiting.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    other.abort(new Error('gone'));
+    await expect(leaves).rejects.toThrow('gone');
+    answer = kind.empty;
+    for (const go of waiting) go();
+    await expect(stays).resolves.not.toThrow();
+  });
+
   test('goes on where the store ended a connection that was kept', async () => {
     const store = open(kind);
     answer = kind.empty;
@@ -342,6 +358,15 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
     await open(kind, { basicAuth: undefined }).check(never);
     const basic = `Basic ${Buffer.from(`reader:${password}`).toString('base64')}`;
     expect([...new Set(seen)]).toEqual([basic, `Bearer ${password}`, undefined]);
+  });
+
+  test('a credential that no header can have is no credential', async () => {
+    answer = kind.empty;
+    const token = 'two\nlines';
+    const store = kind.open(url, { basicAuth: undefined, tokenRef: { name: 'a', key: 'b' } }, { read: () => token });
+    stores.push(store);
+    const error = await failure(store.check(never));
+    expect([error.code, error.message]).toEqual([503, expect.stringMatching(/credentials/)]);
   });
 
   test('a store is believed by its own CA alone', async () => {

@@ -2,7 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
+import https from 'node:https';
 import { createInterface } from 'node:readline';
+import * as consumers from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer } from '../fakes/ask.ts';
 import { login, startLab, type Ask, type Lab } from './lab.ts';
@@ -40,12 +42,29 @@ beforeAll(async () => {
       );
       podLogs.put('shop/web-7d8f9c-x2x4z/proxy', line(2, 'proxied', '500000000'));
       podLogs.logs.set('shop/db-0/main', { lines: [line(5, 'started')], previous: [line(4, 'panic: ERROR')] });
-      podLogs.put('bank/till/main', line(6, Buffer.from([0x61, 0xff, 0x62])), line(7, 'sum 1.5 (ok) "quoted"'));
       podLogs.put('other/secret/main', line(2, 'hidden'));
     },
   });
+  putTill();
 });
 afterAll(() => lab.stop());
+
+const largeLines = 40_000;
+
+/** A log of 80 MB. */
+function putLarge(): void {
+  putPod(lab.cluster, { namespace: 'shop', name: 'large' });
+  const lines = Array.from({ length: largeLines }, (_, index) => line(10, `${index} ${'x'.repeat(2_000)}`));
+  lab.cluster.podLogs.put('shop/large/main', ...lines);
+}
+
+function removeLarge(): void {
+  lab.cluster.delete('/api/v1/pods', 'large');
+  lab.cluster.podLogs.logs.delete('shop/large/main');
+}
+
+const putTill = (): unknown =>
+  lab.cluster.podLogs.put('bank/till/main', line(6, Buffer.from([0x61, 0xff, 0x62])), line(7, 'sum 1.5 (ok) "quoted"'));
 
 const get = (text: string, options: Ask = as('alice'), base = path): Promise<Answer> =>
   lab.gateway(`${base}?${text}`, options);
@@ -202,8 +221,7 @@ describe('export', () => {
 
   test('ends upstream when the client goes', async () => {
     const { podLogs } = lab.cluster;
-    putPod(lab.cluster, { namespace: 'shop', name: 'large' });
-    podLogs.put('shop/large/main', ...Array.from({ length: 40_000 }, (_, i) => line(10, `${i} ${'x'.repeat(2_000)}`)));
+    putLarge();
     const request = http.request({
       port: lab.ports.http,
       path: `${path}?operation=export&pods=large&start_time=${begin}`,
@@ -216,8 +234,7 @@ describe('export', () => {
     response.destroy();
     while (podLogs.open > 0) await sleep(10);
     expect(podLogs.open).toBe(0);
-    lab.cluster.delete('/api/v1/pods', 'large');
-    podLogs.logs.delete('shop/large/main');
+    removeLarge();
   });
 });
 
@@ -265,6 +282,15 @@ describe('who sees what', () => {
     expect(await logs('namespace_query=-2999', as('dave'))).toEqual(['far away']);
     expect(await logs(`namespaces=${names.join(',')}`, as('dave'))).toEqual(['far away']);
     lab.cluster.delete('/api/v1/pods', 'last');
+  });
+
+  test('of those in which no role binding names the caller so many can be named: each is a question to kube-apiserver', async () => {
+    const names = Array.from({ length: 201 }, (_, index) => `random-${index}`);
+    expect((await get(`namespaces=${names.slice(1).join(',')}`, as('bob'))).status).toBe(200);
+    const refused = await get(`namespaces=${names.join(',')}`, as('bob'));
+    expectFailure(refused, 400, 'BadRequest');
+    expect(refused.json()['message']).toMatch(/^namespaces: 201 .*more than 200/);
+    expect((await get(`namespaces=${names.join(',')}`)).status).toBe(200);
   });
 
   test('nobody is 401', async () => {
@@ -360,6 +386,60 @@ describe('through the aggregator', () => {
   });
 });
 
+const openAggregated = (asked: string): http.ClientRequest =>
+  https
+    .request({
+      ...lab.frontProxy,
+      rejectUnauthorized: false,
+      port: lab.ports.aggregated,
+      path: `${aggregated}?${asked}`,
+      headers: { 'x-remote-user': 'alice' },
+      agent: false,
+    })
+    .end();
+
+describe('a stream through the aggregator, which breaks off what lasts', () => {
+  test('a tail ends before, and says where there is more', async () => {
+    const [response] = (await once(openAggregated('follow=true&pods=db-0&timeout=1s'), 'response')) as [
+      IncomingMessage,
+    ];
+    await write('shop/db-0/main', 'before the end');
+    const lines = (await consumers.text(response)).split('\n').filter((one) => one !== '');
+    expect(lines.map((one) => JSON.parse(one) as unknown)).toEqual([
+      expect.objectContaining({ log: 'before the end' }),
+      expect.objectContaining({ kind: 'Status', code: 504, message: expect.stringContaining(path) }),
+    ]);
+    while (lab.cluster.podLogs.open > 0) await sleep(5);
+  });
+
+  test('an export ends after a whole line, and says so in the last one', async () => {
+    putLarge();
+    const asked = `operation=export&pods=large&start_time=${begin}`;
+    const [response] = (await once(openAggregated(`${asked}&timeout=4s`), 'response')) as [IncomingMessage];
+    const [first] = (await once(response, 'data')) as [Buffer];
+    response.pause();
+    await sleep(4_000);
+    const lines = `${first.toString()}${await consumers.text(response)}`.split('\n');
+    expect(lines.at(-2)).toMatch(/^# partial: kube-apiserver .*\/kapis\/logging/);
+    expect(lines.slice(0, -2).filter((one) => !/^\d+ x{2000}$/.test(one))).toEqual([]);
+    expect(lines.length).toBeLessThan(largeLines);
+    removeLarge();
+  });
+
+  test('one that has not begun by then is 504', async () => {
+    lab.cluster.podLogs.put('bank/till/main').hangs = true;
+    const [response] = (await once(
+      openAggregated(`operation=export&pods=till&start_time=${begin}&timeout=200ms`),
+      'response',
+    )) as [IncomingMessage];
+    expect([response.statusCode, JSON.parse(await consumers.text(response))]).toEqual([
+      504,
+      expect.objectContaining({ message: expect.stringContaining(path) }),
+    ]);
+    putTill();
+  });
+});
+
 describe('what was removed', () => {
   test.each([
     ['GET', 'v1alpha2/workspaces/w', /v1alpha2\/logs\?namespaces=/],
@@ -451,6 +531,17 @@ describe('follow', () => {
     });
     response.resume();
     expect(await logs('pods=db-0', as('bob'))).toEqual(expect.arrayContaining(['started']));
+  });
+
+  test('one user does not take the places of all', async () => {
+    const open: IncomingMessage[] = [];
+    for (let count = 0; count < 16; count += 1) open.push((await follow('pods=db-0', as('bob'))).response);
+    expectFailure(await get('follow=true&pods=db-0', as('bob')), 429, 'TooManyRequests');
+    expectFailure(await get('operation=export&pods=db-0', as('bob'), tenant), 429, 'TooManyRequests');
+    expect((await get('operation=export&pods=db-0')).status).toBe(200);
+    for (const response of open) response.destroy();
+    while (lab.cluster.podLogs.open > 0) await sleep(5);
+    expect((await get('operation=export&pods=db-0', as('bob'))).status).toBe(200);
   });
 
   test('ends with the session of its token', async () => {

@@ -3,10 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import { createInterface } from 'node:readline';
+import * as consumers from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from './lab/eventually.ts';
 import { call, gateway, type Answer } from './lab/http.ts';
-import { create, remove } from './lab/kube.ts';
+import { create, kube, remove } from './lab/kube.ts';
 import { kubectl, succeed } from './lab/kubectl.ts';
 import { runningPods, startLogNode, type LogNode } from './lab/log-node.ts';
 import { adminToken } from './lab/login.ts';
@@ -176,6 +177,21 @@ describe('by the identity that kubectl has', () => {
       expect(JSON.parse(await succeed(kubectl, ...asReader))).toMatchObject({ query: { total: 4 } }),
     );
     await remove(`${binding}/logs-reader`);
+  });
+
+  test('a tail ends before kube-apiserver breaks it off, and says where there is more', async () => {
+    const { status, body } = await kube().stream(`${aggregated}?follow=true&pods=till&timeout=4s`);
+    expect(status).toBe(200);
+    let count = 0;
+    const writing = setInterval(() => node.write(bank, 'till', { time: new Date(), log: `tail ${(count += 1)}` }), 200);
+    const lines = (await consumers.text(body)).split('\n').filter((line) => line !== '');
+    clearInterval(writing);
+    expect(lines.slice(0, -1).map((line) => (JSON.parse(line) as { log: string }).log)).toContain('tail 5');
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({
+      kind: 'Status',
+      code: 504,
+      message: expect.stringContaining(`passes nothing on for longer than 4 s: ${path}`),
+    });
   });
 
   test('a bad time is told as a Status', async () => {

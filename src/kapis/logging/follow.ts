@@ -16,8 +16,8 @@ export interface Following {
   readonly selection: Selection;
   /** Throws what ends it when the caller's rights are others. */
   readonly recheck: () => Promise<void>;
-  /** Aborted, with the reason, when the store is no longer the one to ask. */
-  readonly replaced: AbortSignal;
+  /** Aborted, with the reason, when the store is no longer the one to ask, or nobody listens any longer. */
+  readonly ended: AbortSignal;
 }
 
 /** In which a tail can be had. */
@@ -46,11 +46,11 @@ export async function followLogs(
   req: Request,
   res: Response,
   context: RequestContext,
-  { mediaType, store, selection, recheck, replaced }: Following,
+  { mediaType, store, selection, recheck, ended }: Following,
 ): Promise<void> {
   const sse = mediaType === eventStream;
   const refused = new AbortController();
-  const signal = AbortSignal.any([context.signal, replaced, refused.signal]);
+  const signal = AbortSignal.any([context.signal, ended, refused.signal]);
   const isNothing = selection.namespaces?.size === 0;
   res.statusCode = 200;
   res.setHeader('Content-Type', mediaType);
@@ -86,7 +86,7 @@ export async function followLogs(
       tell(frame(sse, { partial: next.value.partial }, 'partial'));
     body.end();
   } catch (error) {
-    const why: unknown = replaced.aborted ? replaced.reason : refused.signal.aborted ? refused.signal.reason : error;
+    const why: unknown = ended.aborted ? ended.reason : refused.signal.aborted ? refused.signal.reason : error;
     if (!context.signal.aborted) {
       const status = statusOf(why, context);
       if (status.code === 500) context.log.error('a follow of logs broke off', { error });

@@ -9,6 +9,7 @@ import { removedRoutes } from './removed.ts';
 import { logsSchema } from './schemas.ts';
 
 export { loggingGroups, loggingGroupVersion } from './group.ts';
+export { LogsBounds } from './logs.ts';
 export { podLister } from './pods.ts';
 
 /** What the logs of the aggregated face are answered as. */

@@ -1,10 +1,11 @@
 /** `GET …/logs`: what is asked is judged, cut to what the caller may see, and answered by the store of the configuration. */
 import type { Request, Response } from 'express';
 import { BodyWriter } from '../../http/body-writer.ts';
+import { Places } from '../../http/filters/in-flight.ts';
 import { negotiate } from '../../http/negotiate.ts';
 import type { Handler, RequestContext } from '../../http/route.ts';
 import type { TypeOf } from '../../http/schema.ts';
-import { writeJson } from '../../http/write.ts';
+import { write } from '../../http/write.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { demandCapable } from '../../logs/capabilities.ts';
 import type { Found, Histogram, LogStore, Selection, Statistics } from '../../logs/log-store.ts';
@@ -12,16 +13,29 @@ import type { Logs, StoreUse } from '../../logs/logs.ts';
 import { parseQuestion, type Question } from '../../logs/query.ts';
 import { asCaller } from '../caller.ts';
 import { followLogs, followTypes } from './follow.ts';
+import { HeldAnswers } from './held-answers.ts';
 import type { logsSchema } from './schemas.ts';
+import { aggregatorLimit } from './through-aggregator.ts';
 import { demandSame, visibleLogs, type LogAccess, type VisibleLogs } from './visible.ts';
 import { workloadPods } from './workload-pods.ts';
 
 export interface LogsParts extends LogAccess {
   readonly logs: Pick<Logs, 'use'>;
+  readonly bounds: LogsBounds;
   readonly client: Pick<KubeClient, 'stream'>;
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
 }
+
+/** What callers may hold, wherever they ask. */
+export class LogsBounds {
+  readonly answers = new HeldAnswers();
+  /** Of each user. */
+  readonly streams = new Places('exports and tails of logs');
+}
+
+/** One user does not take all that there are (with-limit.ts). */
+const mostStreamsPerUser = 16;
 
 /** What stands before the answer: kind and apiVersion, where it is an object of Kubernetes. */
 export type Head = Readonly<Record<string, string>>;
@@ -55,6 +69,8 @@ async function answerOf(
   return { query: await store.query(selection, page, signal) };
 }
 
+const lastLine = (reason: string): Buffer => Buffer.from(`# partial: ${reason}\n`);
+
 /** Each text on a line, as it was written. What cut it short is the last line. */
 async function exportLogs(
   req: Request,
@@ -63,8 +79,10 @@ async function exportLogs(
   { page: { order }, start, end }: Question,
   selection: Selection,
   signal: AbortSignal,
+  limit: AbortSignal,
 ): Promise<void> {
-  const pieces = exported(selection, order, signal);
+  const pieces = exported(selection, order, AbortSignal.any([signal, limit]));
+  let body: BodyWriter | undefined;
   try {
     // What cannot be had at all is told as an error.
     let next = await pieces.next();
@@ -76,19 +94,23 @@ async function exportLogs(
       res.end();
       return;
     }
-    const body = new BodyWriter(res);
+    body = new BodyWriter(res);
     while (next.done !== true && !body.closed) {
       await body.write(Buffer.from(next.value.map(({ log }) => `${log}\n`).join('')));
+      limit.throwIfAborted();
       if (!body.closed) next = await pieces.next();
     }
     const reason = next.done === true ? next.value.partial?.reason : undefined;
-    body.end(...(reason === undefined ? [] : [Buffer.from(`# partial: ${reason}\n`)]));
+    body.end(...(reason === undefined ? [] : [lastLine(reason)]));
+  } catch (error) {
+    if (body === undefined || signal.aborted || !limit.aborted) throw error;
+    body.end(lastLine((limit.reason as Error).message));
   } finally {
     await pieces.return({});
   }
 }
 
-export function logsHandler({ logs, client, now = Date.now, ...access }: LogsParts, head: Head): Handler {
+export function logsHandler({ logs, client, bounds, now = Date.now, ...access }: LogsParts, head: Head): Handler {
   async function selectionOf(question: Question, context: RequestContext, visible: VisibleLogs): Promise<Selection> {
     const { named, searched } = await workloadPods(access.catalogue, context, question, visible);
     const { start, end, pods, containers, keywords } = question;
@@ -113,19 +135,25 @@ export function logsHandler({ logs, client, now = Date.now, ...access }: LogsPar
     const { user, signal } = context;
     const store = use.storeFor(asCaller(client, user));
     demandCapable(store, question);
+    if (question.follow || question.operation === 'export')
+      context.onEnd(bounds.streams.take(`user ${user?.username}`, mostStreamsPerUser));
+    const limit = aggregatorLimit(context);
     const visible = await visibleLogs(access, context, question);
     if (question.follow) {
       const selection = await selectionOf(question, context, visible);
+      const ended = AbortSignal.any([use.replaced, limit]);
       const recheck = (): Promise<void> => demandSame(access, context, question, visible);
-      await followLogs(req, res, context, { mediaType, store, selection, recheck, replaced: use.replaced });
+      await followLogs(req, res, context, { mediaType, store, selection, recheck, ended });
       return;
     }
     const able = isNothing(visible) ? nothing : store;
     const selection = await selectionOf(question, context, visible);
-    if (question.operation === 'export') return exportLogs(req, res, able, question, selection, signal);
+    if (question.operation === 'export') return exportLogs(req, res, able, question, selection, signal, limit);
     const found = await answerOf(able, question, selection, signal);
-    const body: TypeOf<typeof logsSchema> = { ...head, ...found };
-    await writeJson(req, res, body, { pretty: question.pretty });
+    const value: TypeOf<typeof logsSchema> = { ...head, ...found };
+    const body = Buffer.from(`${JSON.stringify(value, undefined, question.pretty ? 2 : undefined)}\n`);
+    context.onEnd(bounds.answers.take(body.length));
+    await write(req, res, { contentType: json, body: [body] });
   }
 
   return async (req, res, context) => {

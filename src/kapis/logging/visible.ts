@@ -1,6 +1,6 @@
 /** In which namespaces a caller may see logs, and from which second on. */
 import { demand, type Authorizer } from '../../auth/authorizers/authorizer.ts';
-import { forbidden, serviceUnavailable, unauthorized } from '../../errors.ts';
+import { badRequest, forbidden, serviceUnavailable, unauthorized } from '../../errors.ts';
 import type { RequestContext } from '../../http/route.ts';
 import type { Question } from '../../logs/query.ts';
 import type { Catalogue } from '../catalogue.ts';
@@ -21,6 +21,8 @@ type Wanted = Pick<Question, 'namespaces' | 'keywords'>;
 
 const getLogs = { verb: 'get', group: '', resource: 'pods', subresource: 'log', name: '' };
 const mostCandidates = 10_000;
+/** Named ones in which no RoleBinding names the caller: each is a question to kube-apiserver, and anybody can think of names. */
+const mostUnbound = 200;
 
 /**
  * Who may get pods/log in all namespaces sees all, also of namespaces that are gone; others what was written in the namespaces that they may,
@@ -46,6 +48,12 @@ export async function visibleLogs(
       { group: '', resource: 'pods' },
       '',
       `User "${user.username}" has role bindings in ${candidates.length} namespaces, more than ${mostCandidates}: name some`,
+    );
+  const bound = new Set(granted.hasSynced() ? granted.of(user) : []);
+  const unbound = candidates.filter((name) => !bound.has(name)).length;
+  if (unbound > mostUnbound)
+    throw badRequest(
+      `namespaces: ${unbound} of these have no role binding that names you, more than ${mostUnbound}: name fewer at once`,
     );
   const allowed = await allowedIn(authorizer, user, candidates, () => getLogs);
   if (allowed.size === 0) return new Map();

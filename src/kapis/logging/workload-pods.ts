@@ -3,18 +3,19 @@ import { badRequest } from '../../errors.ts';
 import type { RequestContext } from '../../http/route.ts';
 import type { WorkloadPods } from '../../logs/log-store.ts';
 import type { Question } from '../../logs/query.ts';
-import { podsOf, podsOfAny, workloadsOf } from '../../logs/workloads.ts';
+import { namedSo, podsOf, podsOfAny, workloadsOf } from '../../logs/workloads.ts';
 import type { Catalogue } from '../catalogue.ts';
 import { visitPods } from './pods.ts';
 import type { VisibleLogs } from './visible.ts';
 
-/** Names beside the pattern of one workload. */
+/** Names beside the pattern of one workload, and of all of them. */
 const mostNames = 1_000;
+const mostInAll = 10_000;
 
 interface Search {
   readonly workload: string;
   readonly pattern: string;
-  readonly isNamedSo: RegExp;
+  readonly isNamedSo: (pod: string) => boolean;
   readonly owns: (workloads: readonly string[]) => boolean;
   /** Pods that it owns and that are named so. */
   readonly ownPods: Set<string>;
@@ -25,7 +26,7 @@ interface Search {
 const searchOf = (workload: string, pattern: string, owns: Search['owns']): Search => ({
   workload,
   pattern,
-  isNamedSo: new RegExp(`^(?:${pattern})$`),
+  isNamedSo: namedSo(pattern),
   owns,
   ownPods: new Set(),
   alsoPods: new Set(),
@@ -59,9 +60,16 @@ export async function workloadPods(
     const owners = workloadsOf(object);
     for (const { isNamedSo, owns, ownPods, alsoPods, notPods } of all) {
       const isOwned = owns(owners);
-      if (isNamedSo.test(object.name)) (isOwned ? ownPods : notPods).add(object.name);
+      if (isNamedSo(object.name)) (isOwned ? ownPods : notPods).add(object.name);
       else if (isOwned) alsoPods.add(object.name);
     }
   });
-  return { named: named.map(found), searched: searched.map(found) };
+  const pods = { named: named.map(found), searched: searched.map(found) };
+  const names = [...pods.named, ...pods.searched].reduce(
+    (sum, { alsoPods, notPods }) => sum + alsoPods.length + notPods.length,
+    0,
+  );
+  if (names > mostInAll)
+    throw badRequest('workload_query: all of these together mean too many pods: name fewer workloads, or namespaces');
+  return pods;
 }

@@ -12,7 +12,7 @@ const overhead = 200;
 
 export const sizeOf = ({ log }: LogRecord): number => overhead + log.length;
 
-const compareTexts = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+export const compareTexts = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 function ascending({ record: a, index: i }: Entry, { record: b, index: j }: Entry): number {
   return (

@@ -1,6 +1,7 @@
 /** Which containers' logs are read: those of pods that live now. */
 import type { Selection } from '../log-store.ts';
 import { matcherOf } from '../workloads.ts';
+import { compareTexts } from './entry.ts';
 import type { Reasons } from './reasons.ts';
 
 export interface LogContainer {
@@ -41,9 +42,19 @@ export const isNarrow = ({ namespaces, workloads, pods, keywords }: Selection): 
   namespaces !== undefined ||
   [workloads, pods, keywords.namespace, keywords.workload, keywords.pod].some(({ length }) => length > 0);
 
+/** A small sigma has another form where a word ends, and a keyword may end within one. */
+function folded(text: string): string {
+  const small = text.toLowerCase();
+  return small.includes('ς') ? small.replaceAll('ς', 'σ') : small;
+}
+
 const containsOneOf = (words: readonly string[]): ((text: string) => boolean) => {
-  const lower = words.map((word) => word.toLowerCase());
-  return (text) => lower.length === 0 || lower.some((word) => text.toLowerCase().includes(word));
+  const wanted = words.map(folded);
+  return (text) => {
+    if (wanted.length === 0) return true;
+    const small = folded(text);
+    return wanted.some((word) => small.includes(word));
+  };
 };
 
 const isOneOf = (names: readonly string[]): ((name: string) => boolean) => {
@@ -82,7 +93,7 @@ export async function sourcesOf(
   const sources: Source[] = [];
   let taken = 0;
   const newestFirst = found.toSorted(
-    (a, b) => b.createdAt - a.createdAt || (a.namespace < b.namespace || a.name < b.name ? -1 : 1),
+    (a, b) => b.createdAt - a.createdAt || compareTexts(a.namespace, b.namespace) || compareTexts(a.name, b.name),
   );
   for (const { namespace, name: pod, containers } of newestFirst) {
     for (const { name: container, restarts, hasPrevious, isOver } of containers()) {

@@ -10,17 +10,26 @@ export interface SecretReader {
 /** Where a store is, and what lets us in. */
 export function endpointOf(name: string, settings: StoreSettings, secrets: SecretReader): Endpoint {
   const { url, caCertificate, basicAuth, tokenRef } = settings;
+  const unusable = (problem: string): Error =>
+    serviceUnavailable(
+      `the log store "${name}" cannot be asked: the credentials for it are missing, or can be none`,
+      5,
+      new Error(problem),
+    );
   const secret = (ref: { name: string; key: string }): string => {
     const value = secrets.read(ref);
-    if (value !== undefined) return value;
-    const cause = new Error(`there is no key "${ref.key}" in a Secret "${ref.name}"`);
-    throw serviceUnavailable(`the log store "${name}" cannot be asked: the credentials for it are missing`, 5, cause);
+    if (value === undefined) throw unusable(`there is no key "${ref.key}" in a Secret "${ref.name}"`);
+    return value;
   };
   return {
     url,
     caCertificate,
     authorization() {
-      if (tokenRef !== undefined) return `Bearer ${secret(tokenRef)}`;
+      if (tokenRef !== undefined) {
+        const token = secret(tokenRef);
+        if (!/^[ -~]+$/.test(token)) throw unusable(`"${tokenRef.key}" of the Secret "${tokenRef.name}" is no token`);
+        return `Bearer ${token}`;
+      }
       if (basicAuth === undefined) return undefined;
       const { username, passwordRef } = basicAuth;
       return `Basic ${Buffer.from(`${username}:${secret(passwordRef)}`).toString('base64')}`;

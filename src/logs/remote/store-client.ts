@@ -38,6 +38,9 @@ const mostConnections = 32;
 /** Of what a store says of a failure, for the log. */
 const mostLogged = 1_000;
 
+/** As whoever writes there learns that the other side has gone. */
+const ended: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE']);
+
 /** Whoever asked for many records may ask for fewer. */
 export class AnswerTooLarge extends StatusError {}
 
@@ -157,7 +160,7 @@ export class StoreClient {
           )
           .on('end', () => resolve({ status: answer.statusCode ?? 0, body: Buffer.concat(chunks) }));
       }).on('error', (error: NodeJS.ErrnoException) => {
-        if (asked.reusedSocket && error.code === 'ECONNRESET' && !signal.aborted) reject(new Stale());
+        if (asked.reusedSocket && ended.has(error.code) && !signal.aborted) reject(new Stale());
         else if (error.code?.startsWith('HPE_') === true) reject(this.nonsense(error));
         else reject(this.#unreachable(error));
       });

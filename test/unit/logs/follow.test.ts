@@ -35,6 +35,9 @@ class Arriving {
     this.#arrivals = [...arrivals];
   }
 
+  /** Characters of a page. */
+  most = Infinity;
+
   async query({ start = 0, end }: Selection, { from, size }: Page): Promise<Found> {
     if (from === 0 && !this.#isFirst) {
       const arrived = this.#arrivals.shift();
@@ -45,15 +48,28 @@ class Arriving {
     const found = this.records
       .filter(({ time }) => time >= timeText(start) && time <= timeText(end))
       .toSorted((a, b) => (a.time === b.time ? 0 : a.time < b.time ? -1 : 1));
-    return { total: found.length, records: found.slice(from, from + size) };
+    const records: LogRecord[] = [];
+    let characters = 0;
+    for (const one of found.slice(from, from + size)) {
+      characters += one.log.length;
+      if (characters > this.most && records.length > 0)
+        return { total: found.length, records, partial: { reason: 'the page is too large' } };
+      records.push(one);
+    }
+    return { total: found.length, records };
   }
 }
 
-async function followed(arrivals: readonly (readonly LogRecord[])[], before: readonly LogRecord[] = [], more = {}) {
+async function followed(
+  arrivals: readonly (readonly LogRecord[])[],
+  before: readonly LogRecord[] = [],
+  most = Infinity,
+) {
   const store = new Arriving(arrivals);
+  store.most = most;
   store.records.push(...before);
   const told: string[] = [];
-  const options = { interval: 0, overlap: 10, page: 3, remembered: 6, now: () => (store.second += 1) * 1_000, ...more };
+  const options = { interval: 0, overlap: 10, page: 3, remembered: 6, now: () => (store.second += 1) * 1_000 };
   const follow = async (): Promise<void> => {
     for await (const records of followByAsking(store, selection, new AbortController().signal, options))
       told.push(...records.map(({ log }) => log));
@@ -85,5 +101,10 @@ describe('a store that is asked again and again', () => {
     const many = Array.from({ length: 40 }, (_, i) => record(1_002 + Math.floor(i / 8), `r${i}`));
     const told = await followed([many, [], [], [], [], [], [], [], [], [], []]);
     expect(told.toSorted()).toEqual(many.map(({ log }) => log).toSorted());
+  });
+
+  test('takes what is too large for a page', async () => {
+    const many = Array.from({ length: 8 }, (_, i) => record(1_002, `r${i}`));
+    expect((await followed([many, [], []], [], 4)).toSorted()).toEqual(many.map(({ log }) => log));
   });
 });

@@ -178,3 +178,9 @@ describe('refused', () => {
 test('an empty list asks for nothing, and what is repeated is once', () => {
   expect(parse('namespaces=&pods=a,b,a')).toMatchObject({ namespaces: [], pods: ['a', 'b'] });
 });
+
+test('of very many problems not all are told at length', () => {
+  const error = refusalOf(Array.from({ length: 15_000 }, (_, index) => index.toString(36)).join('&'));
+  expect(JSON.stringify(error?.toStatus()).length).toBeLessThan(20_000);
+  expect(error?.message).toMatch(/; and 14980 more$/);
+});
