@@ -49,12 +49,14 @@ export class SearchStore implements LogStore {
   }
 
   async query(selection: Selection, page: Page, signal: AbortSignal): Promise<Found> {
-    return await this.#exactly(
-      selection,
-      signal,
-      spansOf(selection),
-      async (asked) => await this.#page(asked, page, signal),
-    );
+    const spans = spansOf(selection);
+    const ask = async (asked: readonly Asked[]): Promise<Found> => await this.#page(asked, page, signal);
+    // The newest first: whatever is within the millisecond of the end would be the first of them, and is rarely there.
+    if (page.order === 'desc' && page.from === 0 && page.size > 0) {
+      const found = await ask(await this.#asked(selection, spans, signal));
+      if (isBefore(found.records[0], selection.end)) return found;
+    }
+    return await this.#exactly(selection, signal, spans, ask);
   }
 
   async statistics(selection: Selection, signal: AbortSignal): Promise<Statistics> {
@@ -205,6 +207,10 @@ export class SearchStore implements LogStore {
     if (times.length > 0) demandFewBuckets(Math.min(...times), Math.max(...times), interval);
   }
 }
+
+/** `end`: whole seconds. */
+const isBefore = (record: LogRecord | undefined, end: number): boolean =>
+  record === undefined || Date.parse(record.time) < end * 1_000;
 
 /** The store tells milliseconds apart. */
 function recordsOf(hits: readonly Hit[], order: Order): LogRecord[] {
