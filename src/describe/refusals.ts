@@ -16,7 +16,7 @@ export interface Refusal {
 
 const why: Readonly<Record<number, readonly [name: string, description: string]>> = {
   400: ['BadRequest', 'The request is wrong; the answer says what would be right'],
-  401: ['Unauthorized', 'Nobody is known by what was sent, or nothing was'],
+  401: ['Unauthorized', 'No valid credentials were sent'],
   403: ['Forbidden', 'The caller may not do that'],
   404: ['NotFound', 'There is no such thing'],
   405: ['MethodNotAllowed', 'It cannot be done with this resource'],
@@ -26,10 +26,10 @@ const why: Readonly<Record<number, readonly [name: string, description: string]>
   409: ['Conflict', 'There is one already, or it was changed meanwhile'],
   413: ['ContentTooLarge', 'The body is too large'],
   415: ['UnsupportedMediaType', 'The body is of another media type'],
-  422: ['Invalid', 'What is wanted can be read but cannot be'],
+  422: ['Invalid', 'The request can be read, but what it asks for cannot be done; details name the fields'],
   429: ['TooManyRequests', 'Too many requests, or failures: try again later'],
   500: ['InternalError', 'A fault of the server; its log has the cause under the Audit-Id'],
-  502: ['BadGateway', 'What is asked behind the server answers what makes no sense'],
+  502: ['BadGateway', 'A server behind this one, such as kube-apiserver or a log store, gave no sensible answer'],
   503: ['ServiceUnavailable', 'It cannot be told now: try again'],
   504: ['GatewayTimeout', 'It took too long'],
 };

@@ -329,6 +329,15 @@ describe('an administrator', () => {
     expect(await page.locator('.answer details pre').textContent()).toMatch(/^audit-id: [\w-]+$/m);
   });
 
+  test('exports logs without a choice of the media type', async () => {
+    const page = await loggedIn('admin', '#getLoggingLogs');
+    await unfold(page, 1);
+    await page.getByLabel('operation query').selectOption('export');
+    expect(await send(page)).toMatch(/^200: OK\./);
+    await page.getByText(/^Headers \d+$/).click();
+    expect(await page.locator('.answer details pre').textContent()).toMatch(/^content-type: text\/plain/m);
+  });
+
   test('makes, changes and deletes a user', async () => {
     undo.push(() => removeUser(someone));
     const page = await loggedIn('admin', '#createIamUser');

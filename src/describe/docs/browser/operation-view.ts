@@ -58,12 +58,11 @@ export class OperationView {
     );
     this.#body = body === undefined ? undefined : bodyEditor(body, schemas);
     this.#token = el('input', { type: 'checkbox', id: unique('token'), 'aria-describedby': this.#tokenHint.id });
-    const types = [...new Set(answers.filter(({ status }) => status < '3').flatMap((one) => one.content))];
-    this.#accept = el(
-      'select',
-      { id: unique('accept') },
-      ...[...new Set(types.map(({ type }) => type)), '*/*'].map((type) => el('option', {}, type)),
-    );
+    const contents = answers.filter(({ status }) => status < '3').flatMap((one) => one.content);
+    const types = [...new Set(contents.map(({ type }) => type))];
+    // Which of them an export is, and which a query, whoever asks need not know.
+    const offered = types.length > 1 && types.includes('text/plain') ? ['*/*', ...types] : [...types, '*/*'];
+    this.#accept = el('select', { id: unique('accept') }, ...offered.map((type) => el('option', {}, type)));
     this.#stop = button('Stop', () => this.stop(), { disabled: true, class: 'second' });
     this.heading = el('h2', { tabindex: -1 }, summary);
     this.element = el(
@@ -119,6 +118,17 @@ export class OperationView {
       el('h3', {}, 'Request'),
       row,
       this.#curl,
+      el(
+        'p',
+        { class: 'hint' },
+        'Where curl does not know who issued the certificate: ',
+        el('code', {}, '--cacert FILE'),
+        ', with ',
+        el('code', {}, 'ca.crt'),
+        ' of the ConfigMap ',
+        el('code', {}, 'platform-apiserver-ca'),
+        '.',
+      ),
       this.#problem,
       el('div', { class: 'buttons' }, el('button', {}, 'Send'), this.#stop, copy),
     );
@@ -149,7 +159,7 @@ export class OperationView {
               el(
                 'summary',
                 {},
-                optional.length === 1 ? '1 that may be left out' : `${optional.length} that may be left out`,
+                optional.length === 1 ? '1 optional parameter' : `${optional.length} optional parameters`,
               ),
               el('div', { class: 'fields' }, ...optional),
             ),
