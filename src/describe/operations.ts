@@ -15,8 +15,8 @@ const below =
   ({ path }: Route) =>
     path.startsWith(`/kapis/${group}`);
 
-/** The first one that has a route. */
-const sections: readonly Section[] = [
+/** Asked before the others, read after them. */
+const exceptions: readonly Section[] = [
   {
     name: 'removed',
     description: 'What is no longer here, and says what is in its place',
@@ -27,6 +27,9 @@ const sections: readonly Section[] = [
     description: 'For people, in a browser and over TLS alone: to log in, to be asked, to log out',
     has: (route) => isPage(route) && speaksOAuth(route.path),
   },
+];
+/** The first one that has a route. */
+const sections: readonly Section[] = [
   {
     name: 'oauth',
     description: 'Tokens: OAuth 2.0 and OpenID Connect',
@@ -40,12 +43,14 @@ const sections: readonly Section[] = [
   { name: 'server', description: 'The server itself: discovery, descriptions, health', has: () => true },
 ];
 
-export const tagOf = (route: Route): Tag => sections.find(({ has }) => has(route)) as Tag;
+export const tagOf = (route: Route): Tag => [...exceptions, ...sections].find(({ has }) => has(route)) as Tag;
 
 /** Those of these routes, in the order in which they are read. */
 export const tagsOf = (routes: readonly Route[]): readonly Tag[] => {
   const used = new Set(routes.map((route) => tagOf(route).name));
-  return sections.filter(({ name }) => used.has(name)).map(({ name, description }) => ({ name, description }));
+  return [...sections, ...exceptions.toReversed()]
+    .filter(({ name }) => used.has(name))
+    .map(({ name, description }) => ({ name, description }));
 };
 
 const verbs = { post: 'create', put: 'update', patch: 'patch', delete: 'delete' } as const;
