@@ -8,8 +8,11 @@ import type { ResourceDefinition } from './resource.ts';
 
 const unless: Schema<boolean> = { ...flag, default: false };
 
+/** As JSON and its readers have them. */
+const maximum = Number.MAX_SAFE_INTEGER;
+
 export const limit = (description: string): Parameter =>
-  inQuery('limit', description, { type: 'integer', minimum: -1, default: -1 });
+  inQuery('limit', description, { type: 'integer', minimum: -1, maximum, default: -1 });
 
 export const nameParameter = inPath('name', 'The name');
 export const pretty = inQuery('pretty', 'Indented JSON', unless);
@@ -33,7 +36,7 @@ export const watchParameters: readonly Parameter[] = [
   inQuery('allowWatchBookmarks', 'BOOKMARK events that say how far the watch has come', unless),
   // Said at all it is about a watch.
   inQuery('sendInitialEvents', 'Begin a watch with the present objects', flag),
-  inQuery('timeoutSeconds', 'How long a watch lasts, in seconds', count),
+  inQuery('timeoutSeconds', 'How long a watch lasts, in seconds', { ...count, maximum }),
 ];
 
 const shown = [
@@ -45,7 +48,7 @@ const shown = [
 ];
 
 export const kapisListParameters = (own: readonly Parameter[]): readonly Parameter[] => [
-  inQuery('page', 'From 1', { type: 'integer', minimum: 1, default: 1 }),
+  inQuery('page', 'From 1', { type: 'integer', minimum: 1, maximum, default: 1 }),
   limit('Items of a page; -1 for all'),
   inQuery('sortBy', 'name, createTime (also creationTimestamp), or any path, such as .status.nodeInfo.kubeletVersion', {
     ...text,

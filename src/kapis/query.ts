@@ -97,8 +97,9 @@ function flag(text: string): boolean {
 const whole =
   (least: number, words: string) =>
   (text: string): number => {
-    const value = /^-?\d{1,15}$/.test(text) ? Number(text) : NaN;
-    if (!(value >= least)) throw badRequest(`must be ${words}, not ${JSON.stringify(text)}`);
+    const value = /^-?\d+$/.test(text) ? Number(text) : NaN;
+    if (!Number.isSafeInteger(value) || value < least)
+      throw badRequest(`must be ${words}, not ${JSON.stringify(text)}`);
     return value;
   };
 

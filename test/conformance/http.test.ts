@@ -22,6 +22,18 @@ test.each(['/livez', '/kapis/version', '/nowhere', '/oauth/token', nodes])(
   },
 );
 
+test('who may read a path is told that it has no other method, and who may not is told nothing', async () => {
+  lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => {
+    const { verb, path } = (spec as { nonResourceAttributes?: Record<string, string> }).nonResourceAttributes ?? {};
+    return { status: { allowed: verb === 'get' && path === '/readyz' } };
+  });
+  const headers = { authorization: `Bearer ${String((await lab.token(login)).json()['access_token'])}` };
+  for (const method of ['TRACE', 'POST', 'DELETE']) {
+    expectFailure(await lab.gateway('/readyz', { method, headers }), 405, 'MethodNotAllowed');
+    expectFailure(await lab.gateway('/metrics', { method, headers }), 403, 'Forbidden');
+  }
+});
+
 test('there is no kubeconfig where nobody has said where clients reach the server', async () => {
   const token = String((await lab.token(login)).json()['access_token']);
   const headers = { authorization: `Bearer ${token}` };

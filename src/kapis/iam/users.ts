@@ -35,6 +35,7 @@ import { commonParameters, getParameters, listParameters } from '../parameters.t
 import { readJson, recordOf, type JsonBody } from './body.ts';
 import { attributesOf, callerOf, demandOn, nameInPath, targetOf, usersResource, type Target } from './caller.ts';
 import { displayNameIn, jsonPatch, mergePatch } from './display-name.ts';
+import { demandJsonPatch } from './json-patch.ts';
 import { deletedUserSchema, deleteOptionsSchema, userListSchema, userPatchSchema, userSchema } from './schemas.ts';
 import { base, usersDefinition, UserStore } from './user-store.ts';
 
@@ -166,6 +167,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
     if (own !== undefined && !(await authorizer.authorize(caller, attributesOf(context, username))).allowed)
       return changeOwn(request, own, body);
     await demandStored(context, target);
+    if (body.contentType === jsonPatch) demandJsonPatch(body.value);
     await pass(request, target, { method, body: body.value, contentType: body.contentType });
   };
 
