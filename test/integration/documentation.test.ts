@@ -10,6 +10,7 @@ import { blocksIn, blocksOf, documentOf } from './lab/documents.ts';
 import { eventually } from './lab/eventually.ts';
 import { call, gateway, nodesPath, secureGateway } from './lab/http.ts';
 import { decodeToken } from './lab/jwt.ts';
+import { get, patch, releasePath, type KubeObject } from './lab/kube.ts';
 import { lab } from './lab/lab.ts';
 import { adminToken, login } from './lab/login.ts';
 import { passwords } from './lab/people.ts';
@@ -54,12 +55,41 @@ const success = (): unknown => expect.not.stringMatching(/"error":|"status":"Fai
 
 type Authentication = Configuration['authentication'];
 
+type Values = Readonly<Record<string, string>>;
+
+const publishedKeys = async (): Promise<unknown> => (await call(`${gateway()}/oauth/keys`)).json;
+
+/** A merge patch that makes of these members those. */
+const back = (then: Values, now: Values): Readonly<Record<string, string | null>> => ({
+  ...Object.fromEntries(Object.keys(now).map((key) => [key, null])),
+  ...then,
+});
+
+/** Who reads how the signing keys are rotated begins a rotation, which this ends. */
+async function keepSigningKeys(): Promise<() => Promise<void>> {
+  const path = `${releasePath}/secrets/platform-signing-keys`;
+  const read = async (): Promise<{ data: Values; annotations: Values }> => {
+    const { data, metadata } = await get<KubeObject & { readonly data: Values }>(path);
+    return { data, annotations: metadata.annotations ?? {} };
+  };
+  const [before, keys] = await Promise.all([read(), publishedKeys()]);
+  return async () => {
+    const now = await read();
+    await patch(path, {
+      data: back(before.data, now.data),
+      metadata: { annotations: back(before.annotations, now.annotations) },
+    });
+    await eventually('the keys are those of before', async () => expect(await publishedKeys()).toEqual(keys));
+  };
+}
+
 /** The documents whose examples go on from one to the next; what they make they delete. */
 describe.each(['accounts.md', 'tokens.md', 'errors.md', 'operations.md', 'migration.md'])('docs/%s', (file) => {
   const all = blocksOf(file);
   let shell: Shell;
   let cwd: string;
   let restore: () => Promise<void>;
+  let restoreKeys: () => Promise<void>;
   /** What the reader has copied from the browser. */
   let copied = '';
 
@@ -68,6 +98,7 @@ describe.each(['accounts.md', 'tokens.md', 'errors.md', 'operations.md', 'migrat
     restore = await configure(({ authentication }) => {
       authentication['issuer'] = secureGateway();
     });
+    restoreKeys = await keepSigningKeys();
     const { dir, authorityFile, kubeconfig, kubectl, adminPassword } = lab();
     cwd = mkdtempSync(join(dir, 'reader-'));
     mkdirSync(join(cwd, '.cluster'));
@@ -85,6 +116,7 @@ describe.each(['accounts.md', 'tokens.md', 'errors.md', 'operations.md', 'migrat
   });
   afterAll(async () => {
     await shell.close();
+    await restoreKeys();
     await restore();
   });
 
