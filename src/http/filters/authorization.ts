@@ -7,7 +7,7 @@ const isDiscovery = (path: string): boolean => path === '/' || /^\/(apis|kapis|o
 /**
  * The right to the URL itself: the resource of our own group on /apis, the non-resource path elsewhere. What a /kapis path reads is
  * another resource, and its handler demands the right to that one. What is passed on is judged by kube-apiserver. Nothing is written by a
- * path alone, so who may read it is told which methods it has.
+ * path alone, so who may read it is told which methods it has; a refusal names the method, as kube-apiserver's does.
  */
 export const authorization =
   (authorizer: Authorizer, isFree: (path: string) => boolean): Filter =>
@@ -17,6 +17,9 @@ export const authorization =
       if (info.prefix === 'kapis') return;
       const { verb, group, resource, subresource, namespace, name } = info;
       await demand(authorizer, user, { verb, group, resource, subresource, namespace, name });
-    } else if (!isDiscovery(path))
-      await demand(authorizer, user, { verb: req.method === 'HEAD' ? 'head' : 'get', path });
+    } else if (!isDiscovery(path)) {
+      const verb = req.method.toLowerCase();
+      if (verb !== 'head' && (await authorizer.authorize(user, { verb: 'get', path })).allowed) return;
+      await demand(authorizer, user, { verb, path });
+    }
   };
