@@ -34,7 +34,7 @@ interface OpenFile {
   readonly handle: FileHandle;
   size: number;
   /** Above which another one follows. */
-  most: number;
+  readonly most: number;
 }
 
 async function opened(path: string, most: number): Promise<OpenFile> {
@@ -124,9 +124,8 @@ export class FileSink implements Sink {
       return await opened(path, maxSize);
     } catch (error) {
       log.error('the audit log cannot be followed by another file', { path, error });
-      const file = await opened(path, Infinity);
-      file.most = file.size + maxSize;
-      return file;
+      const file = await opened(path, maxSize);
+      return { ...file, most: file.size + maxSize };
     }
   }
 

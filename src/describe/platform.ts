@@ -5,6 +5,7 @@
 import { json } from '../http/description.ts';
 import { documentSchema, PreparedDocument } from '../http/prepared-document.ts';
 import type { Route } from '../http/route.ts';
+import { byIssuer } from './by-issuer.ts';
 import { openapi31 } from './openapi31.ts';
 import { operationOf, tagsOf } from './operations.ts';
 import { swagger20 } from './swagger20.ts';
@@ -32,16 +33,11 @@ const open = { method: 'get', open: true } as const;
 
 export function platformRoutes({ version, routes, issuer }: PlatformOptions): readonly Route[] {
   const document = (path: string, summary: string, make: typeof openapi31): Route => {
-    let made: { readonly issuer: string; readonly document: PreparedDocument } | undefined;
-    const current = (): PreparedDocument => {
-      const now = issuer();
-      if (made?.issuer !== now) {
-        const operations = all.map(operationOf);
-        const value = make({ title, description, version, tags: tagsOf(all), operations }, now);
-        made = { issuer: now, document: new PreparedDocument([Buffer.from(`${JSON.stringify(value)}\n`)]) };
-      }
-      return made.document;
-    };
+    const current = byIssuer(issuer, (now) => {
+      const operations = all.map(operationOf);
+      const value = make({ title, description, version, tags: tagsOf(all), operations }, now);
+      return new PreparedDocument([Buffer.from(`${JSON.stringify(value)}\n`)]);
+    });
     return {
       ...open,
       path,

@@ -46,7 +46,7 @@ export function pass(upstream: Upstream, req: Request, res: Response, context: R
       length: length === undefined ? undefined : Number(length),
       isLongRunning: context.info.isLongRunning,
     };
-    upstream.send(request, passage).then((flow) => passage.begin(flow), reject);
+    upstream.send(request, passage).then((flow) => passage.started(flow), reject);
   });
 }
 
@@ -120,7 +120,7 @@ class Passage implements AnswerHandler {
   }
 
   /** The request is on its way. */
-  begin(flow: AnswerFlow): void {
+  started(flow: AnswerFlow): void {
     this.#flow = flow;
     if (this.#isOver) flow.abort();
   }

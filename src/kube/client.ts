@@ -2,14 +2,14 @@
  * The one door to kube-apiserver, over connections that are kept: client-node's calls open a new TLS connection each and hide the bytes.
  */
 import { Readable } from 'node:stream';
-import { createSecureContext } from 'node:tls';
 import { StatusError } from '../errors.ts';
 import { KubeError, unreachable } from './kube-error.ts';
 import { fileAccess, inClusterAccess, type Access } from './kubeconfig.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
+import { addressOf } from './wire/address.ts';
 import { streamed, whole, type Answer, type AnswerHeaders, type Question } from './wire/answer.ts';
 import { Connections } from './wire/connections.ts';
-import { headOf } from './wire/request-head.ts';
+import { fieldsOf, headOf } from './wire/request-head.ts';
 
 export interface KubeRequest {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -60,17 +60,12 @@ const mostApart = 512;
 export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | undefined }): Promise<Cluster> {
   const load = (): Access => (kubeconfig === undefined ? inClusterAccess(process.env) : fileAccess(kubeconfig));
   let access = load();
-  const { server } = access;
-  const tls = await access.tls();
-  const { ca, cert, key, ...checks } = tls;
-  // Made once: each connection would have one of its own, of 30 KB.
-  const secure = { ...checks, secureContext: createSecureContext({ ca, cert, key }) };
-  const url = new URL(server);
-  const prefix = url.pathname === '/' ? '' : url.pathname;
-  const own = new Connections(url, secure, mostOwn);
-  const apart = new Connections(url, secure, mostApart);
+  const address = addressOf(access.server, await access.tls());
+  const { url, prefix } = address;
+  const own = new Connections(address, mostOwn);
+  const apart = new Connections(address, mostApart);
   // Each has its connection for as long as it lasts, and whoever begins them bounds them: a request behind them would wait for ever.
-  const watches = new Connections(url, secure, Infinity);
+  const watches = new Connections(address, Infinity);
   const connectionsFor = (options: KubeRequest): Connections =>
     options.query?.['watch'] !== undefined ? watches : options.apart === true ? apart : own;
 
@@ -87,7 +82,7 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     credential = undefined;
   }
 
-  const upstream = createUpstream({ server, tls, credential: { headers: authorization, renew } });
+  const upstream = createUpstream({ address, credential: { headers: authorization, renew } });
 
   async function questionOf(path: string, options: KubeRequest): Promise<Question> {
     const { method = 'GET', timeout = 10_000 } = options;
@@ -96,18 +91,15 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
       if (value !== undefined) query.set(name, String(value));
     const target = `${prefix}${path}${query.size === 0 ? '' : `?${query.toString()}`}`;
     const body = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
-    const headers = {
+    const headers = fieldsOf({
       accept: 'application/json',
       'user-agent': 'platform-apiserver',
       ...(await authorization()),
       ...(body === undefined ? {} : { 'content-type': options.contentType ?? 'application/json' }),
       ...options.headers,
-    };
-    const fields = Object.entries(headers).flatMap(([name, values]) =>
-      [values].flat().flatMap((value) => [name, value]),
-    );
+    });
     const length = body?.length;
-    const head = headOf({ method, target, host: url.host, headers: fields, length, hasBody: body !== undefined });
+    const head = headOf({ method, target, host: url.host, headers, length, hasBody: body !== undefined });
     return { method, head, length, body: body === undefined ? undefined : [body], patience: timeout };
   }
 

@@ -5,14 +5,13 @@
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
-import { createSecureContext } from 'node:tls';
 import { badGateway, StatusError, timeout } from '../errors.ts';
 import { unreachable } from './kube-error.ts';
 import { impersonationHeaders, type Impersonated } from './impersonation.ts';
-import type { TLSOptions } from './kubeconfig.ts';
+import type { Address } from './wire/address.ts';
 import { AnswerTimeout, isSafe, type AnswerFlow, type AnswerHandler } from './wire/connection.ts';
 import { Connections } from './wire/connections.ts';
-import { headOf } from './wire/request-head.ts';
+import { fieldsOf, headOf } from './wire/request-head.ts';
 
 export type { AnswerFlow, AnswerHandler };
 
@@ -54,9 +53,7 @@ export interface Upstream {
 }
 
 export interface UpstreamOptions {
-  /** Without a slash at the end. */
-  readonly server: string;
-  readonly tls: TLSOptions;
+  readonly address: Address;
   readonly credential: { headers(): Promise<Readonly<Record<string, string>>>; renew(): void };
 }
 
@@ -66,21 +63,17 @@ const shortRequest = 65_000;
 const handshakeTimeout = 60_000;
 const maxHeaderSize = 256 * 1024;
 
-export function createUpstream({ server, tls: { ca, cert, key, ...tls }, credential }: UpstreamOptions): Upstream {
-  // Made once: each connection would have one of its own, of 30 KB.
-  const secure = { ...tls, secureContext: createSecureContext({ ca, cert, key }) };
-  const { pathname, host, hostname, port, protocol } = new URL(server);
-  const prefix = pathname === '/' ? '' : pathname;
+export function createUpstream({ address, credential }: UpstreamOptions): Upstream {
+  const { url, hostname, prefix, tls } = address;
+  const { host, port, protocol } = url;
   // As many connections as there are requests, which the filters limit: who waited for one would wait for those who do not read.
-  const connections = new Connections(new URL(server), secure, Infinity);
+  const connections = new Connections(address, Infinity);
   const identities = new WeakMap<Impersonated, readonly string[]>();
 
   function identityOf(user: Impersonated): readonly string[] {
     let headers = identities.get(user);
     if (headers === undefined) {
-      headers = Object.entries(impersonationHeaders(user)).flatMap(([name, values]) =>
-        [values].flat().flatMap((value) => [name, value]),
-      );
+      headers = fieldsOf(impersonationHeaders(user));
       identities.set(user, headers);
     }
     return headers;
@@ -104,8 +97,8 @@ export function createUpstream({ server, tls: { ca, cert, key, ...tls }, credent
       const headers = await headersOf(request);
       signal.throwIfAborted();
       const client = (protocol === 'https:' ? https : http).request({
-        ...secure,
-        hostname: hostname.replace(/^\[|\]$/g, ''),
+        ...tls,
+        hostname,
         port,
         agent: false,
         method: request.method,

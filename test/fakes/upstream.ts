@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { headerValues } from '../../src/auth/header-values.ts';
 import { createUpstream, type Upstream } from '../../src/kube/upstream.ts';
+import { addressOf } from '../../src/kube/wire/address.ts';
 
 /** What every request that is passed on has of the server's own. */
 export const ownToken = 'Bearer of-the-server';
@@ -11,8 +12,7 @@ export const ownToken = 'Bearer of-the-server';
 /** The way to a server of the test's own, in the place of kube-apiserver. */
 export const upstreamAt = (server: string): Upstream =>
   createUpstream({
-    server,
-    tls: { rejectUnauthorized: true },
+    address: addressOf(server, { rejectUnauthorized: true }),
     credential: { headers: async () => ({ Authorization: ownToken }), renew: () => undefined },
   });
 

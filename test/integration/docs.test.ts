@@ -1,6 +1,5 @@
 /** `/docs` in a real browser, of a real cluster: people read, log in and try, and others try to have them do something else. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import axe from 'axe-core';
 import assert from 'node:assert/strict';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { issuer, startBrowser } from './lab/browser.ts';
@@ -9,6 +8,7 @@ import { eventually } from './lab/eventually.ts';
 import { call, gateway, nodesPath, secureGateway } from './lab/http.ts';
 import { create, get, remove } from './lab/kube.ts';
 import { adminToken, login, passwordOf, rememberAnswer, type Tokens } from './lab/login.ts';
+import { colorSchemeOf, found } from './lab/looks.ts';
 import { addClients, logIn, surfer } from './lab/pages.ts';
 import { passwords } from './lab/people.ts';
 import { startSites, type Sites } from './lab/sites.ts';
@@ -169,15 +169,6 @@ const custom = async (page: Page): Promise<void> => {
   await page.getByRole('button', { name: 'Show the custom resources' }).click();
   await page.getByText('operations of custom resources are listed').waitFor();
 };
-
-/** What axe-core finds, by the rules of WCAG and the good practice beside it, contrast at the level AAA. */
-async function found(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source);
-  const { violations } = await page.evaluate<axe.AxeResults>(
-    "axe.run(document, { preload: false, rules: { 'color-contrast-enhanced': { enabled: true } } })",
-  );
-  return violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(' ')}`);
-}
 
 describe('a login', () => {
   test('by code and PKCE leads back to where it began, and leaves nothing behind', async () => {
@@ -705,11 +696,7 @@ describe.each(['light', 'dark'] as const)('with colours that are %s', (colorSche
 
   test('axe-core finds nothing, whatever is shown', async () => {
     const page = await openDocs('', options);
-    const [back = 0, text = 0] = await page.evaluate<number[]>(`(() => {
-      const { backgroundColor, color } = getComputedStyle(document.body);
-      return [backgroundColor, color].map((one) => Number(one.match(/\\d+/)[0]));
-    })()`);
-    expect(back > text).toBe(colorScheme === 'light');
+    expect(await colorSchemeOf(page)).toBe(colorScheme);
     expect(await found(page)).toEqual([]);
     for (const id of ['listNodes', 'patchIamUser', 'postOauthToken', 'getLoggingWorkspace', 'getKapisVersion']) {
       await goTo(page, id);

@@ -1,9 +1,9 @@
 /** Our pages in a real browser: each of them, whoever looks at it and however. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import axe from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { startBrowser } from './lab/browser.ts';
 import { configure } from './lab/configure.ts';
+import { colorSchemeOf, found } from './lab/looks.ts';
 import { addClients, focused, newcomer, pages, resident } from './lab/pages.ts';
 import { startSites, type Sites } from './lab/sites.ts';
 import { createUserWithPassword, removeUser } from './lab/user-objects.ts';
@@ -28,14 +28,6 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const one of undo.toReversed()) await one();
 });
-/** What axe-core finds, by the rules of WCAG and the good practice beside it, contrast at the level AAA. */
-async function found(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source);
-  const { violations } = await page.evaluate<axe.AxeResults>(
-    "axe.run(document, { preload: false, rules: { 'color-contrast-enhanced': { enabled: true } } })",
-  );
-  return violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(' ')}`);
-}
 
 /** What can be used, each with how it shows that it is, once Tab has come to it; in the order of the keyboard. */
 async function tabbed(page: Page): Promise<readonly (readonly [string, boolean])[]> {
@@ -81,11 +73,7 @@ describe.each(Object.entries(pages))('%s', (_, goTo) => {
 
   test.each(['light', 'dark'] as const)('has nothing that axe-core finds, %s', async (colorScheme) => {
     await page.emulateMedia({ colorScheme });
-    const [back = 0, text = 0] = await page.evaluate<number[]>(`(() => {
-      const { backgroundColor, color } = getComputedStyle(document.body);
-      return [backgroundColor, color].map((one) => Number(one.match(/\\d+/)[0]));
-    })()`);
-    expect(back > text).toBe(colorScheme === 'light');
+    expect(await colorSchemeOf(page)).toBe(colorScheme);
     expect(await found(page)).toEqual([]);
   });
 

@@ -8,6 +8,7 @@ import { inPath, inQuery, type Answers, type Parameter } from '../../http/descri
 import { PreparedDocument } from '../../http/prepared-document.ts';
 import type { Route } from '../../http/route.ts';
 import { text } from '../../http/schema.ts';
+import { byIssuer } from '../by-issuer.ts';
 import { readModules } from './modules.ts';
 import { shell } from './shell.ts';
 import { style } from './style.ts';
@@ -48,32 +49,21 @@ const callbackParameters: readonly Parameter[] = [
   inQuery('error_description', 'Why there is no code, for people'),
 ];
 
-interface Made {
-  readonly issuer: string;
-  readonly docs: PreparedDocument;
-  readonly callback: PreparedDocument;
-}
-
 export function docsRoutes({ issuer }: { readonly issuer: () => string }): readonly Route[] {
   const open = { method: 'get', open: true } as const;
-  let assets: Assets | undefined;
-  let made: Made | undefined;
-  const current = (): Made => {
-    assets ??= makeAssets();
-    const now = issuer();
-    if (made?.issuer !== now) {
-      const { paths } = assets;
-      made = { issuer: now, docs: pageOf(now, 'docs/', '', paths), callback: pageOf(now, '', '../', paths) };
-    }
-    return made;
-  };
+  let made: Assets | undefined;
+  const assets = (): Assets => (made ??= makeAssets());
+  const pages = byIssuer(issuer, (now) => {
+    const { paths } = assets();
+    return { docs: pageOf(now, 'docs/', '', paths), callback: pageOf(now, '', '../', paths) };
+  });
   return [
     {
       ...open,
       path: '/docs',
       summary: 'A page to read and to try what is described here',
       answers: page,
-      handler: (req, res) => current().docs.answer(req, res),
+      handler: (req, res) => pages().docs.answer(req, res),
     },
     {
       ...open,
@@ -81,7 +71,7 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
       summary: 'The same page, where a login of it comes back to',
       parameters: callbackParameters,
       answers: page,
-      handler: (req, res) => current().callback.answer(req, res),
+      handler: (req, res) => pages().callback.answer(req, res),
     },
     {
       ...open,
@@ -90,8 +80,7 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
       parameters: [inPath('digest', 'Of what they are'), inPath('file', 'The name')],
       answers: part,
       handler: (req, res, { info }) => {
-        assets ??= makeAssets();
-        const asset = assets.byPath.get(info.path);
+        const asset = assets().byPath.get(info.path);
         if (asset === undefined) throw noSuchPath();
         return asset.answer(req, res);
       },

@@ -1,6 +1,7 @@
 /** Connections to one server: as many as there are requests at a time, up to a most, kept for the next ones. */
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTLS, type ConnectionOptions } from 'node:tls';
+import type { Address } from './address.ts';
 import { Connection, Passing, type AnswerFlow, type Keeper, type Landing, type Sent } from './connection.ts';
 
 const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 15_000 };
@@ -20,13 +21,10 @@ export class Connections implements Keeper {
   #session: Buffer | undefined;
   #isClosed = false;
 
-  constructor({ protocol, hostname, port }: URL, tls: ConnectionOptions, most: number) {
+  constructor({ url: { protocol, port }, hostname, tls }: Address, most: number) {
     this.#most = most;
     const isSecure = protocol === 'https:';
-    this.#address = {
-      host: hostname.replace(/^\[|\]$/g, ''),
-      port: port === '' ? (isSecure ? 443 : 80) : Number(port),
-    };
+    this.#address = { host: hostname, port: port === '' ? (isSecure ? 443 : 80) : Number(port) };
     this.#tls = isSecure ? tls : undefined;
   }
 

@@ -17,6 +17,10 @@ export interface RequestHead {
   readonly hasBody: boolean;
 }
 
+/** Names and values by turns; a header with several values once for each. */
+export const fieldsOf = (headers: Readonly<Record<string, string | readonly string[]>>): string[] =>
+  Object.entries(headers).flatMap(([name, values]) => [values].flat().flatMap((value) => [name, value]));
+
 /** Throws StatusError for what would be read as something else than it is. */
 export function headOf({ method, target, host, headers, length, hasBody }: RequestHead): string {
   if (!token.test(method)) throw badRequest('the method of the request is malformed');

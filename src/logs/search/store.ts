@@ -51,12 +51,10 @@ export class SearchStore implements LogStore {
   async query(selection: Selection, page: Page, signal: AbortSignal): Promise<Found> {
     const spans = spansOf(selection);
     const ask = async (asked: readonly Asked[]): Promise<Found> => await this.#page(asked, page, signal);
-    // The newest first: whatever is within the millisecond of the end would be the first of them, and is rarely there.
-    if (page.order === 'desc' && page.from === 0 && page.size > 0) {
-      const found = await ask(await this.#asked(selection, spans, signal));
-      if (isBefore(found.records[0], selection.end)) return found;
-    }
-    return await this.#exactly(selection, signal, spans, ask);
+    const isNewest = page.order === 'desc' && page.from === 0 && page.size > 0;
+    // Whatever is within the millisecond of the end would be the first of them, and is rarely there.
+    const tells = ({ records: [first] }: Found): boolean => isBefore(first, selection.end);
+    return await this.#exactly(selection, signal, spans, ask, isNewest ? tells : undefined);
   }
 
   async statistics(selection: Selection, signal: AbortSignal): Promise<Statistics> {
@@ -101,16 +99,19 @@ export class SearchStore implements LogStore {
 
   /**
    * The store tells milliseconds apart, so it takes what comes within the millisecond of the end for not later. Whether there is any is
-   * asked at the same time, and where there is, the question is asked again without it.
+   * asked at the same time, unless the answer `tells` that there is none, and where there is, the question is asked again without it.
    */
   async #exactly<T>(
     selection: Selection,
     signal: AbortSignal,
     parts: readonly Part[],
     ask: (asked: Asked[]) => Promise<T>,
+    tells?: (answer: T) => boolean,
   ): Promise<T> {
     const asked = await this.#asked(selection, parts, signal);
-    const [not, answer] = await Promise.all([this.#afterEnd(asked, signal), ask(asked)]);
+    const first = ask(asked);
+    if (tells?.(await first) === true) return await first;
+    const [not, answer] = await Promise.all([this.#afterEnd(asked, signal), first]);
     return not.length === 0 ? answer : await ask(asked.map((one) => ({ ...one, not })));
   }
 

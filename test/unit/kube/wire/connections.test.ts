@@ -5,7 +5,8 @@ import type { ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createSecureContext, createServer, type TLSSocket } from 'node:tls';
+import { createServer, type TLSSocket } from 'node:tls';
+import { addressOf } from '../../../../src/kube/wire/address.ts';
 import { streamed, whole, type Question } from '../../../../src/kube/wire/answer.ts';
 import { Connections } from '../../../../src/kube/wire/connections.ts';
 import { newMaterial } from '../../../../src/tls/authority.ts';
@@ -22,7 +23,7 @@ beforeEach(async () => {
   kube = new FakeKubeApiserver();
   kube.answer = ({ url = '' }, res) => void held.set(url, res);
   server = await kube.listen();
-  connections = new Connections(new URL(server), {}, most);
+  connections = new Connections(addressOf(server, { rejectUnauthorized: true }), most);
 });
 afterEach(() => {
   connections.close();
@@ -164,7 +165,7 @@ test('a change is not sent over a connection that is just being closed', async (
 
 test('a connection whose answer was given up while it was read is not asked again', async () => {
   kube.answer = ({ url }, res) => void res.end(url);
-  const one = new Connections(new URL(server), {}, 1);
+  const one = new Connections(addressOf(server, { rejectUnauthorized: true }), 1);
   const handler = { onData: () => undefined, onEnd: () => undefined, onError: () => undefined };
   const flow = one.send({ ...question('/1'), handler: { ...handler, onHead: () => flow.abort() } });
   expect((await whole(one, question('/2', 0, 'DELETE'))).body.toString()).toBe('/2');
@@ -197,12 +198,8 @@ describe('over TLS', () => {
       socket.on('error', () => undefined).end('HTTP/1.1 200 OK\r\n\r\nhello');
     });
     await once(named.listen(0, '127.0.0.1'), 'listening');
-    const url = new URL(`https://${host}:${(named.address() as AddressInfo).port}`);
-    const secure = new Connections(
-      url,
-      { ...options, secureContext: createSecureContext({ ca: material['ca.crt'] }) },
-      most,
-    );
+    const tls = { ...options, ca: material['ca.crt'], rejectUnauthorized: true };
+    const secure = new Connections(addressOf(`https://${host}:${(named.address() as AddressInfo).port}`, tls), most);
     expect((await whole(secure, question('/1'))).body.toString()).toBe('hello');
     // Also where the session of the first is taken up again.
     await whole(secure, question('/2'));
