@@ -252,7 +252,6 @@ describe('who sees what', () => {
     expect((await get('operation=statistics', as('carol'))).json()).toEqual({ statistics: { containers: 0, logs: 0 } });
     expect((await get('operation=histogram', as('carol'))).json()).toEqual({ histogram: { total: 0, histograms: [] } });
     expect((await get('operation=export', as('carol'))).text).toBe('');
-    expect((await get('follow=true', as('carol'))).text).toBe('');
     expect(podLogs.seen).toEqual([]);
   });
 
@@ -386,14 +385,14 @@ describe('through the aggregator', () => {
   });
 });
 
-const openAggregated = (asked: string): http.ClientRequest =>
+const openAggregated = (asked: string, user = 'alice'): http.ClientRequest =>
   https
     .request({
       ...lab.frontProxy,
       rejectUnauthorized: false,
       port: lab.ports.aggregated,
       path: `${aggregated}?${asked}`,
-      headers: { 'x-remote-user': 'alice' },
+      headers: { 'x-remote-user': user },
       agent: false,
     })
     .end();
@@ -410,6 +409,15 @@ describe('a stream through the aggregator, which breaks off what lasts', () => {
       expect.objectContaining({ kind: 'Status', code: 504, message: expect.stringContaining(path) }),
     ]);
     while (lab.cluster.podLogs.open > 0) await sleep(5);
+  });
+
+  test('a tail of who may see nothing lasts as long as others do', async () => {
+    lab.cluster.podLogs.seen.length = 0;
+    const [response] = (await once(openAggregated('follow=true&timeout=1s', 'nobody'), 'response')) as [
+      IncomingMessage,
+    ];
+    expect(JSON.parse(await consumers.text(response))).toMatchObject({ kind: 'Status', code: 504 });
+    expect(lab.cluster.podLogs.seen).toEqual([]);
   });
 
   test('an export ends after a whole line, and says so in the last one', async () => {

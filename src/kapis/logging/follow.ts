@@ -1,11 +1,12 @@
 /** A live tail: a line of JSON, or a server-sent event, a record. */
 import type { Request, Response } from 'express';
+import { once } from 'node:events';
 import { internalError, StatusError } from '../../errors.ts';
 import type { RequestContext } from '../../http/route.ts';
 import { framed, StreamedBody } from '../../http/streamed-body.ts';
 import { KubeError } from '../../kube/kube-error.ts';
 import { followByAsking } from '../../logs/follow.ts';
-import type { LogStore, Selection } from '../../logs/log-store.ts';
+import type { Cut, LogRecord, LogStore, Selection } from '../../logs/log-store.ts';
 import { eventStream } from '../watch/answer.ts';
 import { keepAliveFrame, keepAliveInterval } from '../watch/frames.ts';
 
@@ -42,6 +43,22 @@ const statusOf = (error: unknown, { auditID }: RequestContext): StatusError =>
       ? error.toStatusError()
       : internalError(auditID, error);
 
+function newRecords(
+  store: Following['store'],
+  selection: Selection,
+  signal: AbortSignal,
+): AsyncGenerator<readonly LogRecord[], Cut> {
+  if (selection.namespaces?.size === 0) return silence(signal);
+  return store.follow === undefined ? followByAsking(store, selection, signal) : store.follow(selection, signal);
+}
+
+/** Of who may see nothing: a tail that ended at once would only be asked for again, and again. */
+// oxlint-disable-next-line require-yield
+async function* silence(signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut> {
+  if (!signal.aborted) await once(signal, 'abort');
+  throw signal.reason;
+}
+
 export async function followLogs(
   req: Request,
   res: Response,
@@ -51,11 +68,10 @@ export async function followLogs(
   const sse = mediaType === eventStream;
   const refused = new AbortController();
   const signal = AbortSignal.any([context.signal, ended, refused.signal]);
-  const isNothing = selection.namespaces?.size === 0;
   res.statusCode = 200;
   res.setHeader('Content-Type', mediaType);
   res.setHeader('Cache-Control', 'no-cache, private');
-  if (req.method === 'HEAD' || isNothing) {
+  if (req.method === 'HEAD') {
     res.end();
     return;
   }
@@ -69,16 +85,15 @@ export async function followLogs(
   res.flushHeaders();
   const body = new StreamedBody(res);
   const tell = (piece: Buffer): void => body.write(framed(body.framing, [piece]));
-  const silence = setInterval(() => {
+  const quiet = setInterval(() => {
     if (!body.isFull) tell(sse ? keepAliveFrame() : empty);
   }, keepAliveInterval);
-  const follow =
-    store.follow === undefined ? followByAsking(store, selection, signal) : store.follow(selection, signal);
+  const follow = newRecords(store, selection, signal);
   try {
     let next = await follow.next();
     while (next.done !== true && !res.closed) {
       tell(Buffer.concat(next.value.map((record) => frame(sse, record))));
-      silence.refresh();
+      quiet.refresh();
       if (body.isFull) await body.drained();
       next = await follow.next();
     }
@@ -95,7 +110,7 @@ export async function followLogs(
     body.end();
   } finally {
     clearInterval(minute);
-    clearInterval(silence);
+    clearInterval(quiet);
     await follow.return({});
   }
 }
