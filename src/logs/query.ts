@@ -62,8 +62,21 @@ const known = [
   'pretty',
   'timeout',
 ];
-/** Without meaning for what has no end. */
-const notForFollow = ['start_time', 'end_time', 'interval', 'sort', 'from', 'size'];
+/** What says something else than what is asked shows, by what that is. */
+const idle: Readonly<Record<Operation | 'follow', { readonly what: string; readonly names: readonly string[] }>> = {
+  query: { what: 'operation=query, which has no buckets', names: ['interval'] },
+  statistics: { what: 'operation=statistics, which only counts', names: ['interval', 'sort', 'from', 'size'] },
+  histogram: { what: 'operation=histogram, which shows no records', names: ['sort', 'from', 'size'] },
+  export: { what: 'operation=export, which has every record', names: ['interval', 'from', 'size'] },
+  follow: {
+    what: 'follow, which shows what is new as it comes',
+    names: ['start_time', 'end_time', 'interval', 'sort', 'from', 'size'],
+  },
+};
+const usual: { readonly page: Page; readonly interval: Interval } = {
+  page: { order: 'desc', from: 0, size: 10 },
+  interval: { count: 15, unit: 'm' },
+};
 
 /** From here on a time is no number of seconds that anybody means: the year 5138. */
 const milliseconds = 1e11;
@@ -207,7 +220,6 @@ const kubernetesName = /^[-a-z0-9.]+$/;
 const kubernetesKeyword = /^[-a-z0-9.]+$/i;
 
 function readInterval(reader: Reader): Interval {
-  const fallback: Interval = { count: 15, unit: 'm' };
   const found = reader.read('interval', (text, wrong) => {
     const [, digits = '', letter = ''] = /^(\d{1,12})([smhdwMqy])$/.exec(text) ?? [];
     const unit = intervalUnits.find((candidate) => candidate === letter);
@@ -220,7 +232,7 @@ function readInterval(reader: Reader): Interval {
       return wrong(`must be no longer than ${mostYears} years, not ${shown(text)}`);
     return { count, unit };
   });
-  return found ?? fallback;
+  return found ?? usual.interval;
 }
 
 /** `now`: milliseconds since the epoch. Throws 400 naming every problem. */
@@ -237,17 +249,25 @@ export function parseQuestion(query: URLSearchParams, now: number): Question {
       'start_time',
       `${start} is after ${endGiven === undefined ? `now, which is the end where end_time is left out (${end})` : `end_time, ${end}`}`,
     );
-  const from = reader.whole('from', limits.reach) ?? 0;
-  const size = reader.whole('size', limits.size, '; operation=export has no limit') ?? 10;
-  if (from + size > limits.reach && !problems.has('from', 'size'))
-    problems.add('from', `from and size together must not be more than ${limits.reach}: operation=export has no limit`);
+  const from = reader.whole('from', limits.reach) ?? usual.page.from;
+  const size = reader.whole('size', limits.size, '; operation=export has no limit') ?? usual.page.size;
+  const order = reader.one('sort', ['desc', 'asc']) ?? usual.page.order;
   const interval = readInterval(reader);
   const follow = reader.flag('follow');
-  if (follow) {
-    if (operation !== 'query') problems.add('follow', `is not for operation=${operation}`);
-    for (const name of notForFollow)
-      if (query.has(name)) problems.add(name, 'has no meaning with follow, which shows what is new as it comes');
-  }
+  if (follow && operation !== 'query') problems.add('follow', `is not for operation=${operation}`);
+  // Forms send all their fields: what says no more than what is so by default is as if it were left out.
+  const isUsual: Readonly<Record<string, boolean>> = {
+    interval: interval.count === usual.interval.count && interval.unit === usual.interval.unit,
+    sort: order === usual.page.order,
+    from: from === usual.page.from,
+    size: size === usual.page.size,
+  };
+  const { what, names: unused } = idle[follow ? 'follow' : operation];
+  for (const name of unused)
+    if (query.has(name) && isUsual[name] !== true && !problems.has(name))
+      problems.add(name, `has no meaning with ${what}`);
+  if (from + size > limits.reach && !problems.has('from', 'size'))
+    problems.add('from', `from and size together must not be more than ${limits.reach}: operation=export has no limit`);
   const question: Question = {
     operation,
     namespaces: reader.list('namespaces', names),
@@ -263,7 +283,7 @@ export function parseQuestion(query: URLSearchParams, now: number): Question {
     },
     start,
     end,
-    page: { order: reader.one('sort', ['desc', 'asc']) ?? 'desc', from, size },
+    page: { order, from, size },
     interval,
     follow,
     pretty: reader.flag('pretty'),

@@ -324,6 +324,14 @@ describe('a query that is wrong', () => {
     expect(details.causes.map(({ field }) => field).toSorted()).toEqual(['a', 'from', 'size', 'sort', 'start_time']);
   });
 
+  test('a list of objects, as kubectl asks for one, is told how to be had', async () => {
+    const answer = await lab.aggregated(`${aggregated}?limit=500`);
+    expectFailure(answer, 400, 'BadRequest');
+    expect(answer.json()['message']).toMatch(
+      /^limit: .*: kubectl get --raw '\/apis\/logging\.platform\.io\/v1alpha2\/logs\?/,
+    );
+  });
+
   test('what is no JSON, or no text, is 406', async () => {
     expectFailure(await get('', as('alice', { accept: 'text/html' })), 406, 'NotAcceptable');
     expectFailure(await get('operation=export', as('alice', { accept: 'application/json' })), 406, 'NotAcceptable');

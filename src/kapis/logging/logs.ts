@@ -15,7 +15,7 @@ import { asCaller } from '../caller.ts';
 import { followLogs, followTypes } from './follow.ts';
 import { HeldAnswers } from './held-answers.ts';
 import type { logsSchema } from './schemas.ts';
-import { aggregatorLimit } from './through-aggregator.ts';
+import { aggregatorLimit, demandNoList } from './through-aggregator.ts';
 import { demandSame, visibleLogs, type LogAccess, type VisibleLogs } from './visible.ts';
 import { workloadPods } from './workload-pods.ts';
 
@@ -157,6 +157,7 @@ export function logsHandler({ logs, client, bounds, now = Date.now, ...access }:
   }
 
   return async (req, res, context) => {
+    demandNoList(context);
     const question = parseQuestion(context.query, now());
     const offered = question.follow ? followTypes : question.operation === 'export' ? [text] : [json];
     const mediaType = negotiate(req.headers.accept, offered, (type) => type);

@@ -1,7 +1,16 @@
 import { parseDuration } from '../../config/duration.ts';
-import { timeout } from '../../errors.ts';
+import { badRequest, timeout } from '../../errors.ts';
 import type { RequestContext } from '../../http/route.ts';
 import { group, version } from './group.ts';
+
+/** Throws 400 telling `kubectl get logs`, which asks for a list of objects, how logs are had. */
+export function demandNoList({ info, query }: Pick<RequestContext, 'info' | 'query'>): void {
+  if (info.prefix !== 'apis' || !query.has('limit')) return;
+  const message = `is of a list of objects, and logs are none; they are had by: kubectl get --raw '/apis/${group}/${version}/logs?namespaces=default&size=10'`;
+  throw badRequest(`limit: ${message}`, {
+    details: { causes: [{ reason: 'FieldValueInvalid', field: 'limit', message }] },
+  });
+}
 
 /** Of kube-apiserver's --request-timeout, in milliseconds. */
 const longest = 60_000;

@@ -45,10 +45,10 @@ test('nothing asks for the newest ten records up to now', () => {
 
 test('everything can be given', () => {
   const text =
-    'operation=histogram&namespaces=a,b&workloads=w&pods=p&containers=c&namespace_query=N&workload_query=W&pod_query=P&container_query=C' +
-    '&log_query=x y,%E2%82%AC&start_time=5&end_time=7&interval=1M&sort=asc&from=3&size=0&pretty=1&timeout=3s&follow=false';
+    'operation=query&namespaces=a,b&workloads=w&pods=p&containers=c&namespace_query=N&workload_query=W&pod_query=P&container_query=C' +
+    '&log_query=x y,%E2%82%AC&start_time=5&end_time=7&sort=asc&from=3&size=0&pretty=1&timeout=3s&follow=false';
   expect(parse(text)).toEqual({
-    operation: 'histogram',
+    operation: 'query',
     namespaces: ['a', 'b'],
     workloads: ['w'],
     pods: ['p'],
@@ -57,10 +57,11 @@ test('everything can be given', () => {
     start: 5,
     end: 7,
     page: { order: 'asc', from: 3, size: 0 },
-    interval: { count: 1, unit: 'M' },
+    interval: { count: 15, unit: 'm' },
     follow: false,
     pretty: true,
   });
+  expect(parse('operation=histogram&interval=1M').interval).toEqual({ count: 1, unit: 'M' });
 });
 
 describe('times', () => {
@@ -158,20 +159,35 @@ describe('refused', () => {
       /10000 buckets/,
     );
     expect(problems('operation=histogram&interval=1s&start_time=0&end_time=10000')).toEqual({});
-    expect(problems('interval=1s&start_time=0&end_time=10001')).toEqual({});
+    expect(problems('operation=statistics&start_time=0&end_time=10001')).toEqual({});
   });
 
-  test('what follow has no use for', () => {
-    const wrong = problems('follow=true&operation=export&start_time=1&end_time=2&interval=1m&sort=asc&from=0&size=1');
-    expect(Object.keys(wrong).toSorted()).toEqual([
-      'end_time',
-      'follow',
-      'from',
-      'interval',
-      'size',
-      'sort',
-      'start_time',
-    ]);
+  test.each([
+    ['operation=query', ['interval']],
+    ['operation=statistics', ['from', 'interval', 'size', 'sort']],
+    ['operation=histogram', ['from', 'size', 'sort']],
+    ['operation=export', ['from', 'interval', 'size']],
+    ['follow=true', ['end_time', 'from', 'interval', 'size', 'sort', 'start_time']],
+  ])('what %s has no use for, unless it is what is so by default', (text, names) => {
+    const given = 'from=1&size=5&sort=asc&interval=1m';
+    const times = text === 'follow=true' ? '&start_time=1&end_time=2' : '';
+    const wrong = problems(`${text}&${given}${times}`);
+    expect(Object.keys(wrong).toSorted()).toEqual(names);
+    for (const message of Object.values(wrong))
+      expect(message).toContain(`no meaning with ${text.replace('=true', '')}`);
+    expect(problems(`${text}&from=0&size=10&sort=desc&interval=15m`)).toEqual({});
+  });
+
+  test('a parameter is told once what is wrong with it', () => {
+    const error = refusalOf('follow=true&size=x&start_time=');
+    expect(error?.details?.causes).toHaveLength(2);
+  });
+
+  test('follow is a query', () => {
+    expect(problems('follow=true&operation=export&size=1')).toEqual({
+      follow: 'is not for operation=export',
+      size: expect.stringContaining('follow'),
+    });
   });
 });
 
