@@ -52,7 +52,8 @@ export async function clusterStatus(dir: string): Promise<boolean> {
   }
 }
 
-function usesCurrent(): boolean {
+/** Not the local one. */
+export function usesCurrent(): boolean {
   const cluster = process.env['CLUSTER'] ?? '';
   if (!['', 'current'].includes(cluster)) throw new Error('CLUSTER is either unset or current');
   return cluster === 'current';

@@ -1,32 +1,38 @@
 import { open } from 'node:fs/promises';
+import { StringDecoder } from 'node:string_decoder';
 
-/** Shows the warnings and errors that the server logs, as they come, until told to stop. */
-export function showWarnings(log: string): () => void {
+const interval = 500;
+const most = 65_536;
+
+/** Hands over the lines of a file, those that are there and those that come, until told to stop. */
+export function follow(file: string, take: (lines: readonly string[]) => void): () => void {
+  const decoder = new StringDecoder('utf8');
+  const buffer = Buffer.alloc(most);
   let position = 0;
   let rest = '';
+  let timer: NodeJS.Timeout | undefined;
+  let isStopped = false;
   const read = async (): Promise<void> => {
-    const file = await open(log);
+    const handle = await open(file);
     try {
-      const { buffer, bytesRead } = await file.read({ position, buffer: Buffer.alloc(65_536) });
-      position += bytesRead;
-      const lines = (rest + buffer.toString('utf8', 0, bytesRead)).split('\n');
-      rest = lines.pop() ?? '';
-      for (const line of lines) show(line);
+      for (let length = most; length === most;) {
+        ({ bytesRead: length } = await handle.read({ position, buffer }));
+        position += length;
+        const lines = (rest + decoder.write(buffer.subarray(0, length))).split('\n');
+        rest = lines.pop() ?? '';
+        if (lines.length > 0) take(lines);
+      }
     } finally {
-      await file.close();
+      await handle.close();
     }
   };
-  const timer = setInterval(() => void read().catch(() => undefined), 500);
-  return () => clearInterval(timer);
-}
-
-/** Requests are left to the log: whoever sent one sees the answer. */
-function show(line: string): void {
-  if (!/"level":"(warn|error)"/.test(line) || line.includes('"message":"request"')) return;
-  const { level, message, error, problems } = JSON.parse(line) as Record<string, string> & {
-    error?: { message?: string };
-    problems?: readonly string[];
+  const again = async (): Promise<void> => {
+    await read().catch(() => undefined);
+    if (!isStopped) timer = setTimeout(() => void again(), interval);
   };
-  console.error(`server ${level}: ${message}${error?.message === undefined ? '' : `: ${error.message}`}`);
-  for (const problem of problems ?? []) console.error(`  ${problem}`);
+  void again();
+  return () => {
+    isStopped = true;
+    clearTimeout(timer);
+  };
 }

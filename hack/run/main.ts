@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { isKubeError } from '../../src/kube/kube-error.ts';
-import { clusterUp } from '../cluster/commands.ts';
+import { clusterUp, usesCurrent } from '../cluster/commands.ts';
 import { output } from '../cluster/exec.ts';
 import { withLock } from '../cluster/lock.ts';
 import { addressBlock, assertAddress, openBlock } from '../cluster/network.ts';
@@ -12,11 +12,13 @@ import { linkPrograms } from '../cluster/programs.ts';
 import { installChart, release } from './chart.ts';
 import { keepConfiguration } from './configuration.ts';
 import { quote, removeEnv, writeEnv } from './env-file.ts';
-import { showWarnings } from './follow.ts';
+import { follow } from './follow.ts';
 import { serverIdentity } from './identity.ts';
+import { startOwnPod } from './own-pod.ts';
 import { checkPorts, serverPorts } from './ports.ts';
 import { apisAvailable, setEndpoints } from './registration.ts';
 import { startServer, type Server } from './server.ts';
+import { showWarnings } from './warnings.ts';
 
 const root = join(import.meta.dirname, '../..');
 const dir = join(root, '.cluster');
@@ -66,7 +68,7 @@ async function run(): Promise<number> {
 
   const identity = await serverIdentity(kube, kubeconfig, dir);
   const server = await startServer({ dir, kubeconfig: identity.kubeconfig, address, ports });
-  const hide = showWarnings(server.log);
+  const undo = [follow(server.log, showWarnings)];
   let asked = false;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => {
@@ -78,6 +80,10 @@ async function run(): Promise<number> {
     await server.ready();
     await setEndpoints(kube, [{ address, port: ports.aggregated }]);
     await apisAvailable(kube, server.check);
+    if (!usesCurrent()) {
+      const log = await startOwnPod({ dir, kube, kubeconfig, address });
+      undo.push(follow(server.log, (lines) => void log(lines)));
+    }
     await announce(kube, kubeconfig, server);
     const code = await server.exited;
     if (asked) return 0;
@@ -92,7 +98,7 @@ async function run(): Promise<number> {
   } finally {
     await server.stop();
     removeEnv(env);
-    hide();
+    for (const one of undo) one();
     identity.close();
     await kube.close();
   }

@@ -162,8 +162,9 @@ describe('query', () => {
     expect(await query(`start_time=${begin}&size=0`)).toEqual({ total: 10, records: [] });
   });
 
-  test('says that without a start it looked at the last hour alone, and that a pod is gone', async () => {
-    expect((await query('pods=db-0')).partial?.reason).toMatch(/60 minutes .*start_time/);
+  test('says that without a start it looked at the last hour alone, of a pod that is older, and that a pod is gone', async () => {
+    expect((await query('pods=db-0')).partial).toBeUndefined();
+    expect((await query(`pods=db-0&end_time=${begin + 3_602}`)).partial?.reason).toMatch(/60 minutes .*start_time/);
     expect((await query(`pods=db-0,gone&start_time=${begin}`)).partial?.reason).toMatch(/no pod gone/);
   });
 
@@ -216,7 +217,8 @@ describe('export', () => {
   });
 
   test('says at its end what it lacks', async () => {
-    expect((await get('operation=export&pods=db-0')).text).toMatch(/started\npanic: ERROR\n# partial: only the 60 /);
+    const { text } = await get(`operation=export&pods=db-0&end_time=${begin + 3_602}`);
+    expect(text).toMatch(/started\npanic: ERROR\n# partial: only the 60 /);
   });
 
   test('ends upstream when the client goes', async () => {

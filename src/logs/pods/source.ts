@@ -32,6 +32,8 @@ export interface Source {
   readonly namespace: string;
   readonly pod: string;
   readonly container: string;
+  /** Of the pod, in milliseconds since the epoch. */
+  readonly createdAt: number;
   readonly restarts: number;
   readonly previous: boolean;
   readonly isOver: boolean;
@@ -95,12 +97,12 @@ export async function sourcesOf(
   const newestFirst = found.toSorted(
     (a, b) => b.createdAt - a.createdAt || compareTexts(a.namespace, b.namespace) || compareTexts(a.name, b.name),
   );
-  for (const { namespace, name: pod, containers } of newestFirst) {
+  for (const { namespace, name: pod, createdAt, containers } of newestFirst) {
     for (const { name: container, restarts, hasPrevious, isOver } of containers()) {
       if (!named(container) || !inContainer(container)) continue;
       taken += 1;
       if (taken > most) break;
-      const one = { namespace, pod, container, restarts, isOver };
+      const one = { namespace, pod, container, createdAt, restarts, isOver };
       if (hasPrevious) sources.push({ ...one, previous: true });
       sources.push({ ...one, previous: false });
     }

@@ -70,7 +70,6 @@ export function podsStore({ list, limits }: PodsOptions): (caller: Caller) => Lo
     ): Promise<Omit<ScanOptions, 'tailLines' | 'budget'> & { readonly reasons: Reasons }> {
       const reasons = new Reasons();
       const { start, end, namespaces } = selection;
-      if (start === undefined) reasons.add(noStart(limits));
       const window: Window = {
         from: Math.max(start ?? end - limits.window, 0),
         to: end,
@@ -80,6 +79,9 @@ export function podsStore({ list, limits }: PodsOptions): (caller: Caller) => Lo
       const signal = AbortSignal.any([asked, ended.signal]);
       const most = limits[isNarrow(selection) ? 'narrow' : 'wide'];
       const sources = await sourcesOf(list, selection, most, reasons, signal);
+      // Who was not there before has nothing from before.
+      if (start === undefined && sources.some(({ createdAt }) => createdAt < window.from * 1_000))
+        reasons.add(noStart(limits));
       const wanted = textWanted(selection);
       return { caller, sources, window, wanted, atOnce: limits.atOnce, limitBytes: limits.bytes, reasons, signal };
     }
