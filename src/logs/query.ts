@@ -62,17 +62,8 @@ const known = [
   'pretty',
   'timeout',
 ];
-/** What says something else than what is asked shows, by what that is. */
-const idle: Readonly<Record<Operation | 'follow', { readonly what: string; readonly names: readonly string[] }>> = {
-  query: { what: 'operation=query, which has no buckets', names: ['interval'] },
-  statistics: { what: 'operation=statistics, which only counts', names: ['interval', 'sort', 'from', 'size'] },
-  histogram: { what: 'operation=histogram, which shows no records', names: ['sort', 'from', 'size'] },
-  export: { what: 'operation=export, which has every record', names: ['interval', 'from', 'size'] },
-  follow: {
-    what: 'follow, which shows what is new as it comes',
-    names: ['start_time', 'end_time', 'interval', 'sort', 'from', 'size'],
-  },
-};
+/** Without meaning for what has no end. */
+const notForFollow = ['start_time', 'end_time', 'interval', 'sort', 'from', 'size'];
 const usual: { readonly page: Page; readonly interval: Interval } = {
   page: { order: 'desc', from: 0, size: 10 },
   interval: { count: 15, unit: 'm' },
@@ -254,18 +245,19 @@ export function parseQuestion(query: URLSearchParams, now: number): Question {
   const order = reader.one('sort', ['desc', 'asc']) ?? usual.page.order;
   const interval = readInterval(reader);
   const follow = reader.flag('follow');
-  if (follow && operation !== 'query') problems.add('follow', `is not for operation=${operation}`);
-  // Forms send all their fields: what says no more than what is so by default is as if it were left out.
-  const isUsual: Readonly<Record<string, boolean>> = {
-    interval: interval.count === usual.interval.count && interval.unit === usual.interval.unit,
-    sort: order === usual.page.order,
-    from: from === usual.page.from,
-    size: size === usual.page.size,
-  };
-  const { what, names: unused } = idle[follow ? 'follow' : operation];
-  for (const name of unused)
-    if (query.has(name) && isUsual[name] !== true && !problems.has(name))
-      problems.add(name, `has no meaning with ${what}`);
+  if (follow) {
+    if (operation !== 'query') problems.add('follow', `is not for operation=${operation}`);
+    // Forms send all their fields: what says no more than what is so by default is as if it were left out.
+    const isUsual: Readonly<Record<string, boolean>> = {
+      interval: interval.count === usual.interval.count && interval.unit === usual.interval.unit,
+      sort: order === usual.page.order,
+      from: from === usual.page.from,
+      size: size === usual.page.size,
+    };
+    for (const name of notForFollow)
+      if (query.has(name) && isUsual[name] !== true && !problems.has(name))
+        problems.add(name, 'has no meaning with follow, which shows what is new as it comes');
+  }
   if (from + size > limits.reach && !problems.has('from', 'size'))
     problems.add('from', `from and size together must not be more than ${limits.reach}: operation=export has no limit`);
   const question: Question = {
