@@ -38,7 +38,8 @@ export function whole(connections: Connections, question: Question, signal?: Abo
       },
     };
     signal?.throwIfAborted();
-    const flow = connections.send({ ...question, handler });
+    // Nobody else could keep it waiting.
+    const flow = connections.send({ ...question, silence: question.patience, handler });
     function giveUp(): void {
       flow.abort();
       reject(signal?.reason as Error);

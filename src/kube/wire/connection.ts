@@ -49,6 +49,8 @@ export interface Sent {
   readonly length?: number | undefined;
   /** Until the head of the answer, in milliseconds; 0 for ever. */
   readonly patience: number;
+  /** Between two pieces of the answer, in milliseconds; for ever unless stated. */
+  readonly silence?: number;
   readonly handler: AnswerHandler;
 }
 
@@ -163,7 +165,7 @@ export class Connection implements AnswerEvents {
   }
 
   onHead(status: number, message: string, headers: string[]): void {
-    this.#socket.setTimeout(0);
+    this.#socket.setTimeout(this.#passing?.request.silence ?? 0);
     this.#passing?.request.handler.onHead(status, message, headers);
   }
 

@@ -88,6 +88,20 @@ test('what is not answered in time is given up', async () => {
   expect(seen()).toEqual(['/1']);
 });
 
+test('an answer that is asked for as a whole, and of which no more comes, is given up', async () => {
+  kube.answer = (_, res) => void res.writeHead(200, { 'content-length': '3' }).write('a');
+  await expect(whole(connections, question('/1', 50))).rejects.toThrow('no answer in time');
+});
+
+test('who reads an answer as it comes waits for more as long as it takes', async () => {
+  kube.answer = (_, res) => {
+    res.write('a');
+    setTimeout(() => res.end('b'), 100);
+  };
+  const { body } = await streamed(connections, question('/1', 50));
+  expect(await text(body)).toBe('ab');
+});
+
 test('what only goes before an answer is none, however much there is of it', async () => {
   kube.answer = (_, res) => {
     const more = setInterval(() => res.writeProcessing(), 5);
