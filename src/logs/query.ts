@@ -155,7 +155,7 @@ class Reader {
     return this.read(
       name,
       (text, wrong) =>
-        values.find((value) => value === text) ?? wrong(`must be ${values.join(', ')}, not ${shown(text)}`),
+        values.find((value) => value === text) ?? wrong(`must be one of ${values.join(', ')}, not ${shown(text)}`),
     );
   }
 
@@ -175,7 +175,7 @@ class Reader {
     return this.read(name, (text, wrong) =>
       /^\d{1,15}$/.test(text) && Number(text) <= most
         ? Number(text)
-        : wrong(`must be a whole number from 0 to ${most}${more}, not ${shown(text)}`),
+        : wrong(`must be a whole number from 0 to ${most}, not ${shown(text)}${more}`),
     );
   }
 
@@ -187,14 +187,14 @@ class Reader {
   }
 
   /** A comma list; an empty one is none. */
-  list(name: string, { most, longest }: { most: number; longest: number }, isGood?: RegExp): readonly string[] {
+  list(name: string, { most, longest }: { most: number; longest: number }, isGood = anyText): readonly string[] {
     const found = this.read(name, (text, wrong) => {
       const items = text === '' ? [] : text.split(',');
       if (items.length > most) return wrong(`has ${items.length} items, more than ${most}`);
       if (items.includes('')) return wrong('has an item that is empty');
       const long = items.find((item) => item.length > longest);
       if (long !== undefined) return wrong(`has an item of more than ${longest} characters, ${shown(long)}`);
-      const bad = items.find((item) => /\p{Cc}/u.test(item) || isGood?.test(item) === false);
+      const bad = items.find((item) => !isGood.test(item));
       if (bad !== undefined) return wrong(`has an item that can be in no name, ${shown(bad)}`);
       return [...new Set(items)];
     });
@@ -202,6 +202,10 @@ class Reader {
   }
 }
 
+/** Of lines of logs: there may be tabs and colours in them. */
+const anyText = /^/;
+/** Of what a store may have beside names of Kubernetes. */
+const anyName = /^\P{Cc}*$/u;
 const names = { most: limits.names, longest: limits.nameLength };
 const keywords = { most: limits.keywords, longest: limits.keywordLength };
 const nameKeywords = { most: limits.keywords, longest: limits.nameLength };
@@ -262,15 +266,15 @@ export function parseQuestion(query: URLSearchParams, now: number): Question {
     problems.add('from', `from and size together must not be more than ${limits.reach}: operation=export has no limit`);
   const question: Question = {
     operation,
-    namespaces: reader.list('namespaces', names),
+    namespaces: reader.list('namespaces', names, anyName),
     workloads: reader.list('workloads', workloadNames, kubernetesName),
-    pods: reader.list('pods', names),
-    containers: reader.list('containers', names),
+    pods: reader.list('pods', names, anyName),
+    containers: reader.list('containers', names, anyName),
     keywords: {
-      namespace: reader.list('namespace_query', nameKeywords),
+      namespace: reader.list('namespace_query', nameKeywords, anyName),
       workload: reader.list('workload_query', nameKeywords, kubernetesKeyword),
-      pod: reader.list('pod_query', nameKeywords),
-      container: reader.list('container_query', nameKeywords),
+      pod: reader.list('pod_query', nameKeywords, anyName),
+      container: reader.list('container_query', nameKeywords, anyName),
       log: reader.list('log_query', keywords),
     },
     start,

@@ -301,14 +301,14 @@ describe('who sees what', () => {
 
 describe('a query that is wrong', () => {
   test.each([
-    ['operation=search', /operation: must be query, statistics, histogram, export/],
+    ['operation=search', /operation: must be one of query, statistics, histogram, export/],
     ['start_time=1700000000000', /start_time: .*send 1700000000$/],
     ['end_time=1e9', /end_time: must be whole seconds/],
     ['start_time=5&end_time=4', /start_time: 5 is after end_time, 4/],
     ['size=10001', /size: .*0 to 10000.*export/],
     ['from=99991&size=10', /from and size together .*export/],
     ['interval=15', /interval: /],
-    ['sort=up', /sort: must be desc, asc/],
+    ['sort=up', /sort: must be one of desc, asc/],
     ['nonsense=1', /nonsense: is unknown; the known parameters are operation, /],
     ['size=1&size=1', /size: is given more than once/],
     ['follow=true&size=5', /size: has no meaning with follow/],

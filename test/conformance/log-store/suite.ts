@@ -140,6 +140,8 @@ const selections: readonly (readonly [name: string, Partial<Selection>])[] = [
   ['the beginning of an address', log('10.20.30')],
   ['digits with a comma', log('1,000')],
   ['words with an apostrophe', log("can't open")],
+  ['words with a tab between them', log('tab\tand')],
+  ['words in colours', log('\u001b[31mred')],
   ['words with underscores', log('session_start')],
   ['words that begin with underscores', log('__x')],
   ['letters with colons and points', log('a:b')],

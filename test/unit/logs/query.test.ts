@@ -117,10 +117,10 @@ describe('times', () => {
 
 describe('refused', () => {
   test.each([
-    ['operation', 'Query', /must be query, statistics, histogram, export/],
-    ['sort', 'newest', /must be desc, asc/],
+    ['operation', 'Query', /must be one of query, statistics, histogram, export/],
+    ['sort', 'newest', /must be one of desc, asc/],
     ['size', '-1', /from 0 to 10000/],
-    ['size', '10001', /operation=export/],
+    ['size', '10001', /from 0 to 10000, not "10001"; operation=export/],
     ['size', '1.5', /whole number/],
     ['from', 'x', /whole number/],
     ['from', '100001', /from 0 to 100000/],
@@ -137,6 +137,7 @@ describe('refused', () => {
     ['pods', 'a%0Ab', /can be in no name/],
     ['workloads', 'Web', /can be in no name/],
     ['workload_query', 'a(b', /can be in no name/],
+    ['container_query', 'a%09b', /can be in no name/],
     ['log_query', 'x'.repeat(1_025), /more than 1024/],
     ['log_query', Array.from({ length: 101 }, (_, i) => i).join(','), /101 items, more than 100/],
     ['namespaces', Array.from({ length: 5_001 }, (_, i) => i).join(','), /more than 5000/],
@@ -183,6 +184,10 @@ describe('refused', () => {
       size: expect.stringContaining('follow'),
     });
   });
+});
+
+test('a text may have tabs and colours in it', () => {
+  expect(parse('log_query=%09at,%1B[31mred').keywords.log).toEqual(['\tat', '\u001b[31mred']);
 });
 
 test('an empty list asks for nothing, and what is repeated is once', () => {
