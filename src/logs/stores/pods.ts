@@ -25,8 +25,9 @@ export interface PodsLimits {
   readonly lines: number;
   /** Of one log. */
   readonly bytes: number;
-  /** Of the records that one query holds. */
+  /** Of the records that one query holds, and that an export does, which may last as long as its reader likes. */
   readonly held: number;
+  readonly exported: number;
   /** Milliseconds for a query. */
   readonly budget: number;
   /** Containers of one follow, and of all. */
@@ -44,6 +45,7 @@ export const podsLimits: PodsLimits = {
   lines: 100_000,
   bytes: 64 * 1024 * 1024,
   held: 32 * 1024 * 1024,
+  exported: 8 * 1024 * 1024,
   budget: 25_000,
   followed: 50,
   allFollowed: 400,
@@ -126,7 +128,7 @@ export function podsStore({ list, limits }: PodsOptions): (caller: Caller) => Lo
       },
       async *export(selection, order, signal) {
         const scanned = await begin(selection, signal);
-        yield* exportPieces(scanned, order, limits.held);
+        yield* exportPieces(scanned, order, limits.exported);
         return scanned.reasons.cut;
       },
       follow: (selection, signal) =>

@@ -100,7 +100,7 @@ describe('an export', () => {
     expect(whole.partial).toBeUndefined();
     const times = whole.records.map(({ time }) => time);
     expect(times).toEqual(order === 'asc' ? times.toSorted() : times.toSorted().toReversed());
-    expect(await exported(storeWith({ held: 8_000 }), order)).toEqual(whole);
+    expect(await exported(storeWith({ exported: 8_000 }), order)).toEqual(whole);
   });
 
   test('says what of a single second did not fit', async () => {
@@ -108,14 +108,14 @@ describe('an export', () => {
       'a',
       Array.from({ length: 100 }, () => [1, 'x'.repeat(100)] as const),
     );
-    const { records, partial } = await exported(storeWith({ held: 3_000 }), 'asc');
+    const { records, partial } = await exported(storeWith({ exported: 3_000 }), 'asc');
     expect(records.length).toBeLessThan(100);
     expect(partial?.reason).toBe('of what was written around second 1700000001 only 6000 bytes were read');
   });
 
   test('ends its reading when nobody takes any more', async () => {
     put('a', many(5_000, 'a'));
-    for await (const records of storeWith({ held: 50_000 }).export(selection, 'asc', never))
+    for await (const records of storeWith({ exported: 50_000 }).export(selection, 'asc', never))
       if (records.length > 0) break;
     while (cluster.podLogs.open > 0) await sleep(1);
     expect(cluster.podLogs.open).toBe(0);
