@@ -23,8 +23,8 @@ interface Kind {
   readonly name: string;
   /** Answers as a store does that has nothing. */
   readonly empty: RequestListener;
-  /** One record, as often as it is asked. */
-  readonly full: RequestListener;
+  /** As many records as are asked for, but no more than `most`, each with a text of this length. */
+  readonly full: (length: number, most?: number) => RequestListener;
   open(url: string, more?: object, read?: SecretReader): LogStore;
 }
 
@@ -57,18 +57,19 @@ const searchKind = (name: 'opensearch' | 'elasticsearch', version: object, make:
   return {
     name,
     empty: serve(() => []),
-    full: serve(({ size }) =>
-      Array.from({ length: size }, () => {
-        number += 1;
-        const time = new Date(1_700_000_000_000 - number).toISOString();
-        return {
-          _index: 'a',
-          _id: String(number),
-          _source: { time, log: 'x'.repeat(1_000) },
-          sort: [Date.parse(time), 'a', number],
-        };
-      }),
-    ),
+    full: (length, most = Infinity) =>
+      serve(({ size }) =>
+        Array.from({ length: Math.min(size, most) }, () => {
+          number += 1;
+          const time = new Date(1_700_000_000_000 - number).toISOString();
+          return {
+            _index: 'a',
+            _id: String(number),
+            _source: { time, log: 'x'.repeat(length) },
+            sort: [Date.parse(time), 'a', number],
+          };
+        }),
+      ),
     open: (url, more = {}, read = secrets) =>
       make(
         {
@@ -111,12 +112,13 @@ const lokiKind = (): Kind => {
   return {
     name: 'loki',
     empty: lokiServer(() => []),
-    full: lokiServer((asked) =>
-      Array.from({ length: Number(asked.get('limit')) }, () => {
-        number -= 1n;
-        return [String(number), 'x'.repeat(1_000)] as const;
-      }),
-    ),
+    full: (length, most = Infinity) =>
+      lokiServer((asked) =>
+        Array.from({ length: Math.min(Number(asked.get('limit')), most) }, () => {
+          number -= 1n;
+          return [String(number), 'x'.repeat(length)] as const;
+        }),
+      ),
     open: (url, more = {}, read = secrets) =>
       loki(
         {
@@ -324,7 +326,7 @@ async function gone(): Promise<void> {
 
 describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kind) => {
   test('an export that is left asks for nothing more', async () => {
-    answer = kind.full;
+    answer = kind.full(1_000);
     for await (const piece of open(kind).export(everything, 'desc', never)) if (piece.length > 0) break;
     let asked = 0;
     answer = () => (asked += 1);
@@ -332,11 +334,29 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
     expect(asked).toBe(0);
   });
 
+  test.each([3_000, 30_000])('an export holds little of records of %i characters', async (length) => {
+    answer = kind.full(length);
+    let count = 0;
+    for await (const records of open(kind).export(everything, 'desc', never)) {
+      expect(records.reduce((sum, { log }) => sum + log.length, 0)).toBeLessThan(4 * 1024 * 1024);
+      if ((count += 1) === 3) break;
+    }
+    expect(count).toBe(3);
+  });
+
+  test('a record that is larger than many together may be is exported', async () => {
+    answer = kind.full(6 * 1024 * 1024, 3);
+    for await (const [record] of open(kind).export(everything, 'desc', never)) {
+      expect(record?.log).toHaveLength(6 * 1024 * 1024);
+      break;
+    }
+  });
+
   test('an export whose caller pauses does not read ahead', async () => {
     let asked = 0;
     answer = (req, res) => {
       asked += 1;
-      kind.full(req, res);
+      kind.full(1_000)(req, res);
     };
     const pieces = open(kind).export(everything, 'desc', never);
     await pieces.next();

@@ -8,7 +8,7 @@ import type { TypeOf } from '../../http/schema.ts';
 import { write } from '../../http/write.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { demandCapable } from '../../logs/capabilities.ts';
-import type { Found, Histogram, LogStore, Selection, Statistics } from '../../logs/log-store.ts';
+import type { Found, Histogram, LogRecord, LogStore, Selection, Statistics } from '../../logs/log-store.ts';
 import type { Logs, StoreUse } from '../../logs/logs.ts';
 import { parseQuestion, type Question } from '../../logs/query.ts';
 import { asCaller } from '../caller.ts';
@@ -71,6 +71,23 @@ async function answerOf(
 
 const lastLine = (reason: string): Buffer => Buffer.from(`# partial: ${reason}\n`);
 
+/** Bytes that are handed on at once: slow readers hold them beside the records. */
+const mostLines = 256 * 1024;
+
+function* linesOf(records: readonly LogRecord[]): Generator<Buffer> {
+  let lines: string[] = [];
+  let length = 0;
+  for (const { log } of records) {
+    lines.push(log, '\n');
+    length += log.length + 1;
+    if (length < mostLines) continue;
+    yield Buffer.from(lines.join(''));
+    lines = [];
+    length = 0;
+  }
+  if (length > 0) yield Buffer.from(lines.join(''));
+}
+
 /** Each text on a line, as it was written. What cut it short is the last line. */
 async function exportLogs(
   req: Request,
@@ -96,8 +113,10 @@ async function exportLogs(
     }
     body = new BodyWriter(res);
     while (next.done !== true && !body.closed) {
-      await body.write(Buffer.from(next.value.map(({ log }) => `${log}\n`).join('')));
-      limit.throwIfAborted();
+      for (const lines of linesOf(next.value)) {
+        await body.write(lines);
+        limit.throwIfAborted();
+      }
       if (!body.closed) next = await pieces.next();
     }
     const reason = next.done === true ? next.value.partial?.reason : undefined;

@@ -82,16 +82,16 @@ export class LokiClient {
     this.#client.close();
   }
 
-  /** The first `limit` records in this order. */
+  /** The first `limit` records in this order. `most`: bytes of the answer. */
   async streams(
     query: string,
     { from, to }: Between,
-    { order, limit }: { readonly order: Order; readonly limit: number },
+    { order, limit, most }: { readonly order: Order; readonly limit: number; readonly most?: number | undefined },
     signal: AbortSignal,
   ): Promise<readonly Stream[]> {
     const direction = order === 'asc' ? 'forward' : 'backward';
     const asked = { query, start: String(from), end: String(to), limit: String(limit), direction };
-    return (await this.#result('/query_range', asked, 'streams', signal)).map((one) => {
+    return (await this.#result('/query_range', asked, 'streams', signal, most)).map((one) => {
       const { stream: labels, values } = one;
       if (!isLabelSet(labels) || !Array.isArray(values) || !values.every(isEntry)) throw this.#nonsense('its streams');
       return { labels, values };
@@ -155,8 +155,9 @@ export class LokiClient {
     asked: Readonly<Record<string, string>>,
     type: 'streams' | 'vector' | 'matrix',
     signal: AbortSignal,
+    most?: number,
   ): Promise<readonly Readonly<Record<string, unknown>>[]> {
-    const { status, data } = await this.#ask(path, asked, signal);
+    const { status, data } = await this.#ask(path, asked, signal, most);
     const { resultType, result } = isObject(data) ? data : {};
     if (status !== 'success' || resultType !== type || !Array.isArray(result) || !result.every(isObject))
       throw this.#nonsense(`its ${type}`);
@@ -167,9 +168,10 @@ export class LokiClient {
     path: string,
     asked: Readonly<Record<string, string>>,
     signal: AbortSignal,
+    most?: number,
   ): Promise<Readonly<Record<string, unknown>>> {
     const body = new URLSearchParams(asked).toString();
-    const question = { path: `/loki/api/v1${path}`, body, type: form, signal };
+    const question = { path: `/loki/api/v1${path}`, body, type: form, most, signal };
     const answer = await this.#client.json(question, (text, status) => this.#explain(text, status));
     if (!isObject(answer)) throw this.#nonsense('an object');
     return answer;

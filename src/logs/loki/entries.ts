@@ -1,10 +1,9 @@
 /** The records of an answer of Loki, which has them by stream. */
 import type { LogRecord, Order } from '../log-store.ts';
 import { sum } from '../remote/in-turn.ts';
+import { wantedBytes } from '../remote/page.ts';
 import type { Stream } from './client.ts';
 import type { Labels } from './logql.ts';
-
-const wantedBytes = 4 * 1024 * 1024;
 
 export interface Entry {
   /** Nanoseconds since the epoch, in so many digits that they compare as texts. */
@@ -40,7 +39,7 @@ export const recordOf = ({ time, line, labels }: Entry, { namespace, pod, contai
   log: line.replace(/\n$/, ''),
 });
 
-/** How many to ask for after these: as many as make an answer of about 4 MiB. */
+/** How many to ask for after these: as many as make an answer of about that size. */
 export function sizeAfter(records: readonly Entry[]): number {
   const each = sum(records.map(({ line }) => line.length)) / records.length;
   return Math.max(1, Math.floor(wantedBytes / (200 + each)));

@@ -1,6 +1,6 @@
 /** The records of a question, which Loki tells by streams and so many at a time: each piece is asked for from where the one before ended. */
 import type { Cut, Found, LogRecord, Order, Page } from '../log-store.ts';
-import { mostOnPage, tooLarge } from '../remote/page.ts';
+import { mostOfSeveral, mostOnPage, tooLarge } from '../remote/page.ts';
 import { inOrder } from '../remote/parts.ts';
 import { AnswerTooLarge } from '../remote/store-client.ts';
 import type { Asked } from './asked.ts';
@@ -38,11 +38,17 @@ export async function* recordsOf(
     let { from, to } = time;
     /** So many are too large for an answer. */
     let tooMany = Infinity;
+    /** All of a time are told together. */
+    let isOneTime = false;
     while (from < to && left > 0) {
       const limit = Math.min(size, tenant.limits.entries);
+      const bytes = limit === 1 || isOneTime ? undefined : mostOfSeveral;
       let found: readonly Entry[];
       try {
-        found = entriesOf(await tenant.client.streams(query, { from, to }, { order, limit }, signal), order);
+        found = entriesOf(
+          await tenant.client.streams(query, { from, to }, { order, limit, most: bytes }, signal),
+          order,
+        );
       } catch (error) {
         if (error instanceof LimitExceeded && error.allowed.limit === 'entries' && tenant.learns(error)) continue;
         if (!(error instanceof AnswerTooLarge) || limit === 1) throw error;
@@ -55,7 +61,9 @@ export async function* recordsOf(
       const isWhole = found.length < limit;
       // Of the last time there may be more.
       let whole = isWhole ? found : found.filter(({ time: at }) => at !== last.time);
-      const isOneTime = whole.length === 0;
+      const wasOneTime = isOneTime;
+      isOneTime = whole.length === 0;
+      if (isOneTime && !wasOneTime) tooMany = Infinity;
       if (isOneTime && limit < tenant.limits.entries && limit * 2 < tooMany) {
         size = limit * 2;
         continue;
@@ -72,6 +80,7 @@ export async function* recordsOf(
       else to = isOneTime ? at : at + 1n;
       size = sizeAfter(whole);
       tooMany = Infinity;
+      isOneTime = false;
     }
   }
 }

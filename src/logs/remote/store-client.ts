@@ -23,6 +23,8 @@ interface Question {
   readonly body?: string;
   /** Of the body; JSON unless stated. */
   readonly type?: string;
+  /** Bytes of the answer; 32 MiB unless stated. */
+  readonly most?: number | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -31,8 +33,7 @@ interface Answer {
   readonly body: Buffer;
 }
 
-/** Bytes of an answer. */
-const mostBytes = 32 * 1024 * 1024;
+const mebibyte = 1024 * 1024;
 /** To one store. */
 const mostConnections = 32;
 /** Of what a store says of a failure, for the log. */
@@ -122,7 +123,7 @@ export class StoreClient {
   }
 
   #send(question: Question): Promise<Answer> {
-    const { path, body, type = 'application/json', signal } = question;
+    const { path, body, type = 'application/json', most = 32 * mebibyte, signal } = question;
     const authorization = this.#endpoint.authorization();
     const { protocol, hostname, port, pathname } = this.#base;
     const headers = {
@@ -151,8 +152,9 @@ export class StoreClient {
           .on('data', (chunk: Buffer) => {
             size += chunk.length;
             chunks.push(chunk);
-            if (size <= mostBytes) return;
-            reject(new AnswerTooLarge('BadGateway', 502, `the log store "${this.#name}" answers more than 32 MiB`));
+            if (size <= most) return;
+            const message = `the log store "${this.#name}" answers more than ${most / mebibyte} MiB`;
+            reject(new AnswerTooLarge('BadGateway', 502, message));
             asked.destroy();
           })
           .on('error', (cause) =>

@@ -55,9 +55,10 @@ export class SearchClient {
     return (this.#server ??= await this.#greet(signal));
   }
 
-  async search(asked: Asked, body: Clause, signal: AbortSignal): Promise<Answer> {
+  /** `most`: bytes of the answer. */
+  async search(asked: Asked, body: Clause, signal: AbortSignal, most?: number): Promise<Answer> {
     const indices = indicesOf(this.#prefix, asked.part).map(encodeURIComponent).join(',');
-    return await this.#ask(indices, { timeout: serverTimeout, query: queryOf(asked), ...body }, signal);
+    return await this.#ask(indices, { timeout: serverTimeout, query: queryOf(asked), ...body }, signal, most);
   }
 
   /** The words that the standard analyzer finds. */
@@ -98,9 +99,9 @@ export class SearchClient {
     return server;
   }
 
-  async #ask(indices: string, body: Clause, signal: AbortSignal): Promise<Answer> {
+  async #ask(indices: string, body: Clause, signal: AbortSignal, most?: number): Promise<Answer> {
     const path = `/${indices}/_search?ignore_unavailable=true&allow_no_indices=true&allow_partial_search_results=false`;
-    const question = { path, body: JSON.stringify(body), signal };
+    const question = { path, body: JSON.stringify(body), signal, most };
     const answer = await this.#client.json(question, (text) => this.#explain(text));
     const { timed_out: isLate, _shards: shards, hits } = (answer ?? {}) as Partial<Answer>;
     if (isLate === true) throw timeout(`the log store "${this.name}" did not answer in time`);

@@ -3,6 +3,7 @@
  * ones are asked for by the last one: nothing is held open there, and nothing has to be cleaned up.
  */
 import type { Order } from '../log-store.ts';
+import { mostOfSeveral, wantedBytes } from '../remote/page.ts';
 import { AnswerTooLarge } from '../remote/store-client.ts';
 import type { Answer, Hit, SearchClient } from './client.ts';
 import type { Asked, Clause } from './query.ts';
@@ -12,7 +13,6 @@ export const window = 10_000;
 /** Of an answer, at first; then as many as make answers of about this size. */
 const firstSize = 1_000;
 const largestSize = 5_000;
-const wantedBytes = 4 * 1024 * 1024;
 
 export interface Wanted {
   readonly order: Order;
@@ -49,6 +49,7 @@ export async function* hitsOf(
     const isSkipping = isWalk && skipped < passed;
     const wanted = isSkipping ? Math.min(window, passed - skipped) : Math.min(size, left);
     const number = Math.min(wanted + seen.size, window);
+    const mayBeFewer = number > seen.size + 1 && !isSkipping;
     let answer: Answer;
     try {
       answer = await client.search(
@@ -62,9 +63,10 @@ export async function* hitsOf(
           ...(after === undefined ? {} : { search_after: again(after, order) }),
         },
         signal,
+        mayBeFewer ? mostOfSeveral : undefined,
       );
     } catch (error) {
-      if (!(error instanceof AnswerTooLarge) || number <= seen.size + 1 || isSkipping) throw error;
+      if (!(error instanceof AnswerTooLarge) || !mayBeFewer) throw error;
       size = Math.max(1, Math.floor(wanted / 4));
       continue;
     }
