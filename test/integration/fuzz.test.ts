@@ -17,7 +17,7 @@ import { createUserWithPassword, removeUser, userPath, usersPath } from './lab/u
 const configuration = join(import.meta.dirname, '../clients/schemathesis');
 const long = process.env['FUZZ'];
 /** Milliseconds for one caller. */
-const patience = long === undefined ? 120_000 : 3_600_000;
+const patience = long === undefined ? 120_000 : 7_200_000;
 /** Who has to be as before when it is over. */
 const rightless = 'rightless';
 const others = ['admin', 'alice', 'bob', 'carol', 'dave', rightless];
