@@ -405,6 +405,14 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
   });
 });
 
+test('a search server, which makes an answer as a whole, is asked for no more than 1,000 records at once', async () => {
+  const kind = searchKind('opensearch', { number: '2.19.1', distribution: 'opensearch' }, openSearch);
+  answer = kind.full(10);
+  const lengths: number[] = [];
+  for await (const { length } of open(kind).export(everything, 'desc', never)) if (lengths.push(length) === 3) break;
+  expect(lengths).toEqual([1_000, 1_000, 1_000]);
+});
+
 test.each([
   ['opensearch', { number: '7.10.2' }, openSearch],
   ['elasticsearch', { number: '2.19.1', distribution: 'opensearch' }, elasticsearch],

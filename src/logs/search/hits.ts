@@ -10,9 +10,8 @@ import type { Asked, Clause } from './query.ts';
 
 /** What the first ones are skipped by, and the most that one answer has (index.max_result_window). */
 export const window = 10_000;
-/** Of an answer, at first; then as many as make answers of about this size. */
-const firstSize = 1_000;
-const largestSize = 5_000;
+/** Of an answer, which the server makes as a whole before it is known how large it is. */
+const mostHits = 1_000;
 
 export interface Wanted {
   readonly order: Order;
@@ -39,12 +38,12 @@ export async function* hitsOf(
   let after: Hit['sort'] | undefined;
   const passed = most === 0 ? 0 : skip;
   let seen = new Set<string>();
-  let size = firstSize;
+  let size = mostHits;
   let tell = counted;
   let skipped = 0;
   let left = most;
   // Deeper than a page may begin, all before it is walked through.
-  const isWalk = passed + Math.min(most, firstSize) > window;
+  const isWalk = passed + Math.min(most, mostHits) > window;
   while (left > 0 || tell !== undefined) {
     const isSkipping = isWalk && skipped < passed;
     const wanted = isSkipping ? Math.min(window, passed - skipped) : Math.min(size, left);
@@ -109,7 +108,7 @@ function sizeAfter(hits: readonly Hit[]): number {
     (bytes, { _source }) => bytes + (typeof _source?.log === 'string' ? _source.log.length : 0),
     0,
   );
-  return Math.max(1, Math.min(largestSize, Math.floor(wantedBytes / (400 + each / hits.length))));
+  return Math.max(1, Math.min(mostHits, Math.floor(wantedBytes / (400 + each / hits.length))));
 }
 
 /** Just before those that sort as the last one does. */
