@@ -30,7 +30,7 @@ interface Kind {
 
 const found = (hits: readonly object[]) => ({
   timed_out: false,
-  _shards: { total: 1, failed: 0 },
+  _shards: { total: 1, successful: 1, failed: 0 },
   hits: { total: { value: hits.length }, hits },
   aggregations: {
     buckets: { buckets: [] },
@@ -404,6 +404,17 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
     }
   });
 });
+
+test.each(asking)(
+  'a search server that has not all shards yet, and counts none as failed, is not ready: %s',
+  async (_name, ask) => {
+    const version = { number: '2.19.1', distribution: 'opensearch' };
+    const body = { ...found([]), _shards: { total: 5, successful: 4, skipped: 0, failed: 0 } };
+    answer = (req, res) => void res.end(JSON.stringify(req.url === '/' ? { version } : body));
+    const error = await failure(ask(open(searchKind('opensearch', version, openSearch))));
+    expect([error.code, error.message]).toEqual([503, expect.stringMatching(/not ready/)]);
+  },
+);
 
 test('a search server, which makes an answer as a whole, is asked for no more than 1,000 records at once', async () => {
   const kind = searchKind('opensearch', { number: '2.19.1', distribution: 'opensearch' }, openSearch);

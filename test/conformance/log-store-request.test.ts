@@ -39,7 +39,7 @@ async function serve(...[req, res]: Parameters<RequestListener>): Promise<void> 
   asked.push(body);
   const isLast = body.includes(`"gte":${(begin + 60) * 1_000},"lte":${(begin + 60) * 1_000}`);
   const hits = { total: { value: 1, relation: 'eq' }, hits: isLast || body.includes('"size":0') ? [] : [record] };
-  const found = { timed_out: false, _shards: { total: 1, failed: 0 }, hits };
+  const found = { timed_out: false, _shards: { total: 1, successful: 1, failed: 0 }, hits };
   res.end(JSON.stringify(req.url === '/' ? { version: { number: '2.19.1', distribution: 'opensearch' } } : found));
 }
 

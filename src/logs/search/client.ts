@@ -15,7 +15,7 @@ export interface Hit {
 
 export interface Answer {
   readonly timed_out: boolean;
-  readonly _shards: { readonly total: number; readonly failed: number };
+  readonly _shards: { readonly total: number; readonly successful: number; readonly failed: number };
   readonly hits: { readonly total?: number | { readonly value: number }; readonly hits: readonly Hit[] };
   readonly aggregations?: Readonly<Record<string, Readonly<Record<string, unknown>> | undefined>>;
 }
@@ -107,6 +107,9 @@ export class SearchClient {
     if (isLate === true) throw timeout(`the log store "${this.name}" did not answer in time`);
     if (isLate !== false || shards?.failed !== 0 || !isListOfObjects(hits?.hits))
       throw this.nonsense('it is no answer to a search, or one without some shards');
+    // While it starts it may leave out some in spite of allow_partial_search_results, and calls that no failure.
+    if (shards.successful !== shards.total)
+      throw this.#client.refusal(503, `${shards.successful} of ${shards.total} shards have answered`);
     return answer as Answer;
   }
 
