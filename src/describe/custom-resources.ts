@@ -11,7 +11,7 @@ import type { Discovery } from '../kube/discovery.ts';
 import { Slice, type Waiting } from '../kube/slice.ts';
 import type { Logger } from '../logger.ts';
 import { documentOf, write, type Form, type Written } from './custom-documents.ts';
-import type { Definition } from './definition.ts';
+import { withoutSchemas, type Definition } from './definition.ts';
 
 export interface CustomResourcesOptions {
   readonly client: Pick<KubeClient, 'json'>;
@@ -58,7 +58,17 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
   async function read(name: string, revision: string, slice: Slice): Promise<void> {
     const definition = await client.json<Definition>(`${definitions}/${name}`, { timeout: longestWait });
     if (slice.isOver) await slice.next();
-    known.set(name, { revision, ...write(definition) });
+    known.set(name, { revision, ...describe(name, definition) });
+  }
+
+  /** A schema may be so deep that nobody can write it down. */
+  function describe(name: string, definition: Definition): Written {
+    try {
+      return write(definition);
+    } catch (error) {
+      log.warn('the schema of a CustomResourceDefinition cannot be described', { name, error });
+      return write(withoutSchemas(definition));
+    }
   }
 
   async function make(): Promise<void> {
@@ -67,11 +77,15 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
     const changed = [...all].filter(([name, revision]) => known.get(name)?.revision !== revision);
     const slice = new Slice();
     let problem: unknown;
-    for (let at = 0; at < changed.length; at += atOnce)
-      for (const result of await Promise.allSettled(
+    for (let at = 0; at < changed.length; at += atOnce) {
+      const results = await Promise.allSettled(
         changed.slice(at, at + atOnce).map(([name, revision]) => read(name, revision, slice)),
-      ))
-        if (result.status === 'rejected') problem = result.reason;
+      );
+      const failed = results.filter((one) => one.status === 'rejected');
+      problem = failed[0]?.reason ?? problem;
+      // Where none can be read, nobody waits for all the others.
+      if (failed.length === results.length) break;
+    }
     if (problem !== undefined) {
       notBefore = Date.now() + retryInterval;
       log.warn('a CustomResourceDefinition cannot be read, so it is not described', { error: problem });

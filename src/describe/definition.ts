@@ -100,6 +100,11 @@ function objectSchema(name: string, { spec: { group, names } }: Definition, vers
 export const operationsOf = (definition: Definition): readonly Operation[] =>
   definition.spec.versions.filter(({ served }) => served).flatMap((version) => ofVersion(definition, version));
 
+/** The same, of which nothing is said but what it is called. */
+export const withoutSchemas = ({ spec }: Definition): Definition => ({
+  spec: { ...spec, versions: spec.versions.map(({ schema: _schema, ...version }) => version) },
+});
+
 export const tagOf = (group: string, version: string): string =>
   `${camel(group).charAt(0).toLowerCase()}${camel(group).slice(1)}_${version}`;
 

@@ -14,7 +14,8 @@ function asSwagger(schema: Schema): Schema {
   const { nullable, not: _not, oneOf: _oneOf, anyOf, ...rest } = schema;
   if (nullable === true) return rest['description'] === undefined ? {} : { description: rest['description'] };
   const areObjects = Array.isArray(anyOf) && anyOf.every((one: Schema) => one['properties'] !== undefined);
-  return areObjects ? merged(schema) : rest;
+  // Beside properties alternatives only say more of these.
+  return areObjects && rest['properties'] === undefined ? merged(schema) : rest;
 }
 
 /** A parameter's type stands beside its name, and one that may be repeated says how. */

@@ -142,6 +142,17 @@ test('objects and lists are named as Kubernetes names them', () => {
   );
 });
 
+test('alternatives of an object with properties take none of these away in Swagger 2.0', () => {
+  const properties = { a: { type: 'string' }, b: { type: 'string' }, c: { type: 'string' } };
+  const anyOf = ['a', 'b'].map((name) => ({ properties: { [name]: { minLength: 1 } }, required: [name] }));
+  const spec = { type: 'object', properties, anyOf };
+  const versions = [
+    { name: 'v1', served: true, schema: { openAPIV3Schema: { type: 'object', properties: { spec } } } },
+  ];
+  const { definitions } = made('v2', { spec: { ...things.spec, versions } });
+  expect(definitions['org.example.v1.Thing.spec']).toEqual({ type: 'object', properties });
+});
+
 const ofKind = (kind: string): Definition => {
   const spec = { properties: { kind: { type: 'string', enum: [kind] } } };
   const versions = [{ name: 'v1', served: true, schema: { openAPIV3Schema: { properties: { spec } } } }];

@@ -12,6 +12,7 @@ let sync: (signal: AbortSignal) => Promise<void>;
 /** What was asked for, and what cannot be had. */
 let asked: string[];
 let broken: Set<string>;
+let schemas: Map<string, object>;
 let routes: readonly Route[];
 
 const resource = (plural: string, revision: string): DiscoveredResource => ({
@@ -32,12 +33,13 @@ beforeEach(() => {
   sync = () => Promise.resolve();
   asked = [];
   broken = new Set();
+  schemas = new Map();
   const json = async <T>(url: string): Promise<T> => {
     const [plural = ''] = url.split('/').at(-1)?.split('.') ?? [];
     asked.push(plural);
     if (broken.has(plural)) throw new Error('not now');
     const names = { kind: plural, plural };
-    const versions = [{ name: 'v1', served: true }];
+    const versions = [{ name: 'v1', served: true, schema: { openAPIV3Schema: schemas.get(plural) } }];
     return { spec: { group: 'example.com', names, scope: 'Cluster', versions } } as T;
   };
   routes = customResourcesRoutes({
@@ -91,6 +93,25 @@ test('what cannot be read is left out, or as it was, until it can be; nobody ask
   resources = [resource('ants', 'a/1'), resource('bees', 'b/2')];
   broken.add('bees');
   expect(await described()).toEqual(['ants', 'bees']);
+});
+
+test('where nothing can be read, nobody waits until all has been asked for', async () => {
+  resources = Array.from({ length: 100 }, (_, at) => resource(`plural${at}`, '1'));
+  broken = new Set(resources.map((one) => one.resource));
+  expect(await described()).toEqual([]);
+  expect(asked.length).toBeLessThan(20);
+  broken.clear();
+  jest.advanceTimersByTime(1_000);
+  expect((await described()).length).toBe(100);
+});
+
+test('of a schema that is too deep to be written nothing is said, and all else is', async () => {
+  let deep: object = { type: 'string' };
+  for (let depth = 0; depth < 20_000; depth += 1) deep = { type: 'array', items: deep };
+  schemas.set('ants', { type: 'object', properties: { spec: { type: 'object', properties: { deep } } } });
+  expect(await described()).toEqual(['ants', 'bees']);
+  expect(await described()).toEqual(['ants', 'bees']);
+  expect(asked).toEqual(['ants', 'bees']);
 });
 
 test('it is 503 while nobody knows what the cluster serves', async () => {

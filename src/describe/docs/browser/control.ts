@@ -1,5 +1,6 @@
 import { el, unique, type Child } from './dom.ts';
 import type { Schema } from './openapi.ts';
+import { wordsIn } from './schema.ts';
 
 interface Asked {
   readonly name: string;
@@ -18,9 +19,11 @@ interface Control {
 }
 
 /** Values to choose from, if the schema has but a few. */
-function valuesOf({ type, enum: values, const: only }: Schema): readonly string[] | undefined {
+function valuesOf({ type, enum: values, const: only, pattern }: Schema): readonly string[] | undefined {
   if (typeof only === 'string') return [only];
   if (type === 'boolean') return ['true', 'false'];
+  const words = wordsIn(pattern);
+  if (words !== undefined) return words;
   return Array.isArray(values) && values.every((one) => typeof one === 'string') ? values : undefined;
 }
 

@@ -9,16 +9,19 @@ export function schemaLine(given: Schema, schemas: Schemas): readonly Child[] {
   return [el('span', { class: 'type' }, words.join('; '))];
 }
 
+/** The same for who fills it in. What is right is said by its description: people read no regular expressions. */
+export function fieldLine(given: Schema, schemas: Schemas): readonly Child[] {
+  const { pattern: _pattern, ...rest } = schemas.resolve(given);
+  return schemaLine(rest, schemas);
+}
+
+/** Properties that are shown at once. */
+const most = 150;
+
 /** What is in it, each with what is in that, to be unfolded. */
 export function schemaTree(given: Schema, schemas: Schemas): readonly Child[] {
   const schema = schemas.resolve(given);
-  const required = requiredOf(schema);
-  const properties = propertiesOf(schema);
-  const rows: Child[] = properties.map(([name, one]) => {
-    const head = [el('code', { class: 'name' }, name), ' ', ...schemaLine(one, schemas)];
-    if (required.has(name)) head.push(' ', el('strong', {}, 'required'));
-    return el('li', {}, ...below(head, one, schemas), ...about(one, schemas));
-  });
+  const rows: Child[] = [...propertyRows(schema, schemas, 0)];
   const inner = innerOf(schema, schemas);
   if (inner !== undefined) {
     const head = [schema['items'] === undefined ? 'Under any name: ' : 'Each: ', ...schemaLine(inner, schemas)];
@@ -30,6 +33,22 @@ export function schemaTree(given: Schema, schemas: Schemas): readonly Child[] {
       rows.push(el('li', {}, ...below(head, one, schemas), ...about(one, schemas)));
     }
   return rows.length === 0 ? [] : [el('ul', { class: 'schema' }, ...rows)];
+}
+
+/** Those from `at` on; the last one unfolds what is left. */
+function propertyRows(schema: Schema, schemas: Schemas, at: number): readonly Child[] {
+  const required = requiredOf(schema);
+  const properties = propertiesOf(schema);
+  const end = at + most;
+  const rows = properties.slice(at, end).map(([name, one]) => {
+    const head = [el('code', { class: 'name' }, name), ' ', ...schemaLine(one, schemas)];
+    if (required.has(name)) head.push(' ', el('strong', {}, 'required'));
+    return el('li', {}, ...below(head, one, schemas), ...about(one, schemas));
+  });
+  const left = properties.length - end;
+  if (left <= 0) return rows;
+  const rest = (): readonly Child[] => [el('ul', { class: 'schema' }, ...propertyRows(schema, schemas, end))];
+  return [...rows, el('li', {}, folded([`and ${left} more`], rest))];
 }
 
 function about(given: Schema, schemas: Schemas): readonly Child[] {

@@ -1,5 +1,6 @@
 /** What a schema says, in words, and something that it lets through, to begin with. */
 import { isObject, textOf, type Schema, type Schemas } from './openapi.ts';
+import { shortened } from './text.ts';
 
 const typesOf = ({ type }: Schema): readonly string[] =>
   (Array.isArray(type) ? type : [type]).filter((one) => typeof one === 'string');
@@ -28,23 +29,27 @@ export function innerOf(given: Schema, schemas: Schemas): Schema | undefined {
   return isObject(schema['additionalProperties']) ? schema['additionalProperties'] : undefined;
 }
 
+/** Deeper is nothing, as schemas may be without end. */
+const deepest = 8;
+
 /** Such as `integer`, `list of User`. */
-export function typeOf(given: Schema, schemas: Schemas): string {
+export function typeOf(given: Schema, schemas: Schemas, depth = 0): string {
   const name = schemas.nameOf(given);
   const schema = schemas.resolve(given);
-  const inner = innerOf(schema, schemas);
+  const inner = depth > deepest ? undefined : innerOf(schema, schemas);
   const words = typesOf(schema).map((type) => {
-    if (type === 'array') return inner === undefined ? 'list' : `list of ${typeOf(inner, schemas)}`;
+    if (type === 'array') return inner === undefined ? 'list' : `list of ${typeOf(inner, schemas, depth + 1)}`;
     if (type !== 'object') return schema['format'] === undefined ? type : `${type} (${textOf(schema['format'])})`;
     if (name !== '') return name;
-    return propertiesOf(schema).length === 0 && inner !== undefined ? `map of ${typeOf(inner, schemas)}` : type;
+    return propertiesOf(schema).length === 0 && inner !== undefined
+      ? `map of ${typeOf(inner, schemas, depth + 1)}`
+      : type;
   });
   if (schema['x-kubernetes-int-or-string'] === true) return 'integer or string';
   return words.join(' or ') || name || 'anything';
 }
 
 const said: readonly (readonly [word: string, phrase: (value: string) => string])[] = [
-  ['const', (value) => `only ${value}`],
   ['default', (value) => `default ${value}`],
   ['minimum', (value) => `at least ${value}`],
   ['exclusiveMinimum', (value) => `more than ${value}`],
@@ -60,14 +65,28 @@ const said: readonly (readonly [word: string, phrase: (value: string) => string]
   ['pattern', (value) => `matches ${value}`],
 ];
 
-const plain = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+/** Characters of a value, and values of an enumeration, that are shown. */
+const longestValue = 200;
+const mostValues = 50;
+
+const plain = (value: unknown): string =>
+  shortened(typeof value === 'string' ? value : JSON.stringify(value), longestValue);
+
+function listed(values: readonly unknown[]): string {
+  const left = values.length - mostValues;
+  return values.slice(0, mostValues).map(plain).join(', ') + (left > 0 ? ` and ${left} more` : '');
+}
+
+/** Those of a pattern that lets through some words, or none. */
+export const wordsIn = (pattern: unknown): readonly string[] | undefined =>
+  /^\^\(\?:(\w+(?:\|\w+)*)\)\?\$$/.exec(textOf(pattern))?.[1]?.split('|');
 
 /** What it demands beside its type. */
 export function constraintsOf(schema: Schema): readonly string[] {
   const { enum: values, const: only } = schema;
   return [
     ...(only === undefined ? [] : [`only ${plain(only)}`]),
-    ...(Array.isArray(values) ? [`one of ${values.map(plain).join(', ')}`] : []),
+    ...(Array.isArray(values) ? [`one of ${listed(values)}`] : []),
     ...said.flatMap(([word, phrase]) => (schema[word] === undefined ? [] : [phrase(plain(schema[word]))])),
     ...(schema['uniqueItems'] === true ? ['no two the same'] : []),
     ...(schema['readOnly'] === true ? ['read only'] : []),
@@ -82,8 +101,6 @@ const formats: Readonly<Record<string, string>> = {
   byte: '',
 };
 
-/** Deeper there is nothing but what is empty, as schemas may be without end. */
-const deepest = 8;
 /** Of what need not be there. */
 const most = 8;
 

@@ -131,17 +131,32 @@ export interface Span {
   readonly text: string;
 }
 
+/** Characters. More are no description, but somebody's attempt. */
+const longestDescription = 10_000;
+
 export function blocksOf(text: string): readonly Block[] {
-  return text
+  return shortened(text, longestDescription)
     .split(/\n{2,}/)
     .map((block) => block.trim())
     .filter((block) => block !== '')
     .map((block) => {
       const isList = block.startsWith('- ');
       const items = isList ? block.slice(2).split(/\n- /) : [block];
-      return { isList, items: items.map((item) => spansOf(item.replaceAll(/\s*\n\s*/g, ' '))) };
+      return { isList, items: items.map((item) => spansOf(inOneLine(item))) };
     });
 }
+
+/** `longest`: in characters. */
+export const shortened = (text: string, longest: number): string =>
+  text.length <= longest ? text : `${text.slice(0, longest)}…`;
+
+/** Not by a regular expression, which would take the square of its length for many blanks. */
+const inOneLine = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean)
+    .join(' ');
 
 const spansOf = (text: string): readonly Span[] =>
   text

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { readFileSync } from 'node:fs';
 import { read, Schemas, type Schema } from '../../../../src/describe/docs/browser/openapi.ts';
-import { constraintsOf, exampleOf, typeOf } from '../../../../src/describe/docs/browser/schema.ts';
+import { constraintsOf, exampleOf, typeOf, wordsIn } from '../../../../src/describe/docs/browser/schema.ts';
 
 const none = new Schemas({});
 const schemas = new Schemas({
@@ -10,6 +10,7 @@ const schemas = new Schemas({
     schemas: {
       User: { type: 'object', properties: { name: { type: 'string' } } },
       'a/b~c': { type: 'integer' },
+      List: { type: 'array', items: { $ref: '#/components/schemas/List' } },
       Circle: { $ref: '#/components/schemas/Circle' },
       Tree: { type: 'object', required: ['child'], properties: { child: { $ref: '#/components/schemas/Tree' } } },
     },
@@ -34,6 +35,7 @@ describe('a type in words', () => {
     [ref('Circle'), 'Circle'],
     [ref('constructor'), 'constructor'],
     [{ $ref: '#/__proto__/toString' }, 'toString'],
+    [ref('List'), `${'list of '.repeat(9)}list`],
     [{ type: 7, format: {} }, 'anything'],
     [{}, 'anything'],
   ])('%j: %s', (schema, words) => {
@@ -50,10 +52,27 @@ describe('what it demands, in words', () => {
     [{ maxItems: 3, uniqueItems: true }, ['at most 3 items', 'no two the same']],
     [{ default: false, readOnly: true }, ['default false', 'read only']],
     [{ default: { a: 1 } }, ['default {"a":1}']],
+    [{ const: 'a' }, ['only a']],
     [{ type: 'string', description: 'x' }, []],
   ])('%j', (schema, words) => {
     expect(constraintsOf(schema)).toEqual(words);
   });
+});
+
+test.each([
+  ['^(?:NotOlderThan|Exact)?$', ['NotOlderThan', 'Exact']],
+  ['^(?:All)?$', ['All']],
+  ['^(?:a|b)$', undefined],
+  ['^(?:a.|b)?$', undefined],
+  [undefined, undefined],
+])('of the pattern %s the words are %j', (pattern, words) => {
+  expect(wordsIn(pattern)).toEqual(words);
+});
+
+test('nobody is shown values without end', () => {
+  const values = Array.from({ length: 60 }, (_, at) => `v${at}`);
+  expect(constraintsOf({ enum: values })).toEqual([`one of ${values.slice(0, 50).join(', ')} and 10 more`]);
+  expect(constraintsOf({ pattern: 'x'.repeat(300) })).toEqual([`matches ${'x'.repeat(200)}…`]);
 });
 
 describe('an example', () => {

@@ -97,4 +97,15 @@ describe('of markup a text has', () => {
   ])('%s', (_, text, expected) => {
     expect(shape(text)).toEqual(expected);
   });
+
+  test.each([
+    ['blanks', ' '],
+    ['backticks', '`a`'],
+    ['words', 'word '],
+  ])('no more than somebody reads: the beginning of very many %s', (_, part) => {
+    const [block] = blocksOf(`x${part.repeat(300_000)}y`);
+    const spans = block?.items[0] ?? [];
+    expect(spans.map(({ text }) => text).join('').length).toBeLessThanOrEqual(10_001);
+    expect(spans.at(-1)?.text.endsWith('…')).toBe(true);
+  });
 });
