@@ -1,6 +1,6 @@
 /** Of the page; colours have a contrast of at least 7 on what they stand on (WCAG 2.2, 1.4.6), lines of inputs of 3 (1.4.11). */
 export const style = `
-:root { color-scheme: light dark; --back: #f4f5f7; --card: #fff; --sunk: #f0f2f4; --text: #1b1f24; --soft: #4a5058; --line: #7d858f; --faint: #d5d9de; --main: #0b4fae; --on-main: #fff; --bad: #9b1c1c; --good: #1a5c2a; --warm: #7a3e00; }
+:root { color-scheme: light dark; --back: #f4f5f7; --card: #fff; --sunk: #f0f2f4; --text: #1b1f24; --soft: #4a5058; --line: #7d858f; --faint: #d5d9de; --main: #0b4fae; --on-main: #fff; --bad: #9b1c1c; --good: #1a5c2a; --warm: #7a3e00; --mono: ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace; }
 @media (prefers-color-scheme: dark) { :root { --back: #14171a; --card: #1e2226; --sunk: #171a1d; --text: #eef0f2; --soft: #b9c0c8; --line: #8a939d; --faint: #3a4046; --main: #9cc4ff; --on-main: #10233d; --bad: #ffb4ab; --good: #9fdcae; --warm: #ffc58a; } }
 * { box-sizing: border-box; }
 [hidden] { display: none; }
@@ -33,7 +33,8 @@ p, ul, dl, pre { margin: 0 0 1rem; }
 a, summary { color: var(--main); }
 dt { font-weight: 600; }
 dd { margin: 0 0 .5rem; color: var(--soft); }
-code, pre, textarea { font: .875rem/1.5 ui-monospace, monospace; }
+code, pre, textarea { font: .875rem/1.5 var(--mono); }
+code, .type { unicode-bidi: isolate; }
 .line { font-size: 1.125rem; }
 .line code { font-size: 1rem; }
 pre, textarea { padding: .75rem; background: var(--sunk); border: 1px solid var(--faint); border-radius: .375rem; white-space: pre-wrap; overflow-wrap: anywhere; }
@@ -70,10 +71,12 @@ nav li.hint { padding: .25rem .5rem; }
 nav li a { display: block; padding: .375rem .5rem; color: var(--text); text-decoration: none; border-left: 3px solid transparent; }
 nav li a:hover { background: var(--card); }
 nav li a[aria-current] { background: var(--card); border-left-color: var(--main); }
+@media (forced-colors: active) { nav li a { border-left-color: Canvas; } nav li a[aria-current] { border-left-color: Highlight; } }
 nav .path { font-size: .875rem; }
 nav .summary { display: block; color: var(--soft); font-size: .8125rem; line-height: 1.3; }
+nav summary .summary { margin-left: 1.125rem; }
 nav > button { width: 100%; margin-top: 1rem; }
-.method { font: 700 .75rem/1 ui-monospace, monospace; color: var(--main); }
+.method { font: 700 .75rem/1 var(--mono); color: var(--main); }
 .method.post { color: var(--good); }
 .method.put, .method.patch { color: var(--warm); }
 .method.delete { color: var(--bad); }

@@ -71,7 +71,7 @@ export class Navigation {
       words.length === 0 ? '' : total === 1 ? '1 operation is found' : `${total} operations are found`;
   }
 
-  #section({ name }: Tag, operations: readonly Operation[], isFound: boolean): HTMLElement {
+  #section({ name, description }: Tag, operations: readonly Operation[], isFound: boolean): HTMLElement {
     const list = el('ul');
     const fill = (): void => {
       if (list.childElementCount > 0) return;
@@ -80,7 +80,8 @@ export class Navigation {
       if (left > 0) list.append(el('li', { class: 'hint' }, `and ${left} more, to be found by the box above`));
     };
     const count = el('span', { class: 'hint' }, ` ${operations.length}`);
-    const section = el('details', {}, el('summary', {}, name, count), list);
+    const about = el('span', { class: 'summary' }, description);
+    const section = el('details', {}, el('summary', {}, name, count, about), list);
     section.open = isFound || this.#opened.has(name);
     if (section.open) fill();
     section.addEventListener('toggle', () => {

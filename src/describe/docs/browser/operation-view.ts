@@ -4,9 +4,9 @@ import { control } from './control.ts';
 import { button, el, folded, pathText, phrase, unique, type Child } from './dom.ts';
 import { messageOf, type Login } from './login.ts';
 import { methodMark } from './navigation.ts';
-import type { Answer, Operation, Schemas } from './openapi.ts';
+import type { Answer, Operation, Parameter, Schemas } from './openapi.ts';
 import { bytesOf, curlOf, requestOf, Unsendable, type HTTPRequest } from './request.ts';
-import { schemaLine, schemaTree } from './schema-view.ts';
+import { fieldLine, schemaLine, schemaTree } from './schema-view.ts';
 
 export interface Around {
   readonly login: Login;
@@ -17,7 +17,29 @@ export interface Around {
 }
 
 /** Parameters. */
-const mostOpen = 6;
+const mostOpen = 8;
+/** Those with which people begin, where there are more. */
+const first = new Set([
+  // Of the logs.
+  'operation',
+  'namespaces',
+  'pods',
+  'log_query',
+  'start_time',
+  'end_time',
+  'size',
+  'follow',
+  // Of lists.
+  'page',
+  'limit',
+  'sortBy',
+  'ascending',
+  'name',
+  'labelSelector',
+  'fieldSelector',
+  'fields',
+  'watch',
+]);
 
 const shows: Readonly<Record<Operation['shows'], string>> = {
   token: 'Whoever asks shows a token.',
@@ -53,7 +75,7 @@ export class OperationView {
         place,
         schema: schemas.resolve(schema),
         isRequired: required,
-        about: [...phrase(description), ' ', ...schemaLine(schema, schemas)],
+        about: [...phrase(description), ' ', ...fieldLine(schema, schemas)],
       }),
     );
     this.#body = body === undefined ? undefined : bodyEditor(body, schemas);
@@ -141,29 +163,22 @@ export class OperationView {
     return form;
   }
 
-  /** Those that need not be filled in are folded away where they are many. */
+  /** Those that need not be filled in are folded away where they are many, but for the first ones. */
   #fields(): readonly HTMLElement[] {
     const { parameters } = this.#operation;
-    const fields = (required: boolean): HTMLElement[] =>
-      this.#parameters.filter((_, at) => parameters[at]?.required === required).map(({ element }) => element);
-    const [needed, optional] = [fields(true), fields(false)];
+    if (parameters.length === 0) return [];
+    const optional = parameters.filter(({ required }) => !required);
+    const rest = optional.length > mostOpen ? optional.filter(({ name }) => !first.has(name)) : [];
+    const elements = (of: readonly Parameter[]): readonly HTMLElement[] =>
+      of.flatMap((one) => this.#parameters[parameters.indexOf(one)]?.element ?? []);
+    const fields = (of: readonly Parameter[]): readonly HTMLElement[] =>
+      of.length === 0 ? [] : [el('div', { class: 'fields' }, ...elements(of))];
+    const summary = `${rest.length} ${rest.length === optional.length ? 'optional' : 'more'} parameters`;
     return [
-      ...(parameters.length === 0 ? [] : [el('h3', {}, 'Parameters')]),
-      ...(needed.length === 0 ? [] : [el('div', { class: 'fields' }, ...needed)]),
-      ...(optional.length === 0
-        ? []
-        : [
-            el(
-              'details',
-              { open: optional.length <= mostOpen },
-              el(
-                'summary',
-                {},
-                optional.length === 1 ? '1 optional parameter' : `${optional.length} optional parameters`,
-              ),
-              el('div', { class: 'fields' }, ...optional),
-            ),
-          ]),
+      el('h3', {}, 'Parameters'),
+      ...fields(parameters.filter(({ required }) => required)),
+      ...fields(optional.filter((one) => !rest.includes(one))),
+      ...(rest.length === 0 ? [] : [el('details', {}, el('summary', {}, summary), ...fields(rest))]),
     ];
   }
 
@@ -175,6 +190,20 @@ export class OperationView {
       body: this.#body?.read(),
       withToken: this.#token.checked,
     });
+  }
+
+  /** Undefined if it cannot be sent, of which people are told. */
+  #sendable(): HTTPRequest | undefined {
+    this.#clear();
+    try {
+      return this.#request();
+    } catch (error) {
+      this.#problem.textContent = messageOf(error);
+      const input = error instanceof Unsendable ? this.#parameters[error.index]?.input : undefined;
+      input?.setAttribute('aria-invalid', 'true');
+      input?.focus();
+      return undefined;
+    }
   }
 
   #preview(): void {
@@ -192,6 +221,7 @@ export class OperationView {
   }
 
   async #copy(copy: HTMLButtonElement): Promise<void> {
+    if (this.#sendable() === undefined) return;
     try {
       await navigator.clipboard.writeText(this.#curl.textContent);
       copy.textContent = 'Copied';
@@ -205,17 +235,8 @@ export class OperationView {
 
   async #send(): Promise<void> {
     this.stop();
-    this.#clear();
-    let request: HTTPRequest;
-    try {
-      request = this.#request();
-    } catch (error) {
-      this.#problem.textContent = messageOf(error);
-      const input = error instanceof Unsendable ? this.#parameters[error.index]?.input : undefined;
-      input?.setAttribute('aria-invalid', 'true');
-      input?.focus();
-      return;
-    }
+    const request = this.#sendable();
+    if (request === undefined) return;
     const underWay = new AbortController();
     const { signal } = underWay;
     this.#underWay = underWay;
