@@ -40,6 +40,7 @@ describe.each(faces)('over %s', (_, ask) => {
         'x-content-type-options': 'nosniff',
         'x-frame-options': 'DENY',
         'referrer-policy': 'no-referrer',
+        'cross-origin-opener-policy': 'same-origin',
         'audit-id': expect.any(String),
       });
       expect(headers).not.toHaveProperty('set-cookie');

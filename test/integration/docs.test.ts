@@ -6,7 +6,7 @@ import { issuer, startBrowser } from './lab/browser.ts';
 import { configure } from './lab/configure.ts';
 import { eventually } from './lab/eventually.ts';
 import { call, gateway, nodesPath, secureGateway } from './lab/http.ts';
-import { create, get, remove } from './lab/kube.ts';
+import { create, createNode, get, nodePath, remove } from './lab/kube.ts';
 import { adminToken, login, passwordOf, rememberAnswer, type Tokens } from './lab/login.ts';
 import { colorSchemeOf, found } from './lab/looks.ts';
 import { addClients, logIn, surfer } from './lab/pages.ts';
@@ -30,6 +30,7 @@ const evilKind = {
         name: 'v1',
         served: true,
         storage: true,
+        subresources: { status: {} },
         schema: {
           openAPIV3Schema: {
             type: 'object',
@@ -39,6 +40,16 @@ const evilKind = {
                 type: 'object',
                 properties: {
                   bait: { type: 'string', description: markup, default: markup, enum: [markup, 'x'] },
+                  blanks: { type: 'string', description: `x${' '.repeat(200_000)}y` },
+                  code: { type: 'string', description: '`x`'.repeat(70_000) },
+                  values: { type: 'string', enum: Array.from({ length: 9_000 }, (_, at) => `value-${at}`) },
+                  fields: {
+                    type: 'object',
+                    properties: Object.fromEntries(
+                      Array.from({ length: 2_000 }, (_, at) => [`field${at}`, { type: 'string' }]),
+                    ),
+                  },
+                  '\u202Edesrever': { type: 'string', enum: ['\u202E', '\u2066'] },
                   constructor: { type: 'string', description: 'A name that objects have anyway' },
                 },
               },
@@ -49,17 +60,31 @@ const evilKind = {
     ],
   },
 };
+/** One that is called as what the other one has. */
+const statusKind = {
+  ...evilKind,
+  metadata: { name: 'trapstatuses.docs.example.com' },
+  spec: {
+    ...evilKind.spec,
+    names: { kind: 'TrapStatus', plural: 'trapstatuses' },
+    versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }],
+  },
+};
 const someone = 'made-by-docs';
+const lateNode = 'late-for-docs';
 
 const undo: (() => Promise<unknown>)[] = [];
 let sites: Sites;
 let browser: Browser;
 beforeAll(async () => {
   undo.push(await configure(addClients));
-  await create(definitions, evilKind);
+  for (const kind of [evilKind, statusKind]) {
+    await create(definitions, kind);
+    undo.push(() => remove(`${definitions}/${kind.metadata.name}`));
+  }
   // kube-apiserver says that it is busy until it serves a new kind.
-  await eventually('traps are served', () => get('/apis/docs.example.com/v1/traps'));
-  undo.push(() => remove(`${definitions}/${evilKind.metadata.name}`));
+  for (const plural of ['traps', 'trapstatuses'])
+    await eventually(`${plural} are served`, () => get(`/apis/docs.example.com/v1/${plural}`));
   sites = await startSites(['evil.example']);
   undo.push(sites.stop);
   browser = await startBrowser(sites);
@@ -222,6 +247,59 @@ describe('a login', () => {
     await page.getByRole('heading', { name: 'Log out?' }).waitFor();
   });
 
+  test('leaves nothing of who was here to who comes after', async () => {
+    const page = await loggedIn('admin', '#createIamUser');
+    await page.getByLabel('What is sent').fill('{"secret plans":1}');
+    await custom(page);
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.getByText('You are logged out here.').waitFor();
+    expect(await page.getByLabel('What is sent').inputValue()).not.toContain('secret plans');
+    expect(await page.getByRole('link', { name: 'Create a Trap' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Show the custom resources of the cluster too' }).waitFor();
+  });
+
+  test('by a token of somebody else is over at once, and so is what was under way', async () => {
+    const page = await newPage();
+    await page.goto(`${gateway()}/docs#listNodes`);
+    await page.getByText('Use a token that you have').click();
+    await page.getByLabel('Access token').fill(await adminToken());
+    await page.getByRole('button', { name: 'Use it' }).click();
+    await expectLoggedIn(page, 'admin');
+    await unfold(page, 1);
+    await page.getByLabel('watch query').selectOption('true');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await bodyOf(page).filter({ hasText: '"type":"ADDED"' }).waitFor();
+    const failed = page.waitForEvent('requestfailed', (request) => request.url().includes('watch=true'));
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await failed;
+    expect(await bodyOf(page).count()).toBe(0);
+  });
+
+  test('does not come back by a refresh that was under way', async () => {
+    const page = await loggedIn('admin', '#listNodes');
+    await page.clock.setSystemTime(Date.now() + 3 * 60 * 60 * 1_000);
+    const ended = Promise.withResolvers<void>();
+    await page.route('**/oauth/token', async (route) => {
+      const { status: code, text } = await call(`${secureGateway()}/oauth/token`, {
+        method: 'POST',
+        body: route.request().postData() ?? '',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      });
+      await ended.promise;
+      await route.fulfill({ status: code, body: text, contentType: 'application/json' });
+    });
+    const asked = page.waitForRequest('**/oauth/token');
+    const answered = page.waitForResponse('**/oauth/token');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await asked;
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.getByText('You are logged out here.').waitFor();
+    ended.resolve();
+    await answered;
+    await goTo(page, 'getNode');
+    expect(await page.getByLabel('Send the token').isDisabled()).toBe(true);
+  });
+
   test('whose token has expired is refreshed, and one that has ended asks for another', async () => {
     const page = await loggedIn('admin', '#listNodes');
     const before = tokens;
@@ -366,7 +444,7 @@ describe('an administrator', () => {
     await unfold(page, 1);
     await page.getByLabel('watch query').selectOption('true');
     await page.getByLabel('sendInitialEvents').selectOption('true');
-    await page.getByLabel('resourceVersionMatch').fill('NotOlderThan');
+    await page.getByLabel('resourceVersionMatch').selectOption('NotOlderThan');
     await page.getByLabel('allowWatchBookmarks').selectOption('true');
     expect(await page.getByRole('region', { name: 'The request as curl' }).textContent()).toMatch(/^curl -sSN /);
     await page.getByRole('button', { name: 'Send' }).click();
@@ -387,6 +465,42 @@ describe('an administrator', () => {
     await failed;
   });
 
+  test('reads what has come of a watch while more comes', async () => {
+    const page = await loggedIn('admin', '#listNodes');
+    await unfold(page, 1);
+    await page.getByLabel('watch query').selectOption('true');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await bodyOf(page).filter({ hasText: '"type":"ADDED"' }).waitFor();
+    const top = 'document.querySelector("pre[aria-label^=Body]").scrollTop';
+    await eventually('it shows the end', async () => {
+      if ((await page.evaluate<number>(top)) === 0) throw new Error('it shows the beginning');
+    });
+    await page.evaluate(`${top} = 0`);
+    undo.push(() => remove(nodePath(lateNode)));
+    await createNode(lateNode);
+    await bodyOf(page).filter({ hasText: lateNode }).waitFor();
+    expect(await page.evaluate<number>(top)).toBe(0);
+  });
+
+  test('sets a password that is for nobody to see', async () => {
+    undo.push(() => removeUser(someone));
+    await create('/apis/iam.platform.io/v1alpha2/users', {
+      apiVersion: 'iam.platform.io/v1alpha2',
+      kind: 'User',
+      metadata: { name: someone },
+    });
+    const page = await loggedIn('admin', '#updateIamUserPassword');
+    await page.getByLabel('name path').fill(someone);
+    const password = page.getByLabel(/^password/);
+    expect(await password.getAttribute('type')).toBe('password');
+    await password.fill(passwords.alice);
+    const curl = (await page.getByRole('region', { name: 'The request as curl' }).textContent()) ?? '';
+    expect(curl).toContain('--data-binary @-');
+    expect(curl).not.toContain(passwords.alice);
+    expect(await send(page)).toMatch(/^20/);
+    expect((await login(someone, undefined, passwords.alice)).access_token).toEqual(expect.any(String));
+  });
+
   test('sees the custom resources of the cluster, whatever is written in them', async () => {
     const page = await loggedIn('admin', '#createDocsExampleComV1NamespacedTrap');
     await expectAlert(page, 'There is no operation createDocsExampleComV1NamespacedTrap');
@@ -395,10 +509,24 @@ describe('an administrator', () => {
     await unfold(page, 4);
     await page.locator('p', { hasText: markup }).first().waitFor();
     await page.locator('code', { hasText: 'constructor' }).first().waitFor();
+    await page
+      .getByText(/ value-49 and 8950 more$/)
+      .first()
+      .waitFor();
+    await page.getByText('and 1850 more', { exact: true }).first().waitFor();
+    // Marks that turn around what is behind them turn around nothing else.
+    for (const one of ['.schema .type', '.schema .name'])
+      expect(await page.evaluate(`getComputedStyle(document.querySelector('${one}')).unicodeBidi`)).toBe('isolate');
     expect(await page.locator('img, body script, iframe').count()).toBe(0);
     expect(await page.title()).toContain('Create a Trap');
     expect(JSON.parse(await page.getByLabel('What is sent').inputValue())).toMatchObject({ kind: 'Trap' });
     expect(await found(page)).toEqual([]);
+
+    // Two kinds make the same of their names, and both can be asked for.
+    await goTo(page, 'readDocsExampleComV1NamespacedTrapStatus');
+    await expectHeading(page, 'Read the status of the Trap');
+    await goTo(page, 'readDocsExampleComV1NamespacedTrapStatus_');
+    await expectHeading(page, 'Read the TrapStatus');
 
     await goTo(page, 'listDocsExampleComV1TrapForAllNamespaces');
     expect(await send(page)).toMatch(/^200/);
@@ -443,6 +571,10 @@ describe('what cannot be sent', () => {
     await page.keyboard.type('..');
     await page.keyboard.press('Enter');
     await expectAlert(page, 'cannot be ..');
+    // Nor is it copied: it is no command.
+    await page.getByRole('button', { name: 'Copy' }).click();
+    await page.locator('input[aria-invalid=true]:focus').waitFor();
+    expect(await page.getByRole('button', { name: 'Copy', exact: true }).count()).toBe(1);
   });
 
   test('for want of a network is said too', async () => {
@@ -543,6 +675,28 @@ describe('operations', () => {
     await page.getByText('0 operations are found').waitFor();
   });
 
+  test('stand in groups that say what they are about', async () => {
+    const page = await openDocs();
+    await page.getByRole('navigation').getByText('Reading whatever the cluster serves').click();
+    const link = page.getByRole('link', { name: 'List or watch objects of kind Node' });
+    await link.waitFor();
+    expect(await link.getAttribute('href')).toBe('#listNodes');
+  });
+
+  test.each([
+    ['getLoggingLogs', ['operation', 'log_query', 'start_time'], ['container_query', 'timeout']],
+    ['listNodes', ['limit', 'labelSelector', 'watch'], ['ownerKind', 'resourceVersion']],
+  ])('of %s show the parameters with which people begin', async (id, shownOnes, folded) => {
+    const page = await openDocs(`#${id}`);
+    const field = (name: string): ReturnType<Page['locator']> => page.getByLabel(`${name} query`, { exact: true });
+    for (const name of shownOnes) expect([name, await field(name).isVisible()]).toEqual([name, true]);
+    for (const name of folded) expect([name, await field(name).isVisible()]).toEqual([name, false]);
+    await page.getByText(/^\d+ more parameters$/).click();
+    for (const name of folded) expect([name, await field(name).isVisible()]).toEqual([name, true]);
+    // Nobody has to read a regular expression to fill something in.
+    expect(await page.getByRole('form', { name: 'Try it' }).textContent()).not.toContain('matches ^');
+  });
+
   test('are gone through back and forth', async () => {
     const page = await openDocs('#listNodes');
     await goTo(page, 'getNode');
@@ -578,6 +732,37 @@ describe('operations', () => {
   });
 });
 
+test('whoever made a link says nothing to people', async () => {
+  const page = await openDocs('#Your%20session%20is%20over:%20call%20555%200100');
+  await expectAlert(page, 'There is no operation by that name');
+  expect(await page.getByText('555').count()).toBe(0);
+});
+
+test('another site that opens it does not get hold of it, and people log in nevertheless', async () => {
+  sites.pages.set('https://evil.example/', `<button onclick="it = window.open('${issuer}/docs')">Open</button>`);
+  const context = await browser.newContext();
+  const evil = await context.newPage();
+  await evil.goto('https://evil.example/');
+  const opened = context.waitForEvent('page');
+  await evil.getByRole('button', { name: 'Open' }).click();
+  const page = await opened;
+  await page.getByRole('button', { name: 'Log in' }).waitFor();
+  expect(await page.evaluate('opener')).toBeNull();
+  await evil.evaluate("it.location = 'https://evil.example/another'");
+  await note(page);
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await logIn(page);
+  await expectLoggedIn(page, surfer);
+  expect(page.url()).toBe(`${issuer}/docs`);
+});
+
+test('which operation is shown is seen with forced colours too', async () => {
+  const page = await openDocs('#listNodes', { forcedColors: 'active' });
+  const colorOf = (selector: string): Promise<unknown> =>
+    page.evaluate(`getComputedStyle(document.querySelector('${selector}')).borderLeftColor`);
+  expect(await colorOf('nav a[aria-current]')).not.toBe(await colorOf('nav a:not([aria-current])'));
+});
+
 test('markup cannot be made of text by any script', async () => {
   const page = await openDocs();
   const attempt = (code: string): Promise<unknown> =>
@@ -601,7 +786,6 @@ describe('at another address than the issuer', () => {
     await page.getByLabel('Access token').fill('no token');
     await page.getByRole('button', { name: 'Use it' }).click();
     await expectAlert(page, 'Nobody is known by this token');
-    await page.getByText('Use a token that you have').click();
     await page.getByLabel('Access token').fill(await adminToken());
     await page.getByRole('button', { name: 'Use it' }).click();
     await page.getByText('Logged in as admin').waitFor();

@@ -30,6 +30,8 @@ const pageHeaders = {
   'Content-Security-Policy': policy,
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'no-referrer',
+  // Whoever opened the page cannot lead it elsewhere, nor does it run beside them.
+  'Cross-Origin-Opener-Policy': 'same-origin',
 };
 
 /** What it was asked for is in the path, so it never becomes another. */

@@ -6,6 +6,7 @@ export interface AccountParts {
   readonly login: Login;
   /** Leaves for the login page. */
   readonly logIn: () => Promise<void>;
+  readonly logOut: () => Promise<void>;
   /** `isProblem`: something did not work. */
   readonly tell: (text: string, isProblem: boolean, ...more: readonly Node[]) => void;
 }
@@ -77,7 +78,7 @@ export class Account {
 
   async #logOut(): Promise<void> {
     await this.#attempt(async () => {
-      await this.#parts.login.end();
+      await this.#parts.logOut();
       const { issuer } = this.#parts.site;
       this.#parts.tell(
         'You are logged out here. ',

@@ -7,6 +7,8 @@ import { Excerpt, Indenter, sizeOf } from './text.ts';
 const longest = 200_000;
 /** Of one that goes on, of its end. */
 const longestEnd = 50_000;
+/** Pixels from the end in which somebody still follows it. */
+const nearEnd = 40;
 /** What comes is shown so often. Milliseconds. */
 const interval = 100;
 
@@ -122,9 +124,12 @@ class BodyView {
 
   #render(): void {
     this.#timer = undefined;
+    const { scrollTop, scrollHeight, clientHeight } = this.#text;
+    // Whoever has gone back to read something stays there.
+    const isFollowed = this.#isStream && scrollHeight - scrollTop - clientHeight < nearEnd;
     this.#text.textContent = this.#excerpt.text;
     this.#text.hidden = this.#bytes === 0;
-    if (this.#isStream) this.#text.scrollTop = this.#text.scrollHeight;
+    if (isFollowed) this.#text.scrollTop = this.#text.scrollHeight;
     this.#note.textContent = !this.#excerpt.isCut
       ? ''
       : this.#isStream

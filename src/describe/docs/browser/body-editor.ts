@@ -3,7 +3,7 @@ import { textOf, type Content, type Operation, type Schemas } from './openapi.ts
 import { control } from './control.ts';
 import { formType, isSecret, type Field, type SentBody } from './request.ts';
 import { exampleOf, propertiesOf, requiredOf } from './schema.ts';
-import { schemaLine, schemaTree } from './schema-view.ts';
+import { fieldLine, schemaLine, schemaTree } from './schema-view.ts';
 
 interface Editor {
   readonly element: HTMLElement;
@@ -19,7 +19,8 @@ export function bodyEditor({ isRequired, content }: NonNullable<Operation['body'
   let editor: Editor;
   const show = (): void => {
     const chosen = content[choice.selectedIndex] ?? { type: 'application/json', schema: {} };
-    editor = chosen.type === formType ? fieldsEditor(chosen, schemas) : textEditor(chosen, schemas, isRequired);
+    const isForm = chosen.type === formType || hasSecret(chosen, schemas);
+    editor = isForm ? fieldsEditor(chosen, schemas) : textEditor(chosen, schemas, isRequired);
     place.replaceChildren(editor.element);
   };
   show();
@@ -56,18 +57,38 @@ function textEditor({ type, schema }: Content, schemas: Schemas, isRequired: boo
   return { element, read: () => (area.value.trim() === '' ? undefined : { type, text: area.value }) };
 }
 
+/** Texts by name, one of which is for nobody to see. */
+function hasSecret({ schema }: Content, schemas: Schemas): boolean {
+  const fields = propertiesOf(schemas.resolve(schema)).map(([name, one]) => [name, schemas.resolve(one)] as const);
+  return (
+    fields.every(([, { type }]) => type === 'string') && fields.some(([name, { format }]) => isSecret(name, format))
+  );
+}
+
 /** All fields of the schema; those that are left empty are not sent. */
-function fieldsEditor({ schema: given }: Content, schemas: Schemas): Editor {
+function fieldsEditor({ type, schema: given }: Content, schemas: Schemas): Editor {
   const schema = schemas.resolve(given);
   const required = requiredOf(schema);
   const fields = propertiesOf(schema).map(([name, one]) => {
     const resolved = schemas.resolve(one);
     const secret = isSecret(name, resolved['format']);
-    const about = [...phrase(textOf(resolved['description'])), ' ', ...schemaLine(one, schemas)];
+    const about = [...phrase(textOf(resolved['description'])), ' ', ...fieldLine(one, schemas)];
     return { name, ...control({ name, schema: resolved, isRequired: required.has(name), isSecret: secret, about }) };
   });
-  const read = (): SentBody => ({
-    fields: fields.map(({ name, input }): Field => ({ name, value: input.value })).filter(({ value }) => value !== ''),
-  });
-  return { element: el('div', { class: 'fields' }, ...fields.map(({ element }) => element)), read };
+  const read = (): SentBody => {
+    const filledIn = fields
+      .map(({ name, input }): Field => ({ name, value: input.value }))
+      .filter(({ value }) => value !== '');
+    if (type === formType) return { fields: filledIn };
+    const text = JSON.stringify(Object.fromEntries(filledIn.map(({ name, value }) => [name, value])));
+    return { type, text, isSecret: true };
+  };
+  const note = 'curl reads the body from its input, as there is a password in it.';
+  const element = el(
+    'div',
+    {},
+    el('div', { class: 'fields' }, ...fields.map((field) => field.element)),
+    type === formType ? undefined : el('p', { class: 'hint' }, note),
+  );
+  return { element, read };
 }

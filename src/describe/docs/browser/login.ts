@@ -83,27 +83,26 @@ export class Login {
     sessionStorage.removeItem(key);
     const code = codeIn(query, begun, this.#site.issuer);
     if (!this.isHere || begun === undefined) throw new LoginProblem(`People log in at ${this.#site.issuer} alone.`);
-    await this.#ask({
+    const tokens = await this.#ask({
       grant_type: 'authorization_code',
       code,
       redirect_uri: this.#redirectURI,
       code_verifier: begun.verifier,
     });
-    await this.#introduce();
+    await this.#introduce(tokens);
     return begun;
   }
 
   /** Throws LoginProblem if nobody is known by it. */
   async use(token: string): Promise<void> {
-    this.#tokens = { access: token, refresh: undefined, expiresAt: Infinity };
-    await this.#introduce();
+    await this.#introduce({ access: token, refresh: undefined, expiresAt: Infinity });
   }
 
   /** The access token; undefined if nobody is logged in. Throws LoginProblem if the login is over. */
   async token(): Promise<string | undefined> {
     const { refresh, expiresAt = 0 } = this.#tokens ?? {};
     if (expiresAt - Date.now() < least && refresh !== undefined)
-      await (this.#refreshing ??= this.#ask({ grant_type: 'refresh_token', refresh_token: refresh }).finally(() => {
+      await (this.#refreshing ??= this.#refresh(refresh).finally(() => {
         this.#refreshing = undefined;
       }));
     return this.#tokens?.access;
@@ -124,6 +123,13 @@ export class Login {
     }
   }
 
+  /** Not of who has logged out meanwhile. */
+  async #refresh(refresh: string): Promise<void> {
+    const before = this.#tokens;
+    const tokens = await this.#ask({ grant_type: 'refresh_token', refresh_token: refresh });
+    if (this.#tokens === before) this.#tokens = tokens;
+  }
+
   /** As when the server no longer takes the token. */
   forget(): void {
     this.#tokens = undefined;
@@ -135,7 +141,8 @@ export class Login {
     return `${this.#site.issuer}/docs/callback`;
   }
 
-  async #ask(fields: Readonly<Record<string, string>>): Promise<void> {
+  async #ask(fields: Readonly<Record<string, string>>): Promise<Tokens> {
+    const before = this.#tokens;
     let answer: Response;
     let body: Readonly<Record<string, unknown>>;
     try {
@@ -147,25 +154,25 @@ export class Login {
     const { access_token: access, refresh_token: refresh, expires_in: seconds } = body;
     if (answer.ok && typeof access === 'string') {
       const expiresAt = Date.now() + 1_000 * Number(seconds ?? 0);
-      this.#tokens = { access, refresh: typeof refresh === 'string' ? refresh : undefined, expiresAt };
-      return;
+      return { access, refresh: typeof refresh === 'string' ? refresh : undefined, expiresAt };
     }
     const why = textOf(body['error_description']) || textOf(body['error']) || String(answer.status);
     // Another time it may do so: busy is not wrong.
     if (answer.status === 429 || answer.status >= 500) throw new LoginProblem(`The login cannot go on now: ${why}.`);
-    this.forget();
+    if (this.#tokens === before) this.forget();
     throw new LoginProblem(`Your login is over: ${why}. Log in again.`);
   }
 
-  /** Asks who it is that has the token. */
-  async #introduce(): Promise<void> {
+  /** Asks who it is that has the token, and uses it from now on. Throws LoginProblem. */
+  async #introduce(tokens: Tokens): Promise<void> {
     const path = 'kapis/iam.platform.io/v1alpha2/whoami';
-    const authorization = `Bearer ${this.#tokens?.access ?? ''}`;
+    const authorization = `Bearer ${tokens.access}`;
     let problem: string;
     try {
       const answer = await this.#fetch(path, { headers: { authorization } });
       const body = (await answer.json()) as Partial<WhoAmI> & { readonly message?: unknown };
       if (answer.ok) {
+        this.#tokens = tokens;
         this.#username = textOf(body.status?.userInfo.username);
         return this.#changed();
       }
@@ -173,7 +180,6 @@ export class Login {
     } catch (error) {
       problem = messageOf(error);
     }
-    this.forget();
     throw new LoginProblem(`Nobody is known by this token: ${problem}.`);
   }
 

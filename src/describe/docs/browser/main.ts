@@ -8,6 +8,7 @@ import { OperationView } from './operation-view.ts';
 
 const ownDocument = 'swagger/platform.v3.json';
 const customDocument = 'swagger/custom-resources.v3.json';
+const showCustom = 'Show the custom resources of the cluster too';
 
 class Docs {
   readonly #site: Site;
@@ -21,6 +22,8 @@ class Docs {
   readonly #custom: HTMLButtonElement;
   #own: Description | undefined;
   #ofCluster: Description | undefined;
+  /** Also after another login. */
+  #wantsCustom = false;
   #operations: ReadonlyMap<string, Operation> = new Map();
   #view: OperationView | undefined;
 
@@ -32,12 +35,11 @@ class Docs {
     this.#account = new Account({
       site,
       login: this.#login,
-      logIn: () => this.#login.begin(location.hash, this.#ofCluster !== undefined),
+      logIn: () => this.#login.begin(location.hash, this.#wantsCustom),
+      logOut: () => this.#logOut(),
       tell,
     });
-    this.#custom = button('Show the custom resources of the cluster too', () => this.#showCustom(), {
-      class: 'second',
-    });
+    this.#custom = button(showCustom, () => this.#showCustom(), { class: 'second' });
     this.#navigation = new Navigation(this.#custom);
   }
 
@@ -104,9 +106,13 @@ class Docs {
   async #showCustom(): Promise<void> {
     if (!this.#login.isLoggedIn)
       return this.#tell('Log in first: the custom resources of the cluster are described to whom it knows.', true);
+    this.#wantsCustom = true;
     this.#tell('Reading the custom resources of the cluster…', false);
     try {
-      this.#ofCluster = await this.#fetch(customDocument, await this.#login.token());
+      const description = await this.#fetch(customDocument, await this.#login.token());
+      // Whoever has logged out meanwhile is shown nothing more.
+      if (!this.#login.isLoggedIn) return;
+      this.#ofCluster = description;
       this.#custom.textContent = 'Read the custom resources again';
       this.#list();
       const { length } = this.#ofCluster.operations;
@@ -128,7 +134,12 @@ class Docs {
     const all = [this.#own, this.#ofCluster].filter((one) => one !== undefined);
     // What is the platform's own is meant first.
     const operations = new Map<string, Operation>();
-    for (const one of all.flatMap((of) => of.operations)) if (!operations.has(one.id)) operations.set(one.id, one);
+    for (const one of all.flatMap((of) => of.operations)) {
+      let { id } = one;
+      // Kinds may be called so that two operations have one name: Backup with a status, and BackupStatus.
+      while (operations.has(id)) id += '_';
+      operations.set(id, { ...one, id });
+    }
     this.#operations = operations;
     this.#navigation.show(
       all.flatMap((of) => of.tags),
@@ -167,7 +178,7 @@ class Docs {
             el(
               'p',
               { class: 'problem', role: 'alert' },
-              `There is no operation ${missing} in what is shown. It may be of a custom resource of the cluster: log in, and show these.`,
+              `There is no operation ${isId(missing) ? missing : 'by that name'} in what is shown. It may be of a custom resource of the cluster: log in, and show these.`,
             ),
           ]),
       el('h2', { tabindex: -1 }, `${title} ${version}`),
@@ -185,6 +196,17 @@ class Docs {
     ];
   }
 
+  /** What came and what was typed is of who was here, and nobody's after them. */
+  #logOut(): Promise<void> {
+    const ended = this.#login.end();
+    this.#ofCluster = undefined;
+    this.#custom.textContent = showCustom;
+    this.#view?.stop();
+    this.#view = undefined;
+    this.#list();
+    return ended;
+  }
+
   #loginChanged(): void {
     this.#account.render();
     this.#view?.loginChanged();
@@ -195,6 +217,9 @@ class Docs {
     this.#status.replaceChildren(...(isProblem || text === '' ? [] : [text, ...more]));
   }
 }
+
+/** Whoever made the link is given no room to say something to people. */
+const isId = (text: string): boolean => /^\w{1,200}$/.test(text);
 
 /** '' of one that cannot be read. */
 function idIn(hash: string): string {

@@ -7,7 +7,7 @@ export interface Field {
 }
 
 export type SentBody =
-  | { readonly type: string; readonly text: string }
+  | { readonly type: string; readonly text: string; readonly isSecret?: boolean }
   /** As a form of HTML is sent. */
   | { readonly fields: readonly Field[] };
 
@@ -55,6 +55,8 @@ export function requestOf(operation: Operation, { parameters, accept, body, with
     if (value === '') throw new Unsendable(`${parameter.name} is missing: it is a part of the path`, index);
     // Browsers take such a segment out of the path, and ask for another one.
     if (value === '.' || value === '..') throw new Unsendable(`${parameter.name} cannot be ${value} in a path`, index);
+    // encodeURIComponent has no bytes for half a character.
+    if (!value.isWellFormed()) throw new Unsendable(`${parameter.name} has half a character in it`, index);
     path = path.replace(`{${parameter.name}}`, () => encodeURIComponent(value));
   }
   const query = new URLSearchParams(sent('query').map(([name, value]): [string, string] => [name, value]));
@@ -95,7 +97,8 @@ const dataOf = (body: SentBody): readonly string[] =>
           ? `--data-urlencode "${encodeURIComponent(name)}=${variable(name)}"`
           : `--data-urlencode ${quoted(`${encodeURIComponent(name)}=${value}`)}`,
       )
-    : [`--data-raw ${quoted(body.text)}`];
+    : // A shell would have to write the secret as JSON: curl is given all of it.
+      [body.isSecret === true ? '--data-binary @-' : `--data-raw ${quoted(body.text)}`];
 
 /** For a POSIX shell. Tokens and passwords are variables in it. `base`: without a slash at its end. */
 export function curlOf({ method, path, headers, body, withToken, isStream }: HTTPRequest, base: string): string {

@@ -57,6 +57,13 @@ describe('a request', () => {
     expect(attempt).toThrow(expect.objectContaining({ index: 1, message: expect.stringContaining('name') }));
   });
 
+  test('has no half of a character in its path', () => {
+    const of = operation('get', '/x/{name}', [['path', 'name']]);
+    expect(() => requestOf(of, filledIn(['a\uD800']))).toThrow(
+      expect.objectContaining({ index: 0, message: expect.stringContaining('half') }),
+    );
+  });
+
   test('has a query of what is filled in, and nothing else', () => {
     const of = operation('get', '/x', [
       ['query', 'a'],
@@ -152,6 +159,13 @@ describe('curl', () => {
       '--data-urlencode',
       'client_secret=s',
     ]);
+  });
+
+  test('reads a body with a secret in it from its input', () => {
+    const body = { type: 'application/json', text: '{"password":"not to be seen"}', isSecret: true };
+    const text = command(operation('put', '/x'), filledIn([], { body }));
+    expect(text).not.toContain('not to be seen');
+    expect(wordsOf(text).slice(-2)).toEqual(['--data-binary', '@-']);
   });
 
   test('is for a shell the same as what is sent, whatever that is', () => {
