@@ -1,6 +1,6 @@
 /** In which namespaces a caller may see logs, and from which second on. */
 import { demand, type Authorizer } from '../../auth/authorizers/authorizer.ts';
-import { badRequest, forbidden, serviceUnavailable, unauthorized } from '../../errors.ts';
+import { badRequest, expired, forbidden, serviceUnavailable, unauthorized } from '../../errors.ts';
 import type { RequestContext } from '../../http/route.ts';
 import type { Question } from '../../logs/query.ts';
 import type { Catalogue } from '../catalogue.ts';
@@ -68,7 +68,7 @@ export async function visibleLogs(
   });
 }
 
-/** Throws 403 unless the caller still sees the same: what it may not see any more must not flow on. */
+/** Throws unless the caller still sees the same: 403, as what it may not see any more must not flow on, 410 where it sees more. */
 export async function demandSame(
   access: LogAccess,
   context: Pick<RequestContext, 'user' | 'signal'>,
@@ -76,8 +76,10 @@ export async function demandSame(
   before: VisibleLogs,
 ): Promise<void> {
   const now = await visibleLogs(access, context, wanted);
-  const isSame = now?.size === before?.size && [...(before ?? [])].every(([name, since]) => now?.get(name) === since);
-  if (isSame) return;
+  if (includes(now, before)) {
+    if (includes(before, now)) return;
+    throw expired('you may see the logs of more namespaces now: ask again');
+  }
   if (context.user !== undefined && before === undefined)
     await demand(access.authorizer, context.user, { ...getLogs, namespace: '' });
   throw forbidden(
@@ -85,4 +87,9 @@ export async function demandSame(
     '',
     'the namespaces whose logs you may see are others now: ask again',
   );
+}
+
+function includes(all: VisibleLogs, some: VisibleLogs): boolean {
+  if (all === undefined || some === undefined) return all === undefined;
+  return [...some].every(([name, since]) => (all.get(name) ?? Infinity) <= since);
 }
