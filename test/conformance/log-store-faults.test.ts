@@ -108,17 +108,17 @@ const lokiServer =
   };
 
 const lokiKind = (): Kind => {
-  let number = 1_700_000_000_000_000_000n;
   return {
     name: 'loki',
     empty: lokiServer(() => []),
     full: (length, most = Infinity) =>
-      lokiServer((asked) =>
-        Array.from({ length: Math.min(Number(asked.get('limit')), most) }, () => {
+      lokiServer((asked) => {
+        let number = BigInt(asked.get('end') ?? 0);
+        return Array.from({ length: Math.min(Number(asked.get('limit')), most) }, () => {
           number -= 1n;
           return [String(number), 'x'.repeat(length)] as const;
-        }),
-      ),
+        });
+      }),
     open: (url, more = {}, read = secrets) =>
       loki(
         {

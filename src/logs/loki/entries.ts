@@ -12,6 +12,9 @@ export interface Entry {
   readonly labels: Stream['labels'];
 }
 
+/** Nanoseconds since the epoch. */
+export const textOf = (time: string | bigint): string => String(time).padStart(19, '0');
+
 /** Merged by time; of one time by their streams. */
 export function entriesOf(streams: readonly Stream[], order: Order): readonly Entry[] {
   const sign = order === 'asc' ? 1 : -1;
@@ -21,7 +24,7 @@ export function entriesOf(streams: readonly Stream[], order: Order): readonly En
       key: JSON.stringify(Object.entries(stream.labels).toSorted(([a], [b]) => (a < b ? -1 : 1))),
     }))
     .toSorted((a, b) => (a.key < b.key ? -sign : sign))
-    .flatMap(({ labels, values }) => values.map(([time, line]) => ({ time: time.padStart(19, '0'), line, labels })))
+    .flatMap(({ labels, values }) => values.map(([time, line]) => ({ time: textOf(time), line, labels })))
     .toSorted((a, b) => (a.time < b.time ? -sign : a.time > b.time ? sign : 0));
 }
 

@@ -5,9 +5,9 @@ import { inOrder } from '../remote/parts.ts';
 import { AnswerTooLarge } from '../remote/store-client.ts';
 import type { Asked } from './asked.ts';
 import { LimitExceeded } from './client.ts';
-import { entriesOf, recordOf, sizeAfter, type Entry } from './entries.ts';
+import { entriesOf, recordOf, sizeAfter, textOf, type Entry } from './entries.ts';
 import { linesOf } from './logql.ts';
-import { timesOf } from './spans.ts';
+import { early, timesOf } from './spans.ts';
 import type { Tenant } from './tenant.ts';
 
 /** Records of an answer, at first. */
@@ -40,15 +40,14 @@ export async function* recordsOf(
     let tooMany = Infinity;
     /** All of a time are told together. */
     let isOneTime = false;
+    let isEarly = true;
     while (from < to && left > 0) {
       const limit = Math.min(size, tenant.limits.entries);
       const bytes = limit === 1 || isOneTime ? undefined : mostOfSeveral;
-      let found: readonly Entry[];
+      const between = isEarly ? early({ from, to }) : { from, to };
+      let told: readonly Entry[];
       try {
-        found = entriesOf(
-          await tenant.client.streams(query, { from, to }, { order, limit, most: bytes }, signal),
-          order,
-        );
+        told = entriesOf(await tenant.client.streams(query, between, { order, limit, most: bytes }, signal), order);
       } catch (error) {
         if (error instanceof LimitExceeded && error.allowed.limit === 'entries' && tenant.learns(error)) continue;
         if (!(error instanceof AnswerTooLarge) || limit === 1) throw error;
@@ -56,9 +55,15 @@ export async function* recordsOf(
         size = Math.max(1, Math.floor(limit / 4));
         continue;
       }
+      const first = textOf(from);
+      const found = told.filter(({ time: at }) => at >= first);
+      const isWhole = told.length < limit || (order === 'desc' && found.length < told.length);
       const last = found.at(-1);
-      if (last === undefined) break;
-      const isWhole = found.length < limit;
+      if (last === undefined) {
+        if (isWhole) break;
+        isEarly = false;
+        continue;
+      }
       // Of the last time there may be more.
       let whole = isWhole ? found : found.filter(({ time: at }) => at !== last.time);
       const wasOneTime = isOneTime;
@@ -66,6 +71,10 @@ export async function* recordsOf(
       if (isOneTime && !wasOneTime) tooMany = Infinity;
       if (isOneTime && limit < tenant.limits.entries && limit * 2 < tooMany) {
         size = limit * 2;
+        continue;
+      }
+      if (isOneTime && found.length < told.length) {
+        isEarly = false;
         continue;
       }
       if (isOneTime) {
@@ -81,6 +90,7 @@ export async function* recordsOf(
       size = sizeAfter(whole);
       tooMany = Infinity;
       isOneTime = false;
+      isEarly = true;
     }
   }
 }
