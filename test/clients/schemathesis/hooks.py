@@ -19,5 +19,7 @@ def map_path_parameters(context, path_parameters):
 
 @schemathesis.hook
 def filter_case(context, case):
-    """HTTP has everybody ignore headers that they do not know."""
-    return not any(name.lower().startswith("x-schemathesis-unknown") for name in case.headers or {})
+    """HTTP has everybody ignore headers that they do not know, and who may not see the checks of health by name does not learn their methods."""
+    if any(name.lower().startswith("x-schemathesis-unknown") for name in case.headers or {}):
+        return False
+    return case.method == "GET" or "{check}" not in case.path or "verbose" not in (case.query or {})
