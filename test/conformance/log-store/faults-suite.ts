@@ -146,8 +146,10 @@ export function faultsSuite(name: string, { section, start, asked }: Facts): voi
       const told = text(tail);
       const reading = await open(`operation=export&namespaces=large&${time}`);
       await once(reading, 'data');
-      await store.stop();
+      // Else it might come to its end before the store does.
+      reading.pause();
       const cut = new Promise((resolve) => reading.once('error', resolve));
+      await store.stop();
       reading.resume();
       await cut;
       expect(reading.complete).toBe(false);
