@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import type { KubeClient } from '../../src/kube/client.ts';
-import { isKubeError } from '../../src/kube/kube-error.ts';
+import { ensure } from '../../src/kube/ensure.ts';
 import { freePort } from './chosen.ts';
 import { kwokStages } from './go-modules.ts';
 import { loadAuthority } from './pki.ts';
@@ -13,7 +13,7 @@ import { programs } from './programs.ts';
 export interface LogNodeOptions {
   /** The state folder of the control plane. */
   readonly dir: string;
-  readonly kube: Pick<KubeClient, 'json'>;
+  readonly kube: KubeClient;
   /** The kubeconfig of an administrator. */
   readonly kubeconfig: string;
   /** Where kube-apiserver reaches a kubelet on this machine. */
@@ -76,15 +76,6 @@ export async function startLogNode(options: LogNodeOptions): Promise<Running> {
     '--v=WARN',
   ]);
   // kwok writes its status.
-  await present(kube, '/api/v1/nodes', { metadata: { name, annotations: { [mark]: name } } });
+  await ensure(kube, '/api/v1/nodes', name, () => ({ metadata: { name, annotations: { [mark]: name } } }));
   return running;
-}
-
-/** Creates an object unless there is one of its name. */
-export async function present(kube: Pick<KubeClient, 'json'>, path: string, body: object): Promise<void> {
-  try {
-    await kube.json(path, { method: 'POST', body });
-  } catch (error) {
-    if (!isKubeError(error, 409)) throw error;
-  }
 }

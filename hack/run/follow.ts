@@ -4,8 +4,8 @@ import { StringDecoder } from 'node:string_decoder';
 const interval = 500;
 const most = 65_536;
 
-/** Hands over the lines of a file, those that are there and those that come, until told to stop. */
-export function follow(file: string, take: (lines: readonly string[]) => void): () => void {
+/** Hands over the lines of a file, those that are there and those that come, a piece after the other, until told to stop. */
+export function follow(file: string, take: (lines: readonly string[]) => void | Promise<void>): () => void {
   const decoder = new StringDecoder('utf8');
   const buffer = Buffer.alloc(most);
   let position = 0;
@@ -20,7 +20,7 @@ export function follow(file: string, take: (lines: readonly string[]) => void): 
         position += length;
         const lines = (rest + decoder.write(buffer.subarray(0, length))).split('\n');
         rest = lines.pop() ?? '';
-        if (lines.length > 0) take(lines);
+        if (lines.length > 0) await take(lines);
       }
     } finally {
       await handle.close();

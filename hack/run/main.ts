@@ -80,10 +80,7 @@ async function run(): Promise<number> {
     await server.ready();
     await setEndpoints(kube, [{ address, port: ports.aggregated }]);
     await apisAvailable(kube, server.check);
-    if (!usesCurrent()) {
-      const log = await startOwnPod({ dir, kube, kubeconfig, address });
-      undo.push(follow(server.log, (lines) => void log(lines)));
-    }
+    if (!usesCurrent()) undo.push(follow(server.log, await startOwnPod({ dir, kube, kubeconfig, address })));
     await announce(kube, kubeconfig, server);
     const code = await server.exited;
     if (asked) return 0;

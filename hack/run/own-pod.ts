@@ -2,7 +2,8 @@
 import { appendFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { KubeClient } from '../../src/kube/client.ts';
-import { logLine, present, startLogNode } from '../cluster/log-node.ts';
+import { ensure } from '../../src/kube/ensure.ts';
+import { logLine, startLogNode } from '../cluster/log-node.ts';
 import { release } from './chart.ts';
 
 /** Of its node, whose kubelet is on this machine. */
@@ -13,7 +14,7 @@ const container = 'apiserver';
 export interface OwnPodOptions {
   /** The state folder of the control plane. */
   readonly dir: string;
-  readonly kube: Pick<KubeClient, 'json'>;
+  readonly kube: KubeClient;
   readonly kubeconfig: string;
   readonly address: string;
 }
@@ -27,7 +28,7 @@ export async function startOwnPod({
   await writeFile(log, '', { mode: 0o600 });
   const { namespace } = release;
   await startLogNode({ ...options, dir, name: node, files: { [namespace]: { [container]: log } } });
-  await present(options.kube, `/api/v1/namespaces/${namespace}/pods`, {
+  await ensure(options.kube, `/api/v1/namespaces/${namespace}/pods`, pod, () => ({
     metadata: { name: pod },
     // The Service has its endpoint already, so no label that it selects.
     spec: {
@@ -35,7 +36,7 @@ export async function startOwnPod({
       automountServiceAccountToken: false,
       containers: [{ name: container, image: 'none' }],
     },
-  });
+  }));
   return async (lines) => {
     const now = new Date().toISOString();
     await appendFile(log, lines.map((line) => logLine(timeOf(line) ?? now, line)).join(''));

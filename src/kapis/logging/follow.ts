@@ -53,7 +53,7 @@ function newRecords(
 }
 
 /** Of who may see nothing: a tail that ended at once would only be asked for again, and again. */
-// oxlint-disable-next-line require-yield
+// oxlint-disable-next-line require-yield -- there is nothing to tell
 async function* silence(signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut> {
   if (!signal.aborted) await once(signal, 'abort');
   throw signal.reason;

@@ -52,7 +52,7 @@ const nothing: Pick<LogStore, 'query' | 'statistics' | 'histogram' | 'export'> =
   query: async () => ({ total: 0, records: [] }),
   statistics: async () => ({ containers: 0, logs: 0 }),
   histogram: async () => ({ total: 0, histograms: [] }),
-  // oxlint-disable-next-line require-yield
+  // oxlint-disable-next-line require-yield -- there is nothing to tell
   async *export() {
     return {};
   },
