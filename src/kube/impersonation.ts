@@ -21,14 +21,20 @@ const authenticated = 'system:authenticated';
 const unauthenticated = 'system:unauthenticated';
 const anonymous = 'system:anonymous';
 
+const serviceAccount = /^system:serviceaccount:([a-z0-9-]+):[a-z0-9.-]+$/;
+
 /**
- * kube-apiserver asks its authorizer about each group, and adds `system:authenticated` by itself to whoever has others (impersonation.go
- * there), unless they are anonymous.
+ * kube-apiserver asks its authorizer about each group, and adds some by itself (impersonation.go there): `system:authenticated` to
+ * whoever has others, unless they are anonymous, and those of a ServiceAccount where none is named.
  */
 function groupsToName({ username, groups }: Impersonated): readonly string[] {
   const others = groups.filter((name) => name !== authenticated);
   const isAdded = others.length > 0 && !others.includes(unauthenticated) && username !== anonymous;
-  return isAdded ? others : groups;
+  if (!isAdded) return groups;
+  const namespace = serviceAccount.exec(username)?.[1];
+  const isItsOwn = (name: string): boolean =>
+    name === 'system:serviceaccounts' || name === `system:serviceaccounts:${namespace}`;
+  return namespace !== undefined && new Set(others).size === 2 && others.every(isItsOwn) ? [] : others;
 }
 
 /** A header would lose white space at the ends of a value, and then name somebody else. */

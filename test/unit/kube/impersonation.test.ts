@@ -4,6 +4,11 @@ import { asUser, impersonationHeaders, type Impersonated } from '../../../src/ku
 
 const anna: Impersonated = { username: 'anna', groups: ['dev', 'system:authenticated'], proved: false };
 
+const robot: Partial<Impersonated> & { groups: readonly string[] } = {
+  username: 'system:serviceaccount:apps:robot',
+  groups: ['system:serviceaccounts', 'system:serviceaccounts:apps', 'system:authenticated'],
+};
+
 describe('the headers of a user', () => {
   test('name the user and all that is known of the user', () => {
     expect(impersonationHeaders({ ...anna, uid: 'u-1', extra: { 'example.com/Pod name': ['a', 'b'] } })).toEqual({
@@ -32,7 +37,28 @@ describe('the headers of a user', () => {
       { groups: ['system:unauthenticated', 'system:authenticated'] },
       ['system:unauthenticated', 'system:authenticated'],
     ],
-  ])('leave system:authenticated to kube-apiserver where it adds that: %s', (_, more, sent) => {
+    ['of a ServiceAccount, which has those of its kind', robot, undefined],
+    [
+      'of a ServiceAccount that has more',
+      { ...robot, groups: [...robot.groups, 'dev'] },
+      ['system:serviceaccounts', 'system:serviceaccounts:apps', 'dev'],
+    ],
+    [
+      'of a ServiceAccount that has less',
+      { ...robot, groups: ['system:serviceaccounts', 'system:authenticated'] },
+      ['system:serviceaccounts'],
+    ],
+    [
+      'of a ServiceAccount with those of another namespace',
+      { ...robot, groups: ['system:serviceaccounts', 'system:serviceaccounts:kube-system'] },
+      ['system:serviceaccounts', 'system:serviceaccounts:kube-system'],
+    ],
+    [
+      'of who has the groups of a ServiceAccount but is none',
+      { groups: robot.groups },
+      ['system:serviceaccounts', 'system:serviceaccounts:apps'],
+    ],
+  ])('leave to kube-apiserver what it adds: %s', (_, more, sent) => {
     expect(impersonationHeaders({ ...anna, ...more, proved: true })['impersonate-group']).toEqual(sent);
   });
 
