@@ -39,7 +39,13 @@ const found = (hits: readonly object[]) => ({
   },
 });
 
-const searchKind = (name: 'opensearch' | 'elasticsearch', version: object, make: typeof openSearch): Kind => {
+/** `memory`: the most records for which the server has it. */
+const searchKind = (
+  name: 'opensearch' | 'elasticsearch',
+  version: object,
+  make: typeof openSearch,
+  memory = Infinity,
+): Kind => {
   const serve =
     (hits: (asked: { size: number }) => readonly object[]): RequestListener =>
     (req, res) => {
@@ -47,10 +53,12 @@ const searchKind = (name: 'opensearch' | 'elasticsearch', version: object, make:
       req
         .on('data', (chunk: Buffer) => (body += chunk.toString()))
         .on('end', () => {
+          const asked = JSON.parse(body === '' ? '{}' : body) as { size: number };
           if (req.url === '/') res.end(JSON.stringify({ version }));
+          else if (asked.size > memory) res.writeHead(429).end('{"error":{"type":"circuit_breaking_exception"}}');
           // Of those within the millisecond of the end there are none.
           else if (body.includes(`"gte":${everything.end}`)) res.end(JSON.stringify(found([])));
-          else res.end(JSON.stringify(found(hits(JSON.parse(body) as { size: number }))));
+          else res.end(JSON.stringify(found(hits(asked))));
         });
     };
   let number = 0;
@@ -416,12 +424,46 @@ test.each(asking)(
   },
 );
 
-test('a search server, which makes an answer as a whole, is asked for no more than 1,000 records at once', async () => {
-  const kind = searchKind('opensearch', { number: '2.19.1', distribution: 'opensearch' }, openSearch);
-  answer = kind.full(10);
-  const lengths: number[] = [];
-  for await (const { length } of open(kind).export(everything, 'desc', never)) if (lengths.push(length) === 3) break;
-  expect(lengths).toEqual([1_000, 1_000, 1_000]);
+describe('a search server, which makes an answer as a whole,', () => {
+  const version = { number: '2.19.1', distribution: 'opensearch' };
+
+  async function lengthsOf(count: number, memory?: number, onAnswer?: (count: number) => void): Promise<number[]> {
+    const kind = searchKind('opensearch', version, openSearch, memory);
+    answer = kind.full(10);
+    const lengths: number[] = [];
+    for await (const { length } of open(kind).export(everything, 'desc', never)) {
+      lengths.push(length);
+      onAnswer?.(lengths.length);
+      if (lengths.length === count) break;
+    }
+    return lengths;
+  }
+
+  test('is asked for more records at once while they are short', async () => {
+    expect(await lengthsOf(5)).toEqual([1_000, 2_000, 4_000, 5_000, 5_000]);
+  });
+
+  test('is asked for fewer as soon as they are long', async () => {
+    const long = searchKind('opensearch', version, openSearch).full(10_000);
+    const lengths = await lengthsOf(5, Infinity, (count) => {
+      if (count === 3) answer = long;
+    });
+    expect(lengths.slice(0, 3)).toEqual([1_000, 2_000, 4_000]);
+    expect(Math.max(...lengths.slice(3))).toBeLessThan(420);
+  });
+
+  test('is asked for fewer when it is short of memory', async () => {
+    expect(await lengthsOf(3, 300)).toEqual([250, 125, 250]);
+  });
+
+  test('and is short of memory even for one record, is not ready', async () => {
+    const error = await failure(lengthsOf(1, 0));
+    expect([error.code, error.headers, error.message]).toEqual([
+      503,
+      { 'Retry-After': '5' },
+      'the log store "opensearch" is short of memory',
+    ]);
+  });
 });
 
 test.each([

@@ -1,6 +1,6 @@
 /** What Elasticsearch and OpenSearch are asked over HTTP, and their answers, made sure of. */
 import { badGateway, badRequest, timeout, type StatusError } from '../../errors.ts';
-import { StoreClient, type Endpoint } from '../remote/store-client.ts';
+import { AnswerTooLarge, StoreClient, type Endpoint } from '../remote/store-client.ts';
 import { serverOf, type Server } from './dialect.ts';
 import type { Document } from './documents.ts';
 import { indicesOf, queryOf, type Asked, type Clause } from './query.ts';
@@ -115,6 +115,11 @@ export class SearchClient {
 
   /** Those that say something of the question. */
   #explain(text: string): StatusError | undefined {
+    if (text.includes('circuit_breaking_exception'))
+      return new AnswerTooLarge('ServiceUnavailable', 503, `the log store "${this.name}" is short of memory`, {
+        details: { retryAfterSeconds: 5 },
+        cause: new Error(text),
+      });
     if (/too_many_(nested_)?clauses|maxClauseCount/.test(text))
       return badRequest(
         `the log store "${this.name}" would have to look for more than it may at once: name fewer workloads and keywords, and of keywords of several words write more, or a blank before and after them where their words are whole`,

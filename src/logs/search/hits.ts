@@ -10,8 +10,9 @@ import type { Asked, Clause } from './query.ts';
 
 /** What the first ones are skipped by, and the most that one answer has (index.max_result_window). */
 export const window = 10_000;
-/** Of an answer, which the server makes as a whole before it is known how large it is. */
-const mostHits = 1_000;
+/** Of an answer: the first, while nobody knows how long records are here, and all others. The server makes each as a whole. */
+const firstHits = 1_000;
+const mostHits = 5_000;
 
 export interface Wanted {
   readonly order: Order;
@@ -38,12 +39,12 @@ export async function* hitsOf(
   let after: Hit['sort'] | undefined;
   const passed = most === 0 ? 0 : skip;
   let seen = new Set<string>();
-  let size = mostHits;
+  let size = firstHits;
   let tell = counted;
   let skipped = 0;
   let left = most;
   // Deeper than a page may begin, all before it is walked through.
-  const isWalk = passed + Math.min(most, mostHits) > window;
+  const isWalk = passed + Math.min(most, firstHits) > window;
   while (left > 0 || tell !== undefined) {
     const isSkipping = isWalk && skipped < passed;
     const wanted = isSkipping ? Math.min(window, passed - skipped) : Math.min(size, left);
@@ -82,7 +83,7 @@ export async function* hitsOf(
     if (isSkipping) skipped += fresh.length;
     else {
       left -= fresh.length;
-      size = sizeAfter(fresh);
+      size = Math.min(sizeAfter(fresh), 2 * fresh.length);
       yield fresh;
     }
     if (hits.length < number) return;
@@ -102,7 +103,7 @@ const sortsAlike = (a: Hit['sort'], b: Hit['sort']): boolean => a[2] === b[2] &&
 
 const keyOf = ({ _index, _id }: Hit): string => `${_index}/${_id}`;
 
-/** As many as these were, or more, if they are short. */
+/** As many as make about what is wanted, if they are as long as these. */
 function sizeAfter(hits: readonly Hit[]): number {
   const each = hits.reduce(
     (bytes, { _source }) => bytes + (typeof _source?.log === 'string' ? _source.log.length : 0),
