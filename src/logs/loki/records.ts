@@ -4,7 +4,7 @@ import { mostOfSeveral, mostOnPage, tooLarge } from '../remote/page.ts';
 import { inOrder } from '../remote/parts.ts';
 import { AnswerTooLarge } from '../remote/store-client.ts';
 import type { Asked } from './asked.ts';
-import { LimitExceeded } from './client.ts';
+import { LimitExceeded, type Between } from './client.ts';
 import { entriesOf, recordOf, sizeAfter, textOf, type Entry } from './entries.ts';
 import { linesOf } from './logql.ts';
 import { early, timesOf } from './spans.ts';
@@ -31,68 +31,105 @@ export async function* recordsOf(
   { order, reasons, most = Infinity }: Wanted,
   signal: AbortSignal,
 ): AsyncGenerator<readonly LogRecord[]> {
-  const query = linesOf(question);
+  const query: Query = { tenant, lines: linesOf(question), order, signal };
   let left = most;
   let size = Math.min(firstSize, most + 1);
   for (const time of inOrder(timesOf(spans, end), order)) {
     let { from, to } = time;
-    /** So many are too large for an answer. */
-    let tooMany = Infinity;
-    /** All of a time are told together. */
-    let isOneTime = false;
-    let isEarly = true;
     while (from < to && left > 0) {
-      const limit = Math.min(size, tenant.limits.entries);
-      const bytes = limit === 1 || isOneTime ? undefined : mostOfSeveral;
-      const between = isEarly ? early({ from, to }) : { from, to };
-      let told: readonly Entry[];
-      try {
-        told = entriesOf(await tenant.client.streams(query, between, { order, limit, most: bytes }, signal), order);
-      } catch (error) {
-        if (error instanceof LimitExceeded && error.allowed.limit === 'entries' && tenant.learns(error)) continue;
-        if (!(error instanceof AnswerTooLarge) || limit === 1) throw error;
-        tooMany = limit;
-        size = Math.max(1, Math.floor(limit / 4));
-        continue;
-      }
-      const first = textOf(from);
-      const found = told.filter(({ time: at }) => at >= first);
-      const isWhole = told.length < limit || (order === 'desc' && found.length < told.length);
-      const last = found.at(-1);
-      if (last === undefined) {
-        if (isWhole) break;
-        isEarly = false;
-        continue;
-      }
+      const { entries, isCut } = await beginningOf(query, { from, to }, size);
+      // None where those of the time just before have taken all the room.
+      const last = entries.at(-1)?.time ?? textOf(from);
       // Of the last time there may be more.
-      let whole = isWhole ? found : found.filter(({ time: at }) => at !== last.time);
-      const wasOneTime = isOneTime;
-      isOneTime = whole.length === 0;
-      if (isOneTime && !wasOneTime) tooMany = Infinity;
-      if (isOneTime && limit < tenant.limits.entries && limit * 2 < tooMany) {
-        size = limit * 2;
-        continue;
+      let piece = isCut ? entries.filter((entry) => entry.time !== last) : entries;
+      const isOneTime = isCut && piece.length === 0;
+      const at = BigInt(last);
+      if (isOneTime) piece = await ofOneTime(query, at, entries, reasons);
+      if (piece.length > 0) {
+        yield piece.map((entry) => recordOf(entry, tenant.settings.labels));
+        left -= piece.length;
+        size = sizeAfter(piece);
       }
-      if (isOneTime && found.length < told.length) {
-        isEarly = false;
-        continue;
-      }
-      if (isOneTime) {
-        whole = found;
-        reasons.add(`of those of one time no more than ${limit} records are told`);
-      }
-      yield whole.map((entry) => recordOf(entry, tenant.settings.labels));
-      left -= whole.length;
-      if (isWhole) break;
-      const at = BigInt(last.time);
+      if (!isCut) break;
       if (order === 'asc') from = isOneTime ? at + 1n : at;
       else to = isOneTime ? at : at + 1n;
-      size = sizeAfter(whole);
-      tooMany = Infinity;
-      isOneTime = false;
-      isEarly = true;
     }
   }
+}
+
+interface Query {
+  readonly tenant: Tenant;
+  readonly lines: string;
+  readonly order: Order;
+  readonly signal: AbortSignal;
+}
+
+interface Told {
+  readonly entries: readonly Entry[];
+  /** There may be more. */
+  readonly isCut: boolean;
+  /** What is just before has taken the place of some. */
+  readonly isCrowded: boolean;
+}
+
+/** No more than `size`; `bytes`: of the answer, 32 MiB unless stated. Loki is `asked` from earlier on; what that adds is left out. */
+async function tell(
+  { tenant, lines, order, signal }: Query,
+  between: Between,
+  { size, bytes: most }: { readonly size: number; readonly bytes?: number | undefined },
+  asked = early(between),
+): Promise<Told> {
+  for (;;) {
+    const limit = Math.min(size, tenant.limits.entries);
+    try {
+      const told = entriesOf(await tenant.client.streams(lines, asked, { order, limit, most }, signal), order);
+      const first = textOf(between.from);
+      const entries = told.filter(({ time }) => time >= first);
+      const hasBefore = entries.length < told.length;
+      const isCut = told.length >= limit && !(order === 'desc' && hasBefore);
+      return { entries, isCut, isCrowded: isCut && hasBefore };
+    } catch (error) {
+      if (!(error instanceof LimitExceeded && error.allowed.limit === 'entries' && tenant.learns(error))) throw error;
+    }
+  }
+}
+
+/** So many at most, or fewer if they are large. */
+async function beginningOf(query: Query, between: Between, size: number): Promise<Told> {
+  for (let number = Math.min(size, query.tenant.limits.entries); ; number = Math.max(1, Math.floor(number / 4)))
+    try {
+      return await tell(query, between, { size: number, bytes: number === 1 ? undefined : mostOfSeveral });
+    } catch (error) {
+      if (!(error instanceof AnswerTooLarge) || number === 1) throw error;
+    }
+}
+
+/** All of a nanosecond, of which some are `known`, or as many as one answer may have. */
+async function ofOneTime(
+  query: Query,
+  at: bigint,
+  known: readonly Entry[],
+  reasons: Set<string>,
+): Promise<readonly Entry[]> {
+  const time = { from: at, to: at + 1n };
+  let best = known;
+  let asked = early(time);
+  for (let size = Math.max(2, 2 * known.length); ; size *= 2) {
+    let told: Told;
+    try {
+      told = await tell(query, time, { size }, asked);
+    } catch (error) {
+      if (!(error instanceof AnswerTooLarge) || best.length === 0) throw error;
+      break;
+    }
+    best = told.entries;
+    if (!told.isCut) return best;
+    if (size < query.tenant.limits.entries) continue;
+    if (!told.isCrowded) break;
+    asked = time;
+  }
+  reasons.add(`of those of one time no more than ${best.length} records are told`);
+  return best;
 }
 
 /** The records of a page. `counts`: how many each part has; where they are not known, those before the page are read. */
