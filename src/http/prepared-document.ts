@@ -19,7 +19,7 @@ export class PreparedDocument {
   readonly #body: readonly Buffer[];
   readonly #contentType: string;
   readonly #headers: Readonly<Record<string, string>>;
-  readonly #etag: string;
+  readonly #hash: string;
   #gzipped: Promise<Buffer> | undefined;
 
   /** `body`: in pieces, which are not joined. JSON unless stated. */
@@ -29,19 +29,21 @@ export class PreparedDocument {
     this.#headers = headers;
     const hash = createHash('sha256');
     for (const piece of body) hash.update(piece);
-    this.#etag = `"${hash.digest('base64url')}"`;
+    this.#hash = hash.digest('base64url');
   }
 
   /** 200, or 304 to who has it. */
   async answer(req: Request, res: Response): Promise<void> {
-    const headers = { ETag: this.#etag, Vary: 'Accept-Encoding', ...this.#headers };
-    if (isKnown(req.headers['if-none-match'], this.#etag)) {
+    const gzip = acceptsGzip(req.headers['accept-encoding']);
+    // RFC 9110 section 8.8.3.3: compressed it is another representation.
+    const etag = `"${this.#hash}${gzip ? '.gzip' : ''}"`;
+    const headers = { ETag: etag, Vary: 'Accept-Encoding', ...this.#headers };
+    if (isKnown(req.headers['if-none-match'], etag)) {
       res.writeHead(304, headers).end();
       return;
     }
     const contentType = this.#contentType;
-    if (!acceptsGzip(req.headers['accept-encoding']))
-      return write(req, res, { contentType, body: this.#body, headers });
+    if (!gzip) return write(req, res, { contentType, body: this.#body, headers });
     this.#gzipped ??= compressed(this.#body);
     const bytes = await this.#gzipped;
     if (res.headersSent || res.destroyed) return;

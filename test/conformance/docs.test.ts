@@ -106,6 +106,33 @@ test('its parts are kept for good, under names that change with them', async () 
   }
 });
 
+test('with a slash behind it leads to the page', async () => {
+  for (const method of ['GET', 'HEAD']) {
+    const { status, headers } = await lab.gateway('/docs/', { method });
+    expect([status, new URL(String(headers['location']), 'http://here.example/docs/').pathname]).toEqual([
+      301,
+      '/docs',
+    ]);
+  }
+});
+
+test('what is compressed is another representation, with a tag of its own', async () => {
+  for (const path of ['/docs', ...(await assetsOf()), '/swagger/platform.json']) {
+    const plain = (await lab.gateway(path)).headers['etag'];
+    const packed = (await lab.gateway(path, { headers: { 'accept-encoding': 'gzip' } })).headers['etag'];
+    expect(packed).not.toBe(plain);
+    for (const [coding, etag, status] of [
+      ['gzip', packed, 304],
+      ['gzip', plain, 200],
+      ['identity', plain, 304],
+      ['identity', packed, 200],
+    ] as const) {
+      const headers = { 'accept-encoding': coding, 'if-none-match': String(etag) };
+      expect((await lab.gateway(path, { headers })).status).toBe(status);
+    }
+  }
+});
+
 test('what is known already is not sent again', async () => {
   for (const path of ['/docs', '/docs/callback', ...(await assetsOf())]) {
     const { headers } = await lab.gateway(path);

@@ -64,8 +64,11 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
       ...open,
       path: '/docs',
       summary: 'A page to read and to try what is described here',
-      answers: page,
-      handler: (req, res) => pages().docs.answer(req, res),
+      answers: { ...page, 301: { description: 'It has no slash behind it', headers: { Location: 'Where it is' } } },
+      handler: (req, res, { info }) =>
+        info.path.endsWith('/')
+          ? void res.writeHead(301, { Location: '../docs', 'Content-Length': '0' }).end()
+          : pages().docs.answer(req, res),
     },
     {
       ...open,

@@ -11,6 +11,7 @@ const openPaths = new Set([
   ...probes,
   '/kapis/version',
   '/docs',
+  '/docs/',
   '/docs/callback',
   '/swagger/platform.json',
   '/swagger/platform.v3.json',
