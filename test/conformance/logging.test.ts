@@ -326,11 +326,14 @@ describe('a query that is wrong', () => {
     expect(details.causes.map(({ field }) => field).toSorted()).toEqual(['a', 'from', 'size', 'sort', 'start_time']);
   });
 
-  test('a list of objects, as kubectl asks for one, is told how to be had', async () => {
-    const answer = await lab.aggregated(`${aggregated}?limit=500`);
+  test.each([
+    ['in pages', 'limit', '?limit=500', 'application/json'],
+    ['as a table', 'Accept', '', 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json'],
+  ])('a list of objects, as kubectl asks for one %s, is told how to be had', async (_, field, pages, accept) => {
+    const answer = await lab.aggregated(`${aggregated}${pages}`, { headers: { accept } });
     expectFailure(answer, 400, 'BadRequest');
     expect(answer.json()['message']).toMatch(
-      /^limit: .*: kubectl get --raw '\/apis\/logging\.platform\.io\/v1alpha2\/logs\?/,
+      new RegExp(`^${field}: .*: kubectl get --raw '/apis/logging\\.platform\\.io/v1alpha2/logs\\?`),
     );
   });
 

@@ -162,6 +162,12 @@ describe('by the identity that kubectl has', () => {
     });
   });
 
+  test.each([[[]], [['--chunk-size=0']], [['--output=wide']]])('kubectl get logs %j is told how', async (options) => {
+    const { code, stdout, stderr } = await kubectl('get', 'logs.logging.platform.io', ...options);
+    expect([code === 0, stdout]).toEqual([false, '']);
+    expect(stderr).toMatch(/kubectl get --raw '\/apis\/logging\.platform\.io\/v1alpha2\/logs\?/);
+  });
+
   test('who may not is refused by kube-apiserver, and with the role sees what RBAC lets be seen', async () => {
     const asReader = ['get', '--raw', `${aggregated}?start_time=${begin}&size=0`, '--as', 'logs-reader'];
     expect((await kubectl(...asReader)).stderr).toMatch(

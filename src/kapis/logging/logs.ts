@@ -176,7 +176,7 @@ export function logsHandler({ logs, client, bounds, now = Date.now, ...access }:
   }
 
   return async (req, res, context) => {
-    demandNoList(context);
+    demandNoList(req, context);
     const question = parseQuestion(context.query, now());
     const offered = question.follow ? followTypes : question.operation === 'export' ? [text] : [json];
     const mediaType = negotiate(req.headers.accept, offered, (type) => type);

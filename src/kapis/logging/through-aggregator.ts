@@ -1,15 +1,21 @@
+import type { Request } from 'express';
 import { parseDuration } from '../../config/duration.ts';
 import { badRequest, timeout } from '../../errors.ts';
+import { parseAccept } from '../../http/negotiate.ts';
 import type { RequestContext } from '../../http/route.ts';
 import { group, version } from './group.ts';
 
-/** Throws 400 telling `kubectl get logs`, which asks for a list of objects, how logs are had. */
-export function demandNoList({ info, query }: Pick<RequestContext, 'info' | 'query'>): void {
-  if (info.prefix !== 'apis' || !query.has('limit')) return;
+/** Throws 400 telling `kubectl get logs`, which asks for a list of objects in pages or as a table, how logs are had. */
+export function demandNoList(
+  { headers }: Pick<Request, 'headers'>,
+  { info, query }: Pick<RequestContext, 'info' | 'query'>,
+): void {
+  if (info.prefix !== 'apis') return;
+  const isTable = parseAccept(headers.accept).some(({ parameters }) => parameters['as'] === 'Table');
+  if (!isTable && !query.has('limit')) return;
+  const field = query.has('limit') ? 'limit' : 'Accept';
   const message = `is of a list of objects, and logs are none; they are had by: kubectl get --raw '/apis/${group}/${version}/logs?namespaces=default&size=10'`;
-  throw badRequest(`limit: ${message}`, {
-    details: { causes: [{ reason: 'FieldValueInvalid', field: 'limit', message }] },
-  });
+  throw badRequest(`${field}: ${message}`, { details: { causes: [{ reason: 'FieldValueInvalid', field, message }] } });
 }
 
 /** Of kube-apiserver's --request-timeout, in milliseconds. */
