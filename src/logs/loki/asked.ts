@@ -3,7 +3,7 @@ import type { Selection } from '../log-store.ts';
 import { inTurn } from '../remote/in-turn.ts';
 import type { Part } from '../remote/parts.ts';
 import { questionOf, selectorOf, type Question } from './logql.ts';
-import { early, exactly, spansOfLength, type Span } from './spans.ts';
+import { earlyInIndex, exactly, spansOfLength, type Span } from './spans.ts';
 import type { Tenant } from './tenant.ts';
 
 /** A part of the selection, and how Loki is asked for it. */
@@ -74,7 +74,7 @@ export class Questions {
   async #inhabited(selector: string, spans: readonly Span[], signal: AbortSignal): Promise<readonly Span[]> {
     const { client, settings } = this.#tenant;
     const found = await inTurn(spans, async (span) =>
-      (await client.hasAny(settings.labels.namespace, selector, early(exactly(span)), signal)) ? [span] : [],
+      (await client.hasAny(settings.labels.namespace, selector, earlyInIndex(exactly(span)), signal)) ? [span] : [],
     );
     return found.flat();
   }

@@ -27,6 +27,12 @@ export const exactly = ({ from, to }: Span): Between => ({ from: beginningOf(fro
 /** Loki leaves out the last entry of a chunk where it is asked from the very time of that entry on: so it is asked from just before. */
 export const early = ({ from, to }: Between): Between => ({ from: from - 1n, to });
 
+/**
+ * The same for what its index knows. It asks that day by day, each without its last millisecond (util.ForInterval there), and refuses what
+ * begins within that.
+ */
+export const earlyInIndex = ({ from, to }: Between): Between => ({ from: from - 1_000_000n, to });
+
 /** And what is at the beginning of the second `end`. */
 export function timesOf(spans: readonly Span[], end: number | undefined): Between[] {
   const times = spans.map(exactly);
