@@ -17,6 +17,7 @@ interface Fragment {
 
 export interface Written {
   readonly group: string;
+  readonly operationIds: readonly string[];
   readonly tags: readonly Tag[];
   readonly fragments: Readonly<Record<Form, Fragment>>;
   /** What all have, each by itself. */
@@ -34,6 +35,7 @@ export function write(definition: Definition): Written {
   const served = versions.filter((one) => one.served);
   return {
     group,
+    operationIds: operations.map(({ operationId }) => operationId),
     tags: served.map(({ name }) => ({ name: tagOf(group, name), description: `${group}/${name}` })),
     fragments: { v2: v2.fragment, v3: v3.fragment },
     shared: { v2: v2.shared, v3: v3.shared },
@@ -81,11 +83,35 @@ export function documentOf(form: Form, all: readonly Written[], { version, issue
   const shared = Buffer.from(withoutBraces(merge('schemas')));
   return [
     Buffer.from(`${JSON.stringify(head).slice(0, -1)},"paths":{`),
-    ...joined(within.map(({ fragments }) => fragments[form].paths)),
+    ...joined(withOwnNames(within, form)),
     Buffer.from(between),
     ...joined([shared, ...within.map(({ fragments }) => fragments[form].schemas)]),
     Buffer.from(end),
   ];
+}
+
+/**
+ * The paths. The status of a Cron and a CronStatus may be called alike, as the groups a-b and a.b: OpenAPI wants operations to have names of
+ * their own.
+ */
+function withOwnNames(all: readonly Written[], form: Form): Buffer[] {
+  const taken = new Set<string>();
+  return all.map(({ operationIds, fragments }) => {
+    const alike = operationIds.filter((id) => taken.has(id));
+    for (const id of operationIds) taken.add(id);
+    const { paths } = fragments[form];
+    return alike.length === 0
+      ? paths
+      : Buffer.from(alike.reduce((text, id) => renamed(text, id, taken), paths.toString()));
+  });
+}
+
+/** Within a text, such as a description, its quotes would be escaped. */
+function renamed(paths: string, id: string, taken: Set<string>): string {
+  let number = 2;
+  while (taken.has(`${id}_${number}`)) number += 1;
+  taken.add(`${id}_${number}`);
+  return paths.replace(`"operationId":"${id}"`, `"operationId":"${id}_${number}"`);
 }
 
 interface Frame {

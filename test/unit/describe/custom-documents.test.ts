@@ -47,6 +47,10 @@ const things: Definition = {
   },
 };
 
+const like = (group: string, kind: string): Definition => ({
+  spec: { ...crontabs.spec, group, names: { kind, plural: `${kind.toLowerCase()}s` } },
+});
+
 type Operation = Readonly<Record<string, unknown>>;
 interface Document {
   readonly info: { readonly description: string };
@@ -87,6 +91,14 @@ describe.each(['v2', 'v3'] as const)('%s', (form) => {
       '/apis/example.org/v1/things get,post,delete',
       '/apis/example.org/v1/things/{name} get,put,patch,delete',
     ]);
+  });
+
+  test('has each operation under a name of its own', () => {
+    const alike = [like('a.b', 'Cron'), like('a.b', 'CronStatus'), like('a-b', 'Cron'), like('a-b', 'CronStatus')];
+    const { paths } = made(form, ...alike);
+    const ids = Object.values(paths).flatMap((item) => Object.values(item).map(({ operationId }) => operationId));
+    expect(ids.filter((id, at) => ids.indexOf(id) !== at)).toEqual([]);
+    expect(ids).toEqual(expect.arrayContaining(['readABV1NamespacedCronStatus', 'readABV1NamespacedCronStatus_4']));
   });
 
   test('leaves out what would make it too large, and says so', () => {
