@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { StringDecoder } from 'node:string_decoder';
 
-const interval = 500;
+const interval = 50;
 const most = 65_536;
 
 /** Hands over the lines of a file, those that are there and those that come, a piece after the other, until told to stop. */

@@ -120,6 +120,7 @@ async function announce(kube: KubeClient, kubeconfig: string, server: Server): P
   });
   const form = `-d grant_type=password -d username=admin --data-urlencode password=${quote(password ?? '…')} -d client_id=platform -d client_secret=platform`;
   console.log(`platform-apiserver is ready at ${server.baseURL}
+in a browser: ${server.tlsURL}/docs, with the CA of ${authority}
 
 admin's password: ${password ?? 'changed by its owner'}
 

@@ -32,7 +32,11 @@ export const labelSelector = inQuery(
 export const watchParameters: readonly Parameter[] = [
   inQuery('watch', 'Follow the changes instead of listing; over a WebSocket, one text message an event', unless),
   inQuery('resourceVersion', 'Where to begin, or how old the answer may be'),
-  inQuery('resourceVersionMatch', 'How resourceVersion is meant', oneOrNone('NotOlderThan', 'Exact')),
+  inQuery(
+    'resourceVersionMatch',
+    'How resourceVersion is meant: NotOlderThan, as the past is not shown',
+    oneOrNone('NotOlderThan', 'Exact'),
+  ),
   inQuery('allowWatchBookmarks', 'BOOKMARK events that say how far the watch has come', unless),
   // Said at all it is about a watch.
   inQuery('sendInitialEvents', 'Begin a watch with the present objects', flag),

@@ -461,6 +461,37 @@ describe('a stream through the aggregator, which breaks off what lasts', () => {
   });
 });
 
+describe('a stream that was to end', () => {
+  test('a tail says so', async () => {
+    const lines = (await get('follow=true&pods=db-0&timeout=1s')).text.split('\n').filter((one) => one !== '');
+    expect(lines.map((one) => JSON.parse(one) as unknown)).toEqual([
+      expect.objectContaining({
+        kind: 'Status',
+        code: 504,
+        message: 'the request was to be given up after 1s, as its timeout says',
+      }),
+    ]);
+  });
+
+  test('an export that has not begun by then is 504', async () => {
+    lab.cluster.podLogs.put('bank/till/main').hangs = true;
+    const answer = await get(`operation=export&pods=till&start_time=${begin}&timeout=200ms`);
+    expectFailure(answer, 504, 'Timeout');
+    expect(answer.json()['message']).toMatch(/given up after 200ms/);
+    putTill();
+  });
+
+  test.each(['follow=true', 'operation=export', 'operation=query'])('%s is told what a duration is', async (asked) => {
+    const answer = await get(`${asked}&timeout=soon`);
+    expectFailure(answer, 400, 'BadRequest');
+    expect(answer.json()['message']).toMatch(/timeout.*"soon" is no duration such as "32s"/);
+  });
+
+  test('may last for longer than a timer can', async () => {
+    expect((await get('operation=export&pods=till&timeout=10000h')).status).toBe(200);
+  });
+});
+
 describe('what was removed', () => {
   test.each([
     ['GET', 'v1alpha2/workspaces/w', /v1alpha2\/logs\?namespaces=/],

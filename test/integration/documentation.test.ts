@@ -1,12 +1,12 @@
 /** The examples of the documents, as a reader pastes them. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parse } from 'yaml';
 import { execute } from '../../hack/cluster/exec.ts';
 import { writeEnv } from '../../hack/run/env-file.ts';
 import { configure, type Configuration } from './lab/configure.ts';
-import { blocksIn, blocksOf, documentOf } from './lab/documents.ts';
+import { blocksIn, blocksOf, documentOf, docs } from './lab/documents.ts';
 import { eventually } from './lab/eventually.ts';
 import { call, gateway, nodesPath, secureGateway } from './lab/http.ts';
 import { decodeToken } from './lab/jwt.ts';
@@ -18,6 +18,17 @@ import { addressIn, visit } from './lab/person.ts';
 import { remember } from './lab/secrets.ts';
 import { Shell } from './lab/shell.ts';
 import { createUserWithPassword, loginStatuses, removeUser } from './lab/user-objects.ts';
+
+test('no document gives a function the name of what bash has already, which another one may need', async () => {
+  const { stdout } = await execute('bash', ['--norc', '-c', 'compgen -b']);
+  const builtins = new Set(stdout.split('\n'));
+  const files = readdirSync(docs).filter((file) => file.endsWith('.md'));
+  const given = files.flatMap((file) =>
+    blocksIn(file, 'sh').flatMap((block) => [...block.matchAll(/^(\w+)\(\)/gm)].map(([, name = '']) => name)),
+  );
+  expect(given.length).toBeGreaterThan(3);
+  expect(given.filter((name) => builtins.has(name))).toEqual([]);
+});
 
 /** The first block is for all others, each line of which stands for itself. */
 describe.each([

@@ -18,6 +18,9 @@ const leastLife = 30_000;
  * it expires, and nobody be asked to log in. Milliseconds.
  */
 const unseen = 60_000;
+/** Writes out what kubectl tells the plugin of its cluster. */
+const authorityOfCluster =
+  "kubectl config view --raw --minify -o jsonpath='{.clusters[0].cluster.certificate-authority-data}' | base64 -d";
 const nothing: Answer = {};
 
 /** Returns the exit code. Throws UsageError. */
@@ -156,7 +159,7 @@ class Plugin {
     const given = Object.entries(values).flatMap(([name, value]) =>
       value === undefined ? [] : [`--${name}=${value}`],
     );
-    const hint = isClusters ? ", where FILE is the certificate-authority of the kubeconfig's cluster" : '';
+    const hint = isClusters ? `, where FILE has the CA of the kubeconfig's cluster: ${authorityOfCluster} >FILE` : '';
     return `platform-apiserver credential ${given.join(' ')}${hint}`;
   }
 

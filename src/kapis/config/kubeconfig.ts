@@ -121,7 +121,7 @@ const plugin = {
     args: ['credential'],
     interactiveMode: 'IfAvailable',
     provideClusterInfo: true,
-    installHint: 'platform-apiserver is the program of the server itself: its image and its package hold it',
+    installHint: 'in a clone of platform-apiserver: npm ci && npm run build && npm link (docs/kubectl.md)',
   },
 };
 

@@ -15,7 +15,7 @@ import { asCaller } from '../caller.ts';
 import { followLogs, followTypes } from './follow.ts';
 import { HeldAnswers } from './held-answers.ts';
 import type { logsSchema } from './schemas.ts';
-import { aggregatorLimit, demandNoList } from './through-aggregator.ts';
+import { streamLimit, demandNoList } from './limits.ts';
 import { demandSame, visibleLogs, type LogAccess, type VisibleLogs } from './visible.ts';
 import { workloadPods } from './workload-pods.ts';
 
@@ -156,7 +156,7 @@ export function logsHandler({ logs, client, bounds, now = Date.now, ...access }:
     demandCapable(store, question);
     if (question.follow || question.operation === 'export')
       context.onEnd(bounds.streams.take(`user ${user?.username}`, mostStreamsPerUser));
-    const limit = aggregatorLimit(context);
+    const limit = streamLimit(context);
     const visible = await visibleLogs(access, context, question);
     if (question.follow) {
       const selection = await selectionOf(question, context, visible);

@@ -23,11 +23,22 @@ export const logParameters: readonly Parameter[] = [
     count,
   ),
   inQuery('end_time', 'Whole seconds since 1970; by default now', count),
-  inQuery('interval', 'Of a histogram: a number and one of s, m, h, d, w, M, q, y', { ...text, default: '15m' }),
+  inQuery('interval', 'Of a histogram, at most 10,000 buckets: a number and s, m, h or d, or one w, M, q or y', {
+    ...text,
+    default: '15m',
+  }),
   inQuery('sort', 'By time', { ...oneOf('desc', 'asc'), default: 'desc' }),
-  inQuery('from', 'Records to leave out at first', { ...count, maximum: limits.reach, default: 0 }),
-  inQuery('size', 'Records of a page', { ...count, maximum: limits.size, default: 10 }),
-  inQuery('follow', 'New records as they come, as lines of JSON or server-sent events', { ...flag, default: false }),
+  inQuery('from', 'Records of a query to leave out at first; with size no more than 100,000', {
+    ...count,
+    maximum: limits.reach,
+    default: 0,
+  }),
+  inQuery('size', 'Records of a page of a query; an export has all', { ...count, maximum: limits.size, default: 10 }),
+  inQuery(
+    'follow',
+    'New records as they come, as lines of JSON or server-sent events; without times, interval, sort, from and size',
+    { ...flag, default: false },
+  ),
   pretty,
   timeout,
 ];

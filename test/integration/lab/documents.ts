@@ -7,9 +7,10 @@ export interface Block {
   readonly text: string;
 }
 
-/** As it stands in the folder docs. */
-export const documentOf = (file: string): string =>
-  readFileSync(join(import.meta.dirname, '../../../docs', file), 'utf8');
+export const docs = join(import.meta.dirname, '../../../docs');
+
+/** As it stands in that folder. */
+export const documentOf = (file: string): string => readFileSync(join(docs, file), 'utf8');
 
 export function blocksOf(file: string): Block[] {
   return [...documentOf(file).matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', block = '']) => ({
