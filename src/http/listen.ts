@@ -11,7 +11,10 @@ import { randomUUID } from 'node:crypto';
 import { Duplex } from 'node:stream';
 import { badRequest, headersTooLarge, methodNotAllowed, timeout, type StatusError } from '../errors.ts';
 import type { Face } from './express-on-http2.ts';
+import type { oauthErrorSchema } from './meta.ts';
+import type { TypeOf } from './schema.ts';
 import { serveHandshakes } from './web-socket.ts';
+import { speaksOAuth } from './write-error.ts';
 
 /** What both listeners allow a client of HTTP/1.1; times in milliseconds. */
 const http1 = {
@@ -31,10 +34,15 @@ const maxConnections = 20_000;
 const maxStreams = 1_000;
 /** A moment to read the answer; whoever goes on sending, or never reads, is cut off. */
 const linger = 2_000;
+/** Bytes in which the method and the path are sought of what is no request. */
+const longestLine = 512;
 
-/** What never became a request is answered by hand. */
-function answer(socket: Duplex, status: number, problem: StatusError): void {
-  const body = `${JSON.stringify({ ...problem.toStatus(), code: status })}\n`;
+/** What never became a request is answered by hand; `path` as far as it is known. */
+function answer(socket: Duplex, status: number, problem: StatusError, path = ''): void {
+  const told = speaksOAuth(path)
+    ? ({ error: 'invalid_request', error_description: problem.message } satisfies TypeOf<typeof oauthErrorSchema>)
+    : { ...problem.toStatus(), code: status };
+  const body = `${JSON.stringify(told)}\n`;
   const headers = {
     'Audit-Id': randomUUID(),
     'Cache-Control': 'no-cache, private',
@@ -52,15 +60,19 @@ function answer(socket: Duplex, status: number, problem: StatusError): void {
   socket.once('close', () => clearTimeout(cut));
 }
 
+/** Of what the parser was given last, where that begins with a request. */
+const pathOf = ({ rawPacket }: { readonly rawPacket?: Buffer }): string | undefined =>
+  /^[A-Z]+ (\/[^ ?]*)/.exec(rawPacket?.toString('latin1', 0, longestLine) ?? '')?.[1];
+
 /** Node's parser refused it. */
-function refuse(error: Error & { code?: string }, socket: Duplex): void {
+function refuse(error: Error & { code?: string; rawPacket?: Buffer }, socket: Duplex): void {
   // An answer that is under way must not get another one in its middle.
   const { _httpMessage: current } = socket as Duplex & { _httpMessage?: { headersSent: boolean } | null };
   if (error.code === 'ECONNRESET' || !socket.writable || current?.headersSent === true) socket.destroy();
   else if (error.code === 'HPE_HEADER_OVERFLOW') answer(socket, 431, headersTooLarge());
   else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT')
     answer(socket, 408, timeout('the request did not arrive in time'));
-  else answer(socket, 400, badRequest('the request is not well-formed HTTP'));
+  else answer(socket, 400, badRequest('the request is not well-formed HTTP'), pathOf(error));
 }
 
 /** CONNECT: nobody tunnels through here. */

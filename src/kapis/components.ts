@@ -184,7 +184,7 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
     {
       method: 'get',
       path: `${base}/components`,
-      summary: 'The workloads of the platform',
+      summary: 'The workloads of the platform: those of its release, and of kube-system',
       parameters,
       answers: json(componentListSchema),
       handler: list,

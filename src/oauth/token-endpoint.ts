@@ -27,7 +27,7 @@ const tokenResponseSchema = named(
     { access_token: text, token_type: oneOf('Bearer'), expires_in: described('Seconds', count) },
     {
       refresh_token: described('For the grant refresh_token, once', text),
-      scope: text,
+      scope: described('What was granted, by blanks; it may be less than was asked for', text),
       id_token: described('If the scope has openid', text),
       issued_token_type: described('Of a token that was exchanged for another', text),
     },

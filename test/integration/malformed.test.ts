@@ -55,6 +55,18 @@ function expectOne(answers: readonly RawAnswer[], code: number, reason: string):
   expectStatus({ status, headers, text: body }, code, reason);
 }
 
+test.each([
+  ['gateway', '/oauth/userinfo', 'Content-Length: x'],
+  ['gateway over TLS', '/.well-known/openid-configuration?a', 'Transfer-Encoding: x'],
+])('%s: what is no HTTP is told in the words of %s', async (name, path, header) => {
+  const [answer, ...more] = await send((listeners[name] as () => Listener)().url, get(path, header));
+  expect(more).toEqual([]);
+  expect([answer?.status, JSON.parse(answer?.body ?? '')]).toEqual([
+    400,
+    { error: 'invalid_request', error_description: expect.any(String) },
+  ]);
+});
+
 describe.each(Object.keys(listeners))('%s', (name) => {
   const here = (): Listener => (listeners[name] as () => Listener)();
   const url = (): string => here().url;

@@ -125,7 +125,18 @@ const sessionSchema = named(
         { scope: text, sourceIP: text, userAgent: text },
       ),
     ),
-    status: named('SessionStatus', object({ phase: oneOf('Pending', 'Active', 'Revoked') }, { lastUsedAt: time })),
+    status: named(
+      'SessionStatus',
+      object(
+        {
+          phase: described(
+            'Pending: a login that waits for its code to be redeemed; Revoked: its tokens are refused',
+            oneOf('Pending', 'Active', 'Revoked'),
+          ),
+        },
+        { lastUsedAt: described('When it was refreshed last, or the login', time) },
+      ),
+    ),
     current: described('It is that of the request', flag),
   }),
 );
@@ -145,7 +156,7 @@ const loginRecordSchema = named(
     ...typeMeta('LoginRecord', apiVersion),
     time,
     success: flag,
-    reason: outcomes,
+    reason: described('LoggedIn, or why not: NoPassword has none set, Limited came too often', outcomes),
     client: described('The name of the OAuth client', text),
     sourceIP: text,
     userAgent: text,
