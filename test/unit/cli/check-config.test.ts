@@ -75,6 +75,16 @@ describe('a ConfigMap', () => {
     expect(said).toEqual([expect.stringContaining(word)]);
   });
 
+  test('is found among other objects, as "helm template" prints them', async () => {
+    const wrong = `${head}authentication: {issuer: "http://platform.example"}\n`;
+    const objects = [{ kind: 'ServiceAccount' }, { kind: 'ConfigMap', data: { other: 'a' } }].map((one) =>
+      JSON.stringify(one),
+    );
+    const all = [...objects, configMap({ 'platform.yaml': wrong }), '# no object', '{}'];
+    expect(await check(`---\n# Source: a\n${all.join('\n---\n# Source: b\n')}\n`)).toBe(1);
+    expect(said).toEqual([expect.stringContaining('authentication.issuer: ')]);
+  });
+
   test.each([[{}], [undefined], [null], [{ 'platform.yaml': 1 }], [{ 'other.yaml': head }]])(
     'that holds none is refused in one sentence: %j',
     async (data) => {
