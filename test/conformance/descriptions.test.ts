@@ -227,7 +227,7 @@ describe.each(names)('/swagger/%s', (name) => {
     expect(head).toMatchObject({ status: 200, text: '' });
     expect(head.headers).toMatchObject({ etag, 'content-length': plain.headers['content-length'] });
     const zipped = await ask(name, { headers: { 'accept-encoding': 'gzip' } });
-    expect(zipped.headers).toMatchObject({ 'content-encoding': 'gzip', etag });
+    expect(zipped.headers).toMatchObject({ 'content-encoding': 'gzip' });
     expect(Number(zipped.headers['content-length'])).toBeLessThan(plain.text.length / 4);
   });
 
