@@ -540,7 +540,7 @@ describe('an administrator', () => {
     // Two kinds make the same of their names, and both can be asked for.
     await goTo(page, 'readDocsExampleComV1NamespacedTrapStatus');
     await expectHeading(page, 'Read the status of the Trap');
-    await goTo(page, 'readDocsExampleComV1NamespacedTrapStatus_');
+    await goTo(page, 'readDocsExampleComV1NamespacedTrapStatus_2');
     await expectHeading(page, 'Read the TrapStatus');
     await unfold(page, 3);
     await page

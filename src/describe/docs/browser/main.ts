@@ -132,18 +132,11 @@ class Docs {
 
   #list(): void {
     const all = [this.#own, this.#ofCluster].filter((one) => one !== undefined);
-    // What is the platform's own is meant first.
-    const operations = new Map<string, Operation>();
-    for (const one of all.flatMap((of) => of.operations)) {
-      let { id } = one;
-      // Kinds may be called so that two operations have one name: Backup with a status, and BackupStatus.
-      while (operations.has(id)) id += '_';
-      operations.set(id, { ...one, id });
-    }
-    this.#operations = operations;
+    const operations = all.flatMap((of) => of.operations);
+    this.#operations = new Map(operations.map((one) => [one.id, one]));
     this.#navigation.show(
       all.flatMap((of) => of.tags),
-      [...operations.values()],
+      operations,
     );
     // What is being filled in stays.
     if (this.#view === undefined) this.#show();
