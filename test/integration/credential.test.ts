@@ -3,9 +3,9 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { execute, type Executed } from '../../hack/cluster/exec.ts';
+import { execute, output, type Executed } from '../../hack/cluster/exec.ts';
 import { stringify } from 'yaml';
 import { leash } from '../../hack/run/server.ts';
 import { cacheFile as cacheFileOf, writeTokens } from '../../src/cli/credential/token-cache.ts';
@@ -114,9 +114,13 @@ describe('kubectl', () => {
     expect({ code: before.code, stderr: before.stderr }).toEqual({
       code: 1,
       stderr: expect.stringContaining(
-        `nobody is there to log in: run in a terminal first: platform-apiserver credential --server=${secureGateway()} --ca-file=FILE --login=password --username=admin, where FILE is`,
+        `nobody is there to log in: run in a terminal first: platform-apiserver credential --server=${secureGateway()} --ca-file=FILE --login=password --username=admin, where FILE has the CA of the kubeconfig's cluster: kubectl `,
       ),
     });
+    const [, extract = ''] = /where FILE has .*?: (kubectl .*) >FILE\n/.exec(before.stderr) ?? [];
+    const env = { KUBECONFIG: join(home, 'config'), PATH: `${dirname(lab().kubectl)}:${process.env['PATH'] ?? ''}` };
+    const authority = await output('bash', ['--norc', '-c', extract], { env });
+    expect(authority.trim()).toBe(readFileSync(lab().authorityFile, 'utf8').trim());
     await logInWithPassword();
     const { code, stdout, stderr } = await kubectl(['get', '--raw', whoami]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

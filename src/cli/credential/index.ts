@@ -20,7 +20,7 @@ const leastLife = 30_000;
 const unseen = 60_000;
 /** Writes out what kubectl tells the plugin of its cluster. */
 const authorityOfCluster =
-  "kubectl config view --raw --minify -o jsonpath='{.clusters[0].cluster.certificate-authority-data}' | base64 -d";
+  "kubectl config view --raw --minify --flatten -o jsonpath='{.clusters[0].cluster.certificate-authority-data}' | base64 -d";
 const nothing: Answer = {};
 
 /** Returns the exit code. Throws UsageError. */
