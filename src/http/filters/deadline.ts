@@ -1,6 +1,6 @@
-import { parseDuration } from '../../config/duration.ts';
-import { badRequest, timeout } from '../../errors.ts';
+import { timeout } from '../../errors.ts';
 import type { Exchange, Filter } from '../exchange.ts';
+import { requestTimeout } from '../request-timeout.ts';
 
 const longest = 60_000;
 /** kube-apiserver has the same limit, and `?timeout=` is for it to understand: its own words come first. */
@@ -15,16 +15,8 @@ export const deadline =
   (exchange) => {
     const { info, isProxied } = exchange;
     if (info.isLongRunning) return;
-    let limit = isProxied ? longestProxied : longest;
-    const asked = isProxied || info.prefix === 'oauth' ? null : exchange.query.get('timeout');
-    if (asked !== null) {
-      const parsed = parseDuration(asked);
-      if (parsed === undefined)
-        throw badRequest(
-          `invalid timeout specified in the request URL: ${JSON.stringify(asked)} is no duration such as "32s"`,
-        );
-      if (parsed > 0) limit = Math.min(parsed, longest);
-    }
+    const asked = isProxied || info.prefix === 'oauth' ? 0 : requestTimeout(exchange.query);
+    const limit = asked > 0 ? Math.min(asked, longest) : isProxied ? longestProxied : longest;
     const timer = setTimeout(() => {
       // Who does not read it must not keep for ever what it holds.
       const isAnswered = exchange.res.writableEnded;

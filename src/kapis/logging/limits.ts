@@ -1,7 +1,7 @@
 import type { Request } from 'express';
-import { parseDuration } from '../../config/duration.ts';
 import { badRequest, timeout } from '../../errors.ts';
 import { parseAccept } from '../../http/negotiate.ts';
+import { requestTimeout } from '../../http/request-timeout.ts';
 import type { RequestContext } from '../../http/route.ts';
 import { group, version } from './group.ts';
 
@@ -31,15 +31,13 @@ const longestTimer = 2 ** 31 - 1;
  */
 export function streamLimit(context: Pick<RequestContext, 'info' | 'query' | 'onEnd'>): AbortSignal {
   const over = new AbortController();
-  const text = context.query.get('timeout') ?? '0s';
-  const asked = parseDuration(text);
-  if (asked === undefined) throw badRequest(`timeout: ${JSON.stringify(text)} is no duration such as "32s"`);
+  const asked = requestTimeout(context.query);
   const isPassedOn = context.info.prefix === 'apis';
   if (asked === 0 && !isPassedOn) return over.signal;
   const limit = isPassedOn && (asked === 0 || asked > longest) ? longest : Math.min(asked, longestTimer);
   const reason = isPassedOn
     ? `kube-apiserver passes nothing on for longer than ${limit / 1_000} s: /kapis/${group}/${version}/logs of the gateway has no such limit`
-    : `the request was to be given up after ${text}, as its timeout says`;
+    : `the request was to be given up after ${context.query.get('timeout')}, as its timeout says`;
   const timer = setTimeout(() => over.abort(timeout(reason)), isPassedOn ? limit - Math.min(margin, limit / 4) : limit);
   context.onEnd(() => clearTimeout(timer));
   return over.signal;

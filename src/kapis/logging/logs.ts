@@ -15,7 +15,7 @@ import { asCaller } from '../caller.ts';
 import { followLogs, followTypes } from './follow.ts';
 import { HeldAnswers } from './held-answers.ts';
 import type { logsSchema } from './schemas.ts';
-import { streamLimit, demandNoList } from './limits.ts';
+import { demandNoList, streamLimit } from './limits.ts';
 import { demandSame, visibleLogs, type LogAccess, type VisibleLogs } from './visible.ts';
 import { workloadPods } from './workload-pods.ts';
 
