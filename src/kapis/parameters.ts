@@ -34,7 +34,7 @@ export const watchParameters: readonly Parameter[] = [
   inQuery('resourceVersion', 'Where to begin, or how old the answer may be'),
   inQuery(
     'resourceVersionMatch',
-    'How resourceVersion is meant: NotOlderThan, as the past is not shown',
+    'How resourceVersion is meant; Exact is for /apis alone',
     oneOrNone('NotOlderThan', 'Exact'),
   ),
   inQuery('allowWatchBookmarks', 'BOOKMARK events that say how far the watch has come', unless),
