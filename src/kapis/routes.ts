@@ -155,10 +155,13 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
 }
 
 /** Throws 404 for a path on which such a resource is not, 405 for what its server does not offer. */
-function checkPath({ definition, discovered }: Entry, { namespace, resource, verb }: RequestInfo, what: string): void {
+function checkPath({ definition, discovered }: Entry, info: RequestInfo, what: string): void {
   const { namespaced } = definition;
+  const { namespace, resource, name, verb } = info;
   const object = what === 'object' ? '/{name}' : '';
-  if (!namespaced && namespace !== '' && (resource !== 'namespaces' || what === 'collection'))
+  // A right in a namespace covers the Namespace of that name (requestinfo.go), and no other object at cluster scope.
+  const isItself = resource === 'namespaces' && what === 'object' && name === namespace;
+  if (!namespaced && namespace !== '' && !isItself)
     throw noSuchPath(`${resource} are not in namespaces: their path is …/${resource}${object}`);
   if (namespaced && namespace === '' && what === 'object')
     throw noSuchPath(`${resource} are in namespaces: their path is …/namespaces/{namespace}/${resource}/{name}`);
