@@ -9,6 +9,7 @@ import { availableParallelism } from 'node:os';
 import { parametersOf, type HashParameters } from '../config/hash-parameters.ts';
 import { serviceUnavailable, tooManyRequests } from '../errors.ts';
 import { systemClock, type Clock } from '../kube/clock.ts';
+import { hashesAtOnce } from './hash-threads.ts';
 import { hostOf } from './host-of.ts';
 import { WaitingLines } from './waiting-lines.ts';
 
@@ -60,7 +61,7 @@ export class Passwords {
   readonly #functions: HashFunctions;
   readonly #clock: Stopwatch;
   readonly #lines = new WaitingLines({
-    atOnce: Math.max(1, availableParallelism() - 1),
+    atOnce: hashesAtOnce(availableParallelism(), process.env),
     mostWaiting: 256,
     mostInLine: 64,
     longestWait: 60_000,

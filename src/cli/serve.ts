@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os';
+import { poolSizeFor } from '../accounts/hash-threads.ts';
 import { parseFlags } from '../config/flags.ts';
 import { createLogger } from '../logger.ts';
 import { startServer, type RunningServer } from '../server.ts';
@@ -10,7 +12,11 @@ export async function serve(argv: readonly string[], ended: AbortSignal): Promis
   // A bug in one request must not end the others.
   process.on('unhandledRejection', (error) => log.error('a rejected promise was not handled', { error }));
   process.on('uncaughtException', (error) => log.error('an error was not caught', { error }));
-  await lowerWorkers().catch((error: unknown) => log.warn('hashing is as important as serving', { error }));
+  // Loading modules does not use the pool; reading the names of its threads does.
+  process.env['UV_THREADPOOL_SIZE'] ??= String(poolSizeFor(availableParallelism()));
+  await lowerWorkers().catch((error: unknown) =>
+    log.warn('could not lower the priority of hashing threads', { error }),
+  );
   let server: RunningServer;
   try {
     server = await startServer(flags, log, ended);
