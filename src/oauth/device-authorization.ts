@@ -9,12 +9,9 @@ import { answerJSON, uncached } from './answer.ts';
 import { clientRoute, type ClientRequest } from './client-request.ts';
 import { devicePath } from './device-endpoint.ts';
 import type { Endpoint } from './endpoint.ts';
-import { deviceGrantType, pollInterval } from './grants/device-code.ts';
+import { deviceCodeLife, deviceGrantType, pollInterval } from './grants/device-code.ts';
 import { grantScope } from './scope.ts';
 import { newUserCode, shown } from './user-code.ts';
-
-/** Milliseconds in which the user has to open a browser, log in and type the code in. */
-const life = 10 * 60_000;
 
 /** RFC 8628 section 3.2. */
 const deviceAuthorizationSchema = named(
@@ -53,7 +50,7 @@ export function deviceAuthorizationEndpoint({
     const refreshable = client.grantTypes.includes('refresh_token');
     for (;;) {
       const userCode = newUserCode();
-      const code = await sessions.devices.create(spec, { userCode, sourceIP, life, refreshable });
+      const code = await sessions.devices.create(spec, { userCode, sourceIP, life: deviceCodeLife, refreshable });
       if (code !== undefined) return [code, userCode];
     }
   }
@@ -85,7 +82,7 @@ export function deviceAuthorizationEndpoint({
           user_code: shown(userCode),
           verification_uri: verificationURI,
           verification_uri_complete: `${verificationURI}?user_code=${shown(userCode)}`,
-          expires_in: life / 1_000,
+          expires_in: deviceCodeLife / 1_000,
           interval: pollInterval / 1_000,
         };
         answerJSON(res, body, uncached);

@@ -58,6 +58,11 @@ export class Codes {
     return token;
   }
 
+  /** The session that a code with our seal names; undefined for any other text. */
+  sessionOf(code: string): string | undefined {
+    return this.#tokens.sessionOf(code);
+  }
+
   /**
    * A code begins its session once, on whichever replica. If one that went by a browser comes again, what it began ends (RFC 6749 section
    * 4.1.2). `accept` judges the session before.

@@ -1,8 +1,8 @@
 import { subjectOf, type Subject } from '../../accounts/subjects.ts';
 import type { Unredeemed } from '../../accounts/sessions/codes.ts';
 import type { Session } from '../../accounts/sessions/session.ts';
+import { BoundedCache } from '../../bounded-cache.ts';
 import { OAuthError, type OAuthErrorCode } from '../../errors.ts';
-import { boundedCache } from '../../kube/bounded-cache.ts';
 import { required } from '../form.ts';
 import type { Grant, GrantParts } from './grant.ts';
 
@@ -10,6 +10,8 @@ export const deviceGrantType = 'urn:ietf:params:oauth:grant-type:device_code';
 
 /** Milliseconds between two questions of a device, and by how much more for one that does not keep to it. */
 export const pollInterval = 5_000;
+/** Milliseconds in which the user has to open a browser, log in and type the code in. */
+export const deviceCodeLife = 10 * 60_000;
 
 const refusals: Readonly<Record<Unredeemed, [OAuthErrorCode, string]>> = {
   waiting: ['authorization_pending', 'nobody has let the device in yet; ask again'],
@@ -21,16 +23,22 @@ const refusals: Readonly<Record<Unredeemed, [OAuthErrorCode, string]>> = {
 
 /** RFC 8628 section 3.4. */
 export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Grant {
-  /** Of each code: when it may be asked about again, and the interval until then. */
-  const polls = boundedCache<{ readonly from: number; readonly interval: number }>(10_000);
+  /** When the code of each session may be polled again, and the interval until then. */
+  const polls = new BoundedCache<{ readonly from: number; readonly interval: number }>({
+    name: 'device_polls',
+    maxEntries: 10_000,
+    maxBytes: 4 * 1024 * 1024,
+    ttl: deviceCodeLife,
+    clock,
+  });
 
-  /** RFC 8628 section 3.5: who asks too often shall wait longer from then on. */
-  function demandPatience(code: string): void {
+  /** RFC 8628 section 3.5: a device that polls too often has to wait longer from then on. */
+  function demandPatience(sid: string): void {
     const now = clock();
-    const { from, interval } = polls.get(code) ?? { from: now, interval: pollInterval };
+    const { from, interval } = polls.get(sid) ?? { from: now, interval: pollInterval };
     const next = now < from ? interval + pollInterval : interval;
     // A second less: the network takes its time, once more and once less.
-    polls.set(code, { from: now + next - 1_000, interval: next });
+    polls.set(sid, { from: now + next - 1_000, interval: next });
     if (now < from) throw new OAuthError('slow_down', `ask again in ${next / 1_000} s`);
   }
 
@@ -47,7 +55,9 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
         const isNobodys = session.spec.userName === '';
         return isNobodys || subject !== undefined;
       };
-      demandPatience(code);
+      // A code without our seal is unknown, and nothing is kept of it.
+      const sid = sessions.codes.sessionOf(code);
+      if (sid !== undefined) demandPatience(sid);
       const redeemed = await sessions.codes.redeem(code, accept, client.grantTypes.includes('refresh_token'));
       if (typeof redeemed === 'string' || subject === undefined) {
         const [error, description] = refusals[typeof redeemed === 'string' ? redeemed : 'ended'];

@@ -159,6 +159,13 @@ describe('a device', () => {
     expect(errorOf(await poll())).toBe('400 authorization_pending');
   });
 
+  test('is told each time that its code is unknown: the server keeps nothing of a code that it has not issued', async () => {
+    const { poll } = await waiting();
+    const forged = { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` };
+    const long = { device_code: `\u20ac${'x'.repeat(60_000)}` };
+    for (const fields of [forged, forged, long, long]) expect(errorOf(await poll(fields))).toBe('400 invalid_grant');
+  });
+
   test('that nobody lets in for ten minutes must begin again', async () => {
     const all = await waiting();
     const question = await typeIn(all);

@@ -1,0 +1,187 @@
+/**
+ * Memory for values whose keys come from requests. A caller chooses such a key, so neither its length nor the number of keys may cost
+ * more than a limit: long keys are kept as digests, and no key keeps the text alive that it was cut from.
+ */
+import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { serviceUnavailable } from './errors.ts';
+
+/** Characters of a SHA-512 in hex: a key of as many or more is replaced by its digest, so no short key equals a digest. */
+const digestLength = 128;
+/** Bytes of an entry beside its key and what its value holds. */
+const entryOverhead = 128;
+
+const keyOf = (key: string): string => {
+  if (key.length < digestLength) return key;
+  // UTF-8 would make one key of two that differ in lone surrogates.
+  return hash('sha512', Buffer.from(key, 'utf16le'), 'hex');
+};
+
+/** A copy: a slice or a concatenation refers to the whole text that it was made of. */
+const copied = (key: string): string => Buffer.from(key, 'utf16le').toString('utf16le');
+
+const bytesOf = (key: string): number => entryOverhead + key.length;
+
+interface Limits {
+  /** The label `name` of the metrics cache_entries and cache_bytes. */
+  readonly name: string;
+  readonly maxEntries: number;
+}
+
+interface CacheOptions<V> extends Limits {
+  readonly maxBytes: number;
+  /** Milliseconds after which an entry is gone. */
+  readonly ttl: number;
+  /** Bytes of what the value holds, if that varies. */
+  readonly sizeOf?: (value: V) => number;
+  readonly clock?: () => number;
+}
+
+interface Figures {
+  readonly entries: number;
+  readonly bytes: number;
+}
+
+interface Counted extends Figures {
+  readonly name: string;
+}
+
+/** Tests make many, and drop them. */
+const all = new Set<WeakRef<Counted>>();
+
+/** Entries and bytes of all of them, by name. */
+export function cacheFigures(): ReadonlyMap<string, Figures> {
+  const figures = new Map<string, Figures>();
+  for (const reference of all) {
+    const one = reference.deref();
+    if (one === undefined) {
+      all.delete(reference);
+      continue;
+    }
+    const { entries = 0, bytes = 0 } = figures.get(one.name) ?? {};
+    figures.set(one.name, { entries: entries + one.entries, bytes: bytes + one.bytes });
+  }
+  return figures;
+}
+
+/** Keeps the entries that were used last, up to a number, to a sum of bytes and to an age. */
+export class BoundedCache<V extends object | string | number | boolean> implements Counted {
+  readonly name: string;
+  readonly #cache: LRUCache<string, V>;
+  readonly #maxEntries: number;
+  readonly #ttl: number;
+  readonly #clock: () => number;
+  #nextPurge: number;
+
+  constructor({ name, maxEntries, maxBytes, ttl, sizeOf = () => 0, clock = Date.now }: CacheOptions<V>) {
+    this.name = name;
+    this.#maxEntries = maxEntries;
+    this.#ttl = ttl;
+    this.#clock = clock;
+    this.#nextPurge = clock() + ttl;
+    // With `max` it would take the memory for all entries at once.
+    this.#cache = new LRUCache({
+      maxSize: maxBytes,
+      sizeCalculation: (value, key) => bytesOf(key) + sizeOf(value),
+      ttl,
+      ttlResolution: 0,
+      perf: { now: clock },
+    });
+    all.add(new WeakRef(this));
+  }
+
+  get entries(): number {
+    return this.#cache.size;
+  }
+
+  get bytes(): number {
+    return this.#cache.calculatedSize;
+  }
+
+  get(key: string): V | undefined {
+    return this.#cache.get(keyOf(key));
+  }
+
+  /** The same without counting as a use. */
+  peek(key: string): V | undefined {
+    return this.#cache.peek(keyOf(key));
+  }
+
+  has(key: string): boolean {
+    return this.#cache.has(keyOf(key));
+  }
+
+  /** `ttl`: of this entry, in milliseconds. */
+  set(key: string, value: V, ttl: number = this.#ttl): void {
+    this.#purge();
+    this.#cache.set(copied(keyOf(key)), value, { ttl });
+    if (this.#cache.size > this.#maxEntries) this.#cache.pop();
+  }
+
+  delete(key: string): void {
+    this.#cache.delete(keyOf(key));
+  }
+
+  /** The keys are as they are kept: of long ones the digests. */
+  [Symbol.iterator](): IterableIterator<[string, V]> {
+    return this.#cache.entries() as IterableIterator<[string, V]>;
+  }
+
+  /** Entries that nobody asks for again are dropped too. */
+  #purge(): void {
+    const now = this.#clock();
+    if (now < this.#nextPurge) return;
+    this.#nextPurge = now + this.#ttl;
+    this.#cache.purgeStale();
+  }
+}
+
+/**
+ * Values for as long as something is in progress: whoever adds one deletes it when that ends. Nothing is evicted, as others count on it;
+ * beyond the limit nothing is added.
+ */
+export class InProgress<V> implements Counted {
+  readonly name: string;
+  readonly #values = new Map<string, V>();
+  readonly #maxEntries: number;
+  #bytes = 0;
+
+  constructor({ name, maxEntries }: Limits) {
+    this.name = name;
+    this.#maxEntries = maxEntries;
+    all.add(new WeakRef(this));
+  }
+
+  get entries(): number {
+    return this.#values.size;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get(key: string): V | undefined {
+    return this.#values.get(keyOf(key));
+  }
+
+  /** Throws StatusError 503. */
+  set(key: string, value: V): void {
+    const kept = keyOf(key);
+    if (this.#values.has(kept)) {
+      this.#values.set(kept, value);
+      return;
+    }
+    if (this.#values.size >= this.#maxEntries) throw serviceUnavailable('too much is in progress; try again', 1);
+    this.#values.set(copied(kept), value);
+    this.#bytes += bytesOf(kept);
+  }
+
+  delete(key: string): void {
+    const kept = keyOf(key);
+    if (this.#values.delete(kept)) this.#bytes -= bytesOf(kept);
+  }
+
+  [Symbol.iterator](): IterableIterator<[string, V]> {
+    return this.#values.entries();
+  }
+}

@@ -1,0 +1,136 @@
+import { describe, expect, test } from '@jest/globals';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { BoundedCache, cacheFigures, InProgress } from '../../src/bounded-cache.ts';
+
+const kibibyte = 1_024;
+const mebibyte = kibibyte * kibibyte;
+
+function cache(options: Partial<ConstructorParameters<typeof BoundedCache<string | number>>[0]> = {}) {
+  let now = 1_000_000;
+  const made = new BoundedCache<string | number>({
+    name: 'test',
+    maxEntries: 100,
+    maxBytes: mebibyte,
+    ttl: 1_000,
+    clock: () => now,
+    ...options,
+  });
+  return { made, advance: (milliseconds: number) => (now += milliseconds) };
+}
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+function heapUsed(): number {
+  collectGarbage();
+  return process.memoryUsage().heapUsed;
+}
+
+describe('a bounded cache', () => {
+  test('keeps the entries that were used last, up to its number', () => {
+    const { made } = cache();
+    made.set('first', 1);
+    for (let index = 0; index < 99; index += 1) made.set(`key-${index}`, index);
+    expect(made.get('first')).toBe(1);
+    made.set('one more', 1);
+    expect(made.entries).toBe(100);
+    expect(made.has('key-0')).toBe(false);
+    expect(made.get('first')).toBe(1);
+  });
+
+  test('keeps no more than its bytes, of values too', () => {
+    const { made } = cache({ maxEntries: 1_000, sizeOf: (value) => String(value).length });
+    for (let index = 0; index < 500; index += 1) made.set(`key-${index}`, 'x'.repeat(10 * kibibyte));
+    expect(made.bytes).toBeLessThanOrEqual(mebibyte);
+    expect(made.bytes).toBeGreaterThan(0.9 * mebibyte);
+    made.set('large', 'x'.repeat(2 * mebibyte));
+    expect(made.has('large')).toBe(false);
+  });
+
+  test('forgets an entry after its time, also one that nobody asks for again', () => {
+    const { made, advance } = cache();
+    made.set('a', 1);
+    made.set('b', 2, 5_000);
+    advance(1_001);
+    expect(made.get('a')).toBeUndefined();
+    expect(made.get('b')).toBe(2);
+    for (let index = 0; index < 50; index += 1) made.set(`key-${index}`, index);
+    advance(1_001);
+    made.set('last', 1);
+    expect(made.entries).toBe(2);
+  });
+
+  test('deletes an entry', () => {
+    const { made } = cache();
+    made.set('a', 1);
+    made.delete('a');
+    expect(made.peek('a')).toBeUndefined();
+    expect(made.bytes).toBe(0);
+  });
+
+  test.each<[string, (index: number) => string]>([
+    ['long keys', (index) => `${'\u20ac'.repeat(32 * kibibyte)}${index}`],
+    [
+      'short keys that are slices of long texts',
+      (index) => `${index}-${'x'.repeat(100)}${'\u20ac'.repeat(32 * kibibyte)}`.slice(0, 100),
+    ],
+  ])('holds little memory for %s', (_, key) => {
+    const { made } = cache({ maxEntries: 1_000 });
+    const before = heapUsed();
+    for (let index = 0; index < 1_000; index += 1) made.set(key(index), index);
+    expect(heapUsed() - before).toBeLessThan(2 * mebibyte);
+    expect(made.get(key(999))).toBe(999);
+    expect(made.entries).toBe(1_000);
+  });
+
+  test('tells keys apart, long ones and lone surrogates too', () => {
+    const { made } = cache();
+    const keys = [
+      '\ud800',
+      '\ud801',
+      '\ufffd',
+      'x'.repeat(127),
+      'x'.repeat(128),
+      `${'x'.repeat(500)}\ud800`,
+      `${'x'.repeat(500)}\ufffd`,
+    ];
+    for (const [index, key] of keys.entries()) made.set(key, index);
+    expect(keys.map((key) => made.get(key))).toEqual([...keys.keys()]);
+    // What a long key is kept as is no short key.
+    for (const [kept] of [...made].filter(([text]) => text.length >= 128)) expect(made.get(kept)).toBeUndefined();
+  });
+
+  test('counts in the figures by its name', () => {
+    const { made } = cache({ name: 'counted' });
+    const { made: other } = cache({ name: 'counted' });
+    made.set('a', 1);
+    other.set('a', 1);
+    expect(cacheFigures().get('counted')).toEqual({ entries: 2, bytes: made.bytes + other.bytes });
+  });
+});
+
+describe('what is in progress', () => {
+  test('is kept until it is deleted, and counted', () => {
+    const made = new InProgress<number>({ name: 'progress', maxEntries: 3 });
+    made.set('a', 1);
+    made.set('x'.repeat(1_000), 2);
+    made.set('a', 3);
+    expect(made.get('a')).toBe(3);
+    expect([...made]).toHaveLength(2);
+    expect(cacheFigures().get('progress')).toMatchObject({ entries: 2 });
+    made.delete('x'.repeat(1_000));
+    made.delete('a');
+    expect(made).toMatchObject({ entries: 0, bytes: 0 });
+  });
+
+  test('is refused beyond its limit, and nothing is lost for it', () => {
+    const made = new InProgress<number>({ name: 'progress', maxEntries: 2 });
+    made.set('a', 1);
+    made.set('b', 2);
+    expect(() => made.set('c', 3)).toThrow('too much is in progress');
+    made.set('a', 4);
+    expect(made.get('a')).toBe(4);
+    expect(made.get('b')).toBe(2);
+  });
+});
