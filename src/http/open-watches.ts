@@ -66,7 +66,7 @@ export class OpenWatches {
 
 async function judge(exchange: Exchange, authenticate: Authenticator): Promise<void> {
   try {
-    const user = await authenticate(exchange.req);
+    const user = await authenticate(exchange.req, exchange.sourceIP);
     if (user === undefined) exchange.abort();
     else exchange.setUser(user);
   } catch (error) {

@@ -64,7 +64,7 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
         throw new OAuthError('invalid_client', `everybody knows the secret of the client "${client.name}"`);
       return (clientID) => mayKnow(client, clientID);
     }
-    const user = await authenticator(req);
+    const user = await authenticator(req, context.sourceIP);
     if (user === undefined)
       throw new OAuthError(
         'invalid_client',

@@ -7,7 +7,7 @@ import type { UserInfo } from '../user.ts';
 import { subprotocolToken } from '../web-socket-request.ts';
 import type { Authenticator, TokenAuthenticator } from './authenticator.ts';
 
-type Verified = (error: unknown, user?: UserInfo) => void;
+type Found = (error: unknown, token?: string) => void;
 
 /** As clients send it; every other spelling, and whatever is wrong, is passport's. */
 const usual = /^Bearer ([A-Za-z0-9\-._~+/]+=*)$/;
@@ -15,11 +15,12 @@ const usual = /^Bearer ([A-Za-z0-9\-._~+/]+=*)$/;
 /**
  * RFC 6750 section 2.1: a token in the Authorization header, or among the subprotocols of a WebSocket, judged by the first of
  * `authenticators` that recognises it.
- * passport finds the token; the answer is ours, because the strategy's own 401 is plain text. A token that has been judged before has
- * no need of either: nine in ten requests bring one.
+ * passport finds the token; the response is ours, because the strategy's own 401 is plain text. A token that has been authenticated
+ * before needs neither: nine in ten requests bring one.
  */
 export function bearer(authenticators: readonly TokenAuthenticator[]): Authenticator {
   const strategies = new passport.Passport();
+  strategies.use(new Strategy((token: string, done: Found) => done(null, token)));
   const verify = async (token: string, source: string): Promise<UserInfo> => {
     for (const authenticate of authenticators) {
       const user = await authenticate(token, source);
@@ -27,38 +28,32 @@ export function bearer(authenticators: readonly TokenAuthenticator[]): Authentic
     }
     throw unauthorized({ error: 'invalid_token' });
   };
-  strategies.use(
-    new Strategy({ passReqToCallback: true }, ({ socket }: Request, token: string, done: Verified) => {
-      verify(token, socket?.remoteAddress ?? '').then(
-        (user) => done(null, user),
-        (error: unknown) => done(error),
-      );
-    }),
-  );
-  const judgeWhole = (request: Request): Promise<UserInfo> =>
+  const find = (request: Request): Promise<string> =>
     new Promise((resolve, reject) => {
-      const decide = (error: unknown, user?: UserInfo | false | null): void => {
+      const decide = (error: unknown, token?: string | false | null): void => {
         if (error !== null && error !== undefined)
           reject(error instanceof Error ? error : new Error('bearer', { cause: error }));
-        else if (user === undefined || user === false || user === null)
+        else if (token === undefined || token === false || token === null)
           reject(unauthorized({ error: 'invalid_token' }));
-        else resolve(user);
+        else resolve(token);
       };
-      const judge = strategies.authenticate('bearer', { session: false }, decide) as (
+      const authenticate = strategies.authenticate('bearer', { session: false }, decide) as (
         request: Request,
         response: unknown,
         next: (error?: unknown) => void,
       ) => void;
-      judge(request, undefined, (error) => decide(error ?? null));
+      authenticate(request, undefined, (error) => decide(error ?? null));
     });
-  return (request: Request) => {
+  const judgeWhole = async (request: Request, source: string): Promise<UserInfo> =>
+    await verify(await find(request), source);
+  return (request, source) => {
     const header = request.headers.authorization ?? '';
     const token = usual.exec(header)?.[1];
-    if (token !== undefined) return knownUser(token, authenticators) ?? judgeWhole(request);
-    if (/^bearer /i.test(header)) return judgeWhole(request);
+    if (token !== undefined) return knownUser(token, authenticators) ?? judgeWhole(request, source);
+    if (/^bearer /i.test(header)) return judgeWhole(request, source);
     const offered = subprotocolToken(request);
     if (offered === undefined) return undefined;
-    return knownUser(offered, authenticators) ?? verify(offered, request.socket?.remoteAddress ?? '');
+    return knownUser(offered, authenticators) ?? verify(offered, source);
   };
 }
 

@@ -17,5 +17,5 @@ export function aggregatedAuthenticator(
   tokens: readonly TokenAuthenticator[],
 ): Authenticator {
   const byToken = bearer(tokens);
-  return (request) => proxy(request) ?? byToken(request);
+  return (request, source) => proxy(request) ?? byToken(request, source);
 }

@@ -1,3 +1,4 @@
+import { hostOf } from '../../accounts/host-of.ts';
 import { WaitingLines } from '../../accounts/waiting-lines.ts';
 import { serviceUnavailable, unauthorized, type StatusError } from '../../errors.ts';
 import { boundedCache } from '../../kube/bounded-cache.ts';
@@ -100,7 +101,7 @@ export function tokenReview(
   async function askInTurn(token: string, issuer: string, source: string): Promise<UserInfo | undefined> {
     const own = await client.issuer();
     const lines = own === undefined || own === issuer ? ownIssuer : otherIssuers;
-    return await lines.run(source, () => ask(token));
+    return await lines.run(hostOf(source), () => ask(token));
   }
 
   async function review(key: string, answer: Promise<UserInfo | undefined>): Promise<UserInfo | undefined> {

@@ -36,7 +36,7 @@ function changesPassword({ prefix, group, resource, name, subresource, verb }: R
 export const authentication =
   (authenticate: Authenticator, alsoOpen: ReadonlySet<string>): Filter =>
   (exchange) => {
-    const { req, path, query } = exchange;
+    const { req, path, query, sourceIP } = exchange;
     if (query.has('access_token'))
       throw badRequest(
         'a token in the query would be logged on its way: send it in the header "Authorization: Bearer …"',
@@ -54,7 +54,7 @@ export const authentication =
       else if (!open) throw error;
     };
     try {
-      const found = authenticate(req);
+      const found = authenticate(req, sourceIP);
       return found instanceof Promise ? found.then(accept, refuse) : accept(found);
     } catch (error) {
       return refuse(error);

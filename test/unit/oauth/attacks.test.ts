@@ -108,7 +108,10 @@ test('what is no access token for us is no bearer: refresh token, id_token, code
     tokenReview(made.client, async () => []),
   ]);
   const judge = async (token: unknown): Promise<unknown> =>
-    await authenticate({ headers: { authorization: `Bearer ${String(token)}` } } as Parameters<typeof authenticate>[0]);
+    await authenticate(
+      { headers: { authorization: `Bearer ${String(token)}` } } as Parameters<typeof authenticate>[0],
+      '192.0.2.1',
+    );
   expect(await judge(access_token)).toMatchObject({ username: 'alice' });
   const others = [refresh_token, id_token, code, device['device_code'], browser.cookies.get(loginCookie), forOthers];
   for (const token of others) await expect(judge(token)).rejects.toMatchObject({ code: 401 });

@@ -16,6 +16,8 @@ const knows =
 const request = (authorization?: string, parts: object = {}): Request =>
   ({ headers: authorization === undefined ? {} : { authorization }, ...parts }) as unknown as Request;
 
+const from = '192.0.2.7';
+
 const authenticate = bearer([knows('one', alice), knows('two', robot)]);
 
 describe('a bearer token', () => {
@@ -24,10 +26,10 @@ describe('a bearer token', () => {
     ['bearer one', alice],
     ['BEARER two', robot],
   ])('is judged by the first that knows it: %s', async (authorization, user) => {
-    expect(await authenticate(request(authorization))).toBe(user);
+    expect(await authenticate(request(authorization), from)).toBe(user);
   });
 
-  test('is judged with the address that sent it', async () => {
+  test('is judged with the address of the client', async () => {
     const sources: string[] = [];
     const judge = bearer([
       async (_, source) => {
@@ -35,14 +37,20 @@ describe('a bearer token', () => {
         return alice;
       },
     ]);
-    await judge(request('Bearer one', { socket: { remoteAddress: '192.0.2.7' } }));
-    expect(sources).toEqual(['192.0.2.7']);
+    await judge(request('Bearer one'), from);
+    const headers = {
+      connection: 'upgrade',
+      upgrade: 'websocket',
+      'sec-websocket-protocol': `base64url.bearer.authorization.k8s.io.${Buffer.from('one').toString('base64url')}, v4.channel.k8s.io`,
+    };
+    await judge({ method: 'GET', httpVersion: '1.1', headers } as unknown as Request, from);
+    expect(sources).toEqual([from, from]);
   });
 
   test.each(['Bearer three', 'Bearer one two', 'Bearer  one', 'Bearer '])(
     'that nobody knows is 401: %j',
     async (text) => {
-      await expect(authenticate(request(text))).rejects.toMatchObject({
+      await expect(authenticate(request(text), from)).rejects.toMatchObject({
         code: 401,
         headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' },
       });
@@ -52,14 +60,14 @@ describe('a bearer token', () => {
   test.each([[undefined], ['Basic b25lOm9uZQ=='], ['Bearer'], ['BearerX one'], ['']])(
     'is not in %j: others may be asked',
     async (text) => {
-      expect(await authenticate(request(text))).toBeUndefined();
+      expect(await authenticate(request(text), from)).toBeUndefined();
     },
   );
 
   test.each([[{ query: { access_token: 'one' } }], [{ body: { access_token: 'one' } }]])(
     'counts in the header only, not in %j',
     async (parts) => {
-      expect(await authenticate(request(undefined, parts))).toBeUndefined();
+      expect(await authenticate(request(undefined, parts), from)).toBeUndefined();
     },
   );
 
@@ -75,17 +83,17 @@ describe('a bearer token', () => {
         { known: (key: string) => (key === fingerprint('one') ? alice : undefined) },
       ),
     ]);
-    expect(await judge(request('Bearer one'))).toBe(alice);
+    expect(await judge(request('Bearer one'), from)).toBe(alice);
     expect(judged).toEqual([]);
-    for (const text of ['bearer one', 'Bearer three']) expect(await judge(request(text))).toBe(alice);
+    for (const text of ['bearer one', 'Bearer three']) expect(await judge(request(text), from)).toBe(alice);
     expect(judged).toEqual(['one', 'three']);
-    await expect(judge(request('Bearer one one'))).rejects.toMatchObject({ code: 401 });
+    await expect(judge(request('Bearer one one'), from)).rejects.toMatchObject({ code: 401 });
   });
 
   test('that cannot be judged is the error of who cannot', async () => {
     const failure = serviceUnavailable('not now');
     const failing = bearer([() => Promise.reject(failure), knows('one', alice)]);
-    await expect(failing(request('Bearer one'))).rejects.toBe(failure);
+    await expect(failing(request('Bearer one'), from)).rejects.toBe(failure);
   });
 });
 
@@ -94,13 +102,13 @@ describe('on the aggregated face', () => {
 
   test('the front proxy decides, whatever token comes along', async () => {
     const both = aggregatedAuthenticator(() => proxied, [knows('one', alice)]);
-    expect(await both(request('Bearer one'))).toBe(proxied);
-    expect(await both(request('Bearer wrong'))).toBe(proxied);
+    expect(await both(request('Bearer one'), from)).toBe(proxied);
+    expect(await both(request('Bearer wrong'), from)).toBe(proxied);
   });
 
   test('without the front proxy the token decides', async () => {
     const both = aggregatedAuthenticator(() => undefined, [knows('one', alice)]);
-    expect(await both(request('Bearer one'))).toBe(alice);
-    expect(await both(request())).toBeUndefined();
+    expect(await both(request('Bearer one'), from)).toBe(alice);
+    expect(await both(request(), from)).toBeUndefined();
   });
 });

@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
+import { gatewayAuthenticator } from '../../../../src/auth/authenticators/index.ts';
 import { issuerOf, tokenReview } from '../../../../src/auth/authenticators/token-review.ts';
 import type { TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
 import { KubeError, unreachable } from '../../../../src/kube/kube-error.ts';
+import { ask, type Answer } from '../../../fakes/ask.ts';
 import { MemoryCluster, type MemoryClient } from '../../../fakes/cluster.ts';
 import { craftJWT, readJWT } from '../../../fakes/jwt.ts';
+import { face, resourcePath } from '../../http/lab.ts';
 import { settle } from '../../kube/fakes.ts';
 
 const path = '/apis/authentication.k8s.io/v1/tokenreviews';
@@ -151,6 +154,38 @@ describe('when many unknown tokens come', () => {
     release();
     await Promise.all([...all, good]);
     // One of the other source may have come first.
+    expect(subjects(client).indexOf('robot')).toBeLessThan(34);
+  });
+
+  test.each([
+    ['one client', () => '198.51.100.66'],
+    ['one /64', (index: number) => `2001:db8::${index + 1}`],
+  ])('those of %s take turns with those of another one behind the same trusted proxy', async (_, from) => {
+    const { authenticate, client } = lab({ authenticated: true, user: robot });
+    let arrived = 0;
+    const counted: TokenAuthenticator = (token, source) => {
+      arrived += 1;
+      return authenticate(token, source);
+    };
+    const { app } = face({
+      settings: { trustedProxies: ['192.0.2.1'] },
+      authenticator: gatewayAuthenticator([counted]),
+    });
+    const get = (token: string, source: string): Promise<Answer> =>
+      ask(app, resourcePath, { headers: { authorization: `Bearer ${token}`, 'x-forwarded-for': source } });
+    const arrival = async (count: number): Promise<void> => {
+      while (arrived < count) await settle();
+      await settle();
+    };
+    const release = hold(client);
+    const all = Array.from({ length: 100 }, (__, index) => get(forged(index), from(index)));
+    await arrival(100);
+    const good = get(tokenOf('robot'), '198.51.100.2');
+    await arrival(101);
+    release();
+    expect((await Promise.all([...all, good])).map(({ status }) => status)).toEqual(
+      Array.from({ length: 101 }, () => 200),
+    );
     expect(subjects(client).indexOf('robot')).toBeLessThan(34);
   });
 
