@@ -84,13 +84,12 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
 
   const upstream = createUpstream({ address, credential: { headers: authorization, renew } });
 
-  async function questionOf(path: string, options: KubeRequest): Promise<Question> {
+  async function questionOf(path: string, options: KubeRequest, body: Buffer | undefined): Promise<Question> {
     const { method = 'GET', timeout = 10_000 } = options;
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(options.query ?? {}))
       if (value !== undefined) query.set(name, String(value));
     const target = `${prefix}${path}${query.size === 0 ? '' : `?${query.toString()}`}`;
-    const body = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
     const headers = fieldsOf({
       accept: 'application/json',
       'user-agent': 'platform-apiserver',
@@ -108,9 +107,11 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     path: string,
     options: KubeRequest,
   ): Promise<Answer<Body>> {
+    // A value that cannot be encoded is not a failure of kube-apiserver.
+    const encoded = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
     const once = async (): Promise<Answer<Body>> => {
       try {
-        return await ask(connectionsFor(options), await questionOf(path, options), options.signal);
+        return await ask(connectionsFor(options), await questionOf(path, options, encoded), options.signal);
       } catch (cause) {
         throw cause instanceof StatusError ? cause : unreachable(cause);
       }

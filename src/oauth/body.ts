@@ -5,10 +5,9 @@ import { OAuthError } from '../errors.ts';
 const limit = 64 * 1024;
 /** Milliseconds. A body that does not come must not hold its place. */
 const longestWait = 10_000;
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** The body of a request to an OAuth endpoint, in UTF-8. `name` is its type. Throws OAuthError 415, 413, 408 or 400. */
-export async function readBody(req: Request, name: string, wait: number = longestWait): Promise<string> {
+/** Reads the body of a request to an OAuth endpoint. `name` is its media type. Throws OAuthError 415, 413, 408 or 400. */
+export async function readBody(req: Request, name: string, wait: number = longestWait): Promise<Buffer> {
   // RFC 6749 appendix B, and RFC 8259 section 8.1, know UTF-8 only.
   const accepted = new RegExp(`^${name}\\s*(;\\s*(charset="?utf-8"?\\s*)?)?$`, 'i');
   if (!accepted.test(req.headers['content-type'] ?? ''))
@@ -18,12 +17,7 @@ export async function readBody(req: Request, name: string, wait: number = longes
       status: 415,
       headers: { 'Accept-Encoding': 'identity' },
     });
-  const bytes = await readBytes(req, wait);
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    throw new OAuthError('invalid_request', 'the body is no UTF-8');
-  }
+  return await readBytes(req, wait);
 }
 
 /** Over HTTP/2 nothing need announce a body (RFC 9113 section 8.1.1): only its end says how long it is. */

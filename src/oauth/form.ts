@@ -5,6 +5,7 @@ import { named, object, type Schema } from '../http/schema.ts';
 import { readBody } from './body.ts';
 
 const formType = 'application/x-www-form-urlencoded';
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** One without a value is none. */
 const given = (schema: Schema): Schema => (schema['enum'] === undefined ? { ...schema, minLength: 1 } : schema);
@@ -25,8 +26,7 @@ export function formBody(
  * be repeated; a bearer never stands in a form. Throws OAuthError 415, 413, 408 or 400.
  */
 export async function readForm(req: Request, wait?: number): Promise<ReadonlyMap<string, string>> {
-  const text = await readBody(req, formType, wait);
-  const form = readParameters(pairsOf(text));
+  const form = readParameters(pairsOf(textOf(await readBody(req, formType, wait))));
   if (form.has('access_token'))
     throw new OAuthError('invalid_request', 'an access token belongs in the Authorization header, never in a form');
   return form;
@@ -41,6 +41,14 @@ export function readParameters(pairs: Iterable<readonly [string, string]>): Read
   }
   for (const [name, value] of all) if (value === '') all.delete(name);
   return all;
+}
+
+function textOf(bytes: Buffer): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw new OAuthError('invalid_request', 'the body is no UTF-8');
+  }
 }
 
 const pairsOf = (text: string): [string, string][] =>

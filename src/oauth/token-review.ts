@@ -9,6 +9,7 @@ import type { Authenticator } from '../auth/authenticators/index.ts';
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { OAuthError } from '../errors.ts';
 import { inQuery, json } from '../http/description.ts';
+import { parseJSON } from '../http/parse-json.ts';
 import type { RequestContext } from '../http/route.ts';
 import { flag, list, named, object, oneOf, open, text, type TypeOf } from '../http/schema.ts';
 import { answerJSON, uncached } from './answer.ts';
@@ -74,6 +75,15 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
     return () => true;
   }
 
+  /**
+   * kube-apiserver also asks about the credential of its own request, if it does not know it: asking kube-apiserver about that credential
+   * would wait for this response. The body is searched and not parsed, as nobody is authenticated yet.
+   */
+  function isAboutItself({ headers }: Request, body: Buffer): boolean {
+    const credential = /^bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1];
+    return credential !== undefined && !accessTokens.isOurs(credential) && body.includes(JSON.stringify(credential));
+  }
+
   async function judge(
     { token, audiences: wanted }: Question,
     mayLearn: (clientID: string) => boolean,
@@ -109,13 +119,10 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
           // client-go adds its timeout.
           if ([...query.keys()].some((name) => name !== 'timeout'))
             throw new OAuthError('invalid_request', 'a TokenReview belongs in the body');
-          const question = parse(await readBody(req, 'application/json'));
-          // kube-apiserver asks about the credential of its own question too, where it does not know it: asking back would wait for itself.
-          const isItsOwn = req.headers.authorization?.replace(/^bearer +/i, '') === question.token;
-          const status =
-            isItsOwn && !accessTokens.isOurs(question.token)
-              ? refused
-              : await judge(question, await authenticate(req, context));
+          const body = await readBody(req, 'application/json');
+          const status = isAboutItself(req, body)
+            ? refused
+            : await authenticate(req, context).then((mayLearn) => judge(parse(body), mayLearn));
           answerJSON(res, { apiVersion, kind, status } satisfies TypeOf<typeof reviewedSchema>, uncached);
         },
       },
@@ -124,12 +131,12 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
   };
 }
 
-function parse(body: string): Question {
+function parse(body: Buffer): Question {
   let review: unknown;
   try {
-    review = JSON.parse(body);
-  } catch {
-    throw new OAuthError('invalid_request', 'the body is no JSON');
+    review = parseJSON(body);
+  } catch (error) {
+    throw new OAuthError('invalid_request', `the body ${(error as SyntaxError).message}`);
   }
   const { spec, ...type } = (review ?? {}) as Readonly<Record<string, unknown>>;
   const { token, audiences = [] } = (spec ?? {}) as Readonly<Record<string, unknown>>;

@@ -417,11 +417,12 @@ describe('is refused', () => {
     expectAnswer(await call('alice', 'GET', path, undefined, { accept: 'text/html, */*;q=0.1' }), 200);
   });
 
-  // Alice is told first that she stands in the configuration.
-  test.each(operations)('%s %s with a parameter that there is not: 400 that names it', async (method, path) => {
-    const who = path === 'users/~' ? 'bob' : 'alice';
+  test.each(operations)('%s %s with an unknown parameter: 400 that names it', async (method, path) => {
+    // Alice is a user of the configuration, which is checked first; Bob has no right to delete himself.
+    const [who, target] =
+      path !== 'users/~' ? ['alice', path] : method === 'DELETE' ? ['alice', 'users/bob'] : ['bob', path];
     const body = method === 'PUT' || method === 'PATCH' ? bodyOf(path) : undefined;
-    const answer = await call(who, method, `${path}?nothing=1`, body, method === 'PATCH' ? type(merge) : {});
+    const answer = await call(who, method, `${target}?nothing=1`, body, method === 'PATCH' ? type(merge) : {});
     expectStatus(answer, 400, 'BadRequest');
     expect(answer.json()['message']).toContain('nothing');
   });

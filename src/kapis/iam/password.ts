@@ -99,9 +99,9 @@ export function passwordRoute(parts: PasswordParts): Route {
     handler: async (req, res, context) => {
       demandNoParameters(context);
       const target = targetOf(directory, context);
+      if (target.own === undefined) await demandOn(authorizer, context, target);
       const { password, currentPassword } = fieldsOf((await readJson(req, ['application/json'])).value);
       if (target.own === undefined) {
-        await demandOn(authorizer, context, target);
         await changeOther(accountOf(directory, target), password, context, target.caller);
       } else await changeOwn(target.own, currentPassword, password, context);
       await writeDone(req, res);

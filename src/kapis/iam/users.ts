@@ -11,7 +11,7 @@ import { alreadyExists, badRequest, forbidden, notFound, serviceUnavailable, Sta
 import { inQuery, json, type Parameter } from '../../http/description.ts';
 import { jsonPatchSchema } from '../../http/meta.ts';
 import { demandJson } from '../../http/negotiate.ts';
-import type { Handler, RequestContext, Route } from '../../http/route.ts';
+import type { Handler, Route } from '../../http/route.ts';
 import { count, oneOrNone } from '../../http/schema.ts';
 import { writeJson } from '../../http/write.ts';
 import type { KubeClient, KubeRequest } from '../../kube/client.ts';
@@ -146,15 +146,13 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
   const create: Handler = async (...request) => {
     const [req, , context] = request;
     const caller = callerOf(context);
+    await demandOn(authorizer, context, { caller, username: '' });
     const { value } = await readJson(req, [jsonType]);
     const { name, resourceVersion = '' } = recordOf(recordOf(value)?.['metadata']) ?? {};
     // kube-apiserver says so with a 500.
     if (resourceVersion !== '') throw badRequest('metadata.resourceVersion is not for what is yet to be made');
     const username = typeof name === 'string' ? name : '';
-    if (directory.configured(username) !== undefined) {
-      await demandOn(authorizer, context, { caller, username: '' });
-      throw alreadyExists(usersResource, username);
-    }
+    if (directory.configured(username) !== undefined) throw alreadyExists(usersResource, username);
     await pass(request, { caller, username }, { method: 'POST', body: value });
   };
 
@@ -163,10 +161,11 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
     const target = targetOf(directory, context);
     const { username, caller, own } = target;
     const method = req.method === 'PUT' ? 'PUT' : 'PATCH';
+    if (own === undefined) await demandOn(authorizer, context, target);
+    const { allowed } = await authorizer.authorize(caller, attributesOf(context, username));
     const body = await readJson(req, method === 'PUT' ? [jsonType] : [mergePatch, jsonPatch]);
-    if (own !== undefined && !(await authorizer.authorize(caller, attributesOf(context, username))).allowed)
-      return changeOwn(request, own, body);
-    await demandStored(context, target);
+    if (own !== undefined && !allowed) return changeOwn(request, own, body);
+    demandStored(username);
     if (body.contentType === jsonPatch) demandJsonPatch(body.value);
     await pass(request, target, { method, body: body.value, contentType: body.contentType });
   };
@@ -174,16 +173,15 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
   const remove: Handler = async (...request) => {
     const [req, , context] = request;
     const target = targetOf(directory, context);
+    await demandOn(authorizer, context, target);
     const { value } = await readJson(req, [jsonType]);
-    await demandStored(context, target);
+    demandStored(target.username);
     await pass(request, target, { method: 'DELETE', ...(value === undefined ? {} : { body: value }) });
   };
 
-  /** Throws for a configured user, which only who may write users is told of. */
-  async function demandStored(context: RequestContext, target: Target): Promise<void> {
-    if (directory.configured(target.username) === undefined) return;
-    await demandOn(authorizer, context, target);
-    throw isConfigured(target.username);
+  /** Throws for a user of the configuration. Only callers who may write users learn of it. */
+  function demandStored(username: string): void {
+    if (directory.configured(username) !== undefined) throw isConfigured(username);
   }
 
   async function changeOwn(
@@ -191,7 +189,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
     { username, uid }: Account,
     body: JsonBody,
   ): Promise<void> {
-    if (directory.configured(username) !== undefined) throw isConfigured(username);
+    demandStored(username);
     demandNoParameters({ query });
     const current = users.get(username);
     const wanted = current && displayNameIn(body, current);

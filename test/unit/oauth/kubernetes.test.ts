@@ -248,6 +248,25 @@ describe('the token webhook', () => {
     expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status, error: 'invalid_request' });
   });
 
+  test.each(['{', '['.repeat(65), JSON.stringify({ ...type, spec: {} })])(
+    'answers 401 to a caller without credentials before it parses %s',
+    async (body) => {
+      const answer = await send(await lab(), body, {});
+      expect({ status: answer.status, error: answer.json()['error'] }).toEqual({
+        status: 401,
+        error: 'invalid_client',
+      });
+    },
+  );
+
+  test('refuses JSON nested deeper than 64 levels', async () => {
+    const answer = await send(await lab(), '['.repeat(65) + ']'.repeat(65), basic('webhook'));
+    expect({ status: answer.status, body: answer.json() }).toEqual({
+      status: 400,
+      body: { error: 'invalid_request', error_description: 'the body is nested deeper than 64 levels' },
+    });
+  });
+
   test('takes the timeout that client-go adds, and no other parameter', async () => {
     const made = await lab();
     const body = JSON.stringify({ ...type, spec: { token: 'x' } });

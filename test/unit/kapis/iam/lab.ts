@@ -72,14 +72,13 @@ export async function createLab(
       if (answer.status !== 200) throw new Error(answer.text);
       return String(answer.json()['access_token']);
     },
-    call: (token, method, path, body, type = 'application/json') =>
-      ask(app, `${base}/${path}`, {
-        method,
-        headers: {
-          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-          ...(body === undefined ? {} : { 'content-type': type }),
-        },
-        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-      }),
+    call: (token, method, path, body, type = 'application/json') => {
+      const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
+      if (body === undefined) return ask(app, `${base}/${path}`, { method, headers: authorization });
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      // Node sends the body of a DELETE without its length.
+      const headers = { ...authorization, 'content-type': type, 'content-length': Buffer.byteLength(text) };
+      return ask(app, `${base}/${path}`, { method, headers, body: text });
+    },
   };
 }

@@ -1,0 +1,39 @@
+/** Arrays and objects within each other. A User has 9, its managedFields included. */
+const maxDepth = 64;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** JSON that a caller sent. Throws SyntaxError, whose message follows "the body" and quotes none of it: it may hold a password. */
+export function parseJSON(bytes: Buffer): unknown {
+  if (isTooDeep(bytes)) throw new SyntaxError(`is nested deeper than ${maxDepth} levels`);
+  try {
+    return JSON.parse(utf8.decode(bytes));
+  } catch {
+    throw new SyntaxError('is not JSON in UTF-8');
+  }
+}
+
+/** Before parsing: JSON.parse takes 40 ms for 1 MiB of nested arrays, and JSON.stringify fails on what it returns. */
+function isTooDeep(bytes: Buffer): boolean {
+  let depth = 0;
+  let inString = false;
+  for (let at = 0; at < bytes.length; at += 1)
+    switch (String.fromCharCode(bytes[at] as number)) {
+      case '"':
+        inString = !inString;
+        break;
+      case '\\':
+        if (inString) at += 1;
+        break;
+      case '[':
+      case '{':
+        if (!inString) depth += 1;
+        if (depth > maxDepth) return true;
+        break;
+      case ']':
+      case '}':
+        if (!inString) depth -= 1;
+        break;
+    }
+  return false;
+}
