@@ -106,13 +106,13 @@ describe('answers are kept for seconds', () => {
     ['refused', { authenticated: false }, 5],
   ])('when the token was %s', async (_, status, seconds) => {
     const { authenticate, reviews } = lab(status);
-    const ask = (): Promise<unknown> => authenticate(tokenOf('robot')).catch(() => undefined);
-    await ask();
+    const attempt = (): Promise<unknown> => authenticate(tokenOf('robot')).catch(() => undefined);
+    await attempt();
     jest.advanceTimersByTime(seconds * 1_000 - 100);
-    await ask();
+    await attempt();
     expect(reviews()).toBe(1);
     jest.advanceTimersByTime(200);
-    await ask();
+    await attempt();
     expect(reviews()).toBe(2);
   });
 });
@@ -162,9 +162,9 @@ describe('when many unknown tokens come', () => {
     ['one /64', (index: number) => `2001:db8::${index + 1}`],
   ])('those of %s take turns with those of another one behind the same trusted proxy', async (_, from) => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
-    let arrived = 0;
+    const arrived: string[] = [];
     const counted: TokenAuthenticator = (token, source) => {
-      arrived += 1;
+      arrived.push(token);
       return authenticate(token, source);
     };
     const { app } = face({
@@ -174,7 +174,7 @@ describe('when many unknown tokens come', () => {
     const get = (token: string, source: string): Promise<Answer> =>
       ask(app, resourcePath, { headers: { authorization: `Bearer ${token}`, 'x-forwarded-for': source } });
     const arrival = async (count: number): Promise<void> => {
-      while (arrived < count) await settle();
+      while (arrived.length < count) await settle();
       await settle();
     };
     const release = hold(client);
