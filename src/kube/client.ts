@@ -90,13 +90,13 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     for (const [name, value] of Object.entries(options.query ?? {}))
       if (value !== undefined) query.set(name, String(value));
     const target = `${prefix}${path}${query.size === 0 ? '' : `?${query.toString()}`}`;
-    const headers = fieldsOf({
-      accept: 'application/json',
-      'user-agent': 'platform-apiserver',
-      ...(await authorization()),
-      ...(body === undefined ? {} : { 'content-type': options.contentType ?? 'application/json' }),
-      ...options.headers,
-    });
+    const headers = fieldsOf(
+      { accept: 'application/json', 'user-agent': 'platform-apiserver' },
+      body === undefined ? {} : { 'content-type': options.contentType ?? 'application/json' },
+      options.headers ?? {},
+      // Last: a caller cannot replace it.
+      await authorization(),
+    );
     const length = body?.length;
     const head = headOf({ method, target, host: url.host, headers, length, hasBody: body !== undefined });
     return { method, head, length, body: body === undefined ? undefined : [body], patience: timeout };

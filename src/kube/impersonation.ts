@@ -77,15 +77,14 @@ export function impersonationHeaders(user: Impersonated): Readonly<Record<string
   };
 }
 
-/** The same client, every request of which is the user's. */
+/** The same client, which impersonates the user in every request. Throws for a request that brings an identity. */
 export function asUser(client: Pick<KubeClient, 'stream'>, user: Impersonated): Pick<KubeClient, 'stream'> {
   const identity = impersonationHeaders(user);
   return {
-    stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
-      const headers = { ...options.headers, ...identity };
-      if (typeof headers['impersonate-user'] !== 'string' || headers['impersonate-user'] === '')
-        throw new Error('a request of a user must say whose it is');
-      return client.stream(path, { ...options, headers });
+    stream(path: string, { headers = {}, ...options }: KubeRequest = {}): Promise<KubeResponse> {
+      const brought = Object.keys(headers).find((name) => /^(?:impersonate-|authorization$)/i.test(name));
+      if (brought !== undefined) throw new Error(`a request of a user must not bring its own header ${brought}`);
+      return client.stream(path, { ...options, headers: { ...headers, ...identity } });
     },
   };
 }

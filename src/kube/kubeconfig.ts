@@ -62,8 +62,14 @@ export function fileAccess(file: string): Access {
   if (cluster === undefined) throw new Error(`the kubeconfig ${file} has no current cluster`);
   const user = newUsers(kubeconfig?.users).find(({ name }) => name === context?.user);
   if (user === undefined) throw new Error(`the kubeconfig ${file} has no current user`);
+  const written = kubeconfig?.users?.find(({ name }) => name === user.name)?.user ?? {};
+  const impersonation = impersonationKeys.find((key) => key in written);
+  if (impersonation !== undefined)
+    throw new Error(
+      `the kubeconfig ${file} sets "${impersonation}" for the user "${user.name}": this server impersonates its callers, so its own user cannot impersonate; remove "${impersonation}" and use the credentials of a user with the rights of the chart's ClusterRole`,
+    );
   // kubectl's, which client-node does not know: without it we would call as nobody.
-  const tokenFile = kubeconfig?.users?.find(({ name }) => name === user.name)?.user?.tokenFile;
+  const { tokenFile } = written;
   const absolute = (path: string | undefined): string | undefined => path && resolve(folder, path);
   return access(
     given({ ...cluster, caFile: absolute(cluster.caFile) }),
@@ -73,6 +79,9 @@ export function fileAccess(file: string): Access {
     ),
   );
 }
+
+/** client-go tools/clientcmd/api/v1 AuthInfo. */
+const impersonationKeys = ['as', 'as-uid', 'as-groups', 'as-user-extra'];
 
 interface Kubeconfig {
   readonly 'current-context'?: string;
@@ -107,7 +116,6 @@ function access(cluster: Cluster, user: User): Access {
     const found = { headers: {} as Record<string, string> };
     authenticator ??= authenticatorOf(user);
     await (await authenticator)?.applyAuthentication(user, found);
-    if (user.impersonateUser !== undefined) found.headers['Impersonate-User'] = user.impersonateUser;
     if (user.token !== undefined) found.headers['Authorization'] = `Bearer ${user.token}`;
     return found;
   };

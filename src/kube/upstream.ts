@@ -11,7 +11,7 @@ import { impersonationHeaders, type Impersonated } from './impersonation.ts';
 import type { Address } from './wire/address.ts';
 import { AnswerTimeout, isSafe, type AnswerFlow, type AnswerHandler } from './wire/connection.ts';
 import { Connections } from './wire/connections.ts';
-import { fieldsOf, headOf } from './wire/request-head.ts';
+import { assertOneIdentity, fieldsOf, headOf } from './wire/request-head.ts';
 
 export type { AnswerFlow, AnswerHandler };
 
@@ -126,9 +126,10 @@ function withIdentity(
   for (let at = 0; at < headers.length; at += 2)
     if (/^(?:impersonate-|authorization$)/i.test(headers[at] ?? ''))
       throw new Error(`a request that is passed on must not bring its own ${headers[at]}`);
-  if (identity[0] !== 'impersonate-user' || (identity[1] ?? '') === '')
-    throw new Error('a request that is passed on must say whose it is');
-  return [...headers, ...(authorization === undefined ? [] : ['Authorization', authorization]), ...identity];
+  if (identity[0] !== 'impersonate-user') throw new Error('a request that is passed on must say whose it is');
+  const all = [...headers, ...(authorization === undefined ? [] : ['Authorization', authorization]), ...identity];
+  assertOneIdentity(all);
+  return all;
 }
 
 function answerOf(client: ClientRequest, signal: AbortSignal): Promise<UpgradeAnswer> {

@@ -17,14 +17,50 @@ export interface RequestHead {
   readonly hasBody: boolean;
 }
 
-/** Names and values by turns; a header with several values once for each. */
-export const fieldsOf = (headers: Readonly<Record<string, string | readonly string[]>>): string[] =>
-  Object.entries(headers).flatMap(([name, values]) => [values].flat().flatMap((value) => [name, value]));
+type HeaderFields = Readonly<Record<string, string | readonly string[]>>;
+
+/**
+ * Returns names and values by turns, a header with several values once for each. A later layer replaces the headers of the earlier
+ * ones that have the same name in any case (RFC 9110 section 5.1).
+ */
+export function fieldsOf(...layers: readonly HeaderFields[]): string[] {
+  const fields = new Map<string, string[]>();
+  for (const layer of layers)
+    for (const [name, values] of Object.entries(layer))
+      fields.set(
+        name.toLowerCase(),
+        [values].flat().flatMap((value) => [name, value]),
+      );
+  return [...fields.values()].flat();
+}
+
+const identity = /^(?:authorization$|impersonate-)/i;
+const single = new Set(['authorization', 'impersonate-user', 'impersonate-uid']);
+
+/**
+ * Throws if kube-apiserver could read more than one identity from the headers: it takes the first of several `Impersonate-User` headers,
+ * and ignores an empty one. The right to impersonate is root-equivalent.
+ */
+export function assertOneIdentity(headers: readonly string[]): void {
+  const seen = new Set<string>();
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = headers[at] as string;
+    if (!identity.test(name)) continue;
+    const lower = name.toLowerCase();
+    if (single.has(lower) && (seen.has(lower) || (headers[at + 1] ?? '').trim() === ''))
+      throw new Error(`a request to kube-apiserver has more than one header ${lower}, or an empty one`);
+    seen.add(lower);
+  }
+  seen.delete('authorization');
+  if (seen.size > 0 && !seen.has('impersonate-user'))
+    throw new Error('a request to kube-apiserver impersonates without a header impersonate-user');
+}
 
 /** Throws StatusError for what would be read as something else than it is. */
 export function headOf({ method, target, host, headers, length, hasBody }: RequestHead): string {
   if (!token.test(method)) throw badRequest('the method of the request is malformed');
   if (/[^\x21-\xff]/.test(target)) throw badRequest('the path has a character that must be percent-encoded');
+  assertOneIdentity(headers);
   let head = `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\n`;
   for (let at = 0; at < headers.length; at += 2) {
     const name = headers[at] as string;

@@ -103,14 +103,13 @@ contexts:
     expect(await fileAccess(file).tls()).toEqual({ rejectUnauthorized: false });
   });
 
-  test('has a token in itself, in a file beside it, or none, and may impersonate', async () => {
+  test('has a token in itself, in a file beside it, or none', async () => {
     put('token', 'from-file');
     expect(await fileAccess(kubeconfig({ user: { token: 't' } })).headers()).toEqual({ Authorization: 'Bearer t' });
     expect(await fileAccess(kubeconfig({ user: { tokenFile: 'token' } })).headers()).toEqual({
       Authorization: 'Bearer from-file',
     });
     expect(await fileAccess(kubeconfig()).headers()).toEqual({});
-    expect(await fileAccess(kubeconfig({ user: { as: 'jane' } })).headers()).toEqual({ 'Impersonate-User': 'jane' });
   });
 
   test('has a plugin that gives a token or a certificate', async () => {
@@ -138,6 +137,12 @@ contexts:
     ['user', { context: { user: 'nobody' } }, 'has no current user'],
   ])('without a current %s is refused', (_, parts, message) => {
     expect(() => fileAccess(kubeconfig(parts))).toThrow(message);
+  });
+
+  test.each(['as', 'as-uid', 'as-groups', 'as-user-extra'])('whose user has "%s" is refused', (key) => {
+    expect(() => fileAccess(kubeconfig({ user: { token: 't', [key]: 'jane' } }))).toThrow(
+      `sets "${key}" for the user "me"`,
+    );
   });
 
   test('that is empty is refused', () => {
