@@ -19,12 +19,18 @@ export function subjectOf(session: Session, directory: Directory): Subject | und
   if (client === undefined) return undefined;
   if (subjectKind === 'User') {
     const account = directory.account(userName);
-    return account?.active === true && isOf(session, account, directory) ? loggedIn(account, session) : undefined;
+    return account?.active === true && isOf(session, account, directory)
+      ? withoutSystemNames(loggedIn(account, session))
+      : undefined;
   }
   if (!client.grantTypes.includes(grantOf[subjectKind])) return undefined;
   if (subjectKind === 'ServiceAccount') return reviewedSubject(session);
-  return client.subject.uid === userUID ? client.subject : undefined;
+  return client.subject.uid === userUID ? withoutSystemNames(client.subject) : undefined;
 }
+
+/** Undefined for a subject with a name of Kubernetes' own, which only kube-apiserver may give: nothing is left out of an identity. */
+const withoutSystemNames = (subject: Subject): Subject | undefined =>
+  [subject.username, ...subject.groups].some((name) => name.startsWith('system:')) ? undefined : subject;
 
 /** Whether a session began with what the account can still be logged in to by. */
 export function isOf({ spec }: Session, account: Account, directory: Directory): boolean {

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { badRequest, forbidden } from '../errors.ts';
 import { demand, type Authorizer, type ResourceAttributes } from './authorizers/authorizer.ts';
 import { headerValues } from './header-values.ts';
+import { identityText } from './identity-headers.ts';
 import { withAuthenticated, type UserInfo } from './user.ts';
 
 /** A right is asked about for each. */
@@ -15,9 +16,6 @@ export const asksToImpersonate = ({ headers }: Pick<IncomingMessage, 'headers'>)
   for (const name in headers) if (name.startsWith(prefix)) return true;
   return false;
 };
-
-/** Headers are bytes, and names are UTF-8. */
-const textOf = (value: string): string => Buffer.from(value, 'latin1').toString('utf8');
 
 function decoded(key: string): string {
   let text: string;
@@ -36,7 +34,7 @@ function named(req: Pick<IncomingMessage, 'rawHeaders'>): UserInfo {
   const found = new Map<string, string[]>();
   for (const [header, raw] of headerValues(req)) {
     if (!header.startsWith(prefix)) continue;
-    const values = raw.map(textOf);
+    const values = raw.map((value) => identityText(header, value));
     if (header.startsWith(extraPrefix)) {
       const key = decoded(header.slice(extraPrefix.length));
       extra.set(key, [...(extra.get(key) ?? []), ...values]);

@@ -13,7 +13,14 @@ export interface UserInfo {
 }
 
 const authenticated = 'system:authenticated';
+const unauthenticated = 'system:unauthenticated';
+const anonymous = 'system:anonymous';
 
-/** The user with the group that every identity has (Kubernetes adds it before it judges, so it is added before any access review). */
+/**
+ * Returns the user with the group that Kubernetes adds before it authorizes anyone, except the anonymous and the unauthenticated
+ * (AuthenticatedGroupAdder of k8s.io/apiserver).
+ */
 export const withAuthenticated = (user: UserInfo): UserInfo =>
-  user.groups.includes(authenticated) ? user : { ...user, groups: [...user.groups, authenticated] };
+  user.username === anonymous || user.groups.includes(authenticated) || user.groups.includes(unauthenticated)
+    ? user
+    : { ...user, groups: [...user.groups, authenticated] };

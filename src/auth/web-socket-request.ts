@@ -4,13 +4,12 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { unauthorized } from '../errors.ts';
+import { isBearerToken } from './bearer-credentials.ts';
 
 type WebSocketRequest = Pick<IncomingMessage, 'method' | 'httpVersion' | 'headers'>;
 
 const bearerPrefix = 'base64url.bearer.authorization.k8s.io.';
 const base64url = /^[A-Za-z0-9_-]+$/;
-/** RFC 6750 section 2.1. */
-const b64token = /^[A-Za-z0-9\-._~+/]+=*$/;
 
 const listed = (header: string | undefined): readonly string[] =>
   (header ?? '')
@@ -43,7 +42,7 @@ export function subprotocolToken(request: WebSocketRequest): string | undefined 
   if (protocol === undefined) return undefined;
   const encoded = protocol.slice(bearerPrefix.length);
   const token = Buffer.from(encoded, 'base64url').toString('utf8');
-  if (more.length > 0 || subprotocolOf(request) === undefined || !base64url.test(encoded) || !b64token.test(token))
+  if (more.length > 0 || subprotocolOf(request) === undefined || !base64url.test(encoded) || !isBearerToken(token))
     throw unauthorized({ error: 'invalid_token' });
   return token;
 }

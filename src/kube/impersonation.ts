@@ -42,7 +42,8 @@ const isTransmittable = (value: string): boolean => !/[\p{Cc}]|^ | $/u.test(valu
 
 /** Header values are bytes: a name beyond ASCII goes as its UTF-8. */
 function headerValue(what: string, value: string): string {
-  if (!isTransmittable(value)) throw badRequest(`the ${what} has a character that no header may have`);
+  if (!isTransmittable(value) || !value.isWellFormed())
+    throw badRequest(`the ${what} has a character that no header may have`);
   return Buffer.from(value, 'utf8').toString('latin1');
 }
 

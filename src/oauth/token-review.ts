@@ -5,6 +5,7 @@
  */
 import type { Request } from 'express';
 import type { AccessTokens } from '../auth/access-tokens.ts';
+import { bearerCredentials } from '../auth/bearer-credentials.ts';
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { OAuthError } from '../errors.ts';
@@ -80,8 +81,8 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
    * would wait for this response. The body is searched and not parsed, as nobody is authenticated yet.
    */
   function isAboutItself({ headers }: Request, body: Buffer): boolean {
-    const credential = /^bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1];
-    return credential !== undefined && !accessTokens.isOurs(credential) && body.includes(JSON.stringify(credential));
+    const credential = bearerCredentials(headers.authorization) ?? '';
+    return credential !== '' && !accessTokens.isOurs(credential) && body.includes(JSON.stringify(credential));
   }
 
   async function judge(

@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import type { AccessTokens, StandingToken } from '../auth/access-tokens.ts';
+import { bearerCredentials } from '../auth/bearer-credentials.ts';
 import { identityOf } from '../auth/tokens.ts';
 import { OAuthError } from '../errors.ts';
 import { json } from '../http/description.ts';
@@ -30,7 +31,7 @@ export function userinfoEndpoint(accessTokens: AccessTokens): Endpoint {
   const path = '/oauth/userinfo';
 
   async function judge(req: Request): Promise<StandingToken> {
-    const [, token] = /^bearer (.*)$/i.exec(req.headers.authorization ?? '') ?? [];
+    const token = bearerCredentials(req.headers.authorization);
     if (token === undefined) throw noToken();
     const standing = await accessTokens.judge(token);
     if (standing === undefined)

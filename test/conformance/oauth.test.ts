@@ -61,6 +61,17 @@ describe('RFC 6749', () => {
 });
 
 describe('RFC 6750', () => {
+  test.each(['Bearer  ', 'bearer     ', 'BEARER '])(
+    'section 2.1 and RFC 9110 section 11.4: any number of spaces follows the scheme: %j',
+    async (scheme) => {
+      const token = String((await lab.token({ ...login, scope: 'openid' })).json()['access_token']);
+      for (const path of [kapis, '/oauth/userinfo'])
+        expect(await lab.gateway(path, { headers: { authorization: `${scheme}${token}` } })).toMatchObject({
+          status: 200,
+        });
+    },
+  );
+
   test('section 2.1: the token is taken from the header', async () => {
     const token = String((await lab.token(login)).json()['access_token']);
     const answer = await lab.gateway(kapis, { headers: { authorization: `Bearer ${token}` } });

@@ -44,8 +44,9 @@ const longestEmail = 254;
 const longestDisplayName = 256;
 
 const isSystem = (text: string): boolean => text.toLowerCase().startsWith('system:');
+/** A replacement character stands for bytes that are not UTF-8, and a lone surrogate becomes one: two people could have the same. */
 const isPlain = (text: string, longest: number): boolean =>
-  text !== '' && text.length <= longest && text.trim() === text && !/\p{Cc}/u.test(text);
+  text !== '' && text.length <= longest && text.trim() === text && !/[\p{Cc}\p{Cs}\uFFFD]/u.test(text);
 
 const isEmail = (text: string | null | undefined): text is string =>
   typeof text === 'string' && text.length <= longestEmail && emailShape.test(text);

@@ -2,15 +2,13 @@ import type { Request } from 'express';
 import passport from 'passport';
 import { Strategy } from 'passport-http-bearer';
 import { unauthorized } from '../../errors.ts';
+import { bearerCredentials, isBearerToken } from '../bearer-credentials.ts';
 import { fingerprint } from '../tokens.ts';
 import type { UserInfo } from '../user.ts';
 import { subprotocolToken } from '../web-socket-request.ts';
 import type { Authenticator, TokenAuthenticator } from './authenticator.ts';
 
 type Found = (error: unknown, token?: string) => void;
-
-/** As clients send it; every other spelling, and whatever is wrong, is passport's. */
-const usual = /^Bearer ([A-Za-z0-9\-._~+/]+=*)$/;
 
 /**
  * RFC 6750 section 2.1: a token in the Authorization header, or among the subprotocols of a WebSocket, judged by the first of
@@ -47,10 +45,14 @@ export function bearer(authenticators: readonly TokenAuthenticator[]): Authentic
   const judgeWhole = async (request: Request, source: string): Promise<UserInfo> =>
     await verify(await find(request), source);
   return (request, source) => {
-    const header = request.headers.authorization ?? '';
-    const token = usual.exec(header)?.[1];
-    if (token !== undefined) return knownUser(token, authenticators) ?? judgeWhole(request, source);
-    if (/^bearer /i.test(header)) return judgeWhole(request, source);
+    const credentials = bearerCredentials(request.headers.authorization);
+    if (credentials !== undefined) {
+      const user = isBearerToken(credentials) ? knownUser(credentials, authenticators) : undefined;
+      if (user !== undefined) return user;
+      // passport allows one space after the scheme.
+      request.headers.authorization = `Bearer ${credentials}`;
+      return judgeWhole(request, source);
+    }
     const offered = subprotocolToken(request);
     if (offered === undefined) return undefined;
     return knownUser(offered, authenticators) ?? verify(offered, source);

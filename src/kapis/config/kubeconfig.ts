@@ -1,5 +1,6 @@
 /** `GET …/kubeconfig`: what kubectl needs to reach the Kubernetes API through this server, as the person who asks. */
 import type { Request } from 'express';
+import { bearerCredentials } from '../../auth/bearer-credentials.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { toYAML } from '../../config/to-yaml.ts';
 import { badRequest, noSuchPath, unauthorized } from '../../errors.ts';
@@ -108,7 +109,7 @@ function embedsToken(query: URLSearchParams): boolean {
 
 /** RFC 6750 section 2.1. The caller's own, which was judged a moment ago. */
 function bearerOf({ headers }: Request): string {
-  const token = /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
+  const token = bearerCredentials(headers.authorization);
   if (token === undefined) throw badRequest('only a bearer token can be embedded');
   return token;
 }

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { BindRefused, type askDirectory, type Question } from '../../../src/accounts/identity-providers/ldap.ts';
 import type { Statement } from '../../../src/accounts/identity-providers/person.ts';
-import { usersPath } from '../../../src/config/names.ts';
+import { sessionsPath, usersPath } from '../../../src/config/names.ts';
 import type { Logger } from '../../../src/logger.ts';
 import type { Answer } from '../../fakes/ask.ts';
 import { logOfLines } from '../../fakes/log.ts';
@@ -365,3 +365,18 @@ test('a directory that refuses us is told beside the configuration, until it doe
   expect((await as(made, 'nobody')).status).toBe(400);
   expect(made.live.warnings).toEqual([]);
 });
+
+test.each(['system:masters', 'system:authenticated'])(
+  'a token is refused once its Session object has the group %s, which only kube-apiserver gives',
+  async (group) => {
+    const made = await lab();
+    const token = String((await as(made, 'erin')).json()['access_token']);
+    await expect(made.accessTokens.judge(token)).resolves.toBeDefined();
+    const sessions = sessionsPath('platform-system');
+    const [session] = made.cluster.list(sessions);
+    if (session === undefined) throw new Error('the login made no Session');
+    made.cluster.put(sessions, { ...session, spec: { ...(session['spec'] as object), groups: [group] } });
+    await settle();
+    expect(await made.accessTokens.judge(token)).toBeUndefined();
+  },
+);

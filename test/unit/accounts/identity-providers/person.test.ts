@@ -62,6 +62,8 @@ describe('what a provider says', () => {
     ['with an empty one', { subject: '' }],
     ['with one that is too long', { subject: 'x'.repeat(256) }],
     ['with one that has a line end', { subject: 'a\nb' }],
+    ['with one that is not UTF-8', { subject: 'a\uFFFD' }],
+    ['with a group of a lone surrogate', { groups: ['a\uD800'] }],
     ['with a username of Kubernetes’ own', { username: 'system:admin' }],
     ['in whatever case', { username: 'System:Admin' }],
     ['with a group of its own', { groups: ['a', 'system:masters'] }],

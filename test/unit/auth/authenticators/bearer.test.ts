@@ -25,6 +25,8 @@ describe('a bearer token', () => {
     ['Bearer one', alice],
     ['bearer one', alice],
     ['BEARER two', robot],
+    ['Bearer  one', alice],
+    ['bearer    two', robot],
   ])('is judged by the first that knows it: %s', async (authorization, user) => {
     expect(await authenticate(request(authorization), from)).toBe(user);
   });
@@ -47,17 +49,14 @@ describe('a bearer token', () => {
     expect(sources).toEqual([from, from]);
   });
 
-  test.each(['Bearer three', 'Bearer one two', 'Bearer  one', 'Bearer '])(
-    'that nobody knows is 401: %j',
-    async (text) => {
-      await expect(authenticate(request(text), from)).rejects.toMatchObject({
-        code: 401,
-        headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' },
-      });
-    },
-  );
+  test.each(['Bearer three', 'Bearer one two', 'Bearer '])('that nobody knows is 401: %j', async (text) => {
+    await expect(authenticate(request(text), from)).rejects.toMatchObject({
+      code: 401,
+      headers: { 'WWW-Authenticate': 'Bearer realm="platform", error="invalid_token"' },
+    });
+  });
 
-  test.each([[undefined], ['Basic b25lOm9uZQ=='], ['Bearer'], ['BearerX one'], ['']])(
+  test.each([[undefined], ['Basic b25lOm9uZQ=='], ['Bearer'], ['Bearer\tone'], ['BearerX one'], ['']])(
     'is not in %j: others may be asked',
     async (text) => {
       expect(await authenticate(request(text), from)).toBeUndefined();
@@ -71,7 +70,7 @@ describe('a bearer token', () => {
     },
   );
 
-  test('that is known is not judged again, unless it comes in an unusual spelling', async () => {
+  test('that is known is not judged again, in whatever spelling', async () => {
     const judged: string[] = [];
     const judge = bearer([
       knows('two', robot),
@@ -83,10 +82,11 @@ describe('a bearer token', () => {
         { known: (key: string) => (key === fingerprint('one') ? alice : undefined) },
       ),
     ]);
-    expect(await judge(request('Bearer one'), from)).toBe(alice);
+    for (const text of ['Bearer one', 'bearer one', 'Bearer  one'])
+      expect(await judge(request(text), from)).toBe(alice);
     expect(judged).toEqual([]);
-    for (const text of ['bearer one', 'Bearer three']) expect(await judge(request(text), from)).toBe(alice);
-    expect(judged).toEqual(['one', 'three']);
+    expect(await judge(request('Bearer three'), from)).toBe(alice);
+    expect(judged).toEqual(['three']);
     await expect(judge(request('Bearer one one'), from)).rejects.toMatchObject({ code: 401 });
   });
 

@@ -80,7 +80,7 @@ describe('the headers are believed', () => {
     });
   });
 
-  test('by the names that the cluster configured, the first that is not empty', () => {
+  test('by the names that the cluster configured, the first value of the first that is not empty', () => {
     const config = configured({
       'requestheader-username-headers': '["X-First","X-Second"]',
       'requestheader-group-headers': '["X-G","X-H"]',
@@ -89,7 +89,9 @@ describe('the headers are believed', () => {
       ['X-Remote-User', 'wrong'],
       ['X-Second', 'alice'],
       ['X-First', ''],
+      ['X-First', 'not the first value'],
       ['X-H', 'h'],
+      ['X-H', ''],
       ['X-G', 'g'],
     ] as const;
     expect(identify({ headers, config })).toMatchObject({
@@ -110,7 +112,7 @@ describe('the extra values', () => {
     ['have percent-decoded keys', ['Example.com%2Fkey: v'], { 'example.com/key': ['v'] }],
     ['have keys in lower case before they are decoded', ['%C3%89T: v'], { Ét: ['v'] }],
     ['of one key under two spellings are all kept', ['a%2Fb: 1', 'A%2fB: 2', '%61/b: 3'], { 'a/b': ['1', '2', '3'] }],
-    ['keep a key whose encoding is bad as it came', ['50%: v', '%ff: w'], { '50%': ['v'], '%ff': ['w'] }],
+    ['keep a key whose encoding is bad as it came', ['50%: v', '%ff%: w'], { '50%': ['v'], '%ff%': ['w'] }],
     [
       'may be called like a part of every object',
       ['__proto__: v', 'constructor: w'],
@@ -119,7 +121,7 @@ describe('the extra values', () => {
         constructor: ['w'],
       },
     ],
-    ['have a key', [': v'], undefined],
+    ['may have an empty key', [': v'], { '': ['v'] }],
   ])('%s', (_, lines, extra) => {
     const headers = lines.map((line) => {
       const [key = '', value = ''] = line.split(': ');

@@ -1,0 +1,27 @@
+/** Decodes header values that name an identity. A header is bytes, which Node gives a character each; Kubernetes' names are UTF-8. */
+import { badRequest } from '../errors.ts';
+
+/** A byte order mark is part of the name. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Throws 400 for invalid UTF-8: a replacement character would name another user. */
+export function identityText(header: string, value: string): string {
+  try {
+    return utf8.decode(Buffer.from(value, 'latin1'));
+  } catch {
+    throw badRequest(`the header ${header} is not valid UTF-8`);
+  }
+}
+
+/**
+ * Returns the key of an extra from the rest of its header's name. One with a bad percent-encoding stays as it came, as in
+ * unescapeExtraKey of k8s.io/apiserver. Throws 400 for invalid UTF-8.
+ */
+export function extraKey(header: string, encoded: string): string {
+  if (/%(?![0-9a-f]{2})/i.test(encoded)) return encoded;
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    throw badRequest(`the name of the header ${header} is not valid UTF-8`);
+  }
+}

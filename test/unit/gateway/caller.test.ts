@@ -1,0 +1,25 @@
+import { expect, test } from '@jest/globals';
+import type { UserInfo } from '../../../src/auth/user.ts';
+import { callerOf } from '../../../src/gateway/caller.ts';
+import type { RequestContext } from '../../../src/http/route.ts';
+import { impersonationHeaders } from '../../../src/kube/impersonation.ts';
+
+const headersOf = (user: UserInfo, impersonated?: UserInfo): object =>
+  impersonationHeaders(callerOf({ user, ...(impersonated === undefined ? {} : { impersonated }) } as RequestContext));
+
+const names: readonly Pick<UserInfo, 'username' | 'groups'>[] = [
+  { username: 'system:admin', groups: [] },
+  { username: 'system:serviceaccount:kube-system:default', groups: [] },
+  { username: 'anna', groups: ['system:masters'] },
+];
+
+test.each(names)('the gateway passes %j on only if kube-apiserver proved it', (name) => {
+  expect(() => headersOf({ ...name, via: 'token' })).toThrow(expect.objectContaining({ code: 403 }));
+  for (const via of ['token-review', 'request-header'] as const)
+    expect(headersOf({ ...name, via })).toHaveProperty('impersonate-user', name.username);
+});
+
+test.each(names)('a proved caller cannot become %j at the gateway', (name) => {
+  const caller: UserInfo = { username: 'system:admin', groups: ['system:masters'], via: 'token-review' };
+  expect(() => headersOf(caller, { ...name, via: 'token' })).toThrow(expect.objectContaining({ code: 403 }));
+});
