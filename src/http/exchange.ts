@@ -4,6 +4,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Body } from '../audit/bodies.ts';
 import type { AuditRecord, Failure } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
+import { StatusError } from '../errors.ts';
+import { sharedQuestion } from '../kube/shared-question.ts';
 import type { Logger } from '../logger.ts';
 import { shownURL } from '../redaction.ts';
 import type { RequestContext, RequestInfo } from './route.ts';
@@ -44,6 +46,7 @@ export class Exchange implements RequestContext {
   readonly #cleanups: (() => void)[] = [];
   readonly #places: (() => void)[] = [];
   #userListeners: (() => void)[] | undefined;
+  #rechecks: (() => void)[] | undefined;
   #userChanged = false;
   #abort: AbortController | undefined;
   #over = false;
@@ -119,12 +122,32 @@ export class Exchange implements RequestContext {
     if (this.#userChanged) listener();
   }
 
-  /** The same credential, judged again. */
+  onRecheck(check: () => Promise<void>, refuse: (error: StatusError) => void): void {
+    const checked = sharedQuestion(check);
+    const recheck = (): void => {
+      checked().catch((error: unknown) => {
+        if (this.#over) return;
+        if (!(error instanceof StatusError))
+          this.log.error('recheck of a stream failed', { auditID: this.auditID, error });
+        else if (error.code < 500) refuse(error);
+      });
+    };
+    (this.#rechecks ??= []).push(recheck);
+    if (this.#userChanged) recheck();
+  }
+
+  /** Rights may have been lost since the stream began. */
+  recheck(): void {
+    for (const recheck of this.#rechecks ?? []) recheck();
+  }
+
+  /** The same credential, authenticated again. */
   setUser(user: UserInfo): void {
     if (isDeepStrictEqual(user, this.user)) return;
     this.user = user;
     this.#userChanged = true;
     for (const listener of this.#userListeners ?? []) listener();
+    this.recheck();
   }
 
   /** As logged: what was never answered has no status, whatever it might have become; 499 is nginx's word for it. */

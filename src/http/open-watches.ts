@@ -2,10 +2,21 @@ import type { Authenticator } from '../auth/authenticators/index.ts';
 import { StatusError } from '../errors.ts';
 import { Slice } from '../kube/slice.ts';
 import type { Exchange, Filter } from './exchange.ts';
+import { Wheel } from './wheel.ts';
 
-/** The watches and streams that are open: they end with the identity that opened them, and when the server drains. */
+/** How often the rights of an open stream are checked, in milliseconds. */
+const recheckInterval = 10_000;
+
+interface Open {
+  readonly authenticate: Authenticator;
+  /** Where it is on the wheel. */
+  at: number;
+}
+
+/** The watches and streams that are open: they end with the identity that opened them, with its rights, and when the server drains. */
 export class OpenWatches {
-  readonly #open = new Map<Exchange, Authenticator>();
+  readonly #open = new Map<Exchange, Open>();
+  readonly #wheel = new Wheel<Exchange>((exchange) => this.#recheck(exchange));
   readonly #ofSession = new Map<string, Set<Exchange>>();
 
   /** Comes after authentication, by the same authenticator. */
@@ -14,9 +25,11 @@ export class OpenWatches {
       if (!exchange.info.isLongRunning) return;
       // The same credential is never of another session.
       const sid = exchange.user?.sessionID;
-      this.#open.set(exchange, authenticate);
+      const open = { authenticate, at: this.#wheel.put(exchange, nextRecheck(exchange)) };
+      this.#open.set(exchange, open);
       if (sid !== undefined) this.#add(sid, exchange);
       exchange.onEnd(() => {
+        this.#wheel.remove(exchange, open.at);
         this.#open.delete(exchange);
         if (sid !== undefined) this.#remove(sid, exchange);
       });
@@ -38,7 +51,7 @@ export class OpenWatches {
    */
   async recheck(): Promise<void> {
     const slice = new Slice();
-    for (const [exchange, authenticate] of this.#open) {
+    for (const [exchange, { authenticate }] of this.#open) {
       if (slice.isOver) await slice.next();
       void judge(exchange, authenticate);
     }
@@ -49,6 +62,13 @@ export class OpenWatches {
     const all = [...this.#open.keys()];
     for (const [index, exchange] of all.entries())
       setTimeout(() => exchange.abort(), (index * spread) / Math.max(1, all.length)).unref();
+  }
+
+  #recheck(exchange: Exchange): void {
+    const open = this.#open.get(exchange);
+    if (open === undefined) return;
+    exchange.recheck();
+    open.at = this.#wheel.put(exchange, nextRecheck(exchange));
   }
 
   #add(sid: string, exchange: Exchange): void {
@@ -72,4 +92,13 @@ async function judge(exchange: Exchange, authenticate: Authenticator): Promise<v
   } catch (error) {
     if (error instanceof StatusError && (error.code === 401 || error.code === 403)) exchange.abort();
   }
+}
+
+/** Returns the next moment, by `performance.now()`, at which the streams of this user are rechecked together. Users are spread over the interval. */
+function nextRecheck({ user }: Exchange): number {
+  const now = performance.now();
+  let phase = 0;
+  for (const character of user?.username ?? '')
+    phase = (phase * 31 + (character.codePointAt(0) ?? 0)) % recheckInterval;
+  return now + recheckInterval - ((now + recheckInterval - phase) % recheckInterval);
 }

@@ -1,6 +1,7 @@
 import type { Request, Response } from 'express';
 import type { AuditRecord } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
+import type { StatusError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import type { Answers, Body, Parameter } from './description.ts';
 
@@ -45,8 +46,13 @@ export interface RequestContext {
   onEnd(cleanup: () => void): void;
   /** What is to be said of the request in the audit log. */
   readonly audit: Pick<AuditRecord, 'identify' | 'annotate'> | undefined;
-  /** While a watch is open `user` may become another, with other groups: its rights must be asked about again. */
+  /** Calls `listener` when `user` has changed while a stream is open, such as its groups. */
   onUserChange(listener: () => void): void;
+  /**
+   * Guards an open stream: calls `check` every few seconds and when `user` has changed, and `refuse` with the StatusError 4xx that it
+   * throws. While there is no decision the stream goes on.
+   */
+  onRecheck(check: () => Promise<void>, refuse: (error: StatusError) => void): void;
 }
 
 export type Handler = (req: Request, res: Response, context: RequestContext) => void | Promise<void>;

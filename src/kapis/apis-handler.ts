@@ -3,7 +3,7 @@
  * (k8s.io/apiserver pkg/endpoints/handlers/get.go, pkg/storage/cacher).
  */
 import type { Request } from 'express';
-import type { Authorizer } from '../auth/authorizers/authorizer.ts';
+import { rechecking, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { badRequest, expired, notFound, StatusError, tooManyRequests } from '../errors.ts';
 import { negotiate } from '../http/negotiate.ts';
 import { prettyJson, wantsPretty } from '../http/pretty.ts';
@@ -107,6 +107,7 @@ interface Part<F> {
 export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): ApisHandlers {
   const { definition, store } = resource;
   const watches = new Watches(store);
+  const recheck = rechecking(authorizer);
   const { served, kind } = definition;
   const views = new Map<string, View<F>>();
 
@@ -250,11 +251,10 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
       view: look,
       firstView,
       recheck: async () => {
-        await demandServed(authorizer, context);
-        await demandUnderlying(authorizer, context, resource);
+        await demandServed(recheck, context);
+        await demandUnderlying(recheck, context, resource);
       },
-      caller: context.user?.username ?? '',
-      onUserChange: (listener) => context.onUserChange(listener),
+      onRecheck: (...guard) => context.onRecheck(...guard),
       signal: context.signal,
       log: context.log,
     });

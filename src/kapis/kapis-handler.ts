@@ -1,5 +1,6 @@
 /** `/kapis/{group}/{version}/{resource}[/{name}]`: the list language of the platform over the objects of the core API. */
 import type { Request, Response } from 'express';
+import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { badRequest, expired, notFound, serviceUnavailable } from '../errors.ts';
 import { negotiate } from '../http/negotiate.ts';
 import { prettyJson } from '../http/pretty.ts';
@@ -150,6 +151,7 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
   const { definition, store, ended } = resource;
   const answers = new Answers(definition);
   const watches = new Watches(store);
+  const recheckAccess = { ...access, authorizer: rechecking(access.authorizer) };
   const notReady = (): Error & ReturnType<typeof serviceUnavailable> =>
     serviceUnavailable(`the copy of ${definition.underlying.resource} is not complete yet`, 1);
 
@@ -190,13 +192,12 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
       view,
       firstView: view,
       recheck: async () => {
-        if (!sameNamespaces(visible, await visibleNamespaces(access, context, definition)))
+        if (!sameNamespaces(visible, await visibleNamespaces(recheckAccess, context, definition)))
           throw expired('the namespaces that you may watch are others now: list again');
-        if (!sameSelection(selected, await selectedBy(access, definition, context))) othersSelected();
+        if (!sameSelection(selected, await selectedBy(recheckAccess, definition, context))) othersSelected();
       },
+      onRecheck: (...guard) => context.onRecheck(...guard),
       outdated: outdated.signal,
-      caller: context.user?.username ?? '',
-      onUserChange: (listener) => context.onUserChange(listener),
       signal: ended === undefined ? context.signal : AbortSignal.any([context.signal, ended]),
       log: context.log,
     });

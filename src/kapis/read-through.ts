@@ -2,7 +2,8 @@
  * What is not copied (docs/api.md) is asked for as the caller, each time, and then filtered, ordered and paged by the same list language.
  * A watch is passed on: kube-apiserver's frames, with the objects as /kapis shows them.
  */
-import { badGateway, badRequest, forbidden, serviceUnavailable, StatusError } from '../errors.ts';
+import { rechecking } from '../auth/authorizers/authorizer.ts';
+import { badGateway, badRequest, expired, forbidden, serviceUnavailable, type StatusError } from '../errors.ts';
 import type { Handler, RequestContext } from '../http/route.ts';
 import { framed } from '../http/streamed-body.ts';
 import type { KubeClient, KubeRequest, KubeResponse } from '../kube/client.ts';
@@ -54,8 +55,6 @@ const pageSize = 500;
 const atOnce = 8;
 /** An object of the cluster has at most 1.5 MiB in etcd, and more only where another server makes it up. */
 const largestObject = 16 * 1024 * 1024;
-/** How often rights are looked at while a watch is open, in milliseconds. */
-const recheckInterval = 60_000;
 /** A watch has a bookmark about each minute, and where it has none a client comes again. */
 const handedOn = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourceVersionMatch', 'sendInitialEvents'];
 /** What a watch that kube-apiserver filters can have. */
@@ -116,6 +115,7 @@ export function readThroughHandlers(
   const { underlying, kind } = definition;
   const answers = new Answers(definition);
   const managedFields = new ManagedFields();
+  const recheckAccess = { ...access, authorizer: rechecking(access.authorizer) };
 
   const store = (object: KubeObject, bytes: Buffer): StoredObject<unknown> => {
     try {
@@ -255,16 +255,14 @@ export function readThroughHandlers(
     };
     let refusal: StatusError | undefined;
     const recheck = async (): Promise<void> => {
-      try {
-        await visibleNamespaces(access, context, definition);
-      } catch (error) {
-        if (!(error instanceof StatusError) || error.code >= 500) return;
-        refusal = error;
-        ended.abort();
-      }
+      if ((await visibleNamespaces(recheckAccess, context, definition)) !== undefined)
+        throw expired('the namespaces that you may watch are others now: list again');
     };
-    const minute = setInterval(() => void recheck(), recheckInterval);
-    // kube-apiserver judges the watch as the one who began it.
+    context.onRecheck(recheck, (error) => {
+      refusal = error;
+      ended.abort();
+    });
+    // kube-apiserver authorized the watch for the user who began it.
     context.onUserChange(() => ended.abort());
     try {
       if (req.method !== 'HEAD')
@@ -294,7 +292,6 @@ export function readThroughHandlers(
       if (!over.aborted)
         context.log.info('a watch that is passed on broke off', { resource: underlying.resource, error });
     } finally {
-      clearInterval(minute);
       clearTimeout(silence);
       body.destroy();
     }

@@ -11,18 +11,25 @@ interface SubjectAccessReview {
 }
 
 const cacheSize = 50_000;
-const life = 10_000;
+/** Milliseconds. */
+const maxDecisionAge = 10_000;
 /** Characters of a question that is kept as it is. */
 const longestQuestion = 512;
 /** kube-apiserver's own superusers, who need no review (k8s.io/apiserver DelegatingAuthorizationOptions). */
 const masters = 'system:masters';
 
+interface Reviewed {
+  readonly decision: Decision;
+  /** When it was requested, by the clock. */
+  readonly at: number;
+}
+
 /**
- * kube-apiserver's word on what a user may do, by SubjectAccessReview (authorization.k8s.io/v1), kept for 10 s.
- * Equal questions that are under way are asked once.
+ * Authorizes by SubjectAccessReview (authorization.k8s.io/v1). Decisions are cached for 10 s from the moment they were requested, and
+ * equal reviews that are in flight are one.
  */
 export function accessReview(client: KubeClient, clock: () => number = () => performance.now()): Authorizer {
-  const decisions = boundedCache<Decision>(cacheSize, { ttl: life, perf: { now: clock } });
+  const decisions = boundedCache<Reviewed>(cacheSize, { ttl: maxDecisionAge, perf: { now: clock } });
   const asking = new Map<string, Promise<Decision>>();
   const identities = new WeakMap<UserInfo, string>();
 
@@ -65,18 +72,19 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
   }
 
   return {
-    async authorize(user, attributes) {
+    async authorize(user, attributes, maxAge = maxDecisionAge) {
       if (user.groups.includes(masters)) return { allowed: true, reason: '' };
       const key = keyOf(`${identity(user)}${attributeKey(attributes)}`);
-      const kept = decisions.get(key);
-      if (kept !== undefined) return kept;
+      const at = clock();
+      const cached = decisions.get(key);
+      if (cached !== undefined && at - cached.at < maxAge) return cached.decision;
       const under = asking.get(key);
       if (under !== undefined) return await under;
       const answer = ask(user, attributes);
       asking.set(key, answer);
       try {
         const decision = await answer;
-        decisions.set(key, decision);
+        decisions.set(key, { decision, at });
         return decision;
       } finally {
         asking.delete(key);

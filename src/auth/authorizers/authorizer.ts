@@ -25,10 +25,21 @@ export interface Decision {
   readonly reason: string;
 }
 
-/** May this user do that? Throws StatusError 503 when it cannot tell; never allows by default. */
 export interface Authorizer {
-  authorize(user: UserInfo, attributes: Attributes): Promise<Decision>;
+  /**
+   * Decides whether the user is allowed to do that. Throws StatusError 503 when there is no decision; never allows by default.
+   * `maxAge`: the greatest age of a cached decision, in milliseconds.
+   */
+  authorize(user: UserInfo, attributes: Attributes, maxAge?: number): Promise<Decision>;
 }
+
+/** All streams of a user are rechecked in the same moment, which may last so many milliseconds. */
+const recheckAge = 1_000;
+
+/** Returns the authorizer by which open streams are rechecked: its decisions are new, and one serves all streams of a user. */
+export const rechecking = (authorizer: Authorizer): Authorizer => ({
+  authorize: (user, attributes) => authorizer.authorize(user, attributes, recheckAge),
+});
 
 /** Throws 403 with kube-apiserver's own sentence unless the user may. */
 export async function demand(authorizer: Authorizer, user: UserInfo, attributes: Attributes): Promise<void> {

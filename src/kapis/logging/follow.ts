@@ -23,8 +23,6 @@ export interface Following {
 
 /** In which a tail can be had. */
 export const followTypes = ['application/json', 'application/x-ndjson', 'application/jsonl', eventStream];
-/** How often rights are looked at, in milliseconds. */
-const recheckInterval = 60_000;
 
 const empty = Buffer.from('\n');
 
@@ -75,13 +73,7 @@ export async function followLogs(
     res.end();
     return;
   }
-  const look = (): void => {
-    recheck().catch((error: unknown) => {
-      if (error instanceof StatusError && error.code < 500) refused.abort(error);
-    });
-  };
-  const minute = setInterval(look, recheckInterval);
-  context.onUserChange(look);
+  context.onRecheck(recheck, (error) => refused.abort(error));
   res.flushHeaders();
   const body = new StreamedBody(res);
   const tell = (piece: Buffer): void => body.write(framed(body.framing, [piece]));
@@ -109,7 +101,6 @@ export async function followLogs(
     }
     body.end();
   } finally {
-    clearInterval(minute);
     clearInterval(quiet);
     await follow.return({});
   }

@@ -1,4 +1,4 @@
-import { StatusError } from '../../errors.ts';
+import type { StatusError } from '../../errors.ts';
 import type { RequestContext } from '../../http/route.ts';
 import { Slice } from '../../kube/slice.ts';
 import { framed, type StreamedBody } from '../../http/streamed-body.ts';
@@ -28,13 +28,11 @@ export interface WatchRequest<F> {
   readonly view: View<F>;
   /** Of the first frame: a Table names its columns once. */
   readonly firstView: View<F>;
-  /** Throws StatusError when the caller may no longer watch; asked about each minute and when the caller becomes another. */
+  /** Throws StatusError when the caller is no longer allowed to watch the same. */
   readonly recheck: () => Promise<void>;
+  readonly onRecheck: RequestContext['onRecheck'];
   /** Aborted, with a StatusError, when what it tells is no longer what was asked for. */
   readonly outdated?: AbortSignal;
-  /** Its watches are rechecked in the same moment, so that one access review answers for all that ask for the same. */
-  readonly caller: string;
-  readonly onUserChange: RequestContext['onUserChange'];
   /** Aborted when the client goes away or the server drains. */
   readonly signal: AbortSignal;
   readonly log: RequestContext['log'];
@@ -57,8 +55,6 @@ interface Part {
 }
 
 const minute = 60_000;
-/** So long nobody asks whether it is still allowed, and it has no bookmark but the last, as with kube-apiserver. */
-const young = 10_000;
 const lastBookmark = 2_000;
 /** What one watch alone needs is written in parts of about so many bytes, or of what a slice has time for. */
 const partSize = 64 * 1024;
@@ -95,7 +91,7 @@ export class Watch<F> {
   readonly #end: number;
 
   constructor({ request, store, channel, body, position, closed }: WatchOptions<F>) {
-    const { initialEvents, initialEventsEnd, bookmarks, duration, caller, from } = request;
+    const { initialEvents, initialEventsEnd, bookmarks, duration, from } = request;
     this.channel = channel;
     this.#request = request;
     this.#store = store;
@@ -107,20 +103,20 @@ export class Watch<F> {
     if (initialEventsEnd || (initialEvents && hasIDs)) this.#initialEnd = store.resourceVersion;
     this.#after = from ?? 0;
     const now = performance.now();
-    this.#nextMinute = now + young + minute - ((now + young + phaseOf(caller)) % minute);
+    this.#nextMinute = now + minute;
     this.#end = now + duration;
     if (hasIDs) this.#keepAlive = now + keepAliveInterval;
     this.#last = bookmarks && duration > lastBookmark ? this.#end - lastBookmark : Infinity;
   }
 
   start(): void {
-    const { signal, onUserChange, outdated } = this.#request;
+    const { signal, recheck, onRecheck, outdated } = this.#request;
     signal.addEventListener('abort', () => this.end(), { once: true });
     if (signal.aborted) return this.end();
     const refuse = (): void => this.refuse(outdated?.reason as StatusError);
     outdated?.addEventListener('abort', refuse, { once: true });
     if (outdated?.aborted === true) return refuse();
-    onUserChange(() => void this.#recheck());
+    onRecheck(recheck, (error) => this.refuse(error));
     this.catchUp();
   }
 
@@ -149,7 +145,6 @@ export class Watch<F> {
     if (now < this.#nextMinute) return;
     this.#nextMinute += minute;
     this.#bookmark();
-    void this.#recheck();
   }
 
   /**
@@ -296,20 +291,4 @@ export class Watch<F> {
     this.#isFirst = false;
     return now;
   }
-
-  async #recheck(): Promise<void> {
-    try {
-      await this.#request.recheck();
-    } catch (error) {
-      // An authorizer that cannot tell now is asked again.
-      if (error instanceof StatusError && error.code < 500) this.refuse(error);
-    }
-  }
-}
-
-/** Milliseconds of a minute: the same for the same caller, spread over callers. */
-function phaseOf(caller: string): number {
-  let sum = 0;
-  for (let i = 0; i < caller.length; i += 1) sum = (sum * 31 + caller.charCodeAt(i)) % minute;
-  return sum;
 }

@@ -7,6 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expired, type StatusError } from '../../errors.ts';
 import { isHandshake } from '../../http/web-socket.ts';
 import type { Framing } from '../../http/streamed-body.ts';
+import { Wheel } from '../../http/wheel.ts';
 import { Slice } from '../../kube/slice.ts';
 import type { Change } from '../../kube/history.ts';
 import type { Store } from '../../kube/store.ts';
@@ -15,7 +16,6 @@ import { beginWatch, refuse } from './answer.ts';
 import { Channel } from './channel.ts';
 import type { Format } from './frames.ts';
 import { Watch, type WatchRequest } from './watch.ts';
-import { Wheel } from './wheel.ts';
 
 /** Changes go to the sockets together up to about so many bytes. */
 const partSize = 256 * 1024;

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { kapisRoutes, apisRoutes } from '../../../src/kapis/routes.ts';
 import { serviceUnavailable, unauthorized } from '../../../src/errors.ts';
 import { OpenWatches } from '../../../src/http/open-watches.ts';
@@ -138,6 +138,36 @@ describe('all open watches', () => {
     watches.endAll(spread);
     expect(await answer).toMatchObject({ status: 200, text: '' });
   });
+});
+
+test('all open watches of a user are rechecked every ten seconds, in the same moment', async () => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+  try {
+    const opened: Awaited<ReturnType<typeof open>>[] = [];
+    for (let turn = 0; turn < 5; turn += 1) {
+      opened.push(await open(paths[turn % 2] as string));
+      await jest.advanceTimersByTimeAsync(1_700);
+    }
+    const asked = (): number[] => opened.map((one) => one.asked());
+    const before = asked();
+    let rechecks = 0;
+    for (let elapsed = 0; elapsed < 30_000; elapsed += 100) {
+      const now = asked();
+      await jest.advanceTimersByTimeAsync(100);
+      await settle();
+      const changed = asked().filter((count, index) => count !== now[index]).length;
+      expect([0, opened.length]).toContain(changed);
+      if (changed > 0) rechecks += 1;
+    }
+    expect(rechecks).toBe(3);
+    expect(asked().every((count, index) => count > (before[index] ?? 0))).toBe(true);
+    rights = {};
+    await jest.advanceTimersByTimeAsync(10_100);
+    for (const { answer } of opened) expect((await answer).text).toContain('"code":403');
+    expect([watches.size, jest.getTimerCount()]).toEqual([0, 0]);
+  } finally {
+    jest.useRealTimers();
+  }
 });
 
 test.each<[string, () => Promise<void> | void]>([

@@ -170,8 +170,10 @@ export class FakeAuthorizer implements Authorizer {
 export interface Call {
   readonly response: FakeResponse;
   readonly abort: () => void;
-  /** The caller has become another: a watch asks about its rights again. */
+  /** The caller's groups have changed: a watch checks its rights again. */
   readonly changeUser: () => void;
+  /** A watch checks its rights again, as it does every few seconds. */
+  readonly recheck: () => Promise<void>;
   /** Resolves with the error that the handler threw, undefined if none. */
   readonly done: Promise<StatusError | undefined>;
 }
@@ -189,6 +191,8 @@ export function call(
   if (route === undefined) throw new Error(`no route for ${path}`);
   const controller = new AbortController();
   const listeners: (() => void)[] = [];
+  const guards: (() => Promise<void>)[] = [];
+  const recheck = async (): Promise<void> => void (await Promise.all(guards.map((guard) => guard())));
   const context: RequestContext = {
     info,
     query,
@@ -202,6 +206,11 @@ export function call(
     onEnd: () => undefined,
     audit: undefined,
     onUserChange: (listener) => void listeners.push(listener),
+    onRecheck: (check, refuse) =>
+      void guards.push(async () => {
+        const error = await check().catch((problem: unknown) => problem);
+        if (error instanceof StatusError && error.code < 500) refuse(error);
+      }),
   };
   const response = new FakeResponse();
   const params = Object.fromEntries(
@@ -213,7 +222,9 @@ export function call(
     abort: () => controller.abort(),
     changeUser: () => {
       for (const listener of listeners) listener();
+      void recheck();
     },
+    recheck,
     done: outcome(route.handler, req, response, context),
   };
 }

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import * as fc from 'fast-check';
 import { LRUCache } from 'lru-cache';
 import { accessReview } from '../../../../src/auth/authorizers/access-review.ts';
-import type { Attributes, Authorizer } from '../../../../src/auth/authorizers/authorizer.ts';
+import { rechecking, type Attributes, type Authorizer } from '../../../../src/auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
 import { KubeError, unreachable } from '../../../../src/kube/kube-error.ts';
 import { MemoryCluster, type MemoryClient } from '../../../fakes/cluster.ts';
@@ -132,6 +132,33 @@ describe('a decision', () => {
     expect(await authorizer.authorize({ ...alice }, { ...listNodes })).toMatchObject({ allowed });
     expect(reviews()).toBe(1);
     jest.advanceTimersByTime(200);
+    await authorizer.authorize(alice, listNodes);
+    expect(reviews()).toBe(2);
+  });
+
+  test('of a recheck is at most a second old, and is cached for requests too', async () => {
+    const { authorizer, reviews } = lab();
+    const recheck = rechecking(authorizer);
+    await authorizer.authorize(alice, listNodes);
+    jest.advanceTimersByTime(900);
+    await recheck.authorize(alice, listNodes);
+    expect(reviews()).toBe(1);
+    jest.advanceTimersByTime(200);
+    await Promise.all(Array.from({ length: 30 }, () => recheck.authorize({ ...alice }, listNodes)));
+    expect(reviews()).toBe(2);
+    jest.advanceTimersByTime(9_800);
+    await authorizer.authorize(alice, listNodes);
+    expect(reviews()).toBe(2);
+  });
+
+  test('counts its age from the request, as the right may be lost before the response', async () => {
+    const { authorizer, client, reviews } = lab();
+    client.before = () => new Promise((resolve) => setTimeout(resolve, 3_000));
+    const first = authorizer.authorize(alice, listNodes);
+    await jest.advanceTimersByTimeAsync(3_000);
+    await first;
+    client.before = () => undefined;
+    await jest.advanceTimersByTimeAsync(7_100);
     await authorizer.authorize(alice, listNodes);
     expect(reviews()).toBe(2);
   });

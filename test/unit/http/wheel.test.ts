@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { Wheel } from '../../../../src/kapis/watch/wheel.ts';
+import { Wheel } from '../../../src/http/wheel.ts';
 
 beforeEach(() => {
   jest.useFakeTimers();

@@ -1,4 +1,4 @@
-import { Slice } from '../../kube/slice.ts';
+import { Slice } from '../kube/slice.ts';
 
 /** Milliseconds; nothing comes before its time, and little later than so much after it. */
 const step = 100;
