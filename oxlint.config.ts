@@ -106,6 +106,15 @@ export default defineConfig({
         ],
       },
     },
+    {
+      files: ['src/!(kube)/**', 'src/kube/!(time.ts)'],
+      rules: {
+        'no-restricted-properties': [
+          'error',
+          { object: 'Date', property: 'parse', message: 'src/kube/time.ts parses RFC 3339 times.' },
+        ],
+      },
+    },
     { files: ['hack/**', 'test/**', 'src/cli/**'], rules: { 'no-console': 'off' } },
     {
       files: ['test/**'],

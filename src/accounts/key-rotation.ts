@@ -5,6 +5,7 @@
  */
 import type { PlatformConfiguration } from '../config/schema.ts';
 import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
+import { parseMilliseconds } from '../kube/time.ts';
 import type { Logger } from '../logger.ts';
 import type { KeyData } from './key-secret.ts';
 import { keyNames, retiredOf, retiring, type RetiredKey, type SigningKeys } from './signing-keys.ts';
@@ -71,7 +72,7 @@ export class KeyRotation {
     try {
       await this.#keys.change((data, metadata) => {
         const { creationTimestamp = '', annotations = {} } = metadata;
-        return this.#next(data, Date.parse(creationTimestamp), annotations[command]);
+        return this.#next(data, parseMilliseconds(creationTimestamp), annotations[command]);
       });
       this.#isFailing = false;
     } catch (error) {
@@ -86,13 +87,13 @@ export class KeyRotation {
     const { keyRotation, accessTokenMaxAge, maximumClockSkew } = this.#settings();
     const plan = planOf(data);
     const all = retiredOf(data);
-    const retired = all.filter(({ until }) => Date.parse(until) > now);
+    const retired = all.filter(({ until }) => parseMilliseconds(until) > now);
     const isAsked = wanted !== undefined && wanted !== plan.command;
     const heeded = { ...plan, ...(wanted === undefined ? {} : { command: wanted }) };
 
     if (plan.nextFrom !== undefined) {
       // Also if that is no time at all.
-      if (!(now < Date.parse(plan.nextFrom))) {
+      if (!(now < parseMilliseconds(plan.nextFrom))) {
         const until = rfc3339(now + accessTokenMaxAge + maximumClockSkew + margin);
         this.#log.info('the next signing keys sign now');
         return {
@@ -105,7 +106,7 @@ export class KeyRotation {
         };
       }
     } else if (retired.length + keyNames.length <= mostRetired) {
-      const since = plan.since === undefined ? created : Date.parse(plan.since);
+      const since = plan.since === undefined ? created : parseMilliseconds(plan.since);
       if (isAsked || now >= since + keyRotation) {
         this.#log.info('the next signing keys are published', { because: isAsked ? 'asked for' : 'of their age' });
         return {

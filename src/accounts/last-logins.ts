@@ -4,6 +4,7 @@ import { boundedCache } from '../kube/bounded-cache.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
 import { isKubeError } from '../kube/kube-error.ts';
+import { parseMilliseconds } from '../kube/time.ts';
 import type { Logger } from '../logger.ts';
 import type { Account } from './directory/account.ts';
 import type { Users } from './users.ts';
@@ -38,7 +39,7 @@ export class LastLogins {
 
   /** At once. What is configured has no status. */
   note({ username, uid }: Pick<Account, 'username' | 'uid'>, time: string): void {
-    const at = Date.parse(time);
+    const at = parseMilliseconds(time);
     if (at - (this.#noted.get(uid) ?? -Infinity) < interval || !this.#isDue(username, { uid, time })) return;
     this.#noted.set(uid, at);
     this.#writes.put(username, { uid, time });
@@ -67,7 +68,7 @@ export class LastLogins {
 
   #isDue(username: string, { uid, time }: LastLogin): boolean {
     const user = this.#users.get(username);
-    const before = Date.parse(user?.status?.lastLoginTime ?? '');
-    return user?.metadata.uid === uid && !(Date.parse(time) - before < interval);
+    const before = parseMilliseconds(user?.status?.lastLoginTime ?? '');
+    return user?.metadata.uid === uid && !(parseMilliseconds(time) - before < interval);
   }
 }

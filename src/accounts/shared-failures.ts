@@ -13,6 +13,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
 import { createInformer, type Informer, type KubeObject } from '../kube/informer.ts';
 import { isKubeError } from '../kube/kube-error.ts';
+import { parseMilliseconds } from '../kube/time.ts';
 import type { Logger } from '../logger.ts';
 import { familiarFor, type LoginLimiter, type MarkedChain } from './login-limit.ts';
 import { longestAnswer, WriteBehind } from './write-behind.ts';
@@ -209,13 +210,13 @@ export class SharedFailures {
 }
 
 const familiarOf = ({ familiar = {} }: LoginFailureTable['status']): [string, number][] =>
-  Object.entries(familiar).map(([key, at]) => [key, Date.parse(at)]);
+  Object.entries(familiar).map(([key, at]) => [key, parseMilliseconds(at)]);
 
 type Entry = LoginFailureTable['status']['failures'][number];
 
 const chainOf = ({ key, count, last, forgiven }: Entry): MarkedChain => ({
   key,
   count,
-  last: last === undefined ? 0 : Date.parse(last),
-  ...(forgiven === undefined ? {} : { forgiven: Date.parse(forgiven) }),
+  last: last === undefined ? 0 : parseMilliseconds(last),
+  ...(forgiven === undefined ? {} : { forgiven: parseMilliseconds(forgiven) }),
 });

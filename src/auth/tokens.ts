@@ -8,6 +8,7 @@ import type { Session } from '../accounts/sessions/session.ts';
 import type { Subject } from '../accounts/subjects.ts';
 import type { Algorithm, SigningKey, SigningKeys } from '../accounts/signing-keys.ts';
 import { boundedCache } from '../kube/bounded-cache.ts';
+import { parseMilliseconds } from '../kube/time.ts';
 
 /** Of tokens for kube-apiserver, where our issuer is configured. */
 export const kubernetesAudience = 'kubernetes';
@@ -100,7 +101,7 @@ export class Tokens {
     const now = this.#clock();
     const iat = Math.floor(now / 1_000);
     const life = audience === issuer ? accessTokenMaxAge : Math.min(accessTokenMaxAge, longestForOthers);
-    const exp = Math.floor(Math.min(now + life, Date.parse(session.spec.expiresAt)) / 1_000);
+    const exp = Math.floor(Math.min(now + life, parseMilliseconds(session.spec.expiresAt)) / 1_000);
     const token = sign(this.#keys.current(signingAlgorithm), 'at+jwt', {
       iss: issuer,
       sub: subject.uid,
@@ -127,7 +128,7 @@ export class Tokens {
       aud: session.spec.clientID,
       exp: iat + Math.floor(accessTokenMaxAge / 1_000),
       iat,
-      auth_time: Math.floor(Date.parse(session.spec.code?.authenticatedAt ?? session.spec.createdAt) / 1_000),
+      auth_time: Math.floor(parseMilliseconds(session.spec.code?.authenticatedAt ?? session.spec.createdAt) / 1_000),
       ...(nonce === undefined ? {} : { nonce }),
       sid: session.metadata.name,
       ...identityOf(subject, new Set(scope.split(' '))),

@@ -1,4 +1,5 @@
 /** The list language of /kapis (docs/api.md: page, limit, sortBy and the filters). */
+import { isDeepStrictEqual } from 'node:util';
 import { badRequest, StatusError } from '../errors.ts';
 import type { Parameter } from '../http/description.ts';
 import type { OrderName } from '../kube/order.ts';
@@ -6,6 +7,7 @@ import { all, labelOf, orderByValue, type Filter, type IndexName, type Order } f
 import { visitInSlices, type Waiting } from '../kube/slice.ts';
 import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
+import { compareTimes, parseTime, type Time } from '../kube/time.ts';
 import { parseFieldPath, scalarAt, type Scalar } from './field-path.ts';
 import { commonParameters, getParameters, kapisListParameters, listOnly } from './parameters.ts';
 import { parseFields, type Projection } from './projection.ts';
@@ -267,10 +269,11 @@ export function fieldFilter<F>(
   { path, equals, value }: { path: string; equals: boolean; value: string },
   definition: ResourceDefinition<F>,
 ): Filter<F> {
-  const key = `field ${JSON.stringify([path, equals, value])}`;
-  if (definition.fieldLabels.includes(path))
-    return shared(key, (object) => (definition.fieldLabel(object, path) === value) === equals);
-  const field = scalarAt(parseFieldPath(path));
+  const segments = parseFieldPath(path);
+  const key = `field ${JSON.stringify([segments, equals, value])}`;
+  const label = definition.fieldLabels.find((one) => isDeepStrictEqual(parseFieldPath(one), segments));
+  if (label !== undefined) return shared(key, (object) => (definition.fieldLabel(object, label) === value) === equals);
+  const field = scalarAt(segments);
   return shared(key, (object) => {
     const found = field(object) ?? '';
     return ((typeof found === 'string' ? found : String(found)) === value) === equals;
@@ -319,17 +322,19 @@ function partOf<F>(
   return objects.slice(Math.max(end - size, 0), Math.max(end, 0)).toReversed();
 }
 
-type Key = { readonly rank: number; readonly value: number | string };
+type Key =
+  | { readonly rank: 0; readonly value: number }
+  | { readonly rank: 1; readonly value: Time }
+  | { readonly rank: 2; readonly value: string };
 
 const number = /^-?\d+(\.\d+)?$/;
-const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 
 function keyOf(value: Scalar | undefined): Key | undefined {
   if (value === undefined) return undefined;
   const text = String(value);
   if (typeof value === 'number' || number.test(text)) return { rank: 0, value: Number(text) };
-  const time = rfc3339.test(text) ? Date.parse(text) : NaN;
-  return Number.isNaN(time) ? { rank: 2, value: text } : { rank: 1, value: time };
+  const time = parseTime(text);
+  return time === undefined ? { rank: 2, value: text } : { rank: 1, value: time };
 }
 
 /** Numbers as numbers, times as times, else by code point; in this order where they mix. What is missing comes last, either way. */
@@ -347,9 +352,10 @@ function orderBy(path: readonly string[], ascending: boolean): Order<unknown> {
 }
 
 function compareKeys(a: Key, b: Key): number {
-  if (a.rank !== b.rank) return a.rank - b.rank;
-  if (typeof a.value === 'number' && typeof b.value === 'number') return a.value - b.value;
-  return byCodePoint(String(a.value), String(b.value));
+  if (a.rank === 0 && b.rank === 0) return a.value - b.value;
+  if (a.rank === 1 && b.rank === 1) return compareTimes(a.value, b.value);
+  if (a.rank === 2 && b.rank === 2) return byCodePoint(a.value, b.value);
+  return a.rank - b.rank;
 }
 
 /** JavaScript's own comparison goes by UTF-16 units, where a surrogate stands before U+E000. */

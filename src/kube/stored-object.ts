@@ -2,6 +2,7 @@ import { membersOf, skipValue, valueOf, type Member } from './json-scan.ts';
 import type { KubeObject, OwnerReference } from './kube-object.ts';
 import type { ManagedFields } from './managed-fields.ts';
 import type { Packed } from './packed.ts';
+import { parseMilliseconds } from './time.ts';
 
 /** A piece of memory outside the V8 heap, in which objects lie side by side. */
 export interface Slab {
@@ -254,7 +255,7 @@ export function storeObject<F>(object: KubeObject, source: Buffer, options: Stor
     ownerReferences = nobody,
     creationTimestamp,
   } = object.metadata;
-  const createdAt = creationTimestamp === undefined ? 0 : Date.parse(creationTimestamp) || 0;
+  const createdAt = creationTimestamp === undefined ? 0 : parseMilliseconds(creationTimestamp) || 0;
   return new StoredObject<F>(
     { name, namespace, uid, resourceVersion, createdAt, labels, ownerReferences, fields: options.fields(object) },
     { metadata: head.length - 1, selfLinkEnd: head.length + selfLink.length, metadataEnd, ...version },

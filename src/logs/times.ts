@@ -1,6 +1,5 @@
 /** Times as texts that compare as they do: RFC 3339 in UTC with nine digits of a second. */
-
-const rfc3339 = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/;
+import { parseTime } from '../kube/time.ts';
 
 /** The texts of whole seconds that a Date has: from 0 to the end of the year 9999. */
 export const lastSecond = 253_402_300_799;
@@ -15,12 +14,8 @@ export const endOfSecond = (seconds: number): string => `${secondText(seconds * 
 
 /** The same time, whatever its zone and digits; undefined for what is no time. */
 export function normalized(text: string): string | undefined {
-  const match = rfc3339.exec(text);
-  if (match === null) return undefined;
-  const [, second = '', fraction = '', zone = 'Z'] = match;
-  const at = Date.parse(`${second}${zone}`);
-  if (Number.isNaN(at)) return undefined;
-  return `${zone === 'Z' ? second : secondText(at)}.${fraction.padEnd(9, '0')}Z`;
+  const time = parseTime(text);
+  return time && `${secondText(time.second)}.${String(time.nanosecond).padStart(9, '0')}Z`;
 }
 
 /** Whole seconds since the epoch, rounded down, of such a text. */

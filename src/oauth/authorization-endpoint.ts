@@ -23,6 +23,7 @@ import { donePage } from './pages/done.ts';
 import type { ShowLogin } from './pages/login.ts';
 import { formRoute, pageRoute, postedRoute, seeOther, type PageRequest } from './pages/route.ts';
 import { provesNobody, withParameters } from './redirect-uri.ts';
+import { parseMilliseconds } from '../kube/time.ts';
 
 export interface AuthorizationParts {
   readonly directory: Directory;
@@ -108,7 +109,7 @@ export function authorizationEndpoint({ directory, sessions, issuer, clock, show
   const mustLogIn = ({ prompt, maxAge }: AuthorizationRequest, { session }: BrowserLogin): boolean =>
     prompt.has('login') ||
     prompt.has('select_account') ||
-    (maxAge !== undefined && clock() - Date.parse(session.spec.createdAt) > maxAge * 1_000);
+    (maxAge !== undefined && clock() - parseMilliseconds(session.spec.createdAt) > maxAge * 1_000);
 
   async function remember(request: AuthorizationRequest, { session }: BrowserLogin): Promise<void> {
     const said = session.status.consents ?? [];

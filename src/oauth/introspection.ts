@@ -11,6 +11,7 @@ import { clientAuthenticationMethods } from './client-authentication.ts';
 import { clientRoute, mayKnow, tokenForm } from './client-request.ts';
 import type { Endpoint } from './endpoint.ts';
 import { required } from './form.ts';
+import { parseMilliseconds } from '../kube/time.ts';
 
 /** RFC 7662 section 2.2. */
 const introspectionSchema = named(
@@ -88,8 +89,8 @@ export function introspectionEndpoint({
       client_id: clientID,
       ...(scope === undefined ? {} : { scope }),
       iss: issuer(),
-      iat: Math.floor(Date.parse(createdAt) / 1_000),
-      exp: Math.floor(Date.parse(expiresAt) / 1_000),
+      iat: Math.floor(parseMilliseconds(createdAt) / 1_000),
+      exp: Math.floor(parseMilliseconds(expiresAt) / 1_000),
       sub: subject.uid,
       username: subject.username,
     };

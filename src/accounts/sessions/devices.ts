@@ -2,6 +2,7 @@
 import { StatusError, tooManyRequests } from '../../errors.ts';
 import { rfc3339 } from '../../kube/clock.ts';
 import { isKubeError } from '../../kube/kube-error.ts';
+import { parseMilliseconds } from '../../kube/time.ts';
 import { hostOf } from '../host-of.ts';
 import type { RefreshTokens } from '../refresh-tokens.ts';
 import { UnderWay } from '../under-way.ts';
@@ -80,7 +81,7 @@ export class Devices {
     const { authenticatedAt, login, ...who } = user;
     const { code } = session.spec;
     if (code === undefined || !this.#lives.isPending(session)) return false;
-    const expiresAt = rfc3339(Math.min(Date.parse(session.spec.expiresAt), this.#lives.endOf(authenticatedAt)));
+    const expiresAt = rfc3339(Math.min(parseMilliseconds(session.spec.expiresAt), this.#lives.endOf(authenticatedAt)));
     const spec = { ...session.spec, ...who, code: { ...code, authenticatedAt, login }, expiresAt };
     return (await this.#store.replace({ ...session, spec }, session.status)) !== undefined;
   }

@@ -1,5 +1,6 @@
 /** How long sessions live (API.md 2). */
 import type { Clock } from '../../kube/clock.ts';
+import { parseMilliseconds } from '../../kube/time.ts';
 import { timesOf, type Session } from './session.ts';
 
 /** In milliseconds. */
@@ -35,7 +36,7 @@ export class Lives {
 
   /** Whether its code may still be redeemed. */
   isPending({ spec, status }: Session): boolean {
-    return status.phase === 'Pending' && Date.parse(spec.code?.redeemBefore ?? '') > this.#clock.now();
+    return status.phase === 'Pending' && parseMilliseconds(spec.code?.redeemBefore ?? '') > this.#clock.now();
   }
 
   isOver(session: Session): boolean {
@@ -44,6 +45,6 @@ export class Lives {
 
   /** When all ends that began with a login, in milliseconds since the epoch: what is let in by it does not outlive it. */
   endOf(authenticatedAt: string): number {
-    return Date.parse(authenticatedAt) + this.settings.sessionMaxAge;
+    return parseMilliseconds(authenticatedAt) + this.settings.sessionMaxAge;
   }
 }

@@ -4,6 +4,7 @@
  */
 import { boundedCache } from '../../kube/bounded-cache.ts';
 import { rfc3339, type Clock } from '../../kube/clock.ts';
+import { parseMilliseconds } from '../../kube/time.ts';
 import { hashToken, sameHash, type RefreshTokens } from '../refresh-tokens.ts';
 import type { Lives } from './lives.ts';
 import { contended, type SessionStore } from './session-store.ts';
@@ -74,7 +75,7 @@ export class Rotation {
     if (sameHash(presented, currentHash)) return 'rotate';
     if (!sameHash(presented, previousHash)) return 'reused';
     const now = this.#clock.now();
-    if (now - Date.parse(rotatedAt ?? '') <= this.#lives.settings.refreshGrace) return 'repeat';
+    if (now - parseMilliseconds(rotatedAt ?? '') <= this.#lives.settings.refreshGrace) return 'repeat';
     return now - (this.#unanswered.get(presented) ?? -Infinity) <= unansweredLife ? 'unanswered' : 'reused';
   }
 

@@ -1,5 +1,6 @@
 /** One Session: what it says in the cluster, under a name that is never used again. */
 import type { KubeObject } from '../../kube/informer.ts';
+import { parseMilliseconds } from '../../kube/time.ts';
 import type { Identity } from '../identity-providers/person.ts';
 
 /** What a session waits for in phase Pending. */
@@ -98,7 +99,10 @@ export function timesOf(session: Session): Times {
   let known = times.get(session);
   if (known === undefined) {
     const { spec, status } = session;
-    known = { expiresAt: Date.parse(spec.expiresAt), lastUse: Date.parse(status.lastUsedAt ?? spec.createdAt) };
+    known = {
+      expiresAt: parseMilliseconds(spec.expiresAt),
+      lastUse: parseMilliseconds(status.lastUsedAt ?? spec.createdAt),
+    };
     times.set(session, known);
   }
   return known;

@@ -1,5 +1,6 @@
 /** Deletes the sessions that are over. Replicas that sweep at the same time do each other no harm. */
 import type { Clock } from '../../kube/clock.ts';
+import { parseMilliseconds } from '../../kube/time.ts';
 import type { Logger } from '../../logger.ts';
 import type { Lives } from './lives.ts';
 import type { SessionStore } from './session-store.ts';
@@ -69,6 +70,6 @@ export class Sweeper {
 
   /** One that is younger may be of a user, a password or a link that is new, and that this replica does not know yet. */
   #isOverForGood({ spec }: Session): boolean {
-    return Date.parse(spec.createdAt) < this.#clock.now() - interval && this.#isDismissed(spec);
+    return parseMilliseconds(spec.createdAt) < this.#clock.now() - interval && this.#isDismissed(spec);
   }
 }

@@ -46,6 +46,8 @@ const paged = (query: string, of = store): Promise<Page<NodeFields>> =>
   pageOf(of, parseListQuery(new URLSearchParams(query), nodes), wanted);
 const names = async (query: string): Promise<string[]> => (await paged(query)).objects.map(({ name }) => name);
 
+const two = (value: number): string => String(value).padStart(2, '0');
+
 const watchOf = (query: string): unknown => parseWatchQuery(new URLSearchParams(query), nodes);
 
 describe('a list of /kapis', () => {
@@ -89,7 +91,12 @@ describe('a list of /kapis', () => {
     ['fieldSelector=metadata.name=beta', 'beta'],
     ['fieldSelector=metadata.name!=beta,metadata.name!=alpha', 'gamma delta'],
     ['fieldSelector=spec.unschedulable=false', 'alpha gamma delta'],
+    ['fieldSelector=.spec.unschedulable=false', 'alpha gamma delta'],
+    ['fieldSelector=.spec.unschedulable!=false', 'beta'],
+    [String.raw`fieldSelector=spec.un\schedulable=false`, 'alpha gamma delta'],
     ['fieldSelector=spec.unschedulable=true', 'beta'],
+    ['fieldSelector=.spec.unschedulable=true', 'beta'],
+    ['fieldSelector=.metadata.name=beta', 'beta'],
     ['fieldSelector=status.nodeInfo.kubeletVersion=v1.36', 'gamma'],
     ['fieldSelector=.status.nodeInfo.kubeletVersion=', 'alpha delta beta'],
     ['fieldSelector=metadata.annotations.a\\.io/url=https://x/', 'alpha'],
@@ -264,6 +271,35 @@ describe('a list of /kapis', () => {
           expect(got.total).toBe(all.length);
         },
       ),
+    );
+  });
+
+  test('sortBy orders RFC 3339 times by every digit, whatever their offsets and however they are written', () => {
+    const minute = fc.integer({ min: 28_000_000, max: 28_000_002 });
+    const nanosecond = fc.oneof(
+      fc.constantFrom(0, 1, 999, 1_000, 999_999, 1_000_000, 999_999_999),
+      fc.nat(999_999_999),
+    );
+    const offset = fc.integer({ min: -23 * 60, max: 23 * 60 });
+    const time = fc.record({ minute, nanosecond, offset, digits: fc.integer({ min: 0, max: 9 }) });
+    return fc.assert(
+      fc.asyncProperty(fc.array(time, { maxLength: 12 }), fc.boolean(), async (times, ascending) => {
+        const all = times.map(({ minute: at, nanosecond: nano, offset: ahead, digits }, index) => {
+          const written = String(nano).padStart(9, '0').replace(/0+$/, '').padEnd(digits, '0');
+          const local = new Date((at + ahead) * 60_000).toISOString().slice(0, 19);
+          const size = Math.abs(ahead);
+          const zone = ahead === 0 ? 'Z' : `${ahead < 0 ? '-' : '+'}${two(Math.floor(size / 60))}:${two(size % 60)}`;
+          const value = BigInt(at) * 60_000_000_000n + BigInt(nano);
+          return { name: `n${two(index)}`, value, text: `${local}${written === '' ? '' : `.${written}`}${zone}` };
+        });
+        const sign = ascending ? 1 : -1;
+        const expected = all.toSorted((a, b) =>
+          a.value === b.value ? (a.name < b.name ? -1 : 1) : a.value < b.value ? -sign : sign,
+        );
+        const filled = storeOf(...all.map(({ name, text }) => node(name, { annotations: { time: text } })));
+        const got = await paged(`sortBy=.metadata.annotations.time&ascending=${String(ascending)}`, filled);
+        expect(got.objects.map(({ name }) => name)).toEqual(expected.map(({ name }) => name));
+      }),
     );
   });
 
