@@ -17,6 +17,7 @@ import { splitList, withTypeMeta } from '../kube/split-list.ts';
 import { Store } from '../kube/store.ts';
 import { storeObject, type StoredObject } from '../kube/stored-object.ts';
 import { asCaller } from './caller.ts';
+import { splitAtCommas } from './field-path.ts';
 import { Answers, lastEventID, type Judged, type KapisHandlers } from './kapis-handler.ts';
 import { parseOldest, parseWatchOptions } from './list-options.ts';
 import type { MemoryLimit, Share } from './memory-limit.ts';
@@ -90,6 +91,12 @@ const joined = (selectors: readonly string[]): string | undefined =>
 
 const nameSelector = (name: string): string =>
   name === '' ? '' : `metadata.name=${name.replaceAll(/[\\,=]/g, String.raw`\$&`)}`;
+
+/** kube-apiserver takes no path with a leading dot. */
+const withoutLeadingDots = (selector: string): string =>
+  splitAtCommas(selector)
+    .map((term) => term.replace(/^\./, ''))
+    .join(',');
 
 interface Listed {
   readonly objects: StoredObject<unknown>[];
@@ -231,7 +238,7 @@ export function readThroughHandlers(
             ? {}
             : { resourceVersion: resumed, sendInitialEvents: undefined, resourceVersionMatch: undefined }),
           labelSelector: joined([query.get('label') ?? '', query.get('labelSelector') ?? '']),
-          fieldSelector: joined([nameSelector(info.name), query.get('fieldSelector') ?? '']),
+          fieldSelector: joined([nameSelector(info.name), withoutLeadingDots(query.get('fieldSelector') ?? '')]),
           watch: 'true',
           allowWatchBookmarks: String(allowWatchBookmarks),
           timeoutSeconds: Math.ceil(duration / 1000),

@@ -103,7 +103,8 @@ function verbOf(method: string, name: string, oldWatch: boolean, prefix: string,
 
 /** A list or watch of a single name needs no more than the right to that name; kubectl watches one object so. */
 function selectedName(query: URLSearchParams): string {
-  const [, name = ''] = /(?:^|[^\\],)metadata\.name==?([\w.:-]+)(?:,|$)/.exec(query.get('fieldSelector') ?? '') ?? [];
+  const [, name = ''] =
+    /(?:^|[^\\],)\.?metadata\.name==?([\w.:-]+)(?:,|$)/.exec(query.get('fieldSelector') ?? '') ?? [];
   return name;
 }
 

@@ -557,6 +557,17 @@ describe('what is read as the caller', () => {
     }
   });
 
+  test('a watch of secrets sends fieldSelector to kube-apiserver without leading dots of its paths', async () => {
+    const selector = String.raw`.type=a\,.b,.metadata.name!=.c`;
+    const url = `${base}/namespaces/a/secrets?watch=1&fieldSelector=${encodeURIComponent(selector)}`;
+    const { abort, done } = call(routes, url);
+    await settle();
+    const sent = cluster.asked.at(-1)?.query;
+    abort();
+    await done;
+    expect(sent).toMatchObject({ fieldSelector: String.raw`type=a\,.b,metadata.name!=.c` });
+  });
+
   test('is followed as server-sent events too', async () => {
     const { response, abort, done } = call(routes, `${base}/namespaces/a/secrets?watch=1`, {
       headers: { accept: 'text/event-stream', 'last-event-id': '6' },

@@ -43,6 +43,11 @@ describe('a resource', () => {
     ['GET', '/kapis/resources.platform.io/v1alpha3/nodes', 'list kapis resources.platform.io/v1alpha3  nodes'],
     ['GET', '/kapis/resources.platform.io/v1alpha3/nodes/', 'list kapis resources.platform.io/v1alpha3  nodes'],
     ['GET', '/kapis/g/v1/nodes/n%201', 'get kapis g/v1  nodes n 1'],
+    ['GET', '/kapis/g/v1/nodes?fieldSelector=metadata.name=n', 'list kapis g/v1  nodes n'],
+    ['GET', '/kapis/g/v1/nodes?fieldSelector=a=b,.metadata.name==n', 'list kapis g/v1  nodes n'],
+    ['GET', '/kapis/g/v1/nodes?fieldSelector=metadata.name!=n', 'list kapis g/v1  nodes'],
+    ['GET', '/kapis/g/v1/nodes?fieldSelector=..metadata.name=n', 'list kapis g/v1  nodes'],
+    ['GET', String.raw`/kapis/g/v1/nodes?fieldSelector=a=b\,.metadata.name=n`, 'list kapis g/v1  nodes'],
     ['GET', '/kapis/g/v1/watch', 'list kapis g/v1  watch'],
     ['GET', '/api/v1/namespaces/other/services/s/proxy', 'get api /v1 other services s proxy'],
     [
