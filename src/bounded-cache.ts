@@ -4,7 +4,6 @@
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { serviceUnavailable } from './errors.ts';
 
 /** Characters of a SHA-512 in hex: a key of as many or more is replaced by its digest, so no short key equals a digest. */
 const digestLength = 128;
@@ -22,13 +21,10 @@ const copied = (key: string): string => Buffer.from(key, 'utf16le').toString('ut
 
 const bytesOf = (key: string): number => entryOverhead + key.length;
 
-interface Limits {
+interface CacheOptions<V> {
   /** The label `name` of the metrics cache_entries and cache_bytes. */
   readonly name: string;
   readonly maxEntries: number;
-}
-
-interface CacheOptions<V> extends Limits {
   readonly maxBytes: number;
   /** Milliseconds after which an entry is gone. */
   readonly ttl: number;
@@ -137,18 +133,17 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
 }
 
 /**
- * Values for as long as something is in progress: whoever adds one deletes it when that ends. Nothing is evicted, as others count on it;
- * beyond the limit nothing is added.
+ * Values for as long as something is in progress: whoever adds one deletes it when that ends. There are as many as the requests in
+ * flight need, which are limited elsewhere, and none is evicted, because limits rest on them.
  */
 export class InProgress<V> implements Counted {
   readonly name: string;
   readonly #values = new Map<string, V>();
-  readonly #maxEntries: number;
   #bytes = 0;
 
-  constructor({ name, maxEntries }: Limits) {
+  /** `name`: as of a cache. */
+  constructor(name: string) {
     this.name = name;
-    this.#maxEntries = maxEntries;
     all.add(new WeakRef(this));
   }
 
@@ -164,16 +159,10 @@ export class InProgress<V> implements Counted {
     return this.#values.get(keyOf(key));
   }
 
-  /** Throws StatusError 503. */
   set(key: string, value: V): void {
     const kept = keyOf(key);
-    if (this.#values.has(kept)) {
-      this.#values.set(kept, value);
-      return;
-    }
-    if (this.#values.size >= this.#maxEntries) throw serviceUnavailable('too much is in progress; try again', 1);
+    if (!this.#values.has(kept)) this.#bytes += bytesOf(kept);
     this.#values.set(copied(kept), value);
-    this.#bytes += bytesOf(kept);
   }
 
   delete(key: string): void {

@@ -4,21 +4,44 @@
  * those that do. What replicas tell each other of the first two counts too (shared-failures.ts), and where users have logged in: there
  * the failures of others do not hold them up. Nothing here waits for it.
  */
+import { BoundedCache } from '../bounded-cache.ts';
 import type { LoginLimit } from '../config/schema.ts';
-import { boundedCache } from '../kube/bounded-cache.ts';
 import { hostOf } from './host-of.ts';
 import { UnderWay } from './under-way.ts';
 
+/** A guess at the password of a user. */
 export interface LoginAttempt {
+  readonly guesses: 'password';
   readonly username: string;
   readonly address: string;
   readonly client: string;
 }
 
-/** At the secret of a client: counted apart from logins, and without a delay, which would let strangers hold up the client itself. */
-export type SecretAttempt = Omit<LoginAttempt, 'username'> & { readonly username?: undefined };
+/** A guess at a code that a device shows, by a user who is logged in: counted apart from logins. */
+export interface UserCodeAttempt extends Omit<LoginAttempt, 'guesses'> {
+  readonly guesses: 'user code';
+}
 
-const tableSize = 20_000;
+/** A guess at the secret of a client: without a delay, which would let strangers hold up the client itself. */
+export interface SecretAttempt extends Omit<LoginAttempt, 'guesses' | 'username'> {
+  readonly guesses: 'secret';
+}
+
+export type Attempt = LoginAttempt | UserCodeAttempt | SecretAttempt;
+
+/**
+ * What keys begin with, by what is guessed: no text that a caller sends makes a key of another kind. Replicas of other versions know
+ * those of passwords and secrets.
+ */
+const kinds = {
+  password: { pair: 'p', user: 'u', address: 'a', client: 'c' },
+  secret: { pair: 's', user: '', address: 'b', client: 'd' },
+  'user code': { pair: 'f', user: 'g', address: 'h', client: 'i' },
+} as const;
+
+/** Of each table. A count takes some 300 bytes, a window with its parts at most 1 KiB. */
+const maxEntries = 20_000;
+const maxBytes = 16 * 1024 * 1024;
 const firstDelayed = 3;
 const longestDelay = 60_000;
 /** A window is counted in so many parts, so that it slides with little memory. */
@@ -52,19 +75,19 @@ export class LoginLimiter {
   readonly #limit: () => LoginLimit;
   readonly #clock: () => number;
   readonly #mark: (text: string) => string;
-  /** Of pairs and users, counted here. */
-  readonly #chains = boundedCache<Chain & { readonly username: string | undefined }>(tableSize);
+  /** Of pairs and users, counted here; each with the key of its user. */
+  readonly #chains: BoundedCache<Chain & { readonly user: string | undefined }>;
   /** The same, counted by other replicas. */
   readonly #peers = new Map<string, ReadonlyMap<string, Chain>>();
-  /** When users were unlocked: peers have yet to say that they have forgotten. */
-  readonly #unlocked = boundedCache<number>(tableSize);
+  /** When users were unlocked, by their keys: peers have yet to say that they have forgotten. */
+  readonly #unlocked: BoundedCache<number>;
   /** Of addresses and clients: the parts of a window. */
-  readonly #windows = boundedCache<Failures[]>(tableSize);
+  readonly #windows: BoundedCache<Failures[]>;
   /** When a pair last logged in, give or take a day. */
-  readonly #familiar = boundedCache<number>(tableSize);
+  readonly #familiar: BoundedCache<number>;
   /** Of attempts under way, which are asked about several times, and leave what they have entered. */
-  readonly #keys = new WeakMap<LoginAttempt | SecretAttempt, Keys>();
-  readonly #underWay = new UnderWay();
+  readonly #keys = new WeakMap<Attempt, Keys>();
+  readonly #underWay = new UnderWay('logins');
   #changed: (what: 'failures' | 'familiar') => void = () => undefined;
 
   /** `mark` makes of a pair or a user what other replicas may know it by. */
@@ -72,21 +95,21 @@ export class LoginLimiter {
     this.#limit = limit;
     this.#clock = clock;
     this.#mark = mark;
+    const options = { maxEntries, maxBytes, ttl: limit().within, clock };
+    this.#chains = new BoundedCache({ ...options, name: 'login_failures', sizeOf: () => 150 });
+    this.#windows = new BoundedCache({ ...options, name: 'login_windows', sizeOf: (all) => 80 * all.length });
+    this.#unlocked = new BoundedCache({ ...options, name: 'unlocked_users' });
+    this.#familiar = new BoundedCache({ ...options, name: 'familiar_logins', ttl: familiarFor });
   }
 
   /** Whole seconds to wait before this attempt may be judged; 0 if it may now. Asked before the password is looked at. */
-  retryAfter(attempt: LoginAttempt | SecretAttempt): number {
+  retryAfter(attempt: Attempt): number {
     const now = this.#clock();
     return secondsUntil(this.#standingsOf(attempt, now), now);
   }
 
   /** What `judge` makes of an attempt while it is under way (see `enter`), or `refuse` of the seconds to wait. */
-  async during<T>(
-    attempt: LoginAttempt | SecretAttempt,
-    refuse: (seconds: number) => T,
-    judge: () => Promise<T>,
-    guesses = 1,
-  ): Promise<T> {
+  async during<T>(attempt: Attempt, refuse: (seconds: number) => T, judge: () => Promise<T>, guesses = 1): Promise<T> {
     const entered = this.enter(attempt, guesses);
     const seconds = typeof entered === 'number' ? entered : await entered;
     if (seconds > 0) return refuse(seconds);
@@ -102,7 +125,7 @@ export class LoginLimiter {
    * attempts made at once no more are judged than the limits leave. One for which they leave none waits, and the answer with it, for the
    * outcome of those: only failures refuse anybody. `guesses`: so many may fail with it.
    */
-  enter(attempt: LoginAttempt | SecretAttempt, guesses = 1): number | Promise<number> {
+  enter(attempt: Attempt, guesses = 1): number | Promise<number> {
     const outcome = this.#enter(attempt, guesses);
     if (typeof outcome === 'number') return outcome;
     return new Promise((resolve) => {
@@ -116,12 +139,12 @@ export class LoginLimiter {
   }
 
   /** After `failed` or `succeeded`, if there is such an outcome. */
-  leave(attempt: LoginAttempt | SecretAttempt, guesses = 1): void {
+  leave(attempt: Attempt, guesses = 1): void {
     this.#underWay.remove(Object.values(this.#keysOf(attempt)), guesses);
   }
 
   /** Seconds to wait, or the key under which too many are under way. */
-  #enter(attempt: LoginAttempt | SecretAttempt, guesses: number): number | string {
+  #enter(attempt: Attempt, guesses: number): number | string {
     const now = this.#clock();
     const standings = this.#standingsOf(attempt, now);
     const seconds = secondsUntil(standings, now);
@@ -133,11 +156,10 @@ export class LoginLimiter {
   }
 
   /** What each of the limits that an attempt is under says of it. */
-  #standingsOf(attempt: LoginAttempt | SecretAttempt, now: number): Standing[] {
-    const { username } = attempt;
+  #standingsOf(attempt: Attempt, now: number): Standing[] {
     const { maxTries, within, perAddress, perClient } = this.#limit();
     const { pair, user, address, client } = this.#keysOf(attempt);
-    const ofPair = this.#chain(pair, username, now);
+    const ofPair = this.#chain(pair, user, now);
     const standings: Standing[] = [
       { key: pair, left: maxTries - ofPair.count, until: ofPair.count < maxTries ? 0 : ofPair.last + within },
       this.#ofWindow(address, perAddress, now),
@@ -145,12 +167,12 @@ export class LoginLimiter {
     // Else whoever fails often enough locks everybody out, or whom they choose.
     if (this.#isFamiliar(pair, now)) return standings;
     standings.push(this.#ofWindow(client, perClient, now));
-    if (user !== undefined) standings.push(this.#ofUser(user, username, now));
+    if (user !== undefined) standings.push(this.#ofUser(user, now));
     return standings;
   }
 
-  #ofUser(key: string, username: string | undefined, now: number): Standing {
-    const { count, last } = this.#chain(key, username, now);
+  #ofUser(key: string, now: number): Standing {
+    const { count, last } = this.#chain(key, key, now);
     if (count < firstDelayed) return { key, left: firstDelayed - count, until: 0 };
     return { key, left: 1, until: last + Math.min(longestDelay, 1_000 * 2 ** (count - firstDelayed)) };
   }
@@ -170,21 +192,19 @@ export class LoginLimiter {
     return { key, left: most - count, until };
   }
 
-  failed(attempt: LoginAttempt | SecretAttempt): void {
-    const { username } = attempt;
+  failed(attempt: Attempt): void {
     const { pair, user, address, client } = this.#keysOf(attempt);
     const now = this.#clock();
     for (const key of user === undefined ? [pair] : [pair, user]) {
-      const { count } = this.#own(key, username, now);
-      this.#chains.set(key, { ...this.#chains.get(key), username, count: count + 1, last: now });
+      const { count } = this.#own(key, user, now);
+      this.#remember(key, { ...this.#chains.get(key), user, count: count + 1, last: now });
     }
     for (const key of [address, client]) this.#count(key, this.#limit().within / parts);
     this.#changed('failures');
   }
 
   /** A success forgives the user, not the address: one good account must not cover for guesses at others. */
-  succeeded(attempt: LoginAttempt | SecretAttempt): void {
-    const { username } = attempt;
+  succeeded(attempt: Attempt): void {
     const { pair, user } = this.#keysOf(attempt);
     const now = this.#clock();
     const before = this.#familiar.get(pair) ?? -Infinity;
@@ -193,15 +213,16 @@ export class LoginLimiter {
       this.#changed('familiar');
     }
     const keys = user === undefined ? [pair] : [pair, user];
-    const forgiven = keys.filter((key) => this.#chain(key, username, now).count > 0);
-    for (const key of forgiven) this.#chains.set(key, { username, count: 0, last: 0, forgiven: now });
+    const forgiven = keys.filter((key) => this.#chain(key, user, now).count > 0);
+    for (const key of forgiven) this.#remember(key, { user, count: 0, last: 0, forgiven: now });
     if (forgiven.length > 0) this.#changed('failures');
   }
 
   /** Forgets the failures of a user, from wherever they came; those of addresses and clients stay. Every replica is told. */
   unlock(username: string): void {
-    this.#unlocked.set(username, this.#clock());
-    const ofUser = [...this.#chains].filter(([, chain]) => chain.username === username);
+    const user = this.#userKey('password', username);
+    this.#unlocked.set(user, this.#clock(), this.#limit().within);
+    const ofUser = [...this.#chains].filter(([, chain]) => chain.user === user);
     for (const [key] of ofUser) this.#chains.delete(key);
     if (ofUser.length > 0) this.#changed('failures');
   }
@@ -262,9 +283,9 @@ export class LoginLimiter {
   }
 
   /** What counts, on all replicas together. */
-  #chain(key: string, username: string | undefined, now: number): Chain {
-    const forgiven = this.#forgiven(key, username);
-    const own = this.#own(key, username, now);
+  #chain(key: string, user: string | undefined, now: number): Chain {
+    const forgiven = this.#forgiven(key, user);
+    const own = this.#own(key, user, now);
     let { count, last } = own;
     for (const peer of this.#peers.values()) {
       const chain = peer.get(key);
@@ -276,18 +297,22 @@ export class LoginLimiter {
   }
 
   /** What counts of that which was counted here. */
-  #own(key: string, username: string | undefined, now: number): Chain {
+  #own(key: string, user: string | undefined, now: number): Chain {
     const chain = this.#chains.get(key);
     const isOver =
-      chain === undefined || now - chain.last >= this.#limit().within || chain.last < this.#forgiven(key, username);
+      chain === undefined || now - chain.last >= this.#limit().within || chain.last < this.#forgiven(key, user);
     return isOver ? noFailures : chain;
   }
 
   /** Until when all is forgiven, by whichever replica. */
-  #forgiven(key: string, username: string | undefined): number {
+  #forgiven(key: string, user: string | undefined): number {
     const times = [this.#chains.get(key), ...[...this.#peers.values()].map((peer) => peer.get(key))];
-    const unlocked = username === undefined ? undefined : this.#unlocked.get(username);
+    const unlocked = user === undefined ? undefined : this.#unlocked.get(user);
     return Math.max(unlocked ?? 0, ...times.map((chain) => chain?.forgiven ?? 0));
+  }
+
+  #remember(key: string, chain: Chain & { readonly user: string | undefined }): void {
+    this.#chains.set(key, chain, this.#limit().within);
   }
 
   /** One more failure, together with those that began less than `length` ago. */
@@ -299,7 +324,7 @@ export class LoginLimiter {
       current.count += 1;
       current.last = now;
     } else failures.push({ first: now, last: now, count: 1 });
-    this.#windows.set(key, failures);
+    this.#windows.set(key, failures, this.#limit().within);
   }
 
   /** Those that still count, the oldest first. */
@@ -312,26 +337,27 @@ export class LoginLimiter {
     return at !== undefined && now - at < familiarFor;
   }
 
-  #keysOf(attempt: LoginAttempt | SecretAttempt): Keys {
+  #keysOf(attempt: Attempt): Keys {
     let keys = this.#keys.get(attempt);
     if (keys === undefined) this.#keys.set(attempt, (keys = this.#newKeysOf(attempt)));
     return keys;
   }
 
-  #newKeysOf({ username, address, client }: LoginAttempt | SecretAttempt): Keys {
-    const host = hostOf(address);
-    if (username === undefined)
-      return {
-        pair: this.#mark(`s:${JSON.stringify([client, host])}`),
-        address: `b:${host}`,
-        client: `d:${client}`,
-      };
+  #newKeysOf(attempt: Attempt): Keys {
+    const { guesses, client } = attempt;
+    const kind = kinds[guesses];
+    const host = hostOf(attempt.address);
+    const username = attempt.guesses === 'secret' ? undefined : attempt.username;
     return {
-      pair: this.#mark(`p:${JSON.stringify([username, host])}`),
-      user: this.#mark(`u:${username}`),
-      address: `a:${host}`,
-      client: `c:${client}`,
+      pair: this.#mark(`${kind.pair}:${JSON.stringify([username ?? client, host])}`),
+      ...(username === undefined ? {} : { user: this.#userKey(guesses, username) }),
+      address: `${kind.address}:${host}`,
+      client: `${kind.client}:${client}`,
     };
+  }
+
+  #userKey(guesses: Attempt['guesses'], username: string): string {
+    return this.#mark(`${kinds[guesses].user}:${username}`);
   }
 }
 

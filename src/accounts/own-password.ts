@@ -86,7 +86,7 @@ export class OwnPassword {
     const { passwords, limiter } = this.#parts;
     const { username, passwordHash, active } = account;
     const { client, sourceIP, auditID, log } = from;
-    const attempt = { username, address: sourceIP, client };
+    const attempt = { guesses: 'password', username, address: sourceIP, client } as const;
     return await limiter.during<NotChanged | undefined>(attempt, limited, async () => {
       if (await passwords.verify(passwordHash, current, { active, source: sourceIP })) {
         limiter.succeeded(attempt);

@@ -1,7 +1,15 @@
+import { InProgress } from '../bounded-cache.ts';
+
 /** How many attempts are under way under each key, and those that wait until fewer are. */
 export class UnderWay {
-  readonly #counts = new Map<string, number>();
-  readonly #waiting = new Map<string, Retry[]>();
+  readonly #counts: InProgress<number>;
+  readonly #waiting: InProgress<Retry[]>;
+
+  /** `name`: of the attempts, in the metrics. */
+  constructor(name: string) {
+    this.#counts = new InProgress(`${name}_in_progress`);
+    this.#waiting = new InProgress(`${name}_waiting`);
+  }
 
   count(key: string): number {
     return this.#counts.get(key) ?? 0;

@@ -82,6 +82,9 @@ export async function authenticateClient(
   return client;
 }
 
+/** Characters of an unknown name that are logged. */
+const longestName = 253;
+
 const wrong = (): OAuthError => invalidClient('the client is unknown or its secret is wrong');
 
 /** As with passwords no more of guesses made at once are judged than of such made one after another. */
@@ -90,7 +93,7 @@ async function limited(
   { sourceIP, auditID, log }: RequestContext,
   { directory, limiter }: ClientAuthentication,
 ): Promise<Client> {
-  const attempt = { client: id.slice(0, 253), address: sourceIP };
+  const attempt = { guesses: 'secret', client: id, address: sourceIP } as const;
   const judge = async (): Promise<Client> => {
     const client = await directory.clients.authenticate(id, secrets, sourceIP);
     if (client !== undefined) {
@@ -98,7 +101,7 @@ async function limited(
       return client;
     }
     for (const _ of secrets) limiter.failed(attempt);
-    log.info('client authentication failed', { auditID, client: attempt.client, sourceIP });
+    log.info('client authentication failed', { auditID, client: id.slice(0, longestName), sourceIP });
     throw wrong();
   };
   return await limiter.during(attempt, refuse, judge, secrets.length);

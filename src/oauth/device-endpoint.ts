@@ -38,10 +38,11 @@ export function deviceRoutes({ directory, sessions, limiter, showLogin }: Device
     else await go(login);
   }
 
-  /** Guesses count like failed logins, of a user whom nobody can be. */
+  /** Wrong codes count like failed logins, apart from those of the user. */
   async function find(page: PageRequest, typed: string, { subject }: BrowserLogin): Promise<Session | undefined> {
     const { sourceIP, log, auditID } = page.context;
-    const attempt = { username: `device:${subject.username}`, address: sourceIP, client: pagesClient.name };
+    const { username } = subject;
+    const attempt = { guesses: 'user code', username, address: sourceIP, client: pagesClient.name } as const;
     const again = (problem: string, status: number): undefined =>
       userCodePage(page, { action, userCode: typed.slice(0, 20), problem, status }) as undefined;
     const refuse = (seconds: number): undefined => {
@@ -53,7 +54,7 @@ export function deviceRoutes({ directory, sessions, limiter, showLogin }: Device
       const session = userCode === undefined ? undefined : await sessions.devices.waitingFor(userCode);
       if (session !== undefined) return session;
       limiter.failed(attempt);
-      log.info('device code unknown', { auditID, username: subject.username, sourceIP });
+      log.info('device code unknown', { auditID, username, sourceIP });
       return again('There is no such code, or it has expired. Look at your device again.', 400);
     });
   }

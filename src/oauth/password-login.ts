@@ -42,6 +42,9 @@ export interface Verified {
   readonly person?: Person;
 }
 
+/** Characters: nobody has a longer name, here or in an LDAP directory. */
+const longestName = 256;
+
 const refused = (): OAuthError => new OAuthError('invalid_grant', 'the username or the password is wrong');
 
 const refusalOf = (account: Account | undefined, isElsewhere: boolean): LoginOutcome => {
@@ -62,12 +65,20 @@ export class PasswordLogin {
    * no password here is looked for at the identity providers that judge passwords. Of guesses made at once no more are judged than of
    * guesses made one after another.
    */
-  async verify(credentials: Credentials): Promise<Verified> {
-    const { username, client, context } = credentials;
+  async verify(typed: Credentials): Promise<Verified> {
+    const { client, context } = typed;
     const { directory, limiter } = this.#parts;
+    // A name that is too long is nobody's, like an empty one, and all such names count as one.
+    const username = typed.username.length > longestName ? '' : typed.username;
+    const credentials = { ...typed, username };
     const named = directory.named(username);
     // By whichever name: guesses at one user count together.
-    const attempt = { username: named?.username ?? username.slice(0, 253), address: context.sourceIP, client };
+    const attempt = {
+      guesses: 'password',
+      username: named?.username ?? username,
+      address: context.sourceIP,
+      client,
+    } as const;
     const refuse = (seconds: number): never => this.#refuse(seconds, named, credentials);
     return await limiter.during(attempt, refuse, () => this.#judge(credentials, named, attempt));
   }

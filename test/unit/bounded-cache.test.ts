@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { BoundedCache, cacheFigures, InProgress } from '../../src/bounded-cache.ts';
+import { heapUsed } from '../fakes/heap.ts';
 
 const kibibyte = 1_024;
 const mebibyte = kibibyte * kibibyte;
@@ -17,14 +16,6 @@ function cache(options: Partial<ConstructorParameters<typeof BoundedCache<string
     ...options,
   });
   return { made, advance: (milliseconds: number) => (now += milliseconds) };
-}
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
-
-function heapUsed(): number {
-  collectGarbage();
-  return process.memoryUsage().heapUsed;
 }
 
 describe('a bounded cache', () => {
@@ -112,7 +103,7 @@ describe('a bounded cache', () => {
 
 describe('what is in progress', () => {
   test('is kept until it is deleted, and counted', () => {
-    const made = new InProgress<number>({ name: 'progress', maxEntries: 3 });
+    const made = new InProgress<number>('progress');
     made.set('a', 1);
     made.set('x'.repeat(1_000), 2);
     made.set('a', 3);
@@ -122,15 +113,5 @@ describe('what is in progress', () => {
     made.delete('x'.repeat(1_000));
     made.delete('a');
     expect(made).toMatchObject({ entries: 0, bytes: 0 });
-  });
-
-  test('is refused beyond its limit, and nothing is lost for it', () => {
-    const made = new InProgress<number>({ name: 'progress', maxEntries: 2 });
-    made.set('a', 1);
-    made.set('b', 2);
-    expect(() => made.set('c', 3)).toThrow('too much is in progress');
-    made.set('a', 4);
-    expect(made.get('a')).toBe(4);
-    expect(made.get('b')).toBe(2);
   });
 });

@@ -14,8 +14,6 @@ import { personOf, PersonRefused, type Identity, type Person } from './person.ts
 /** Connections to one provider at once, and how many wait for one. */
 const mostAtOnce = 8;
 const mostWaiting = 32;
-/** Longer names are nobody's. */
-const longestLogin = 256;
 
 type LDAPProvider = Extract<IdentityProvider, { readonly type: 'LDAP' }>;
 
@@ -54,8 +52,7 @@ export class Directories {
    * or a password that is wrong. Throws 503 when one cannot be asked: then nothing is known of the name.
    */
   async judge({ login, password, providers, found }: Attempt): Promise<Person | undefined> {
-    if (password === '' || Buffer.byteLength(password) > longestPassword || login.length > longestLogin)
-      return undefined;
+    if (login === '' || password === '' || Buffer.byteLength(password) > longestPassword) return undefined;
     for (const provider of this.#config.value.authentication.identityProviders) {
       if (provider.type !== 'LDAP' || !providers(provider.name)) continue;
       let isFound = false;

@@ -29,7 +29,7 @@ export class Devices {
   readonly #codes: Codes;
   readonly #tokens: RefreshTokens;
   /** Those that are being written, by the host that asks and in all. */
-  readonly #underWay = new UnderWay();
+  readonly #underWay = new UnderWay('device_codes');
 
   constructor(options: { store: SessionStore; lives: Lives; codes: Codes; tokens: RefreshTokens }) {
     this.#store = options.store;

@@ -1,12 +1,18 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { LoginLimiter, type LoginAttempt, type SecretAttempt } from '../../../src/accounts/login-limit.ts';
+import {
+  LoginLimiter,
+  type Attempt,
+  type LoginAttempt,
+  type SecretAttempt,
+} from '../../../src/accounts/login-limit.ts';
 
 const second = 1_000;
 const minute = 60 * second;
 const limit = { maxTries: 5, within: 10 * minute, perAddress: 12, perClient: 30 };
 
 const attempt = (username: string, address = '10.0.0.1', client = 'platform'): LoginAttempt => ({
+  guesses: 'password',
   username,
   address,
   client,
@@ -251,7 +257,7 @@ describe('a success', () => {
   });
 });
 
-const secret = (client = 'console', address = '10.0.0.1'): SecretAttempt => ({ client, address });
+const secret = (client = 'console', address = '10.0.0.1'): SecretAttempt => ({ guesses: 'secret', client, address });
 
 describe('guesses at the secret of a client', () => {
   test('are limited for the address, and do not hold up the client elsewhere', () => {
@@ -275,6 +281,20 @@ describe('guesses at the secret of a client', () => {
     expect(limiter.retryAfter(secret('console', '10.1.0.1'))).toBe(0);
   });
 
+  test('and guesses at codes of devices and passwords are counted apart, whatever the names', () => {
+    const names = ['alice', 'device:alice', 'p:alice', 'u:alice', '["alice","10.0.0.1"]', ''];
+    const all = names.flatMap((username): Attempt[] => [
+      attempt(username),
+      { ...attempt(username), guesses: 'user code' },
+      { guesses: 'secret', client: username, address: '10.0.0.1' },
+    ]);
+    for (const one of all) {
+      const alone = lab({ ...limit, perAddress: 1_000, perClient: 1_000 }).limiter;
+      for (let time = 0; time < limit.maxTries; time += 1) alone.failed(one);
+      expect(all.filter((other) => alone.retryAfter({ ...other }) > 0)).toEqual([one]);
+    }
+  });
+
   test('and failed logins are counted apart', () => {
     const { limiter, wait, fail } = lab();
     fail(attempt('alice', '10.0.0.1', 'console'), limit.perClient);
@@ -286,7 +306,7 @@ describe('guesses at the secret of a client', () => {
 });
 
 /** Each begins before one has ended; those that may be judged fail. */
-async function allFail(limiter: LoginLimiter, attempts: readonly (LoginAttempt | SecretAttempt)[]): Promise<number> {
+async function allFail(limiter: LoginLimiter, attempts: readonly Attempt[]): Promise<number> {
   let judged = 0;
   await Promise.all(
     attempts.map(async (one) => {

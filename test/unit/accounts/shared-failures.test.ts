@@ -63,7 +63,12 @@ async function replica(maySweep = false): Promise<Replica> {
 }
 
 const pair = async (): Promise<[Replica, Replica]> => [await replica(), await replica()];
-const attempt = (username = 'alice', address = '10.0.0.1'): LoginAttempt => ({ username, address, client: 'platform' });
+const attempt = (username = 'alice', address = '10.0.0.1'): LoginAttempt => ({
+  guesses: 'password',
+  username,
+  address,
+  client: 'platform',
+});
 
 function fail({ limiter }: Replica, times: number, one = attempt()): void {
   for (let time = 0; time < times; time += 1) limiter.failed(one);

@@ -268,6 +268,22 @@ describe('the page', () => {
     expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
   });
 
+  test('is not held up by failed logins, whatever the name that is typed', async () => {
+    const all = await waiting();
+    for (let count = 0; count < 4; count += 1)
+      await all.made.token(
+        {
+          grant_type: 'password',
+          username: 'device:alice',
+          password: 'x',
+          client_id: 'platform',
+          client_secret: 'platform',
+        },
+        { from: '198.51.100.7' },
+      );
+    expect((await typeIn(all)).status).toBe(200);
+  });
+
   test('takes no decision that another site sends', async () => {
     const all = await waiting();
     const { fields } = formIn((await typeIn(all)).text);
