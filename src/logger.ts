@@ -8,7 +8,7 @@ export type Logger = winston.Logger;
 function redact(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return redactText(value);
   if (value instanceof Error) {
-    const { message, stack, cause } = value;
+    const { message, stack, cause } = isQuoting(value) ? withoutText(value) : value;
     return redact({ message, stack, ...(cause === undefined ? {} : { cause }) }, depth + 1);
   }
   if (typeof value !== 'object' || value === null) return value;
@@ -17,6 +17,15 @@ function redact(value: unknown, depth = 0): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [key, isSecret(key) ? '[redacted]' : redact(item, depth + 1)]),
   );
+}
+
+/** JSON.parse quotes the text that it does not understand, which may be a Secret or a token. By name: there is one class a realm. */
+const isQuoting = ({ name }: Error): boolean => name === 'SyntaxError';
+
+/** The error without its message, but for the position. */
+function withoutText({ message, stack = '', cause }: Error): Pick<Error, 'message' | 'stack' | 'cause'> {
+  const shown = `invalid syntax${/ at position \d+/.exec(message)?.[0] ?? ''}`;
+  return { message: shown, stack: stack.replace(message, () => shown), cause };
 }
 
 const redaction = winston.format((entry) => {

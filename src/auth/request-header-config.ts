@@ -32,18 +32,27 @@ const certificates = (pem: string | undefined): X509Certificate[] =>
     (one) => new X509Certificate(one),
   );
 
-function names(json: string | undefined): string[] {
-  const list: unknown = json === undefined ? [] : JSON.parse(json);
+/** Throws without quoting the value. */
+function names(data: Readonly<Record<string, string>>, key: string): string[] {
+  const list = jsonOf(data[key] ?? '[]');
   if (!Array.isArray(list) || !list.every((item) => typeof item === 'string'))
-    throw new Error(`is no list of names: ${json}`);
+    throw new Error(`${key} is not a JSON list of names`);
   return list;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Throws if the ConfigMap's data cannot be read. */
 export function readRequestHeaderConfig(data: Readonly<Record<string, string>>): RequestHeaderConfig {
-  const lower = (key: string): string[] => names(data[key]).map((item) => item.toLowerCase());
+  const lower = (key: string): string[] => names(data, key).map((item) => item.toLowerCase());
   const authorities = certificates(data['requestheader-client-ca-file']);
-  const allowedNames = names(data['requestheader-allowed-names']);
+  const allowedNames = names(data, 'requestheader-allowed-names');
   const clients = new Set(certificates(data['client-ca-file']).map((one) => one.fingerprint256));
   const shared = authorities.some((one) => clients.has(one.fingerprint256));
   return {

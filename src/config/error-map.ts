@@ -1,13 +1,13 @@
 /**
- * What is said of a value that the schema does not take, where the schema has no words of its own. Of values only those are told that
- * were to be one of a few: any other might be a secret that stands in the wrong place.
+ * Describes a value that the schema refuses, where the schema has no message of its own. No message repeats a value: it might be a secret
+ * in the wrong place.
  */
 import { z } from 'zod';
 
 type Issue = z.core.$ZodRawIssue;
 
-/** Longer ones are no slip of somebody who meant one of the few. */
-const longestShown = 64;
+/** Characters that are compared with known words. */
+const longestCompared = 64;
 
 const isQuoted = (input: unknown, pattern: RegExp): boolean => typeof input === 'string' && pattern.test(input);
 
@@ -26,9 +26,8 @@ const sizes: Readonly<Record<string, string>> = { string: ' characters', array: 
 function choice(values: readonly unknown[], input: unknown): string {
   const [only, ...others] = values;
   const wanted = others.length === 0 ? JSON.stringify(only) : `one of ${values.join(', ')}`;
-  const isShown =
-    ['number', 'boolean'].includes(typeof input) || (typeof input === 'string' && input.length <= longestShown);
-  return `must be ${wanted}${isShown ? `, not ${JSON.stringify(input)}` : ''}`;
+  const near = typeof input === 'string' ? nearest(input, values.map(String)) : undefined;
+  return `must be ${wanted}${near === undefined || others.length === 0 ? '' : `; did you mean "${near}"?`}`;
 }
 
 /** Levenshtein's. */
@@ -45,12 +44,16 @@ function editDistance(one: string, other: string): number {
   return row[other.length] ?? 0;
 }
 
-function unknownKey(key: string, known: readonly string[]): string {
-  const near = known
-    .map((name) => ({ name, distance: editDistance(key.slice(0, longestShown).toLowerCase(), name.toLowerCase()) }))
+/** The known word that the text was meant to be; undefined if it is like none. */
+const nearest = (text: string, known: readonly string[]): string | undefined =>
+  known
+    .map((name) => ({ name, distance: editDistance(text.slice(0, longestCompared).toLowerCase(), name.toLowerCase()) }))
     .filter(({ name, distance }) => distance <= Math.min(2, name.length / 2))
-    .toSorted((one, other) => one.distance - other.distance)[0];
-  return `is no known key${near === undefined ? '' : `; did you mean "${near.name}"?`}`;
+    .toSorted((one, other) => one.distance - other.distance)[0]?.name;
+
+function unknownKey(key: string, known: readonly string[]): string {
+  const near = nearest(key, known);
+  return `is no known key${near === undefined ? '' : `; did you mean "${near}"?`}`;
 }
 
 /** Undefined: zod's own words. Of unknown keys each has a line, in their order. */

@@ -11,7 +11,7 @@ export const duration = (fallback: string, least = '1s', most = longest) =>
   z
     .string({
       error: ({ input }) =>
-        `must be a duration such as "${fallback}"${typeof input === 'number' ? `, not the number ${input}` : ''}`,
+        `must be a duration such as "${fallback}"${typeof input === 'number' ? ', with a unit and in quotes' : ''}`,
     })
     .meta({ title: 'duration' })
     .default(fallback)
@@ -20,7 +20,7 @@ export const duration = (fallback: string, least = '1s', most = longest) =>
       if (value === undefined || value < (parseDuration(least) ?? 0) || value > (parseDuration(most) ?? 0)) {
         context.addIssue({
           code: 'custom',
-          message: `must be a duration from ${least} to ${most}, such as "${fallback}", not "${text}"`,
+          message: `must be a duration from ${least} to ${most}, such as "${fallback}"`,
         });
         return z.NEVER;
       }
@@ -36,7 +36,7 @@ export const bytes = (fallback: string) =>
     .transform((text, context) => {
       const value = parseBytes(text);
       if (value !== undefined) return value;
-      context.addIssue({ code: 'custom', message: `must be a quantity such as "${fallback}", not "${text}"` });
+      context.addIssue({ code: 'custom', message: `must be a quantity such as "${fallback}"` });
       return z.NEVER;
     });
 

@@ -1,5 +1,5 @@
-import { LineCounter, parseDocument } from 'yaml';
 import { errorMap } from './error-map.ts';
+import { readYAML } from './yaml.ts';
 import { platformConfiguration, type PlatformConfiguration } from './schema.ts';
 
 /** One thing that is wrong: where, as a path such as `authentication.users[0] (erin).email`, and what would be right. */
@@ -17,22 +17,13 @@ const largest = 1024 * 1024;
 /** Reads `platform.yaml`. All problems at once, never an exception. */
 export function parseConfiguration(text: string): Parsed {
   if (text.length > largest) return { ok: false, problems: [{ path: '', message: 'must be smaller than 1 MiB' }] };
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, uniqueKeys: true, stringKeys: true });
-  if (document.errors.length > 0)
+  const yaml = readYAML(text);
+  if (!yaml.ok)
     return {
       ok: false,
-      problems: document.errors.map((error) => ({
-        path: `line ${lines.linePos(error.pos[0]).line}`,
-        message: `is no valid YAML: ${error.message.split('\n')[0] ?? ''}`,
-      })),
+      problems: yaml.problems.map(({ place, message }) => ({ path: place, message: `is not valid YAML: ${message}` })),
     };
-  let content: unknown;
-  try {
-    content = document.toJS({ maxAliasCount: 100 });
-  } catch (error) {
-    return { ok: false, problems: [{ path: '', message: error instanceof Error ? error.message : String(error) }] };
-  }
+  const { content } = yaml;
   if (typeof content !== 'object' || content === null || Array.isArray(content))
     return {
       ok: false,

@@ -206,7 +206,9 @@ const client = z
   .superRefine(provesNothing, anyObject)
   .refine(
     ({ grantTypes, redirectURIs: registered }) =>
-      grantTypes?.includes('authorization_code') !== true || registered.length > 0,
+      !Array.isArray(grantTypes) ||
+      !grantTypes.includes('authorization_code') ||
+      (Array.isArray(registered) && registered.length > 0),
     { ...anyObject, path: ['redirectURIs'], error: 'must have one, for the grant authorization_code' },
   )
   .transform(({ grantTypes, ...rest }) => ({

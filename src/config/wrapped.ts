@@ -1,6 +1,6 @@
 import { objectKeys } from './names.ts';
 import { parseConfiguration, type Parsed } from './parse.ts';
-import { parseYAML } from './yaml.ts';
+import { readYAML } from './yaml.ts';
 
 /** parseConfiguration for files of people: takes the ConfigMap too, also among others, and says of a file of another kind that it is one, not each key. */
 export function parseWrapped(text: string): Parsed {
@@ -28,11 +28,8 @@ function heldIn(text: string): string | undefined {
 
 /** Undefined also if the text is no YAML: parseConfiguration says why. */
 function mappingIn(text: string): Record<string, unknown> | undefined {
-  try {
-    return recordOf(parseYAML(text));
-  } catch {
-    return undefined;
-  }
+  const yaml = readYAML(text);
+  return yaml.ok ? recordOf(yaml.content) : undefined;
 }
 
 const recordOf = (value: unknown): Record<string, unknown> | undefined =>

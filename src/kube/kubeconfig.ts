@@ -15,7 +15,7 @@ import { FileAuth } from '@kubernetes/client-node/dist/file_auth.js';
 import { readFileSync } from 'node:fs';
 import { isIPv6 } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
-import { parseYAML } from '../config/yaml.ts';
+import { readYAML } from '../config/yaml.ts';
 
 export interface TLSOptions {
   readonly ca?: string | Buffer;
@@ -55,7 +55,7 @@ export function inClusterAccess(environment: NodeJS.ProcessEnv, directory = serv
 /** Throws if the file cannot be read, or has no current context with a cluster and a user. */
 export function fileAccess(file: string): Access {
   const folder = dirname(file);
-  const kubeconfig = parseYAML(readFileSync(file, 'utf8')) as Kubeconfig | null;
+  const kubeconfig = read(file);
   const current = kubeconfig?.['current-context'];
   const context = newContexts(kubeconfig?.contexts).find(({ name }) => name === current);
   const cluster = newClusters(kubeconfig?.clusters).find(({ name }) => name === context?.cluster);
@@ -78,6 +78,14 @@ export function fileAccess(file: string): Access {
       absolute(tokenFile),
     ),
   );
+}
+
+/** Throws without quoting the file, which holds credentials. */
+function read(file: string): Kubeconfig | null {
+  const yaml = readYAML(readFileSync(file, 'utf8'));
+  if (yaml.ok) return yaml.content as Kubeconfig | null;
+  const problems = yaml.problems.map(({ place, message }) => `${place}: ${message}`);
+  throw new Error(`the kubeconfig ${file} is not valid YAML: ${problems.join('; ')}`);
 }
 
 /** client-go tools/clientcmd/api/v1 AuthInfo. */
@@ -115,7 +123,12 @@ function access(cluster: Cluster, user: User): Access {
   const credential = async (): Promise<{ headers: Record<string, string>; cert?: string; key?: string }> => {
     const found = { headers: {} as Record<string, string> };
     authenticator ??= authenticatorOf(user);
-    await (await authenticator)?.applyAuthentication(user, found);
+    await (await authenticator)?.applyAuthentication(user, found).catch((error: Error) => {
+      // client-node's message quotes what an exec plugin printed, which holds a credential.
+      throw error.name === 'SyntaxError'
+        ? new Error(`the plugin of the user "${user.name}" did not print JSON`)
+        : error;
+    });
     if (user.token !== undefined) found.headers['Authorization'] = `Bearer ${user.token}`;
     return found;
   };

@@ -29,6 +29,25 @@ test('an error is written with its cause and its stack', () => {
   });
 });
 
+test.each(['hunter2', '{"a": "b", "c": hunter2}', '{"token":"hunter2'])(
+  'an error of JSON.parse is written without the text that it quotes: %s',
+  (text) => {
+    let error: unknown;
+    try {
+      JSON.parse(text);
+    } catch (thrown) {
+      error = thrown;
+    }
+    const line = logged('x', { error: new Error('outer', { cause: error }) });
+    expect(JSON.stringify(line)).not.toContain('hunter2');
+    expect(line).toMatchObject({
+      error: {
+        cause: { message: expect.stringMatching(/^invalid syntax/), stack: expect.stringContaining('.test.ts') },
+      },
+    });
+  },
+);
+
 const jwt = 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl';
 
 describe('what is secret is not written', () => {

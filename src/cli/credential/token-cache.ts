@@ -25,7 +25,7 @@ export const cacheFile = (parts: readonly string[], home: string = homedir()): s
 /** Undefined if there are none, or none that can be trusted or read: then `tell` says so. */
 export async function readTokens(file: string, tell: (note: string) => void): Promise<CachedTokens | undefined> {
   try {
-    const tokens = tokensIn((JSON.parse(await readOwn(file)) ?? {}) as Readonly<Record<string, unknown>>);
+    const tokens = tokensIn((parse(await readOwn(file)) ?? {}) as Readonly<Record<string, unknown>>);
     if (tokens !== undefined) return tokens;
     tell(`${file} has no tokens that can be used: as if it were not there`);
   } catch (error) {
@@ -33,6 +33,15 @@ export async function readTokens(file: string, tell: (note: string) => void): Pr
       tell(`${file} cannot be used (${(error as Error).message}): as if it were not there`);
   }
   return undefined;
+}
+
+/** Throws without quoting the text, which holds tokens. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new SyntaxError('it is not JSON');
+  }
 }
 
 /** What others could have read or put there is not used. */

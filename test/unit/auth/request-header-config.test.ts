@@ -42,6 +42,15 @@ describe('headers are refused from everybody', () => {
   });
 });
 
+test.each(['hunter2', '["a", hunter2]', '{"a": "hunter2"}', '["a", 2]', '"hunter2"'])(
+  'a list of names that cannot be read is not quoted: %s',
+  (text) => {
+    expect(() => readRequestHeaderConfig(data({ 'requestheader-allowed-names': text }))).toThrow(
+      /^requestheader-allowed-names is not a JSON list of names$/,
+    );
+  },
+);
+
 const put = async (cluster: MemoryCluster, given: Readonly<Record<string, string>>): Promise<void> => {
   cluster.put(path, { metadata: { name: 'extension-apiserver-authentication' }, data: given });
   await settle();

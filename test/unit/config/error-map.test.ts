@@ -17,7 +17,7 @@ const web = 'name: web, secret: x';
 
 describe('what is of another type', () => {
   test.each([
-    ['accessTokenMaxAge: 7200', 'accessTokenMaxAge: must be a duration such as "2h", not the number 7200'],
+    ['accessTokenMaxAge: 7200', 'accessTokenMaxAge: must be a duration such as "2h", with a unit and in quotes'],
     ['accessTokenMaxAge: true', 'accessTokenMaxAge: must be a duration such as "2h"'],
     ['multipleLogin: "false"', 'multipleLogin: must be true or false, without quotes'],
     ['multipleLogin: sometimes', 'multipleLogin: must be true or false'],
@@ -73,9 +73,12 @@ describe('what is missing is said to be', () => {
 
 describe('a wrong choice', () => {
   test.each([
-    ['signingAlgorithm: HS256', 'signingAlgorithm: must be one of ES256, RS256, not "HS256"'],
-    [`users: [{${erin}, state: active}]`, 'users[0] (erin).state: must be one of Active, Disabled, not "active"'],
-    [`users: [{${erin}, state: 5}]`, 'users[0] (erin).state: must be one of Active, Disabled, not 5'],
+    ['signingAlgorithm: HS256', 'signingAlgorithm: must be one of ES256, RS256; did you mean "ES256"?'],
+    [
+      `users: [{${erin}, state: active}]`,
+      'users[0] (erin).state: must be one of Active, Disabled; did you mean "Active"?',
+    ],
+    [`users: [{${erin}, state: 5}]`, 'users[0] (erin).state: must be one of Active, Disabled'],
     [`users: [{${erin}, state: [x]}]`, 'users[0] (erin).state: must be one of Active, Disabled'],
     [`users: [{${erin}, state: ${'x'.repeat(65)}}]`, 'users[0] (erin).state: must be one of Active, Disabled'],
   ])('%s', (line, message) => {
@@ -88,7 +91,7 @@ describe('a wrong choice', () => {
     );
     expect(parsed).toEqual({
       ok: false,
-      problems: [{ path: 'apiVersion', message: 'must be "config.platform.io/v1alpha1", not "v1"' }],
+      problems: [{ path: 'apiVersion', message: 'must be "config.platform.io/v1alpha1"' }],
     });
   });
 });
@@ -132,7 +135,7 @@ describe('where it is', () => {
         `users: [{${erin}, state: x}, {passwordRef: {name: a, key: b}}, {username: 5, passwordRef: {name: a, key: b}}]`,
       ),
     ).toEqual([
-      'authentication.users[0] (erin).state: must be one of Active, Disabled, not "x"',
+      'authentication.users[0] (erin).state: must be one of Active, Disabled',
       'authentication.users[1].username: is missing',
       'authentication.users[2].username: must be text: put it in quotes',
     ]);

@@ -346,19 +346,21 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
 
 describe('a text that is no YAML mapping', () => {
   test.each([
-    ['a: b: c', 'line 1'],
-    ['a: 1\nb: 2\na: 3', 'line 3'],
-    ['a: 1\n---\nb: 2', 'line 2'],
-    ['a: 1\nb: "x', 'line 2'],
-    ['a: 1\nb: [1, 2', 'line 2'],
-    ['\ta: 1', 'line 1'],
-    ['a: 1\n\n\nb: %x', 'line 4'],
-    ['a: 1\n[b]: 2', 'line 2'],
+    ['a: b: c', 'line 1, column 4'],
+    ['a: 1\nb: 2\na: 3', 'line 3, column 1'],
+    ['a: 1\n---\nb: 2', 'line 2, column 1'],
+    ['a: 1\nb: "x', 'line 2, column 6'],
+    ['a: 1\nb: [1, 2', 'line 2, column 9'],
+    ['\ta: 1', 'line 1, column 1'],
+    ['a: 1\n\n\nb: %x', 'line 4, column 4'],
+    ['a: 1\n[b]: 2', 'line 2, column 1'],
+    ['a: 1\nb: *nobody', 'line 2, column 4'],
+    ['a: [*b, &b 1]', 'line 1, column 5'],
   ])('%j is refused at %s', (text, line) => {
     const parsed = parseConfiguration(text);
     expect(parsed).toMatchObject({ ok: false });
     expect(paths(text)[0]).toBe(line);
-    expect(problems(text)[0]).toMatch(/^line \d+: is no valid YAML: /);
+    expect(problems(text)[0]).toMatch(/^line \d+, column \d+: is not valid YAML: /);
   });
 
   test.each(['', ' \n', '# nothing', 'null', '[]', '- a', '5', 'text', '"', '{}x', 'x: *nobody'])(

@@ -119,6 +119,15 @@ contexts:
     expect(await fileAccess(kubeconfig({ user: { exec } })).tls()).toMatchObject({ cert: 'cert', key: 'key' });
   });
 
+  test('whose plugin prints something else than JSON is refused without quoting it', async () => {
+    const file = put('plugin', '#!/bin/sh\necho hunter2\n');
+    chmodSync(file, 0o700);
+    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: file };
+    await expect(fileAccess(kubeconfig({ user: { exec } })).headers()).rejects.toThrow(
+      /^the plugin of the user "me" did not print JSON$/,
+    );
+  });
+
   test('that logs in by OpenID Connect presents its id_token', async () => {
     const token = `e30.${Buffer.from(JSON.stringify({ exp: 9e9 })).toString('base64url')}.c2ln`;
     const user = { 'auth-provider': { name: 'oidc', config: { 'id-token': token } } };

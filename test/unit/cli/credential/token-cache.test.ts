@@ -36,6 +36,13 @@ test('gives back what was put in, alone to its owner, and forgets it', async () 
   expect(notes).toEqual([]);
 });
 
+test('does not quote a file that is not JSON', async () => {
+  await writeTokens(file, tokens);
+  writeFileSync(file, 'hunter2', { mode: 0o600 });
+  expect(await read()).toBeUndefined();
+  expect(notes).toEqual([`${file} cannot be used (it is not JSON): as if it were not there`]);
+});
+
 test('leaves no tokens lying about where they cannot be put', async () => {
   mkdirSync(join(file, 'in-the-way'), { recursive: true });
   await expect(writeTokens(file, tokens)).rejects.toThrow(/EISDIR|ENOTEMPTY|EPERM/);

@@ -1,0 +1,146 @@
+/** No message about a document repeats a value of it: the document may hold a secret, and messages go to logs, Events and /readyz. */
+import { expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { formatProblem, parseConfiguration } from '../../../src/config/parse.ts';
+import { parseWrapped } from '../../../src/config/wrapped.ts';
+import { fileAccess } from '../../../src/kube/kubeconfig.ts';
+
+const secret = 'hunter2';
+
+/** What is said of a text, as the configuration, from the command line and as a kubeconfig. */
+function messagesOf(text: string): string {
+  const parsed = [parseConfiguration(text), parseWrapped(text)];
+  const problems = parsed.flatMap((one) => (one.ok ? [] : one.problems.map(formatProblem)));
+  return [...problems, kubeconfigProblem(text)].join('\n');
+}
+
+function kubeconfigProblem(text: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'kubeconfig-'));
+  try {
+    writeFileSync(join(folder, 'config'), text);
+    fileAccess(join(folder, 'config'));
+    return '';
+  } catch (error) {
+    const { message, cause } = error as Error;
+    return `${message} ${String(cause)}`;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+test.each([
+  'secret: *hunter2',
+  '<<: *hunter2',
+  'a: *x.hunter2',
+  'a: !hunter2 [x',
+  'a: !!int hunter2\nb: "',
+  'a: "\\hunter2"',
+  'a: |hunter2\n b',
+  'a: &hunter2 &hunter2 y',
+  'a: &hunter2 [*hunter2]',
+  'a: @hunter2',
+  'a: %hunter2',
+  '%hunter2\n---\na: "',
+  "a: 'x'hunter2",
+  '- hunter2\nb: hunter2',
+  'a: "hunter2',
+  'a: [hunter2',
+  'a: b: hunter2',
+  '\ta: hunter2',
+  'a: hunter2\n---\nb: hunter2',
+  '? {a: hunter2}\n: 1',
+  'a: !!set {a: hunter2}',
+  'a: !!timestamp hunter2',
+  `a: ${'['.repeat(20_000)}hunter2`,
+  `a: &a [hunter2]\nb: [${'*a,'.repeat(200)}]`,
+])('broken YAML is not quoted: %j', (text) => {
+  const messages = messagesOf(text);
+  expect(messages).not.toBe('');
+  expect(messages).not.toContain(secret);
+});
+
+const document = {
+  apiVersion: 'config.platform.io/v1alpha1',
+  kind: 'PlatformConfiguration',
+  authentication: {
+    issuer: 'https://a.example',
+    signingAlgorithm: 'ES256',
+    accessTokenMaxAge: '2h',
+    multipleLogin: true,
+    loginLimit: { maxTries: 5 },
+    clients: [{ name: 'web', secret: 'x', grantTypes: ['password'], redirectURIs: ['https://b.example/cb'] }],
+    users: [{ username: 'erin', passwordRef: { name: 'a', key: 'b' }, state: 'Active', email: 'e@a.example' }],
+    identityProviders: [
+      {
+        name: 'corp',
+        type: 'LDAP',
+        mapping: 'auto',
+        ldap: { url: 'ldaps://a.example', userSearch: { base: 'dc=a', filter: '(uid={username})' } },
+      },
+      { name: 'web', type: 'OpenIDConnect', openIDConnect: { issuer: 'https://a.example', clientID: 'a' } },
+    ],
+  },
+  logging: { store: 'opensearch', opensearch: { url: 'https://a.example', index: 'a', tokenRef: { name: 'a' } } },
+  gateway: { externalURL: 'https://a.example' },
+  requests: { maxInFlight: 1, trustedProxies: ['192.0.2.1'], corsAllowedOrigins: ['https://a.example'] },
+  cache: { maxBytes: '1Gi', idle: '10m' },
+  audit: {
+    policy: { level: 'Metadata', rules: [{ level: 'None', verbs: ['get'] }] },
+    log: { path: '-', maxSize: '1Mi' },
+  },
+};
+
+type Path = readonly (string | number)[];
+
+const pathsOf = (value: unknown, at: Path = []): Path[] =>
+  typeof value === 'object' && value !== null
+    ? [
+        at,
+        ...Object.entries(value).flatMap(([key, item]) =>
+          pathsOf(item, [...at, Array.isArray(value) ? Number(key) : key]),
+        ),
+      ]
+    : [at];
+
+function withValue(path: Path, change: (value: unknown) => unknown): unknown {
+  const copy: Record<string, unknown> = { root: structuredClone(document) };
+  const steps = ['root', ...path];
+  let at: unknown = copy;
+  for (const step of steps.slice(0, -1)) at = (at as Record<string, unknown>)[step];
+  const parent = at as Record<string, unknown>;
+  const last = steps.at(-1) ?? '';
+  parent[last] = change(parent[last]);
+  return copy['root'];
+}
+
+/** The names that messages tell entries of a list by. */
+const isName = (path: Path): boolean => ['username', 'name'].includes(String(path.at(-1)));
+
+test('a value in the wrong place is not quoted, whatever its place and form', () => {
+  const paths = pathsOf(document).filter((path) => !isName(path));
+  const wrong = fc.constantFrom<(value: unknown) => unknown>(
+    () => secret,
+    () => [secret],
+    () => ({ password: secret }),
+    () => `${secret}${'x'.repeat(300)}`,
+    () => `https://user:${secret}@a.example`,
+    () => [{ name: 'a', secret }],
+    () => `${secret}\n`,
+    () => null,
+    () => 5,
+    (value) => [value, secret],
+    (value) => ({ value, secret }),
+  );
+  fc.assert(
+    fc.property(fc.constantFrom(...paths), wrong, (path, change) => {
+      const parsed = parseConfiguration(stringify(withValue(path, change)));
+      const messages = parsed.ok ? [] : parsed.problems.map(formatProblem);
+      expect(messages.join('\n')).not.toContain(secret);
+    }),
+    { numRuns: 500 },
+  );
+});
