@@ -369,6 +369,7 @@ export async function startServer(
     // As kube-apiserver has it with its own descriptions.
     free: (path) => path.startsWith('/swagger/'),
     home: accountPath,
+    strictTransport: () => live.value.gateway,
   });
   const aggregated = createFace([...aggregatedRoutes, indexRoute(aggregatedRoutes)], {
     ...shared,

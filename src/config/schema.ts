@@ -2,6 +2,7 @@
  * The cluster configuration object, `platform.yaml`: its shape, its defaults and what each key means.
  * This schema is the documentation of the file: complete it before the code that reads a key.
  */
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { audit } from './audit.ts';
 import { anyList, anyObject, bytes, duration, secretKeyRef, unique } from './fields.ts';
@@ -290,13 +291,26 @@ const requests = z.strictObject({
     .describe('Pages of which other sites may read answers; none with credentials that a browser adds'),
 });
 
-const gateway = z.strictObject({
-  externalURL: z
-    .string()
-    .default('')
-    .refine((text) => text === '' || httpsURL(text), 'must be empty or an https URL')
-    .describe('Where clients outside the cluster reach the TLS listener'),
-});
+/** RFC 6797 section 8.1.1: browsers ignore the header of an address. */
+const hasHostName = (url: unknown): boolean =>
+  typeof url === 'string' && httpsURL(url) && isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) === 0;
+
+const gateway = z
+  .strictObject({
+    externalURL: z
+      .string()
+      .default('')
+      .refine((text) => text === '' || httpsURL(text), 'must be empty or an https URL')
+      .describe('Where clients outside the cluster reach the TLS listener'),
+    strictTransportSecurity: duration('0s', '0s').describe(
+      'max-age of Strict-Transport-Security, 0s: not sent; see operations.md, "Strict-Transport-Security"',
+    ),
+  })
+  .refine(({ externalURL, strictTransportSecurity }) => strictTransportSecurity === 0 || hasHostName(externalURL), {
+    ...anyObject,
+    path: ['strictTransportSecurity'],
+    error: 'needs externalURL with a host name: browsers ignore it for an IP address',
+  });
 
 const cache = z.strictObject({
   allResources: z

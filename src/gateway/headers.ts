@@ -37,6 +37,8 @@ const pseudo = ':';
 const notDown = new Set([
   ...hopByHop,
   'set-cookie',
+  // gateway.strictTransportSecurity alone determines the policy of this host.
+  'strict-transport-security',
   // It would lead clients past us.
   'alt-svc',
 ]);

@@ -29,6 +29,7 @@ import {
   requestInfo,
   securityHeaders,
   sourceIP,
+  strictTransportSecurity,
   webSocket,
 } from './filters/index.ts';
 import { HotRoutes } from './hot-routes.ts';
@@ -48,6 +49,8 @@ export interface ChainOptions {
   readonly gateway?: Gateway;
   /** Where browsers that open `/` are led to. */
   readonly home?: string;
+  /** Whether browsers are told to use TLS only. */
+  readonly strictTransport?: () => PlatformConfiguration['gateway'];
   readonly watches: OpenWatches;
   readonly auditor: Auditor;
   readonly log: Logger;
@@ -62,6 +65,7 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
     accessLog,
     auditEnd(options.auditor),
     securityHeaders(() => requests().corsAllowedOrigins),
+    ...(options.strictTransport === undefined ? [] : [strictTransportSecurity(options.strictTransport)]),
     protocol,
     (exchange) => {
       const { req, res, path, search, query } = exchange;

@@ -362,6 +362,7 @@ describe('an answer', () => {
           ['Set-Cookie', 'a=b'],
           ['Set-Cookie', 'c=d'],
           ['Alt-Svc', 'h3=":443"'],
+          ['Strict-Transport-Security', 'max-age=9; includeSubDomains'],
           ['X-Own', 'kept'],
           ['X-Hop', 'no'],
           ['Connection', 'keep-alive, X-Hop'],
@@ -375,7 +376,14 @@ describe('an answer', () => {
     expect([status, body]).toEqual([422, '\u0000 not JSON']);
     expect(headers).toMatchObject({ 'content-type': 'application/x-own', 'x-own': 'kept', 'x-latin': 'caf\u00e9' });
     expect(headers.warning).toBe('299 - "one", 299 - "two"');
-    for (const name of ['set-cookie', 'alt-svc', 'x-hop', 'access-control-allow-origin', 'cache-control'])
+    for (const name of [
+      'set-cookie',
+      'alt-svc',
+      'strict-transport-security',
+      'x-hop',
+      'access-control-allow-origin',
+      'cache-control',
+    ])
       expect(headers).not.toHaveProperty(name);
     expect(headers['audit-id']).toBe(passed().headers.get('audit-id')?.[0]);
     const [again, same] = await overHTTP2(pods);

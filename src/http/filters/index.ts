@@ -11,5 +11,6 @@ export { inFlight, perUser } from './in-flight.ts';
 export { protocol } from './protocol.ts';
 export { queryAsGo, requestInfo } from './request-info.ts';
 export { securityHeaders } from './security-headers.ts';
+export { strictTransportSecurity } from './strict-transport-security.ts';
 export { sourceIP } from './source-ip.ts';
 export { webSocket } from './web-socket.ts';

@@ -89,7 +89,7 @@ const expected = {
     identityProviders: [] as unknown[],
   },
   logging: { store: 'pods' },
-  gateway: { externalURL: '' },
+  gateway: { externalURL: '', strictTransportSecurity: 0 },
   requests: {
     maxInFlight: 400,
     maxInFlightPerUser: 100,
@@ -169,7 +169,7 @@ authentication:
   - {username: bob, passwordRef: {name: a}, state: Away, email: bob}
   identityProviders: [{name: ldap}]
 requests: {maxInFlight: 0, trustedProxies: [proxy], corsAllowedOrigins: ["https://a/", "*"]}
-gateway: {externalURL: http://a}
+gateway: {externalURL: http://a, strictTransportSecurity: 1h}
 logging: {store: splunk}
 cache: {maxBytes: plenty, allResources: 1}
 audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
@@ -207,6 +207,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
       'requests.corsAllowedOrigins[0]',
       'requests.corsAllowedOrigins[1]',
       'gateway.externalURL',
+      'gateway.strictTransportSecurity',
       'logging.store',
       'cache.allResources',
       'cache.maxBytes',

@@ -1,0 +1,16 @@
+import type { PlatformConfiguration } from '../../config/schema.ts';
+import type { Filter } from '../exchange.ts';
+import { isSecure } from '../secure.ts';
+
+/**
+ * RFC 6797, at the host of gateway.externalURL alone: a browser applies the policy to every port of a host, and the host name of the
+ * Service has plain HTTP at port 80.
+ */
+export const strictTransportSecurity =
+  (gateway: () => PlatformConfiguration['gateway']): Filter =>
+  ({ req, res }) => {
+    const { externalURL, strictTransportSecurity: maxAge } = gateway();
+    if (maxAge === 0 || !isSecure(req)) return;
+    if (URL.parse(`https://${req.headers.host ?? ''}`)?.hostname !== new URL(externalURL).hostname) return;
+    res.setHeader('Strict-Transport-Security', `max-age=${Math.ceil(maxAge / 1_000)}`);
+  };

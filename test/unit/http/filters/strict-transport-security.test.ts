@@ -1,0 +1,55 @@
+import { describe, expect, test } from '@jest/globals';
+import { ask } from '../../../fakes/ask.ts';
+import { configuration } from '../../../fakes/configuration.ts';
+import { face, resourcePath } from '../lab.ts';
+
+const year = { externalURL: 'https://platform.example', strictTransportSecurity: '8760h' };
+
+async function policy(gateway: Readonly<Record<string, unknown>>, host: string, secure = true): Promise<unknown> {
+  const configured = configuration({ gateway }).gateway;
+  const { app } = face({ strictTransport: () => configured });
+  const { headers } = await ask(app, resourcePath, { secure, headers: { host } });
+  return headers['strict-transport-security'];
+}
+
+describe('Strict-Transport-Security', () => {
+  test.each(['platform.example', 'Platform.Example', 'platform.example:443', 'platform.example:6443'])(
+    'is sent over TLS to the host of externalURL, as in %s',
+    async (host) => {
+      expect(await policy(year, host)).toBe('max-age=31536000');
+    },
+  );
+
+  test.each([
+    'localhost',
+    '127.0.0.1',
+    'platform-apiserver.platform-system.svc',
+    'a.platform.example',
+    'platform.example.evil.example',
+    'a b',
+  ])('is not sent to another host, as %s', async (host) => {
+    expect(await policy(year, host)).toBeUndefined();
+  });
+
+  test('is not sent over plain HTTP', async () => {
+    expect(await policy(year, 'platform.example', false)).toBeUndefined();
+  });
+
+  test('is not sent unless it is configured', async () => {
+    expect(await policy({ externalURL: 'https://platform.example' }, 'platform.example')).toBeUndefined();
+  });
+
+  test('has a max-age of whole seconds, rounded up', async () => {
+    const gateway = { externalURL: 'https://platform.example:6443', strictTransportSecurity: '1ms' };
+    expect(await policy(gateway, 'platform.example')).toBe('max-age=1');
+  });
+
+  test.each(['', 'https://192.0.2.1', 'https://[2001:db8::1]:6443', 'http://platform.example'])(
+    'is refused in the configuration where externalURL is %j',
+    (externalURL) => {
+      expect(() => configuration({ gateway: { externalURL, strictTransportSecurity: '1h' } })).toThrow(
+        'gateway.strictTransportSecurity: needs externalURL with a host name',
+      );
+    },
+  );
+});
