@@ -1,0 +1,141 @@
+/** A client of HTTP/1.1 that checks each byte it receives. */
+import net from 'node:net';
+import type { Duplex } from 'node:stream';
+import tls, { type ConnectionOptions } from 'node:tls';
+import { Message, type Request } from './message.ts';
+import { FramingError, ResponseReader, type Head } from './response-reader.ts';
+
+export interface Target {
+  readonly host: string;
+  readonly port: number;
+  /** TLS with these. */
+  readonly tls?: ConnectionOptions;
+}
+
+export const connect = ({ host, port, tls: options }: Target): Duplex =>
+  options === undefined
+    ? net.connect({ host, port })
+    : tls.connect({ host, port, ALPNProtocols: ['http/1.1'], ...options });
+
+/** One request on a connection that the server has to close behind its response: whatever else it sends is an error. */
+export const open = (socket: Duplex, request: Request): Promise<Message> =>
+  new Connection(socket).request({ ...request, headers: { connection: 'close', ...request.headers } });
+
+interface Pending {
+  readonly request: Request;
+  readonly resolve: (message: Message) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Requests one after the other. */
+export class Connection {
+  readonly #socket: Duplex;
+  readonly #reader: ResponseReader;
+  readonly #closed: Promise<void>;
+  #pending: Pending | undefined;
+  #message: Message | undefined;
+  /** The server closes the connection behind this response. */
+  #isLast = false;
+  #failure: Error | undefined;
+
+  constructor(socket: Duplex) {
+    this.#socket = socket;
+    this.#reader = new ResponseReader({
+      onHead: (head) => this.#onHead(head),
+      onBody: (bytes) => {
+        if (this.#message?.push(bytes) === false) socket.pause();
+      },
+      onEnd: () => {
+        if (!this.#isLast) this.#release();
+      },
+    });
+    this.#closed = new Promise((resolve) => socket.once('close', resolve));
+    socket.on('data', (bytes: Buffer) => this.#try(() => this.#reader.read(bytes)));
+    socket.once('end', () => {
+      this.#onSocketEnd();
+      socket.end();
+    });
+    // A reset behind a whole response is a way to close.
+    socket.on('error', (error) => (this.#reader.isIdle ? this.#release() : this.#fail(error)));
+    socket.once('close', () => this.#onSocketEnd());
+  }
+
+  /** Resolves with the head. The body has to be read to its end before the next request. */
+  request(request: Request): Promise<Message> {
+    return new Promise((resolve, reject) => {
+      this.#pending = { request, resolve, reject };
+      this.#isLast = /\bclose\b/i.test(String(request.headers?.['connection'] ?? ''));
+      if (this.#failure !== undefined) return reject(this.#failure);
+      this.#try(() => this.#reader.expect(request.method ?? 'GET'));
+      this.#socket.write(bytesOf(request));
+    });
+  }
+
+  /** Throws if the server sent anything behind the last response. */
+  async close(): Promise<void> {
+    this.#socket.resume().end();
+    await this.#closed;
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  #onHead(head: Head): void {
+    if (head.status === 101) throw new FramingError('this client switches to no other protocol');
+    const { request, resolve } = this.#pending as Pending;
+    this.#pending = undefined;
+    this.#isLast ||= head.headers.connection === 'close';
+    const message = new Message(request, head, {
+      resume: () => this.#socket.resume(),
+      cancel: () => {
+        if (this.#message === message) this.#socket.destroy();
+      },
+    });
+    this.#message = message;
+    resolve(message);
+  }
+
+  #release(): void {
+    const message = this.#message;
+    this.#message = undefined;
+    message?.push(null);
+  }
+
+  #onSocketEnd(): void {
+    this.#try(() => {
+      this.#reader.end();
+      this.#release();
+    });
+  }
+
+  #try(act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.#fail(error as Error);
+    }
+  }
+
+  #fail(error: Error): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = error;
+    this.#pending?.reject(error);
+    this.#message?.destroy(error);
+    this.#socket.destroy();
+  }
+}
+
+const hasBody = new Set(['POST', 'PUT', 'PATCH']);
+
+function bytesOf({ method = 'GET', path, headers = {}, body }: Request): Buffer {
+  const given = Object.entries(headers).filter(([, value]) => value !== undefined);
+  const names = new Set(given.map(([name]) => name.toLowerCase()));
+  const content = Buffer.from(body ?? '');
+  const fields = [
+    ...(names.has('host') ? [] : [['Host', 'platform.example']]),
+    ...(names.has('content-length') || names.has('transfer-encoding') || (body === undefined && !hasBody.has(method))
+      ? []
+      : [['Content-Length', content.length]]),
+    ...given.flatMap(([name, value]) => [value].flat().map((one) => [name, one])),
+  ];
+  const head = `${method} ${path} HTTP/1.1\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`;
+  return Buffer.concat([Buffer.from(head, 'latin1'), content]);
+}
