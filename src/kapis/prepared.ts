@@ -64,7 +64,7 @@ export class PreparedLists<F> {
 
   async #fill(group: Group<F>): Promise<void> {
     try {
-      group.fragment = await deflateFragment(Buffer.concat(this.#view.items(group.objects)));
+      group.fragment = await deflateFragment(Buffer.concat(this.#view.items.bytesOf(group.objects)));
     } finally {
       // Where that failed, whoever comes next tries again.
       group.deflating = undefined;

@@ -96,10 +96,11 @@ export function projected<F>(view: View<F>, projection: Projection): View<F> {
     return kept === undefined ? [] : [kept];
   };
   return {
-    ...view,
     own: true,
     origin: { view, key: keyOf(projection) },
     object,
-    items: (objects) => objects.flatMap((one) => [...object(one), comma]),
+    items: { bytesOf: (objects) => objects.flatMap((one) => [...object(one), comma]), sizeOf: undefined },
+    frame: view.frame,
+    bookmark: view.bookmark,
   };
 }

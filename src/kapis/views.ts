@@ -15,6 +15,13 @@ export interface ListMetadata {
 
 export type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
+/** The items of a list, each with the comma that follows it: their bytes and the length of these belong together. */
+export interface Items<F> {
+  bytesOf(objects: readonly StoredObject<F>[]): Buffer[];
+  /** Bytes of one; undefined where only making it tells. */
+  readonly sizeOf: ((object: StoredObject<F>) => number) | undefined;
+}
+
 export interface View<F> {
   /** Made for one request: nobody else has a use for what it makes. */
   readonly own?: true;
@@ -22,14 +29,11 @@ export interface View<F> {
   readonly origin?: { readonly view: View<F>; readonly key: string };
   /** A single object as a document. */
   object(object: StoredObject<F>): Buffer[];
-  /** The items of a list, each with the comma that follows it. */
-  items(objects: readonly StoredObject<F>[]): Buffer[];
-  /** Bytes of an item with its comma, where that is known without making it. */
-  readonly sizeOf?: (object: StoredObject<F>) => number;
+  readonly items: Items<F>;
   /** What stands before and behind the items. `totalItems`: the count before paging, of /kapis alone. */
-  frame(metadata: ListMetadata, totalItems?: number): readonly [head: Buffer, tail: Buffer];
+  readonly frame: (metadata: ListMetadata, totalItems?: number) => readonly [head: Buffer, tail: Buffer];
   /** The object of a BOOKMARK. `initial`: the one that ends the initial events. */
-  bookmark(resourceVersion: number, initial: boolean): Buffer[];
+  readonly bookmark: (resourceVersion: number, initial: boolean) => Buffer[];
 }
 
 const close = Buffer.from('}');
@@ -50,7 +54,7 @@ export function listOf<F>(
   const pieces = (start: number): Buffer[] => {
     const isFirst = start === 0;
     const isLast = start + chunk >= objects.length;
-    const items = view.items(objects.slice(start, start + chunk));
+    const items = view.items.bytesOf(objects.slice(start, start + chunk));
     return [...(isFirst ? [head] : []), ...(isLast ? [...withoutComma(items), tail] : items)];
   };
   if (objects.length <= chunk) {
@@ -68,7 +72,7 @@ export function listOf<F>(
 }
 
 function sizeOfList<F>(view: View<F>, objects: readonly StoredObject<F>[], frame: number): number | undefined {
-  const { sizeOf } = view;
+  const { sizeOf } = view.items;
   if (sizeOf === undefined) return undefined;
   let length = frame - 1;
   for (const object of objects) length += sizeOf(object);
@@ -113,8 +117,9 @@ export function coreView<F>(definition: ResourceDefinition<F>, managedFields: bo
   const apiVersion = groupVersion(underlying);
   return {
     object: (object) => withoutComma(managedFields ? whole(object) : [object.bytes]),
-    items: (objects) => (managedFields ? objects.flatMap(whole) : gather(objects)),
-    ...(managedFields ? {} : { sizeOf: ({ length }) => length }),
+    items: managedFields
+      ? { bytesOf: (objects) => objects.flatMap(whole), sizeOf: undefined }
+      : { bytesOf: gather, sizeOf: ({ length }) => length },
     frame: (metadata, totalItems) => listFrame(`${kind}List`, apiVersion, metadata, totalItems),
     bookmark: bookmarkOf(kind, apiVersion),
   };
@@ -139,8 +144,10 @@ export function servedView<F>({ kind, served }: ResourceDefinition<F>): View<F> 
   const head = Buffer.from(`{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":{`);
   return {
     object: (object) => [head, object.bytes.subarray(object.selfLinkEnd, -1)],
-    items: (objects) => objects.flatMap(({ bytes, selfLinkEnd }) => [head, bytes.subarray(selfLinkEnd)]),
-    sizeOf: ({ length, selfLinkEnd }) => head.length + length - selfLinkEnd,
+    items: {
+      bytesOf: (objects) => objects.flatMap(({ bytes, selfLinkEnd }) => [head, bytes.subarray(selfLinkEnd)]),
+      sizeOf: ({ length, selfLinkEnd }) => head.length + length - selfLinkEnd,
+    },
     frame: (metadata) => listFrame(`${kind}List`, apiVersion, metadata),
     bookmark: bookmarkOf(kind, apiVersion),
   };
@@ -160,7 +167,10 @@ export function partialView(version: MetaVersion): View<unknown> {
   const head = partialHead(version);
   return {
     object: (object) => [head, metadataOf(object), close],
-    items: (objects) => objects.flatMap((object) => [head, metadataOf(object), closeItem]),
+    items: {
+      bytesOf: (objects) => objects.flatMap((object) => [head, metadataOf(object), closeItem]),
+      sizeOf: undefined,
+    },
     frame: (metadata) => listFrame('PartialObjectMetadataList', `meta.k8s.io/${version}`, metadata),
     bookmark: bookmarkOf('PartialObjectMetadata', `meta.k8s.io/${version}`),
   };
@@ -202,7 +212,7 @@ export function tableView<F>(definition: ResourceDefinition<F>, options: TableOp
 
   return {
     object: (object) => single(object.resourceVersion, row(object)),
-    items: (objects) => objects.flatMap((object) => [...row(object), closeItem]),
+    items: { bytesOf: (objects) => objects.flatMap((object) => [...row(object), closeItem]), sizeOf: undefined },
     frame,
     bookmark: (resourceVersion, initial) =>
       single(resourceVersion, [
