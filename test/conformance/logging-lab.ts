@@ -92,7 +92,7 @@ interface Review {
 /** By user, where pods/log may be got. */
 export type Rights = Map<string, Set<string>>;
 
-const resource = (name: string, kind: string, scope: string): object => ({
+export const resource = (name: string, kind: string, scope: string): object => ({
   resource: name,
   responseKind: { kind },
   scope,
@@ -100,9 +100,10 @@ const resource = (name: string, kind: string, scope: string): object => ({
   verbs: ['get', 'list', 'watch'],
 });
 
-/** Pods and namespaces, which may be copied. */
-export function serveResources(cluster: MemoryCluster): void {
-  const resources = [resource('pods', 'Pod', 'Namespaced'), resource('namespaces', 'Namespace', 'Cluster')];
+/** Pods and namespaces, which may be cached, and others of the core API. */
+export function serveResources(cluster: MemoryCluster, others: readonly object[] = []): void {
+  const core = [resource('pods', 'Pod', 'Namespaced'), resource('namespaces', 'Namespace', 'Cluster')];
+  const resources = [...core, ...others];
   const root = (name: string, items: readonly object[]): void =>
     cluster.put('', { metadata: { name }, kind: 'APIGroupDiscoveryList', items });
   root('api', [{ metadata: { name: '' }, versions: [{ version: 'v1', freshness: 'Current', resources }] }]);
