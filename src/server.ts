@@ -126,7 +126,7 @@ export async function startServer(
     secrets,
     users,
     passwords,
-    unlocked: (username) => limiter.unlock(username),
+    unlocked: (account) => limiter.unlock(account),
   });
   const directories = new Directories({ config: live, secrets, log });
   const openIDProviders = new OpenIDProviders({ config: live, secrets, log });

@@ -1,29 +1,35 @@
 /**
  * Login protection (API.md 2): counts failures only, in bounded tables. A hard limit per (user, address), a delay per user that doubles
  * from the third failure on, wider limits per address and per client within a sliding window. Names that do not exist count like
- * those that do. What replicas tell each other of the first two counts too (shared-failures.ts), and where users have logged in: there
+ * those that do. A user is counted by the name that was typed: an e-mail address and a username that share a count would tell that they
+ * belong together. Failures by other names than the username share one more count per account, which no login by the username sees. What replicas tell each other of the first two counts too (shared-failures.ts), and where users have logged in: there
  * the failures of others do not hold them up. Nothing here waits for it.
  */
 import { BoundedCache } from '../bounded-cache.ts';
 import type { LoginLimit } from '../config/schema.ts';
+import type { Account } from './directory/account.ts';
+import { normalizedLogin } from './directory/account-index.ts';
 import { hostOf } from './host-of.ts';
 import { UnderWay } from './under-way.ts';
 
 /** A guess at the password of a user. */
 export interface LoginAttempt {
   readonly guesses: 'password';
+  /** As it was typed. */
   readonly username: string;
+  /** The account that it stands for, by whatever name is unique, if `username` is another name for it. */
+  readonly account?: string;
   readonly address: string;
   readonly client: string;
 }
 
 /** A guess at a code that a device shows, by a user who is logged in: counted apart from logins. */
-export interface UserCodeAttempt extends Omit<LoginAttempt, 'guesses'> {
+export interface UserCodeAttempt extends Omit<LoginAttempt, 'guesses' | 'account'> {
   readonly guesses: 'user code';
 }
 
 /** A guess at the secret of a client: without a delay, which would let strangers hold up the client itself. */
-export interface SecretAttempt extends Omit<LoginAttempt, 'guesses' | 'username'> {
+export interface SecretAttempt extends Omit<LoginAttempt, 'guesses' | 'username' | 'account'> {
   readonly guesses: 'secret';
 }
 
@@ -38,6 +44,8 @@ const kinds = {
   secret: { pair: 's', user: '', address: 'b', client: 'd' },
   'user code': { pair: 'f', user: 'g', address: 'h', client: 'i' },
 } as const;
+/** The same for the failures at an account by other names than its username. */
+const accountKind = 'n';
 
 /** Of each table. A count takes some 300 bytes, a window with its parts at most 1 KiB. */
 const maxEntries = 20_000;
@@ -66,6 +74,11 @@ export interface Chain {
   readonly forgiven?: number;
 }
 
+/** One that is counted here, with the keys of the user and the account that it belongs to. */
+interface OwnChain extends Chain {
+  readonly owners: readonly string[];
+}
+
 /** One whose key says nothing to whoever has not the key of `mark`. */
 export interface MarkedChain extends Chain {
   readonly key: string;
@@ -75,11 +88,11 @@ export class LoginLimiter {
   readonly #limit: () => LoginLimit;
   readonly #clock: () => number;
   readonly #mark: (text: string) => string;
-  /** Of pairs and users, counted here; each with the key of its user. */
-  readonly #chains: BoundedCache<Chain & { readonly user: string | undefined }>;
+  /** Of pairs, users and accounts, counted here. */
+  readonly #chains: BoundedCache<OwnChain>;
   /** The same, counted by other replicas. */
   readonly #peers = new Map<string, ReadonlyMap<string, Chain>>();
-  /** When users were unlocked, by their keys: peers have yet to say that they have forgotten. */
+  /** When users and accounts were unlocked, by their keys: peers have yet to say that they have forgotten. */
   readonly #unlocked: BoundedCache<number>;
   /** Of addresses and clients: the parts of a window. */
   readonly #windows: BoundedCache<Failures[]>;
@@ -96,7 +109,7 @@ export class LoginLimiter {
     this.#clock = clock;
     this.#mark = mark;
     const options = { maxEntries, maxBytes, ttl: limit().within, clock };
-    this.#chains = new BoundedCache({ ...options, name: 'login_failures', sizeOf: () => 150 });
+    this.#chains = new BoundedCache({ ...options, name: 'login_failures', sizeOf: () => 200 });
     this.#windows = new BoundedCache({ ...options, name: 'login_windows', sizeOf: (all) => 80 * all.length });
     this.#unlocked = new BoundedCache({ ...options, name: 'unlocked_users' });
     this.#familiar = new BoundedCache({ ...options, name: 'familiar_logins', ttl: familiarFor });
@@ -140,7 +153,7 @@ export class LoginLimiter {
 
   /** After `failed` or `succeeded`, if there is such an outcome. */
   leave(attempt: Attempt, guesses = 1): void {
-    this.#underWay.remove(Object.values(this.#keysOf(attempt)), guesses);
+    this.#underWay.remove(allOf(this.#keysOf(attempt)), guesses);
   }
 
   /** Seconds to wait, or the key under which too many are under way. */
@@ -151,15 +164,15 @@ export class LoginLimiter {
     if (seconds > 0) return seconds;
     const full = standings.find(({ key, left }) => this.#underWay.count(key) >= left);
     if (full !== undefined) return full.key;
-    this.#underWay.add(Object.values(this.#keysOf(attempt)), guesses);
+    this.#underWay.add(allOf(this.#keysOf(attempt)), guesses);
     return 0;
   }
 
   /** What each of the limits that an attempt is under says of it. */
   #standingsOf(attempt: Attempt, now: number): Standing[] {
     const { maxTries, within, perAddress, perClient } = this.#limit();
-    const { pair, user, address, client } = this.#keysOf(attempt);
-    const ofPair = this.#chain(pair, user, now);
+    const { pair, address, client, owners } = this.#keysOf(attempt);
+    const ofPair = this.#chain(pair, owners, now);
     const standings: Standing[] = [
       { key: pair, left: maxTries - ofPair.count, until: ofPair.count < maxTries ? 0 : ofPair.last + within },
       this.#ofWindow(address, perAddress, now),
@@ -167,12 +180,12 @@ export class LoginLimiter {
     // Else whoever fails often enough locks everybody out, or whom they choose.
     if (this.#isFamiliar(pair, now)) return standings;
     standings.push(this.#ofWindow(client, perClient, now));
-    if (user !== undefined) standings.push(this.#ofUser(user, now));
+    for (const owner of owners) standings.push(this.#ofOwner(owner, owners, now));
     return standings;
   }
 
-  #ofUser(key: string, now: number): Standing {
-    const { count, last } = this.#chain(key, key, now);
+  #ofOwner(key: string, owners: readonly string[], now: number): Standing {
+    const { count, last } = this.#chain(key, owners, now);
     if (count < firstDelayed) return { key, left: firstDelayed - count, until: 0 };
     return { key, left: 1, until: last + Math.min(longestDelay, 1_000 * 2 ** (count - firstDelayed)) };
   }
@@ -193,11 +206,11 @@ export class LoginLimiter {
   }
 
   failed(attempt: Attempt): void {
-    const { pair, user, address, client } = this.#keysOf(attempt);
+    const { pair, address, client, owners } = this.#keysOf(attempt);
     const now = this.#clock();
-    for (const key of user === undefined ? [pair] : [pair, user]) {
-      const { count } = this.#own(key, user, now);
-      this.#remember(key, { ...this.#chains.get(key), user, count: count + 1, last: now });
+    for (const key of [pair, ...owners]) {
+      const { count } = this.#own(key, owners, now);
+      this.#remember(key, { ...this.#chains.get(key), owners, count: count + 1, last: now });
     }
     for (const key of [address, client]) this.#count(key, this.#limit().within / parts);
     this.#changed('failures');
@@ -205,24 +218,30 @@ export class LoginLimiter {
 
   /** A success forgives the user, not the address: one good account must not cover for guesses at others. */
   succeeded(attempt: Attempt): void {
-    const { pair, user } = this.#keysOf(attempt);
+    const { pair, owners } = this.#keysOf(attempt);
     const now = this.#clock();
     const before = this.#familiar.get(pair) ?? -Infinity;
     if (now - before >= day) {
       this.#familiar.set(pair, now);
       this.#changed('familiar');
     }
-    const keys = user === undefined ? [pair] : [pair, user];
-    const forgiven = keys.filter((key) => this.#chain(key, user, now).count > 0);
-    for (const key of forgiven) this.#remember(key, { user, count: 0, last: 0, forgiven: now });
+    const forgiven = [pair, ...owners].filter((key) => this.#chain(key, owners, now).count > 0);
+    for (const key of forgiven) this.#remember(key, { owners, count: 0, last: 0, forgiven: now });
     if (forgiven.length > 0) this.#changed('failures');
   }
 
-  /** Forgets the failures of a user, from wherever they came; those of addresses and clients stay. Every replica is told. */
-  unlock(username: string): void {
-    const user = this.#userKey('password', username);
-    this.#unlocked.set(user, this.#clock(), this.#limit().within);
-    const ofUser = [...this.#chains].filter(([, chain]) => chain.user === user);
+  /**
+   * Forgets the failures of a user, by whatever name and from wherever they came; those of addresses and clients stay. Every replica is
+   * told.
+   */
+  unlock({ username, email }: Pick<Account, 'username' | 'email'>): void {
+    const names = [username, ...(email === undefined ? [] : [email])];
+    const all = [
+      ...names.map((name) => this.#userKey('password', name)),
+      ...(['name', 'e-mail'] as const).map((kind) => this.#accountKey(kind, username)),
+    ];
+    for (const key of all) this.#unlocked.set(key, this.#clock(), this.#limit().within);
+    const ofUser = [...this.#chains].filter(([, { owners }]) => owners.some((owner) => all.includes(owner)));
     for (const [key] of ofUser) this.#chains.delete(key);
     if (ofUser.length > 0) this.#changed('failures');
   }
@@ -283,9 +302,9 @@ export class LoginLimiter {
   }
 
   /** What counts, on all replicas together. */
-  #chain(key: string, user: string | undefined, now: number): Chain {
-    const forgiven = this.#forgiven(key, user);
-    const own = this.#own(key, user, now);
+  #chain(key: string, owners: readonly string[], now: number): Chain {
+    const forgiven = this.#forgiven(key, owners);
+    const own = this.#own(key, owners, now);
     let { count, last } = own;
     for (const peer of this.#peers.values()) {
       const chain = peer.get(key);
@@ -297,21 +316,21 @@ export class LoginLimiter {
   }
 
   /** What counts of that which was counted here. */
-  #own(key: string, user: string | undefined, now: number): Chain {
+  #own(key: string, owners: readonly string[], now: number): Chain {
     const chain = this.#chains.get(key);
     const isOver =
-      chain === undefined || now - chain.last >= this.#limit().within || chain.last < this.#forgiven(key, user);
+      chain === undefined || now - chain.last >= this.#limit().within || chain.last < this.#forgiven(key, owners);
     return isOver ? noFailures : chain;
   }
 
   /** Until when all is forgiven, by whichever replica. */
-  #forgiven(key: string, user: string | undefined): number {
+  #forgiven(key: string, owners: readonly string[]): number {
     const times = [this.#chains.get(key), ...[...this.#peers.values()].map((peer) => peer.get(key))];
-    const unlocked = user === undefined ? undefined : this.#unlocked.get(user);
-    return Math.max(unlocked ?? 0, ...times.map((chain) => chain?.forgiven ?? 0));
+    const unlocked = owners.map((owner) => this.#unlocked.get(owner) ?? 0);
+    return Math.max(0, ...unlocked, ...times.map((chain) => chain?.forgiven ?? 0));
   }
 
-  #remember(key: string, chain: Chain & { readonly user: string | undefined }): void {
+  #remember(key: string, chain: OwnChain): void {
     this.#chains.set(key, chain, this.#limit().within);
   }
 
@@ -347,27 +366,41 @@ export class LoginLimiter {
     const { guesses, client } = attempt;
     const kind = kinds[guesses];
     const host = hostOf(attempt.address);
-    const username = attempt.guesses === 'secret' ? undefined : attempt.username;
+    const username = attempt.guesses === 'secret' ? undefined : normalizedLogin(attempt.username);
+    const account = attempt.guesses === 'password' ? attempt.account : undefined;
     return {
       pair: this.#mark(`${kind.pair}:${JSON.stringify([username ?? client, host])}`),
-      ...(username === undefined ? {} : { user: this.#userKey(guesses, username) }),
       address: `${kind.address}:${host}`,
       client: `${kind.client}:${client}`,
+      owners: [
+        ...(username === undefined ? [] : [this.#userKey(guesses, username)]),
+        ...(username === undefined || account === undefined
+          ? []
+          : [this.#accountKey(username.includes('@') ? 'e-mail' : 'name', account)]),
+      ],
     };
   }
 
   #userKey(guesses: Attempt['guesses'], username: string): string {
-    return this.#mark(`${kinds[guesses].user}:${username}`);
+    return this.#mark(`${kinds[guesses].user}:${normalizedLogin(username)}`);
+  }
+
+  /** `kind`: of the names that share the count; e-mail addresses of an account must not tell its other names. */
+  #accountKey(kind: 'name' | 'e-mail', account: string): string {
+    return this.#mark(`${accountKind}:${JSON.stringify([kind, account])}`);
   }
 }
 
 /** Under which the failures of an attempt are counted. */
 interface Keys {
   readonly pair: string;
-  readonly user?: string;
   readonly address: string;
   readonly client: string;
+  /** The user, and the account if it is counted too. */
+  readonly owners: readonly string[];
 }
+
+const allOf = ({ pair, address, client, owners }: Keys): string[] => [pair, address, client, ...owners];
 
 /** What the failures under a key leave: so many attempts, from a time on (milliseconds since the epoch). */
 interface Standing {

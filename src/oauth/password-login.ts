@@ -1,5 +1,6 @@
 import { pagesClient } from '../accounts/built-in-clients.ts';
 import type { Account } from '../accounts/directory/account.ts';
+import { identityKey, normalizedLogin } from '../accounts/directory/account-index.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { Directories } from '../accounts/identity-providers/directories.ts';
 import type { Linking } from '../accounts/identity-providers/linking.ts';
@@ -72,13 +73,15 @@ export class PasswordLogin {
     const username = typed.username.length > longestName ? '' : typed.username;
     const credentials = { ...typed, username };
     const named = directory.named(username);
-    // By whichever name: guesses at one user count together.
-    const attempt = {
+    // An address that nobody has is counted like one that somebody has: no username looks like it.
+    const account = username.includes('@') ? (named?.username ?? `unknown ${normalizedLogin(username)}`) : undefined;
+    const attempt: LoginAttempt = {
       guesses: 'password',
-      username: named?.username ?? username,
+      username,
+      ...(account === undefined ? {} : { account }),
       address: context.sourceIP,
       client,
-    } as const;
+    };
     const refuse = (seconds: number): never => this.#refuse(seconds, named, credentials);
     return await limiter.during(attempt, refuse, () => this.#judge(credentials, named, attempt));
   }
@@ -106,7 +109,7 @@ export class PasswordLogin {
     let account = named;
     let attempt = entered;
     let isElsewhere = false;
-    /** Under the name that a provider knows them by nothing is under way: asked before and after. */
+    /** Nothing is under way for the account that a provider finds: its failures are looked at before and after. */
     const demandTime = (): void => {
       const seconds = limiter.retryAfter(attempt);
       if (seconds > 0) this.#refuse(seconds, account, credentials);
@@ -116,7 +119,8 @@ export class PasswordLogin {
       this.#judgedElsewhere(credentials, named, (identity) => {
         const linked = directory.linked(identity);
         account = linked === 'several' ? undefined : linked;
-        attempt = { ...attempt, username: account?.username ?? `${identity.provider}:${identity.subject}` };
+        const name = account?.username ?? identityKey(identity);
+        if (name !== normalizedLogin(credentials.username)) attempt = { ...attempt, account: name };
         isElsewhere = true;
         demandTime();
       }),

@@ -84,7 +84,7 @@ export async function createPlatform({
     users,
     passwords,
     clock,
-    unlocked: (username) => limiter.unlock(username),
+    unlocked: (account) => limiter.unlock(account),
   });
   const passwordStore = new PasswordStore({ client, namespace, directory, passwords, log, clock });
   const passwordHash = hashes.of(rightPassword, cheap);

@@ -1,8 +1,11 @@
 import type { Identity } from '../identity-providers/person.ts';
 import type { Account } from './account.ts';
 
+/** A name that somebody types, as accounts are looked for by it: neither case of an e-mail address or of an LDAP name matters. */
+export const normalizedLogin = (login: string): string => login.toLowerCase();
+
 /** By what else than the username accounts are looked for: the e-mail address, and each identity. */
-export const emailKey = (email: string): string => `e:${email.toLowerCase()}`;
+export const emailKey = (email: string): string => `e:${normalizedLogin(email)}`;
 export const identityKey = ({ provider, subject }: Identity): string => `i:${provider}:${subject}`;
 export const keysOf = ({ email, identities }: Account): string[] => [
   ...(email === undefined ? [] : [emailKey(email)]),

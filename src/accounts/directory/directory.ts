@@ -50,7 +50,7 @@ export class Directory {
   /** Told after each change. */
   readonly #listeners = new Set<() => void>();
   readonly #dismissals = new Set<(who: Dismissed) => void>();
-  readonly #unlocked: (username: string) => void;
+  readonly #unlocked: (account: Account) => void;
 
   constructor(options: {
     config: LiveConfiguration;
@@ -58,7 +58,7 @@ export class Directory {
     users: Users;
     passwords: Passwords;
     /** Told whose failed logins shall be forgotten. */
-    unlocked: (username: string) => void;
+    unlocked: (account: Account) => void;
     clock?: Clock;
   }) {
     this.clients = new Clients(options);
@@ -245,7 +245,7 @@ export class Directory {
 
   #tellUnlocked(before: Account | undefined, after: Account | undefined): void {
     if (before !== undefined && after?.unlocked !== undefined && before.unlocked !== after.unlocked)
-      this.#unlocked(after.username);
+      this.#unlocked(after);
   }
 
   /** Has whoever fails to log in do the work for the hashes that there are. */

@@ -175,10 +175,10 @@ describe('forgiven', () => {
     fail(one, 5);
     fail(other, 5);
     await travel();
-    other.limiter.unlock('alice');
+    other.limiter.unlock({ username: 'alice', email: undefined });
     expect(other.limiter.retryAfter(attempt())).toBe(0);
     expect(one.limiter.retryAfter(attempt())).toBeGreaterThan(0);
-    one.limiter.unlock('alice');
+    one.limiter.unlock({ username: 'alice', email: undefined });
     await travel();
     for (const { limiter } of [one, other]) {
       expect(limiter.retryAfter(attempt())).toBe(0);

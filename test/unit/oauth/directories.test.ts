@@ -262,7 +262,7 @@ describe('passwords', () => {
 });
 
 describe('failures', () => {
-  test('count for the person, by whichever name', async () => {
+  test('count for one name in whatever case', async () => {
     const made = await lab();
     const statuses: number[] = [];
     for (const name of ['erin', 'ERIN', 'Erin', 'eRin']) statuses.push((await as(made, name, 'wrong')).status);
