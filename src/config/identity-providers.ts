@@ -42,8 +42,8 @@ const filter = (...placeholders: string[]) =>
 
 const loopback: readonly string[] = ['127.0.0.1', '[::1]', 'localhost'];
 
-const ldapURL = (text: string): boolean => {
-  if (!URL.canParse(text)) return false;
+const ldapURL = (text: unknown): boolean => {
+  if (typeof text !== 'string' || !URL.canParse(text)) return false;
   const { protocol, hostname, username, password, pathname, search, hash } = new URL(text);
   const rest = [username, password, pathname.replace(/^\/$/, ''), search, hash].join('');
   return ['ldap:', 'ldaps:'].includes(protocol) && hostname !== '' && rest === '';

@@ -32,7 +32,7 @@ function kubeconfigProblem(text: string): string {
   }
 }
 
-test.each([
+const broken = [
   'secret: *hunter2',
   '<<: *hunter2',
   'a: *x.hunter2',
@@ -57,7 +57,9 @@ test.each([
   'a: !!timestamp hunter2',
   `a: ${'['.repeat(20_000)}hunter2`,
   `a: &a [hunter2]\nb: [${'*a,'.repeat(200)}]`,
-])('broken YAML is not quoted: %j', (text) => {
+];
+
+test.each(broken.map((text) => [text.slice(0, 40), text]))('broken YAML is not quoted: %j', (_, text) => {
   const messages = messagesOf(text);
   expect(messages).not.toBe('');
   expect(messages).not.toContain(secret);
