@@ -118,6 +118,9 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
       signal,
     });
     const text = (await readBody(body)).toString('utf8');
+    // kube-apiserver reports such a patch as an internal error.
+    if (status === 500 && text.includes("Object 'apiVersion' is missing"))
+      throw badRequest('the patch removes apiVersion, which every object must have');
     if (status < 200 || status > 299) throw KubeError.from(status, text).toStatusError();
     const object = JSON.parse(text) as User & { readonly details?: { readonly uid?: string } };
     if (!query.has('dryRun')) await shown(object, username);
