@@ -7,11 +7,10 @@ import bcrypt from 'bcrypt';
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { parametersOf, type HashParameters } from '../config/hash-parameters.ts';
-import { serviceUnavailable, tooManyRequests } from '../errors.ts';
 import { systemClock, type Clock } from '../kube/clock.ts';
+import { Slots } from '../slots.ts';
 import { hashesAtOnce } from './hash-threads.ts';
 import { hostOf } from './host-of.ts';
-import { WaitingLines } from './waiting-lines.ts';
 
 export const preferred: HashParameters = 'argon2id:19456:2:1';
 
@@ -60,15 +59,10 @@ const stopwatch: Stopwatch = { now: () => performance.now(), after: (time, run) 
 export class Passwords {
   readonly #functions: HashFunctions;
   readonly #clock: Stopwatch;
-  readonly #lines = new WaitingLines({
-    atOnce: hashesAtOnce(availableParallelism(), process.env),
-    mostWaiting: 256,
-    mostInLine: 64,
-    longestWait: 60_000,
-    refusal: (why) =>
-      why === 'line'
-        ? tooManyRequests('too many logins at once from this address; try again', 1)
-        : serviceUnavailable('too many logins at once; try again'),
+  readonly #slots = new Slots({
+    what: 'password checks',
+    total: hashesAtOnce(availableParallelism(), process.env),
+    queue: { total: 256, perUser: 64, timeout: 60_000 },
   });
   readonly #decoys = new Map<HashParameters, Promise<string>>();
   /** Milliseconds that one verification takes, by its parameters: a running mean. */
@@ -82,7 +76,7 @@ export class Passwords {
 
   /** A new hash of the preferred kind. `source`: whom it is for. */
   async hash(password: string, source = ''): Promise<string> {
-    return await this.#lines.run(source, () => this.#functions.hash(password, preferred));
+    return await this.#slots.run(source, () => this.#functions.hash(password, preferred));
   }
 
   /**
@@ -99,7 +93,7 @@ export class Passwords {
   /**
    * Exactly one verification whatever `hash` is: of a decoy with the slowest parameters where there is no hash (no such user). A
    * false answer comes no sooner than the slowest hash in use takes; so does that for a user who is not `active`, who is refused
-   * whatever the password. `source`: the address that asks; each has its turn. Throws 429 when too many of that wait, 503 when too many do.
+   * whatever the password. `source`: the address of the caller, by which callers share the threads (Slots). Throws 429.
    */
   async verify(
     hash: string | undefined,
@@ -108,7 +102,7 @@ export class Passwords {
   ): Promise<boolean> {
     const fits = Buffer.byteLength(password) <= longestPassword;
     const tried = fits ? password : '';
-    return await this.#lines.run(hostOf(source), async () => {
+    return await this.#slots.run(hostOf(source), async () => {
       const started = this.#clock.now();
       const slowest = this.#slowest();
       const known = hash === undefined ? undefined : parametersOf(hash);

@@ -3,7 +3,7 @@
  * A watch is passed on: kube-apiserver's frames, with the objects as /kapis shows them.
  */
 import { rechecking } from '../auth/authorizers/authorizer.ts';
-import { badGateway, badRequest, expired, forbidden, serviceUnavailable, type StatusError } from '../errors.ts';
+import { badGateway, badRequest, expired, forbidden, type StatusError } from '../errors.ts';
 import type { Handler, RequestContext } from '../http/route.ts';
 import { framed } from '../http/streamed-body.ts';
 import type { KubeClient, KubeRequest, KubeResponse } from '../kube/client.ts';
@@ -24,33 +24,23 @@ import type { MemoryLimit, Share } from './memory-limit.ts';
 import { parseListQuery, parseObjectQuery, parseWatchQuery } from './query.ts';
 import { demandReached } from './reading.ts';
 import { collectionPath, type ResourceDefinition } from './resource.ts';
+import { Slots } from '../slots.ts';
 import { visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
 import { beginWatch, eventStream, refuse, watchDuration } from './watch/answer.ts';
 import { frame, keepAliveFrame, keepAliveInterval, type EventType } from './watch/frames.ts';
 
-/** Each watch that is passed on has a connection to kube-apiserver of its own. */
-export class PassedOn {
-  #open = 0;
-
-  /** Returns what gives the place back. Throws 503 when there is none. */
-  take(): () => void {
-    if (this.#open >= mostPassedOn)
-      throw serviceUnavailable(`${mostPassedOn} watches of what is not copied are open, no more are passed on`, 5);
-    this.#open += 1;
-    return () => {
-      this.#open -= 1;
-    };
-  }
-}
+/** A watch of what is not cached has a connection to kube-apiserver of its own. */
+export const passedWatches = (): Slots =>
+  new Slots({ what: 'watches of resources that are not cached', total: 100, perUser: 25 });
 
 export interface ReadThroughOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   readonly access: Access;
   readonly memory: MemoryLimit;
-  readonly passedOn: PassedOn;
+  /** Shared by all resources. */
+  readonly watches: Slots;
 }
 
-const mostPassedOn = 100;
 const pageSize = 500;
 /** Lists of single namespaces at once. */
 const atOnce = 8;
@@ -117,7 +107,7 @@ async function ask(caller: Pick<KubeClient, 'stream'>, path: string, options: Ku
 
 export function readThroughHandlers(
   definition: ResourceDefinition<unknown>,
-  { client, access, memory, passedOn }: ReadThroughOptions,
+  { client, access, memory, watches }: ReadThroughOptions,
 ): KapisHandlers {
   const { underlying, kind } = definition;
   const answers = new Answers(definition);
@@ -307,7 +297,7 @@ export function readThroughHandlers(
   }
 
   async function placed(...request: Parameters<typeof watch>): Promise<void> {
-    const giveBack = passedOn.take();
+    const giveBack = watches.take(request[3].user?.username ?? '');
     try {
       await watch(...request);
     } finally {

@@ -22,7 +22,7 @@ import {
 } from './parameters.ts';
 import { anyListSchema, anyObjectSchema, schemasOf } from './kube-schemas.ts';
 import { judge, kapisHandlers, type KapisHandlers } from './kapis-handler.ts';
-import { PassedOn, readThroughHandlers } from './read-through.ts';
+import { passedWatches, readThroughHandlers } from './read-through.ts';
 import type { Kind, Resource } from './resource.ts';
 import type { Access } from './visible-namespaces.ts';
 import { eventStream } from './watch/answer.ts';
@@ -182,7 +182,7 @@ function remember<K extends object>(all: WeakMap<K, KapisHandlers>, key: K, make
 function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every']>, access: Access): Route[] {
   const base = `/kapis/${readingGroup.group}/${readingGroup.version}`;
   const { memory } = catalogue;
-  const passedOn = new PassedOn();
+  const watches = passedWatches();
   const cached = new WeakMap<Resource<unknown>, KapisHandlers>();
   const uncached = new WeakMap<Entry, KapisHandlers>();
   const handler =
@@ -201,7 +201,7 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
       const judged = await judge(access, definition, ...request);
       const use = await catalogue.use(entry);
       if (use === undefined) {
-        const make = () => readThroughHandlers(definition, { client, access, memory, passedOn });
+        const make = () => readThroughHandlers(definition, { client, access, memory, watches });
         return remember(uncached, entry, make)[what](judged, ...request);
       }
       const { resource } = use;

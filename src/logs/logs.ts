@@ -86,7 +86,7 @@ export class Logs {
     const held = this.#held;
     this.#held = undefined;
     held?.replaced.abort(serviceUnavailable('the server is ending'));
-    await held?.storeFor(this.#options.client).close();
+    await held?.storeFor(this.#options.client, '').close();
   }
 
   #take(logging: LoggingSettings): void {
@@ -107,7 +107,7 @@ export class Logs {
     const { client, log } = this.#options;
     if (held === this.#held || held.uses > 0) return;
     held
-      .storeFor(client)
+      .storeFor(client, '')
       .close()
       .catch((error: unknown) => log.warn('a log store did not close', { error }));
   }
@@ -116,7 +116,7 @@ export class Logs {
     const held = this.#held;
     if (held === undefined) return;
     const { client, log, patience = checkPatience } = this.#options;
-    const store = held.storeFor(client);
+    const store = held.storeFor(client, '');
     const late = new AbortController();
     const timer = setTimeout(
       () => late.abort(timeout(`the log store "${store.name}" did not answer in time`)),

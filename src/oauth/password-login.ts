@@ -145,7 +145,7 @@ export class PasswordLogin {
 
   /** Asks the providers that judge passwords, unless it is for us to do so. */
   async #judgedElsewhere(
-    { username, password }: Credentials,
+    { username, password, context }: Credentials,
     named: Account | undefined,
     found: (identity: Identity) => void,
   ): Promise<Person | undefined> {
@@ -156,7 +156,7 @@ export class PasswordLogin {
     if (isOurs) return undefined;
     const providers = (name: string): boolean =>
       meant === undefined || meant.identities.some(({ provider }) => provider === name);
-    return await directories.judge({ login: username, password, providers, found });
+    return await directories.judge({ login: username, password, source: context.sourceIP, providers, found });
   }
 
   /** The session of whom `verify` has found, after the end of their others where only one may be. */

@@ -88,7 +88,7 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
     await orBack(page, next, () => sendTo(nameOf(page), page, next));
   }
 
-  async function sendTo(provider: string, { req, res }: PageRequest, next: string): Promise<void> {
+  async function sendTo(provider: string, { req, res, context }: PageRequest, next: string): Promise<void> {
     if (next.length > longestNext)
       throw new OAuthError(
         'invalid_request',
@@ -99,7 +99,7 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
     if (asked === undefined) throw outOfDate();
     const query = queryOf(next);
     const again = query.has('max_age') || /\b(login|select_account)\b/.test(query.get('prompt') ?? '');
-    const to = await openIDProviders.authorizationURL(provider, asked, again);
+    const to = await openIDProviders.authorizationURL(provider, asked, again, context.sourceIP);
     res.appendHeader('Set-Cookie', cookie(providerCookie, encode(away)));
     const name = openIDProviders.all().find((one) => one.name === provider)?.displayName ?? provider;
     leavingPage(res, { to, name });
@@ -121,7 +121,7 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
     res.appendHeader('Set-Cookie', cookie(providerCookie, ''));
     const { auditID, sourceIP, userAgent, log } = context;
     try {
-      const person = await openIDProviders.person(provider, context.query, asked);
+      const person = await openIDProviders.person(provider, context.query, asked, sourceIP);
       const account = await linking.accountOf(person);
       const reason = account.active ? 'LoggedIn' : 'Disabled';
       loginHistories.add(account, { reason, client: pagesClient.name, sourceIP, userAgent });

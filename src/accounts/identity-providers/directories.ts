@@ -4,36 +4,36 @@ import type { LiveConfiguration } from '../../config/live.ts';
 import { pathOf } from '../../config/parse.ts';
 import { serviceUnavailable } from '../../errors.ts';
 import type { Logger } from '../../logger.ts';
+import { Slots } from '../../slots.ts';
+import { hostOf } from '../host-of.ts';
 import { longestPassword } from '../passwords.ts';
-import { TaskQueue } from '../queue.ts';
 import type { SecretRefs } from '../secret-refs.ts';
 import { resultOf } from './ldap-connection.ts';
 import { askDirectory, BindRefused, type Question } from './ldap.ts';
 import { personOf, PersonRefused, type Identity, type Person } from './person.ts';
 
-/** Connections to one provider at once, and how many wait for one. */
-const mostAtOnce = 8;
-const mostWaiting = 32;
+/** Connections to one provider. */
+const connections = { what: 'logins by LDAP', total: 8, queue: { total: 32, perUser: 32, timeout: 30_000 } };
 
 type LDAPProvider = Extract<IdentityProvider, { readonly type: 'LDAP' }>;
 
 export interface Attempt {
   readonly login: string;
   readonly password: string;
+  /** The address of the caller. */
+  readonly source: string;
   /** Only of these. */
   readonly providers: (name: string) => boolean;
   /** Told who it would be, before the password is tried; what it throws ends the attempt. */
   readonly found: (identity: Identity) => void;
 }
 
-const refusal = (): Error => serviceUnavailable('too many logins at once; try again');
-
 export class Directories {
   readonly #config: LiveConfiguration;
   readonly #secrets: Pick<SecretRefs, 'read'>;
   readonly #log: Logger;
   readonly #ask: typeof askDirectory;
-  readonly #queues = new Map<string, TaskQueue>();
+  readonly #slots = new Map<string, Slots>();
 
   constructor(options: {
     config: LiveConfiguration;
@@ -51,12 +51,12 @@ export class Directories {
    * Asks one after the other until one knows the name, and has that one judge the password; no other one sees it. Undefined for a name
    * or a password that is wrong. Throws 503 when one cannot be asked: then nothing is known of the name.
    */
-  async judge({ login, password, providers, found }: Attempt): Promise<Person | undefined> {
+  async judge({ login, password, source, providers, found }: Attempt): Promise<Person | undefined> {
     if (login === '' || password === '' || Buffer.byteLength(password) > longestPassword) return undefined;
     for (const provider of this.#config.value.authentication.identityProviders) {
       if (provider.type !== 'LDAP' || !providers(provider.name)) continue;
       let isFound = false;
-      const said = await this.#askOne(provider, {
+      const said = await this.#askOne(provider, source, {
         login,
         password,
         found: (subject) => {
@@ -70,10 +70,10 @@ export class Directories {
     return undefined;
   }
 
-  async #askOne(provider: LDAPProvider, question: Pick<Question, 'login' | 'password' | 'found'>) {
+  async #askOne(provider: LDAPProvider, source: string, question: Pick<Question, 'login' | 'password' | 'found'>) {
     const { name, ldap } = provider;
-    const queue = this.#queues.get(name) ?? new TaskQueue(mostAtOnce, mostWaiting);
-    this.#queues.set(name, queue);
+    const slots = this.#slots.get(name) ?? new Slots(connections);
+    this.#slots.set(name, slots);
     let mine: unknown;
     const found = (subject: string): void => {
       try {
@@ -85,7 +85,7 @@ export class Directories {
     };
     const ref = secretOf(provider);
     const bindPassword = ref && this.#secrets.read(ref);
-    return await queue.run(async () => {
+    return await slots.run(hostOf(source), async () => {
       try {
         const said = await this.#ask({ ...question, settings: ldap, bindPassword, found });
         this.#warn(provider, undefined);
@@ -97,7 +97,7 @@ export class Directories {
         this.#log.warn('an identity provider could not be asked', { provider: name, result, error });
         throw serviceUnavailable(`the identity provider "${name}" cannot be asked now; try again`);
       }
-    }, refusal);
+    });
   }
 
   /** Until it lets us in again. */

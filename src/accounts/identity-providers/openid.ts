@@ -5,7 +5,8 @@ import type { LiveConfiguration } from '../../config/live.ts';
 import { badGateway, OAuthError, serviceUnavailable } from '../../errors.ts';
 import { systemClock, type Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../logger.ts';
-import { TaskQueue } from '../queue.ts';
+import { Slots } from '../../slots.ts';
+import { hostOf } from '../host-of.ts';
 import type { SecretRefs } from '../secret-refs.ts';
 import { fetchOverTLS } from './https-fetch.ts';
 import { personOf, type Person, type Statement } from './person.ts';
@@ -31,8 +32,12 @@ interface Discovered {
 const discoveryLife = 3_600_000;
 /** Seconds, for each request to a provider. */
 const longestAnswer = 10;
-const mostAtOnce = 8;
-const mostWaiting = 32;
+/** Requests to one provider. */
+const requests = {
+  what: 'logins by an identity provider',
+  total: 8,
+  queue: { total: 32, perUser: 32, timeout: 30_000 },
+};
 
 export class OpenIDProviders {
   readonly #config: LiveConfiguration;
@@ -41,7 +46,7 @@ export class OpenIDProviders {
   readonly #log: Logger;
   readonly #discovered = new Map<string, Discovered>();
   readonly #underWay = new Map<string, Promise<client.Configuration>>();
-  readonly #queues = new Map<string, TaskQueue>();
+  readonly #slots = new Map<string, Slots>();
 
   constructor(options: {
     config: LiveConfiguration;
@@ -60,9 +65,9 @@ export class OpenIDProviders {
   }
 
   /** Where the browser goes, to log in there. `again`: also who is logged in there. Throws 404, and 503 while it cannot be told. */
-  async authorizationURL(name: string, asked: Asked, again: boolean): Promise<string> {
+  async authorizationURL(name: string, asked: Asked, again: boolean, source: string): Promise<string> {
     const provider = this.#provider(name);
-    const configuration = await this.#ask(provider, () => this.#discover(provider));
+    const configuration = await this.#ask(provider, source, () => this.#discover(provider));
     const { scopes } = provider.oidc;
     const url = client.buildAuthorizationUrl(configuration, {
       redirect_uri: this.#redirectURI(provider),
@@ -81,9 +86,9 @@ export class OpenIDProviders {
    * Who has come back with this query: state, iss (RFC 9207), and of the id_token issuer, audience, nonce, times and signature are
    * verified. Throws OAuthError for an answer that is not one to what was asked, PersonRefused, and 503.
    */
-  async person(name: string, query: URLSearchParams, asked: Asked): Promise<Person> {
+  async person(name: string, query: URLSearchParams, asked: Asked, source: string): Promise<Person> {
     const provider = this.#provider(name);
-    const said = await this.#ask(provider, async () => {
+    const said = await this.#ask(provider, source, async () => {
       const configuration = await this.#discover(provider);
       const url = new URL(this.#redirectURI(provider));
       url.search = query.toString();
@@ -116,11 +121,12 @@ export class OpenIDProviders {
     return `${this.#config.value.authentication.issuer}/oauth/callback/${name}`;
   }
 
-  async #ask<T>({ name, displayName = name }: OpenIDProvider, task: () => Promise<T>): Promise<T> {
-    const queue = this.#queues.get(name) ?? new TaskQueue(mostAtOnce, mostWaiting);
-    this.#queues.set(name, queue);
+  async #ask<T>({ name, displayName = name }: OpenIDProvider, source: string, task: () => Promise<T>): Promise<T> {
+    const slots = this.#slots.get(name) ?? new Slots(requests);
+    this.#slots.set(name, slots);
+    const free = await slots.wait(hostOf(source));
     try {
-      return await queue.run(task, () => serviceUnavailable('too many logins at once; try again'));
+      return await task();
     } catch (error) {
       if (error instanceof client.AuthorizationResponseError)
         throw new OAuthError('access_denied', `${displayName} did not let you in: ${error.error}`, { status: 403 });
@@ -132,6 +138,8 @@ export class OpenIDProviders {
       if (isNoAnswer)
         throw new OAuthError('invalid_request', `what ${displayName} says does not fit what it was asked; begin again`);
       throw serviceUnavailable(`${displayName} cannot be asked now; try again in a moment`);
+    } finally {
+      free();
     }
   }
 

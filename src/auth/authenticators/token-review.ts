@@ -1,9 +1,9 @@
 import { hostOf } from '../../accounts/host-of.ts';
-import { WaitingLines } from '../../accounts/waiting-lines.ts';
-import { serviceUnavailable, unauthorized, type StatusError } from '../../errors.ts';
+import { serviceUnavailable, unauthorized } from '../../errors.ts';
 import { boundedCache } from '../../kube/bounded-cache.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/kube-error.ts';
+import { Slots } from '../../slots.ts';
 import { fingerprint } from '../tokens.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
@@ -20,12 +20,7 @@ interface TokenReview {
 const cacheSize = 10_000;
 const acceptedLife = 10_000;
 const refusedLife = 5_000;
-const waiting = {
-  mostWaiting: 1_000,
-  mostInLine: 1_000,
-  longestWait: 5_000,
-  refusal: (): StatusError => serviceUnavailable('too much is waiting for kube-apiserver; try again', 1),
-};
+const queue = { total: 1_000, perUser: 1_000, timeout: 5_000 };
 const longestToken = 16 * 1024;
 
 /** What a JWT claims, unverified. RFC 7519 section 3: three base64url parts, the first two JSON objects. */
@@ -73,8 +68,8 @@ export function tokenReview(
   const accepted = boundedCache<UserInfo>(cacheSize, { ttl: acceptedLife, perf });
   const refused = boundedCache<true>(cacheSize, { ttl: refusedLife, perf });
   const asking = new Map<string, Promise<UserInfo | undefined>>();
-  const ownIssuer = new WaitingLines({ atOnce: 32, ...waiting });
-  const otherIssuers = new WaitingLines({ atOnce: 4, ...waiting });
+  const ownIssuer = new Slots({ what: 'token reviews', total: 32, queue });
+  const otherIssuers = new Slots({ what: 'token reviews of other issuers', total: 4, queue });
 
   async function ask(token: string): Promise<UserInfo | undefined> {
     const wanted = await audiences();
@@ -100,8 +95,8 @@ export function tokenReview(
 
   async function askInTurn(token: string, issuer: string, source: string): Promise<UserInfo | undefined> {
     const own = await client.issuer();
-    const lines = own === undefined || own === issuer ? ownIssuer : otherIssuers;
-    return await lines.run(hostOf(source), () => ask(token));
+    const slots = own === undefined || own === issuer ? ownIssuer : otherIssuers;
+    return await slots.run(hostOf(source), () => ask(token));
   }
 
   async function review(key: string, answer: Promise<UserInfo | undefined>): Promise<UserInfo | undefined> {

@@ -11,9 +11,9 @@ import { demandCapable } from '../../logs/capabilities.ts';
 import type { Found, Histogram, LogRecord, LogStore, Selection, Statistics } from '../../logs/log-store.ts';
 import type { Logs, StoreUse } from '../../logs/logs.ts';
 import { parseQuestion, type Question } from '../../logs/query.ts';
+import { Slots } from '../../slots.ts';
 import { asCaller } from '../caller.ts';
 import { followLogs, followTypes } from './follow.ts';
-import { HeldAnswers } from './held-answers.ts';
 import type { logsSchema } from './schemas.ts';
 import { demandNoList, streamLimit } from './limits.ts';
 import { demandSame, visibleLogs, type LogAccess, type VisibleLogs } from './visible.ts';
@@ -27,9 +27,18 @@ export interface LogsParts extends LogAccess {
   readonly now?: () => number;
 }
 
+const mebi = 1024 * 1024;
+/** Bytes of a response that is not counted: requests.maxInFlight limits those. */
+const smallAnswer = 256 * 1024;
+
 /** What callers may hold, wherever they ask. */
 export class LogsBounds {
-  readonly answers = new HeldAnswers();
+  /** In bytes: readers that are slow, or never read, must not hold all memory. */
+  readonly answers = new Slots({
+    what: 'bytes of log responses that are not read yet',
+    total: 128 * mebi,
+    perUser: 64 * mebi,
+  });
   /** Of each user. */
   readonly streams = new Places('exports and tails of logs');
 }
@@ -152,7 +161,7 @@ export function logsHandler({ logs, client, bounds, now = Date.now, ...access }:
     ...[req, res, context]: Parameters<Handler>
   ): Promise<void> {
     const { user, signal } = context;
-    const store = use.storeFor(asCaller(client, user));
+    const store = use.storeFor(asCaller(client, user), user?.username ?? '');
     demandCapable(store, question);
     if (question.follow || question.operation === 'export')
       context.onEnd(bounds.streams.take(`user ${user?.username}`, mostStreamsPerUser));
@@ -171,7 +180,7 @@ export function logsHandler({ logs, client, bounds, now = Date.now, ...access }:
     const found = await answerOf(able, question, selection, signal);
     const value: TypeOf<typeof logsSchema> = { ...head, ...found };
     const body = Buffer.from(`${JSON.stringify(value, undefined, question.pretty ? 2 : undefined)}\n`);
-    context.onEnd(bounds.answers.take(body.length));
+    if (body.length > smallAnswer) context.onEnd(bounds.answers.take(user?.username ?? '', body.length));
     await write(req, res, { contentType: json, body: [body] });
   }
 

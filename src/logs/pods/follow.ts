@@ -13,28 +13,9 @@ export interface FollowOptions {
   readonly list: ListPods;
   readonly selection: Selection;
   readonly limits: { readonly followed: number; readonly lookInterval: number };
-  readonly places: Places;
+  /** Returns what frees the slot. Each followed container has a connection to kube-apiserver. Throws 429 when there is none. */
+  readonly takeSlot: () => () => void;
   readonly signal: AbortSignal;
-}
-
-/** Each stream has a connection of its own. */
-export class Places {
-  readonly #most: number;
-  #taken = 0;
-
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  /** Throws 503 where there is none. */
-  take(): () => void {
-    if (this.#taken >= this.#most)
-      throw serviceUnavailable(`${this.#most} logs are followed, and no more can be now`, 5);
-    this.#taken += 1;
-    return () => {
-      this.#taken -= 1;
-    };
-  }
 }
 
 /** Bytes that may wait for the reader. */
@@ -92,7 +73,7 @@ const keyOf = ({ namespace, pod, container }: Source): string => `${namespace}/$
 
 /** Throws 400 if there are too many containers. */
 export async function* followSources(options: FollowOptions): AsyncGenerator<readonly LogRecord[], Cut> {
-  const { caller, list, selection, limits, places } = options;
+  const { caller, list, selection, limits, takeSlot } = options;
   const ended = new AbortController();
   const signal = AbortSignal.any([options.signal, ended.signal]);
   const waiting = new Waiting();
@@ -105,7 +86,7 @@ export async function* followSources(options: FollowOptions): AsyncGenerator<rea
   };
 
   async function read(source: Source, reading: Reading): Promise<void> {
-    const giveBack = places.take();
+    const giveBack = takeSlot();
     reading.isOpen = true;
     const { namespace, pod, container } = source;
     const before = reading.time;

@@ -12,8 +12,8 @@ import { podsLimits, podsStore } from './pods.ts';
 
 export type LoggingSettings = PlatformConfiguration['logging'];
 
-/** The same store for whoever asks, or one that reads as the caller. */
-export type StoreFor = (caller: Caller) => LogStore;
+/** The store for a user: one that reads as the user, or the same for all, within the limits that users share. */
+export type StoreFor = (caller: Caller, user: string) => LogStore;
 
 export interface StoreParts {
   readonly listPods: ListPods;
@@ -29,10 +29,10 @@ export function openStore(settings: LoggingSettings, parts: StoreParts): StoreFo
     const bytes = settings.pods?.maxBytesPerContainer ?? podsLimits.bytes;
     const storeFor = podsStore({ list: parts.listPods, limits: { ...podsLimits, bytes } });
     // It looks at the clock itself, because it has something to show when its time is over.
-    return (caller) => withMetrics(limit(storeFor(caller)), observe);
+    return (caller, user) => withMetrics(limit(storeFor(caller, user), user), observe);
   }
-  const store = withMetrics(limit(withTimeout(external(settings, settings.store, parts))), observe);
-  return () => store;
+  const store = withTimeout(external(settings, settings.store, parts));
+  return (_, user) => withMetrics(limit(store, user), observe);
 }
 
 function external(settings: LoggingSettings, name: Exclude<LoggingSettings['store'], 'pods'>, { secrets }: StoreParts) {

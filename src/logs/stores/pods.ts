@@ -3,11 +3,12 @@
  * caller, so that RBAC holds. It cannot search, order or count, so that happens here, within a window and a memory that are bounded.
  */
 import { serviceUnavailable } from '../../errors.ts';
+import { Slots } from '../../slots.ts';
 import { bucketOf, bucketsBetween } from '../intervals.ts';
 import { intervalUnits, type Caller, type LogRecord, type LogStore, type Page, type Selection } from '../log-store.ts';
 import { Best } from '../pods/entry.ts';
 import { exportPieces } from '../pods/export.ts';
-import { followSources, Places } from '../pods/follow.ts';
+import { followSources } from '../pods/follow.ts';
 import { Reasons } from '../pods/reasons.ts';
 import { scan, type ScanOptions, type Window } from '../pods/scan.ts';
 import { isNarrow, sourcesOf, textWanted, type ListPods } from '../pods/source.ts';
@@ -30,8 +31,9 @@ export interface PodsLimits {
   readonly exported: number;
   /** Milliseconds for a query. */
   readonly budget: number;
-  /** Containers of one follow, and of all. */
+  /** Containers of one tail, of all tails of one user, and of all. */
   readonly followed: number;
+  readonly followedPerUser: number;
   readonly allFollowed: number;
   /** Between two looks at which pods there are, in milliseconds. */
   readonly lookInterval: number;
@@ -48,6 +50,7 @@ export const podsLimits: PodsLimits = {
   exported: 8 * 1024 * 1024,
   budget: 25_000,
   followed: 50,
+  followedPerUser: 100,
   allFollowed: 400,
   lookInterval: 3_000,
 };
@@ -60,12 +63,12 @@ export interface PodsOptions {
 const noStart = ({ window }: PodsLimits): string =>
   `only the ${window / 60} minutes before the end were read: send start_time for more`;
 
-/** One for each caller, who together have so many places to follow. */
-export function podsStore({ list, limits }: PodsOptions): (caller: Caller) => LogStore {
-  const places = new Places(limits.allFollowed);
+/** Returns the store of a caller; all stores share the slots to follow containers. */
+export function podsStore({ list, limits }: PodsOptions): (caller: Caller, user: string) => LogStore {
+  const slots = new Slots({ what: 'followed containers', total: limits.allFollowed, perUser: limits.followedPerUser });
   const ended = new AbortController();
 
-  return (caller) => {
+  return (caller, user) => {
     async function begin(
       selection: Selection,
       asked: AbortSignal,
@@ -132,7 +135,14 @@ export function podsStore({ list, limits }: PodsOptions): (caller: Caller) => Lo
         return scanned.reasons.cut;
       },
       follow: (selection, signal) =>
-        followSources({ caller, list, selection, limits, places, signal: AbortSignal.any([signal, ended.signal]) }),
+        followSources({
+          caller,
+          list,
+          selection,
+          limits,
+          takeSlot: () => slots.take(user),
+          signal: AbortSignal.any([signal, ended.signal]),
+        }),
       check: async () => undefined,
       close: async () => ended.abort(serviceUnavailable('the log store was changed', 1)),
     };

@@ -190,13 +190,13 @@ describe('the verification of a password', () => {
     expect(await passwords.verify(hash, 'right')).toBe(true);
   });
 
-  test('of many from many addresses is refused with 503 where the queue is full, those first who wait most', async () => {
+  test('of many from many addresses is refused with 429 when the queue is full, the address that waits most first', async () => {
     const { release, verify } = held();
     const all = Array.from({ length: 1_000 }, (_, index) => verify(`192.0.2.${index % 10}`));
     const other = verify('198.51.100.1');
     release();
     const answers = await Promise.all(all);
-    expect(answers).toContainEqual(expect.objectContaining({ code: 503, ...retryLater }));
+    expect(answers).toContainEqual(expect.objectContaining({ code: 429, ...retryLater }));
     expect(await other).toBe(true);
   });
 

@@ -55,6 +55,12 @@ const object = (kind: string, namespace: string, name: string, more: object = {}
   ...Object.fromEntries(Object.entries(more).filter(([key]) => key !== 'metadata')),
 });
 
+const refusedWatch = (why: string): object => ({
+  code: 429,
+  headers: { 'Retry-After': '1' },
+  message: `watches of resources that are not cached: ${why}; please try again later`,
+});
+
 interface Asked extends KubeRequest {
   readonly path: string;
 }
@@ -599,13 +605,20 @@ describe('what is read as the caller', () => {
     await done;
   });
 
-  test('is followed by so many at once', async () => {
-    const all = Array.from({ length: 100 }, () => call(routes, `${base}/secrets?watch=1`));
+  test('is watched 100 times at once, 25 times by one user', async () => {
+    const url = `${base}/secrets?watch=1`;
+    const all = Array.from({ length: 25 }, () => call(routes, url));
     await settle();
-    expect(await refused(routes, `${base}/secrets?watch=1`)).toMatchObject({ code: 503 });
+    expect(await refused(routes, url)).toMatchObject(refusedWatch('your share of 25 is in use'));
+    all.push(...Array.from({ length: 75 }, (_, index) => call(routes, url, { username: `user-${index}` })));
+    await settle();
+    for (const { response } of all) expect(response.statusCode).toBe(200);
+    expect(await refused(routes, url, { username: 'bob' })).toMatchObject(
+      refusedWatch('all 100 of this server are in use'),
+    );
     all[0]?.abort();
     await all[0]?.done;
-    const next = call(routes, `${base}/secrets?watch=1`);
+    const next = call(routes, url);
     await settle();
     expect(next.response.statusCode).toBe(200);
     for (const { abort } of [...all, next]) abort();

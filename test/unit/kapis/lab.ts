@@ -179,10 +179,16 @@ export interface Call {
 }
 
 /** Finds the route as Express would and calls its handler. */
+interface CallOptions {
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  readonly username?: string;
+}
+
 export function call(
   routes: readonly Route[],
   url: string,
-  { method = 'GET', headers = {} }: { method?: string; headers?: Record<string, string> } = {},
+  { method = 'GET', headers = {}, username = 'alice' }: CallOptions = {},
 ): Call {
   const [path = '', search = ''] = url.split('?');
   const query = new URLSearchParams(search);
@@ -201,7 +207,7 @@ export function call(
     userAgent: '',
     log: createLogger({ silent: true }),
     signal: controller.signal,
-    user: { username: 'alice', groups: [], via: 'token' },
+    user: { username, groups: [], via: 'token' },
     impersonated: undefined,
     onEnd: () => undefined,
     audit: undefined,
@@ -245,11 +251,7 @@ async function outcome(
 }
 
 /** The answer to a request that is to succeed. */
-export async function get(
-  routes: readonly Route[],
-  url: string,
-  options: { method?: string; headers?: Record<string, string> } = {},
-): Promise<FakeResponse> {
+export async function get(routes: readonly Route[], url: string, options: CallOptions = {}): Promise<FakeResponse> {
   const { response, done } = call(routes, url, options);
   const error = await done;
   if (error !== undefined) throw error;
@@ -257,11 +259,7 @@ export async function get(
 }
 
 /** The Status of a request that is to be refused. */
-export async function refused(
-  routes: readonly Route[],
-  url: string,
-  options: { method?: string; headers?: Record<string, string> } = {},
-): Promise<StatusError> {
+export async function refused(routes: readonly Route[], url: string, options: CallOptions = {}): Promise<StatusError> {
   const error = await call(routes, url, options).done;
   if (error === undefined) throw new Error(`${url} was answered`);
   return error;

@@ -55,7 +55,7 @@ beforeEach(() => {
 const nameNow = (): string => {
   const { storeFor, release } = logs.use();
   release();
-  return storeFor(new MemoryCluster().client()).name;
+  return storeFor(new MemoryCluster().client(), 'a').name;
 };
 
 describe('the store of the configuration', () => {

@@ -40,11 +40,14 @@ function put(name: string, logs: readonly (readonly [second: number, log: string
   cluster.podLogs.put(`n/${name}/c`, ...lines);
 }
 
-const storeWith = (limits: Partial<PodsLimits> = {}): LogStore =>
-  podsStore({
+const storesWith = (limits: Partial<PodsLimits> = {}): ((user: string) => LogStore) => {
+  const storeOf = podsStore({
     list: async (wanted) => pods.filter(({ namespace, name }) => wanted(namespace, name)),
     limits: { ...podsLimits, bytes: 2 ** 20, ...limits },
-  })(cluster.client());
+  });
+  return (user) => storeOf(cluster.client(), user);
+};
+const storeWith = (limits?: Partial<PodsLimits>): LogStore => storesWith(limits)('a');
 
 const page = (order: Order, from: number, size: number) => ({ order, from, size });
 
@@ -241,6 +244,30 @@ describe('a follow', () => {
     for (let i = 0; i < 4; i += 1) put(`p${i}`, []);
     const following = storeWith({ followed: 3 }).follow?.(selection, never);
     await expect(following?.next()).rejects.toThrow('at most 3 containers can be followed at once');
+  });
+
+  test('of a user whose share of followed containers is in use is 429, and another user can still follow', async () => {
+    put('a', []);
+    const storeOf = storesWith({ followedPerUser: 2, allFollowed: 3, lookInterval: 5 });
+    const follow = (user: string) => storeOf(user).follow?.(selection, never);
+    const first = follow('a');
+    const second = follow('a');
+    const waiting = [first?.next(), second?.next()];
+    while (cluster.podLogs.open < 2) await sleep(1);
+    await expect(follow('a')?.next()).rejects.toMatchObject({
+      code: 429,
+      message: 'followed containers: your share of 2 is in use; please try again later',
+    });
+    const other = follow('b');
+    waiting.push(other?.next());
+    while (cluster.podLogs.open < 3) await sleep(1);
+    await expect(follow('c')?.next()).rejects.toMatchObject({
+      code: 429,
+      message: 'followed containers: all 3 of this server are in use; please try again later',
+    });
+    cluster.podLogs.write('n/a/c', { time: timeText(begin + 5), log: 'one' });
+    for (const next of waiting) expect(recordsOf(await next)).toMatchObject([{ log: 'one' }]);
+    for (const one of [first, second, other]) await one?.return({});
   });
 
   test('goes on where a stream broke off, without loss or doubles', async () => {
