@@ -129,7 +129,8 @@ export class Exchange implements RequestContext {
         if (this.#over) return;
         if (!(error instanceof StatusError))
           this.log.error('recheck of a stream failed', { auditID: this.auditID, error });
-        else if (error.code < 500) refuse(error);
+        // 429: there is no decision yet.
+        else if (error.code < 500 && error.code !== 429) refuse(error);
       });
     };
     (this.#rechecks ??= []).push(recheck);

@@ -3,6 +3,7 @@
  */
 import { Readable } from 'node:stream';
 import { StatusError } from '../errors.ts';
+import { Slots } from '../slots.ts';
 import { KubeError, unreachable } from './kube-error.ts';
 import { fileAccess, inClusterAccess, type Access } from './kubeconfig.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
@@ -22,8 +23,10 @@ export interface KubeRequest {
   /** 'application/json' unless stated, for instance 'application/merge-patch+json'. */
   readonly contentType?: string;
   readonly signal?: AbortSignal;
-  /** On a connection beside those of the server's own requests: it may go on for long, and there may be many. */
-  readonly apart?: boolean;
+  /** 'control' unless stated; watches have connections of their own. */
+  readonly lane?: Lane;
+  /** Whose request it is: users share the lane 'callers'. */
+  readonly source?: string;
   /** Until the headers of the answer, in milliseconds; 10 s unless stated. */
   readonly timeout?: number;
 }
@@ -52,9 +55,20 @@ export interface Cluster extends KubeClient {
 }
 
 const credentialLife = 10_000;
-/** Requests at a time: more of them wait. Watches do not count. */
-const mostOwn = 128;
-const mostApart = 512;
+
+/**
+ * Connections by purpose, so that data never delays control. 'control': sessions, token reviews, keys, leases, configuration, users and
+ * the cached resources. 'reviews': access reviews. 'callers': reads and writes as a caller. 'logs': pod logs, which may last long.
+ */
+export const laneSizes = { control: 128, reviews: 64, callers: 128, logs: 512 } as const;
+type Lane = keyof typeof laneSizes;
+
+const callerSlots = {
+  what: 'requests to kube-apiserver',
+  total: laneSizes.callers,
+  perUser: laneSizes.callers / 2,
+  queue: { total: 4_000, perUser: 1_000, timeout: 30_000 },
+};
 
 /** `kubeconfig`: a file; without one the pod's ServiceAccount. Throws if there is neither. */
 export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | undefined }): Promise<Cluster> {
@@ -62,12 +76,21 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
   let access = load();
   const address = addressOf(access.server, await access.tls());
   const { url, prefix } = address;
-  const own = new Connections(address, mostOwn);
-  const apart = new Connections(address, mostApart);
+  const lanes = {
+    control: new Connections(address, laneSizes.control),
+    reviews: new Connections(address, laneSizes.reviews),
+    callers: new Connections(address, laneSizes.callers),
+    logs: new Connections(address, laneSizes.logs),
+  };
+  const callers = new Slots(callerSlots);
   // Each has its connection for as long as it lasts, and whoever begins them bounds them: a request behind them would wait for ever.
   const watches = new Connections(address, Infinity);
   const connectionsFor = (options: KubeRequest): Connections =>
-    options.query?.['watch'] !== undefined ? watches : options.apart === true ? apart : own;
+    isWatch(options) ? watches : lanes[options.lane ?? 'control'];
+
+  /** Held until the response is read. */
+  const slotOf = async ({ source = '', ...options }: KubeRequest): Promise<() => void> =>
+    options.lane === 'callers' && !isWatch(options) ? await callers.wait(source, options.signal) : () => undefined;
 
   let credential: { headers: Record<string, string>; readAt: number } | undefined;
   async function authorization(): Promise<Record<string, string>> {
@@ -110,9 +133,14 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     // A value that cannot be encoded is not a failure of kube-apiserver.
     const encoded = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
     const once = async (): Promise<Answer<Body>> => {
+      const free = await slotOf(options);
       try {
-        return await ask(connectionsFor(options), await questionOf(path, options, encoded), options.signal);
+        const answer = await ask(connectionsFor(options), await questionOf(path, options, encoded), options.signal);
+        if (answer.body instanceof Readable && !answer.body.closed) answer.body.once('close', free);
+        else free();
+        return answer;
       } catch (cause) {
+        free();
         throw cause instanceof StatusError ? cause : unreachable(cause);
       }
     };
@@ -136,10 +164,12 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     audiences: async () => claimsOf((await authorization())['Authorization']).audiences,
     issuer: async () => claimsOf((await authorization())['Authorization']).issuer,
     async close() {
-      for (const each of [own, apart, watches, upstream]) each.close();
+      for (const each of [...Object.values(lanes), watches, upstream]) each.close();
     },
   };
 }
+
+const isWatch = ({ query }: KubeRequest): boolean => query?.['watch'] !== undefined;
 
 interface OwnClaims {
   readonly issuer: string | undefined;

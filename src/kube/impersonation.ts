@@ -85,7 +85,8 @@ export function asUser(client: Pick<KubeClient, 'stream'>, user: Impersonated): 
     stream(path: string, { headers = {}, ...options }: KubeRequest = {}): Promise<KubeResponse> {
       const brought = Object.keys(headers).find((name) => /^(?:impersonate-|authorization$)/i.test(name));
       if (brought !== undefined) throw new Error(`a request of a user must not bring its own header ${brought}`);
-      return client.stream(path, { ...options, headers: { ...headers, ...identity } });
+      const own = { lane: 'callers', source: user.username } as const;
+      return client.stream(path, { ...own, ...options, headers: { ...headers, ...identity } });
     },
   };
 }

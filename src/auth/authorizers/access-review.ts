@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto';
 import { serviceUnavailable } from '../../errors.ts';
 import { boundedCache } from '../../kube/bounded-cache.ts';
-import type { KubeClient } from '../../kube/client.ts';
+import { laneSizes, type KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/kube-error.ts';
+import { Slots } from '../../slots.ts';
 import type { UserInfo } from '../user.ts';
 import type { Attributes, Authorizer, Decision } from './authorizer.ts';
 
@@ -13,6 +14,13 @@ interface SubjectAccessReview {
 const cacheSize = 50_000;
 /** Milliseconds. */
 const maxDecisionAge = 10_000;
+/** One request of a user may need a thousand reviews: they wait in the line of that user. */
+const reviewSlots = {
+  what: 'access reviews',
+  total: laneSizes.reviews,
+  perUser: laneSizes.reviews / 2,
+  queue: { total: 20_000, perUser: 5_000, timeout: 10_000 },
+};
 /** Characters of a question that is kept as it is. */
 const longestQuestion = 512;
 /** kube-apiserver's own superusers, who need no review (k8s.io/apiserver DelegatingAuthorizationOptions). */
@@ -31,6 +39,7 @@ interface Reviewed {
 export function accessReview(client: KubeClient, clock: () => number = () => performance.now()): Authorizer {
   const decisions = boundedCache<Reviewed>(cacheSize, { ttl: maxDecisionAge, perf: { now: clock } });
   const asking = new Map<string, Promise<Decision>>();
+  const slots = new Slots(reviewSlots);
   const identities = new WeakMap<UserInfo, string>();
 
   function identity(user: UserInfo): string {
@@ -47,6 +56,7 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
       const { username, uid, groups, extra } = user;
       const review = await client.json<SubjectAccessReview>('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
         method: 'POST',
+        lane: 'reviews',
         body: {
           apiVersion: 'authorization.k8s.io/v1',
           kind: 'SubjectAccessReview',
@@ -80,7 +90,7 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
       if (cached !== undefined && at - cached.at < maxAge) return cached.decision;
       const under = asking.get(key);
       if (under !== undefined) return await under;
-      const answer = ask(user, attributes);
+      const answer = slots.run(user.username, () => ask(user, attributes));
       asking.set(key, answer);
       try {
         const decision = await answer;

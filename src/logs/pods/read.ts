@@ -92,7 +92,7 @@ async function ask(caller: Caller, source: Source, options: ReadOptions, signal:
     // The log is no JSON, a refusal is.
     headers: { accept: 'application/json, */*' },
     signal,
-    apart: true,
+    lane: 'logs',
     timeout: patience,
   });
 }

@@ -1,8 +1,13 @@
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setImmediate as turn } from 'node:timers/promises';
+import { accessReview } from '../../../src/auth/authorizers/access-review.ts';
+import type { UserInfo } from '../../../src/auth/user.ts';
 import { createKubeClient, type KubeClient } from '../../../src/kube/client.ts';
+import { asUser } from '../../../src/kube/impersonation.ts';
 import { craftJWT } from '../../fakes/jwt.ts';
 import { FakeKubeApiserver } from '../../fakes/upstream.ts';
 
@@ -59,6 +64,57 @@ test('no request waits for a watch, however many there are', async () => {
     await own.close();
     kube.close();
   }
+});
+
+const user = (username: string): UserInfo => ({ username, groups: [], via: 'token' });
+
+describe('one user who sends as many requests as possible', () => {
+  const review = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+  const reviewed = JSON.stringify({ status: { allowed: true } });
+  /** Never responds to the user 'hog'. */
+  async function lab(): Promise<{ kube: FakeKubeApiserver; own: KubeClient }> {
+    const kube = new FakeKubeApiserver();
+    kube.answer = (req, res) => {
+      const body: Buffer[] = [];
+      req.on('data', (chunk: Buffer) => body.push(chunk));
+      req.on('end', () => {
+        const isHog = req.headers['impersonate-user'] === 'hog' || Buffer.concat(body).includes('"hog"');
+        if (!isHog) res.end(req.url === review ? reviewed : '{"a":1}');
+      });
+    };
+    return { kube, own: await clientOf('opaque', await kube.listen()) };
+  }
+
+  test('delays neither requests of the server itself nor those of other users', async () => {
+    const { kube, own } = await lab();
+    const hogging = new AbortController();
+    try {
+      const as = (name: string): ReturnType<typeof asUser> => asUser(own, { ...user(name), proved: false });
+      const authorizer = accessReview(own);
+      const hogged = Array.from({ length: 300 }, (_, index) =>
+        Promise.allSettled([
+          as('hog').stream('/api/v1/pods', { signal: hogging.signal }),
+          authorizer.authorize(user('hog'), { verb: 'get', group: '', resource: 'pods', namespace: `n${index}` }),
+        ]),
+      );
+      while (kube.seen.length < 64 + 32) await turn();
+      const others = Array.from({ length: 20 }, async (_, index) => {
+        const name = `user-${index}`;
+        expect(await authorizer.authorize(user(name), { verb: 'get', group: '', resource: 'pods' })).toMatchObject({
+          allowed: true,
+        });
+        const { status, body } = await as(name).stream('/api/v1/pods');
+        expect([status, await text(body)]).toEqual([200, '{"a":1}']);
+        expect(await own.json('/apis/iam.platform.io/v1alpha2/sessions')).toEqual({ a: 1 });
+      });
+      await Promise.all(others);
+      hogging.abort(new Error('over'));
+      await own.close();
+      await Promise.all(hogged);
+    } finally {
+      kube.close();
+    }
+  }, 10_000);
 });
 
 test('a credential that was renewed meanwhile is read again, once', async () => {
