@@ -7,7 +7,7 @@ import type { Auditor } from '../audit/auditor.ts';
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { PlatformConfiguration } from '../config/schema.ts';
-import { methodNotAllowed, noSuchPath, serviceUnavailable } from '../errors.ts';
+import { methodNotAllowed, noSuchPath } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import { Exchange, type Filter } from './exchange.ts';
 import { expressOnBothVersions, normalized, type Face } from './express-on-http2.ts';
@@ -36,7 +36,7 @@ import { HotRoutes } from './hot-routes.ts';
 import type { OpenWatches } from './open-watches.ts';
 import type { Gateway, Handler, Route } from './route.ts';
 import { isHandshake } from './web-socket.ts';
-import { writeError } from './write-error.ts';
+import { requestEnded, writeError } from './write-error.ts';
 
 export interface ChainOptions {
   readonly authenticator: Authenticator;
@@ -101,7 +101,7 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
         // A filter or the deadline may have answered.
         if (exchange.res.writableEnded) return exchange.answered();
         // While a filter waited the session may have ended, or the client have gone away, who hears nothing of this.
-        if (exchange.isOver) throw serviceUnavailable('this request was ended; try again', 1);
+        if (exchange.isOver) throw requestEnded();
       }
       const { req } = exchange;
       const handler = exchange.isProxied ? gateway?.handler : hot.find(req.method, exchange.path);

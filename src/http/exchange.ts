@@ -156,6 +156,11 @@ export class Exchange implements RequestContext {
     return this.res.headersSent || this.res.writableFinished ? this.res.statusCode : 499;
   }
 
+  /** The response is with the network, or the client has gone away. */
+  get hasEnded(): boolean {
+    return this.#ended;
+  }
+
   /** Nobody waits for an answer any more. */
   get isOver(): boolean {
     return this.#over;

@@ -1,7 +1,15 @@
 /** The one place where an error becomes bytes: OAuth's JSON under /oauth and /.well-known, metav1.Status everywhere else. */
 import type { Response } from 'express';
 import { ServerResponse } from 'node:http';
-import { describable, internalError, OAuthError, StatusError, tooLarge, unsupportedMediaType } from '../errors.ts';
+import {
+  describable,
+  internalError,
+  OAuthError,
+  serviceUnavailable,
+  StatusError,
+  tooLarge,
+  unsupportedMediaType,
+} from '../errors.ts';
 import { KubeError } from '../kube/kube-error.ts';
 import type { Exchange } from './exchange.ts';
 import type { oauthErrorSchema, statusSchema } from './meta.ts';
@@ -43,11 +51,15 @@ function asOAuth(error: StatusError): OAuthError {
   return new OAuthError(code, error.message, { status: error.code, headers: error.headers, cause: error.cause });
 }
 
+/** The response to a request that was given up here, because its session ended or the server drains. */
+export const requestEnded = (): StatusError => serviceUnavailable('this request was ended; try again', 1);
+
 export function writeError(exchange: Exchange, thrown: unknown): void {
   const { res, log, auditID } = exchange;
-  // What was under way for a client that went away was given up.
-  if (exchange.isOver && thrown instanceof Error && thrown.name === 'AbortError') return;
-  const error = typed(thrown, exchange);
+  const wasAborted = exchange.isOver && thrown instanceof Error && thrown.name === 'AbortError';
+  // The client has gone away.
+  if (wasAborted && exchange.hasEnded) return;
+  const error = wasAborted ? requestEnded() : typed(thrown, exchange);
   if (error.code >= 500 && error.cause !== undefined) log.error(error.message, { auditID, error: error.cause });
   exchange.failure =
     error instanceof OAuthError
