@@ -1,4 +1,4 @@
-import type { Authorizer } from '../../auth/authorizers/authorizer.ts';
+import { rechecking, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { asksToImpersonate, impersonatedUser } from '../../auth/impersonation-request.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { forbidden } from '../../errors.ts';
@@ -31,12 +31,18 @@ export const impersonation = (authorizer: Authorizer): Filter => {
 };
 
 async function become(exchange: Exchange, user: UserInfo, authorizer: Authorizer, reviews: Places): Promise<void> {
+  const { req } = exchange;
   const giveBack = reviews.take(`user ${user.username}`, mostReviewsPerUser);
   try {
-    exchange.impersonated = await impersonatedUser(exchange.req, user, authorizer);
+    exchange.impersonated = await impersonatedUser(req, user, authorizer);
   } finally {
     giveBack();
   }
+  if (!exchange.info.isLongRunning) return;
+  const check = async (): Promise<void> => {
+    await impersonatedUser(req, exchange.user ?? user, rechecking(authorizer));
+  };
+  exchange.onRecheck(check, () => exchange.abort());
 }
 
 function refuse({ req: { headers } }: Exchange, { username }: UserInfo): never {
