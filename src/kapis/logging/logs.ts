@@ -1,5 +1,6 @@
 /** `GET …/logs`: what is asked is judged, cut to what the caller may see, and answered by the store of the configuration. */
 import type { Request, Response } from 'express';
+import { rechecking } from '../../auth/authorizers/authorizer.ts';
 import { BodyWriter } from '../../http/body-writer.ts';
 import { Places } from '../../http/filters/in-flight.ts';
 import { negotiate } from '../../http/negotiate.ts';
@@ -13,10 +14,11 @@ import type { Logs, StoreUse } from '../../logs/logs.ts';
 import { parseQuestion, type Question } from '../../logs/query.ts';
 import { Slots } from '../../slots.ts';
 import { asCaller } from '../caller.ts';
+import { demandServed } from '../reading.ts';
 import { followLogs, followTypes } from './follow.ts';
 import type { logsSchema } from './schemas.ts';
 import { demandNoList, streamLimit } from './limits.ts';
-import { demandSame, visibleLogs, type LogAccess, type VisibleLogs } from './visible.ts';
+import { demandSame, demandStill, visibleLogs, type LogAccess, type VisibleLogs } from './visible.ts';
 import { workloadPods } from './workload-pods.ts';
 
 export interface LogsParts extends LogAccess {
@@ -105,9 +107,9 @@ async function exportLogs(
   { page: { order }, start, end }: Question,
   selection: Selection,
   signal: AbortSignal,
-  limit: AbortSignal,
+  ended: AbortSignal,
 ): Promise<void> {
-  const pieces = exported(selection, order, AbortSignal.any([signal, limit]));
+  const pieces = exported(selection, order, AbortSignal.any([signal, ended]));
   let body: BodyWriter | undefined;
   try {
     // What cannot be had at all is told as an error.
@@ -124,21 +126,23 @@ async function exportLogs(
     while (next.done !== true && !body.closed) {
       for (const lines of linesOf(next.value)) {
         await body.write(lines);
-        limit.throwIfAborted();
+        ended.throwIfAborted();
       }
       if (!body.closed) next = await pieces.next();
     }
     const reason = next.done === true ? next.value.partial?.reason : undefined;
     body.end(...(reason === undefined ? [] : [lastLine(reason)]));
   } catch (error) {
-    if (body === undefined || signal.aborted || !limit.aborted) throw error;
-    body.end(lastLine((limit.reason as Error).message));
+    if (body === undefined || signal.aborted || !ended.aborted) throw error;
+    body.end(lastLine((ended.reason as Error).message));
   } finally {
     await pieces.return({});
   }
 }
 
 export function logsHandler({ logs, client, bounds, now = Date.now, ...access }: LogsParts, head: Head): Handler {
+  const recheckAccess = { ...access, authorizer: rechecking(access.authorizer) };
+
   async function selectionOf(question: Question, context: RequestContext, visible: VisibleLogs): Promise<Selection> {
     const { named, searched } = await workloadPods(access.catalogue, context, question, visible);
     const { start, end, pods, containers, keywords } = question;
@@ -152,6 +156,11 @@ export function logsHandler({ logs, client, bounds, now = Date.now, ...access }:
       containers,
       keywords: { ...keywords, workload: searched },
     };
+  }
+
+  /** Throws 403 for a path of the aggregated face that the caller is no longer allowed to get. */
+  async function demandPath(context: RequestContext): Promise<void> {
+    if (context.info.prefix === 'apis') await demandServed(recheckAccess.authorizer, context);
   }
 
   async function answer(
@@ -170,13 +179,25 @@ export function logsHandler({ logs, client, bounds, now = Date.now, ...access }:
     if (question.follow) {
       const selection = await selectionOf(question, context, visible);
       const ended = AbortSignal.any([use.replaced, limit]);
-      const recheck = (): Promise<void> => demandSame(access, context, question, visible);
+      const recheck = async (): Promise<void> => {
+        await demandPath(context);
+        await demandSame(recheckAccess, context, question, visible);
+      };
       await followLogs(req, res, context, { mediaType, store, selection, recheck, ended });
       return;
     }
     const able = isNothing(visible) ? nothing : store;
     const selection = await selectionOf(question, context, visible);
-    if (question.operation === 'export') return exportLogs(req, res, able, question, selection, signal, limit);
+    if (question.operation === 'export') {
+      const refused = new AbortController();
+      const recheck = async (): Promise<void> => {
+        await demandPath(context);
+        await demandStill(recheckAccess, context, question, visible);
+      };
+      context.onRecheck(recheck, (error) => refused.abort(error));
+      const ended = AbortSignal.any([limit, refused.signal]);
+      return exportLogs(req, res, able, question, selection, signal, ended);
+    }
     const found = await answerOf(able, question, selection, signal);
     const value: TypeOf<typeof logsSchema> = { ...head, ...found };
     const body = Buffer.from(`${JSON.stringify(value, undefined, question.pretty ? 2 : undefined)}\n`);

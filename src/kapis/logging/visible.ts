@@ -68,18 +68,22 @@ export async function visibleLogs(
   });
 }
 
-/** Throws unless the caller still sees the same: 403, as what it may not see any more must not flow on, 410 where it sees more. */
-export async function demandSame(
+/** Throws 410 if the caller sees more than before, 403 as `demandStill` does. */
+export async function demandSame(...request: Parameters<typeof demandStill>): Promise<void> {
+  const now = await demandStill(...request);
+  const [, , , before] = request;
+  if (!includes(before, now)) throw expired('you may see the logs of more namespaces now: ask again');
+}
+
+/** Returns what the caller sees now. Throws 403 unless that includes what it saw before, of which a stream must not go on. */
+export async function demandStill(
   access: LogAccess,
   context: Pick<RequestContext, 'user' | 'signal'>,
   wanted: Wanted,
   before: VisibleLogs,
-): Promise<void> {
+): Promise<VisibleLogs> {
   const now = await visibleLogs(access, context, wanted);
-  if (includes(now, before)) {
-    if (includes(before, now)) return;
-    throw expired('you may see the logs of more namespaces now: ask again');
-  }
+  if (includes(now, before)) return now;
   if (context.user !== undefined && before === undefined)
     await demand(access.authorizer, context.user, { ...getLogs, namespace: '' });
   throw forbidden(
