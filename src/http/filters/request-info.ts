@@ -69,7 +69,7 @@ export function queryAsGo(search: string): URLSearchParams {
 }
 
 /** BasicLongRunningRequestCheck of kube-apiserver. */
-const streams = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
+export const streams = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
 
 const isLogs = (group: string, resource: string, name: string): boolean =>
   resource === 'logs' && name === '' && (group === loggingGroup || group === tenantGroup);

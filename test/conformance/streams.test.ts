@@ -1,0 +1,351 @@
+/**
+ * Every long-running request of the server, and what ends it. The routes are those that the descriptions name, each tried with every
+ * parameter and transport that could make it last, and what the gateway proxies.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import http, { type IncomingMessage, type RequestListener, type RequestOptions, type Server } from 'node:http';
+import https from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { streams } from '../../src/http/filters/request-info.ts';
+import type { MemoryCluster } from '../fakes/cluster.ts';
+import { FakeKubeApiserver } from '../fakes/upstream.ts';
+import { handshake } from '../fakes/web-socket.ts';
+import { login, startLab, type Lab } from './lab.ts';
+import { begin, prepareLogs, resource } from './logging-lab.ts';
+
+/** A stream ends so many milliseconds after its user has lost the right (docs/api.md). */
+const longestStream = 15_000;
+
+interface Row {
+  readonly name: string;
+  readonly path: string;
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly isAggregated: boolean;
+  /** Alice acts as bob. */
+  readonly impersonates?: boolean;
+}
+
+interface Review {
+  readonly user: string;
+  readonly groups?: readonly string[];
+  readonly resourceAttributes?: { readonly verb: string; readonly group?: string };
+}
+
+const kube = new FakeKubeApiserver();
+const open = new Set<Socket>();
+let logStore: Server;
+let lab: Lab;
+let rows: Row[];
+/** What the authorizer of the cluster allows. */
+let allows: (review: Review) => boolean;
+
+/** A log store in which the minute of the exports has records without end, which come slowly, and every other time none. */
+async function search(...[req, res]: Parameters<RequestListener>): Promise<void> {
+  const body = await text(req);
+  if (req.url === '/') return void res.end('{"version":{"number":"2.19.1","distribution":"opensearch"}}');
+  const { size = 0 } = (body === '' ? {} : JSON.parse(body)) as { size?: number };
+  const end = (begin + 60) * 1_000;
+  const isExport = body.includes(`"lte":${end}`) && !body.includes(`"gte":${end}`);
+  const time = (begin + 5) * 1_000;
+  const hit = (_: unknown, at: number): object => ({
+    _index: 'logs',
+    _id: String(at),
+    sort: [time, 'logs', at],
+    _source: {
+      log: 'found\n',
+      time: new Date(time).toISOString(),
+      kubernetes: { namespace_name: 'shop', pod_name: 'web-0', container_name: 'web' },
+    },
+  });
+  const hits = { total: { value: 1e6, relation: 'eq' }, hits: isExport ? Array.from({ length: size }, hit) : [] };
+  const answer = JSON.stringify({ timed_out: false, _shards: { total: 1, successful: 1, failed: 0 }, hits });
+  setTimeout(() => res.end(answer), body.includes('search_after') ? 3_000 : 0).unref();
+}
+
+function prepare(cluster: MemoryCluster): void {
+  prepareLogs(cluster, new Map());
+  cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => ({
+    status: { allowed: allows(spec as Review) },
+  }));
+  const core = ['configmaps:ConfigMap', 'secrets:Secret', 'pods:Pod', 'namespaces:Namespace'].map((pair) => {
+    const [name = '', kind = ''] = pair.split(':');
+    return resource(name, kind, kind === 'Namespace' ? 'Cluster' : 'Namespaced');
+  });
+  const group = (name: string, version: string, resources: readonly object[]): object => ({
+    metadata: { name },
+    versions: [{ version, freshness: 'Current', resources }],
+  });
+  const root = (name: string, items: readonly object[]): void =>
+    cluster.put('', { metadata: { name }, kind: 'APIGroupDiscoveryList', items });
+  root('api', [group('', 'v1', core)]);
+  root('apis', [group('iam.platform.io', 'v1alpha2', [resource('users', 'User', 'Cluster')])]);
+}
+
+/** The paths that a described one stands for: of a cached resource, and of one that is read through. */
+function pathsOf(path: string): string[] {
+  const isObject = path.endsWith('/{name}');
+  const isClusterScoped = isObject && !path.includes('{namespace}');
+  const resources = isClusterScoped ? ['namespaces', 'users.iam.platform.io'] : ['configmaps', 'secrets'];
+  const full = path.replace('{namespace}', 'shop').replace('{name}', 'n1');
+  return full.includes('{resources}') ? resources.map((name) => full.replace('{resources}', name)) : [full];
+}
+
+/** What could make a response last: a parameter or segment of a described path, and the query. */
+const lasting = [
+  ['watch', 'watch=true'],
+  ['follow', `follow=true&namespaces=shop`],
+  ['operation', `operation=export&namespaces=shop&start_time=${begin}&end_time=${begin + 60}`],
+] as const;
+
+interface Description {
+  readonly paths: Readonly<
+    Record<string, { readonly get?: { readonly parameters?: readonly { readonly name?: string }[] } }>
+  >;
+}
+
+async function describedRows(): Promise<Row[]> {
+  const described = async (from: Promise<{ json: () => object }>, isAggregated: boolean): Promise<Row[]> => {
+    const { paths } = (await from).json() as Description;
+    return Object.entries(paths).flatMap(([path, { get }]) =>
+      lasting
+        .filter(
+          ([parameter]) => get?.parameters?.some(({ name }) => name === parameter) || path.includes(`/${parameter}/`),
+        )
+        .flatMap(([, query]) => pathsOf(path).map((full) => `${full}?${query}`))
+        .flatMap((full) =>
+          [
+            ['lines', {}],
+            ['server-sent events', { accept: 'text/event-stream' }],
+            ['WebSocket', handshake as Record<string, string>],
+          ].map(([transport, headers]) => ({
+            name: `${isAggregated ? 'aggregated ' : ''}${full.split('&')[0]} as ${transport as string}`,
+            path: full,
+            method: 'GET',
+            headers: headers as Record<string, string>,
+            isAggregated,
+          })),
+        ),
+    );
+  };
+  const aggregated = ['resources.platform.io/v1alpha3', 'logging.platform.io/v1alpha2'];
+  return [
+    ...(await described(lab.gateway('/swagger/platform.v3.json'), false)),
+    ...(
+      await Promise.all(aggregated.map((group) => described(lab.aggregated(`/openapi/v3/apis/${group}`), true)))
+    ).flat(),
+  ];
+}
+
+/** Watches, and the subresources that kube-apiserver takes for streams, as plain responses and by an upgrade. */
+function proxiedRows(): Row[] {
+  const pod = '/api/v1/namespaces/shop/pods/p';
+  const paths = ['/api/v1/pods?watch=true', '/api/v1/watch/pods', ...[...streams].map((name) => `${pod}/${name}`)];
+  return paths.flatMap((path) =>
+    [{}, handshake as Record<string, string>].flatMap((transport) =>
+      [false, true].map((impersonates) => ({
+        name: `proxied ${path}${transport === handshake ? ' upgraded' : ''}${impersonates ? ' impersonating' : ''}`,
+        path,
+        method: 'GET',
+        headers: transport,
+        isAggregated: false,
+        impersonates,
+      })),
+    ),
+  );
+}
+
+interface Opened {
+  readonly row: Row;
+  /** Undefined while it lasts. */
+  readonly hasEnded: () => boolean;
+  readonly ended: Promise<void>;
+}
+
+/** Resolves with the status of a request that was refused, or with the stream. */
+function openRow(row: Row, token: string): Promise<Opened | number> {
+  const { path, method, isAggregated } = row;
+  const options: RequestOptions = {
+    host: '127.0.0.1',
+    port: isAggregated ? lab.ports.aggregated : lab.ports.http,
+    path,
+    method,
+    agent: false,
+    headers: {
+      ...row.headers,
+      ...(row.impersonates === true ? { 'impersonate-user': bob() } : {}),
+      authorization: `Bearer ${token}`,
+    },
+  };
+  const request = isAggregated ? https.request({ ...options, rejectUnauthorized: false }) : http.request(options);
+  return new Promise((resolve, reject) => {
+    const lasts = (socket: Socket): void => {
+      open.add(socket);
+      let isOver = false;
+      const ended = new Promise<void>((over) => {
+        socket.once('close', () => {
+          isOver = true;
+          over();
+        });
+      });
+      resolve({ row, ended, hasEnded: () => isOver });
+    };
+    request.once('error', reject);
+    request.once('upgrade', (_, socket) => {
+      socket.on('error', () => undefined).on('end', () => socket.destroy());
+      socket.resume();
+      lasts(socket as Socket);
+    });
+    request.once('response', (response: IncomingMessage) => {
+      const { statusCode = 0, socket } = response;
+      response.on('error', () => undefined).resume();
+      response.once('close', () => socket.destroy());
+      if (statusCode === 200) lasts(socket);
+      else resolve(statusCode);
+    });
+    request.end();
+  });
+}
+
+const configMaps = '/api/v1/namespaces/platform-system/configmaps';
+
+/** Changes the user alice in the configuration. */
+function changeUser(changes: object): void {
+  const { data } = lab.cluster.get(configMaps, 'platform-config') as unknown as { data: { 'platform.yaml': string } };
+  const whole = JSON.parse(data['platform.yaml']) as { authentication: { users: object[] } };
+  Object.assign(whole.authentication.users[0] as object, changes);
+  lab.cluster.put(configMaps, {
+    metadata: { name: 'platform-config' },
+    data: { 'platform.yaml': JSON.stringify(whole) },
+  });
+}
+
+/** Counts the tests: each has identities of its own, of which no decision is cached. */
+let run = 0;
+const bob = (): string => `bob-${run}`;
+
+let token: string;
+let opened: Opened[];
+/** The statuses of the requests that were refused. */
+let refusals: number[];
+
+beforeAll(async () => {
+  kube.answer = (_, res) => {
+    res.writeHead(200, { 'content-type': 'application/json' });
+    res.write('{}\n');
+  };
+  kube.grant = (_, socket) =>
+    void socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+  logStore = http.createServer((req, res) => void search(req, res)).listen(0, '127.0.0.1');
+  await once(logStore, 'listening');
+  const url = `http://127.0.0.1:${(logStore.address() as AddressInfo).port}`;
+  allows = () => true;
+  lab = await startLab({
+    kubeApiserver: await kube.listen(),
+    sections: { logging: { store: 'opensearch', opensearch: { url } } },
+    prepare,
+  });
+  rows = [...(await describedRows()), ...proxiedRows()];
+});
+afterAll(() => {
+  kube.close();
+  logStore.closeAllConnections();
+  logStore.close();
+});
+
+beforeEach(async () => {
+  run += 1;
+  allows = () => true;
+  changeUser({ state: 'Active', groups: ['readers', `run-${run}`] });
+  token = await tokenOfAlice();
+  const found = await Promise.all(rows.map((row) => openRow(row, token)));
+  opened = found.filter((one) => typeof one === 'object');
+  refusals = found.filter((one) => typeof one === 'number');
+  expect(lasts()).toEqual(opened.map(({ row }) => row.name));
+});
+afterEach(() => {
+  for (const socket of open) socket.destroy();
+  open.clear();
+});
+
+/** The server may not have seen yet that she is active. */
+async function tokenOfAlice(): Promise<string> {
+  for (;;) {
+    const { status, json } = await lab.token(login);
+    if (status === 200) return String(json()['access_token']);
+    await sleep(20);
+  }
+}
+
+const lasts = (): string[] => opened.filter(({ hasEnded }) => !hasEnded()).map(({ row }) => row.name);
+const isProxied = (name: string): boolean => name.startsWith('proxied ');
+
+/** The streams that are to end, and the names of those that are to go on. */
+function split(ends: (stream: Opened) => boolean): { theirs: Opened[]; others: string[] } {
+  const theirs = opened.filter(ends);
+  expect(theirs.length).toBeGreaterThan(0);
+  return { theirs, others: opened.filter((one) => !ends(one)).map(({ row }) => row.name) };
+}
+
+/** Fails with the names of those that go on beyond the deadline. */
+async function allEnd(streams: readonly Opened[] = opened, deadline = longestStream): Promise<void> {
+  const late = new Promise<void>((resolve) => setTimeout(resolve, deadline).unref());
+  await Promise.race([Promise.all(streams.map(({ ended }) => ended)), late]);
+  expect(streams.filter(({ hasEnded }) => !hasEnded()).map(({ row }) => row.name)).toEqual([]);
+}
+
+test('every described request that can last is in the table, and what is refused cannot last', () => {
+  expect(opened.length).toBeGreaterThan(60);
+  for (const status of refusals) expect([400, 406]).toContain(status);
+});
+
+describe('every stream ends', () => {
+  test.each<[string, () => unknown]>([
+    ['its session is revoked', () => lab.revoke(token)],
+    ['its user is disabled', () => changeUser({ state: 'Disabled' })],
+    [
+      'its user leaves the group that had the right',
+      () => {
+        allows = ({ user, groups = [] }) => user === bob() || groups.includes('readers');
+        changeUser({ groups: ['writers'] });
+      },
+    ],
+    ['its user loses the right', () => (allows = () => false)],
+  ])('when %s', async (_, change) => {
+    await change();
+    await allEnd();
+  });
+});
+
+test('a stream that kube-apiserver authorized for other groups ends when they change, and the others go on', async () => {
+  const isOfOtherGroups = ({ row: { name } }: Opened): boolean =>
+    isProxied(name) || /\/(?:secrets|users\.iam\.platform\.io)\b/.test(name);
+  const { theirs, others } = split(isOfOtherGroups);
+  changeUser({ groups: ['readers', 'writers', `run-${run}`] });
+  await allEnd(theirs);
+  expect(lasts()).toEqual(others);
+});
+
+test('a stream of an impersonated user ends when the right to impersonate is lost, and the others go on', async () => {
+  const { theirs, others } = split(({ row }) => row.impersonates === true);
+  allows = ({ resourceAttributes }) => resourceAttributes?.verb !== 'impersonate';
+  await allEnd(theirs);
+  expect(lasts()).toEqual(others);
+});
+
+test('a stream ends when the impersonated user, or the path of the aggregated API, loses the right, and the others go on', async () => {
+  const { theirs, others } = split(({ row }) => row.impersonates === true || row.isAggregated);
+  const ours = new Set(['resources.platform.io', 'logging.platform.io']);
+  allows = ({ user, resourceAttributes }) => user !== bob() && !ours.has(resourceAttributes?.group ?? '');
+  await allEnd(theirs);
+  expect(lasts()).toEqual(others);
+});
+
+test('every stream ends when the server stops', async () => {
+  const stopped = lab.stop({ announce: 0, grace: 1_000 });
+  await allEnd();
+  await stopped;
+});
