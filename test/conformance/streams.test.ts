@@ -9,7 +9,7 @@ import https from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { streams } from '../../src/http/filters/request-info.ts';
+import { streams as streamSubresources } from '../../src/http/filters/request-info.ts';
 import type { MemoryCluster } from '../fakes/cluster.ts';
 import { FakeKubeApiserver } from '../fakes/upstream.ts';
 import { handshake } from '../fakes/web-socket.ts';
@@ -66,6 +66,11 @@ async function search(...[req, res]: Parameters<RequestListener>): Promise<void>
   setTimeout(() => res.end(answer), body.includes('search_after') ? 3_000 : 0).unref();
 }
 
+const group = (name: string, version: string, resources: readonly object[]): object => ({
+  metadata: { name },
+  versions: [{ version, freshness: 'Current', resources }],
+});
+
 function prepare(cluster: MemoryCluster): void {
   prepareLogs(cluster, new Map());
   cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => ({
@@ -74,10 +79,6 @@ function prepare(cluster: MemoryCluster): void {
   const core = ['configmaps:ConfigMap', 'secrets:Secret', 'pods:Pod', 'namespaces:Namespace'].map((pair) => {
     const [name = '', kind = ''] = pair.split(':');
     return resource(name, kind, kind === 'Namespace' ? 'Cluster' : 'Namespaced');
-  });
-  const group = (name: string, version: string, resources: readonly object[]): object => ({
-    metadata: { name },
-    versions: [{ version, freshness: 'Current', resources }],
   });
   const root = (name: string, items: readonly object[]): void =>
     cluster.put('', { metadata: { name }, kind: 'APIGroupDiscoveryList', items });
@@ -107,35 +108,36 @@ interface Description {
   >;
 }
 
+async function described(from: Promise<{ json: () => object }>, isAggregated: boolean): Promise<Row[]> {
+  const { paths } = (await from).json() as Description;
+  return Object.entries(paths).flatMap(([path, { get }]) =>
+    lasting
+      .filter(
+        ([parameter]) => get?.parameters?.some(({ name }) => name === parameter) || path.includes(`/${parameter}/`),
+      )
+      .flatMap(([, query]) => pathsOf(path).map((full) => `${full}?${query}`))
+      .flatMap((full) =>
+        [
+          ['lines', {}],
+          ['server-sent events', { accept: 'text/event-stream' }],
+          ['WebSocket', handshake as Record<string, string>],
+        ].map(([transport, headers]) => ({
+          name: `${isAggregated ? 'aggregated ' : ''}${full.split('&')[0]} as ${transport as string}`,
+          path: full,
+          method: 'GET',
+          headers: headers as Record<string, string>,
+          isAggregated,
+        })),
+      ),
+  );
+}
+
 async function describedRows(): Promise<Row[]> {
-  const described = async (from: Promise<{ json: () => object }>, isAggregated: boolean): Promise<Row[]> => {
-    const { paths } = (await from).json() as Description;
-    return Object.entries(paths).flatMap(([path, { get }]) =>
-      lasting
-        .filter(
-          ([parameter]) => get?.parameters?.some(({ name }) => name === parameter) || path.includes(`/${parameter}/`),
-        )
-        .flatMap(([, query]) => pathsOf(path).map((full) => `${full}?${query}`))
-        .flatMap((full) =>
-          [
-            ['lines', {}],
-            ['server-sent events', { accept: 'text/event-stream' }],
-            ['WebSocket', handshake as Record<string, string>],
-          ].map(([transport, headers]) => ({
-            name: `${isAggregated ? 'aggregated ' : ''}${full.split('&')[0]} as ${transport as string}`,
-            path: full,
-            method: 'GET',
-            headers: headers as Record<string, string>,
-            isAggregated,
-          })),
-        ),
-    );
-  };
   const aggregated = ['resources.platform.io/v1alpha3', 'logging.platform.io/v1alpha2'];
   return [
     ...(await described(lab.gateway('/swagger/platform.v3.json'), false)),
     ...(
-      await Promise.all(aggregated.map((group) => described(lab.aggregated(`/openapi/v3/apis/${group}`), true)))
+      await Promise.all(aggregated.map((path) => described(lab.aggregated(`/openapi/v3/apis/${path}`), true)))
     ).flat(),
   ];
 }
@@ -143,7 +145,11 @@ async function describedRows(): Promise<Row[]> {
 /** Watches, and the subresources that kube-apiserver takes for streams, as plain responses and by an upgrade. */
 function proxiedRows(): Row[] {
   const pod = '/api/v1/namespaces/shop/pods/p';
-  const paths = ['/api/v1/pods?watch=true', '/api/v1/watch/pods', ...[...streams].map((name) => `${pod}/${name}`)];
+  const paths = [
+    '/api/v1/pods?watch=true',
+    '/api/v1/watch/pods',
+    ...[...streamSubresources].map((name) => `${pod}/${name}`),
+  ];
   return paths.flatMap((path) =>
     [{}, handshake as Record<string, string>].flatMap((transport) =>
       [false, true].map((impersonates) => ({
@@ -197,7 +203,7 @@ function openRow(row: Row, token: string): Promise<Opened | number> {
     request.once('upgrade', (_, socket) => {
       socket.on('error', () => undefined).on('end', () => socket.destroy());
       socket.resume();
-      lasts(socket as Socket);
+      lasts(socket);
     });
     request.once('response', (response: IncomingMessage) => {
       const { statusCode = 0, socket } = response;
@@ -264,7 +270,8 @@ beforeEach(async () => {
   const found = await Promise.all(rows.map((row) => openRow(row, token)));
   opened = found.filter((one) => typeof one === 'object');
   refusals = found.filter((one) => typeof one === 'number');
-  expect(lasts()).toEqual(opened.map(({ row }) => row.name));
+  const over = opened.filter(({ hasEnded }) => hasEnded());
+  if (over.length > 0) throw new Error(`ended by itself: ${over.map(({ row }) => row.name).join(', ')}`);
 });
 afterEach(() => {
   for (const socket of open) socket.destroy();
@@ -283,6 +290,10 @@ async function tokenOfAlice(): Promise<string> {
 const lasts = (): string[] => opened.filter(({ hasEnded }) => !hasEnded()).map(({ row }) => row.name);
 const isProxied = (name: string): boolean => name.startsWith('proxied ');
 
+/** kube-apiserver has authorized it, for the groups that the user had. */
+const isOfKubeApiserver = ({ row: { name } }: Opened): boolean =>
+  isProxied(name) || /\/(?:secrets|users\.iam\.platform\.io)\b/.test(name);
+
 /** The streams that are to end, and the names of those that are to go on. */
 function split(ends: (stream: Opened) => boolean): { theirs: Opened[]; others: string[] } {
   const theirs = opened.filter(ends);
@@ -290,11 +301,11 @@ function split(ends: (stream: Opened) => boolean): { theirs: Opened[]; others: s
   return { theirs, others: opened.filter((one) => !ends(one)).map(({ row }) => row.name) };
 }
 
-/** Fails with the names of those that go on beyond the deadline. */
-async function allEnd(streams: readonly Opened[] = opened, deadline = longestStream): Promise<void> {
-  const late = new Promise<void>((resolve) => setTimeout(resolve, deadline).unref());
-  await Promise.race([Promise.all(streams.map(({ ended }) => ended)), late]);
-  expect(streams.filter(({ hasEnded }) => !hasEnded()).map(({ row }) => row.name)).toEqual([]);
+/** Resolves with the names of the streams that go on beyond the deadline. */
+async function late(streams: readonly Opened[] = opened, deadline = longestStream): Promise<string[]> {
+  const over = new Promise<void>((resolve) => setTimeout(resolve, deadline).unref());
+  await Promise.race([Promise.all(streams.map(({ ended }) => ended)), over]);
+  return streams.filter(({ hasEnded }) => !hasEnded()).map(({ row }) => row.name);
 }
 
 test('every described request that can last is in the table, and what is refused cannot last', () => {
@@ -316,23 +327,21 @@ describe('every stream ends', () => {
     ['its user loses the right', () => (allows = () => false)],
   ])('when %s', async (_, change) => {
     await change();
-    await allEnd();
+    expect(await late()).toEqual([]);
   });
 });
 
 test('a stream that kube-apiserver authorized for other groups ends when they change, and the others go on', async () => {
-  const isOfOtherGroups = ({ row: { name } }: Opened): boolean =>
-    isProxied(name) || /\/(?:secrets|users\.iam\.platform\.io)\b/.test(name);
-  const { theirs, others } = split(isOfOtherGroups);
+  const { theirs, others } = split(isOfKubeApiserver);
   changeUser({ groups: ['readers', 'writers', `run-${run}`] });
-  await allEnd(theirs);
+  expect(await late(theirs)).toEqual([]);
   expect(lasts()).toEqual(others);
 });
 
 test('a stream of an impersonated user ends when the right to impersonate is lost, and the others go on', async () => {
   const { theirs, others } = split(({ row }) => row.impersonates === true);
   allows = ({ resourceAttributes }) => resourceAttributes?.verb !== 'impersonate';
-  await allEnd(theirs);
+  expect(await late(theirs)).toEqual([]);
   expect(lasts()).toEqual(others);
 });
 
@@ -340,12 +349,12 @@ test('a stream ends when the impersonated user, or the path of the aggregated AP
   const { theirs, others } = split(({ row }) => row.impersonates === true || row.isAggregated);
   const ours = new Set(['resources.platform.io', 'logging.platform.io']);
   allows = ({ user, resourceAttributes }) => user !== bob() && !ours.has(resourceAttributes?.group ?? '');
-  await allEnd(theirs);
+  expect(await late(theirs)).toEqual([]);
   expect(lasts()).toEqual(others);
 });
 
 test('every stream ends when the server stops', async () => {
   const stopped = lab.stop({ announce: 0, grace: 1_000 });
-  await allEnd();
+  expect(await late()).toEqual([]);
   await stopped;
 });
