@@ -219,6 +219,11 @@ export async function startServer(
     'Time that a question to the log store took, of exports and tails as a whole, by operation and result.',
     ['operation', 'result'],
   );
+  const dropRecords = counter(
+    'log_records_dropped_total',
+    'Records that a log store returned although the caller is not allowed to see them, by store.',
+    'store',
+  );
   const logs = new Logs({
     config: live,
     open: (settings) =>
@@ -226,6 +231,7 @@ export async function startServer(
         listPods: podLister(catalogue),
         secrets,
         observe: (operation, result, seconds) => observeLogs({ operation, result }, seconds),
+        drop: dropRecords,
       }),
     client,
     log,

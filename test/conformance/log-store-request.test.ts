@@ -17,8 +17,11 @@ let server: Server;
 let answer: RequestListener;
 let port: number;
 
+/** The one record that it has, whatever it is asked. */
+let served: object;
 /** Of what it was asked, the bodies. */
 const asked: string[] = [];
+const kubernetes = { namespace_name: 'shop', pod_name: 'web-0', container_name: 'web' };
 const record = {
   _index: 'ks-whizard-logging-2026.03.01',
   _id: '1',
@@ -26,7 +29,7 @@ const record = {
   _source: {
     log: 'found\n',
     time: new Date((begin + 5) * 1_000).toISOString(),
-    kubernetes: { namespace_name: 'shop', pod_name: 'web-0', container_name: 'web' },
+    kubernetes,
   },
 };
 
@@ -38,7 +41,7 @@ async function serve(...[req, res]: Parameters<RequestListener>): Promise<void> 
   const body = await text(req);
   asked.push(body);
   const isLast = body.includes(`"gte":${(begin + 60) * 1_000},"lte":${(begin + 60) * 1_000}`);
-  const hits = { total: { value: 1, relation: 'eq' }, hits: isLast || body.includes('"size":0') ? [] : [record] };
+  const hits = { total: { value: 1, relation: 'eq' }, hits: isLast || body.includes('"size":0') ? [] : [served] };
   const found = { timed_out: false, _shards: { total: 1, successful: 1, failed: 0 }, hits };
   res.end(JSON.stringify(req.url === '/' ? { version: { number: '2.19.1', distribution: 'opensearch' } } : found));
 }
@@ -89,12 +92,32 @@ afterAll(async () => {
 });
 beforeEach(() => {
   answer = opensearch;
+  served = record;
   asked.length = 0;
 });
 
 const time = `start_time=${begin}&end_time=${begin + 60}`;
 const get = (query: string, options: Ask = as('alice')): Promise<Answer> =>
   lab.gateway(`/kapis/logging.platform.io/v1alpha2/logs?${time}&${query}`, options);
+
+test.each<[string, string, string, Ask]>([
+  ['a query', 'namespaces=bank', '"total":0,"records":[]', as('alice')],
+  ['an export', 'operation=export&namespaces=bank', '', as('alice')],
+  ['a query of all namespaces that the caller is allowed to see', '', '"total":0,"records":[]', as('bob')],
+])('%s drops and counts records that the store returns from another namespace', async (_, query, expected, user) => {
+  served = { ...record, _source: { ...record._source, kubernetes: { ...kubernetes, namespace_name: 'other' } } };
+  const dropped = async (): Promise<number> => {
+    const { text: metrics } = await lab.gateway('/metrics', as('alice'));
+    return Number(
+      /^platform_apiserver_log_records_dropped_total\{store="opensearch"\} (\d+)$/m.exec(metrics)?.[1] ?? 0,
+    );
+  };
+  const before = await dropped();
+  const { status, text: found } = await get(query, user);
+  expect([status, found.includes('found')]).toEqual([200, false]);
+  expect(found).toContain(expected);
+  expect(await dropped()).toBeGreaterThan(before);
+});
 
 test('records of the store have the shape of the API', async () => {
   expect((await get('')).json()).toEqual({

@@ -4,6 +4,7 @@ import type { ListPods } from '../pods/source.ts';
 import type { SecretReader } from '../remote/endpoint.ts';
 import { limited } from '../with-limit.ts';
 import { withMetrics, type Observe } from '../with-metrics.ts';
+import { withScope, type Drop } from '../with-scope.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { elasticsearch } from './elasticsearch.ts';
 import { loki } from './loki.ts';
@@ -19,20 +20,21 @@ export interface StoreParts {
   readonly listPods: ListPods;
   readonly secrets: SecretReader;
   readonly observe: Observe;
+  readonly drop: Drop;
 }
 
 /** The one that the configuration names, behind what bounds the use of it. */
 export function openStore(settings: LoggingSettings, parts: StoreParts): StoreFor {
   const limit = limited();
-  const { observe } = parts;
+  const { observe, drop } = parts;
   if (settings.store === 'pods') {
     const bytes = settings.pods?.maxBytesPerContainer ?? podsLimits.bytes;
     const storeFor = podsStore({ list: parts.listPods, limits: { ...podsLimits, bytes } });
     // It looks at the clock itself, because it has something to show when its time is over.
-    return (caller, user) => withMetrics(limit(storeFor(caller, user), user), observe);
+    return (caller, user) => withScope(withMetrics(limit(storeFor(caller, user), user), observe), drop);
   }
   const store = withTimeout(external(settings, settings.store, parts));
-  return (_, user) => withMetrics(limit(store, user), observe);
+  return (_, user) => withScope(withMetrics(limit(store, user), observe), drop);
 }
 
 function external(settings: LoggingSettings, name: Exclude<LoggingSettings['store'], 'pods'>, { secrets }: StoreParts) {
