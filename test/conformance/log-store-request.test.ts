@@ -21,17 +21,17 @@ let port: number;
 let served: object;
 /** Of what it was asked, the bodies. */
 const asked: string[] = [];
-const kubernetes = { namespace_name: 'shop', pod_name: 'web-0', container_name: 'web' };
-const record = {
+const recordOf = (namespace: string): object => ({
   _index: 'ks-whizard-logging-2026.03.01',
   _id: '1',
   sort: [(begin + 5) * 1_000, 'ks-whizard-logging-2026.03.01', 1],
   _source: {
     log: 'found\n',
     time: new Date((begin + 5) * 1_000).toISOString(),
-    kubernetes,
+    kubernetes: { namespace_name: namespace, pod_name: 'web-0', container_name: 'web' },
   },
-};
+});
+const record = recordOf('shop');
 
 async function serve(...[req, res]: Parameters<RequestListener>): Promise<void> {
   if (req.headers.authorization !== `Basic ${Buffer.from(`reader:${password}`).toString('base64')}`) {
@@ -100,18 +100,18 @@ const time = `start_time=${begin}&end_time=${begin + 60}`;
 const get = (query: string, options: Ask = as('alice')): Promise<Answer> =>
   lab.gateway(`/kapis/logging.platform.io/v1alpha2/logs?${time}&${query}`, options);
 
+/** Records that were dropped so far. */
+const dropped = async (): Promise<number> => {
+  const { text: metrics } = await lab.gateway('/metrics', as('alice'));
+  return Number(/^platform_apiserver_log_records_dropped_total\{store="opensearch"\} (\d+)$/m.exec(metrics)?.[1] ?? 0);
+};
+
 test.each<[string, string, string, Ask]>([
   ['a query', 'namespaces=bank', '"total":0,"records":[]', as('alice')],
   ['an export', 'operation=export&namespaces=bank', '', as('alice')],
   ['a query of all namespaces that the caller is allowed to see', '', '"total":0,"records":[]', as('bob')],
 ])('%s drops and counts records that the store returns from another namespace', async (_, query, expected, user) => {
-  served = { ...record, _source: { ...record._source, kubernetes: { ...kubernetes, namespace_name: 'other' } } };
-  const dropped = async (): Promise<number> => {
-    const { text: metrics } = await lab.gateway('/metrics', as('alice'));
-    return Number(
-      /^platform_apiserver_log_records_dropped_total\{store="opensearch"\} (\d+)$/m.exec(metrics)?.[1] ?? 0,
-    );
-  };
+  served = recordOf('other');
   const before = await dropped();
   const { status, text: found } = await get(query, user);
   expect([status, found.includes('found')]).toEqual([200, false]);
