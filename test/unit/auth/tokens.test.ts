@@ -4,7 +4,7 @@ import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import type { Account } from '../../../src/accounts/directory/account.ts';
 import type { Session } from '../../../src/accounts/sessions/session.ts';
 import { SigningKeys } from '../../../src/accounts/signing-keys.ts';
-import { fingerprint, Tokens, type TokenSettings } from '../../../src/auth/tokens.ts';
+import { fingerprint, kubernetesAudience, Tokens, type TokenSettings } from '../../../src/auth/tokens.ts';
 import { createLogger } from '../../../src/logger.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
 import { craftJWT, readJWT } from '../../fakes/jwt.ts';
@@ -175,6 +175,16 @@ describe('an access token', () => {
     settings.issuer = 'https://another.example';
     expect([tokens.isOurs(token), tokens.verifyAccess(token) !== undefined]).toEqual([false, false]);
     expect(tokens.known(fingerprint(token))).toBeUndefined();
+  });
+
+  test('for another audience is refused after the issuer has changed, although it was verified before', () => {
+    const { tokens, settings } = lab();
+    const { token } = tokens.issueAccess(sessionWith(), account, undefined, kubernetesAudience);
+    expect(tokens.verifyForAny(token)).toMatchObject({ aud: kubernetesAudience });
+    settings.issuer = 'https://another.example';
+    expect(tokens.verifyForAny(token)).toBeUndefined();
+    settings.issuer = issuer;
+    expect(tokens.verifyForAny(token)).toMatchObject({ aud: kubernetesAudience });
   });
 });
 

@@ -199,6 +199,11 @@ describe('an authorization request', () => {
     ['a line break', { redirect_uri: `${redirectURI}\r\nx: y` }],
     ['a script', { redirect_uri: 'javascript:alert(1)' }],
     ['loopback with another path', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/other' }],
+    ['loopback with a longer path', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/callback/x' }],
+    ['loopback with a longer name', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/callbackx' }],
+    ['loopback with a shorter path', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/call' }],
+    ['loopback with a query', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/callback?x=1' }],
+    ['loopback with a fragment', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/callback#x' }],
     ['loopback by name', { client_id: 'platform-cli', redirect_uri: 'http://localhost:1/callback' }],
     ['loopback as a user', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1@evil.example/callback' }],
     ['a port that there is not', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:65536/callback' }],
@@ -414,6 +419,20 @@ describe('a code', () => {
       }),
       'invalid_grant',
     );
+  });
+
+  test('a refresh token that is presented as a code is refused, and its session goes on', async () => {
+    const made = await lab();
+    const tokens = (await made.token(exchange(await codeOf(browserOf(made))))).json();
+    const refreshToken = String(tokens['refresh_token']);
+    expectRefused(await made.token(exchange(refreshToken)), 'invalid_grant');
+    const refreshed = await made.token({
+      grant_type: 'refresh_token',
+      refresh_token: refreshToken,
+      client_id: 'console',
+      client_secret: 'console',
+    });
+    expect(refreshed.status).toBe(200);
   });
 
   test('is not made without end', async () => {

@@ -179,6 +179,16 @@ describe('a watch', () => {
     expect(begun.map(told)).toEqual(begun.map(() => []));
   });
 
+  test('from a resourceVersion ahead of the cache has no bookmark before it, as that would go back', async () => {
+    const begun = await watch('resourceVersion=20&allowWatchBookmarks=true&timeoutSeconds=200');
+    for (const version of [10, 19, 20]) {
+      resource.store.bookmark(version);
+      await jest.advanceTimersByTimeAsync(60_000);
+      await settle();
+    }
+    expect(told(begun)).toEqual(['BOOKMARK @20']);
+  });
+
   test('has bookmarks each minute and before its end, if it wants them', async () => {
     const begun = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=200');
     const plain = await watch('resourceVersion=10&timeoutSeconds=200');
