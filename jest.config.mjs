@@ -4,6 +4,7 @@ const project = {
   transform: { '\\.ts$': '<rootDir>/test/strip-types.ts' },
   extensionsToTreatAsEsm: ['.ts'],
   moduleFileExtensions: ['ts', 'js', 'mjs', 'json'],
+  setupFilesAfterEnv: ['<rootDir>/test/assertions.ts'],
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.cluster/'],
 };
 
@@ -16,7 +17,7 @@ export default {
       testMatch: ['<rootDir>/test/integration/**/*.test.ts'],
       globalSetup: '<rootDir>/test/integration/lab/setup.ts',
       globalTeardown: '<rootDir>/test/integration/lab/teardown.ts',
-      setupFilesAfterEnv: ['<rootDir>/test/integration/lab/each-file.ts'],
+      setupFilesAfterEnv: [...project.setupFilesAfterEnv, '<rootDir>/test/integration/lab/each-file.ts'],
     },
   ],
   coverageProvider: 'babel',

@@ -60,6 +60,8 @@ test(
     if (process.env['CHAOS'] !== undefined)
       console.log(JSON.stringify({ seconds, people, kills, ...load.tally }, null, 1));
     expect(load.tally.broken).toEqual([]);
+    // docs/accounts.md states a second; more is left for a machine that builds and kills servers meanwhile.
+    expect(load.tally.latestAcceptance).toBeLessThan(5_000);
     const { logins, refreshes, revocations, reuses } = load.tally;
     expect(Math.min(kills, logins, refreshes, revocations + reuses)).toBeGreaterThan(0);
   },

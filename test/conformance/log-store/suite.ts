@@ -267,7 +267,6 @@ export function storeSuite(name: string, { count, digits = 9, begin, more }: Fac
     });
 
     test.each(intervals)('buckets of $count $unit', async (interval) => {
-      if (!stand.store.capabilities.intervals.includes(interval.unit)) return;
       for (const partial of [{}, { start: edge, end: edge }, { namespaces: tenants(0, 900) }]) {
         const selection = selected(partial);
         const asked = stand.store.histogram(selection, interval, signal);
