@@ -1,70 +1,54 @@
 /**
- * The aggregator: a front-proxy certificate plus X-Remote-* headers. Believed only when the leaf certificate verifies against the
- * request-header CA alone; Node's own `socket.authorized` is never asked, because it knows other CAs.
+ * The aggregator: a front-proxy certificate plus X-Remote-* headers. They are believed only if the certificate chain verifies against the
+ * request-header CA alone. `socket.authorized` is not used, because it knows other CAs.
  */
 import type { Request } from 'express';
-import { X509Certificate } from 'node:crypto';
+import type { X509Certificate } from 'node:crypto';
 import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import type { RequestHeaderConfig } from '../request-header-config.ts';
+import { presentedChain, verifiedUntil, type PresentedChain } from '../client-chain.ts';
 import { headerValues } from '../header-values.ts';
 import { extraKey, identityText } from '../identity-headers.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
 
-/** id-kp-clientAuth, RFC 5280 section 4.2.1.12. */
-const clientAuth = '1.3.6.1.5.5.7.3.2';
-const longestChain = 5;
+/** Milliseconds until a refused certificate is verified again: it may not be valid yet. */
+const refusedLife = 10_000;
 
-const isCurrent = (certificate: X509Certificate, now: number): boolean =>
-  certificate.validFromDate.getTime() <= now && now <= certificate.validToDate.getTime();
-
-/** RFC 5280 section 6.1 for the short chains that are met here: signatures, dates, CA flags and the leaf's purpose. */
-export function verifiesForClient(
-  leaf: X509Certificate,
-  authorities: readonly X509Certificate[],
-  now: number,
-): boolean {
-  if (leaf.ca || !leaf.keyUsage?.includes(clientAuth)) return false;
-  let certificate = leaf;
-  for (let depth = 0; depth < longestChain; depth += 1) {
-    if (!isCurrent(certificate, now)) return false;
-    const child = certificate;
-    const root = authorities.find((ca) => isCurrent(ca, now) && child.checkIssued(ca) && child.verify(ca.publicKey));
-    if (root !== undefined) return true;
-    const issuer = child.issuerCertificate;
-    if (issuer === undefined || !issuer.ca || !child.checkIssued(issuer) || !child.verify(issuer.publicKey))
-      return false;
-    certificate = issuer;
-  }
-  return false;
-}
-
-/** The CN of a subject as X509Certificate prints it: a line a part. */
-const commonName = (certificate: X509Certificate): string => /^CN=(.*)$/m.exec(certificate.subject)?.[1] ?? '';
-
-interface Judged {
+interface Verdict {
   readonly config: RequestHeaderConfig;
-  readonly believed: boolean;
+  readonly isBelieved: boolean;
+  /** Milliseconds since the epoch. */
+  readonly until: number;
 }
 
 export function requestHeader(
   config: () => RequestHeaderConfig | undefined,
   clock: () => number = Date.now,
 ): (request: Request) => UserInfo | undefined {
-  /** A connection's certificate cannot change, so it is judged once for each configuration. */
-  const judged = new WeakMap<object, Judged>();
+  const presented = new WeakMap<object, PresentedChain | undefined>();
+  const verdicts = new WeakMap<object, Verdict>();
 
+  function verify(connection: object, socket: TLSSocket, current: RequestHeaderConfig, now: number): Verdict {
+    if (!presented.has(connection)) presented.set(connection, presentedChain(socket));
+    const chain = presented.get(connection);
+    const isAllowed =
+      chain !== undefined &&
+      (current.allowedNames.length === 0 || current.allowedNames.includes(commonName(chain.leaf)));
+    const until = isAllowed ? verifiedUntil(chain, current.authorities, now) : undefined;
+    return { config: current, isBelieved: until !== undefined, until: until ?? now + refusedLife };
+  }
+
+  /** As kube-apiserver for each request; what it depends on is the configuration and the time. */
   function believes(request: Request, current: RequestHeaderConfig): boolean {
     const connection = connectionOf(request);
-    const before = judged.get(connection);
-    if (before?.config === current) return before.believed;
-    const leaf = (request.socket as TLSSocket).getPeerX509Certificate?.();
-    const believed =
-      leaf !== undefined &&
-      verifiesForClient(leaf, current.authorities, clock()) &&
-      (current.allowedNames.length === 0 || current.allowedNames.includes(commonName(leaf)));
-    judged.set(connection, { config: current, believed });
-    return believed;
+    const now = clock();
+    let verdict = verdicts.get(connection);
+    if (verdict?.config !== current || now > verdict.until) {
+      verdict = verify(connection, request.socket as TLSSocket, current, now);
+      verdicts.set(connection, verdict);
+    }
+    return verdict.isBelieved;
   }
 
   return (request) => {
@@ -93,6 +77,12 @@ export function requestHeader(
       via: 'request-header',
     });
   };
+}
+
+/** The last one, as crypto/x509 of Go has it. */
+function commonName(certificate: X509Certificate): string {
+  const { CN: names } = certificate.toLegacyObject().subject as { readonly CN?: string | readonly string[] };
+  return [names ?? []].flat().at(-1) ?? '';
 }
 
 /** What lives as long as the TLS connection: the HTTP/2 session or the socket. */

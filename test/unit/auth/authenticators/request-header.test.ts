@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { Request } from 'express';
 import { X509Certificate } from 'node:crypto';
 import { createAuthority } from '../../../../hack/cluster/pki.ts';
-import { requestHeader, verifiesForClient } from '../../../../src/auth/authenticators/request-header.ts';
+import { requestHeader } from '../../../../src/auth/authenticators/request-header.ts';
 import { readRequestHeaderConfig, type RequestHeaderConfig } from '../../../../src/auth/request-header-config.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
 
@@ -153,8 +153,38 @@ test.each([
   ['now', 0, true],
   ['before it is valid', -2 * day, false],
   ['after it has expired', 3_651 * day, false],
-])('a certificate %s', (_, shift, verifies) => {
-  expect(verifiesForClient(certificate('proxy'), [certificate('trusted')], Date.now() + shift)).toBe(verifies);
+])('a certificate %s', (_, shift, believed) => {
+  const authenticate = requestHeader(
+    () => configured(),
+    () => Date.now() + shift,
+  );
+  expect(authenticate(requestOf(alice, 'proxy')) !== undefined).toBe(believed);
+});
+
+test('a certificate that expires on an open connection counts no more', () => {
+  let now = Date.now();
+  const config = configured();
+  const authenticate = requestHeader(
+    () => config,
+    () => now,
+  );
+  const request = requestOf(alice, 'proxy');
+  expect(authenticate(request)).toBeDefined();
+  now += 3_651 * day;
+  expect(authenticate(request)).toBeUndefined();
+});
+
+test('a certificate that becomes valid on an open connection counts then', () => {
+  let now = Date.now() - 2 * day;
+  const config = configured();
+  const authenticate = requestHeader(
+    () => config,
+    () => now,
+  );
+  const request = requestOf(alice, 'proxy');
+  expect(authenticate(request)).toBeUndefined();
+  now = Date.now();
+  expect(authenticate(request)).toBeDefined();
 });
 
 test('a change of the configuration counts on connections that are open', () => {

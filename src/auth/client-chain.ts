@@ -1,0 +1,143 @@
+/**
+ * Verifies the certificate of a TLS client as kube-apiserver does: x509.Certificate.Verify of Go with the other certificates that the
+ * client presented as intermediates, and ExtKeyUsageClientAuth (k8s.io/apiserver pkg/authentication/request/x509). Node has OpenSSL's
+ * verification only for a handshake, against CAs that do not change, and not for a CA that is an intermediate itself.
+ * Stricter than Go: a CA is no client, the issuer must be the one that authorityKeyIdentifier names, and a CA with name constraints is
+ * refused.
+ */
+import { X509Certificate } from 'node:crypto';
+import type { TLSSocket } from 'node:tls';
+import { elementsIn } from './der.ts';
+
+export interface PresentedChain {
+  readonly leaf: X509Certificate;
+  /** In any order, with any others among them. */
+  readonly intermediates: readonly X509Certificate[];
+}
+
+const maxIntermediates = 10;
+/** Signatures that are verified for one chain. */
+const maxSignatures = 30;
+
+/** Undefined if the client presented none. Call it once for a connection: Node forgets the intermediates. */
+export function presentedChain(socket: TLSSocket): PresentedChain | undefined {
+  const leaf = socket.getPeerX509Certificate();
+  if (leaf === undefined) return undefined;
+  const intermediates: X509Certificate[] = [];
+  let next = leaf.issuerCertificate;
+  for (; next !== undefined && intermediates.length < maxIntermediates; next = next.issuerCertificate)
+    intermediates.push(next);
+  return { leaf, intermediates };
+}
+
+/** Until when the chain verifies, in milliseconds since the epoch; undefined if it does not. */
+export function verifiedUntil(
+  { leaf, intermediates }: PresentedChain,
+  authorities: readonly X509Certificate[],
+  now: number,
+): number | undefined {
+  let signatures = 0;
+
+  /** `chain` begins with the leaf. */
+  function search(chain: readonly X509Certificate[], until: number): number | undefined {
+    const child = chain.at(-1) as X509Certificate;
+    if (authorities.some((authority) => isSame(authority, child))) return until;
+    for (const issuer of [...authorities, ...intermediates]) {
+      if (chain.some((one) => isSame(one, issuer)) || !mayIssue(issuer, chain.length - 1, now)) continue;
+      if (child.issuer !== issuer.subject || !child.checkIssued(issuer)) continue;
+      signatures += 1;
+      if (signatures > maxSignatures) return undefined;
+      if (!child.verify(issuer.publicKey)) continue;
+      const found = search([...chain, issuer], Math.min(until, issuer.validToDate.getTime()));
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  if (detailsOf(leaf)?.isCA !== false || !mayBeIn(leaf, now)) return undefined;
+  return search([leaf], leaf.validToDate.getTime());
+}
+
+const isSame = (one: X509Certificate, other: X509Certificate): boolean => one.raw.equals(other.raw);
+
+/** RFC 5280 section 4.2.1.9: `below` is the number of intermediates between it and the leaf. */
+function mayIssue(certificate: X509Certificate, below: number, now: number): boolean {
+  if (!certificate.ca || !mayBeIn(certificate, now)) return false;
+  const { pathLength = Infinity } = detailsOf(certificate) ?? {};
+  return below <= pathLength;
+}
+
+const clientAuth = '1.3.6.1.5.5.7.3.2';
+const anyExtendedKeyUsage = '2.5.29.37.0';
+
+/** What every certificate of a chain must be, the authority included. */
+function mayBeIn(certificate: X509Certificate, now: number): boolean {
+  const { validFromDate, validToDate, keyUsage: usages } = certificate;
+  if (now < validFromDate.getTime() || now > validToDate.getTime()) return false;
+  if (usages !== undefined && !usages.includes(clientAuth) && !usages.includes(anyExtendedKeyUsage)) return false;
+  return detailsOf(certificate)?.isUnderstood === true;
+}
+
+interface Details {
+  /** No signature of MD5 or SHA-1, no name constraints, and no other critical extension than those that are looked at. */
+  readonly isUnderstood: boolean;
+  /** Of basicConstraints alone, whatever else keyUsage says. */
+  readonly isCA: boolean;
+  readonly pathLength: number | undefined;
+}
+
+const details = new WeakMap<X509Certificate, Details | undefined>();
+
+function detailsOf(certificate: X509Certificate): Details | undefined {
+  if (!details.has(certificate)) details.set(certificate, readDetails(certificate.raw));
+  return details.get(certificate);
+}
+
+/** Object identifiers as the bytes of their DER, in hex. */
+const basicConstraints = '551d13';
+const nameConstraints = '551d1e';
+/** basicConstraints, keyUsage (which checkIssued knows), extKeyUsage, subjectAltName and certificatePolicies. */
+const understood: ReadonlySet<string> = new Set([basicConstraints, '551d0f', '551d25', '551d11', '551d20']);
+/** md5WithRSAEncryption, sha1WithRSAEncryption, sha1WithRSASignature, ecdsa-with-SHA1 and dsa-with-sha1. */
+const weak: ReadonlySet<string> = new Set([
+  '2a864886f70d010104',
+  '2a864886f70d010105',
+  '2b0e03021d',
+  '2a8648ce3d0401',
+  '2a8648ce380403',
+]);
+const tags = { boolean: 0x01, integer: 0x02, extensions: 0xa3 };
+
+/** RFC 5280 section 4.1. Undefined for what cannot be read. */
+function readDetails(raw: Buffer): Details | undefined {
+  try {
+    const [certificate] = elementsIn(raw);
+    const [body, algorithm] = elementsIn(certificate?.content as Buffer);
+    const [algorithmID] = elementsIn(algorithm?.content as Buffer);
+    const list = elementsIn(body?.content as Buffer).find(({ tag }) => tag === tags.extensions);
+    const [extensions] = list === undefined ? [] : elementsIn(list.content);
+    let isUnderstood = !weak.has(algorithmID?.content.toString('hex') ?? '');
+    let constraints: Pick<Details, 'isCA' | 'pathLength'> = { isCA: false, pathLength: undefined };
+    for (const { content } of extensions === undefined ? [] : elementsIn(extensions.content)) {
+      const parts = elementsIn(content);
+      const id = parts[0]?.content.toString('hex') ?? '';
+      const isCritical = parts[1]?.tag === tags.boolean && parts[1].content[0] !== 0;
+      if (id === nameConstraints || (isCritical && !understood.has(id))) isUnderstood = false;
+      if (id === basicConstraints) constraints = constraintsIn(parts.at(-1)?.content as Buffer);
+    }
+    return { isUnderstood, ...constraints };
+  } catch {
+    return undefined;
+  }
+}
+
+/** RFC 5280 section 4.2.1.9. */
+function constraintsIn(value: Buffer): Pick<Details, 'isCA' | 'pathLength'> {
+  const [sequence] = elementsIn(value);
+  const parts = elementsIn(sequence?.content as Buffer);
+  const length = parts.find(({ tag }) => tag === tags.integer)?.content;
+  return {
+    isCA: parts.some(({ tag, content }) => tag === tags.boolean && content[0] !== 0),
+    pathLength: length?.readUIntBE(0, length.length),
+  };
+}

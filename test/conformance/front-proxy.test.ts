@@ -1,0 +1,116 @@
+/** The certificate of the front proxy, with intermediates, over TLS: on open connections and when the request-header CA changes. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import http2, { type ClientHttp2Session, type IncomingHttpHeaders } from 'node:http2';
+import https from 'node:https';
+import { once } from 'node:events';
+import { answerTo } from '../fakes/ask.ts';
+import { goodAuthority, goodLeaf, makeChain, type Chain } from '../fakes/certificate-chains.ts';
+import { nodes, startLab, type Lab } from './lab.ts';
+
+const configMaps = '/api/v1/namespaces/kube-system/configmaps';
+const name = 'extension-apiserver-authentication';
+const headers = { 'x-remote-user': 'alice' };
+
+/** A leaf behind two intermediates. */
+const newChain = (): Promise<Chain> =>
+  makeChain({
+    commonName: 'front-proxy-client',
+    links: [goodLeaf, goodAuthority, goodAuthority, goodAuthority],
+    trusted: [false, false, false, true],
+    presented: [1, 2],
+  });
+
+let lab: Lab;
+let chain: Chain;
+let other: Chain;
+beforeAll(async () => {
+  [lab, chain, other] = await Promise.all([startLab(), newChain(), newChain()]);
+});
+afterAll(() => lab.stop());
+
+/** Changes the ConfigMap; it is in force when this returns. */
+async function trust(authorities: readonly string[], allowedNames = ['front-proxy-client']): Promise<void> {
+  const { data } = lab.cluster.get(configMaps, name) as unknown as { data: Record<string, string> };
+  lab.cluster.put(configMaps, {
+    metadata: { name },
+    data: {
+      ...data,
+      'requestheader-client-ca-file': authorities.join(''),
+      'requestheader-allowed-names': JSON.stringify(allowedNames),
+    },
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+const tls = ({ presented, key }: Chain): { cert: string; key: string; rejectUnauthorized: false } => ({
+  cert: presented.join(''),
+  key,
+  rejectUnauthorized: false,
+});
+
+type Ask = () => Promise<number>;
+
+/** Requests on one connection, of each version of HTTP. */
+function connections(shown: Chain): { readonly asks: readonly Ask[]; readonly close: () => void } {
+  const agent = new https.Agent({ keepAlive: true, maxSockets: 1 });
+  const session: ClientHttp2Session = http2.connect(`https://127.0.0.1:${lab.ports.aggregated}`, tls(shown));
+  return {
+    asks: [
+      async () => {
+        const target = { host: '127.0.0.1', port: lab.ports.aggregated, path: nodes, agent, headers, ...tls(shown) };
+        return (await answerTo(https.request(target))).status;
+      },
+      async () => {
+        const stream = session.request({ ':path': nodes, ...headers });
+        const [answer] = (await once(stream, 'response')) as [IncomingHttpHeaders];
+        stream.resume();
+        await once(stream, 'close');
+        return Number(answer[':status']);
+      },
+    ],
+    close: () => {
+      agent.destroy();
+      session.close();
+    },
+  };
+}
+
+test('an open connection is believed as long as its chain leads to the request-header CA of the moment', async () => {
+  await trust(chain.authorities);
+  const { asks, close } = connections(chain);
+  const statuses = (): Promise<number[]> => Promise.all(asks.map((ask) => ask()));
+  try {
+    expect(await statuses()).toEqual([200, 200]);
+    await trust([...chain.authorities, ...other.authorities]);
+    expect(await statuses()).toEqual([200, 200]);
+    await trust(other.authorities);
+    expect(await statuses()).toEqual([401, 401]);
+    await trust(chain.authorities);
+    expect(await statuses()).toEqual([200, 200]);
+    await trust(chain.authorities, ['somebody-else']);
+    expect(await statuses()).toEqual([401, 401]);
+  } finally {
+    close();
+  }
+});
+
+test.each<[string, Partial<typeof goodAuthority>]>([
+  ['is not a CA', { isCA: false, keyUsage: 'none' }],
+  ['must not sign', { keyUsage: 'other' }],
+  ['has expired', { validity: 'past' }],
+  ['is for servers', { usage: 'server' }],
+])('a chain whose intermediate %s is no identity', async (_, fault) => {
+  const bad = await makeChain({
+    commonName: 'front-proxy-client',
+    links: [goodLeaf, { ...goodAuthority, ...fault }, goodAuthority],
+    trusted: [false, false, true],
+    presented: [1],
+  });
+  await trust(bad.authorities);
+  const { asks, close } = connections(bad);
+  try {
+    for (const ask of asks) expect(await ask()).toBe(401);
+  } finally {
+    close();
+  }
+});

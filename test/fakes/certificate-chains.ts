@@ -1,0 +1,170 @@
+/** Certificate chains of clients with whatever may be wrong with them, and what kube-apiserver says of each. */
+import 'reflect-metadata';
+import {
+  BasicConstraintsExtension,
+  ExtendedKeyUsageExtension,
+  Extension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  PemConverter,
+  X509CertificateGenerator,
+} from '@peculiar/x509';
+import * as fc from 'fast-check';
+import { webcrypto } from 'node:crypto';
+
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+const day = 86_400_000;
+
+const usages = {
+  client: ['1.3.6.1.5.5.7.3.2'],
+  server: ['1.3.6.1.5.5.7.3.1'],
+  both: ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'],
+  any: ['2.5.29.37.0'],
+  none: undefined,
+} as const;
+
+export interface Link {
+  readonly validity: 'now' | 'past' | 'future';
+  readonly isCA: boolean;
+  readonly pathLength: number | undefined;
+  readonly keyUsage: 'certSign' | 'other' | 'none';
+  readonly usage: keyof typeof usages;
+  /** An extension that nobody knows. */
+  readonly unknown: 'critical' | 'harmless' | 'none';
+  /** By another key than that of the issuer, in its name. */
+  readonly isForged: boolean;
+}
+
+export interface ChainSpec {
+  readonly commonName: string;
+  /** From the leaf to the root. */
+  readonly links: readonly Link[];
+  /** Which links are trusted. */
+  readonly trusted: readonly boolean[];
+  /** Which links the client presents behind the leaf, in which order. */
+  readonly presented: readonly number[];
+}
+
+export interface Chain {
+  /** PEM; the first is the leaf. */
+  readonly presented: readonly string[];
+  readonly key: string;
+  readonly authorities: readonly string[];
+}
+
+const good: Link = {
+  validity: 'now',
+  isCA: true,
+  pathLength: undefined,
+  keyUsage: 'certSign',
+  usage: 'none',
+  unknown: 'none',
+  isForged: false,
+};
+export const goodLeaf: Link = { ...good, isCA: false, keyUsage: 'other', usage: 'client' };
+export const goodAuthority = good;
+
+const mostly = <T>(usual: T, ...others: readonly T[]): fc.Arbitrary<T> =>
+  fc.oneof({ weight: 12, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: fc.constantFrom(...others) });
+
+const link = ({ isCA, keyUsage, usage }: Link): fc.Arbitrary<Link> =>
+  fc.record<Link>({
+    validity: mostly<Link['validity']>('now', 'past', 'future'),
+    isCA: mostly(isCA, !isCA),
+    pathLength: isCA ? mostly<number | undefined>(undefined, 0, 1, 2) : fc.constant(undefined),
+    keyUsage: mostly(keyUsage, 'certSign', 'other', 'none'),
+    usage: mostly(usage, ...(Object.keys(usages) as Link['usage'][])),
+    unknown: mostly<Link['unknown']>('none', 'critical', 'harmless'),
+    isForged: mostly(false, true),
+  });
+
+/** Up to three intermediates. */
+export const chainSpecs: fc.Arbitrary<ChainSpec> = fc.integer({ min: 2, max: 5 }).chain((length) =>
+  fc.record<ChainSpec>({
+    commonName: mostly('front-proxy-client', 'somebody-else'),
+    links: fc.tuple(link(goodLeaf), ...Array.from({ length: length - 1 }, () => link(good))),
+    trusted: fc.tuple(
+      ...Array.from({ length }, (_, at) => (at === length - 1 ? mostly(true, false) : mostly(false, true))),
+    ),
+    presented: fc.shuffledSubarray(Array.from({ length: length - 1 }, (_, at) => at + 1)).chain((some) =>
+      mostly(
+        Array.from({ length: length - 1 }, (_, at) => at + 1),
+        some,
+        some.toReversed(),
+      ),
+    ),
+  }),
+);
+
+const isFit = ({ validity, usage, unknown }: Link): boolean =>
+  validity === 'now' && usage !== 'server' && unknown !== 'critical';
+
+/** The rules of crypto/x509 of Go, and that a CA is no client. */
+export function isAccepted({ commonName, links, trusted, presented }: ChainSpec, allowedName: string): boolean {
+  const [leaf] = links;
+  if (leaf === undefined || leaf.isCA || commonName !== allowedName || !isFit(leaf)) return false;
+  for (let at = 0; ; at += 1) {
+    if (trusted[at] === true) return true;
+    const issuer = links[at + 1];
+    if (links[at]?.isForged === true || issuer === undefined) return false;
+    const isAvailable = trusted[at + 1] === true || presented.includes(at + 1);
+    const maySign = issuer.isCA && issuer.keyUsage !== 'other' && (issuer.pathLength ?? Infinity) >= at;
+    if (!isAvailable || !maySign || !isFit(issuer)) return false;
+  }
+}
+
+const generate = (): Promise<webcrypto.CryptoKeyPair> =>
+  webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+
+const dates = (validity: Link['validity']): { notBefore: Date; notAfter: Date } => {
+  const shift = { past: -3 * day, now: 0, future: 3 * day }[validity];
+  return { notBefore: new Date(Date.now() - day + shift), notAfter: new Date(Date.now() + day + shift) };
+};
+
+const keyUsageFlags = { certSign: KeyUsageFlags.keyCertSign, other: KeyUsageFlags.digitalSignature };
+
+const extensionsOf = ({ isCA, pathLength, keyUsage, usage, unknown }: Link): Extension[] => {
+  const listed = usages[usage];
+  return [
+    new BasicConstraintsExtension(isCA, pathLength, true),
+    ...(keyUsage === 'none' ? [] : [new KeyUsagesExtension(keyUsageFlags[keyUsage], true)]),
+    ...(listed === undefined ? [] : [new ExtendedKeyUsageExtension([...listed])]),
+    ...(unknown === 'none'
+      ? []
+      : [new Extension('1.3.6.1.4.1.55555.1', unknown === 'critical', new Uint8Array([5, 0]))]),
+  ];
+};
+
+/** `root`: signs in the place of a root of its own. */
+export async function makeChain(
+  { commonName, links, trusted, presented }: ChainSpec,
+  root?: { readonly name: string; readonly key: webcrypto.CryptoKey; readonly certificate: string },
+): Promise<Chain> {
+  const keys = await Promise.all(links.map(generate));
+  const last = links.length - 1;
+  const nameOf = (at: number): string =>
+    at === 0 ? `CN=${commonName}` : at === last && root !== undefined ? root.name : `CN=ca-${at}`;
+  const certificates = await Promise.all(
+    links.map(async (one, at) => {
+      if (at === last && root !== undefined) return root.certificate;
+      const issuer = Math.min(at + 1, last);
+      const own = issuer === last && root !== undefined ? root.key : keys[issuer]?.privateKey;
+      const certificate = await X509CertificateGenerator.create({
+        subject: nameOf(at),
+        issuer: nameOf(issuer),
+        publicKey: (keys[at] as webcrypto.CryptoKeyPair).publicKey,
+        signingKey: one.isForged ? (await generate()).privateKey : (own as webcrypto.CryptoKey),
+        signingAlgorithm: algorithm,
+        ...dates(one.validity),
+        extensions: extensionsOf(one),
+      });
+      return `${certificate.toString('pem')}\n`;
+    }),
+  );
+  const key = await webcrypto.subtle.exportKey('pkcs8', (keys[0] as webcrypto.CryptoKeyPair).privateKey);
+  return {
+    presented: [0, ...presented].map((at) => certificates[at] as string),
+    key: `${PemConverter.encode(key, 'PRIVATE KEY')}\n`,
+    authorities: certificates.filter((_, at) => trusted[at] === true),
+  };
+}
