@@ -4,20 +4,23 @@ const project = {
   transform: { '\\.ts$': '<rootDir>/test/strip-types.ts' },
   extensionsToTreatAsEsm: ['.ts'],
   moduleFileExtensions: ['ts', 'js', 'mjs', 'json'],
-  setupFilesAfterEnv: ['<rootDir>/test/assertions.ts'],
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.cluster/'],
 };
 
 export default {
   projects: [
-    { ...project, testMatch: ['<rootDir>/test/!(integration)/**/*.test.ts'] },
+    {
+      ...project,
+      testMatch: ['<rootDir>/test/!(integration)/**/*.test.ts'],
+      setupFilesAfterEnv: ['<rootDir>/test/assertions.ts'],
+    },
     // One control plane for all files: its setup runs only when one of them does.
     {
       ...project,
       testMatch: ['<rootDir>/test/integration/**/*.test.ts'],
       globalSetup: '<rootDir>/test/integration/lab/setup.ts',
       globalTeardown: '<rootDir>/test/integration/lab/teardown.ts',
-      setupFilesAfterEnv: [...project.setupFilesAfterEnv, '<rootDir>/test/integration/lab/each-file.ts'],
+      setupFilesAfterEnv: ['<rootDir>/test/integration/lab/each-file.ts'],
     },
   ],
   coverageProvider: 'babel',

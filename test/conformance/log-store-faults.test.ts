@@ -354,12 +354,12 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
 
   test('a record that is larger than many together may be is exported', async () => {
     answer = kind.full(6 * 1024 * 1024, 3);
-    const found: number[] = [];
+    const lengths: number[] = [];
     for await (const [record] of open(kind).export(everything, 'desc', never)) {
-      found.push(record?.log.length ?? 0);
+      lengths.push(record?.log.length ?? 0);
       break;
     }
-    expect(found).toEqual([6 * 1024 * 1024]);
+    expect(lengths).toEqual([6 * 1024 * 1024]);
   });
 
   test('an export whose caller pauses does not read ahead', async () => {
