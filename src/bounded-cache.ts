@@ -16,8 +16,12 @@ const keyOf = (key: string): string => {
   return hash('sha512', Buffer.from(key, 'utf16le'), 'hex');
 };
 
-/** A copy: a slice or a concatenation refers to the whole text that it was made of. */
-const copied = (key: string): string => Buffer.from(key, 'utf16le').toString('utf16le');
+/** V8 copies shorter slices by itself. */
+const shortestSlice = 13;
+
+/** The same text in memory of its own: a slice, such as a parameter of a URL, keeps the whole text alive that it was cut from. */
+export const copied = (text: string): string =>
+  text.length < shortestSlice ? text : Buffer.from(text, 'utf16le').toString('utf16le');
 
 const bytesOf = (key: string): number => entryOverhead + key.length;
 
@@ -116,6 +120,15 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
 
   delete(key: string): void {
     this.#cache.delete(keyOf(key));
+  }
+
+  clear(): void {
+    this.#cache.clear();
+  }
+
+  /** Drops the entries that were not used for longest, until no more than `maxBytes` are left. */
+  trim(maxBytes: number): void {
+    while (this.bytes > maxBytes) this.#cache.pop();
   }
 
   /** The keys are as they are kept: of long ones the digests. */

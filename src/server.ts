@@ -38,6 +38,7 @@ import { accessReview } from './auth/authorizers/access-review.ts';
 import { RequestHeaderSource } from './auth/request-header-config.ts';
 import { AccessTokens } from './auth/access-tokens.ts';
 import { Tokens } from './auth/tokens.ts';
+import { cacheFigures } from './bounded-cache.ts';
 import type { Flags } from './config/flags.ts';
 import { LiveConfiguration } from './config/live.ts';
 import { formatProblem, parseConfiguration } from './config/parse.ts';
@@ -366,6 +367,12 @@ export async function startServer(
     figures(({ lastSignOfLife }) => (Date.now() - lastSignOfLife) / 1_000),
   );
   gauge('store_limit_bytes', 'What all copies may hold together.', () => live.value.cache.maxBytes);
+  gauges('cache_entries', 'Entries of a cache, limiter or queue whose keys come from requests.', 'name', () =>
+    [...cacheFigures()].map(([name, { entries }]) => [name, entries] as const),
+  );
+  gauges('cache_bytes', 'Bytes of these entries, estimated.', 'name', () =>
+    [...cacheFigures()].map(([name, { bytes }]) => [name, bytes] as const),
+  );
   gauge('open_watches', 'Watches and streams that are open now.', () => watches.size);
   const shared = { authorizer, watches, auditor, requests: () => live.value.requests, log };
   const front = createFace(gatewayRoutes, {

@@ -1,3 +1,4 @@
+import { InProgress } from './bounded-cache.ts';
 import { tooManyRequests, type StatusError } from './errors.ts';
 
 export interface SlotsOptions {
@@ -28,9 +29,9 @@ interface Waiting {
  */
 export class Slots {
   readonly #options: Required<Omit<SlotsOptions, 'queue'>> & Pick<SlotsOptions, 'queue'>;
-  readonly #held = new Map<string, number>();
+  readonly #held = new InProgress<number>('slots_held');
   /** While a slot is free, every user in a line holds `perUser` slots. */
-  readonly #lines = new Map<string, Set<Waiting>>();
+  readonly #lines = new InProgress<Set<Waiting>>('slots_awaited');
   #used = 0;
   #waiting = 0;
 
@@ -132,7 +133,7 @@ export class Slots {
 
   /** Of lines as long as each other the one that started last. */
   #longest(): ReadonlySet<Waiting> {
-    return [...this.#lines.values()].reduce((longest, line) => (line.size >= longest.size ? line : longest));
+    return [...this.#lines].map(([, line]) => line).reduce((longest, line) => (line.size >= longest.size ? line : longest));
   }
 
   #noSlot(user: string, count: number): StatusError {

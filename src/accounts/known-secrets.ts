@@ -1,8 +1,10 @@
 import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
-import { boundedCache } from '../kube/bounded-cache.ts';
+import { BoundedCache } from '../bounded-cache.ts';
 
+/** After this a secret is hashed again, in milliseconds. */
+const ttl = 24 * 3_600_000;
 /** Of more clients than that those are hashed again that were not here for longest. */
-const most = 1_000;
+const maxEntries = 1_000;
 
 /**
  * The secrets of clients that were right, so that a client which shows its secret with each request costs one hash and not one each
@@ -10,7 +12,7 @@ const most = 1_000;
  */
 export class KnownSecrets {
   readonly #key = createSecretKey(randomBytes(32));
-  readonly #marks = boundedCache<true>(most);
+  readonly #marks = new BoundedCache<true>({ name: 'client_secrets', maxEntries, maxBytes: 1024 * 1024, ttl });
 
   has(client: string, hash: string, secret: string): boolean {
     return this.#marks.get(this.#mark(client, hash, secret)) === true;

@@ -1,6 +1,6 @@
 /** When each User object last logged in, in its status: give or take a minute, so that a busy user is not written all the time. */
+import { BoundedCache } from '../bounded-cache.ts';
 import { usersPath } from '../config/names.ts';
-import { boundedCache } from '../kube/bounded-cache.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
 import { isKubeError } from '../kube/kube-error.ts';
@@ -24,7 +24,12 @@ export class LastLogins {
   readonly #users: Pick<Users, 'get'>;
   readonly #writes: WriteBehind<LastLogin>;
   /** By uid, in milliseconds since the epoch. */
-  readonly #noted = boundedCache<number>(10_000);
+  readonly #noted = new BoundedCache<number>({
+    name: 'last_logins',
+    maxEntries: 10_000,
+    maxBytes: 4 * 1024 * 1024,
+    ttl: 2 * interval,
+  });
 
   constructor(options: { client: Pick<KubeClient, 'json'>; users: Pick<Users, 'get'>; clock?: Clock; log: Logger }) {
     this.#client = options.client;

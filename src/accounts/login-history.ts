@@ -3,10 +3,10 @@
  * user of the same name made later does not inherit it. No replica keeps a copy: it is read for whoever asks. A login waits for
  * none of it.
  */
+import { BoundedCache } from '../bounded-cache.ts';
 import { loginHistoriesPath } from '../config/names.ts';
 import type { LoginHistorySettings } from '../config/schema.ts';
 import { serviceUnavailable } from '../errors.ts';
-import { boundedCache } from '../kube/bounded-cache.ts';
 import type { KubeClient, KubeRequest } from '../kube/client.ts';
 import { rfc3339, systemClock, type Clock } from '../kube/clock.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
@@ -57,6 +57,8 @@ const attempts = 5;
 const mostAppended = 16;
 /** Whoever is refused by the limits again and again is noted once in that time: a flood must not wash the history away. */
 const limitedInterval = 60_000;
+/** Of a user who has not logged in for so long the object is read and written as a whole. */
+const appendedLife = 3_600_000;
 const sweepInterval = 600_000;
 const pageSize = 500;
 
@@ -70,9 +72,9 @@ export class LoginHistories {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #writes: WriteBehind<Unwritten>;
-  readonly #limited = boundedCache<number>(10_000);
+  readonly #limited: BoundedCache<number>;
   /** How many records this replica has put before the others since it wrote the object as a whole, by uid. */
-  readonly #appended = boundedCache<number>(10_000);
+  readonly #appended: BoundedCache<number>;
   #stopSweeping: () => void = () => undefined;
   #isStopped = false;
 
@@ -96,6 +98,9 @@ export class LoginHistories {
     this.#maySweep = options.maySweep;
     this.#clock = options.clock ?? systemClock;
     this.#log = options.log;
+    const limits = { maxEntries: 10_000, maxBytes: 4 * 1024 * 1024, clock: () => this.#clock.now() };
+    this.#limited = new BoundedCache({ ...limits, name: 'limited_logins', ttl: limitedInterval });
+    this.#appended = new BoundedCache({ ...limits, name: 'login_histories', ttl: appendedLife });
     this.#writes = new WriteBehind<Unwritten>({
       what: 'the login history of a user',
       write: (uid, unwritten) => this.#write(uid, unwritten),

@@ -4,10 +4,10 @@
  */
 import { hash, randomUUID } from 'node:crypto';
 import jwt, { type JwtPayload, type VerifyOptions } from 'jsonwebtoken';
+import { BoundedCache } from '../bounded-cache.ts';
 import type { Session } from '../accounts/sessions/session.ts';
 import type { Subject } from '../accounts/subjects.ts';
 import type { Algorithm, SigningKey, SigningKeys } from '../accounts/signing-keys.ts';
-import { boundedCache } from '../kube/bounded-cache.ts';
 import { parseMilliseconds } from '../kube/time.ts';
 
 /** Of tokens for kube-apiserver, where our issuer is configured. */
@@ -71,20 +71,30 @@ export const fingerprint = (token: string): string => hash('sha256', token, 'bas
 /** A token for others cannot be taken back from them before it expires (API.md 2). Milliseconds. */
 const longestForOthers = 10 * 60_000;
 
-const cacheSize = 20_000;
 /** Nothing that we sign is longer; a longer one is not worth a look. */
 const longestToken = 16 * 1024;
+
+/** After this a token is verified again, in milliseconds. */
+const verifiedLife = 3_600_000;
 
 export class Tokens {
   readonly #keys: SigningKeys;
   readonly #settings: () => TokenSettings;
   readonly #clock: () => number;
-  readonly #verified = boundedCache<Verified>(cacheSize);
+  readonly #verified: BoundedCache<Verified>;
 
   constructor(options: { keys: SigningKeys; settings: () => TokenSettings; clock?: () => number }) {
     this.#keys = options.keys;
     this.#settings = options.settings;
     this.#clock = options.clock ?? Date.now;
+    this.#verified = new BoundedCache({
+      name: 'verified_tokens',
+      maxEntries: 20_000,
+      maxBytes: 32 * 1024 * 1024,
+      ttl: verifiedLife,
+      sizeOf: ({ claims }) => JSON.stringify(claims).length,
+      clock: this.#clock,
+    });
   }
 
   /**

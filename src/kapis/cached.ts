@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { InProgress } from '../bounded-cache.ts';
 import { isKubeError, KubeError, unreachable } from '../kube/kube-error.ts';
 import type { KubeClient, KubeRequest, KubeResponse } from '../kube/client.ts';
 import { sleep, systemClock, type Clock } from '../kube/clock.ts';
@@ -117,7 +118,7 @@ export function createCached<F>(definition: ResourceDefinition<F>, options: Cach
   /** The resourceVersion of the cluster now. */
   const latest = sharedQuestion(() => versionOf(path, { limit: 1 }, 'PartialObjectMetadataList'));
   /** Of an object now, by its path. */
-  const questions = new Map<string, { readonly ask: () => Promise<number>; waiting: number }>();
+  const questions = new InProgress<{ readonly ask: () => Promise<number>; waiting: number }>('version_requests');
   async function latestOf(object: string): Promise<number> {
     let question = questions.get(object);
     if (question === undefined) {

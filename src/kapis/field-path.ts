@@ -1,6 +1,6 @@
 import { badRequest } from '../errors.ts';
 import { elementsOf, skipValue, valueOf } from '../kube/json-scan.ts';
-import type { StoredObject } from '../kube/stored-object.ts';
+import { memoryOf, type StoredObject } from '../kube/stored-object.ts';
 
 /** The parts between commas that no backslash escapes. */
 export const splitAtCommas = (text: string): string[] => text.split(/(?<=(?:^|[^\\])(?:\\\\)*),/);
@@ -53,8 +53,8 @@ export function scalarAt(path: readonly string[]): (object: StoredObject<unknown
   const isFirst = ['kind', 'apiVersion', 'metadata'].includes(path[0] ?? '');
   const find = ({ bytes, metadataEnd }: StoredObject<unknown>): Scalar | undefined =>
     scalarIn(bytes, segments, isFirst ? 0 : metadataEnd + 1);
-  const key = `scalar at ${JSON.stringify(path)}`;
-  return (object) => object.remembered(key, find);
+  const memory = memoryOf(`scalar at ${JSON.stringify(path)}`);
+  return (object) => object.remembered(memory, find);
 }
 
 /** `start`: as `valueOf` has it. */

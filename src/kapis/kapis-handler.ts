@@ -1,6 +1,7 @@
 /** `/kapis/{group}/{version}/{resource}[/{name}]`: the list language of the platform over the objects of the core API. */
 import type { Request, Response } from 'express';
 import { rechecking } from '../auth/authorizers/authorizer.ts';
+import { copied } from '../bounded-cache.ts';
 import { badRequest, expired, notFound, serviceUnavailable } from '../errors.ts';
 import { negotiate } from '../http/negotiate.ts';
 import { prettyJson } from '../http/pretty.ts';
@@ -73,9 +74,12 @@ export async function judge(
 /** Of the objects that the path is about, and of those that the caller may see. */
 function scopeFilters<F>(
   { namespaced }: ResourceDefinition<F>,
-  { namespace, name }: Pick<RequestContext['info'], 'namespace' | 'name'>,
+  info: Pick<RequestContext['info'], 'namespace' | 'name'>,
   visible: Visible,
 ): readonly Filter<F>[] {
+  // A selection may be kept, and must not keep the URL.
+  const namespace = copied(info.namespace);
+  const name = copied(info.name);
   const filters: Filter<F>[] = [];
   const inOne = (namespaces: readonly string[], passes: Filter<F>): Filter<F> =>
     shared(`namespaces=${JSON.stringify(namespaces)}`, passes, among(namespaced ? 'namespace' : 'name', namespaces));

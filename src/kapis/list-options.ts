@@ -1,4 +1,5 @@
 /** metav1.ListOptions of a request, decoded and validated as k8s.io/apimachinery pkg/apis/meta/internalversion/validation does. */
+import { copied } from '../bounded-cache.ts';
 import { badRequest, invalid, type StatusCause } from '../errors.ts';
 import { among, fieldFilter, labelFilter, shared, type Filter } from './query.ts';
 import type { ResourceDefinition } from './resource.ts';
@@ -154,8 +155,8 @@ export function selectorsOf<F>(
   definition: ResourceDefinition<F>,
   name: string,
 ): readonly Filter<F>[] {
-  const filters: Filter<F>[] = [...labelFilter(query.get('labelSelector') ?? '')];
-  const terms = parseFieldSelector(query.get('fieldSelector') ?? '');
+  const filters: Filter<F>[] = [...labelFilter(copied(query.get('labelSelector') ?? ''))];
+  const terms = parseFieldSelector(copied(query.get('fieldSelector') ?? ''));
   for (const term of terms) {
     if (!definition.fieldLabels.includes(term.path)) throw badRequest(`field label not supported: ${term.path}`);
     filters.push(fieldFilter(term, definition));

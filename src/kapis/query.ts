@@ -1,12 +1,13 @@
 /** The list language of /kapis (docs/api.md: page, limit, sortBy and the filters). */
 import { isDeepStrictEqual } from 'node:util';
+import { copied } from '../bounded-cache.ts';
 import { badRequest, StatusError } from '../errors.ts';
 import type { Parameter } from '../http/description.ts';
 import type { OrderName } from '../kube/order.ts';
 import { all, labelOf, orderByValue, type Filter, type IndexName, type Order } from '../kube/selection.ts';
 import { visitInSlices, type Waiting } from '../kube/slice.ts';
 import type { Store } from '../kube/store.ts';
-import type { StoredObject } from '../kube/stored-object.ts';
+import { memoryOf, type StoredObject } from '../kube/stored-object.ts';
 import { compareTimes, parseTime, type Time } from '../kube/time.ts';
 import { parseFieldPath, scalarAt, type Scalar } from './field-path.ts';
 import { commonParameters, getParameters, kapisListParameters, listOnly } from './parameters.ts';
@@ -78,12 +79,15 @@ function check(query: URLSearchParams, knownNames: readonly string[]): void {
   }
 }
 
-/** What `parse` makes of a parameter, undefined if it is not given. A refusal names the parameter. */
+/**
+ * What `parse` makes of a parameter, undefined if it is not given. A refusal names the parameter. What is made may be kept, and must not
+ * keep the URL.
+ */
 function parameter<T>(query: URLSearchParams, name: string, parse: (text: string) => T): T | undefined {
   const text = query.get(name);
   if (text === null) return undefined;
   try {
-    return parse(text);
+    return parse(copied(text));
   } catch (error) {
     if (error instanceof StatusError) throw badRequest(`${name}: ${error.message}`);
     throw error;
@@ -343,7 +347,8 @@ function orderBy(path: readonly string[], ascending: boolean): Order<unknown> {
   const field = scalarAt(path);
   const text = JSON.stringify(path);
   const find = (object: StoredObject<unknown>): Key | undefined => keyOf(field(object));
-  const keyIn = (object: StoredObject<unknown>): Key | undefined => object.remembered(`sorted by ${text}`, find);
+  const memory = memoryOf(`sorted by ${text}`);
+  const keyIn = (object: StoredObject<unknown>): Key | undefined => object.remembered(memory, find);
   const compare = (a: Key | undefined, b: Key | undefined): number =>
     a === undefined || b === undefined
       ? Number(a === undefined) - Number(b === undefined)

@@ -2,6 +2,7 @@
  * What lists select. A selection is kept in its order and follows every change, so that the next who asks the same has it at once,
  * whatever has changed meanwhile.
  */
+import { BoundedCache, InProgress } from '../bounded-cache.ts';
 import type { Change } from './history.ts';
 import { byName, follow, stateAfter, type Compare } from './order.ts';
 import { sortInSlices, visitInSlices, type Waiting } from './slice.ts';
@@ -49,7 +50,16 @@ export function orderByValue<V>(
 
 type Stored = StoredObject<unknown>;
 
-const mostSelections = 64;
+/** Of a store. They refer to four times its objects at most, and to what they are asked by. */
+const selections = {
+  name: 'selections',
+  maxEntries: 64,
+  maxBytes: 64 * 1024 * 1024,
+  ttl: 3_600_000,
+  sizeOf: ({ objects }: Selection) => pointerSize * objects.length,
+};
+const pointerSize = 8;
+const bytesOfKeys = 8 * 1024;
 const longestKey = 1024;
 /** What is selected from fewer objects is not worth keeping. */
 const fewObjects = 128;
@@ -105,9 +115,9 @@ export interface Source {
 
 export class Selections {
   readonly #source: Source;
+  readonly #kept = new BoundedCache<Selection>(selections);
+  readonly #making = new InProgress<Promise<void>>('selections_in_progress');
   /** The one that was not used for longest is first. */
-  readonly #kept = new Map<string, Selection>();
-  readonly #making = new Map<string, Promise<void>>();
   readonly #indexes = new Map<IndexName, Index>();
   readonly #indexing = new Map<IndexName, Promise<void>>();
 
@@ -126,7 +136,7 @@ export class Selections {
     use: (objects: readonly Stored[]) => T,
   ): Promise<T> {
     const key = keyOf(filters, order);
-    const kept = key === undefined ? undefined : this.#use(key);
+    const kept = key === undefined ? undefined : this.#kept.get(key);
     if (kept !== undefined) return use(kept.objects);
     if (key !== undefined) {
       // Many who ask the same at once wait for one to find it.
@@ -134,7 +144,7 @@ export class Selections {
       if (under !== undefined) {
         await under;
         waiting.signal.throwIfAborted();
-        const made = this.#use(key);
+        const made = this.#kept.get(key);
         if (made !== undefined) return use(made.objects);
       }
     }
@@ -156,7 +166,7 @@ export class Selections {
   }
 
   change(change: Change<unknown>): void {
-    for (const selection of this.#kept.values()) followChange(selection, change);
+    for (const [, selection] of this.#kept) followChange(selection, change);
     for (const [name, index] of this.#indexes) indexChange(index, name, change);
   }
 
@@ -209,7 +219,7 @@ export class Selections {
     const maintained = this.#source.ordered(order.key);
     if (maintained !== undefined) return maintained;
     const key = keyOf([], order);
-    return key === undefined ? undefined : this.#use(key)?.objects;
+    return key === undefined ? undefined : this.#kept.get(key)?.objects;
   }
 
   /** The objects that can pass, as far as an index tells: the fewest that one of them does. */
@@ -265,39 +275,20 @@ export class Selections {
     if (changes === undefined) return;
     for (const change of changes) indexChange(index, name, change);
     this.#indexes.set(name, index);
-    forgetFirst(this.#indexes, () => this.#indexes.size > mostIndexes);
-  }
-
-  #use(key: string): Selection | undefined {
-    const selection = this.#kept.get(key);
-    if (selection === undefined) return undefined;
-    this.#kept.delete(key);
-    this.#kept.set(key, selection);
-    return selection;
+    for (const [first] of this.#indexes) {
+      if (this.#indexes.size <= mostIndexes) break;
+      this.#indexes.delete(first);
+    }
   }
 
   #keep(key: string, selection: Selection): void {
     this.#kept.set(key, selection);
-    let entries = 0;
-    for (const { objects } of this.#kept.values()) entries += objects.length;
-    forgetFirst(this.#kept, ({ objects }) => {
-      const tooMany = this.#kept.size > mostSelections || entries > 4 * this.#source.size;
-      entries -= objects.length;
-      return tooMany;
-    });
+    this.#kept.trim(4 * pointerSize * this.#source.size + bytesOfKeys);
   }
 }
 
 /** Or is it cheaper to look through all that is in order already? */
 const isWorthSorting = (some: number, present: number): boolean => some * Math.log2(some + 1) < present;
-
-/** Forgets the first entries for as long as that has to be. */
-function forgetFirst<V>(map: Map<string, V>, must: (value: V) => boolean): void {
-  for (const [key, value] of map) {
-    if (!must(value)) return;
-    map.delete(key);
-  }
-}
 
 function keyOf(filters: readonly Filter<unknown>[], { key }: Order<unknown>): string | undefined {
   const keys = [key];

@@ -1,3 +1,4 @@
+import { BoundedCache } from '../bounded-cache.ts';
 import { membersOf, skipValue, valueOf, type Member } from './json-scan.ts';
 import type { KubeObject, OwnerReference } from './kube-object.ts';
 import type { ManagedFields } from './managed-fields.ts';
@@ -44,6 +45,24 @@ interface Indexed<F> {
 const mostRemembered = 16;
 
 /**
+ * Numbers of what is looked for in objects. Requests choose that text: a million objects must not each keep others of them.
+ */
+const memories = new BoundedCache<number>({
+  name: 'remembered_paths',
+  maxEntries: 1_000,
+  maxBytes: 1024 * 1024,
+  ttl: 3_600_000,
+});
+let memoryCount = 0;
+
+/** Names a value that objects remember. A text that was forgotten gets another number, and is looked for again. */
+export function memoryOf(text: string): number {
+  let memory = memories.get(text);
+  if (memory === undefined) memories.set(text, (memory = memoryCount += 1));
+  return memory;
+}
+
+/**
  * One state of one object: its bytes outside the V8 heap and beside them what lists filter and sort by. What it says is never
  * altered; where its bytes lie may change.
  *
@@ -72,7 +91,7 @@ export class StoredObject<F> implements Indexed<F>, Layout {
   readonly #managedFields: Packed | undefined;
   #place: Slab | Packed;
   #start: number;
-  #remembered: Map<string, unknown> | undefined;
+  #remembered: Map<number, unknown> | undefined;
 
   constructor(indexed: Indexed<F>, layout: Layout, bytes: Buffer, managedFields: Packed | undefined) {
     this.name = indexed.name;
@@ -140,7 +159,7 @@ export class StoredObject<F> implements Indexed<F>, Layout {
   }
 
   /** What was found out about the object under that key, or is now: it cannot change. */
-  remembered<T>(key: string, find: (object: StoredObject<unknown>) => T): T {
+  remembered<T>(key: number, find: (object: StoredObject<unknown>) => T): T {
     const known = this.#remembered?.get(key);
     if (known !== undefined || this.#remembered?.has(key) === true) return known as T;
     const found = find(this);

@@ -2,7 +2,7 @@
  * Refresh tokens: each is good once and for a successor, which a retry within the grace gets too; one that was used before ends its
  * session (RFC 9700 section 4.14.2, API.md 2).
  */
-import { boundedCache } from '../../kube/bounded-cache.ts';
+import { BoundedCache } from '../../bounded-cache.ts';
 import { rfc3339, type Clock } from '../../kube/clock.ts';
 import { parseMilliseconds } from '../../kube/time.ts';
 import { hashToken, sameHash, type RefreshTokens } from '../refresh-tokens.ts';
@@ -21,13 +21,20 @@ export class Rotation {
   readonly #tokens: RefreshTokens;
   readonly #clock: Clock;
   /** Hashes of refresh tokens whose rotation got no answer here, and when. */
-  readonly #unanswered = boundedCache<number>(10_000);
+  readonly #unanswered: BoundedCache<number>;
 
   constructor(options: { store: SessionStore; lives: Lives; tokens: RefreshTokens; clock: Clock }) {
     this.#store = options.store;
     this.#lives = options.lives;
     this.#tokens = options.tokens;
     this.#clock = options.clock;
+    this.#unanswered = new BoundedCache({
+      name: 'unanswered_refreshes',
+      maxEntries: 10_000,
+      maxBytes: 4 * 1024 * 1024,
+      ttl: unansweredLife,
+      clock: () => this.#clock.now(),
+    });
   }
 
   /** RFC 6749 section 6. `accept` judges the session before it rotates. */

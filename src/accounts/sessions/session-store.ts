@@ -2,9 +2,9 @@
  * The Sessions as this replica knows them: what the watch has brought, what was just written here, and by a read of the cluster what is
  * unknown or must be certain.
  */
+import { BoundedCache, InProgress } from '../../bounded-cache.ts';
 import { sessionsPath } from '../../config/names.ts';
 import { serviceUnavailable, type StatusError } from '../../errors.ts';
-import { boundedCache } from '../../kube/bounded-cache.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Clock } from '../../kube/clock.ts';
 import { createInformer, type Informer } from '../../kube/informer.ts';
@@ -24,16 +24,26 @@ export class SessionStore {
   readonly #informer: Informer<Session>;
   readonly #clock: Clock;
   /** Sessions just written here, which the watch brings a moment later; 'deleted' once the watch has seen them go. */
-  readonly #written = boundedCache<Session | 'deleted'>(10_000, { ttl: 60_000 });
+  readonly #written: BoundedCache<Session | 'deleted'>;
   /** The sids of each user, also of sessions that are over. */
   readonly #ofUser = new Map<string, Set<string>>();
-  /** Live reads under way, and the names that they did not find, by sid. */
-  readonly #reads = new Map<string, Promise<Session | undefined>>();
+  /** Live reads under way, by sid. */
+  readonly #reads = new InProgress<Promise<Session | undefined>>('session_reads');
+  /** The sids that they did not find. */
+  readonly #unknown: BoundedCache<true>;
   readonly #ended = new Set<(sid: string) => void>();
 
   constructor(options: { client: KubeClient; namespace: string; clock: Clock; log: Logger }) {
     this.#namespace = options.namespace;
     this.#clock = options.clock;
+    const limits = { maxEntries: 10_000, maxBytes: 32 * 1024 * 1024, clock: () => this.#clock.now() };
+    this.#written = new BoundedCache({
+      ...limits,
+      name: 'written_sessions',
+      ttl: 60_000,
+      sizeOf: (session) => JSON.stringify(session).length,
+    });
+    this.#unknown = new BoundedCache({ ...limits, name: 'unknown_sessions', ttl: unknownLife });
     this.#requests = new SessionRequests(options);
     this.#informer = createInformer<Session>({ ...options, path: sessionsPath(options.namespace), watchSeconds });
     this.#informer.onChange((type, session) => {
@@ -111,25 +121,22 @@ export class SessionStore {
 
   /** Reads it in the cluster, by the one read of all who ask at once. */
   async read(sid: string): Promise<Session | undefined> {
+    // Garbage must not reach kube-apiserver at the callers' pace.
+    if (this.#unknown.has(sid)) return undefined;
     return await (this.#reads.get(sid) ?? this.readAfresh(sid));
   }
 
   /** The same by a read that begins now. */
   async readAfresh(sid: string): Promise<Session | undefined> {
-    const read = this.#read(sid);
+    const read = this.#requests.get(sid);
     this.#reads.set(sid, read);
-    return await read;
-  }
-
-  async #read(sid: string): Promise<Session | undefined> {
-    let found: Session | undefined;
     try {
-      found = await this.#requests.get(sid);
+      const found = await read;
+      if (found === undefined) this.#unknown.set(sid, true);
+      else this.#unknown.delete(sid);
       return found;
     } finally {
-      // A name that was not found is not asked for again for a moment: garbage must not reach kube-apiserver at the callers' pace.
-      if (found !== undefined) this.#reads.delete(sid);
-      else setTimeout(() => this.#reads.delete(sid), unknownLife).unref();
+      if (this.#reads.get(sid) === read) this.#reads.delete(sid);
     }
   }
 

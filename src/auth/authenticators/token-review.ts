@@ -1,6 +1,6 @@
 import { hostOf } from '../../accounts/host-of.ts';
+import { BoundedCache, InProgress } from '../../bounded-cache.ts';
 import { serviceUnavailable, unauthorized } from '../../errors.ts';
-import { boundedCache } from '../../kube/bounded-cache.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/kube-error.ts';
 import { Slots } from '../../slots.ts';
@@ -17,7 +17,7 @@ interface TokenReview {
   };
 }
 
-const cacheSize = 10_000;
+const limits = { maxEntries: 10_000, maxBytes: 16 * 1024 * 1024 };
 const acceptedLife = 10_000;
 const refusedLife = 5_000;
 const queue = { total: 1_000, perUser: 1_000, timeout: 5_000 };
@@ -64,10 +64,15 @@ export function tokenReview(
   audiences: () => Promise<readonly string[]>,
   clock: () => number = () => performance.now(),
 ): TokenAuthenticator {
-  const perf = { now: clock };
-  const accepted = boundedCache<UserInfo>(cacheSize, { ttl: acceptedLife, perf });
-  const refused = boundedCache<true>(cacheSize, { ttl: refusedLife, perf });
-  const asking = new Map<string, Promise<UserInfo | undefined>>();
+  const accepted = new BoundedCache<UserInfo>({
+    ...limits,
+    name: 'accepted_tokens',
+    ttl: acceptedLife,
+    sizeOf: (user) => JSON.stringify(user).length,
+    clock,
+  });
+  const refused = new BoundedCache<true>({ ...limits, name: 'refused_tokens', ttl: refusedLife, clock });
+  const asking = new InProgress<Promise<UserInfo | undefined>>('token_reviews_in_progress');
   const ownIssuer = new Slots({ what: 'token reviews', total: 32, queue });
   const otherIssuers = new Slots({ what: 'token reviews of other issuers', total: 4, queue });
 

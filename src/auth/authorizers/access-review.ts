@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
+import { BoundedCache, InProgress } from '../../bounded-cache.ts';
 import { serviceUnavailable } from '../../errors.ts';
-import { boundedCache } from '../../kube/bounded-cache.ts';
 import { laneSizes, type KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/kube-error.ts';
 import { Slots } from '../../slots.ts';
@@ -11,7 +11,6 @@ interface SubjectAccessReview {
   readonly status?: { readonly allowed?: boolean; readonly denied?: boolean; readonly reason?: string };
 }
 
-const cacheSize = 50_000;
 /** Milliseconds. */
 const maxDecisionAge = 10_000;
 /** One request of a user may need a thousand reviews: they wait in the line of that user. */
@@ -21,8 +20,6 @@ const reviewSlots = {
   perUser: laneSizes.reviews / 2,
   queue: { total: 20_000, perUser: 5_000, timeout: 10_000 },
 };
-/** Characters of a question that is kept as it is. */
-const longestQuestion = 512;
 /** kube-apiserver's own superusers, who need no review (k8s.io/apiserver DelegatingAuthorizationOptions). */
 const masters = 'system:masters';
 
@@ -37,15 +34,22 @@ interface Reviewed {
  * equal reviews that are in flight are one.
  */
 export function accessReview(client: KubeClient, clock: () => number = () => performance.now()): Authorizer {
-  const decisions = boundedCache<Reviewed>(cacheSize, { ttl: maxDecisionAge, perf: { now: clock } });
-  const asking = new Map<string, Promise<Decision>>();
+  const decisions = new BoundedCache<Reviewed>({
+    name: 'access_reviews',
+    maxEntries: 50_000,
+    maxBytes: 32 * 1024 * 1024,
+    ttl: maxDecisionAge,
+    sizeOf: ({ decision }) => decision.reason.length,
+    clock,
+  });
+  const asking = new InProgress<Promise<Decision>>('access_reviews_in_progress');
   const slots = new Slots(reviewSlots);
   const identities = new WeakMap<UserInfo, string>();
 
   function identity(user: UserInfo): string {
     let key = identities.get(user);
     if (key === undefined) {
-      key = JSON.stringify([user.username, user.uid, user.groups, user.extra]);
+      key = hash('sha256', JSON.stringify([user.username, user.uid, user.groups, user.extra]), 'base64');
       identities.set(user, key);
     }
     return key;
@@ -84,7 +88,7 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
   return {
     async authorize(user, attributes, maxAge = maxDecisionAge) {
       if (user.groups.includes(masters)) return { allowed: true, reason: '' };
-      const key = keyOf(`${identity(user)}${attributeKey(attributes)}`);
+      const key = `${identity(user)}${attributeKey(attributes)}`;
       const at = clock();
       const cached = decisions.get(key);
       if (cached !== undefined && at - cached.at < maxAge) return cached.decision;
@@ -102,10 +106,6 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
     },
   };
 }
-
-/** A caller chooses how long a path is, and not how much of our memory it takes. A hash has no NUL. */
-const keyOf = (question: string): string =>
-  question.length <= longestQuestion ? question : hash('sha256', question, 'base64');
 
 /** No part of a name or path holds a NUL, so the key is unambiguous. */
 const attributeKey = (attributes: Attributes): string =>

@@ -1,4 +1,5 @@
 import { hostOf } from '../../accounts/host-of.ts';
+import { InProgress } from '../../bounded-cache.ts';
 import { tooManyRequests } from '../../errors.ts';
 import type { Exchange, Filter } from '../exchange.ts';
 import { countInFlight } from '../metrics.ts';
@@ -56,7 +57,7 @@ export function perUser(most: () => number): Filter {
 export class Places {
   readonly #what: string;
   readonly #setting: string;
-  readonly #taken = new Map<string, number>();
+  readonly #taken = new InProgress<number>('places_taken');
 
   /** `setting`: what sets the limit, where anything does. */
   constructor(what: string, setting?: string) {

@@ -2,7 +2,7 @@
 import type { RequestContext } from '../../http/route.ts';
 import type { KubeObject } from '../../kube/kube-object.ts';
 import { visitInSlices } from '../../kube/slice.ts';
-import type { StoredObject } from '../../kube/stored-object.ts';
+import { memoryOf, type StoredObject } from '../../kube/stored-object.ts';
 import type { ListPods, LogContainer, LogPod } from '../../logs/pods/source.ts';
 import type { Catalogue } from '../catalogue.ts';
 import { decoded, fromCopy } from '../copy.ts';
@@ -27,6 +27,8 @@ interface Pod extends KubeObject {
     readonly ephemeralContainerStatuses?: readonly ContainerStatus[];
   };
 }
+
+const memory = memoryOf('containers with logs');
 
 /** core/v1 Pod: init containers come first, as they ran. */
 function containersOf(object: StoredObject<unknown>): readonly LogContainer[] {
@@ -54,7 +56,7 @@ const logPod = (object: StoredObject<unknown>): LogPod => ({
   namespace: object.namespace,
   name: object.name,
   createdAt: object.createdAt,
-  containers: () => object.remembered('containers with logs', containersOf),
+  containers: () => object.remembered(memory, containersOf),
 });
 
 /** All pods, as they are now. Throws 503 where there is no copy of them. */

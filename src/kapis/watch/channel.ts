@@ -9,12 +9,10 @@ import type { Watch } from './watch.ts';
 /** What watches that share their frames have in common. */
 export interface ChannelOptions<F> {
   readonly view: View<F>;
-  /** The view, or the one that it was made from. */
-  readonly lasting: View<F>;
   readonly filters: readonly Filter<F>[];
   readonly format: Format;
   readonly framing: Framing;
-  /** Together with the lasting view tells the channel from others; undefined: nobody else may join. */
+  /** What the channel shows, in full; undefined: nobody else may join. */
   readonly key: string | undefined;
 }
 

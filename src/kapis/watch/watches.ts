@@ -4,6 +4,7 @@
  */
 import type { Request, Response } from 'express';
 import { setImmediate as turn } from 'node:timers/promises';
+import { InProgress } from '../../bounded-cache.ts';
 import { expired, type StatusError } from '../../errors.ts';
 import { isHandshake } from '../../http/web-socket.ts';
 import type { Framing } from '../../http/streamed-body.ts';
@@ -26,7 +27,10 @@ export class Watches<F> {
   readonly #open = new Map<Watch<F>, number>();
   readonly #channels = new Set<Channel<F>>();
   /** Those that more watches may join, by what they show. */
-  readonly #joinable = new Map<View<F>, Map<string, Channel<F>>>();
+  readonly #joinable = new InProgress<Channel<F>>('watch_channels');
+  /** A number for each lasting view. */
+  readonly #views = new WeakMap<View<F>, number>();
+  #viewCount = 0;
   readonly #wheel = new Wheel<Watch<F>>((watch) => this.#tick(watch));
   /** Changes that are not yet handed on, and the place of the first in the store's history. */
   #pending: Change<F>[] = [];
@@ -78,16 +82,21 @@ export class Watches<F> {
   #join({ view, filters }: WatchRequest<F>, format: Format, framing: Framing): Channel<F> {
     const { view: lasting, key: made } = view.origin ?? { view, key: '' };
     const isShared = filters.every((filter) => filter.key !== undefined);
-    const key = isShared ? JSON.stringify([framing, format, made, ...filters.map((filter) => filter.key)]) : undefined;
-    const known = key === undefined ? undefined : this.#joinable.get(lasting)?.get(key);
+    const key = isShared
+      ? JSON.stringify([this.#numberOf(lasting), framing, format, made, ...filters.map((filter) => filter.key)])
+      : undefined;
+    const known = key === undefined ? undefined : this.#joinable.get(key);
     if (known !== undefined) return known;
-    const channel = new Channel({ view, lasting, filters, format, framing, key });
+    const channel = new Channel({ view, filters, format, framing, key });
     this.#channels.add(channel);
-    if (key === undefined) return channel;
-    let ofView = this.#joinable.get(lasting);
-    if (ofView === undefined) this.#joinable.set(lasting, (ofView = new Map<string, Channel<F>>()));
-    ofView.set(key, channel);
+    if (key !== undefined) this.#joinable.set(key, channel);
     return channel;
+  }
+
+  #numberOf(view: View<F>): number {
+    const number = this.#views.get(view) ?? (this.#viewCount += 1);
+    this.#views.set(view, number);
+    return number;
   }
 
   #leave(watch: Watch<F>): void {
@@ -96,11 +105,9 @@ export class Watches<F> {
     this.#open.delete(watch);
     channel.watches.delete(watch);
     if (channel.watches.size > 0) return;
-    const { lasting, key } = channel.options;
+    const { key } = channel.options;
     this.#channels.delete(channel);
-    const ofView = this.#joinable.get(lasting);
-    if (key !== undefined) ofView?.delete(key);
-    if (ofView?.size === 0) this.#joinable.delete(lasting);
+    if (key !== undefined) this.#joinable.delete(key);
     if (this.#channels.size > 0) return;
     this.#unsubscribe?.();
     this.#unsubscribe = undefined;

@@ -183,7 +183,8 @@ test('is kept in the same room however long the question was', async () => {
   const questions: Attributes[] = [listNodes, { verb: 'get', path: `/${'x'.repeat(8_000)}` }];
   for (const question of questions) await authorizer.authorize(alice, question);
   await authorizer.authorize({ ...alice, groups: Array.from({ length: 1_000 }, String) }, listNodes);
-  expect(kept.mock.calls.map(([key]) => String(key).length)).toEqual([44, 44, 44]);
+  expect(kept.mock.calls).toHaveLength(3);
+  for (const [key] of kept.mock.calls) expect(String(key).length).toBeLessThanOrEqual(128);
   kept.mockRestore();
 });
 
