@@ -3,7 +3,7 @@
  * user of the same name made later does not inherit it. No replica keeps a copy: it is read for whoever asks. A login waits for
  * none of it.
  */
-import { BoundedCache } from '../bounded-cache.ts';
+import { BoundedCache, copied } from '../bounded-cache.ts';
 import { loginHistoriesPath } from '../config/names.ts';
 import type { LoginHistorySettings } from '../config/schema.ts';
 import { serviceUnavailable } from '../errors.ts';
@@ -145,7 +145,7 @@ export class LoginHistories {
       reason,
       client,
       sourceIP,
-      userAgent: userAgent.slice(0, longestUserAgent),
+      userAgent: copied(userAgent.slice(0, longestUserAgent)),
     };
     this.#writes.put(uid, { username, records: [record] });
     if (record.success) this.#loggedIn(user, record.time);

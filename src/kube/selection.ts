@@ -119,7 +119,7 @@ export class Selections {
   readonly #making = new InProgress<Promise<void>>('selections_in_progress');
   /** The one that was not used for longest is first. */
   readonly #indexes = new Map<IndexName, Index>();
-  readonly #indexing = new Map<IndexName, Promise<void>>();
+  readonly #indexing = new InProgress<Promise<void>>('indexes_in_progress');
 
   constructor(source: Source) {
     this.#source = source;

@@ -1,5 +1,6 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { headerValues } from '../../auth/header-values.ts';
+import { copied } from '../../bounded-cache.ts';
 import type { Filter } from '../exchange.ts';
 
 const bare = (address: string): string =>
@@ -36,7 +37,7 @@ export function sourceIP(trustedProxies: () => readonly string[]): Filter {
       while (isTrusted(address)) {
         const next = bare((forwarded.pop() ?? '').trim());
         if (isIP(next) === 0) break;
-        address = next;
+        address = copied(next);
       }
     }
     exchange.sourceIP = address;
