@@ -16,13 +16,24 @@ beforeAll(async () => {
 afterAll(() => removeUser(name));
 
 const values = [null, 5, 'x', true, [], {}, [null]];
-const paths = ['', '/', '/spec', '/spec/-', '/spec/0', '/metadata', '/metadata/name', '/kind', '/apiVersion', '/a/b', '/~', '/~2'];
+const paths = [
+  '',
+  '/',
+  '/spec',
+  '/spec/-',
+  '/spec/0',
+  '/metadata',
+  '/metadata/name',
+  '/kind',
+  '/apiVersion',
+  '/a/b',
+  '/~',
+  '/~2',
+];
 const indices = ['-1', '0', '99', '99999999999999999999'].map((index) => `/metadata/managedFields/${index}`);
 const all = [...paths, ...indices];
 const patches: readonly (readonly object[])[] = [
-  ...['add', 'replace', 'test'].flatMap((op) =>
-    all.flatMap((path) => values.map((value) => [{ op, path, value }])),
-  ),
+  ...['add', 'replace', 'test'].flatMap((op) => all.flatMap((path) => values.map((value) => [{ op, path, value }]))),
   ...all.map((path) => [{ op: 'remove', path }]),
   ...['move', 'copy'].flatMap((op) => all.flatMap((path) => paths.map((from) => [{ op, path, from }]))),
   [

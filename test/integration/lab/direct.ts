@@ -34,6 +34,12 @@ function administrator(): { readonly server: string; readonly identity: https.Re
   };
 }
 
+/** Where kube-apiserver is, and the CA that its certificate is of. */
+export function kubeAPIServer(): { readonly server: string; readonly authority: string } {
+  const { server, identity } = administrator();
+  return { server, authority: String(identity.ca) };
+}
+
 /** How one asks; the answer comes as a stream. */
 export type Way = (person: Person, path: string, call?: Call) => Promise<IncomingMessage>;
 

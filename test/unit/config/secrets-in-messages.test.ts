@@ -83,7 +83,17 @@ const document = {
         mapping: 'auto',
         ldap: { url: 'ldaps://a.example', userSearch: { base: 'dc=a', filter: '(uid={username})' } },
       },
-      { name: 'web', type: 'OpenIDConnect', openIDConnect: { issuer: 'https://a.example', clientID: 'a' } },
+      {
+        name: 'web',
+        type: 'OIDC',
+        oidc: {
+          issuer: 'https://a.example',
+          clientID: 'a',
+          clientSecretRef: { name: 'a', key: 'b' },
+          scopes: ['openid'],
+          claims: { groups: 'groups' },
+        },
+      },
     ],
   },
   logging: { store: 'opensearch', opensearch: { url: 'https://a.example', index: 'a', tokenRef: { name: 'a' } } },
