@@ -29,7 +29,6 @@ import {
   removeServiceAccount,
   serviceAccountToken,
   unbind,
-  type KubeObject,
 } from './lab/kube.ts';
 import { passwordForm, postForm, tokens, type OAuthProblem, type Tokens } from './lab/login.ts';
 import { startOpenIDProvider, type OpenIDProvider } from './lab/openid-provider.ts';
@@ -76,7 +75,7 @@ const sorted = ({ username, uid = '', groups, extra = {} }: Identity): Required<
   username,
   uid,
   groups: [...groups].toSorted(),
-  extra: Object.fromEntries(Object.entries(extra).toSorted()),
+  extra,
 });
 
 const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
@@ -90,8 +89,8 @@ function userInfoIn(answer: Answer): Identity {
 /** What the audit of the first replica says of who sent the request. */
 async function auditedUser(answer: Answer): Promise<Identity> {
   const event = await eventually('the request is in the audit', () => {
-    const mine = (one: AuditEvent): boolean => one.auditID === answer.headers['audit-id'];
-    const found = readAudit(replicaLogs()[0] ?? '').find(mine);
+    const events: AuditEvent[] = readAudit(replicaLogs()[0] ?? '');
+    const found = events.find(({ auditID }) => auditID === answer.headers['audit-id']);
     if (found === undefined) throw new Error('not yet');
     return found;
   });
@@ -123,7 +122,7 @@ async function expectOneIdentity(token: string, expected: Partial<Identity>, isB
 async function expectOneOwnIdentity(token: string, expected: Partial<Identity>, isBound: boolean): Promise<void> {
   await expectOneIdentity(token, expected, isBound);
   const { sid, sub, username, groups } = readJWT(token).claims as Record<string, string> & { groups: string[] };
-  const { spec } = await get<KubeObject>(`${sessionsPath(release.namespace)}/${sid}`);
+  const { spec } = await get(`${sessionsPath(release.namespace)}/${sid}`);
   expect(spec).toMatchObject({ userName: username, userUID: sub });
   const own = { username, uid: sub, groups: groups.toSorted() };
   expect({ ...own, groups: [...own.groups, authenticated].toSorted() }).toMatchObject(expected);
@@ -336,38 +335,38 @@ describe('an LDAP login', () => {
   });
 });
 
+const authorize = (challenge: string): string =>
+  `/oauth/authorize?${new URLSearchParams({
+    response_type: 'code',
+    client_id: 'platform-cli',
+    redirect_uri: 'http://127.0.0.1:1/callback',
+    code_challenge: challenge,
+    code_challenge_method: 'S256',
+  }).toString()}`;
+
+async function logIn(
+  subject: string,
+  challenge: string,
+): Promise<{ readonly browser: Browser<Answer>; readonly page: Answer }> {
+  const browser = new Browser<Answer>(async (path, { method = 'GET', headers = {}, body }) => {
+    const given = headers as Record<string, string>;
+    return await call(`${secureGateway()}${path}`, {
+      method,
+      headers: given,
+      ...(body === undefined ? {} : { body }),
+    });
+  });
+  const { form_token = '', next = '' } = formIn((await browser.open(authorize(challenge))).text).fields;
+  const left = await eventually('the provider can be asked', async () => {
+    const answer = await browser.send('/oauth/login/sso', { form_token, next });
+    expect(answer.status).toBe(200);
+    return answer;
+  });
+  const query = await openid.login(String(left.headers['refresh']).replace('0; url=', ''), subject);
+  return { browser, page: await browser.open(`/oauth/callback/sso?${query.toString()}`) };
+}
+
 describe('a login at an OpenID provider', () => {
-  const authorize = (challenge: string): string =>
-    `/oauth/authorize?${new URLSearchParams({
-      response_type: 'code',
-      client_id: 'platform-cli',
-      redirect_uri: 'http://127.0.0.1:1/callback',
-      code_challenge: challenge,
-      code_challenge_method: 'S256',
-    }).toString()}`;
-
-  async function logIn(
-    subject: string,
-    challenge: string,
-  ): Promise<{ readonly browser: Browser<Answer>; readonly page: Answer }> {
-    const browser = new Browser<Answer>(async (path, { method = 'GET', headers = {}, body }) => {
-      const given = headers as Record<string, string>;
-      return await call(`${secureGateway()}${path}`, {
-        method,
-        headers: given,
-        ...(body === undefined ? {} : { body }),
-      });
-    });
-    const { form_token = '', next = '' } = formIn((await browser.open(authorize(challenge))).text).fields;
-    const left = await eventually('the provider can be asked', async () => {
-      const answer = await browser.send('/oauth/login/sso', { form_token, next });
-      expect(answer.status).toBe(200);
-      return answer;
-    });
-    const query = await openid.login(String(left.headers['refresh']).replace('0; url=', ''), subject);
-    return { browser, page: await browser.open(`/oauth/callback/sso?${query.toString()}`) };
-  }
-
   test('names one identity everywhere', async () => {
     const verifier = randomUUID() + randomUUID();
     const challenge = createHash('sha256').update(verifier).digest('base64url');
@@ -397,8 +396,10 @@ describe('a login at an OpenID provider', () => {
   });
 });
 
+/** A header value of the text in UTF-8. */
+const bytes = (text: string): string => Buffer.from(text).toString('latin1');
+
 describe('the front proxy', () => {
-  const bytes = (text: string): string => Buffer.from(text).toString('latin1');
   const certificate = aggregatorCertificate;
 
   /** What kube-apiserver and this server make of the same headers. */
@@ -449,7 +450,7 @@ describe('the front proxy', () => {
     const signing = await webcrypto.subtle.importKey('pkcs8', pkcs8, algorithm, true, ['sign']);
     const specs = fc.sample(chainSpecs, { numRuns: 60, seed: 20 }).map((spec) => ({
       ...spec,
-      links: spec.links.with(-1, goodAuthority),
+      links: [...spec.links.slice(0, -1), goodAuthority],
       trusted: spec.links.map(() => false),
     }));
     const { server, authority } = kubeAPIServer();
