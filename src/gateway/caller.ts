@@ -1,4 +1,5 @@
 /** In whose name a request is passed on. */
+import { impersonatedOf } from '../auth/impersonated.ts';
 import type { UserInfo } from '../auth/user.ts';
 import { unauthorized } from '../errors.ts';
 import type { RequestContext } from '../http/route.ts';
@@ -11,7 +12,7 @@ export function callerOf({ user, impersonated = user }: RequestContext): Imperso
   if (impersonated === undefined) throw unauthorized();
   let caller = known.get(impersonated);
   if (caller === undefined) {
-    caller = { ...impersonated, proved: impersonated.via !== 'token' };
+    caller = impersonatedOf(impersonated);
     known.set(impersonated, caller);
   }
   return caller;

@@ -1,3 +1,4 @@
+import { impersonatedOf } from '../auth/impersonated.ts';
 import type { UserInfo } from '../auth/user.ts';
 import { unauthorized } from '../errors.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -6,5 +7,5 @@ import { asUser } from '../kube/impersonation.ts';
 /** kube-apiserver, asked as the caller. Throws 401 where there is none. */
 export function asCaller(client: Pick<KubeClient, 'stream'>, user: UserInfo | undefined): Pick<KubeClient, 'stream'> {
   if (user === undefined) throw unauthorized();
-  return asUser(client, { ...user, proved: user.via !== 'token' });
+  return asUser(client, impersonatedOf(user));
 }

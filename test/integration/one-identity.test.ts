@@ -56,6 +56,8 @@ const odd = [
   'with 😀 and 名',
   '\uFEFFmark',
   'zero\u200Bwidth',
+  'Basic YWRtaW4=',
+  'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl',
   'System:masters',
   'ѕystem:masters',
   'é'.repeat(126),
@@ -422,6 +424,7 @@ describe('the front proxy', () => {
       'x-remote-group': [bytes(`one ${String(name)}`), bytes(`two ${String(name)}`), ''],
       [`x-remote-extra-${encodeURIComponent(`Key ${String(name)}`)}`]: [bytes(String(name)), 'b'],
       'x-remote-extra-50%': 'malformed',
+      'x-remote-extra-password': 'of nobody',
     });
     const identity = sorted(userInfoIn(kube));
     expect(identity.username).toBe(user);

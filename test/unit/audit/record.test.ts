@@ -38,6 +38,18 @@ const everything = { rules: [{ level: 'RequestResponse' }] };
 const bytes = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 
 describe('an event', () => {
+  test('names users as they were authorized, also where a name looks like a secret', () => {
+    const user = {
+      username: 'Bearer root',
+      uid: 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl',
+      groups: ['Basic YWRtaW4='],
+      extra: { password: ['of nobody'] },
+    };
+    const { events, record } = begin(everything, 'GET', '/api', { user, impersonated: user });
+    record.complete(2_000, 200, answered);
+    expect(events).toMatchObject([{ user, impersonatedUser: user }]);
+  });
+
   test('says who asked what, when, and what came of it', () => {
     const { events, record } = begin(
       { rules: [{ level: 'Metadata' }] },
