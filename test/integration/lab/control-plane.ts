@@ -49,3 +49,9 @@ export const apiserverComplaints = (): string[] =>
   readFileSync(logFile(lab().dir, apiserver), 'utf8')
     .split(/^(?=[IWEF]\d{4} )/m)
     .filter((entry) => /^[WEF]/.test(entry));
+
+/** When kube-apiserver wrote such an entry, in milliseconds since the epoch. Its log has local times without a year. */
+export function timeOf(entry: string): number {
+  const [, month, day, time] = /^[WEF](\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{3})/.exec(entry) ?? [];
+  return new Date(`${new Date().getFullYear()}-${month}-${day}T${time}`).getTime();
+}

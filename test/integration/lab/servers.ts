@@ -1,5 +1,5 @@
 /** Servers of ours, as processes. */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort, seed } from '../../../hack/cluster/chosen.ts';
 import { find, stop, type Running } from '../../../hack/cluster/processes.ts';
@@ -48,6 +48,27 @@ export const writeReplicas = (dir: string, names: readonly string[]): void =>
 
 const replicaNames = (dir: string): string[] => JSON.parse(readFileSync(replicasFile(dir), 'utf8')) as string[];
 
+const presenceFile = (dir: string): string => join(dir, 'presence.log');
+
+/** Writes down that a replica is ready, or is stopped from now on. */
+export const recordPresence = (dir: string, index: number, isReady: boolean): void =>
+  appendFileSync(presenceFile(dir), `${JSON.stringify({ time: Date.now(), index, isReady })}\n`);
+
+/** Milliseconds that kube-apiserver may take to notice that a replica is back. */
+const noticed = 60_000;
+
+/** Whether both replicas were ready at that time, and had been for so long that kube-apiserver had noticed. */
+export function werePresent(time: number): boolean {
+  const events = readFileSync(presenceFile(lab().dir), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { time: number; index: number; isReady: boolean });
+  return [0, 1].every((index) => {
+    const last = events.findLast((event) => event.index === index && event.time <= time);
+    return last?.isReady === true && last.time + noticed <= time;
+  });
+}
+
 /** The processes of the two replicas; undefined for one that has ended. */
 export const replicaProcesses = (): (Running | undefined)[] =>
   replicaNames(lab().dir).map((name) => find(lab().dir, name));
@@ -56,6 +77,7 @@ export const replicaProcesses = (): (Running | undefined)[] =>
 export const replicaLogs = (): string[] => replicaNames(lab().dir).map((name) => join(lab().dir, `${name}.log`));
 
 export async function stopReplica(index: 0 | 1, signal: 'SIGTERM' | 'SIGINT' | 'SIGKILL' = 'SIGINT'): Promise<void> {
+  recordPresence(lab().dir, index, false);
   const running = replicaProcesses()[index];
   if (running !== undefined) await stop(lab().dir, running, signal, 30_000);
 }
@@ -68,6 +90,7 @@ export async function startReplica(index: 0 | 1): Promise<void> {
   names[index] = name;
   writeReplicas(dir, names);
   await server.ready();
+  recordPresence(dir, index, true);
 }
 
 export interface Extra extends Server {

@@ -17,7 +17,7 @@ import { buildGoClients, obtainChromium, obtainOtherKubectl, obtainPythonPackage
 import { labFile, labVariable, type Lab, type Ports } from './lab.ts';
 import { configuration, secrets } from './people.ts';
 import { reap, startReaper } from './reaper.ts';
-import { startNamed, writeReplicas } from './servers.ts';
+import { recordPresence, startNamed, writeReplicas } from './servers.ts';
 
 const root = join(import.meta.dirname, '../../..');
 const nodes = 7;
@@ -125,5 +125,6 @@ async function startReplicas(
   await apisAvailable(kube, async () => {
     for (const { server } of started) await server.check();
   });
+  for (const index of started.keys()) recordPresence(options.dir, index, true);
   return [first, second];
 }
