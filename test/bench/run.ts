@@ -14,6 +14,7 @@ import { describeLogs, measureLogs } from './logs.ts';
 import { describeLoginFailures, measureLoginFailures } from './login-failures.ts';
 import { measureCase, measureRest, type AtRest, type Figures } from './measure.ts';
 import { measureMemory } from './memory.ts';
+import { measureRevocation } from './revocation.ts';
 import type { Stand } from './stand.ts';
 import { measureStarts } from './start-up.ts';
 import {
@@ -43,6 +44,7 @@ export const otherNames: readonly string[] = [
   'verification',
   'flood',
   'login',
+  'revocation',
   'logs',
 ];
 
@@ -84,6 +86,7 @@ export class Run {
     if (wanted.includes('verification')) await this.#verification();
     if (wanted.includes('flood')) await this.#flood();
     if (wanted.includes('login')) await this.#logins();
+    if (wanted.includes('revocation')) await this.#revocation();
     if (wanted.includes('logs')) await this.#logs();
     console.log(`\n${ratioTable(this.#compared)}`);
     const goals = verdicts({ cases: this.#cases, terms: this.#terms, others: this.#others });
@@ -227,6 +230,16 @@ export class Run {
     if (one === undefined) return;
     this.#right &&= one.problems.length === 0;
     console.log(`\n${describeLoginFailures(one)}`);
+  }
+
+  async #revocation(): Promise<void> {
+    const { site, users } = this.#stand;
+    const one = await this.#attempt('revocation', () => measureRevocation(site, users, this.#signal));
+    if (one === undefined) return;
+    console.log(
+      `\nrevocation: another replica refuses the token after ${figure(one.p50)} ms, at most ${figure(one.max)} ms`,
+    );
+    this.#others['revocation: ms'] = one.max;
   }
 
   async #logs(): Promise<void> {
