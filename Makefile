@@ -85,6 +85,10 @@ update: $(installed) ## bring up to date what is generated, and format
 	@$(node) node_modules/.bin/prettier --write --log-level=warn .
 	@gofmt -w $$(git ls-files '*.go')
 
+.PHONY: mutants
+mutants: $(installed) ## change the code, one thing at a time, and list the changes that no test notices (FILES="src/auth src/gateway")
+	@$(node) hack/mutants/main.ts
+
 .PHONY: screenshot
 screenshot: $(installed) ## take the picture of /docs that README.md shows
 	@$(node) hack/screenshot/main.ts
