@@ -46,18 +46,20 @@ export const redactedJSON = (value: unknown): string =>
     typeof one !== 'string' ? one : password.test(key) ? '[redacted]' : redactText(one),
   );
 
-/** The path and query without the values of parameters that are secrets. */
+/** Parameters of a query or a form: more of them are refused, as each costs the event loop time. */
+export const maxParameters = 1_000;
+
+/** The path and query without the values of parameters that are secrets, and without a query of too many parameters. */
 export function shownURL(url: string): string {
   const at = url.indexOf('?');
   if (at === -1) return url;
-  const pairs = url
-    .slice(at + 1)
-    // Some take a semicolon for an ampersand.
-    .split(/([&;])/)
-    .map((pair) => {
-      const [key = '', value] = pair.split('=', 2);
-      return value !== undefined && isSecret(decoded(key)) ? `${key}=redacted` : pair;
-    });
+  // Some take a semicolon for an ampersand.
+  const parts = url.slice(at + 1).split(/([&;])/, 2 * maxParameters);
+  if (parts.length === 2 * maxParameters) return `${url.slice(0, at)}?[more than ${maxParameters} parameters]`;
+  const pairs = parts.map((pair) => {
+    const [key = '', value] = pair.split('=', 2);
+    return value !== undefined && isSecret(decoded(key)) ? `${key}=redacted` : pair;
+  });
   return `${url.slice(0, at)}?${pairs.join('')}`;
 }
 

@@ -3,8 +3,10 @@ import { gunzipSync } from 'node:zlib';
 import { redactedJSON } from '../redaction.ts';
 import { isSecretive } from './body-level.ts';
 
-/** Bytes of one body; of a larger one nothing is shown. */
-export const largestBody = 512 * 1024;
+/** Bytes of a body that is shown. To parse and redact more would hold the event loop for longer than 10 ms. */
+export const largestShown = 64 * 1024;
+/** Bytes of a response that names what was created. */
+export const largestNaming = 512 * 1024;
 /** Bytes of all that are held at a time. */
 const mostHeld = 64 * 1024 * 1024;
 
@@ -39,12 +41,14 @@ export class BodyRoom {
 /** Collects a body while it passes. */
 export class Body {
   readonly #room: BodyRoom;
+  readonly #most: number;
   #bytes = Buffer.alloc(0);
   #length = 0;
   #problem: string | undefined;
 
-  constructor(room: BodyRoom) {
+  constructor(room: BodyRoom, most: number = largestShown) {
     this.#room = room;
+    this.#most = most;
   }
 
   /** Nobody wants to see it any more. */
@@ -57,7 +61,7 @@ export class Body {
   add(chunk: Uint8Array): void {
     if (this.#problem !== undefined) return;
     const length = this.#length + chunk.length;
-    if (length > largestBody) return this.giveUp(tooLarge);
+    if (length > this.#most) return this.giveUp(tooLarge);
     if (length > this.#bytes.length && !this.#grow(length)) return this.giveUp('too many bodies are under way');
     this.#bytes.set(chunk, this.#length);
     this.#length = length;
@@ -65,7 +69,7 @@ export class Body {
 
   /** Twice as large at least: however small the pieces are, they are copied once more at most. */
   #grow(least: number): boolean {
-    const size = Math.min(largestBody, Math.max(least, this.#bytes.length * 2, 4096));
+    const size = Math.min(this.#most, Math.max(least, this.#bytes.length * 2, 4096));
     if (!this.#room.take(size - this.#bytes.length)) return false;
     const bytes = Buffer.alloc(size);
     bytes.set(this.#bytes.subarray(0, this.#length));
@@ -76,7 +80,7 @@ export class Body {
   /** What came, decoded; throws if it cannot be. */
   bytes({ encoding }: BodyHeaders): Buffer {
     const bytes = this.#bytes.subarray(0, this.#length);
-    return encoding === 'gzip' ? gunzipSync(bytes, { maxOutputLength: largestBody }) : bytes;
+    return encoding === 'gzip' ? gunzipSync(bytes, { maxOutputLength: this.#most }) : bytes;
   }
 
   get isTooLarge(): boolean {
@@ -90,7 +94,10 @@ export class Body {
     const type = headers.type === '' ? 'application/json' : headers.type.toLowerCase();
     if (!/^application\/([\w.-]+\+)?json\b/.test(type)) return { why: `it is ${type.slice(0, 100)}, not JSON` };
     try {
-      const object = JSON.parse(this.bytes(headers).toString('utf8')) as unknown;
+      const bytes = this.bytes(headers);
+      if (bytes.length > largestShown) this.giveUp(tooLarge);
+      if (this.#problem !== undefined) return { why: this.#problem };
+      const object = JSON.parse(bytes.toString('utf8')) as unknown;
       if (isSecretive(object)) return { why: 'it holds what is never shown' };
       // Here, because what is nested too deep for it is no reason to fail.
       return { text: redactedJSON(omitManagedFields ? withoutManagedFields(object) : object) };
@@ -101,7 +108,7 @@ export class Body {
   }
 }
 
-const tooLarge = `it has more than ${largestBody} bytes`;
+const tooLarge = `it has more than ${largestShown} bytes`;
 
 interface Described {
   readonly metadata?: Readonly<Record<string, unknown>>;

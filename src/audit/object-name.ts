@@ -1,11 +1,10 @@
 /** What a new object is called: who creates one names it in the body, or lets kube-apiserver choose. */
+import { skipValue, valueOf } from '../kube/json-scan.ts';
 import { Body, type BodyHeaders } from './bodies.ts';
 
-interface Named {
-  readonly kind?: string;
-  readonly metadata?: { readonly name?: unknown };
-  readonly details?: { readonly name?: unknown };
-}
+const [kindKey, metadataKey, detailsKey, nameKey] = ['kind', 'metadata', 'details', 'name'].map((key) =>
+  Buffer.from(key),
+) as [Buffer, Buffer, Buffer, Buffer];
 
 /** metadata.name of the object that was answered, or of what a Status is about; '' if it cannot be told. */
 export function nameIn(answer: Body, headers: BodyHeaders): string {
@@ -17,10 +16,19 @@ export function nameIn(answer: Body, headers: BodyHeaders): string {
   }
 }
 
+/** Scans: to parse 512 KiB would hold the event loop. */
 function ofJSON(bytes: Buffer): string {
-  const { kind, metadata, details } = JSON.parse(bytes.toString('utf8')) as Named;
-  const name = kind === 'Status' ? details?.name : metadata?.name;
-  return typeof name === 'string' ? name : '';
+  const holder = textOf(bytes, 0, kindKey) === 'Status' ? detailsKey : metadataKey;
+  const at = valueOf(bytes, 0, holder);
+  return at === undefined ? '' : textOf(bytes, at, nameKey);
+}
+
+/** The text that the object at `at` has under that key; '' if there is none. */
+function textOf(bytes: Buffer, at: number, key: Buffer): string {
+  const value = valueOf(bytes, at, key);
+  if (value === undefined) return '';
+  const text: unknown = JSON.parse(bytes.toString('utf8', value, skipValue(bytes, value)));
+  return typeof text === 'string' ? text : '';
 }
 
 /** k8s.io/apimachinery pkg/runtime/serializer/protobuf: four bytes, then runtime.Unknown. */

@@ -1,5 +1,5 @@
 import type { AuditLevel } from '../config/audit.ts';
-import { Body, type BodyHeaders, type BodyRoom, type Shown } from './bodies.ts';
+import { Body, largestNaming, largestShown, type BodyHeaders, type BodyRoom, type Shown } from './bodies.ts';
 import { levelFor } from './body-level.ts';
 import { beginEvent, endEvent, type Audited, type AuditedUser, type ResponseStatus, type Stage } from './event.ts';
 import { nameIn } from './object-name.ts';
@@ -43,7 +43,10 @@ export class AuditRecord {
     this.#received = received;
     const { verb, isResourceRequest, name, subresource } = request.info;
     this.#names = this.#level !== 'None' && isResourceRequest && verb === 'create' && name === '' && subresource === '';
-    this.#responseBody = this.#names || this.#level === 'RequestResponse' ? new Body(room) : undefined;
+    this.#responseBody =
+      this.#names || this.#level === 'RequestResponse'
+        ? new Body(room, this.#names ? largestNaming : largestShown)
+        : undefined;
   }
 
   /** Given up at once if nobody wants to see it. */
@@ -85,9 +88,9 @@ export class AuditRecord {
 
   complete(time: number, code: number, { failure, isWhole }: Answered): void {
     const status = failure === undefined ? { code } : { code, ...failure };
+    const created = this.#names && this.#responseBody ? nameIn(this.#responseBody, this.#responseHeaders) : '';
     const request = this.#show('request', this.#requestBody, this.#requestHeaders);
     const response = this.#show('response', this.#responseBody, this.#responseHeaders);
-    const created = this.#names && this.#responseBody ? nameIn(this.#responseBody, this.#responseHeaders) : '';
     this.#responseBody?.giveUp();
     if (!isWhole) this.annotate('platform.io/aborted', 'true');
     const stage = 'ResponseComplete';

@@ -23,6 +23,7 @@ import {
   home,
   impersonation,
   inFlight,
+  parameterLimit,
   perUser,
   protocol,
   queryAsGo,
@@ -67,6 +68,7 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
     securityHeaders(() => requests().corsAllowedOrigins),
     ...(options.strictTransport === undefined ? [] : [strictTransportSecurity(options.strictTransport)]),
     protocol,
+    parameterLimit,
     (exchange) => {
       const { req, res, path, search, query } = exchange;
       exchange.info = requestInfo(req.method, path, query);

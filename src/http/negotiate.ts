@@ -10,6 +10,9 @@ export interface AcceptClause {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
+/** Clauses after these are ignored: 60 KiB of them took the event loop 14 ms. */
+const maxClauses = 100;
+
 const anything: AcceptClause = { type: '*', subtype: '*', q: 1, parameters: {} };
 const json: AcceptClause = { type: 'application', subtype: 'json', q: 1, parameters: {} };
 
@@ -18,7 +21,7 @@ export function parseAccept(header: string | undefined): readonly AcceptClause[]
   if (header === undefined || header.trim() === '') return [anything];
   if (header === 'application/json') return [json];
   return header
-    .split(',')
+    .split(',', maxClauses)
     .map(parseClause)
     .filter((clause) => clause !== undefined)
     .filter(({ q }) => q > 0)

@@ -2,6 +2,7 @@ import type { Request } from 'express';
 import { OAuthError } from '../errors.ts';
 import type { Body } from '../http/description.ts';
 import { named, object, type Schema } from '../http/schema.ts';
+import { maxParameters } from '../redaction.ts';
 import { readBody } from './body.ts';
 
 const formType = 'application/x-www-form-urlencoded';
@@ -51,14 +52,17 @@ function textOf(bytes: Buffer): string {
   }
 }
 
-const pairsOf = (text: string): [string, string][] =>
-  text
-    .split('&')
+function pairsOf(text: string): [string, string][] {
+  const pairs = text.split('&', maxParameters + 1);
+  if (pairs.length > maxParameters)
+    throw new OAuthError('invalid_request', `the form has more than ${maxParameters} parameters`);
+  return pairs
     .filter((pair) => pair !== '')
     .map((pair) => {
       const at = pair.indexOf('=');
       return at === -1 ? [decode(pair), ''] : [decode(pair.slice(0, at)), decode(pair.slice(at + 1))];
     });
+}
 
 /** RFC 6749 appendix B: UTF-8, percent-encoded, a plus for a space. */
 export function decode(text: string): string {

@@ -139,9 +139,9 @@ function parse(body: Buffer): Question {
   } catch (error) {
     throw new OAuthError('invalid_request', `the body ${(error as SyntaxError).message}`);
   }
-  const { spec, ...type } = (review ?? {}) as Readonly<Record<string, unknown>>;
+  const { spec, apiVersion: version, kind: name } = (review ?? {}) as Readonly<Record<string, unknown>>;
   const { token, audiences = [] } = (spec ?? {}) as Readonly<Record<string, unknown>>;
-  if (type['apiVersion'] !== apiVersion || type['kind'] !== kind)
+  if (version !== apiVersion || name !== kind)
     throw new OAuthError('invalid_request', `the body must be a ${kind} of ${apiVersion}`);
   if (typeof token !== 'string' || token === '') throw new OAuthError('invalid_request', 'spec.token is missing');
   if (!Array.isArray(audiences) || !audiences.every((one) => typeof one === 'string'))

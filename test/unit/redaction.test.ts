@@ -65,3 +65,10 @@ test('no password of an object is shown, whatever the object is', () => {
     },
   });
 });
+
+const query = (count: number): string => Array.from({ length: count }, (_, index) => `token=${index}`).join('&');
+
+test('shownURL shows no query of more than 1,000 parameters', () => {
+  expect(shownURL(`/a?${query(1_000)}`)).toBe(`/a?${Array.from({ length: 1_000 }, () => 'token=redacted').join('&')}`);
+  expect(shownURL(`/a?${query(1_001)}`)).toBe('/a?[more than 1000 parameters]');
+});

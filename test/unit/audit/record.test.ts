@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { gzipSync } from 'node:zlib';
 import type { Audited } from '../../../src/audit/event.ts';
-import { Body, BodyRoom, largestBody } from '../../../src/audit/bodies.ts';
+import { Body, BodyRoom, largestShown } from '../../../src/audit/bodies.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import { requestInfo } from '../../../src/http/filters/request-info.ts';
 import { shownURL } from '../../../src/redaction.ts';
@@ -236,7 +236,7 @@ describe('the bodies', () => {
   test('nested deeper than anybody can write are left out', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
-    record.showRequest(bodyOf('['.repeat(100_000) + ']'.repeat(100_000)));
+    record.showRequest(bodyOf('['.repeat(30_000) + ']'.repeat(30_000)));
     record.complete(0, 400, answered);
     expect(events[0]?.annotations).toEqual({ 'platform.io/request-not-shown': 'it cannot be read' });
   });
@@ -255,8 +255,8 @@ describe('the bodies', () => {
 
   test('have a room that they share, and give back', () => {
     const room = new BodyRoom();
-    const large = Buffer.alloc(largestBody, 'a');
-    const bodies = Array.from({ length: 200 }, () => {
+    const large = Buffer.alloc(largestShown, 'a');
+    const bodies = Array.from({ length: 1_200 }, () => {
       const body = new Body(room);
       body.add(large);
       return body;
@@ -302,16 +302,16 @@ describe('the bodies', () => {
     record.describeRequest(json);
     const body = new Body(new BodyRoom());
     record.showRequest(body);
-    for (let size = 0; size <= largestBody; size += 1024) body.add(Buffer.alloc(1024, 'a'));
-    record.responseBody?.add(gzipSync(Buffer.from(JSON.stringify('a'.repeat(largestBody * 2)))));
+    for (let size = 0; size <= largestShown; size += 1024) body.add(Buffer.alloc(1024, 'a'));
+    record.responseBody?.add(gzipSync(Buffer.from(JSON.stringify('a'.repeat(largestShown * 2)))));
     record.describeResponse({ ...json, encoding: 'gzip' });
     record.complete(0, 201, answered);
     expect(events[0]).not.toHaveProperty('requestObject');
     expect(events[0]).not.toHaveProperty('responseObject');
     expect(events[0]?.annotations).toEqual({
       'audit.k8s.io/truncated': 'true',
-      'platform.io/request-not-shown': 'it has more than 524288 bytes',
-      'platform.io/response-not-shown': 'it has more than 524288 bytes',
+      'platform.io/request-not-shown': 'it has more than 65536 bytes',
+      'platform.io/response-not-shown': 'it has more than 65536 bytes',
     });
   });
 

@@ -26,6 +26,22 @@ describe('every answer', () => {
   });
 });
 
+const parameters = (count: number): string => Array.from({ length: count }, () => 'a').join('&');
+
+describe('a query', () => {
+  test.each([resourcePath, '/livez', '/oauth/open', '/nowhere'])(
+    'of %s with more than 1,000 parameters is 400',
+    async (path) => {
+      const { app, handled } = face();
+      const answer = await ask(app, `${path}?${parameters(1_001)}`, as('alice'));
+      expect(answer.status).toBe(400);
+      expect(answer.text).toContain('the query has more than 1000 parameters');
+      expect(handled).toEqual([]);
+      expect((await ask(app, `${path}?${parameters(1_000)}`, as('alice'))).text).not.toContain('1000 parameters');
+    },
+  );
+});
+
 describe('who wants to be another', () => {
   test.each(['Impersonate-User', 'impersonate-group', 'Impersonate-UID'])('by %s is refused', async (name) => {
     const { app, handled } = face();

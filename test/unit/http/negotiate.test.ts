@@ -23,6 +23,10 @@ describe('Accept', () => {
     },
   );
 
+  test('clauses after the first 100 are ignored', () => {
+    expect(parseAccept('a/b;q=0.1,'.repeat(10_000))).toHaveLength(100);
+  });
+
   test.each(['text/html', 'application/json;q=0', 'application/vnd.kubernetes.protobuf', 'nonsense', ';', 'a/b/c'])(
     '%j is 406',
     (header) => {

@@ -229,3 +229,13 @@ test('a parameter that is missing is named', () => {
     new OAuthError('invalid_request', 'the parameter "username" is missing'),
   );
 });
+
+const parameters = (count: number): string => Array.from({ length: count }, (_, index) => `p${index}=1`).join('&');
+
+test('a form of more than 1,000 parameters is refused', async () => {
+  expect(Object.keys((await read(parameters(1_000))).result)).toHaveLength(1_000);
+  expect((await read(parameters(1_001))).result).toMatchObject({
+    error: 'invalid_request',
+    message: 'the form has more than 1000 parameters',
+  });
+});

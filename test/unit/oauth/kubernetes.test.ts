@@ -234,6 +234,7 @@ describe('the token webhook', () => {
   test.each<[string, string, number]>([
     ['no JSON', '{', 400],
     ['nothing', 'null', 400],
+    ['a text', JSON.stringify('x'.repeat(60_000)), 400],
     [
       'another version',
       JSON.stringify({ ...type, apiVersion: 'authentication.k8s.io/v1beta1', spec: { token: 'x' } }),
