@@ -9,6 +9,7 @@ import { stopControlPlane } from '../../hack/cluster/control-plane.ts';
 import { withLock } from '../../hack/cluster/lock.ts';
 import { findAll, stop } from '../../hack/cluster/processes.ts';
 import { seconds } from '../../hack/cluster/progress.ts';
+import { aloneCases } from './alone.ts';
 import { caseNames, furtherNames } from './cases.ts';
 import { changesPerSecond } from './changes.ts';
 import { concurrency, loginSeconds, roundSeconds } from './job.ts';
@@ -18,8 +19,8 @@ import { few, foldersOf, startStand, type Stand } from './stand.ts';
 import { Run, otherNames } from './run.ts';
 import { figure } from './table.ts';
 
-const names = [...caseNames, ...otherNames];
-const usual = names.filter((name) => ![...furtherNames, 'login', 'logs'].includes(name));
+const names = [...caseNames, ...otherNames, ...aloneCases.keys()];
+const usual = names.filter((name) => ![...furtherNames, 'login', 'logs', ...aloneCases.keys()].includes(name));
 
 const usage = `make bench [CASES="${names.join(' ')}"] [NODES=5000] [PODS=0] [CHURN=120] [RESULTS=FILE]
 
@@ -45,7 +46,8 @@ do not.
 
 kube-apiserver sends managedFields, which ours leaves out unless asked: compare body KB. "watch" holds 1,000 watches and "many"
 10,000, each of which must get every change. "memory" and "start" are of our server alone. "login" tells whether the time of a refused login
-tells why it was refused. "logs" fills an OpenSearch, which takes minutes.`;
+tells why it was refused. "logs" fills an OpenSearch, which takes minutes. "fairness" has one user or address take as much as possible of
+each shared resource beside twenty others; "event-loop" sends the most expensive input of each endpoint. Both need no control plane.`;
 
 /** Always the same, so that a bench that was killed is cleared away by the next. */
 const dir = join(tmpdir(), `platform-apiserver-bench-${userInfo().uid}`);
@@ -114,6 +116,11 @@ async function bench({ wanted, size, churnSeconds, file }: Settings): Promise<bo
   try {
     const begin = performance.now();
     const [load = 0] = loadavg();
+    const alone = await measureAlone(wanted);
+    if (wanted.every((name) => aloneCases.has(name))) {
+      if (file !== '') await writeFile(file, `${JSON.stringify(alone.results, undefined, 1)}\n`);
+      return alone.isRight;
+    }
     stand = await startStand(dir, size);
     console.error(`everything runs after ${seconds(begin)}`);
     const run = new Run(stand, interrupted.signal);
@@ -123,13 +130,28 @@ async function bench({ wanted, size, churnSeconds, file }: Settings): Promise<bo
     console.log(`${machine.cores} cores of ${machine.model}; load before: ${figure(load)}`);
     if (load > machine.cores / 2)
       console.log('the machine was busy before: times mean nothing, and CPU is more than it need be');
-    const results = { date: new Date().toISOString(), machine, ...size, ...run.results };
+    const results = { date: new Date().toISOString(), machine, ...size, ...alone.results, ...run.results };
     if (file !== '') await writeFile(file, `${JSON.stringify(results, undefined, 1)}\n`);
-    return run.right;
+    return run.right && alone.isRight;
   } finally {
     await stand?.close();
     await clear();
   }
+}
+
+async function measureAlone(
+  wanted: readonly string[],
+): Promise<{ results: Record<string, unknown>; isRight: boolean }> {
+  const results: Record<string, unknown> = {};
+  let isRight = true;
+  for (const [name, measure] of aloneCases) {
+    if (!wanted.includes(name)) continue;
+    const one = await measure();
+    console.log(one.text);
+    results[name] = one.value;
+    isRight &&= one.isRight;
+  }
+  return { results, isRight };
 }
 
 /** Ends whatever runs and removes the state. */

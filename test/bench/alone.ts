@@ -1,0 +1,28 @@
+/** The cases that need no control plane: our server in a process of its own, over a cluster in memory. */
+import { describeEventLoop, measureEventLoop } from './event-loop.ts';
+import { describeFairness, isRefused, measureFairness } from './fairness.ts';
+
+interface AloneResult {
+  /** As JSON. */
+  readonly value: unknown;
+  readonly text: string;
+  /** No response was wrong. */
+  readonly isRight: boolean;
+}
+
+export const aloneCases: ReadonlyMap<string, () => Promise<AloneResult>> = new Map<string, () => Promise<AloneResult>>([
+  [
+    'fairness',
+    async () => {
+      const value = await measureFairness();
+      return { value, text: describeFairness(value), isRight: !value.some(isRefused) };
+    },
+  ],
+  [
+    'event-loop',
+    async () => {
+      const value = await measureEventLoop();
+      return { value, text: describeEventLoop(value), isRight: true };
+    },
+  ],
+]);

@@ -1,0 +1,269 @@
+/**
+ * One user or address takes as much as it can of a shared resource while twenty others do the same work: how long theirs takes, and
+ * whether any of it is refused.
+ */
+import http from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { hog, others, password, reviewTime, slowTime, startBenchLab, type BenchLab } from './lab/lab.ts';
+import { ascending, quantile } from './statistics.ts';
+
+export interface Fairness {
+  readonly name: string;
+  /** p99 of the others in milliseconds, alone and beside the user who takes as much as possible. */
+  readonly alone: number;
+  readonly beside: number;
+  /** Milliseconds of one unit of the work that is taken. */
+  readonly unit: number;
+  /** Requests of the others in the second measurement. */
+  readonly requests: number;
+  /** Responses by status, of the others and of the one. */
+  readonly statuses: Readonly<Record<string, number>>;
+  readonly hogStatuses: Readonly<Record<string, number>>;
+}
+
+interface Sent {
+  readonly path: string;
+  readonly form?: Readonly<Record<string, string>>;
+  /** Of a bearer token; none with a form. */
+  readonly user?: string;
+  readonly address: string;
+  /** Ends at the first byte of the response. */
+  readonly firstByte?: boolean;
+}
+
+interface FairnessCase {
+  readonly name: string;
+  readonly unit: number;
+  /** Requests of the one at a time. */
+  readonly hogs: number;
+  readonly hog: (index: number) => Sent;
+  readonly other: (user: string, index: number) => Sent;
+  /** Of the others between two requests, in milliseconds. */
+  readonly pause?: number;
+}
+
+const seconds = 10;
+/** They tell what one reader meets, and are no load of their own. */
+const usualPause = 100;
+/** Of logins, for which each hash takes a core for 20 ms. */
+const loginPause = 2_000;
+const resources = '/kapis/resources.platform.io/v1alpha3';
+const logs = '/kapis/logging.platform.io/v1alpha2/logs';
+const random = (): string => Math.random().toString(36).slice(2);
+const addressOf = (user: string): string => `192.0.2.${1 + others.indexOf(user)}`;
+const hogAddress = '198.51.100.1';
+
+const login = (username: string, address: string): Sent => ({
+  path: '/oauth/token',
+  form: { grant_type: 'password', username, password, client_id: 'bench', client_secret: 'of-the-bench' },
+  address,
+});
+const get = (user: string, path: string, more: Partial<Sent> = {}): Sent => ({
+  path,
+  user,
+  address: user === hog ? hogAddress : addressOf(user),
+  ...more,
+});
+const manyNamespaces = (): string =>
+  `${logs}?operation=statistics&namespaces=${Array.from({ length: 200 }, random).join(',')}`;
+const uncached = (namespace: string): string => `${resources}/namespaces/${namespace}/secrets`;
+const watch = `${uncached('shop')}?watch=true`;
+
+const cases: readonly FairnessCase[] = [
+  {
+    name: 'hash threads',
+    unit: 40,
+    hogs: 200,
+    hog: () => login(hog, hogAddress),
+    other: (user) => login(user, addressOf(user)),
+    pause: loginPause,
+  },
+  {
+    name: 'access reviews',
+    unit: reviewTime,
+    hogs: 100,
+    hog: () => get(hog, manyNamespaces()),
+    other: (user) => get(user, `${logs}?operation=statistics&namespaces=${random()}`),
+  },
+  {
+    name: 'logins beside access reviews',
+    unit: reviewTime,
+    hogs: 100,
+    hog: () => get(hog, manyNamespaces()),
+    other: (user) => login(user, addressOf(user)),
+    pause: loginPause,
+  },
+  {
+    name: 'connections to kube-apiserver',
+    unit: slowTime,
+    hogs: 200,
+    hog: () => get(hog, uncached('shop')),
+    other: (user) => get(user, uncached('shop')),
+  },
+  {
+    name: 'logins beside connections to kube-apiserver',
+    unit: slowTime,
+    hogs: 200,
+    hog: () => get(hog, uncached('shop')),
+    other: (user) => login(user, addressOf(user)),
+    pause: loginPause,
+  },
+  {
+    name: 'log queries',
+    unit: slowTime,
+    hogs: 100,
+    hog: () => get(hog, `${logs}?namespaces=slow`),
+    other: (user) => get(user, `${logs}?namespaces=shop`),
+  },
+  {
+    name: 'exports',
+    unit: slowTime,
+    hogs: 100,
+    hog: () => get(hog, `${logs}?namespaces=slow&operation=export`),
+    other: (user) => get(user, `${logs}?namespaces=shop&operation=export`),
+  },
+  {
+    name: 'watches of uncached resources',
+    unit: slowTime,
+    hogs: 400,
+    hog: () => get(hog, watch),
+    other: (user) => get(user, watch, { firstByte: true }),
+  },
+  {
+    name: 'token reviews',
+    unit: reviewTime,
+    hogs: 100,
+    hog: () => get(`${hog}-${random()}`, '/kapis/iam.platform.io/v1alpha2/whoami', { address: hogAddress }),
+    other: (user) => get(`${user}-${random()}`, '/kapis/iam.platform.io/v1alpha2/whoami', { address: addressOf(user) }),
+  },
+];
+
+const encoded = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+const tokenOf = (name: string): string =>
+  `${encoded({ alg: 'none' })}.${encoded({ iss: 'https://k', sub: name })}.none`;
+
+function send(
+  { port }: BenchLab,
+  agent: http.Agent,
+  { path, form, user, address, firstByte }: Sent,
+  signal: AbortSignal,
+): Promise<number> {
+  const body = form === undefined ? undefined : new URLSearchParams(form).toString();
+  return new Promise((resolve, reject) => {
+    const request = http.request({
+      host: '127.0.0.1',
+      port,
+      path,
+      method: body === undefined ? 'GET' : 'POST',
+      agent,
+      signal,
+      headers: {
+        'x-forwarded-for': address,
+        ...(user === undefined ? {} : { authorization: `Bearer ${tokenOf(user)}` }),
+        ...(body === undefined
+          ? {}
+          : { 'content-type': 'application/x-www-form-urlencoded', 'content-length': Buffer.byteLength(body) }),
+      },
+    });
+    request.once('error', reject);
+    request.once('response', (response) => {
+      const { statusCode = 0 } = response;
+      response.on('error', reject);
+      if (firstByte === true) {
+        resolve(statusCode);
+        response.on('error', () => undefined);
+        response.destroy();
+      } else response.resume().once('end', () => resolve(statusCode));
+    });
+    request.end(body);
+  });
+}
+
+/** One request after the other until the signal is aborted. */
+async function repeat(
+  lab: BenchLab,
+  next: (index: number) => Sent,
+  signal: AbortSignal,
+  statuses: Record<string, number>,
+  { pause = 0, times = [] }: { readonly pause?: number; readonly times?: number[] } = {},
+): Promise<void> {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  for (let index = 0; !signal.aborted; index += 1) {
+    const started = performance.now();
+    try {
+      const status = await send(lab, agent, next(index), signal);
+      times.push(performance.now() - started);
+      statuses[status] = (statuses[status] ?? 0) + 1;
+      // As Retry-After says: what is measured is the resource, not the CPU of the machine.
+      await sleep(status === 429 ? 1_000 : pause, undefined, { signal }).catch(() => undefined);
+    } catch (error) {
+      if (!signal.aborted) statuses[(error as Error).message] = (statuses[(error as Error).message] ?? 0) + 1;
+    }
+  }
+  agent.destroy();
+}
+
+async function measure(
+  lab: BenchLab,
+  { other, pause = usualPause }: FairnessCase,
+): Promise<{ p99: number; requests: number; statuses: Record<string, number> }> {
+  const statuses: Record<string, number> = {};
+  const times: number[] = [];
+  const signal = AbortSignal.timeout(seconds * 1_000);
+  await Promise.all(
+    others.map((user) => repeat(lab, (index) => other(user, index), signal, statuses, { pause, times })),
+  );
+  return { p99: quantile(ascending(times), 0.99), requests: times.length, statuses };
+}
+
+async function run(lab: BenchLab, one: FairnessCase): Promise<Fairness> {
+  await measure(lab, one);
+  const alone = await measure(lab, one);
+  const over = new AbortController();
+  const hogStatuses: Record<string, number> = {};
+  const taking = Array.from({ length: one.hogs }, () => repeat(lab, one.hog, over.signal, hogStatuses));
+  const beside = await measure(lab, one);
+  over.abort();
+  await Promise.all(taking);
+  const { name, unit } = one;
+  return {
+    name,
+    alone: alone.p99,
+    beside: beside.p99,
+    unit,
+    requests: beside.requests,
+    statuses: beside.statuses,
+    hogStatuses,
+  };
+}
+
+export async function measureFairness(): Promise<Fairness[]> {
+  const results: Fairness[] = [];
+  for (const one of cases) {
+    // A server each, so that no case starts with what another left behind.
+    const lab = await startBenchLab();
+    try {
+      results.push(await run(lab, one));
+    } finally {
+      await lab.stop();
+    }
+  }
+  return results;
+}
+
+/** Statuses that the others should get. */
+const served = new Set(['200']);
+
+export const isRefused = ({ statuses }: Fairness): boolean =>
+  Object.keys(statuses).some((status) => !served.has(status));
+
+/** The goal: no slower than twice the time alone, or by one unit of the work that is taken; and nothing refused. */
+export function describeFairness(all: readonly Fairness[]): string {
+  const lines = all.map((one) => {
+    const { name, alone, beside, unit, requests, statuses } = one;
+    const figures = `p99 ${alone.toFixed(0)} ms alone, ${beside.toFixed(0)} ms beside (unit ${unit} ms) of ${requests}`;
+    const slow = beside <= Math.max(2 * alone, alone + unit) ? '' : ' SLOW';
+    return `  ${name.padEnd(44)} ${figures}${slow}${isRefused(one) ? ` REFUSED ${JSON.stringify(statuses)}` : ''}`;
+  });
+  return ['fairness: twenty others beside one user or address that takes as much as possible', ...lines].join('\n');
+}

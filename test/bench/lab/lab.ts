@@ -1,0 +1,103 @@
+/** Our server in a process of its own, over a cluster in memory in another one: what the cluster takes for a response is known. */
+import { hash } from '@node-rs/argon2';
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+/** The user who takes as much as possible. */
+export const hog = 'hog';
+/** Milliseconds that the cluster takes for an access review or a token review. */
+export const reviewTime = 10;
+/** Milliseconds of what takes long there. */
+export const slowTime = 500;
+
+export const password = 'correct horse battery';
+export const others = Array.from({ length: 20 }, (_, index) => `user-${index}`);
+
+export interface BenchLab {
+  readonly server: ChildProcess;
+  /** Of the gateway in the clear. */
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+const configuration = async (): Promise<string> => {
+  const passwordHash = await hash(password, { memoryCost: 19_456, timeCost: 2, parallelism: 1 });
+  return JSON.stringify({
+    apiVersion: 'config.platform.io/v1alpha1',
+    kind: 'PlatformConfiguration',
+    authentication: {
+      issuer: 'https://platform.example',
+      users: [hog, ...others].map((username) => ({ username, passwordHash })),
+      clients: [{ name: 'bench', secret: 'of-the-bench' }],
+    },
+    requests: { trustedProxies: ['127.0.0.1/32'] },
+    audit: { policy: { level: 'RequestResponse' }, log: { path: '/dev/null' } },
+  });
+};
+
+const kubeconfig = (server: string): string =>
+  JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'bench',
+    clusters: [{ name: 'bench', cluster: { server } }],
+    users: [{ name: 'bench', user: { token: 'bench' } }],
+    contexts: [{ name: 'bench', context: { cluster: 'bench', user: 'bench' } }],
+  });
+
+/** `imports`: modules that the server loads first. */
+export async function startBenchLab(imports: readonly string[] = []): Promise<BenchLab> {
+  const folder = await mkdtemp(join(tmpdir(), 'platform-apiserver-bench-lab-'));
+  const cluster = fork(fileURLToPath(import.meta.resolve('./cluster.ts')));
+  const [{ url }] = (await once(cluster, 'message')) as [{ url: string }];
+  await writeFile(join(folder, 'kubeconfig'), kubeconfig(url));
+  await writeFile(join(folder, 'platform.yaml'), await configuration());
+  const ports = ['http', 'https', 'aggregated'].flatMap((name) => [`--${name}-port`, '0']);
+  const flags = [...ports, '--bind-address', '127.0.0.1', '--aggregated-bind-address', '127.0.0.1'];
+  const files = ['--kubeconfig', join(folder, 'kubeconfig'), '--config', join(folder, 'platform.yaml')];
+  const server = fork(
+    fileURLToPath(import.meta.resolve('../../../src/main.ts')),
+    [...flags, ...files, '--namespace', 'platform-system'],
+    {
+      execArgv: [
+        '--max-semi-space-size=16',
+        '--no-allocation-site-pretenuring',
+        ...imports.flatMap((one) => ['--import', one]),
+      ],
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    },
+  );
+  const port = await servingPort(server);
+  const ready = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok;
+  // It has no front proxy.
+  for (let tries = 0; tries < 50 && !(await ready()); tries += 1) await sleep(100);
+  return {
+    server,
+    port,
+    async stop() {
+      for (const child of [server, cluster]) {
+        child.kill('SIGKILL');
+        if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+      }
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+async function servingPort(server: ChildProcess): Promise<number> {
+  const lines = createInterface({ input: server.stdout as NodeJS.ReadableStream });
+  return await new Promise((resolve, reject) => {
+    server.once('exit', (code) => reject(new Error(`the server ended with ${code}`)));
+    lines.on('line', (line) => {
+      const { message, http: port } = JSON.parse(line) as { message: string; http?: number };
+      if (message === 'serving' && port !== undefined) resolve(port);
+      else if (/"level":"error"/.test(line)) process.stderr.write(`${line}\n`);
+    });
+  });
+}
