@@ -354,7 +354,7 @@ test('a stream ends when the impersonated user, or the path of the aggregated AP
 });
 
 test('every stream ends when the server stops', async () => {
-  const stopped = lab.stop({ announce: 0, grace: 1_000 });
+  const stopped = lab.stop({ announce: 0, grace: 60_000 });
   expect(await late()).toEqual([]);
   await stopped;
 });

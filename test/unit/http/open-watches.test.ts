@@ -101,13 +101,18 @@ describe.each(paths)('an open watch of %s, when users change,', (path) => {
   });
 });
 
-test('a user who changes while the watch begins is asked about as well', async () => {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  answers = promise;
-  const { answer } = await open(paths[0] as string);
-  await change(() => member());
-  resolve();
-  expect((await answer).json()).toMatchObject({ object: { code: 403 } });
+test('a user who changes while the watch begins is rechecked at once', async () => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+  try {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    answers = promise;
+    const { answer } = await open(paths[0] as string);
+    await change(() => member());
+    resolve();
+    expect((await answer).json()).toMatchObject({ object: { code: 403 } });
+  } finally {
+    jest.useRealTimers();
+  }
 });
 
 test('a session that ends takes its own watches with it and no others', async () => {

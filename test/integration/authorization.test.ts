@@ -1,0 +1,244 @@
+/**
+ * Authorization equals kube-apiserver's: whatever random users with random rights request in whatever form, they are told of an object only
+ * if kube-apiserver allows them the same verb on it, and nothing else depends on objects that they are not allowed. CASES: how many
+ * requests; SEED: of which run.
+ */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { eventually } from './lab/eventually.ts';
+import { aggregated, apisPath, call, gateway } from './lab/http.ts';
+import { bind, create, createClusterRole, remove, removeClusterRole, unbind } from './lab/kube.ts';
+import { runningPods, startLogNode, type LogNode } from './lab/log-node.ts';
+import { createGrants, grant, groupOf } from './lab/rights/grants.ts';
+import { logLines, services } from './lab/rights/services.ts';
+import { container, createObjects, namespaces, removeObjects, type TestObject } from './lab/rights/objects.ts';
+import { Oracle, type Caller } from './lab/rights/oracle.ts';
+import { requests, type Request } from './lab/rights/requests.ts';
+import { connect, request, type Told, type Transport } from './lab/rights/transport.ts';
+import { addUsers, tokenOf } from './lab/users.ts';
+
+const cases = Number(process.env['CASES'] ?? 2_000);
+const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+const casesOfBatch = 1_000;
+const usersOfBatch = 10;
+const grantsOfBatch = 24;
+/** Requests at once. */
+const atOnce = 20;
+/** Milliseconds until a lost right counts for new requests, and for open streams (docs/api.md). */
+const longestDecision = 12_000;
+const longestStream = 15_000;
+
+const batches = Array.from({ length: Math.ceil(cases / casesOfBatch) }, (_, index) => `rights-${index}`);
+const usersOf = (batch: string): string[] => Array.from({ length: usersOfBatch }, (_, user) => `${batch}-user-${user}`);
+const revoked = 'rights-revoked';
+
+let node: LogNode;
+let objects: readonly TestObject[];
+let removeUsers: () => Promise<void>;
+
+beforeAll(async () => {
+  const users = batches.flatMap((batch) => usersOf(batch).map((name, user) => [name, [groupOf(batch, user)]] as const));
+  removeUsers = await addUsers({ ...Object.fromEntries(users), [revoked]: [] });
+  node = await startLogNode(Object.fromEntries(namespaces.map((name) => [name, [container]])));
+  objects = await createObjects(node);
+  for (const namespace of namespaces) {
+    await runningPods(namespace, 2);
+    node.write(namespace, container, ...logLines(namespace));
+  }
+}, 300_000);
+afterAll(async () => {
+  await removeObjects(objects);
+  await node.stop();
+  await removeUsers();
+}, 300_000);
+
+/** What differs between two responses that say the same. */
+const masked = (text: string): string =>
+  text.replaceAll(/"resourceVersion":\s*"\d+"|^id: \d+$|"auditID":"[^"]*"|"retryAfterSeconds":\d+/gm, '');
+
+const absentName = (name: string): string => `${name.slice(0, -8)}${'0'.repeat(8)}`;
+
+async function check(oracle: Oracle, caller: Caller, asked: Request): Promise<void> {
+  const told = await request(asked.url, { token: caller.token, ...asked });
+  const problems: string[] = [];
+  const visible: TestObject[] = [];
+  for (const object of objects) {
+    const isAllowed = await asked.allows(oracle, caller, object);
+    if (isAllowed) visible.push(object);
+    else if (told.text.includes(object.marker))
+      problems.push(`tells of ${object.type.resource} ${object.namespace}/${object.name}`);
+  }
+  if (told.status === 200 && asked.finds !== undefined)
+    problems.push(...(await asked.finds(oracle, caller, told.text)));
+  if (told.status >= 500) problems.push('is a 5xx');
+  problems.push(...(await compared(oracle, caller, asked, told, visible)));
+  const { named } = asked;
+  if (named !== undefined && visible.every(({ name }) => name !== named.name)) {
+    const absent = absentName(named.name);
+    const twin = await request(asked.url.replaceAll(named.name, absent), { token: caller.token, ...asked });
+    const [theirs, ours] = [twin, told].map(({ status, text }) => `${status} ${masked(text)}`);
+    if (theirs?.replaceAll(absent, named.name) !== ours) problems.push(`differs from what is not there: ${theirs}`);
+  }
+  if (problems.length > 0)
+    throw new Error(
+      `${caller.username} ${asked.transport} ${decodeURIComponent(asked.url)}: ${told.status} ${problems.join('; ')}\n${told.text.slice(0, 2_000)}`,
+    );
+}
+
+/** How a response is more or less than what is allowed. */
+async function compared(
+  oracle: Oracle,
+  caller: Caller,
+  { isAllowed, selects, counts, isPartial }: Request,
+  { status, text }: Told,
+  visible: readonly TestObject[],
+): Promise<string[]> {
+  const problems: string[] = [];
+  if (isAllowed !== undefined && (await isAllowed(oracle, caller)) !== (status === 200))
+    problems.push(`kube-apiserver ${status === 200 ? 'forbids' : 'allows'} it`);
+  if (status !== 200 || selects === undefined) return problems;
+  const expected = visible.filter(selects);
+  if (counts === true) {
+    const { totalItems } = JSON.parse(text) as { totalItems: number };
+    const isRight = isPartial === true ? totalItems <= expected.length : totalItems === expected.length;
+    if (!isRight) problems.push(`counts ${totalItems} instead of ${expected.length}`);
+    return problems;
+  }
+  if (isPartial === true) return problems;
+  const missing = expected.find(({ marker }) => !text.includes(marker));
+  if (missing !== undefined)
+    problems.push(`does not tell of ${missing.type.resource} ${missing.namespace}/${missing.name}`);
+  return problems;
+}
+
+/** The caches of the servers have every object, and know the binding that was made last. */
+async function settled(batch: string): Promise<() => Promise<void>> {
+  const name = `${batch}-settled`;
+  const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespaces[0]}/rolebindings`;
+  await create(path, {
+    metadata: { name },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' },
+    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: revoked }],
+  });
+  const token = await tokenOf(revoked);
+  await eventually('the binding counts', async () => {
+    const { status } = await call(`${gateway()}/kapis/resources.platform.io/v1alpha3/configmaps`, { token });
+    expect(status).toBe(200);
+  });
+  return () => remove(`${path}/${name}`);
+}
+
+describe(`authorization equals kube-apiserver's (SEED=${seed} CASES=${cases})`, () => {
+  test.each(batches)(
+    '%s',
+    async (batch) => {
+      const index = batches.indexOf(batch);
+      const usernames = usersOf(batch);
+      const grants = fc.sample(grant(usersOfBatch, objects, usernames), { numRuns: grantsOfBatch, seed: seed + index });
+      const callers = await Promise.all(
+        usernames.map(async (username, user): Promise<Caller> => ({
+          username,
+          groups: [groupOf(batch, user)],
+          token: await tokenOf(username),
+        })),
+      );
+      const removeGrants = await createGrants(batch, grants, usernames);
+      const unsettle = await settled(batch);
+      const oracle = new Oracle();
+      const any = fc.oneof({ weight: 8, arbitrary: requests(objects) }, { weight: 1, arbitrary: services(usernames) });
+      try {
+        const checked = fc.assert(
+          fc.asyncProperty(fc.array(any, { minLength: atOnce, maxLength: atOnce }), async (batchOf) => {
+            await Promise.all(batchOf.map((one) => check(oracle, callers[one.user] as Caller, one)));
+          }),
+          { numRuns: casesOfBatch / atOnce, seed: seed + index },
+        );
+        await expect(checked).resolves.toBeUndefined();
+      } finally {
+        await removeGrants();
+        await unsettle();
+      }
+    },
+    300_000,
+  );
+});
+
+describe('when a binding is deleted', () => {
+  const role = 'rights-everything';
+  const kapis = '/kapis/resources.platform.io/v1alpha3';
+  const [namespace] = namespaces;
+  const core = `/api/v1/namespaces/${namespace}`;
+  const follow = `logs?follow=true&namespaces=${namespace}`;
+
+  /** By the transports in which each is served. */
+  const streams = (): [url: string, ...Transport[]][] => [
+    [`${gateway()}${kapis}/configmaps?watch=true`, 'lines', 'server-sent events', 'WebSocket'],
+    [`${gateway()}${kapis}/namespaces/${namespace}/configmaps?watch=true`, 'lines', 'server-sent events', 'WebSocket'],
+    [`${gateway()}${kapis}/namespaces/${namespace}/secrets?watch=true`, 'lines', 'server-sent events', 'WebSocket'],
+    [`${gateway()}${kapis}/nodes?watch=true`, 'lines', 'server-sent events', 'WebSocket'],
+    [`${gateway()}${kapis}/namespaces/${namespace}?watch=true`, 'lines', 'server-sent events', 'WebSocket'],
+    [`${gateway()}/kapis/logging.platform.io/v1alpha2/${follow}`, 'lines', 'server-sent events'],
+    [`${gateway()}/kapis/tenant.platform.io/v1alpha2/${follow}`, 'lines', 'server-sent events'],
+    [`${aggregated()}/apis/logging.platform.io/v1alpha2/${follow}`, 'lines', 'server-sent events'],
+    [`${aggregated()}${apisPath}/nodes?watch=true`, 'lines', 'WebSocket'],
+    [`${aggregated()}${apisPath}/watch/nodes`, 'lines', 'WebSocket'],
+    [`${gateway()}${core}/configmaps?watch=true`, 'lines', 'WebSocket'],
+    [`${gateway()}${core}/pods/web-one-${namespace.split('-').at(-1)}/log?follow=true`, 'lines'],
+  ];
+
+  const lists = (): string[] => [
+    `${gateway()}${kapis}/configmaps`,
+    `${gateway()}${kapis}/namespaces/${namespace}/configmaps`,
+    `${gateway()}${kapis}/namespaces/${namespace}/secrets`,
+    `${gateway()}${kapis}/namespaces/${namespace}`,
+    `${gateway()}${kapis}/nodes`,
+    `${gateway()}${kapis}/components`,
+    `${gateway()}${kapis}/componenthealth`,
+    `${gateway()}/kapis/iam.platform.io/v1alpha2/users`,
+    `${aggregated()}${apisPath}/nodes`,
+    `${aggregated()}/apis/logging.platform.io/v1alpha2/logs`,
+    `${gateway()}${core}/configmaps`,
+  ];
+
+  let token: string;
+  beforeAll(async () => {
+    await createClusterRole(role, [{ apiGroups: ['*'], resources: ['*'], verbs: ['get', 'list', 'watch'] }]);
+    token = await tokenOf(revoked);
+  });
+  afterAll(() => removeClusterRole(role));
+
+  /** Until the user is allowed or forbidden all of these; no cached decision of before says otherwise any more. */
+  const until = (status: number, patience: number): Promise<unknown> =>
+    Promise.all(
+      lists().map((url) =>
+        eventually(
+          `${url} is ${status}`,
+          async () => expect((await call(url, { token })).status).toBe(status),
+          patience,
+        ),
+      ),
+    );
+
+  test('new requests are refused within 12 seconds, and open watches and log tails end within 15', async () => {
+    await bind(role, role, { kind: 'User', name: revoked });
+    await until(200, 60_000);
+    const opened = await Promise.all(
+      streams().flatMap(([url, ...those]) =>
+        those.map(async (transport) => {
+          const { status, stream, close } = await connect(url, { token, transport });
+          expect([url, status]).toEqual([url, 200]);
+          const ended = new Promise((resolve) => stream.resume().once('close', resolve));
+          return { name: `${transport} ${url}`, ended, close };
+        }),
+      ),
+    );
+    await until(200, 60_000);
+    await unbind(role);
+    const late = new Set(opened.map(({ name }) => name));
+    const all = Promise.all(opened.map(({ name, ended }) => ended.then(() => late.delete(name))));
+    const deadline = new Promise((resolve) => setTimeout(resolve, longestStream).unref());
+    await Promise.all([until(403, longestDecision), Promise.race([all, deadline])]);
+    for (const { close } of opened) close();
+    expect([...late]).toEqual([]);
+  });
+});

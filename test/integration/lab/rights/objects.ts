@@ -1,0 +1,140 @@
+/** The objects that the property test of authorization asks for, each with a marker that tells its appearance in whatever text. */
+import { randomBytes } from 'node:crypto';
+import { release } from '../../../../hack/run/chart.ts';
+import { create, createNode, nodePath, patch, remove } from '../kube.ts';
+import type { LogNode } from '../log-node.ts';
+
+export interface Type {
+  readonly group: string;
+  readonly version: string;
+  readonly resource: string;
+  readonly namespaced: boolean;
+  /** Other names at /kapis. */
+  readonly aliases: readonly string[];
+  /** Read as the caller at /kapis, without a cache. */
+  readonly isReadThrough?: boolean;
+}
+
+const type = (group: string, resource: string, namespaced: boolean, ...aliases: string[]): Type => ({
+  group,
+  version: 'v1',
+  resource,
+  namespaced,
+  aliases,
+});
+
+const rbacGroup = 'rbac.authorization.k8s.io';
+export const types = {
+  configmaps: type('', 'configmaps', true),
+  secrets: { ...type('', 'secrets', true), isReadThrough: true },
+  services: type('', 'services', true),
+  pods: type('', 'pods', true),
+  deployments: type('apps', 'deployments', true, 'deployments.apps', 'deployments.v1.apps'),
+  namespaces: type('', 'namespaces', false),
+  nodes: type('', 'nodes', false),
+  clusterroles: type(rbacGroup, 'clusterroles', false, `clusterroles.${rbacGroup}`),
+} satisfies Record<string, Type>;
+
+export interface TestObject {
+  readonly type: Type;
+  /** '' at cluster scope. */
+  readonly namespace: string;
+  readonly name: string;
+  readonly marker: string;
+}
+
+const suffix = randomBytes(4).toString('hex');
+/** Two that the requests are about. */
+export const namespaces = [`rights-a-${suffix}`, `rights-b-${suffix}`] as const;
+/** Where components are: of the release, and of the cluster. */
+export const componentNamespaces = [release.namespace, 'kube-system'] as const;
+export const testLabel = 'rights-test';
+
+/** The kubelet of the test has one container in each pod. */
+export const container = 'main';
+
+/** Collections by their path. */
+export const collectionPath = ({ group, version, resource }: Type, namespace: string): string =>
+  [
+    group === '' ? '/api' : `/apis/${group}`,
+    version,
+    ...(namespace === '' ? [] : ['namespaces', namespace]),
+    resource,
+  ].join('/');
+
+const marked = (of: Type, namespace: string, name: string): TestObject => ({
+  type: of,
+  namespace,
+  name,
+  marker: `mk${randomBytes(8).toString('hex')}`,
+});
+
+const metadata = ({ name, marker }: TestObject, labels: object = {}): object => ({
+  name,
+  labels: { [testLabel]: suffix, 'rights-marker': marker, ...labels },
+  annotations: { 'platform.io/alias-name': `alias ${marker}` },
+});
+
+const podSpec = (nodeName?: string): object => ({
+  ...(nodeName === undefined ? {} : { nodeName }),
+  containers: [{ name: container, image: 'none' }],
+});
+
+const deployment = (replicas: number, app: string): object => ({
+  spec: {
+    replicas,
+    selector: { matchLabels: { app } },
+    template: { metadata: { labels: { app } }, spec: podSpec() },
+  },
+});
+
+/** The rest of an object, by its resource. */
+const bodies: Readonly<Record<string, (object: TestObject, node: string) => object>> = {
+  configmaps: ({ marker }) => ({ data: { of: marker } }),
+  secrets: ({ marker }) => ({ stringData: { of: marker } }),
+  services: () => ({ spec: { selector: { [testLabel]: suffix }, ports: [{ port: 80 }] } }),
+  pods: (_, node) => ({ spec: podSpec(node) }),
+  deployments: ({ name }) => deployment(0, name),
+  clusterroles: () => ({ rules: [] }),
+};
+
+/** The namespaces have to be there. */
+export async function createObjects(node: LogNode): Promise<readonly TestObject[]> {
+  const { configmaps, secrets, services, pods, deployments, clusterroles, nodes } = types;
+  const names = (prefix: string): string[] => ['one', 'two'].map((one) => `${prefix}-${one}-${suffix}`);
+  const objects = [
+    ...namespaces.flatMap((namespace) => [
+      ...names('settings').map((name) => marked(configmaps, namespace, name)),
+      ...names('hidden').map((name) => marked(secrets, namespace, name)),
+      marked(services, namespace, `selecting-${suffix}`),
+      ...names('web').map((name) => marked(pods, namespace, name)),
+      marked(deployments, namespace, `web-${suffix}`),
+    ]),
+    ...names('role').map((name) => marked(clusterroles, '', name)),
+  ];
+  for (const object of objects)
+    await create(collectionPath(object.type, object.namespace), {
+      metadata: metadata(object),
+      ...bodies[object.type.resource]?.(object, node.name),
+    });
+  const ofNodes = names('node').map((name) => marked(nodes, '', name));
+  for (const object of ofNodes) await createNode(object.name, { metadata: metadata(object) });
+  const component = marked(deployments, 'kube-system', `component-${suffix}`);
+  await create(collectionPath(deployments, 'kube-system'), {
+    metadata: metadata(component, { 'app.kubernetes.io/part-of': 'platform' }),
+    ...deployment(1, component.name),
+  });
+  const ofNamespaces = namespaces.map((name) => marked(types.namespaces, '', name));
+  for (const object of ofNamespaces)
+    await patch(`${collectionPath(object.type, '')}/${object.name}`, { metadata: metadata(object) });
+  return [...objects, ...ofNodes, ...ofNamespaces, component];
+}
+
+/** Namespaces go with the node of the logs. */
+export async function removeObjects(objects: readonly TestObject[]): Promise<void> {
+  for (const { type: of, namespace, name } of objects)
+    if (of !== types.namespaces && (namespace === '' || namespace === 'kube-system'))
+      await remove(of === types.nodes ? nodePath(name) : `${collectionPath(of, namespace)}/${name}`);
+}
+
+export const testSelector = `${testLabel}=${suffix}`;
