@@ -42,6 +42,7 @@ export function verifiedUntil(
   function search(chain: readonly X509Certificate[], until: number): number | undefined {
     const child = chain.at(-1) as X509Certificate;
     if (authorities.some((authority) => isSame(authority, child))) return until;
+    if (detailsOf(child)?.isWeaklySigned !== false) return undefined;
     for (const issuer of [...authorities, ...intermediates]) {
       if (chain.some((one) => isSame(one, issuer)) || !mayIssue(issuer, chain.length - 1, now)) continue;
       if (child.issuer !== issuer.subject || !child.checkIssued(issuer)) continue;
@@ -79,7 +80,9 @@ function mayBeIn(certificate: X509Certificate, now: number): boolean {
 }
 
 interface Details {
-  /** No signature of MD5 or SHA-1, no name constraints, and no other critical extension than those that are looked at. */
+  /** By MD5 or SHA-1. */
+  readonly isWeaklySigned: boolean;
+  /** No name constraints, and no other critical extension than those that are looked at. */
   readonly isUnderstood: boolean;
   /** Of basicConstraints alone, whatever else keyUsage says. */
   readonly isCA: boolean;
@@ -116,7 +119,8 @@ function readDetails(raw: Buffer): Details | undefined {
     const [algorithmID] = elementsIn(algorithm?.content as Buffer);
     const list = elementsIn(body?.content as Buffer).find(({ tag }) => tag === tags.extensions);
     const [extensions] = list === undefined ? [] : elementsIn(list.content);
-    let isUnderstood = !weak.has(algorithmID?.content.toString('hex') ?? '');
+    const isWeaklySigned = weak.has(algorithmID?.content.toString('hex') ?? '');
+    let isUnderstood = true;
     let constraints: Pick<Details, 'isCA' | 'pathLength'> = { isCA: false, pathLength: undefined };
     for (const { content } of extensions === undefined ? [] : elementsIn(extensions.content)) {
       const parts = elementsIn(content);
@@ -125,7 +129,7 @@ function readDetails(raw: Buffer): Details | undefined {
       if (id === nameConstraints || (isCritical && !understood.has(id))) isUnderstood = false;
       if (id === basicConstraints) constraints = constraintsIn(parts.at(-1)?.content as Buffer);
     }
-    return { isUnderstood, ...constraints };
+    return { isWeaklySigned, isUnderstood, ...constraints };
   } catch {
     return undefined;
   }

@@ -13,7 +13,8 @@ import * as fc from 'fast-check';
 import { webcrypto } from 'node:crypto';
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-const day = 86_400_000;
+const hour = 3_600_000;
+const day = 24 * hour;
 
 const usages = {
   client: ['1.3.6.1.5.5.7.3.2'],
@@ -24,15 +25,19 @@ const usages = {
 } as const;
 
 export interface Link {
-  readonly validity: 'now' | 'past' | 'future';
+  /** `soon`: it ends in an hour. */
+  readonly validity: 'now' | 'soon' | 'past' | 'future';
   readonly isCA: boolean;
   readonly pathLength: number | undefined;
   readonly keyUsage: 'certSign' | 'other' | 'none';
   readonly usage: keyof typeof usages;
-  /** An extension that nobody knows. */
-  readonly unknown: 'critical' | 'harmless' | 'none';
+  /** An extension that nobody knows, or nameConstraints. */
+  readonly unknown: 'critical' | 'harmless' | 'constraints' | 'none';
   /** By another key than that of the issuer, in its name. */
   readonly isForged: boolean;
+  /** How it writes the name of its issuer. */
+  readonly issuer: 'as it is' | 'in capitals' | 'wrong';
+  readonly hash: 'SHA-256' | 'SHA-1';
 }
 
 export interface ChainSpec {
@@ -60,6 +65,8 @@ const good: Link = {
   usage: 'none',
   unknown: 'none',
   isForged: false,
+  issuer: 'as it is',
+  hash: 'SHA-256',
 };
 export const goodLeaf: Link = { ...good, isCA: false, keyUsage: 'other', usage: 'client' };
 export const goodAuthority = good;
@@ -69,13 +76,15 @@ const mostly = <T>(usual: T, ...others: readonly T[]): fc.Arbitrary<T> =>
 
 const link = ({ isCA, keyUsage, usage }: Link): fc.Arbitrary<Link> =>
   fc.record<Link>({
-    validity: mostly<Link['validity']>('now', 'past', 'future'),
+    validity: mostly<Link['validity']>('now', 'soon', 'past', 'future'),
     isCA: mostly(isCA, !isCA),
     pathLength: isCA ? mostly<number | undefined>(undefined, 0, 1, 2) : fc.constant(undefined),
     keyUsage: mostly(keyUsage, 'certSign', 'other', 'none'),
     usage: mostly(usage, ...(Object.keys(usages) as Link['usage'][])),
     unknown: mostly<Link['unknown']>('none', 'critical', 'harmless'),
     isForged: mostly(false, true),
+    issuer: mostly<Link['issuer']>('as it is', 'in capitals', 'wrong'),
+    hash: mostly<Link['hash']>('SHA-256', 'SHA-1'),
   });
 
 /** Up to three intermediates. */
@@ -97,7 +106,7 @@ export const chainSpecs: fc.Arbitrary<ChainSpec> = fc.integer({ min: 2, max: 5 }
 );
 
 const isFit = ({ validity, usage, unknown }: Link): boolean =>
-  validity === 'now' && usage !== 'server' && unknown !== 'critical';
+  ['now', 'soon'].includes(validity) && usage !== 'server' && ['none', 'harmless'].includes(unknown);
 
 /** The rules of crypto/x509 of Go, and that a CA is no client. */
 export function isAccepted({ commonName, links, trusted, presented }: ChainSpec, allowedName: string): boolean {
@@ -106,7 +115,9 @@ export function isAccepted({ commonName, links, trusted, presented }: ChainSpec,
   for (let at = 0; ; at += 1) {
     if (trusted[at] === true) return true;
     const issuer = links[at + 1];
-    if (links[at]?.isForged === true || issuer === undefined) return false;
+    const { isForged, issuer: named, hash } = links[at] as Link;
+    const isSigned = !isForged && named === 'as it is' && hash === 'SHA-256';
+    if (!isSigned || issuer === undefined) return false;
     const isAvailable = trusted[at + 1] === true || presented.includes(at + 1);
     const maySign = issuer.isCA && issuer.keyUsage !== 'other' && (issuer.pathLength ?? Infinity) >= at;
     if (!isAvailable || !maySign || !isFit(issuer)) return false;
@@ -117,11 +128,14 @@ const generate = (): Promise<webcrypto.CryptoKeyPair> =>
   webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
 
 const dates = (validity: Link['validity']): { notBefore: Date; notAfter: Date } => {
-  const shift = { past: -3 * day, now: 0, future: 3 * day }[validity];
+  const shift = { past: -3 * day, now: 0, soon: hour - day, future: 3 * day }[validity];
   return { notBefore: new Date(Date.now() - day + shift), notAfter: new Date(Date.now() + day + shift) };
 };
 
 const keyUsageFlags = { certSign: KeyUsageFlags.keyCertSign, other: KeyUsageFlags.digitalSignature };
+
+/** NameConstraints that permit the DNS names of example.com (RFC 5280 section 4.2.1.10). */
+const permittedNames = Buffer.concat([Buffer.from('3011a00f300d820b', 'hex'), Buffer.from('example.com')]);
 
 const extensionsOf = ({ isCA, pathLength, keyUsage, usage, unknown }: Link): Extension[] => {
   const listed = usages[usage];
@@ -129,9 +143,10 @@ const extensionsOf = ({ isCA, pathLength, keyUsage, usage, unknown }: Link): Ext
     new BasicConstraintsExtension(isCA, pathLength, true),
     ...(keyUsage === 'none' ? [] : [new KeyUsagesExtension(keyUsageFlags[keyUsage], true)]),
     ...(listed === undefined ? [] : [new ExtendedKeyUsageExtension([...listed])]),
-    ...(unknown === 'none'
-      ? []
-      : [new Extension('1.3.6.1.4.1.55555.1', unknown === 'critical', new Uint8Array([5, 0]))]),
+    ...(unknown === 'critical' || unknown === 'harmless'
+      ? [new Extension('1.3.6.1.4.1.55555.1', unknown === 'critical', new Uint8Array([5, 0]))]
+      : []),
+    ...(unknown === 'constraints' ? [new Extension('2.5.29.30', false, permittedNames)] : []),
   ];
 };
 
@@ -151,10 +166,10 @@ export async function makeChain(
       const own = issuer === last && root !== undefined ? root.key : keys[issuer]?.privateKey;
       const certificate = await X509CertificateGenerator.create({
         subject: nameOf(at),
-        issuer: nameOf(issuer),
+        issuer: { 'as it is': nameOf(issuer), 'in capitals': `CN=CA-${issuer}`, wrong: 'CN=wrong' }[one.issuer],
         publicKey: (keys[at] as webcrypto.CryptoKeyPair).publicKey,
         signingKey: one.isForged ? (await generate()).privateKey : (own as webcrypto.CryptoKey),
-        signingAlgorithm: algorithm,
+        signingAlgorithm: { ...algorithm, hash: one.hash },
         ...dates(one.validity),
         extensions: extensionsOf(one),
       });

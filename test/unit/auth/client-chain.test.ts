@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { X509Certificate } from 'node:crypto';
 import { verifiedUntil } from '../../../src/auth/client-chain.ts';
@@ -13,7 +13,7 @@ import {
 } from '../../fakes/certificate-chains.ts';
 
 const allowed = 'front-proxy-client';
-const day = 86_400_000;
+const hour = 3_600_000;
 
 async function verify(spec: ChainSpec, now = Date.now()): Promise<number | undefined> {
   const { presented, authorities } = await makeChain(spec);
@@ -66,6 +66,11 @@ test.each<[string, ChainSpec, boolean]>([
   ['with an unknown critical extension of the authority', specOf(chain({}, { unknown: 'critical' })), false],
   ['of a leaf that another key signed', specOf(chain({ isForged: true }, {})), false],
   ['with an intermediate that another key signed', specOf(chain({}, { isForged: true }, {})), false],
+  ['of a leaf that names another issuer', specOf(chain({ issuer: 'wrong' }, {})), false],
+  ['of a leaf that names its issuer in capitals', specOf(chain({ issuer: 'in capitals' }, {})), false],
+  ['of a leaf that is signed by SHA-1', specOf(chain({ hash: 'SHA-1' }, {})), false],
+  ['with an authority that has signed itself by SHA-1', specOf(chain({}, { hash: 'SHA-1' })), true],
+  ['with name constraints', specOf(chain({}, { unknown: 'constraints' }, {})), false],
 ])('a chain %s: %#', async (_, spec, accepted) => {
   expect(isAccepted(spec, allowed)).toBe(accepted);
   expect((await verify(spec)) !== undefined).toBe(accepted);
@@ -73,9 +78,15 @@ test.each<[string, ChainSpec, boolean]>([
 
 test('a chain verifies just until the first of its certificates ends', async () => {
   const now = Date.now();
-  const until = (await verify(specOf(chain({}, {}, {})))) ?? 0;
-  expect(until).toBeGreaterThan(now);
-  expect(until).toBeLessThanOrEqual(now + 2 * day);
+  const links: Partial<Link>[] = [{}, {}, {}];
+  for (const [at] of links.entries()) {
+    const [leaf = {}, ...others] = links.map((one, other) =>
+      other === at ? { ...one, validity: 'soon' as const } : one,
+    );
+    const until = (await verify(specOf(chain(leaf, ...others)))) ?? 0;
+    expect(until).toBeGreaterThan(now + hour / 2);
+    expect(until).toBeLessThan(now + 2 * hour);
+  }
 });
 
 test('chains verify as by the rules of crypto/x509', async () => {
@@ -96,5 +107,8 @@ test('many certificates of one name cost a bounded number of signatures', async 
   );
   const strangers = others.map((pem) => new X509Certificate(pem));
   if (leaf === undefined) throw new Error('no leaf');
+  const signatures = jest.spyOn(X509Certificate.prototype, 'verify');
   expect(verifiedUntil({ leaf, intermediates: strangers }, [], Date.now())).toBeUndefined();
+  expect(signatures.mock.calls.length).toBe(30);
+  signatures.mockRestore();
 });

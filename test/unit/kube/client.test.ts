@@ -131,3 +131,15 @@ test('a credential that was renewed meanwhile is read again, once', async () => 
     kube.close();
   }
 });
+
+test('a caller cannot replace the credential of the server, in whatever case', async () => {
+  const kube = new FakeKubeApiserver();
+  const own = await clientOf('opaque', await kube.listen());
+  try {
+    await own.json('/api', { headers: { authorization: 'Bearer other', AUTHORIZATION: 'Bearer another' } });
+    expect(kube.seen.map(({ headers }) => headers.get('authorization'))).toEqual([['Bearer opaque']]);
+  } finally {
+    await own.close();
+    kube.close();
+  }
+});

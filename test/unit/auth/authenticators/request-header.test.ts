@@ -9,13 +9,14 @@ import type { UserInfo } from '../../../../src/auth/user.ts';
 const day = 86_400_000;
 
 /** The certificates of all tests: making one takes longer than judging it. */
-const made: Record<'trusted' | 'proxy' | 'other' | 'server' | 'foreign' | 'injected', string> = {
+const made: Record<'trusted' | 'proxy' | 'other' | 'server' | 'foreign' | 'injected' | 'twoNames', string> = {
   trusted: '',
   proxy: '',
   other: '',
   server: '',
   foreign: '',
   injected: '',
+  twoNames: '',
 };
 const certificate = (name: keyof typeof made): X509Certificate => new X509Certificate(made[name]);
 
@@ -26,6 +27,7 @@ beforeAll(async () => {
   made.other = (await trusted.issue({ commonName: 'somebody-else' })).certificate;
   made.server = (await trusted.issue({ commonName: 'front-proxy-client', server: ['localhost'] })).certificate;
   made.foreign = (await stranger.issue({ commonName: 'front-proxy-client' })).certificate;
+  made.twoNames = (await trusted.issue({ commonName: 'front-proxy-client, CN=somebody-else' })).certificate;
   made.injected = (
     await trusted.issue({ commonName: 'somebody-else', organization: 'x\\0ACN=front-proxy-client' })
   ).certificate;
@@ -139,6 +141,7 @@ describe('the headers are ignored', () => {
     ['of a certificate for servers', () => ({ shows: 'server' })],
     ['of a certificate from another CA of the same name', () => ({ shows: 'foreign' })],
     ['of a certificate that has the name in another part of its subject', () => ({ shows: 'injected' })],
+    ['of a certificate with the name and another one behind it', () => ({ shows: 'twoNames' })],
     ['of the CA itself', () => ({ shows: 'trusted', config: configured({ 'requestheader-allowed-names': '[]' }) })],
     ['before there is a configuration', () => ({ config: undefined })],
     ['without a user', () => ({ headers: [['X-Remote-Group', 'system:masters']] })],
