@@ -180,10 +180,15 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
     const outdated = new AbortController();
     const othersSelected = (): void =>
       outdated.abort(expired('what selects these objects selects others now: list again'));
-    const stop = await followSelecting(access, definition, context, othersSelected);
+    const checkSelection = async (by: Access): Promise<void> => {
+      if (!sameSelection(selected, await selectedBy(by, definition, context))) othersSelected();
+    };
+    // What changed may be in a namespace of which the caller must not be told.
+    const changed = (): void => void checkSelection(access).catch(othersSelected);
+    const stop = await followSelecting(access, definition, context, { changed, lost: othersSelected });
     if (res.closed) stop();
     else res.once('close', stop);
-    if (!sameSelection(selected, await selectedBy(access, definition, context))) othersSelected();
+    await checkSelection(access);
     watches.serve(req, res, {
       from,
       initialEvents: wholeState,
@@ -198,7 +203,7 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
       recheck: async () => {
         if (!sameNamespaces(visible, await visibleNamespaces(recheckAccess, context, definition)))
           throw expired('the namespaces that you may watch are others now: list again');
-        if (!sameSelection(selected, await selectedBy(recheckAccess, definition, context))) othersSelected();
+        await checkSelection(recheckAccess);
       },
       onRecheck: (...guard) => context.onRecheck(...guard),
       outdated: outdated.signal,

@@ -66,14 +66,14 @@ function selecting(selectors: ReadonlyMap<string, Labels>): Filter<unknown> {
 }
 
 /**
- * Calls back when what a query names comes to select others, for as long as it is not told to stop: what is looked up meanwhile is not
- * missed.
+ * Calls `changed` when an object that a query names changes its selection, in whatever namespace, and `lost` when that can no longer be
+ * followed, until the returned function is called.
  */
 export async function followSelecting(
   { catalogue }: Access,
   { selectedBy: all = {} }: Pick<ResourceDefinition<unknown>, 'selectedBy'>,
   { query, info, signal }: RequestContext,
-  changed: () => void,
+  { changed, lost }: { readonly changed: () => void; readonly lost: () => void },
 ): Promise<() => void> {
   const stops: (() => void)[] = [];
   const stop = (): void => stops.forEach((one) => one());
@@ -95,8 +95,8 @@ export async function followSelecting(
           reset: changed,
         }),
       );
-      ended?.addEventListener('abort', changed);
-      stops.push(() => ended?.removeEventListener('abort', changed));
+      ended?.addEventListener('abort', lost);
+      stops.push(() => ended?.removeEventListener('abort', lost));
     }
     return stop;
   } catch (error) {

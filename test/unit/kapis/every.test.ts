@@ -400,6 +400,22 @@ describe('pods that a Service selects', () => {
     expect(response.writableEnded).toBe(true);
   });
 
+  test('are followed while a Service changes that the caller is not allowed to list', async () => {
+    granted = ['a', 'b'];
+    authorizer.authorize = async (_, attributes) => ({
+      allowed: 'namespace' in attributes && attributes.namespace === 'a',
+      reason: '',
+    });
+    const { response } = call(routes, `${base}/pods?watch=1&serviceName=web`);
+    await settle();
+    await changeService('MODIFIED', service('b', 'web', { app: 'third' }), '12');
+    await changeService('DELETED', service('b', 'web', { app: 'third' }), '13');
+    expect(response.events).toMatchObject([{ type: 'ADDED', object: { metadata: { namespace: 'a', name: 'front' } } }]);
+    expect(response.writableEnded).toBe(false);
+    await changeService('MODIFIED', service('a', 'web', { app: 'other' }), '14');
+    expect(response.events.slice(1)).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
+  });
+
   test('are no other resource, and no single pod', async () => {
     for (const path of ['configmaps', 'namespaces/a/pods/front'])
       expect(await refused(routes, `${base}/${path}?serviceName=web`)).toMatchObject({
@@ -547,6 +563,21 @@ describe('what is read as the caller', () => {
     abort();
     await done;
     expect(upstream?.destroyed).toBe(true);
+  });
+
+  test('is followed in all namespaces until the caller has the right to one alone', async () => {
+    const { response, recheck, done } = call(routes, `${base}/secrets?watch=1`);
+    await settle();
+    await recheck();
+    expect(response.writableEnded).toBe(false);
+    granted = ['a'];
+    authorizer.authorize = async (_, attributes) => ({
+      allowed: 'namespace' in attributes && attributes.namespace === 'a',
+      reason: '',
+    });
+    await recheck();
+    await done;
+    expect(response.events).toMatchObject([{ type: 'ERROR', object: { code: 410, reason: 'Expired' } }]);
   });
 
   test('is followed by its name, whatever else is selected', async () => {
