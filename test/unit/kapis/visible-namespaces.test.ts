@@ -69,6 +69,32 @@ test('a request about one namespace, one object or the cluster needs that right'
     await expect(visible(of, info)).rejects.toMatchObject({ code: 403 });
 });
 
+test.each<[typeof pods, Partial<RequestInfo>]>([
+  [pods, { namespace: 'a' }],
+  [pods, { verb: 'watch', namespace: 'a' }],
+  [pods, { verb: 'get', namespace: 'a', name: 'p' }],
+  [pods, { verb: 'get', name: 'p' }],
+  [nodes, {}],
+  [nodes, { verb: 'get', name: 'n' }],
+])('a role in another namespace allows nothing of %j %j', async (of, info) => {
+  granted = ['b'];
+  const { verb = 'list', name = '' } = info;
+  const key = `${verb} b${name === '' ? '' : `/${name}`}`;
+  allowed = new Set([key, `${verb} b/b`, 'get b/b']);
+  await expect(visible(of, info)).rejects.toMatchObject({ code: 403 });
+  expect(asked).toHaveLength(1);
+});
+
+test('a request without an identity is 401', async () => {
+  const request = { user: undefined, info: { verb: 'list', namespace: '', name: '' }, query: new URLSearchParams() };
+  const access = {
+    granted: { of: () => [], hasSynced: () => true },
+    authorizer: { authorize: async () => ({ allowed: true, reason: '' }) },
+  };
+  const found = visibleNamespaces(access, request as unknown as RequestContext, pods);
+  await expect(found).rejects.toMatchObject({ code: 401 });
+});
+
 test('of the namespaces, those are shown that a role in them lets one get', async () => {
   const namespaces = { underlying: { group: '', version: 'v1', resource: 'namespaces' }, namespaced: false };
   granted = ['a', 'b', 'c'];
@@ -110,11 +136,18 @@ test('a namespace that is named needs no binding', async () => {
   await expect(visible(pods, {})).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
 });
 
+test('a thousand candidates are reviewed', async () => {
+  granted = Array.from({ length: 1000 }, (_, index) => `n${index}`);
+  allowed = new Set(['list n999']);
+  expect(await visible(pods, {})).toEqual(['n999']);
+});
+
 test('more candidates than can be asked about are too many', async () => {
   granted = Array.from({ length: 1001 }, (_, index) => `n${index}`);
   await expect(visible(pods, {})).rejects.toMatchObject({
     code: 403,
     message: expect.stringContaining('1001 namespaces, more than 1000: name one') as unknown,
+    details: { kind: 'pods' },
   });
   expect(asked).toEqual(['list *']);
 });

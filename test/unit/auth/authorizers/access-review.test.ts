@@ -151,6 +151,14 @@ describe('a decision', () => {
     expect(reviews()).toBe(2);
   });
 
+  test('of exactly the greatest age is reviewed again', async () => {
+    const { authorizer, reviews } = lab();
+    await authorizer.authorize(alice, listNodes);
+    jest.advanceTimersByTime(1_000);
+    await rechecking(authorizer).authorize(alice, listNodes);
+    expect(reviews()).toBe(2);
+  });
+
   test('counts its age from the request, as the right may be lost before the response', async () => {
     const { authorizer, client, reviews } = lab();
     client.before = () => new Promise((resolve) => setTimeout(resolve, 3_000));
@@ -186,6 +194,36 @@ test('is kept in the same room however long the question was', async () => {
   expect(kept.mock.calls).toHaveLength(3);
   for (const [key] of kept.mock.calls) expect(String(key).length).toBeLessThanOrEqual(128);
   kept.mockRestore();
+});
+
+const pod = { verb: 'get', group: '', resource: 'pods', subresource: 'log', namespace: 'a', name: 'p' };
+test.each<[string, Partial<UserInfo>, Attributes]>([
+  ['username', { username: 'bob' }, pod],
+  ['uid', { uid: '43' }, pod],
+  ['groups', { groups: ['a'] }, pod],
+  ['extra', { extra: { scopes: ['x'] } }, pod],
+  ['verb', {}, { ...pod, verb: 'list' }],
+  ['group', {}, { ...pod, group: 'apps' }],
+  ['resource', {}, { ...pod, resource: 'secrets' }],
+  ['subresource', {}, { ...pod, subresource: 'exec' }],
+  ['namespace', {}, { ...pod, namespace: 'b' }],
+  ['name', {}, { ...pod, name: 'q' }],
+  ['subresource left out', {}, { verb: 'get', group: '', resource: 'pods', namespace: 'a', name: 'p' }],
+  ['path', {}, { verb: 'get', path: '/metrics' }],
+])('a decision is not reused for another %s', async (_, who, attributes) => {
+  const { authorizer, reviews } = lab();
+  await authorizer.authorize(alice, pod);
+  await authorizer.authorize({ ...alice, ...who }, attributes);
+  expect(reviews()).toBe(2);
+});
+
+test('a fault of our own is not reported as one of kube-apiserver', async () => {
+  const { authorizer, client } = lab();
+  const fault = new TypeError('a bug');
+  client.before = () => {
+    throw fault;
+  };
+  await expect(authorizer.authorize(alice, listNodes)).rejects.toBe(fault);
 });
 
 test('is never taken for that of another user or another question', async () => {
