@@ -4,7 +4,7 @@
  * not run again.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, globSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 
 const usual =
   'src/auth src/gateway src/kapis/visible-namespaces.ts src/kapis/logging/visible.ts src/oauth src/accounts';
@@ -32,25 +32,27 @@ const counts = new Map<string, number>();
 const wanted = (process.env['FILES'] || usual).split(/[ ,]+/);
 mkdirSync(folder, { recursive: true });
 for (const path of wanted) {
-  const name = path.replaceAll('/', '-');
-  const file = `${folder}/${name}.json`;
-  const { status } = spawnSync(
-    process.execPath,
-    [
-      'node_modules/@stryker-mutator/core/bin/stryker.js',
-      'run',
-      'hack/mutants/stryker.config.mjs',
-      '--mutate',
-      statSync(path).isDirectory() ? `${path}/**/*.ts` : path,
-      '--incrementalFile',
-      file,
-    ],
-    { stdio: 'inherit' },
-  );
-  if (status !== 0) process.exit(1);
+  const isFolder = statSync(path).isDirectory();
+  const file = `${folder}/${path.replaceAll('/', '-')}.json`;
+  const mutate = isFolder ? `${path}/**/*.ts` : path;
+  // Most mutants are killed by the unit tests beside them, which take seconds; the rest is tried with all tests.
+  const near = isFolder ? `${path}/**/*.test.ts` : path.replace(/\.ts$/, '.test.ts');
+  const beside = near.replace(/^src/, 'test/unit');
+  if (!existsSync(file) && globSync(beside).length > 0) run(mutate, file, beside);
+  run(mutate, file);
   print(JSON.parse(readFileSync(file, 'utf8')) as Report);
 }
 printSum('all', counts);
+
+/** `tests`: a pattern; all that reach the files unless stated. */
+function run(mutate: string, file: string, tests?: string): void {
+  const stryker = ['node_modules/@stryker-mutator/core/bin/stryker.js', 'run', 'hack/mutants/stryker.config.mjs'];
+  const { status } = spawnSync(process.execPath, [...stryker, '--mutate', mutate, '--incrementalFile', file], {
+    stdio: 'inherit',
+    env: { ...process.env, ...(tests === undefined ? {} : { MUTANTS_TESTS: tests }) },
+  });
+  if (status !== 0) process.exit(1);
+}
 
 function print({ files }: Report): void {
   for (const [path, { source, mutants }] of Object.entries(files)) {
