@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { kapisRoutes, apisRoutes } from '../../../src/kapis/routes.ts';
-import { serviceUnavailable, unauthorized } from '../../../src/errors.ts';
+import { serviceUnavailable, tooManyRequests, unauthorized } from '../../../src/errors.ts';
 import { OpenWatches } from '../../../src/http/open-watches.ts';
 import type { Authenticator } from '../../../src/auth/authenticators/index.ts';
 import type { UserInfo } from '../../../src/auth/user.ts';
@@ -82,6 +82,20 @@ describe.each(paths)('an open watch of %s, when users change,', (path) => {
     await change(next);
     expect(await answer).toMatchObject({ status: 200, text: '' });
   });
+
+  test.each([serviceUnavailable('not now'), tooManyRequests('no slot', 1)])(
+    'goes on while a recheck has no decision: %s',
+    async (error) => {
+      const { answer } = await open(path);
+      answers = Promise.reject(error);
+      answers.catch(() => undefined);
+      await change(() => member('readers', 'writers'));
+      expect(watches.size).toBe(1);
+      answers = Promise.resolve();
+      await change(() => member());
+      expect((await answer).json()).toMatchObject({ type: 'ERROR', object: { code: 403 } });
+    },
+  );
 
   test('goes on, and is asked about as its present user, if that may still read', async () => {
     const { answer, asked } = await open(path);
