@@ -25,6 +25,9 @@ export const copied = (text: string): string =>
 
 const bytesOf = (key: string): number => entryOverhead + key.length;
 
+/** Entries that are dropped for their age when another one is added. */
+const purgedAtOnce = 4;
+
 interface CacheOptions<V> {
   /** The label `name` of the metrics cache_entries and cache_bytes. */
   readonly name: string;
@@ -70,15 +73,11 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
   readonly #cache: LRUCache<string, V>;
   readonly #maxEntries: number;
   readonly #ttl: number;
-  readonly #clock: () => number;
-  #nextPurge: number;
 
   constructor({ name, maxEntries, maxBytes, ttl, sizeOf = () => 0, clock = Date.now }: CacheOptions<V>) {
     this.name = name;
     this.#maxEntries = maxEntries;
     this.#ttl = ttl;
-    this.#clock = clock;
-    this.#nextPurge = clock() + ttl;
     // With `max` it would take the memory for all entries at once.
     this.#cache = new LRUCache({
       maxSize: maxBytes,
@@ -86,6 +85,8 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
       ttl,
       ttlResolution: 0,
       perf: { now: clock },
+      // Iterators tell what is to be purged too.
+      allowStale: true,
     });
     all.add(new WeakRef(this));
   }
@@ -99,12 +100,12 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
   }
 
   get(key: string): V | undefined {
-    return this.#cache.get(keyOf(key));
+    return this.#cache.get(keyOf(key), { allowStale: false });
   }
 
   /** The same without counting as a use. */
   peek(key: string): V | undefined {
-    return this.#cache.peek(keyOf(key));
+    return this.#cache.peek(keyOf(key), { allowStale: false });
   }
 
   has(key: string): boolean {
@@ -132,16 +133,20 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
   }
 
   /** The keys are as they are kept: of long ones the digests. */
-  [Symbol.iterator](): IterableIterator<[string, V]> {
-    return this.#cache.entries() as IterableIterator<[string, V]>;
+  *[Symbol.iterator](): IterableIterator<[string, V]> {
+    for (const entry of this.#cache.entries() as Iterable<[string, V]>) if (this.#cache.has(entry[0])) yield entry;
   }
 
-  /** Entries that nobody asks for again are dropped too. */
+  /**
+   * Drops entries that nobody asks for again: a few at each addition, as dropping all at once would hold up the event loop. They are the
+   * ones that were used first.
+   */
   #purge(): void {
-    const now = this.#clock();
-    if (now < this.#nextPurge) return;
-    this.#nextPurge = now + this.#ttl;
-    this.#cache.purgeStale();
+    for (let count = 0; count < purgedAtOnce; count += 1) {
+      const { done, value: oldest } = this.#cache.rkeys().next();
+      if (done === true || this.#cache.has(oldest)) return;
+      this.#cache.delete(oldest);
+    }
   }
 }
 

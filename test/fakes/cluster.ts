@@ -169,6 +169,11 @@ export class MemoryCluster {
     return () => this.#watchers.delete(watcher);
   }
 
+  /** What was before cannot be watched or listed any more. */
+  forgetHistory(): void {
+    this.#history.length = 0;
+  }
+
   get version(): string {
     return String(this.#version);
   }

@@ -1,0 +1,27 @@
+/** Who is there: with them every string of a request comes as far as it can. */
+import { deviceGrantType } from '../../../src/oauth/grants/device-code.ts';
+
+export const password = 'correct horse battery';
+/** bcrypt of that password, at a cost that suits a test only. */
+const passwordHash = '$2b$04$PVYFFzvPKAZ5s.rDfx34..PB6WWeDAm4X5T0Fqize59IEWhtVe4tS';
+export const callback = 'https://console.example/callback';
+
+export const users = [{ username: 'alice', email: 'alice@example.org', groups: ['readers'], passwordHash }];
+export const client = { client_id: 'tester', client_secret: 'of-the-tester' };
+export const clients = [
+  {
+    name: client.client_id,
+    secret: client.client_secret,
+    grantTypes: [
+      'password',
+      'refresh_token',
+      'authorization_code',
+      'client_credentials',
+      deviceGrantType,
+      'urn:ietf:params:oauth:grant-type:token-exchange',
+    ],
+    redirectURIs: [callback],
+  },
+];
+const many = 1_000_000_000;
+export const loginLimit = { maxTries: 1_000, perAddress: many, perClient: many };
