@@ -16,7 +16,7 @@ const patience = '--testTimeout=120000';
 
 const suites: readonly Budgeted[] = [
   { name: 'unit', budget: 120, options: [patience] },
-  { name: 'conformance', budget: 180, options: ['--testPathIgnorePatterns=test/conformance/log-store/', patience] },
+  { name: 'conformance', budget: 210, options: ['--testPathIgnorePatterns=test/conformance/log-store/', patience] },
   // One real server after the other: each takes memory of its own.
   { name: 'conformance/log-store', budget: 360, options: ['--runInBand', patience] },
   // One control plane, one test file after the other.
