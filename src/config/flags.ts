@@ -29,7 +29,11 @@ const options = {
   'aggregated-bind-address': { type: 'string', default: '0.0.0.0', help: 'address of the port for kube-apiserver' },
   'tls-cert-file': { type: 'string', otherwise: 'one of our own making', help: 'certificate to serve with, PEM' },
   'tls-private-key-file': { type: 'string', otherwise: 'one of our own making', help: 'its private key, PEM' },
-  kubeconfig: { type: 'string', otherwise: 'the ServiceAccount of the pod', help: 'how to reach the cluster' },
+  kubeconfig: {
+    type: 'string',
+    otherwise: 'the ServiceAccount of the pod',
+    help: 'how to reach the cluster; its user must not impersonate (`as`)',
+  },
   namespace: { type: 'string', otherwise: '$POD_NAMESPACE', help: 'namespace of the release' },
   'service-name': { type: 'string', default: 'platform-apiserver', help: 'Service that routes to us' },
   'config-map': { type: 'string', otherwise: 'platform-config', help: 'ConfigMap of the cluster configuration' },
