@@ -85,9 +85,9 @@ describe.each(paths)('an open watch of %s, when users change,', (path) => {
 
   test.each([serviceUnavailable('not now'), tooManyRequests('no slot', 1)])(
     'goes on while a recheck has no decision: %s',
-    async (error) => {
+    async (refusal) => {
       const { answer } = await open(path);
-      answers = Promise.reject(error);
+      answers = Promise.reject(refusal);
       answers.catch(() => undefined);
       await change(() => member('readers', 'writers'));
       expect(watches.size).toBe(1);
