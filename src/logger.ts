@@ -68,7 +68,7 @@ const longestHeld = 5;
 export class StandardOutput {
   #held = '';
   #next: NodeJS.Timeout | undefined;
-  #heedsExit = false;
+  #isAttached = false;
   readonly #flush = (): void => {
     clearTimeout(this.#next);
     this.#next = undefined;
@@ -82,15 +82,22 @@ export class StandardOutput {
     this.#held += `${line}\n`;
     if (now || this.#held.length > mostHeld) this.#flush();
     else this.#next ??= setTimeout(this.#flush, longestHeld);
-    if (!this.#heedsExit) process.once('exit', this.#flush);
-    this.#heedsExit = true;
+    if (!this.#isAttached) {
+      process.once('exit', this.#flush);
+      process.stdout.on('error', ignore);
+    }
+    this.#isAttached = true;
   }
 
   close(): void {
     this.#flush();
     process.off('exit', this.#flush);
+    process.stdout.off('error', ignore);
   }
 }
+
+/** Nobody reads standard output any more. The line is lost: to log the error there would cause the next one. */
+const ignore = (): void => undefined;
 
 /** What is worse than information goes at once. */
 class OutputTransport extends Transport {

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { createLogger, logRequest, type RequestLine } from '../../src/logger.ts';
 import { logOfLines } from '../fakes/log.ts';
 
@@ -196,4 +198,17 @@ describe('standard output', () => {
     for (let i = 0; i < 100; i += 1) log.info('x'.repeat(1_000));
     expect(written.join('').length).toBeGreaterThan(60_000);
   });
+});
+
+test('a closed standard output causes no errors, which would be logged there again', async () => {
+  const child = fork(new URL('../fakes/logging-process.ts', import.meta.url), {
+    execArgv: [],
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  });
+  const message = async (): Promise<unknown> => (await once(child, 'message'))[0];
+  expect(await message()).toBe('ready');
+  child.stdout?.destroy();
+  child.send('closed');
+  expect(await message()).toBe(0);
+  await once(child, 'exit');
 });
