@@ -81,14 +81,18 @@ export function personOf(provider: string, said: Statement): Person {
   };
 }
 
+/** Characters that a provider's name may have, marks included: the expressions below take quadratic time. */
+const maxName = 1_024;
+
 /**
- * The username that somebody gets at the first login: of an e-mail address what stands before the "@", letters without their marks and
- * in lower case, "-" for whatever no username has. Undefined if nothing is left. Two people may come to the same one: the second is
+ * Returns the username for a first login: the part of an e-mail address before the "@", in lower case, without marks, and with "-" in
+ * place of characters that usernames do not have. Undefined if no username is left. Two people may get the same one: the second is
  * refused.
  */
 export function usernameOf(said: string): string | undefined {
-  const name = said
-    .replace(/@.*$/s, '')
+  const [local = ''] = said.split('@', 1);
+  if (local.length > maxName) return undefined;
+  const name = local
     .normalize('NFKD')
     .replaceAll(/\p{M}/gu, '')
     .toLowerCase()
