@@ -63,6 +63,13 @@ export function shownURL(url: string): string {
   return `${url.slice(0, at)}?${pairs.join('')}`;
 }
 
+/** Characters of a URL that log and audit show of a caller who is not authenticated: anyone could fill a node's disk with them. */
+const maxAnonymousURL = 2_048;
+
+/** Shortens what `shownURL` returned for such a caller. */
+export const anonymousURL = (url: string): string =>
+  url.length <= maxAnonymousURL ? url : `${redactText(url).slice(0, maxAnonymousURL)}…`;
+
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));

@@ -49,7 +49,7 @@ const microTime = (time: number): string =>
   `${isoTime(time).slice(0, -1)}${String(Math.floor((time % 1) * 1_000)).padStart(3, '0')}Z`;
 
 /** Longer ones are cut: a caller chooses them. */
-const longestAgent = 1024;
+export const maxUserAgent = 1024;
 
 /** Who has not shown who they are. */
 export const nobody: AuditedUser = { username: 'system:anonymous', groups: ['system:unauthenticated'] };
@@ -94,7 +94,7 @@ export function beginEvent(
     `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"${level}","auditID":${quoted(auditID)}` +
     `,"requestURI":${quoted(shownURL)},"verb":${quoted(info.verb)},"user":${userText(user ?? nobody)}` +
     (impersonated === undefined ? '' : `,"impersonatedUser":${userText(impersonated)}`) +
-    `,"sourceIPs":[${quoted(sourceIP)}]${member('userAgent', userAgent.slice(0, longestAgent))}${objectRef(request, created)}` +
+    `,"sourceIPs":[${quoted(sourceIP)}]${member('userAgent', userAgent.slice(0, maxUserAgent))}${objectRef(request, created)}` +
     `,"requestReceivedTimestamp":"${microTime(received)}"`
   );
 }

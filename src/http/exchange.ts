@@ -7,7 +7,7 @@ import type { UserInfo } from '../auth/user.ts';
 import { StatusError } from '../errors.ts';
 import { sharedQuestion } from '../kube/shared-question.ts';
 import type { Logger } from '../logger.ts';
-import { shownURL } from '../redaction.ts';
+import { anonymousURL, shownURL } from '../redaction.ts';
 import type { RequestContext, RequestInfo } from './route.ts';
 
 /** Made once: an AbortController without a reason makes a DOMException with a stack, which costs more than a small answer. */
@@ -80,9 +80,10 @@ export class Exchange implements RequestContext {
     return (this.#query ??= new URLSearchParams(this.search));
   }
 
-  /** The path and query without secrets. */
+  /** The path and query without secrets; shortened while the caller is not authenticated. */
   get shownURL(): string {
-    return (this.#shownURL ??= shownURL(this.#url));
+    const shown = (this.#shownURL ??= shownURL(this.#url));
+    return this.user === undefined ? anonymousURL(shown) : shown;
   }
 
   get userAgent(): string {

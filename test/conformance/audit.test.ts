@@ -94,6 +94,16 @@ describe('every request is written down', () => {
     expect(event).toMatchObject({ requestURI: '/kapis/../x', responseStatus: { code: 400, reason: 'BadRequest' } });
   });
 
+  test('the start of a long URL, unless the caller is authenticated', async () => {
+    const url = `${kapisNodes}?name=${'a'.repeat(40_000)}`;
+    const uriFor = async (headers: Readonly<Record<string, string>>): Promise<string | undefined> => {
+      const [event] = await eventsOf((await lab.gateway(url, { headers })).headers['audit-id']);
+      return event?.requestURI;
+    };
+    expect(await uriFor({})).toBe(`${url.slice(0, 2_048)}…`);
+    expect(await uriFor({ authorization: `Bearer ${await aliceToken()}` })).toBe(url);
+  });
+
   test('a watch when it begins and when it ends', async () => {
     const headers = { authorization: `Bearer ${await aliceToken()}` };
     const answer = await lab.gateway(`${kapisNodes}?watch=true&timeoutSeconds=1`, { headers });

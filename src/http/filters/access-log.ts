@@ -1,3 +1,4 @@
+import { maxUserAgent } from '../../audit/event.ts';
 import { logRequest } from '../../logger.ts';
 import { observeRequest } from '../metrics.ts';
 import type { Filter } from '../exchange.ts';
@@ -21,7 +22,7 @@ export const accessLog: Filter = (exchange) => {
       status,
       seconds: Math.round(seconds * 1e4) / 1e4,
       sourceIP: exchange.sourceIP,
-      userAgent: req.headers['user-agent'],
+      userAgent: req.headers['user-agent']?.slice(0, maxUserAgent),
       user: user?.username,
       via: user?.via,
       aborted: !res.writableFinished,

@@ -39,6 +39,16 @@ test('a request leaves one line that says who asked what and how it ended', asyn
   ]);
 });
 
+test('a long user agent, and the long URL of an anonymous caller, are cut', async () => {
+  const headers = { 'user-agent': 'u'.repeat(5_000) };
+  const [anonymous] = await logged(`${resourcePath}?name=${'a'.repeat(5_000)}`, { headers });
+  expect(anonymous).toMatchObject({
+    status: 401,
+    path: `${resourcePath}?name=${'a'.repeat(5_000)}`.slice(0, 2_048).concat('…'),
+    userAgent: 'u'.repeat(1_024),
+  });
+});
+
 test('who has no identity has no name there', async () => {
   const [line] = await logged(resourcePath);
   expect(line).toMatchObject({ status: 401 });
