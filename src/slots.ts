@@ -133,7 +133,9 @@ export class Slots {
 
   /** Of lines as long as each other the one that started last. */
   #longest(): ReadonlySet<Waiting> {
-    return [...this.#lines].map(([, line]) => line).reduce((longest, line) => (line.size >= longest.size ? line : longest));
+    return [...this.#lines]
+      .map(([, line]) => line)
+      .reduce((longest, line) => (line.size >= longest.size ? line : longest));
   }
 
   #noSlot(user: string, count: number): StatusError {

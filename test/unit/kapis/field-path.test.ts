@@ -2,6 +2,8 @@ import { expect, test } from '@jest/globals';
 import { scalarAt } from '../../../src/kapis/field-path.ts';
 import { ManagedFields } from '../../../src/kube/managed-fields.ts';
 import { storeObject } from '../../../src/kube/stored-object.ts';
+import { heapUsed } from '../../fakes/heap.ts';
+import { node } from './lab.ts';
 
 test.each<[string, unknown]>([
   ['7', 7],
@@ -24,4 +26,15 @@ test.each<[string, unknown]>([
     },
   );
   expect(scalarAt(['spec', 'x'])(object)).toBe(expected);
+});
+
+test('a long path is not kept by the objects in which it was looked for', () => {
+  const objects = Array.from({ length: 300 }, (_, index) => node(`n${index}`));
+  const look = (index: number): unknown =>
+    scalarAt(['spec', `${index}-\u20ac${'x'.repeat(30_000)}`])(objects[index] as (typeof objects)[0]);
+  look(0);
+  const before = heapUsed();
+  for (let index = 1; index < 300; index += 1) expect(look(index)).toBeUndefined();
+  expect(heapUsed() - before).toBeLessThan(4 * 1_024 * 1_024);
+  expect(objects).toHaveLength(300);
 });
