@@ -1,5 +1,5 @@
 /** How much memory copies of the cluster may take together (`cache.maxBytes`). */
-import { serviceUnavailable, type StatusError } from '../errors.ts';
+import { serviceUnavailable, tooManyRequests, type StatusError } from '../errors.ts';
 
 /** What somebody holds of it. */
 export interface Share {
@@ -23,6 +23,8 @@ const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} Mi
 
 export class MemoryLimit {
   readonly #options: MemoryLimitOptions;
+  /** What requests hold, by user. */
+  readonly #byUser = new Map<string, number>();
   #held = 0;
 
   constructor(options: MemoryLimitOptions) {
@@ -53,6 +55,44 @@ export class MemoryLimit {
       release: () => {
         released = true;
         set(0);
+      },
+    };
+  }
+
+  /** The memory of a request. One user holds at most half of all; beyond that `hold` throws 429, and 503 for a list that is too large alone. */
+  shareOf(user: string, name: string): Share {
+    const share = this.share(name);
+    let mine = 0;
+    let isReleased = false;
+    const others = (): number => (this.#byUser.get(user) ?? 0) - mine;
+    const count = (bytes: number): void => {
+      const all = others() + bytes;
+      mine = bytes;
+      if (all === 0) this.#byUser.delete(user);
+      else this.#byUser.set(user, all);
+    };
+    return {
+      name,
+      hold: (bytes) => {
+        if (isReleased) return;
+        const most = this.#options.most() / 2;
+        if (bytes > mine && others() + bytes > most)
+          throw others() === 0
+            ? serviceUnavailable(
+                `${name} does not fit into the memory for one user, ${mebibytes(most)}: half of the configuration's cache.maxBytes`,
+                retryAfter,
+              )
+            : tooManyRequests(
+                `${name}: your share of ${mebibytes(most)} for lists that are not cached is in use; please try again later`,
+                1,
+              );
+        share.hold(bytes);
+        count(bytes);
+      },
+      release: () => {
+        isReleased = true;
+        share.release();
+        count(0);
       },
     };
   }

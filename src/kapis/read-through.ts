@@ -310,7 +310,7 @@ export function readThroughHandlers(
       if (context.info.verb === 'watch') return placed(judged, req, res, context);
       const query = parseListQuery(context.query, definition);
       const oldest = parseOldest(context.query);
-      const share = memory.share(underlying.resource);
+      const share = memory.shareOf(context.user?.username ?? '', underlying.resource);
       try {
         const { objects, resourceVersion } = await list(context, judged.visible, share);
         demandReached(oldest, resourceVersion);

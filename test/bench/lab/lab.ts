@@ -54,7 +54,8 @@ const kubeconfig = (server: string): string =>
 /** `imports`: modules that the server loads first. */
 export async function startBenchLab(imports: readonly string[] = []): Promise<BenchLab> {
   const folder = await mkdtemp(join(tmpdir(), 'platform-apiserver-bench-lab-'));
-  const cluster = fork(fileURLToPath(import.meta.resolve('./cluster.ts')));
+  const withParent = ['--import', import.meta.resolve('./with-parent.ts')];
+  const cluster = fork(fileURLToPath(import.meta.resolve('./cluster.ts')), { execArgv: withParent });
   const [{ url }] = (await once(cluster, 'message')) as [{ url: string }];
   await writeFile(join(folder, 'kubeconfig'), kubeconfig(url));
   await writeFile(join(folder, 'platform.yaml'), await configuration());
@@ -68,6 +69,7 @@ export async function startBenchLab(imports: readonly string[] = []): Promise<Be
       execArgv: [
         '--max-semi-space-size=16',
         '--no-allocation-site-pretenuring',
+        ...withParent,
         ...imports.flatMap((one) => ['--import', one]),
       ],
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
