@@ -133,8 +133,9 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     // A value that cannot be encoded is not a failure of kube-apiserver.
     const encoded = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
     const once = async (): Promise<Answer<Body>> => {
-      const free = await slotOf(options);
+      let free = (): void => undefined;
       try {
+        free = await slotOf(options);
         const answer = await ask(connectionsFor(options), await questionOf(path, options, encoded), options.signal);
         if (answer.body instanceof Readable && !answer.body.closed) answer.body.once('close', free);
         else free();

@@ -117,6 +117,23 @@ describe('one user who sends as many requests as possible', () => {
   }, 10_000);
 });
 
+test('a request that is aborted while it waits for a slot is a KubeError, as one that is aborted later', async () => {
+  const kube = new FakeKubeApiserver();
+  kube.answer = () => undefined;
+  const own = await clientOf('opaque', await kube.listen());
+  try {
+    const caller = asUser(own, { ...user('alice'), proved: false });
+    const gone = new AbortController();
+    const all = Array.from({ length: 65 }, () => caller.stream('/api', { signal: gone.signal }));
+    gone.abort(new Error('gone'));
+    for (const one of await Promise.allSettled(all))
+      expect(one).toMatchObject({ status: 'rejected', reason: { name: 'KubeError', code: 0 } });
+  } finally {
+    await own.close();
+    kube.close();
+  }
+});
+
 test('a credential that was renewed meanwhile is read again, once', async () => {
   const kube = new FakeKubeApiserver();
   const codes = [401, 200, 401, 401];
