@@ -161,11 +161,30 @@ function single(objects: readonly TestObject[]): fc.Arbitrary<Request> {
     });
 }
 
-/** Subresources, the old form of a watch, Namespaces below Namespaces: whatever is returned, it is allowed. */
+/** A namespace before an object at cluster scope: a right in the namespace covers the Namespace itself and nothing else. */
+function nested(objects: readonly TestObject[]): fc.Arbitrary<Request> {
+  const wide = objects.filter(({ namespace }) => namespace === '');
+  const ofNamespaces = wide.filter(({ type }) => type === types.namespaces);
+  return fc
+    .record({
+      ...base,
+      object: fc.oneof(fc.constantFrom(...wide), fc.constantFrom(...ofNamespaces)),
+      within: fc.constantFrom(...namespaces),
+    })
+    .map(({ user, transport, object, within }): Request => {
+      const query = transport === 'get' ? '' : `?${watchQuery}`;
+      return {
+        user,
+        transport,
+        url: `${gateway()}${kapis}/namespaces/${within}/${object.type.resource}/${object.name}${query}`,
+        allows: (oracle, caller, one) => allowsObject(oracle, caller, verbOf(transport, true), one, true),
+      };
+    });
+}
+
+/** Subresources, the old form of a watch, other spellings of a path: whatever is returned, it is allowed. */
 function odd(objects: readonly TestObject[]): fc.Arbitrary<Request> {
   const form = fc.constantFrom<(object: TestObject, other: string) => string>(
-    ({ name }, other) => `/namespaces/${other}/namespaces/${name}`,
-    (_, other) => `/namespaces/${other}/namespaces/${other}`,
     ({ type, name }, other) => `/namespaces/${other}/${type.resource}/${name}/status`,
     ({ type, name }, other) => `/namespaces/${other}/${type.resource}/${name}/log`,
     ({ type }, other) => `/watch/namespaces/${other}/${type.resource}`,
@@ -280,7 +299,8 @@ export const requests = (objects: readonly TestObject[]): fc.Arbitrary<Request> 
   readable(
     { weight: 6, arbitrary: collections(objects) },
     { weight: 5, arbitrary: single(objects) },
-    { weight: 3, arbitrary: odd(objects) },
+    { weight: 2, arbitrary: odd(objects) },
+    { weight: 2, arbitrary: nested(objects) },
     { weight: 2, arbitrary: aggregatedNodes(objects) },
     { weight: 2, arbitrary: proxied(objects) },
     { weight: 1, arbitrary: components(objects) },
