@@ -40,10 +40,11 @@ export class BodyWriter {
     });
   }
 
-  /** Writes these pieces and ends the body. Node would add a Content-Length to a body that `res.end` gets, and to no response to HEAD. */
+  /** Writes these pieces and ends the body. Node would add a Content-Length to what is ended at once, but not in the response to HEAD. */
   end(...pieces: readonly Buffer[]): void {
     if (this.#closed) return;
     this.#closed = true;
+    if (pieces.length === 0) this.#res.flushHeaders();
     for (const piece of pieces) this.#res.write(piece);
     this.#res.end();
   }

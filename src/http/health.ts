@@ -4,6 +4,7 @@ import { noSuchPath } from '../errors.ts';
 import { inPath, inQuery, type Answers } from './description.ts';
 import type { RequestContext, Route } from './route.ts';
 import { list, text } from './schema.ts';
+import { endWith } from './write.ts';
 
 export interface HealthCheck {
   readonly name: string;
@@ -107,5 +108,5 @@ function answer(probe: string, checks: readonly HealthCheck[], res: Response, { 
   res.statusCode = failed ? 503 : 200;
   res.setHeader('Content-Type', 'text/plain; charset=utf-8');
   if (failed) res.setHeader('Retry-After', '1');
-  res.end(told);
+  endWith(res, told);
 }

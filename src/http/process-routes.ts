@@ -3,6 +3,7 @@ import { registry } from './metrics.ts';
 import { json } from './description.ts';
 import type { Route } from './route.ts';
 import { named, object, text, type TypeOf } from './schema.ts';
+import { endWith } from './write.ts';
 
 /** The figures of the process; who may read them is decided on the path. */
 export const metricsRoute: Route = {
@@ -12,7 +13,7 @@ export const metricsRoute: Route = {
   answers: { 200: { description: 'OK', content: { 'text/plain': text } } },
   handler: async (_req, res) => {
     res.setHeader('Content-Type', registry.contentType);
-    res.end(await registry.metrics());
+    endWith(res, await registry.metrics());
   },
 };
 
@@ -34,7 +35,7 @@ export function versionRoutes(path: string, version: string): Route[] {
       answers: json(versionSchema),
       handler: (_req, res) => {
         res.setHeader('Content-Type', 'application/json');
-        res.end(body);
+        endWith(res, body);
       },
     },
   ];
@@ -49,7 +50,7 @@ export function indexRoute(routes: readonly Route[]): Route {
     summary: 'The paths that are served',
     handler: (_req, res) => {
       res.setHeader('Content-Type', 'application/json');
-      res.end(`${JSON.stringify({ paths })}\n`);
+      endWith(res, `${JSON.stringify({ paths })}\n`);
     },
   };
 }

@@ -117,6 +117,14 @@ export const writeJson = (
   return write(req, res, { contentType: 'application/json', ...answer, body: [Buffer.from(`${text}\n`)] });
 };
 
+/** Ends a response with this body. Node would announce its length in the response to GET alone, not to HEAD. */
+export function endWith(res: Response, body: string | Buffer): void {
+  const bytes = Buffer.from(body);
+  res.setHeader('Content-Length', bytes.length);
+  // Node leaves the body of a response to HEAD out.
+  res.end(bytes);
+}
+
 /** What Kubernetes answers where there is nothing to show. */
 export const writeDone = (req: Request, res: Response): Promise<void> =>
   writeJson(req, res, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' });

@@ -1,4 +1,5 @@
 import type { Response } from 'express';
+import { endWith } from '../http/write.ts';
 
 /** What nobody may keep, as RFC 6749 section 5.1 wants it. */
 export const uncached = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const;
@@ -12,9 +13,6 @@ export function answerJSON(res: Response, body: object, headers: Readonly<Record
 
 /** 200 with this text. */
 export function answer(res: Response, text: string, headers: Readonly<Record<string, string>>): void {
-  const bytes = Buffer.from(text);
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
-  res.setHeader('Content-Length', bytes.length);
-  // Node leaves the body of an answer to HEAD out.
-  res.end(bytes);
+  endWith(res, text);
 }

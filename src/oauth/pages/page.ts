@@ -1,6 +1,7 @@
 /** The frame of every page: server-rendered, without scripts, so that the policy can forbid nearly everything. */
 import type { Response } from 'express';
 import { html, type Html } from '../../http/html.ts';
+import { endWith } from '../../http/write.ts';
 import { styleElement, styleHash } from './style.ts';
 
 export interface Page {
@@ -54,10 +55,8 @@ export function writePage(res: Response, { title, content, status = 200, headers
         </main>
       </body>
     </html> `;
-  const bytes = Buffer.from(text);
   const all = {
     'Content-Type': 'text/html; charset=utf-8',
-    'Content-Length': String(bytes.length),
     'Cache-Control': 'no-store',
     'Content-Security-Policy': policy(leadsTo),
     'X-Frame-Options': 'DENY',
@@ -67,5 +66,5 @@ export function writePage(res: Response, { title, content, status = 200, headers
   };
   res.statusCode = status;
   for (const [name, value] of Object.entries(all)) res.setHeader(name, value);
-  res.end(bytes);
+  endWith(res, text);
 }
