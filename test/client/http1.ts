@@ -36,6 +36,8 @@ export class Connection {
   #message: Message | undefined;
   /** The server closes the connection behind this response. */
   #isLast = false;
+  /** The reader of a response did not want the rest. */
+  #isLeft = false;
   #failure: Error | undefined;
 
   constructor(socket: Duplex) {
@@ -86,7 +88,9 @@ export class Connection {
     const message = new Message(request, head, {
       resume: () => this.#socket.resume(),
       cancel: () => {
-        if (this.#message === message) this.#socket.destroy();
+        if (this.#message !== message) return;
+        this.#isLeft = true;
+        this.#socket.destroy();
       },
     });
     this.#message = message;
@@ -115,7 +119,7 @@ export class Connection {
   }
 
   #fail(error: Error): void {
-    if (this.#failure !== undefined) return;
+    if (this.#isLeft || this.#failure !== undefined) return;
     this.#failure = error;
     this.#pending?.reject(error);
     this.#message?.destroy(error);

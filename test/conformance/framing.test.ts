@@ -1,74 +1,158 @@
-/** Bodies end where their headers say, whatever shape and number of objects is asked for. */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { ClientHttp2Session } from 'node:http2';
-import { connect, Connection, open } from '../client/http1.ts';
-import { connectHTTP2, openHTTP2 } from '../client/http2.ts';
-import { whole, type Request, type Whole } from '../client/message.ts';
-import { login, startLab, type Lab } from './lab.ts';
-import { resource, serveResources } from './logging-lab.ts';
+/** A table of all that can be read: each body ends where its headers say, over each protocol, for each number of objects. */
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import * as chain from '../../src/http/chain.ts';
+import type { Route } from '../../src/http/route.ts';
+import { whole, type Message, type Whole } from '../client/message.ts';
+import type { Face, FramingLab, Open } from './framing-lab.ts';
+import { casesOf, type Case, type NamesOf } from './framing-table.ts';
 
-const count = 257;
-const base = '/kapis/resources.platform.io/v1alpha3';
+/** What each listener was given to serve, the gateway's first. */
+const faces: (readonly Route[])[] = [];
+jest.unstable_mockModule('../../src/http/chain.ts', () => ({
+  ...chain,
+  createFace: (...given: Parameters<typeof chain.createFace>) => {
+    faces.push(given[0]);
+    return chain.createFace(...given);
+  },
+}));
+const { startLab } = await import('./lab.ts');
+const { countIn, framingLab, one, prepare, protocols } = await import('./framing-lab.ts');
 
-let lab: Lab;
-let session: ClientHttp2Session;
-let connection: Connection;
-let headers: Request['headers'];
+const sizes = (process.env['FRAMING_SIZES'] ?? '0,1,255,256,257,1000').split(',').map(Number);
+/** Those with which each parameter is tried, and not only those that shape the body. */
+const fullSizes = [0, 257];
+/** Secrets are read through. */
+const names: NamesOf = (path, parameter) => {
+  if (parameter === 'resources') return ['pods', 'secrets'];
+  return [path.includes('/users/') ? 'alice' : one];
+};
+/** They differ from one request to the next. */
+const changing = /^\/(metrics|oauth|livez|readyz|healthz)|\/whoami|[?&]watch=/;
+/** Of a list that is not cached: the cluster's. */
+const ownVersion = /"resourceVersion": ?"\d+"/;
+/** Each on a connection of its own. */
+const lanes = 4;
+/** Login records of a user. */
+const maxRecords = 100;
+const codings = ['identity', 'gzip'];
 
+/** Paths whose list has all objects of its kind. */
+const counted = /\/(nodes|pods|secrets|namespaces|users|components|alice\/(sessions|loginrecords))$/;
+
+const tableOf = ({ routes }: Face, isFull: boolean): Case[] =>
+  routes.filter(({ method }) => method === 'get').flatMap((route) => casesOf(route, names, isFull));
+
+let lab: FramingLab;
 beforeAll(async () => {
-  lab = await startLab({
-    prepare: (cluster) => {
-      serveResources(cluster, [resource('secrets', 'Secret', 'Namespaced')]);
-      for (let n = 4; n <= count; n += 1) putNode(cluster, n);
-      for (let n = 1; n <= count; n += 1)
-        cluster.put('/api/v1/secrets', { kind: 'Secret', apiVersion: 'v1', metadata: metadataOf('s', n) });
-    },
-  });
-  headers = { authorization: `Bearer ${String((await lab.token(login)).json()['access_token'])}` };
-  session = connectHTTP2(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
-  connection = new Connection(connect(plain()));
+  lab = await framingLab(await startLab({ prepare }), faces);
 });
-afterAll(async () => {
-  await connection.close();
-  session.close();
-  await lab.stop();
-});
+afterAll(() => lab.stop());
 
-const plain = () => ({ host: '127.0.0.1', port: lab.ports.http });
-const secure = () => ({ host: '127.0.0.1', port: lab.ports.https, tls: { rejectUnauthorized: false } });
+describe.each(sizes)('with %d objects in each list', (size) => {
+  beforeAll(() => lab.grow(size));
 
-const metadataOf = (letter: string, n: number): { name: string; managedFields: object[] } => ({
-  name: `${letter}${n}`,
-  managedFields: [{ manager: 'test', operation: 'Update', fieldsV1: { 'f:spec': {}, 'f:metadata': {} } }],
-});
+  /** What is wrong with the responses to one case. */
+  async function faultsOf(
+    face: Face,
+    { path, accept, isWholeList }: Case,
+    ask: Open,
+    seen: Map<string, string>,
+  ): Promise<string[]> {
+    const faults: string[] = [];
+    // A table has the ages of its objects.
+    const isChanging = changing.test(path) || accept.includes('as=Table');
+    for (const coding of codings) {
+      const request = { path, headers: { ...face.headers, accept, 'accept-encoding': coding } };
+      const at = `${path} (${accept}, ${coding})`;
+      try {
+        const got = await whole(await ask(request));
+        if (got.status >= 500) faults.push(`${at}: ${got.status} ${got.content.toString()}`);
+        const key = `${path} ${accept}`;
+        const before = seen.get(key);
+        const text = `${got.status} ${got.content.toString().replace(ownVersion, '')}`;
+        if (before === undefined) seen.set(key, text);
+        else if (before !== text && !isChanging) faults.push(`${at}: another body than before`);
+        const [plainPath = ''] = path.split('?');
+        if (isWholeList && got.status === 200 && counted.test(plainPath))
+          faults.push(
+            ...miscounted(
+              got,
+              at,
+              plainPath.endsWith('loginrecords') ? Math.min(size, maxRecords) : countIn(plainPath, size),
+            ),
+          );
+        const head = await whole(await ask({ ...request, method: 'HEAD' }));
+        for (const name of ['content-length', 'content-type', 'content-encoding', 'vary', 'etag'])
+          if (!isChanging && head.headers[name] !== got.headers[name])
+            faults.push(`${at}: HEAD has ${name} ${String(head.headers[name])}, GET ${String(got.headers[name])}`);
+      } catch (error) {
+        faults.push(`${at}: ${String(error)}`);
+      }
+    }
+    return faults;
+  }
 
-function putNode(cluster: Lab['cluster'], n: number): void {
-  const metadata = { ...metadataOf('n', n), annotations: { filling: 'x'.repeat(2_000) } };
-  cluster.put('/api/v1/nodes', { kind: 'Node', apiVersion: 'v1', metadata, spec: {}, status: {} });
-}
+  describe.each(['gateway', 'aggregated'] as const)('of the %s listener', (name) => {
+    const seen = new Map<string, string>();
 
-const ways: readonly [string, (request: Request) => Promise<Whole>][] = [
-  ['HTTP/1.1', async (request) => whole(await open(connect(plain()), request))],
-  ['a connection of HTTP/1.1 that is kept', async (request) => whole(await connection.request(request))],
-  ['TLS', async (request) => whole(await open(connect(secure()), request))],
-  ['HTTP/2', async (request) => whole(await openHTTP2(session, request))],
-];
+    test.each(protocols)('each GET and HEAD ends where its headers say over %s', async (protocol) => {
+      const face = lab[name];
+      const isFull = fullSizes.includes(size) && protocol === 'HTTP/1.1';
+      const table = tableOf(face, isFull).filter(({ isWatch }) => !isWatch);
+      expect(table.length).toBeGreaterThan(10);
+      const waiting = table.values();
+      const lane = async (): Promise<string[]> => {
+        const client = face.client(protocol);
+        const faults: string[] = [];
+        for (const next of waiting) faults.push(...(await faultsOf(face, next, client.open, seen)));
+        await client.close();
+        return faults;
+      };
+      const faults = await Promise.all(Array.from({ length: lanes }, lane));
+      expect(faults.flat()).toEqual([]);
+    });
 
-describe.each(ways)('over %s', (_, ask) => {
-  describe.each(['nodes', 'secrets'])(`${count} %s`, (plural) => {
-    test.each(['', 'fields=metadata.name', 'managedFields=true', 'fields=metadata&managedFields=true', 'pretty=true'])(
-      'have a body that ends where its headers say, with the query %j',
-      async (query) => {
-        const path = `${base}/${plural}?${query}`;
-        for (const coding of ['identity', 'gzip']) {
-          const request = { path, headers: { ...headers, 'accept-encoding': coding } };
-          const got = await ask(request);
-          expect(got.status).toBe(200);
-          expect((JSON.parse(got.content.toString()) as { items: object[] }).items).toHaveLength(count);
-          const head = await ask({ ...request, method: 'HEAD' });
-          expect(head.headers['content-length']).toBe(got.headers['content-length']);
+    test.each(protocols.slice(1))('each watch shows all objects and ends over %s', async (protocol) => {
+      const face = lab[name];
+      const watches = tableOf(face, true).filter(({ isWatch }) => isWatch);
+      const faults = watches.map(async ({ path, accept }) => {
+        const client = face.client(protocol);
+        try {
+          await whole(await client.open({ path, headers: { ...face.headers, accept } }));
+          await client.close();
+          return [];
+        } catch (error) {
+          return [`${path} (${accept}): ${String(error)}`];
         }
-      },
-    );
+      });
+      expect((await Promise.all(faults)).flat()).toEqual([]);
+    });
   });
 });
+
+test.each(protocols)('a reader that is slow and one that closes get what they read over %s', async (protocol) => {
+  const lists = [lab.gateway, lab.aggregated].flatMap((face) =>
+    tableOf(face, false)
+      .filter(({ isWholeList, accept }) => isWholeList && !accept.includes('as=Table'))
+      .map(({ path, accept }) => ({ face, request: { path, headers: { ...face.headers, accept } } })),
+  );
+  for (const { face, request } of lists) {
+    const clients = [face.client(protocol), face.client(protocol), face.client(protocol)] as const;
+    const [closing, slow, usual] = await Promise.all(clients.map(({ open }) => open(request)));
+    for await (const _ of closing as Message) break;
+    const chunks: Buffer[] = [];
+    for await (const chunk of slow as Message) {
+      chunks.push(chunk as Buffer);
+      await new Promise(setImmediate);
+    }
+    const { body } = await whole(usual as Message);
+    expect(Buffer.concat(chunks).toString().replace(ownVersion, '')).toBe(body.toString().replace(ownVersion, ''));
+    for (const client of clients) await client.close();
+  }
+});
+
+function miscounted(got: Whole, at: string, size: number): string[] {
+  const { items, rows } = JSON.parse(got.content.toString()) as { items?: unknown[]; rows?: unknown[] };
+  const found = (items ?? rows)?.length;
+  return found === size ? [] : [`${at}: ${found} items instead of ${size}`];
+}

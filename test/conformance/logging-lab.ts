@@ -100,14 +100,24 @@ export const resource = (name: string, kind: string, scope: string): object => (
   verbs: ['get', 'list', 'watch'],
 });
 
-/** Pods and namespaces, which may be cached, and others of the core API. */
-export function serveResources(cluster: MemoryCluster, others: readonly object[] = []): void {
-  const core = [resource('pods', 'Pod', 'Namespaced'), resource('namespaces', 'Namespace', 'Cluster')];
-  const resources = [...core, ...others];
+interface OtherResources {
+  /** Of the core API. */
+  readonly core?: readonly object[];
+  readonly apps?: readonly object[];
+}
+
+const group = (name: string, resources: readonly object[]): object => ({
+  metadata: { name },
+  versions: [{ version: 'v1', freshness: 'Current', resources }],
+});
+
+/** Pods and namespaces, which may be cached, and others. */
+export function serveResources(cluster: MemoryCluster, { core = [], apps = [] }: OtherResources = {}): void {
+  const always = [resource('pods', 'Pod', 'Namespaced'), resource('namespaces', 'Namespace', 'Cluster')];
   const root = (name: string, items: readonly object[]): void =>
     cluster.put('', { metadata: { name }, kind: 'APIGroupDiscoveryList', items });
-  root('api', [{ metadata: { name: '' }, versions: [{ version: 'v1', freshness: 'Current', resources }] }]);
-  root('apis', []);
+  root('api', [group('', [...always, ...core])]);
+  root('apis', apps.length === 0 ? [] : [group('apps', apps)]);
   cluster.respond('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', () => ({ status: { allowed: true } }));
 }
 

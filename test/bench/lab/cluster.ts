@@ -13,7 +13,7 @@ const review = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
 const tokenReview = '/apis/authentication.k8s.io/v1/tokenreviews';
 
 const cluster = new MemoryCluster();
-serveResources(cluster, [resource('secrets', 'Secret', 'Namespaced'), resource('nodes', 'Node', 'Cluster')]);
+serveResources(cluster, { core: [resource('secrets', 'Secret', 'Namespaced'), resource('nodes', 'Node', 'Cluster')] });
 for (const name of ['shop', 'slow']) {
   putNamespace(cluster, name);
   putPod(cluster, { namespace: name, name: `${name}-pod` });

@@ -1,0 +1,170 @@
+/** The server over a cluster that has a number of everything that a list can show, and the clients of every protocol. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ConnectionOptions } from 'node:tls';
+import { sessionsPath, loginHistoriesPath, usersPath } from '../../src/config/names.ts';
+import type { KubeObject } from '../../src/kube/kube-object.ts';
+import type { Route } from '../../src/http/route.ts';
+import { connect, Connection, open, type Target } from '../client/http1.ts';
+import { connectHTTP2, openHTTP2 } from '../client/http2.ts';
+import { whole, type Message, type Request } from '../client/message.ts';
+import type { MemoryCluster } from '../fakes/cluster.ts';
+import { login, type Lab } from './lab.ts';
+import { line, resource, serveResources } from './logging-lab.ts';
+
+/** The first object of each list is named so, and so is the namespace of them all. */
+export const one = 'one';
+const release = 'platform-system';
+
+export const protocols = ['HTTP/1.1', 'HTTP/1.1 over TLS', 'HTTP/2'] as const;
+export type Protocol = (typeof protocols)[number];
+export type Open = (request: Request) => Promise<Message>;
+
+interface Client {
+  readonly open: Open;
+  /** Throws FramingError for what came behind the last response. */
+  readonly close: () => Promise<void>;
+}
+
+/** What one of the listeners serves: the gateway's, or the one for kube-apiserver. */
+export interface Face {
+  readonly routes: readonly Route[];
+  /** Who asks. */
+  readonly headers: NonNullable<Request['headers']>;
+  readonly client: (protocol: Protocol) => Client;
+}
+
+export interface FramingLab {
+  readonly gateway: Face;
+  readonly aggregated: Face;
+  /** Resolves when each list has so many objects: as many as before, or more. */
+  readonly grow: (size: number) => Promise<void>;
+  readonly stop: () => Promise<void>;
+}
+
+interface Listener {
+  readonly plain: Target;
+  readonly secure: Target & { readonly tls: ConnectionOptions };
+}
+
+function clientOf({ plain, secure }: Listener, protocol: Protocol): Client {
+  if (protocol === 'HTTP/2') {
+    const session = connectHTTP2(`https://${secure.host}:${secure.port}`, secure.tls);
+    return { open: (request) => openHTTP2(session, request), close: async () => session.close() };
+  }
+  const connection = new Connection(connect(protocol === 'HTTP/1.1' ? plain : secure));
+  return { open: (request) => connection.request(request), close: () => connection.close() };
+}
+
+/** `routes`: of the gateway, and of the listener for kube-apiserver. */
+export async function framingLab(
+  lab: Lab,
+  [first = [], second = []]: readonly (readonly Route[])[],
+): Promise<FramingLab> {
+  const host = '127.0.0.1';
+  const { ports, cluster, frontProxy } = lab;
+  const headers = { authorization: `Bearer ${String((await lab.token(login)).json()['access_token'])}` };
+  const tls = { rejectUnauthorized: false };
+  const secure = { host, port: ports.https, tls };
+  const forProxy = { host, port: ports.aggregated, tls: { ...tls, ...frontProxy } };
+  const gateway = {
+    routes: first,
+    headers,
+    client: (protocol: Protocol) => clientOf({ plain: { host, port: ports.http }, secure }, protocol),
+  };
+  const aggregated = {
+    routes: second,
+    headers: { 'x-remote-user': 'alice' },
+    client: (protocol: Protocol) => clientOf({ plain: forProxy, secure: forProxy }, protocol),
+  };
+  const history = await firstOf(cluster, loginHistoriesPath(release));
+  const session = await firstOf(cluster, sessionsPath(release));
+  let present = 0;
+  const has = async (path: string, size: number): Promise<boolean> => {
+    const { status, content } = await whole(await open(connect(secure), { path, headers }));
+    return (
+      status === 200 && (JSON.parse(content.toString()) as { items: unknown[] }).items.length === countIn(path, size)
+    );
+  };
+  return {
+    gateway,
+    aggregated,
+    async grow(size) {
+      for (let n = present + 1; n <= size; n += 1) {
+        putOneOfEach(cluster, n);
+        const name = `${session.metadata.name}-${n}`;
+        if (n > 1) cluster.put(sessionsPath(release), { ...session, metadata: { ...session.metadata, name } });
+      }
+      present = size;
+      const [record] = (history as unknown as { status: { records: object[] } }).status.records;
+      const records = Array.from({ length: size }, (_, n) => ({
+        ...record,
+        time: new Date(Date.now() - n * 1_000).toISOString(),
+      }));
+      cluster.put(loginHistoriesPath(release), { ...history, status: { records } });
+      cluster.podLogs.put('other/writer/main', ...Array.from({ length: size }, (_, n) => line(1, `line ${n}`)));
+      for (const path of lists) while (!(await has(path, size))) await sleep(20);
+    },
+    stop: () => lab.stop(),
+  };
+}
+
+const resources = '/kapis/resources.platform.io/v1alpha3';
+const users = '/kapis/iam.platform.io/v1alpha2/users';
+/** Those that the server caches. */
+const lists = [
+  ...['nodes', 'pods', 'namespaces', 'components'].map((plural) => `${resources}/${plural}`),
+  users,
+  `${users}/alice/sessions`,
+];
+
+/** Of them there is always alice, and the session in which she asks. */
+export const countIn = (path: string, size: number): number => (path.startsWith(users) ? Math.max(size, 1) : size);
+
+async function firstOf(cluster: MemoryCluster, collection: string): Promise<ReturnType<MemoryCluster['list']>[number]> {
+  for (;;) {
+    const [first] = cluster.list(collection);
+    if (first !== undefined) return first;
+    await sleep(20);
+  }
+}
+
+const metadataOf = (
+  letter: string,
+  n: number,
+  namespace?: string,
+): KubeObject['metadata'] & Record<string, unknown> => ({
+  name: n === 1 ? one : `${letter}${n}`,
+  ...(namespace === undefined ? {} : { namespace }),
+  annotations: { 'platform.io/alias-name': `Alias ${n}`, filling: 'x'.repeat(600) },
+  labels: { 'app.kubernetes.io/part-of': 'platform' },
+  managedFields: [{ manager: 'test', operation: 'Update', fieldsV1: { 'f:metadata': { 'f:annotations': {} } } }],
+});
+
+/** An empty cluster, for the start of the server. */
+export function prepare(cluster: MemoryCluster): void {
+  serveResources(cluster, {
+    core: [resource('secrets', 'Secret', 'Namespaced'), resource('services', 'Service', 'Namespaced')],
+    apps: ['Deployment', 'StatefulSet', 'DaemonSet'].map((kind) =>
+      resource(`${kind.toLowerCase()}s`, kind, 'Namespaced'),
+    ),
+  });
+  for (const name of ['n1', 'n2', 'n3']) cluster.delete('/api/v1/nodes', name);
+}
+
+function putOneOfEach(cluster: MemoryCluster, n: number): void {
+  const put = (collection: string, kind: string, letter: string, namespace?: string): void =>
+    cluster.put(collection, {
+      kind,
+      apiVersion: 'v1',
+      metadata: metadataOf(letter, n, namespace),
+      spec: {},
+      status: {},
+    });
+  put('/api/v1/nodes', 'Node', 'n');
+  put('/api/v1/pods', 'Pod', 'p', one);
+  put('/api/v1/namespaces', 'Namespace', 'ns');
+  put('/api/v1/secrets', 'Secret', 's', one);
+  put(`/api/v1/namespaces/${one}/secrets`, 'Secret', 's');
+  put('/apis/apps/v1/deployments', 'Deployment', 'd', release);
+  if (n > 1) put(usersPath, 'User', 'u');
+}

@@ -1,0 +1,119 @@
+/** The requests of the table, made of what the routes say of themselves: a new route is in it without a line here. */
+import type { Parameter } from '../../src/http/description.ts';
+import type { Route } from '../../src/http/route.ts';
+
+export interface Case {
+  /** With its query. */
+  readonly path: string;
+  readonly accept: string;
+  /** A stream that ends after `timeoutSeconds`. */
+  readonly isWatch: boolean;
+  /** It shows all objects of its list. */
+  readonly isWholeList: boolean;
+}
+
+type Query = readonly (readonly [name: string, value: string])[];
+
+/** Values of parameters whose schema names none. */
+const values: Readonly<Record<string, readonly string[]>> = {
+  fields: ['metadata.name'],
+  limit: ['257'],
+  page: ['2'],
+  size: ['1000'],
+  sortBy: ['name', '.metadata.labels.none'],
+  alias: ['alias 1', 'none'],
+  labelSelector: ['app.kubernetes.io/part-of=platform', 'none'],
+  operation: ['statistics', 'histogram', 'export'],
+  timeout: ['30s'],
+  resourceVersion: ['0'],
+};
+
+const valuesOf = ({ name, schema }: Parameter): readonly string[] => {
+  const known = values[name];
+  if (known !== undefined) return known;
+  if (Array.isArray(schema['enum'])) return schema['enum'].map(String);
+  if (schema['type'] === 'boolean') return ['true'];
+  return schema['type'] === 'integer' ? ['1'] : ['none'];
+};
+
+/** What changes the shape of a body: all of these are combined with each other. */
+const shapes = ['fields', 'managedFields', 'pretty', 'limit', 'operation', 'size'];
+const ofStreams = new Set(['text/event-stream', 'application/x-ndjson', 'application/jsonl']);
+/** They do not end by themselves, or are of a watch alone. */
+const streams = new Set(['watch', 'follow', 'sendInitialEvents', 'allowWatchBookmarks', 'timeoutSeconds', 'continue']);
+const watch: Query = [
+  ['watch', 'true'],
+  ['sendInitialEvents', 'true'],
+  ['resourceVersionMatch', 'NotOlderThan'],
+  ['allowWatchBookmarks', 'true'],
+  ['timeoutSeconds', '1'],
+];
+
+const metadataTypes = ['Table', 'PartialObjectMetadata', 'PartialObjectMetadataList'].map(
+  (kind) => `application/json;as=${kind};v=v1;g=meta.k8s.io`,
+);
+
+function combined(parameters: readonly Parameter[]): Query[] {
+  return parameters.reduce<Query[]>(
+    (queries, parameter) => [
+      ...queries,
+      ...queries.flatMap((query) => valuesOf(parameter).map((value) => [...query, [parameter.name, value] as const])),
+    ],
+    [[]],
+  );
+}
+
+/** Values of a parameter in a path. */
+export type NamesOf = (path: string, parameter: string) => readonly string[];
+
+/** `isFull`: also what does not depend on the number of objects, and each of the other parameters by itself. */
+export function casesOf({ path, parameters = [], answers = {} }: Route, names: NamesOf, isFull: boolean): Case[] {
+  const inQuery = parameters.filter((one) => one.in === 'query');
+  const has = (name: string): boolean => inQuery.some((one) => one.name === name);
+  const described = Object.values(answers).flatMap(({ content = {} }) => Object.keys(content));
+  const types = new Set([
+    ...(described.length === 0 ? ['application/json'] : described),
+    ...(path.startsWith('/apis/') ? metadataTypes : []),
+  ]);
+  if (!isFull && (!has('pretty') || path.endsWith('/:name'))) return [];
+  const reads = [
+    ...combined(inQuery.filter(({ name }) => shapes.includes(name))),
+    ...inQuery
+      .filter(({ name }) => isFull && has('pretty') && !shapes.includes(name) && !streams.has(name))
+      .flatMap((one) => valuesOf(one).map((value): Query => [[one.name, value]])),
+  ];
+  const watches = has('watch')
+    ? [watch, ...(has('fields') ? [[...watch, ['fields', 'metadata.name'] as const]] : [])]
+    : [];
+  const cases = (queries: readonly Query[], isWatch: boolean): (Omit<Case, 'path'> & { readonly query: Query })[] =>
+    queries.flatMap((query) =>
+      [...types]
+        .filter((type) => isWatch || !ofStreams.has(type))
+        .map((accept) => ({
+          query,
+          accept,
+          isWatch,
+          isWholeList: !isWatch && query.every(([name]) => shapes.includes(name) && name !== 'limit'),
+        })),
+    );
+  return pathsOf(path, names).flatMap((concrete) =>
+    [...(path.includes('/watch/') ? [] : cases(reads, false)), ...cases(watches, true)].map(({ query, ...one }) => {
+      const text = new URLSearchParams(Object.fromEntries(query)).toString();
+      return { ...one, path: text === '' ? concrete : `${concrete}?${text}` };
+    }),
+  );
+}
+
+/** One for each combination of names. */
+const pathsOf = (path: string, names: NamesOf): string[] =>
+  path
+    .slice(1)
+    .split('/')
+    .reduce<string[]>(
+      (paths, segment) => {
+        const name = /^[:*](.+)$/.exec(segment)?.[1];
+        const all = name === undefined ? [segment] : names(path, name);
+        return paths.flatMap((before) => all.map((one) => `${before}/${one}`));
+      },
+      [''],
+    );
