@@ -89,8 +89,8 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     isWatch(options) ? watches : lanes[options.lane ?? 'control'];
 
   /** Held until the response is read. */
-  const slotOf = async ({ source = '', ...options }: KubeRequest): Promise<() => void> =>
-    options.lane === 'callers' && !isWatch(options) ? await callers.wait(source, options.signal) : () => undefined;
+  const slotOf = async ({ source = '', ...options }: KubeRequest): Promise<(() => void) | undefined> =>
+    options.lane === 'callers' && !isWatch(options) ? await callers.wait(source, options.signal) : undefined;
 
   let credential: { headers: Record<string, string>; readAt: number } | undefined;
   async function authorization(): Promise<Record<string, string>> {
@@ -133,15 +133,15 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
     // A value that cannot be encoded is not a failure of kube-apiserver.
     const encoded = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
     const once = async (): Promise<Answer<Body>> => {
-      let free = (): void => undefined;
+      let free: (() => void) | undefined;
       try {
         free = await slotOf(options);
         const answer = await ask(connectionsFor(options), await questionOf(path, options, encoded), options.signal);
-        if (answer.body instanceof Readable && !answer.body.closed) answer.body.once('close', free);
-        else free();
+        if (answer.body instanceof Readable && !answer.body.closed) answer.body.once('close', () => free?.());
+        else free?.();
         return answer;
       } catch (cause) {
-        free();
+        free?.();
         throw cause instanceof StatusError ? cause : unreachable(cause);
       }
     };
