@@ -9,6 +9,7 @@ import http2, {
 import type { AddressInfo, Socket } from 'node:net';
 import { randomUUID } from 'node:crypto';
 import { Duplex } from 'node:stream';
+import type { SecureContextOptions } from 'node:tls';
 import { badRequest, headersTooLarge, methodNotAllowed, timeout, type StatusError } from '../errors.ts';
 import type { Face } from './express-on-http2.ts';
 import type { oauthErrorSchema } from './meta.ts';
@@ -186,19 +187,23 @@ export async function listenTLS(
   certificate: Certificate,
   requestCertificate: boolean,
 ): Promise<Listener> {
+  const context = (current: Certificate): SecureContextOptions => ({
+    ...current,
+    minVersion: 'TLSv1.2',
+    // A resumed session would bring a client certificate that was verified by the rules of its day.
+    ...(requestCertificate ? { secureOptions: noTicket } : {}),
+  });
   const options: SecureServerOptions & typeof http1 = {
-    ...certificate,
+    ...context(certificate),
     ...http1,
     handshakeTimeout: http1.headersTimeout,
     allowHTTP1: true,
-    minVersion: 'TLSv1.2',
     // As node:http has it: the pieces of an answer must not wait for each other's acknowledgement.
     noDelay: true,
     // Whoever asks to be ` bob` is to be refused: a value with white space at its ends Node would leave out.
     strictFieldWhitespaceValidation: false,
     settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: http1.maxHeaderSize },
-    // Resumed sessions would bring a client certificate that was judged by rules of another day.
-    ...(requestCertificate ? { requestCert: true, rejectUnauthorized: false, secureOptions: noTicket } : {}),
+    ...(requestCertificate ? { requestCert: true, rejectUnauthorized: false } : {}),
   };
   const server = http2.createSecureServer(options);
   const sessions = new Set<ServerHttp2Session>();
@@ -226,7 +231,8 @@ export async function listenTLS(
   const port = await bind(server, address);
   return {
     port,
-    setCertificate: (next) => server.setSecureContext(next),
+    // It forgets the options of the context before.
+    setCertificate: (next) => server.setSecureContext(context(next)),
     close: async (grace) => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const session of sessions) session.close();

@@ -217,3 +217,35 @@ test('one address that shows no identity cannot take all places', async () => {
   client.destroy();
   await listener.close(50);
 });
+
+test('a session of a client with a certificate is not resumed, nor after the certificate of the server changed', async () => {
+  const certificate = { key: material['tls.key'], cert: material['tls.crt'] };
+  const listener = await listenTLS(app, address, certificate, true);
+  const handshake = async (session?: Buffer): Promise<tls.TLSSocket> => {
+    const socket = tls.connect({
+      port: listener.port,
+      host: 'localhost',
+      ca: material['ca.crt'],
+      // Its client has the ticket when the handshake is over.
+      maxVersion: 'TLSv1.2',
+      ...(session === undefined ? {} : { session }),
+    });
+    socket.on('error', () => undefined);
+    await once(socket, 'secureConnect');
+    return socket;
+  };
+  const isResumed = async (): Promise<boolean> => {
+    const first = await handshake();
+    const second = await handshake(first.getSession());
+    const isReused = second.isSessionReused();
+    for (const socket of [first, second]) socket.destroy();
+    return isReused;
+  };
+  try {
+    expect(await isResumed()).toBe(false);
+    listener.setCertificate(certificate);
+    expect(await isResumed()).toBe(false);
+  } finally {
+    await listener.close(0);
+  }
+});
