@@ -92,7 +92,9 @@ export class MemoryCluster {
   readonly #collections = new Map<string, Map<string, Stored>>();
   readonly #watchers = new Set<Watcher>();
   readonly #history: Change[] = [];
-  readonly #responders = new Map<string, (body: Json) => unknown>();
+  readonly #responders = new Map<string, (body: Json) => unknown>([
+    ['/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', () => ({ status: { resourceRules: [] } })],
+  ]);
   #version = 1_000;
 
   constructor(clock: Clock = systemClock) {

@@ -245,10 +245,18 @@ describe('a password', () => {
     }
     undo.push(() => removeUser('xena'));
     await createUser('xena');
+    undo.push(() => removeUser('yann'));
+    await createUser('yann');
+    undo.push(() => removeClusterRole('accounts-test-yann'));
+    await createClusterRole('accounts-test-yann', [
+      { apiGroups: [''], resources: ['groups'], resourceNames: ['platform:admins'], verbs: ['impersonate'] },
+    ]);
+    undo.push(() => unbind('accounts-test-yann'));
+    await bind('accounts-test-yann', 'accounts-test-yann', { kind: 'User', name: 'yann' });
     await eventually('the roles are aggregated', async () => {
       expect(await send(token, 'PUT', 'users/wim/password', { password: next })).toMatchObject({ status: 200 });
     });
-    for (const name of ['vera', 'admin', 'xena'])
+    for (const name of ['vera', 'admin', 'xena', 'yann'])
       expect(
         expectStatus(await send(token, 'PUT', `users/${name}/password`, { password: next }), 403, 'Forbidden').message,
       ).toContain('impersonate');

@@ -14,6 +14,7 @@ import { json } from '../../http/description.ts';
 import { doneSchema } from '../../http/meta.ts';
 import type { RequestContext, Route } from '../../http/route.ts';
 import { writeDone } from '../../http/write.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import { readJson, recordOf } from './body.ts';
 import { commonParameters } from '../parameters.ts';
 import { demandNoParameters } from '../query.ts';
@@ -24,6 +25,7 @@ import { base, group } from './user-store.ts';
 
 export interface PasswordParts extends OwnPasswordParts {
   readonly authorizer: Authorizer;
+  readonly client: Pick<KubeClient, 'stream'>;
   readonly release: Release;
 }
 
@@ -31,7 +33,7 @@ export interface PasswordParts extends OwnPasswordParts {
 const client = 'users/password';
 
 export function passwordRoute(parts: PasswordParts): Route {
-  const { authorizer, directory, passwordStore, release } = parts;
+  const { authorizer, directory, passwordStore } = parts;
   const ownPassword = new OwnPassword(parts);
 
   async function demandGroups(caller: UserInfo, { username, groups }: Account): Promise<void> {
@@ -48,14 +50,15 @@ export function passwordRoute(parts: PasswordParts): Route {
   }
 
   async function demandPower(caller: UserInfo, account: Account): Promise<void> {
-    const power = await powerBeyond(authorizer, release, caller, account);
+    const power = await powerBeyond(parts, caller, account);
     if (power === undefined) return;
-    const { verb, resource, subresource } = power;
-    const what = JSON.stringify(`${verb} ${resource}${subresource === undefined ? '' : `/${subresource}`}`);
+    const { verb, resource, subresource, name } = power;
+    const path = subresource === undefined ? resource : `${resource}/${subresource}`;
+    const right = JSON.stringify(name === undefined ? `${verb} ${path}` : `${verb} ${path} ${name}`);
     throw forbidden(
       usersResource,
       account.username,
-      `to set the password of a user who has the right to ${what} by name needs that right too, or the right to impersonate that user`,
+      `this user has the right to ${right} by name: only a caller who has it too, or may impersonate the user, can set the password`,
     );
   }
 

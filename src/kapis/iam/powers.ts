@@ -1,11 +1,13 @@
 /**
- * What makes somebody as mighty as root of the cluster or of the platform (docs/security.md). Whoever sets the password of a user may
- * act as that user: so what a user may do of this by name, the one who sets the password must be allowed too.
+ * Rights that are equivalent to root of the cluster or of the platform (docs/security.md). Whoever sets the password of a user can act as
+ * that user, and so needs each of these rights that the user has by name.
  */
 import type { Account } from '../../accounts/directory/account.ts';
 import type { Authorizer, ResourceAttributes } from '../../auth/authorizers/authorizer.ts';
 import { withAuthenticated, type UserInfo } from '../../auth/user.ts';
 import { objectNames } from '../../config/names.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { rulesOf, type Rule } from './rules.ts';
 
 const system = 'kube-system';
 
@@ -26,50 +28,91 @@ const every = (
     }));
   });
 
-/** Where the platform itself is. */
+/** Where the platform runs. */
 export interface Release {
   readonly namespace: string;
   /** Of the cluster configuration object. */
   readonly configMap: string;
 }
 
-/** A handful of each kind, by which the usual roles are known; not every way there is. */
+/** The rights by which the usual roles are known, not every way there is. */
 function powersOf({ namespace, configMap }: Release): readonly ResourceAttributes[] {
   const write = ['create', 'update', 'patch'];
   return [
     ...every('*', ['*'], ['*']),
     ...every('', ['users', 'groups', 'serviceaccounts'], ['impersonate']),
     ...every('rbac.authorization.k8s.io', ['clusterroles'], ['bind', 'escalate']),
-    ...every('admissionregistration.k8s.io', ['mutatingwebhookconfigurations'], write),
+    ...every('admissionregistration.k8s.io', admission, write),
+    ...every('apiregistration.k8s.io', ['apiservices'], write),
     ...every('certificates.k8s.io', ['certificatesigningrequests/approval'], ['update', 'patch']),
     ...every('', ['nodes/proxy'], ['get', 'create']),
     ...every('iam.platform.io', ['users'], write),
     ...every('iam.platform.io', ['users/password'], ['update']),
     ...[system, namespace].flatMap((within) => [
       ...every('', ['secrets'], ['get', 'list', 'watch', ...write], { namespace: within }),
-      ...every('', ['serviceaccounts/token', 'pods', 'pods/exec'], ['create'], { namespace: within }),
-      ...every('apps', ['deployments', 'daemonsets'], write, { namespace: within }),
+      ...every('', ['serviceaccounts/token'], ['create'], { namespace: within }),
+      ...every('', ['pods/exec', 'pods/attach'], ['get', 'create'], { namespace: within }),
+      ...every('', ['pods/ephemeralcontainers'], ['update', 'patch'], { namespace: within }),
+      ...every('', ['pods', 'replicationcontrollers'], write, { namespace: within }),
+      ...every('apps', ['deployments', 'daemonsets', 'replicasets', 'statefulsets'], write, { namespace: within }),
+      ...every('batch', ['jobs', 'cronjobs'], write, { namespace: within }),
+      ...every('rbac.authorization.k8s.io', ['roles'], ['bind', 'escalate'], { namespace: within }),
     ]),
-    ...every('', ['secrets'], ['get'], { namespace, name: objectNames.signingKeysSecret }),
+    ...[objectNames.signingKeysSecret, objectNames.refreshKeySecret, objectNames.adminSecret].flatMap((name) =>
+      every('', ['secrets'], ['get', 'update', 'patch'], { namespace, name }),
+    ),
     ...every('', ['configmaps'], ['update', 'patch'], { namespace, name: configMap }),
     ...every('iam.platform.io', ['sessions'], write, { namespace }),
   ];
 }
 
-/** Tells what the account may do by its name alone and the caller may not; undefined if there is nothing. Throws 503 when that cannot be told. */
+/** Webhooks see or change every object, and the policies protect the groups of users. */
+const admission = [
+  'mutatingadmissionpolicies',
+  'mutatingadmissionpolicybindings',
+  'mutatingwebhookconfigurations',
+  'validatingadmissionpolicies',
+  'validatingadmissionpolicybindings',
+  'validatingwebhookconfigurations',
+];
+
+const has = (listed: readonly string[] | undefined, wanted: string): boolean =>
+  listed?.includes(wanted) === true || listed?.includes('*') === true;
+
+/** The power over each object that the rule names; a review without a name would not find it. */
+function namedPowers(power: ResourceAttributes, { verbs, apiGroups, resources, resourceNames = [] }: Rule) {
+  const { verb, group, resource, subresource } = power;
+  const path = subresource === undefined ? resource : `${resource}/${subresource}`;
+  const isGranted =
+    has(verbs, verb) &&
+    has(apiGroups, group) &&
+    (has(resources, path) || (subresource !== undefined && resources?.includes(`*/${subresource}`) === true));
+  return isGranted ? resourceNames.map((name) => ({ ...power, name })) : [];
+}
+
+/**
+ * Returns a right that the account has by its name alone and the caller does not have; undefined if there is none. Throws 503 when
+ * kube-apiserver cannot be asked.
+ */
 export async function powerBeyond(
-  authorizer: Authorizer,
-  release: Release,
+  { authorizer, client, release }: { authorizer: Authorizer; client: Pick<KubeClient, 'stream'>; release: Release },
   caller: UserInfo,
   { username, uid }: Account,
 ): Promise<ResourceAttributes | undefined> {
-  const may = async (user: UserInfo, attributes: ResourceAttributes): Promise<boolean> =>
+  const isAllowed = async (user: UserInfo, attributes: ResourceAttributes): Promise<boolean> =>
     (await authorizer.authorize(user, attributes)).allowed;
-  if (await may(caller, { verb: 'impersonate', group: '', resource: 'users', name: username })) return undefined;
+  if (await isAllowed(caller, { verb: 'impersonate', group: '', resource: 'users', name: username })) return undefined;
   const byName = withAuthenticated({ username, uid, groups: [], via: 'token' });
   const powers = powersOf(release);
-  const beyond = await Promise.all(
-    powers.map(async (power) => (await may(byName, power)) && !(await may(caller, power))),
+  const rules = new Map<string, readonly Rule[]>();
+  for (const namespace of new Set([system, release.namespace]))
+    rules.set(namespace, await rulesOf(client, byName, namespace));
+  const named = powers.flatMap((power) =>
+    (rules.get(power.namespace ?? release.namespace) ?? []).flatMap((rule) => namedPowers(power, rule)),
   );
-  return powers.find((_, index) => beyond[index]);
+  const all = [...powers, ...named];
+  const beyond = await Promise.all(
+    all.map(async (power) => (await isAllowed(byName, power)) && !(await isAllowed(caller, power))),
+  );
+  return all.find((_, index) => beyond[index]);
 }

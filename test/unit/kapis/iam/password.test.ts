@@ -199,6 +199,57 @@ describe('another’s password', () => {
     });
   });
 
+  describe.each([
+    ['', 'groups', 'impersonate', 'platform:admins'],
+    ['', 'users', 'impersonate', 'admin'],
+    ['', 'secrets', 'get', 'platform-refresh-key'],
+    ['', 'secrets', 'patch', 'platform-admin'],
+    ['', 'secrets', 'get', 'any-other'],
+    ['', 'serviceaccounts/token', 'create', 'platform-apiserver'],
+    ['', 'pods/exec', 'create', 'platform-apiserver-0'],
+    ['apps', 'statefulsets', 'patch', 'etcd'],
+    ['rbac.authorization.k8s.io', 'clusterroles', 'bind', 'cluster-admin'],
+    ['iam.platform.io', 'users/password', 'update', 'admin'],
+    ['iam.platform.io', '*/password', 'update', 'admin'],
+    ['*', '*', '*', 'anything'],
+  ])('of a user who has a right to one object by name: %s/%s %s %s', (group, path, verb, name) => {
+    const resource = path.replace('*/password', 'users/password');
+    const [plain = ''] = resource.split('/');
+    beforeEach(async () => {
+      await lab.putUser('boss');
+      const rule = { verbs: [verb], apiGroups: [group], resources: [path], resourceNames: [name] };
+      lab.cluster.respond('/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', () => ({
+        status: { resourceRules: [rule] },
+      }));
+      lab.rights.set('boss', [`${verb} ${resource} ${name}`]);
+    });
+
+    test('is for callers who have that right too, or may impersonate the user', async () => {
+      const statuses: number[] = [];
+      for (const right of [`${verb} ${plain} other`, `${verb} ${resource} ${name}`, 'impersonate users boss']) {
+        lab.rights.set('carol', ['update users/password boss', right]);
+        const token = await lab.login('carol');
+        statuses.push((await lab.call(token, 'PUT', 'users/boss/password', { password: next })).status);
+      }
+      expect(statuses).toEqual([403, 200, 200]);
+    });
+  });
+
+  test('reads the rights of the user in the name of the user, without groups', async () => {
+    lab.rights.set('carol', ['update users/password', 'impersonate groups']);
+    const uid = await lab.putUser('dora', { groups: ['staff'] });
+    const token = await lab.login('carol');
+    await lab.call(token, 'PUT', 'users/dora/password', { password: next });
+    const asked = lab.client.asked('POST', '/selfsubjectrulesreviews');
+    expect(asked.map(({ body }) => body)).toEqual(
+      ['kube-system', namespace].map((one) => expect.objectContaining({ spec: { namespace: one } })),
+    );
+    for (const { headers = {} } of asked) {
+      expect(headers).toMatchObject({ 'impersonate-user': 'dora', 'impersonate-uid': uid });
+      expect([headers['impersonate-group']].flat()).toEqual(['system:authenticated']);
+    }
+  });
+
   test('makes the Secret of a user who has none, which belongs to the user', async () => {
     lab.rights.set('carol', ['update users/password']);
     const uid = await lab.putUser('dora', {}, false);
