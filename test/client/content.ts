@@ -33,7 +33,8 @@ function gunzipped(body: Buffer, path: string): Buffer {
   }
 }
 
-const streams = /[?&](watch|follow)=/;
+/** Paths of what lasts and may be silent. */
+export const streams = /[?&](watch|follow)=/;
 
 /** One document; a stream has one in each line. */
 function checkJSON(content: Buffer, path: string): void {

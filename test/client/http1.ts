@@ -141,5 +141,11 @@ function bytesOf({ method = 'GET', path, headers = {}, body }: Request): Buffer 
     ...given.flatMap(([name, value]) => [value].flat().map((one) => [name, one])),
   ];
   const head = `${method} ${path} HTTP/1.1\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`;
-  return Buffer.concat([Buffer.from(head, 'latin1'), content]);
+  if (!names.has('transfer-encoding')) return Buffer.concat([Buffer.from(head, 'latin1'), content]);
+  const chunk = content.length === 0 ? [] : [`${content.length.toString(16)}\r\n`, content, '\r\n'];
+  return Buffer.concat([
+    Buffer.from(head, 'latin1'),
+    ...chunk.map((part) => Buffer.from(part)),
+    Buffer.from('0\r\n\r\n'),
+  ]);
 }

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
-import { checkContent } from './content.ts';
+import { checkContent, streams } from './content.ts';
 import { FramingError, type Head } from './response-reader.ts';
 
 /** What a request says, over any version of HTTP. */
@@ -65,11 +65,11 @@ export async function whole(message: Message): Promise<Whole> {
     const { length } = Buffer.concat(chunks);
     message.destroy(new FramingError(`${request.path}: nothing came after ${length} bytes for ${maxSilence} ms`));
   };
-  const silence = setTimeout(silent, maxSilence);
+  const silence = streams.test(request.path) ? undefined : setTimeout(silent, maxSilence);
   try {
     for await (const chunk of message) {
       chunks.push(chunk as Buffer);
-      silence.refresh();
+      silence?.refresh();
     }
   } finally {
     clearTimeout(silence);

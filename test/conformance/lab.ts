@@ -1,14 +1,12 @@
 /** The whole server on loopback sockets, over a cluster in memory with three nodes and its front proxy. */
-import { once } from 'node:events';
-import http from 'node:http';
-import http2, { type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
-import https from 'node:https';
-import { text } from 'node:stream/consumers';
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2';
 import { createAuthority, type Pair } from '../../hack/cluster/pki.ts';
 import { createLogger, type Logger } from '../../src/logger.ts';
 import { parseFlags } from '../../src/config/flags.ts';
 import { startServer, type RunningServer } from '../../src/server.ts';
-import { answerTo, type Answer, type Ask as LocalAsk } from '../fakes/ask.ts';
+import { connect, open, type Target } from '../client/http1.ts';
+import { connectHTTP2, openHTTP2 } from '../client/http2.ts';
+import { checked, type Answer, type Ask as LocalAsk } from '../fakes/ask.ts';
 import { MemoryCluster } from '../fakes/cluster.ts';
 import { issuer } from '../fakes/configuration.ts';
 import { upstreamAt } from '../fakes/upstream.ts';
@@ -95,6 +93,12 @@ function fill(cluster: MemoryCluster, proxyCA: string, sections: object): void {
   }));
 }
 
+/** Requests at one listener. */
+const at =
+  (target: Target, always: Ask['headers'] = {}): Lab['gateway'] =>
+  (path, { headers = {}, ...more } = {}) =>
+    checked(open(connect(target), { path, ...more, headers: { ...always, ...headers } }));
+
 /** `kubeApiserver`: where requests are passed on to; nobody is there otherwise. `sections`: of the configuration. */
 export async function startLab({
   kubeApiserver,
@@ -119,25 +123,15 @@ export async function startLab({
   const client = cluster.client();
   if (kubeApiserver !== undefined) client.upstream = upstreamAt(kubeApiserver);
   const server: RunningServer = await startServer(flags, log, new AbortController().signal, async () => client);
-  const loopback = { host: '127.0.0.1', agent: false } as const;
-  const gateway: Lab['gateway'] = (path, { method = 'GET', headers = {}, body } = {}) =>
-    answerTo(http.request({ ...loopback, port: server.ports.http, path, method, headers }), body);
+  const host = '127.0.0.1';
   const frontProxy = { key: proxy.key, cert: proxy.certificate };
-  const secureGateway: Lab['secureGateway'] = (path, { method = 'GET', headers = {}, body } = {}) => {
-    const target = { ...loopback, rejectUnauthorized: false, port: server.ports.https, path, method, headers };
-    return answerTo(https.request(target), body);
-  };
-  const aggregated: Lab['aggregated'] = (path, { method = 'GET', headers = {}, body } = {}) => {
-    const target = {
-      ...loopback,
-      ...frontProxy,
-      rejectUnauthorized: false,
-      port: server.ports.aggregated,
-      path,
-      method,
-    };
-    return answerTo(https.request({ ...target, headers: { 'x-remote-user': 'alice', ...headers } }), body);
-  };
+  const tls = { rejectUnauthorized: false };
+  const gateway = at({ host, port: server.ports.http });
+  const secureGateway = at({ host, port: server.ports.https, tls });
+  const aggregated = at(
+    { host, port: server.ports.aggregated, tls: { ...tls, ...frontProxy } },
+    { 'x-remote-user': 'alice' },
+  );
   while ((await gateway('/readyz')).status !== 200) await new Promise((resolve) => setTimeout(resolve, 20));
   return {
     cluster,
@@ -148,11 +142,10 @@ export async function startLab({
     frontProxy,
     aggregated,
     http2: async (path, method, more = {}) => {
-      const session = http2.connect(`https://127.0.0.1:${server.ports.https}`, { rejectUnauthorized: false });
+      const session = connectHTTP2(`https://${host}:${server.ports.https}`, tls);
       try {
-        const stream = session.request({ ':path': path, ':method': method, ...more });
-        const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders];
-        return [headers, await text(stream)];
+        const { status, headers, text } = await checked(openHTTP2(session, { path, method, headers: more }));
+        return [Object.assign(headers, { ':status': status }), text] as const;
       } finally {
         session.close();
       }

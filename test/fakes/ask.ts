@@ -1,5 +1,7 @@
 import http, { type ClientRequest, type OutgoingHttpHeaders, type RequestListener } from 'node:http';
 import { duplexPair, type Duplex } from 'node:stream';
+import { open } from '../client/http1.ts';
+import { whole, type Message } from '../client/message.ts';
 
 export interface Ask {
   readonly method?: string;
@@ -37,6 +39,13 @@ export function answerTo(request: ClientRequest, body?: string | Buffer): Promis
   });
 }
 
+/** The whole response, of which each byte was checked. */
+export async function checked(message: Promise<Message>): Promise<Answer> {
+  const { status, headers, body } = await whole(await message);
+  const text = body.toString('utf8');
+  return { status, headers, text, json: () => JSON.parse(text) as Record<string, unknown> };
+}
+
 const serve = (app: RequestListener, server: Duplex, from: string, encrypted = false): boolean =>
   http.createServer(app).emit('connection', Object.assign(server, { remoteAddress: from, encrypted }));
 
@@ -53,11 +62,5 @@ export function ask(app: RequestListener, path: string, options: Ask = {}): Prom
   const { method = 'GET', headers = {}, body, from = '192.0.2.1', secure } = options;
   const [client, server] = duplexPair();
   serve(app, server, from, secure);
-  const request = http.request({
-    createConnection: () => client,
-    method,
-    path,
-    headers: { host: 'platform.example', connection: 'close', ...headers },
-  });
-  return answerTo(request, body);
+  return checked(open(client, { method, path, headers, body }));
 }

@@ -149,7 +149,7 @@ test('a stream that is under way is cut, so that its reader knows', async () => 
     res.write('half');
     throw errors.badRequest('no');
   });
-  await expect(ask(face({ routes: [route] }).app, '/kapis/version')).rejects.toThrow(/aborted|hang up|reset/);
+  await expect(ask(face({ routes: [route] }).app, '/kapis/version')).rejects.toThrow(/the connection ended/);
 });
 
 describe('after an answer that cannot be written', () => {
@@ -172,6 +172,6 @@ describe('after an answer that cannot be written', () => {
       };
       throw errors.badRequest('no');
     });
-    await expect(ask(face({ routes: [route] }).app, '/kapis/version')).rejects.toThrow(/aborted|hang up|reset/);
+    await expect(ask(face({ routes: [route] }).app, '/kapis/version')).rejects.toThrow(/the connection ended/);
   });
 });
