@@ -1,4 +1,6 @@
+import type { Request, Response } from 'express';
 import { Slice, type Waiting } from '../kube/slice.ts';
+import { write, writeList, type Streamed } from './write.ts';
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -12,27 +14,59 @@ const newline = 0x0a;
 const space = 0x20;
 /** Of a line for each level. */
 const indent = 2;
-/** Bytes of what comes out, and of what goes in between two looks at the clock. */
-const blockSize = 256 * 1024;
+/** Bytes of one piece of the indented text, and of the text that is indented between two looks at the clock. */
+const blockSize = 64 * 1024;
 const stride = 16 * 1024;
 
+/** A JSON document without white space between its tokens. */
+interface Document {
+  readonly contentType: string;
+  readonly body: readonly Buffer[];
+  readonly pretty: boolean;
+}
+
+/** Writes a document, indented if `pretty`. */
+export async function writeDocument(
+  req: Request,
+  res: Response,
+  { contentType, body, pretty }: Document,
+  waiting: Waiting,
+): Promise<void> {
+  if (!pretty) return write(req, res, { contentType, body });
+  await writeList(req, res, { contentType, items: body, plain: () => indented([body], waiting) });
+}
+
 /**
- * The same JSON, indented by two spaces as Go's json.MarshalIndent does, whatever pieces it comes in. `document` has no white space
- * between its tokens. Made in slices; throws the signal's reason when that is aborted meanwhile.
+ * Returns the same JSON, indented by two spaces as Go's json.MarshalIndent does, whatever pieces it comes in. It is indented while it is
+ * read, in slices: only its first block is made before. It has a length if that is all. Throws the signal's reason.
  */
-export async function prettyJson(document: readonly Buffer[], waiting: Waiting): Promise<Buffer[]> {
+export async function indented(parts: Streamed['parts'], waiting: Waiting): Promise<Streamed> {
+  const blocks = blocksOf(parts, waiting);
+  const first = (await blocks.next()).value as Buffer;
+  if (first.length < blockSize) return { length: first.length, parts: [[first]] };
+  async function* all(): AsyncGenerator<Buffer[]> {
+    yield [first];
+    for await (const block of blocks) yield [block];
+  }
+  return { length: undefined, parts: all() };
+}
+
+/** Yields full blocks, and one that is not full at the end. */
+async function* blocksOf(parts: Streamed['parts'], waiting: Waiting): AsyncGenerator<Buffer> {
   const slice = new Slice(waiting);
   const indenter = new Indenter();
-  for (const piece of document)
-    for (let at = 0; at < piece.length; at += stride) {
-      if (slice.isOver) await slice.next();
-      indenter.push(piece.subarray(at, at + stride));
-    }
-  return indenter.end();
+  for await (const pieces of parts)
+    for (const piece of pieces)
+      for (let at = 0; at < piece.length;) {
+        if (slice.isOver) await slice.next();
+        at += indenter.push(piece.subarray(at, at + stride));
+        for (const block of indenter.takeFull()) yield block;
+      }
+  yield indenter.rest;
 }
 
 class Indenter {
-  readonly #full: Buffer[] = [];
+  #full: Buffer[] = [];
   #block = Buffer.allocUnsafeSlow(blockSize);
   #used = 0;
   #depth = 0;
@@ -41,8 +75,12 @@ class Indenter {
   /** The last byte opened an object or array, which may be empty. */
   #isOpen = false;
 
-  push(text: Buffer): void {
+  /** Returns how many bytes it took: deeply nested text grows a thousandfold, and it stops once a block is full. */
+  push(text: Buffer): number {
+    let taken = 0;
     for (const byte of text) {
+      if (this.#full.length > 0) break;
+      taken += 1;
       if (this.#inString) {
         this.#put(byte);
         if (this.#isEscaped) this.#isEscaped = false;
@@ -60,15 +98,24 @@ class Indenter {
       else if (byte === comma) this.#breakLine();
       else if (byte === colon) this.#put(space);
     }
+    return taken;
   }
 
-  end(): Buffer[] {
-    return [...this.#full, this.#block.subarray(0, this.#used)];
+  /** Returns the blocks that are full, once each. */
+  takeFull(): readonly Buffer[] {
+    const full = this.#full;
+    if (full.length > 0) this.#full = [];
+    return full;
+  }
+
+  /** The block that is not full yet. */
+  get rest(): Buffer {
+    return this.#block.subarray(0, this.#used);
   }
 
   #put(byte: number): void {
-    if (this.#used === this.#block.length) this.#next();
     this.#block[this.#used++] = byte;
+    if (this.#used === this.#block.length) this.#next();
   }
 
   #breakLine(): void {

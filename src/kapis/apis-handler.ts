@@ -6,9 +6,9 @@ import type { Request } from 'express';
 import { rechecking, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { badRequest, expired, notFound, StatusError, tooManyRequests } from '../errors.ts';
 import { negotiate } from '../http/negotiate.ts';
-import { prettyJson, wantsPretty } from '../http/pretty.ts';
+import { indented, wantsPretty, writeDocument } from '../http/pretty.ts';
 import type { Handler, RequestContext } from '../http/route.ts';
-import { write, writeList, type Streamed } from '../http/write.ts';
+import { writeList, type Streamed } from '../http/write.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import { decodeContinue, encodeContinue } from './continue-token.ts';
 import { parseGetOptions, parseListOptions, parseWatchOptions, selectorsOf, type ListOptions } from './list-options.ts';
@@ -16,16 +16,7 @@ import { select } from './query.ts';
 import { asked, demandServed, demandUnderlying, reached, recalled, synced } from './reading.ts';
 import type { Resource } from './resource.ts';
 import { PreparedLists } from './prepared.ts';
-import {
-  listOf,
-  partialView,
-  servedView,
-  tableView,
-  wholeOf,
-  type MetaVersion,
-  type TableOptions,
-  type View,
-} from './views.ts';
+import { listOf, partialView, servedView, tableView, type MetaVersion, type TableOptions, type View } from './views.ts';
 import { beginWatch, refuse, watchDuration } from './watch/answer.ts';
 import { Watches } from './watch/watches.ts';
 
@@ -201,10 +192,13 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
     };
     const [head, tail] = look.frame(metadata);
     const frame = [head, Buffer.concat([tail, newline])] as const;
-    const plain = async (): Promise<Streamed> => listOf(look, selected, frame, context);
-    if (isPretty(req, context, target)) return answer(req, context, res, target, await wholeOf(await plain()));
+    const pretty = isPretty(req, context, target);
+    const plain = async (): Promise<Streamed> => {
+      const document = listOf(look, selected, frame, context);
+      return pretty ? indented(document.parts, context) : document;
+    };
     const isWhole = limit === 0 && start === '' && filters.length === 0 && target.kind !== 'Table';
-    const gzipped = isWhole ? (): Promise<Buffer[]> => preparedFor(look).gzip(selected, frame) : undefined;
+    const gzipped = isWhole && !pretty ? (): Promise<Buffer[]> => preparedFor(look).gzip(selected, frame) : undefined;
     await writeList(req, res, { contentType: target.contentType, items: selected, plain, gzipped });
   }
 
@@ -219,7 +213,8 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
     else await reached(resource, version, context);
     const object = store.get(namespace, name);
     if (object === undefined) throw notFound(served, name);
-    await answer(req, context, res, target, [...look.object(object), newline]);
+    const document = { contentType: target.contentType, body: [...look.object(object), newline] };
+    await writeDocument(req, res, { ...document, pretty: isPretty(req, context, target) }, context);
   }
 
   async function watch(...[req, res, context]: Parameters<Handler>): Promise<void> {
@@ -274,17 +269,6 @@ export function apisHandlers<F>(resource: Resource<F>, authorizer: Authorizer): 
 
 const isPretty = (req: Request, { query }: RequestContext, { pretty }: Target): boolean =>
   pretty || wantsPretty(query, req.headers['user-agent']);
-
-async function answer(
-  req: Request,
-  context: RequestContext,
-  res: Parameters<Handler>[1],
-  target: Target,
-  document: readonly Buffer[],
-): Promise<void> {
-  const body = isPretty(req, context, target) ? await prettyJson(document, context) : document;
-  await write(req, res, { contentType: target.contentType, body });
-}
 
 /** The index of the first object whose name is not before `start`. */
 function firstFrom(objects: readonly StoredObject<unknown>[], start: string): number {

@@ -5,12 +5,11 @@
  */
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { noSuchPath, notFound, unauthorized, type StatusError } from '../errors.ts';
-import { prettyJson } from '../http/pretty.ts';
+import { writeDocument } from '../http/pretty.ts';
 import { json } from '../http/description.ts';
 import { demandJson } from '../http/negotiate.ts';
 import type { Handler, RequestContext, Route } from '../http/route.ts';
 import type { TypeOf } from '../http/schema.ts';
-import { write } from '../http/write.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import type { Catalogue } from './catalogue.ts';
@@ -242,6 +241,5 @@ function checked([req, , context]: Parameters<Handler>): RequestContext {
 
 async function answer([req, res, context]: Parameters<Handler>, value: object): Promise<void> {
   const body = [Buffer.from(JSON.stringify(value))];
-  const isPretty = parsePretty(context.query);
-  await write(req, res, { contentType: 'application/json', body: isPretty ? await prettyJson(body, context) : body });
+  await writeDocument(req, res, { contentType: 'application/json', body, pretty: parsePretty(context.query) }, context);
 }

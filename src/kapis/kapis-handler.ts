@@ -4,9 +4,9 @@ import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { copied } from '../bounded-cache.ts';
 import { badRequest, expired, notFound, serviceUnavailable } from '../errors.ts';
 import { negotiate } from '../http/negotiate.ts';
-import { prettyJson } from '../http/pretty.ts';
+import { indented, writeDocument } from '../http/pretty.ts';
 import type { Handler, RequestContext } from '../http/route.ts';
-import { write, writeList, type Streamed } from '../http/write.ts';
+import { writeList, type Streamed } from '../http/write.ts';
 import type { Waiting } from '../kube/slice.ts';
 import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
@@ -25,7 +25,7 @@ import {
 } from './query.ts';
 import { reached, recalled, synced } from './reading.ts';
 import type { Resource, ResourceDefinition } from './resource.ts';
-import { coreView, listOf, wholeOf, type View } from './views.ts';
+import { coreView, listOf, type View } from './views.ts';
 import { sameNamespaces, visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
 import { followSelecting, sameSelection, selectedBy } from './selected-by.ts';
 import { eventStream, watchDuration } from './watch/answer.ts';
@@ -121,12 +121,11 @@ export class Answers<F> {
     const frame = view.frame({ resourceVersion }, total);
     const plain = async (): Promise<Streamed> => {
       if (isWhole && query.order === 'newest') await store.tidy(waiting);
-      return listOf(view, objects, frame, waiting);
+      const document = listOf(view, objects, frame, waiting);
+      return query.pretty ? indented(document.parts, waiting) : document;
     };
-    if (query.pretty)
-      return write(req, res, { contentType: json, body: await prettyJson(await wholeOf(await plain()), waiting) });
     const gzipped =
-      isWhole && view.own !== true
+      isWhole && view.own !== true && !query.pretty
         ? (): Promise<Buffer[]> => this.#preparedFor(query, view).gzip(objects, frame)
         : undefined;
     await writeList(req, res, { contentType: json, items: objects, plain, gzipped });
@@ -140,7 +139,7 @@ export class Answers<F> {
     object: StoredObject<F>,
   ): Promise<void> {
     const body = this.view(query).object(object);
-    await write(req, res, { contentType: json, body: query.pretty ? await prettyJson(body, waiting) : body });
+    await writeDocument(req, res, { contentType: json, body, pretty: query.pretty }, waiting);
   }
 
   #preparedFor({ managedFields, order, reversed }: ListQuery<F>, view: View<F>): PreparedLists<F> {

@@ -79,13 +79,6 @@ function sizeOfList<F>(view: View<F>, objects: readonly StoredObject<F>[], frame
   return length;
 }
 
-/** What is streamed as one document. */
-export async function wholeOf({ parts }: Streamed): Promise<Buffer[]> {
-  const all: Buffer[] = [];
-  for await (const pieces of parts) all.push(...pieces);
-  return all;
-}
-
 const bookmarkOf =
   (kind: string, apiVersion: string): View<unknown>['bookmark'] =>
   (resourceVersion, initial) => {
