@@ -12,7 +12,7 @@ import type { Passwords } from '../accounts/passwords.ts';
 import type { Session } from '../accounts/sessions/session.ts';
 import type { Sessions } from '../accounts/sessions/sessions.ts';
 import { loggedIn, type Subject } from '../accounts/subjects.ts';
-import { OAuthError } from '../errors.ts';
+import { OAuthError, StatusError } from '../errors.ts';
 import { annotations } from '../audit/annotations.ts';
 import type { RequestContext } from '../http/route.ts';
 
@@ -62,9 +62,9 @@ export class PasswordLogin {
   }
 
   /**
-   * Unknown user, wrong password and disabled user are one answer after the same work: exactly one verification, beside which who has
-   * no password here is looked for at the identity providers that judge passwords. Of guesses made at once no more are judged than of
-   * guesses made one after another.
+   * Unknown user, wrong password and disabled user get the same response after the same work: one verification of a hash, then the
+   * same requests to every LDAP provider. A right password of a local user needs no LDAP provider. Of concurrent guesses no more are
+   * judged than of consecutive ones.
    */
   async verify(typed: Credentials): Promise<Verified> {
     const { client, context } = typed;
@@ -114,27 +114,35 @@ export class PasswordLogin {
       const seconds = limiter.retryAfter(attempt);
       if (seconds > 0) this.#refuse(seconds, account, credentials);
     };
-    const [isRight, person] = await Promise.all([
-      passwords.verify(named?.passwordHash, password, { active: named?.active, source: sourceIP }),
-      this.#judgedElsewhere(credentials, named, (identity) => {
-        const linked = directory.linked(identity);
-        account = linked === 'several' ? undefined : linked;
-        const name = account?.username ?? identityKey(identity);
-        if (name !== normalizedLogin(credentials.username)) attempt = { ...attempt, account: name };
-        isElsewhere = true;
-        demandTime();
-      }),
-    ]).catch(asRefusal);
+    const found = (identity: Identity): void => {
+      const linked = directory.linked(identity);
+      account = linked === 'several' ? undefined : linked;
+      const name = account?.username ?? identityKey(identity);
+      if (name !== normalizedLogin(credentials.username)) attempt = { ...attempt, account: name };
+      isElsewhere = true;
+      demandTime();
+    };
+    const isRight = await passwords.verify(named?.passwordHash, password, { active: named?.active, source: sourceIP });
+    let person: Person | undefined;
+    let outage: StatusError | undefined;
+    try {
+      if (!isRight) person = await this.#judgedElsewhere(credentials, named, found);
+    } catch (error) {
+      if (!(error instanceof StatusError)) asRefusal(error);
+      else outage = error;
+    }
     if (isElsewhere) demandTime();
     if (person !== undefined) account = await linking.accountOf(person).catch(asRefusal);
     // Whom the provider knows by a name of ours must be that user.
     const isIn = person === undefined ? isRight : account?.active && [undefined, account.uid].includes(named?.uid);
     if (account === undefined || isIn !== true) {
       limiter.failed(attempt);
-      this.#note(account, refusalOf(account, isElsewhere), credentials);
+      // During an outage only the passwords of local users are known to be wrong.
+      if (outage === undefined || account?.passwordHash !== undefined)
+        this.#note(account, refusalOf(account, isElsewhere), credentials);
       // Where nobody is called so it may be a password that was typed in the wrong place.
       context.log.info('login failed', { auditID: context.auditID, username: account?.username, client, sourceIP });
-      throw refused();
+      throw outage ?? refused();
     }
     limiter.succeeded(attempt);
     this.#note(account, 'LoggedIn', credentials);
@@ -143,7 +151,7 @@ export class PasswordLogin {
     return { account };
   }
 
-  /** Asks the providers that judge passwords, unless it is for us to do so. */
+  /** Asks the LDAP providers; none of them gets the password of a local user. */
   async #judgedElsewhere(
     { username, password, context }: Credentials,
     named: Account | undefined,
@@ -153,9 +161,8 @@ export class PasswordLogin {
     // A directory does not tell cases apart: who means a user of ours shows no password to it.
     const meant = named ?? directory.account(username.toLowerCase());
     const isOurs = meant === undefined ? directory.withEmail(username).length > 0 : meant.passwordHash !== undefined;
-    if (isOurs) return undefined;
     const providers = (name: string): boolean =>
-      meant === undefined || meant.identities.some(({ provider }) => provider === name);
+      !isOurs && (meant === undefined || meant.identities.some(({ provider }) => provider === name));
     return await directories.judge({ login: username, password, source: context.sourceIP, providers, found });
   }
 

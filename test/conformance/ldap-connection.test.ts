@@ -3,17 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import { withConnection } from '../../src/accounts/identity-providers/ldap-connection.ts';
+import { ber, done, integer, text } from '../fakes/ber.ts';
 
-/** BER (X.690) of at most 64 KiB. */
-const ber = (tag: number, ...contents: readonly Buffer[]): Buffer => {
-  const content = Buffer.concat(contents);
-  return Buffer.concat([Buffer.from([tag, 0x82, content.length >> 8, content.length & 0xff]), content]);
-};
-const integer = (value: number): Buffer => Buffer.from([2, 1, value]);
-const text = (value: string): Buffer => ber(4, Buffer.from(value));
-/** RFC 4511 section 4.1.9: success. */
-const done = (id: number, tag: number): Buffer =>
-  ber(0x30, integer(id), ber(tag, Buffer.from([0x0a, 1, 0]), text(''), text('')));
 /** The client counts its messages from 2 on. */
 const bound = done(2, 0x61);
 const entry = (id: number, dn: string): Buffer => ber(0x30, integer(id), ber(0x64, text(dn), ber(0x30)));

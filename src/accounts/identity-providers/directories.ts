@@ -1,8 +1,9 @@
 /** The identity providers that judge passwords, behind what bounds the use of them. */
+import { randomUUID } from 'node:crypto';
 import { secretOf, secretPathOf, type IdentityProvider } from '../../config/identity-providers.ts';
 import type { LiveConfiguration } from '../../config/live.ts';
 import { pathOf } from '../../config/parse.ts';
-import { serviceUnavailable } from '../../errors.ts';
+import { serviceUnavailable, StatusError } from '../../errors.ts';
 import type { Logger } from '../../logger.ts';
 import { Slots } from '../../slots.ts';
 import { hostOf } from '../host-of.ts';
@@ -17,12 +18,19 @@ const connections = { what: 'logins by LDAP', total: 8, queue: { total: 32, perU
 
 type LDAPProvider = Extract<IdentityProvider, { readonly type: 'LDAP' }>;
 
+/** A login as nobody, with a password of nobody. */
+const decoy = (): Pick<Question, 'login' | 'password' | 'found'> => ({
+  login: randomUUID(),
+  password: randomUUID(),
+  found: () => undefined,
+});
+
 export interface Attempt {
   readonly login: string;
   readonly password: string;
   /** The address of the caller. */
   readonly source: string;
-  /** Only of these. */
+  /** Whether a provider may get the password. */
   readonly providers: (name: string) => boolean;
   /** Told who it would be, before the password is tried; what it throws ends the attempt. */
   readonly found: (identity: Identity) => void;
@@ -48,24 +56,40 @@ export class Directories {
   }
 
   /**
-   * Asks one after the other until one knows the name, and has that one judge the password; no other one sees it. Undefined for a name
-   * or a password that is wrong. Throws 503 when one cannot be asked: then nothing is known of the name.
+   * Returns the person whose password an LDAP provider accepts. `providers` are tried in order, and only the first that knows the name
+   * gets the password. All others search for a random name instead, so a failed login takes the same requests whatever the name.
+   * Undefined for a wrong name or password. Throws 503 if a provider is unavailable, and 429 if too many logins wait for one.
    */
   async judge({ login, password, source, providers, found }: Attempt): Promise<Person | undefined> {
     if (login === '' || password === '' || Buffer.byteLength(password) > longestPassword) return undefined;
-    for (const provider of this.#config.value.authentication.identityProviders) {
-      if (provider.type !== 'LDAP' || !providers(provider.name)) continue;
-      let isFound = false;
-      const said = await this.#askOne(provider, source, {
+    const all = this.#config.value.authentication.identityProviders.filter((one) => one.type === 'LDAP');
+    const errors = new Map<LDAPProvider, StatusError>();
+    /** No provider so far knows the name, or may know it. */
+    let isOpen = true;
+    for (const provider of all.toSorted((a, b) => Number(providers(b.name)) - Number(providers(a.name)))) {
+      const { name } = provider;
+      const isCandidate = isOpen && providers(name);
+      const question = {
         login,
         password,
-        found: (subject) => {
-          isFound = true;
-          found({ provider: provider.name, subject });
+        found: (subject: string) => {
+          isOpen = false;
+          found({ provider: name, subject });
         },
-      });
-      if (said !== undefined) return personOf(provider.name, said);
-      if (isFound) return undefined;
+      };
+      try {
+        const said = await this.#askOne(provider, source, isCandidate ? question : decoy());
+        if (isCandidate && said !== undefined) return personOf(name, said);
+      } catch (error) {
+        if (!(error instanceof StatusError)) throw error;
+        errors.set(provider, error);
+        if (isCandidate) isOpen = false;
+      }
+    }
+    // The order of the configuration, which tells nothing of the name.
+    for (const provider of all) {
+      const error = errors.get(provider);
+      if (error !== undefined) throw error;
     }
     return undefined;
   }

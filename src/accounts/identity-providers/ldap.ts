@@ -31,7 +31,11 @@ export async function askDirectory(question: Question): Promise<Statement | unde
   return await withConnection(settings, async (connection) => {
     await bindAsService(connection, question);
     const entry = await findOne(connection, settings, login);
-    if (entry === undefined) return undefined;
+    if (entry === undefined) {
+      // In place of the bind as the entry, so that both take the same requests.
+      await bindAsService(connection, question);
+      return undefined;
+    }
     const { subject, username, email, displayName } = settings.userSearch.attributes;
     const [id, ...others] = valuesOf(entry, subject);
     if (id === undefined || others.length > 0)

@@ -12,6 +12,8 @@ import { createLab, login, refreshWith, type Lab } from './lab.ts';
 
 const elsewhere = 'known elsewhere';
 
+const typed = [elsewhere, rightPassword, 'wrong'];
+
 interface Entry extends Partial<Statement> {
   readonly subject: string;
 }
@@ -20,11 +22,17 @@ interface Entry extends Partial<Statement> {
 class Fake {
   readonly entries = new Map<string, Entry>();
   readonly asked: string[] = [];
+  /** Names that came with a password that somebody typed. */
+  readonly shown: string[] = [];
+  /** Before each response. */
+  wait = async (): Promise<void> => undefined;
   isDown = false;
   refusesUs = false;
 
   readonly ask: typeof askDirectory = async ({ settings, login: name, password, found }: Question) => {
-    this.asked.push(`${settings.url} ${name}`);
+    this.asked.push(settings.url);
+    if (typed.includes(password)) this.shown.push(`${settings.url} ${name}`);
+    await this.wait();
     if (this.isDown) throw new Error('connect ECONNREFUSED');
     if (this.refusesUs) throw new BindRefused('the directory refuses the bindDN');
     const entry = this.entries.get(name.toLowerCase());
@@ -219,7 +227,7 @@ const linked = { identities: [{ provider: 'corp', subject: '1' }] };
 
 describe('who has a password here', () => {
   test.each(['alice', 'Alice', 'ALICE', 'alice@example.org', 'bob'])(
-    'is not asked about elsewhere: %s',
+    'is not named elsewhere, nor is the password shown: %s',
     async (name) => {
       const made = await lab();
       made.configure({
@@ -229,7 +237,7 @@ describe('who has a password here', () => {
       await made.putUser('bob', linked);
       made.directoryFake.entries.set(name.toLowerCase(), { subject: '1' });
       expect(description(await as(made, name))).toBe(usual);
-      expect(made.directoryFake.asked).toEqual([]);
+      expect(made.directoryFake.shown).toEqual([]);
     },
   );
 });
@@ -240,10 +248,18 @@ describe('passwords', () => {
     made.configure({ identityProviders: [provider('one'), provider('two'), provider('three')] });
     made.directoryFake.entries.clear();
     await as(made, 'erin');
-    expect(made.directoryFake.asked).toHaveLength(3);
+    expect(made.directoryFake.shown).toHaveLength(3);
     made.directoryFake.entries.set('erin', { subject: '1' });
     await as(made, 'erin', 'wrong');
-    expect(made.directoryFake.asked.slice(3)).toEqual(['ldaps://one.example erin']);
+    expect(made.directoryFake.shown.slice(3)).toEqual(['ldaps://one.example erin']);
+  });
+
+  test('are shown to no provider after one that is unavailable, which may be the one that knows the name', async () => {
+    const made = await lab();
+    made.configure({ identityProviders: [provider('one'), provider('two')] });
+    made.directoryFake.isDown = true;
+    expect((await as(made, 'erin')).status).toBe(503);
+    expect(made.directoryFake.shown).toEqual(['ldaps://one.example erin']);
   });
 
   test('of a linked user are shown to the providers of the links only', async () => {
@@ -251,7 +267,8 @@ describe('passwords', () => {
     made.configure({ identityProviders: [provider('one'), provider('two')] });
     await made.putUser('erin', { identities: [{ provider: 'two', subject: '1' }] }, false);
     expect((await as(made, 'erin')).status).toBe(200);
-    expect(made.directoryFake.asked).toEqual(['ldaps://two.example erin']);
+    await as(made, 'erin', 'wrong');
+    expect(made.directoryFake.shown).toEqual(['ldaps://two.example erin', 'ldaps://two.example erin']);
   });
 
   test.each(['', 'x'.repeat(1_025)])('that cannot be right are shown to nobody', async (password) => {
@@ -277,18 +294,81 @@ describe('failures', () => {
     expect(made.hashes.verified).toHaveLength(before + 1);
   });
 
-  test('of the provider do not count, are temporary, and leave others alone', async () => {
+  test.each(['alice', 'erin', 'nobody'])(
+    'count while a provider is unavailable, are temporary, and leave others alone: %s',
+    async (name) => {
+      const made = await lab();
+      await made.putUser('bob');
+      made.directoryFake.isDown = true;
+      for (let tries = 0; tries < 3; tries += 1) {
+        const answer = await as(made, name, 'wrong');
+        expect(answer.status).toBe(503);
+        expect(answer.json()['error']).toBe('temporarily_unavailable');
+        expect(answer.headers['retry-after']).toBeDefined();
+      }
+      expect((await as(made, name, 'wrong')).status).toBe(429);
+      expect((await as(made, 'bob', rightPassword)).status).toBe(200);
+    },
+  );
+
+  test.each<[string, Partial<Pick<Fake, 'isDown' | 'refusesUs'>>]>([
+    ['answer', {}],
+    ['are down', { isDown: true }],
+    ['refuse bindDN', { refusesUs: true }],
+  ])('look the same and take the same requests for every name while the providers %s', async (_, state) => {
     const made = await lab();
-    made.directoryFake.isDown = true;
-    for (let tries = 0; tries < 10; tries += 1) {
-      const answer = await as(made, 'erin');
-      expect(answer.status).toBe(503);
-      expect(answer.json()['error']).toBe('temporarily_unavailable');
-      expect(answer.headers['retry-after']).toBeDefined();
+    made.configure({
+      users: [{ username: 'alice', email: 'alice@example.org' }],
+      identityProviders: [provider('one'), provider('two')],
+      loginLimit: { perAddress: 10_000 },
+    });
+    await made.putUser('disabled', { state: 'Disabled' });
+    await made.putUser('passwordless', {}, false);
+    await made.putUser('linked', { identities: [{ provider: 'two', subject: '2' }] }, false);
+    made.directoryFake.entries.set('linked', { subject: '2' });
+    Object.assign(made.directoryFake, state);
+    const names = ['nobody', 'nobody@example.org', 'erin', 'linked', 'alice', 'ALICE', 'alice@example.org'];
+    const seen: object[] = [];
+    for (const name of [...names, 'disabled', 'passwordless']) {
+      made.directoryFake.asked.length = 0;
+      const hashed = made.hashes.verified.length;
+      const { status, headers, text } = await as(made, name, 'wrong');
+      seen.push({
+        response: [status, headers['retry-after'], text],
+        requests: made.directoryFake.asked.toSorted(),
+        hashed: made.hashes.verified.length - hashed,
+      });
     }
+    for (const one of seen) expect(one).toEqual(seen[0]);
+    expect(seen[0]).toMatchObject({ requests: ['ldaps://one.example', 'ldaps://two.example'], hashed: 1 });
+  });
+
+  test('wait for a provider that is silent, for every name; a right password of a local user does not', async () => {
+    const made = await lab();
+    const names = ['alice', 'erin', 'nobody'];
+    const all = Promise.withResolvers<void>();
+    const timeout = Promise.withResolvers<void>();
+    made.directoryFake.wait = async () => {
+      if (made.directoryFake.asked.length === names.length) all.resolve();
+      await timeout.promise;
+    };
+    const failures = names.map((name) => as(made, name, 'wrong'));
     expect((await as(made, 'alice', rightPassword)).status).toBe(200);
-    made.directoryFake.isDown = false;
+    await all.promise;
+    expect(made.directoryFake.asked).toHaveLength(names.length);
+    timeout.reject(new Error('timeout'));
+    for (const failure of failures) expect((await failure).status).toBe(503);
+  });
+
+  test('of an unavailable provider leave alone who is linked to another', async () => {
+    const made = await lab();
+    made.configure({ identityProviders: [provider('one'), provider('two')] });
+    await made.putUser('erin', { identities: [{ provider: 'two', subject: '1' }] }, false);
+    made.directoryFake.wait = async () => {
+      if (made.directoryFake.asked.at(-1) === 'ldaps://one.example') throw new Error('timeout');
+    };
     expect((await as(made, 'erin')).status).toBe(200);
+    expect((await as(made, 'erin', 'wrong')).status).toBe(503);
   });
 
   test('to be somebody here are no failures of the password', async () => {
