@@ -299,6 +299,7 @@ export async function startServer(
       ...accounts,
       directories,
       openIDProviders,
+      refreshTokens,
       linking,
       tokens,
       accessTokens,

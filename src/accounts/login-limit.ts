@@ -33,7 +33,12 @@ export interface SecretAttempt extends Omit<LoginAttempt, 'guesses' | 'username'
   readonly guesses: 'secret';
 }
 
-export type Attempt = LoginAttempt | UserCodeAttempt | SecretAttempt;
+/** A guess at the code of a login at an OpenID provider: counted by address alone, since the caller chooses everything else. */
+export interface ProviderCodeAttempt extends Pick<LoginAttempt, 'address'> {
+  readonly guesses: 'provider code';
+}
+
+export type Attempt = LoginAttempt | UserCodeAttempt | SecretAttempt | ProviderCodeAttempt;
 
 /**
  * What keys begin with, by what is guessed: no text that a caller sends makes a key of another kind. Replicas of other versions know
@@ -43,6 +48,7 @@ const kinds = {
   password: { pair: 'p', user: 'u', address: 'a', client: 'c' },
   secret: { pair: 's', user: '', address: 'b', client: 'd' },
   'user code': { pair: 'f', user: 'g', address: 'h', client: 'i' },
+  'provider code': { pair: '', user: '', address: 'j', client: '' },
 } as const;
 /** The same for the failures at an account by other names than its username. */
 const accountKind = 'n';
@@ -172,14 +178,14 @@ export class LoginLimiter {
   #standingsOf(attempt: Attempt, now: number): Standing[] {
     const { maxTries, within, perAddress, perClient } = this.#limit();
     const { pair, address, client, owners } = this.#keysOf(attempt);
-    const ofPair = this.#chain(pair, owners, now);
-    const standings: Standing[] = [
-      { key: pair, left: maxTries - ofPair.count, until: ofPair.count < maxTries ? 0 : ofPair.last + within },
-      this.#ofWindow(address, perAddress, now),
-    ];
+    const standings = [this.#ofWindow(address, perAddress, now)];
+    if (pair !== undefined) {
+      const { count, last } = this.#chain(pair, owners, now);
+      standings.unshift({ key: pair, left: maxTries - count, until: count < maxTries ? 0 : last + within });
+    }
     // Else whoever fails often enough locks everybody out, or whom they choose.
-    if (this.#isFamiliar(pair, now)) return standings;
-    standings.push(this.#ofWindow(client, perClient, now));
+    if (pair !== undefined && this.#isFamiliar(pair, now)) return standings;
+    if (client !== undefined) standings.push(this.#ofWindow(client, perClient, now));
     for (const owner of owners) standings.push(this.#ofOwner(owner, owners, now));
     return standings;
   }
@@ -208,17 +214,18 @@ export class LoginLimiter {
   failed(attempt: Attempt): void {
     const { pair, address, client, owners } = this.#keysOf(attempt);
     const now = this.#clock();
-    for (const key of [pair, ...owners]) {
+    for (const key of defined(pair, ...owners)) {
       const { count } = this.#own(key, owners, now);
       this.#remember(key, { ...this.#chains.get(key), owners, count: count + 1, last: now });
     }
-    for (const key of [address, client]) this.#count(key, this.#limit().within / parts);
+    for (const key of defined(address, client)) this.#count(key, this.#limit().within / parts);
     this.#changed('failures');
   }
 
   /** A success forgives the user, not the address: one good account must not cover for guesses at others. */
   succeeded(attempt: Attempt): void {
     const { pair, owners } = this.#keysOf(attempt);
+    if (pair === undefined) return;
     const now = this.#clock();
     const before = this.#familiar.get(pair) ?? -Infinity;
     if (now - before >= day) {
@@ -363,14 +370,17 @@ export class LoginLimiter {
   }
 
   #newKeysOf(attempt: Attempt): Keys {
-    const { guesses, client } = attempt;
+    const { guesses } = attempt;
     const kind = kinds[guesses];
     const host = hostOf(attempt.address);
+    const address = `${kind.address}:${host}`;
+    if (attempt.guesses === 'provider code') return { pair: undefined, address, client: undefined, owners: [] };
+    const { client } = attempt;
     const username = attempt.guesses === 'secret' ? undefined : normalizedLogin(attempt.username);
     const account = attempt.guesses === 'password' ? attempt.account : undefined;
     return {
       pair: this.#mark(`${kind.pair}:${JSON.stringify([username ?? client, host])}`),
-      address: `${kind.address}:${host}`,
+      address,
       client: `${kind.client}:${client}`,
       owners: [
         ...(username === undefined ? [] : [this.#userKey(guesses, username)]),
@@ -393,14 +403,15 @@ export class LoginLimiter {
 
 /** Under which the failures of an attempt are counted. */
 interface Keys {
-  readonly pair: string;
+  readonly pair: string | undefined;
   readonly address: string;
-  readonly client: string;
+  readonly client: string | undefined;
   /** The user, and the account if it is counted too. */
   readonly owners: readonly string[];
 }
 
-const allOf = ({ pair, address, client, owners }: Keys): string[] => [pair, address, client, ...owners];
+const defined = (...keys: readonly (string | undefined)[]): string[] => keys.filter((key) => key !== undefined);
+const allOf = ({ pair, address, client, owners }: Keys): string[] => defined(pair, address, client, ...owners);
 
 /** What the failures under a key leave: so many attempts, from a time on (milliseconds since the epoch). */
 interface Standing {

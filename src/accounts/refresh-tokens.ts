@@ -19,8 +19,11 @@ const sealBytes = 16;
 
 export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex');
 
-export const sameHash = (a: string, b: string | undefined): boolean =>
-  b !== undefined && a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
+export function sameHash(a: string, b: string | undefined): boolean {
+  if (b === undefined) return false;
+  const [one, other] = [Buffer.from(a), Buffer.from(b)];
+  return one.length === other.length && timingSafeEqual(one, other);
+}
 
 export class RefreshTokens {
   /** Not the bytes: those would be made a key of for each HMAC, which costs ten times as much as the HMAC. */
@@ -85,6 +88,11 @@ export class RefreshTokens {
     return this.#mac(`mark ${text}`).subarray(0, 12).toString('base64url');
   }
 
+  /** A secret that every replica derives from `text`, and nobody else. */
+  derive(text: string): string {
+    return this.#mac(`derived ${text}`).toString('base64url');
+  }
+
   #sealed(body: string): string {
     return `${body}.${this.#seal(body)}`;
   }
@@ -93,7 +101,7 @@ export class RefreshTokens {
     return this.#mac(body).subarray(0, sealBytes).toString('base64url');
   }
 
-  /** A body, a token, a user code and what is marked never look the same, so one key does for all. */
+  /** A body, a token, a user code, what is marked and what is derived from never look the same, so one key does for all. */
   #mac(text: string): Buffer {
     return createHmac('sha256', this.#key).update(text).digest();
   }

@@ -249,7 +249,11 @@ const authentication = z.strictObject({
   sessionMaxAge: duration('720h').describe('A session ends this long after its login, whatever happens'),
   maximumClockSkew: duration('10s', '0s').describe('Tolerance for exp and nbf; iat is never compared'),
   multipleLogin: z.boolean().default(true).describe("false: a new login ends the user's other sessions"),
-  loginLimit: loginLimit.prefault({}).describe('Of failed logins and, counted apart, of wrong secrets of clients'),
+  loginLimit: loginLimit
+    .prefault({})
+    .describe(
+      'Of failed logins and, counted apart, of wrong secrets of clients and failed callbacks of OpenID providers',
+    ),
   loginHistory: z
     .strictObject({
       keep: duration('168h').describe('How long'),

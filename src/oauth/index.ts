@@ -1,5 +1,6 @@
 /** Everything that is served for OAuth; the metadata follows from this list. */
 import type { OpenIDProviders } from '../accounts/identity-providers/openid.ts';
+import type { RefreshTokens } from '../accounts/refresh-tokens.ts';
 import type { SigningKeys } from '../accounts/signing-keys.ts';
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
@@ -32,6 +33,7 @@ export interface OAuthParts extends Omit<GrantParts, 'login' | 'clock'>, Passwor
   readonly authorizer: Authorizer;
   readonly audiences: () => Promise<readonly string[]>;
   readonly openIDProviders: OpenIDProviders;
+  readonly refreshTokens: Pick<RefreshTokens, 'derive'>;
   /** Milliseconds since the epoch. */
   readonly clock?: () => number;
 }

@@ -1,17 +1,20 @@
 /**
  * Logging in at an OpenID provider. `POST /oauth/login/{provider}` sends the browser there, `GET /oauth/callback/{provider}` takes it back:
- * 1 see that this browser was sent there by us, 2 ask the provider who it is, 3 find the user, 4 begin the session.
+ * 1 see that this browser was sent there by us, 2 ask the provider who it is, 3 find the user, 4 begin the session. Failures of 2 are
+ * counted by address.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Request } from 'express';
 import { pagesClient } from '../accounts/built-in-clients.ts';
 import type { Linking } from '../accounts/identity-providers/linking.ts';
 import type { Asked, OpenIDProviders } from '../accounts/identity-providers/openid.ts';
-import { PersonRefused } from '../accounts/identity-providers/person.ts';
+import { PersonRefused, type Person } from '../accounts/identity-providers/person.ts';
 import type { LoginHistories } from '../accounts/login-history.ts';
+import type { LoginLimiter } from '../accounts/login-limit.ts';
+import { sameHash, type RefreshTokens } from '../accounts/refresh-tokens.ts';
 import { isTold, OAuthError } from '../errors.ts';
 import { inPath, inQuery } from '../http/description.ts';
-import type { Route } from '../http/route.ts';
+import type { RequestContext, Route } from '../http/route.ts';
 import { beginInBrowser, demandOurs, goOn, queryOf, type BrowserLoginParts } from './browser-login.ts';
 import { required } from './form.ts';
 import { cookie, formCookie, providerCookie, readCookie } from './pages/cookies.ts';
@@ -24,6 +27,8 @@ export interface ProviderLoginParts extends BrowserLoginParts {
   readonly openIDProviders: OpenIDProviders;
   readonly linking: Linking;
   readonly loginHistories: LoginHistories;
+  readonly limiter: Pick<LoginLimiter, 'during' | 'failed'>;
+  readonly refreshTokens: Pick<RefreshTokens, 'derive'>;
   readonly clock: () => number;
 }
 
@@ -51,20 +56,6 @@ function decode(text: string | undefined): Away | undefined {
   return { secret, provider, until: Number(until), next: Buffer.from(next, 'base64url').toString('utf8') };
 }
 
-/**
- * All that the answer must fit is made of what this browser keeps, of the form's cookie too, which lasts: an answer to somebody else
- * is none here, also with what they kept, and on every replica.
- */
-function askedBy(req: Request, away: Away): Asked | undefined {
-  const form = readCookie(req, formCookie);
-  if (form === undefined) return undefined;
-  const made = (what: string): string =>
-    createHash('sha256')
-      .update([what, form, encode(away)].join(':'))
-      .digest('base64url');
-  return { state: made('state'), nonce: made('nonce'), verifier: made('verifier') };
-}
-
 const outOfDate = (): OAuthError =>
   new OAuthError('invalid_request', 'this login was not begun here, or too long ago: go back and begin again');
 
@@ -78,10 +69,30 @@ async function orBack(page: PageRequest, next: string, go: () => Promise<void>):
   }
 }
 
+function refuse(seconds: number): never {
+  throw new OAuthError('access_denied', `too many failed logins; try again in ${seconds} s`, {
+    status: 429,
+    headers: { 'Retry-After': String(seconds) },
+  });
+}
+
 const nameOf = ({ req }: PageRequest): string => String(req.params['provider']);
 
 export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
-  const { openIDProviders, linking, loginHistories, clock } = parts;
+  const { openIDProviders, linking, loginHistories, limiter, refreshTokens, clock } = parts;
+
+  /**
+   * What the provider's response must match, derived from both cookies of this browser with a key that only the replicas have. So `state`
+   * authenticates the cookies, expiry included, and fits no other browser.
+   */
+  function askedBy(req: Request, away: Away): Asked | undefined {
+    const form = readCookie(req, formCookie);
+    if (form === undefined) return undefined;
+    const derive = (what: string): string =>
+      refreshTokens.derive(JSON.stringify(['provider login', what, form, encode(away)]));
+    return { state: derive('state'), nonce: derive('nonce'), verifier: derive('verifier') };
+  }
+
   async function leave(page: PageRequest): Promise<void> {
     const next = required(page.form, 'next');
     demandOurs(next);
@@ -112,16 +123,30 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
     await orBack(page, away.next, () => logIn(nameOf(page), page, away));
   }
 
+  async function personAt(provider: string, asked: Asked, { query, sourceIP }: RequestContext): Promise<Person> {
+    const attempt = { guesses: 'provider code', address: sourceIP } as const;
+    return await limiter.during(attempt, refuse, async () => {
+      try {
+        return await openIDProviders.person(provider, query, asked, sourceIP);
+      } catch (error) {
+        // A person who is refused has logged in there.
+        if (!(error instanceof PersonRefused)) limiter.failed(attempt);
+        throw error;
+      }
+    });
+  }
+
   async function logIn(provider: string, page: PageRequest, away: Away): Promise<void> {
     const { req, res, context } = page;
     const asked = askedBy(req, away);
-    const isOurs = away.provider === provider && away.until > clock() && asked?.state === context.query.get('state');
-    if (asked === undefined || !isOurs) throw outOfDate();
+    const state = context.query.get('state') ?? undefined;
+    const isOurs = asked !== undefined && sameHash(asked.state, state);
+    if (!isOurs || away.provider !== provider || away.until <= clock()) throw outOfDate();
     // Once, whatever comes of it.
     res.appendHeader('Set-Cookie', cookie(providerCookie, ''));
     const { auditID, sourceIP, userAgent, log } = context;
     try {
-      const person = await openIDProviders.person(provider, context.query, asked, sourceIP);
+      const person = await personAt(provider, asked, context);
       const account = await linking.accountOf(person);
       const reason = account.active ? 'LoggedIn' : 'Disabled';
       loginHistories.add(account, { reason, client: pagesClient.name, sourceIP, userAgent });

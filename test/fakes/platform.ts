@@ -99,11 +99,12 @@ export async function createPlatform({
   configure(authentication);
   live.subscribe(() => directory.rebuild());
   users.start();
+  const refreshTokens = await RefreshTokens.load(client, namespace);
   const sessions = new Sessions({
     client,
     namespace,
     lives: () => live.value.authentication,
-    tokens: await RefreshTokens.load(client, namespace),
+    tokens: refreshTokens,
     maySweep: () => true,
     isDismissed: (spec) => directory.isDismissed(spec),
     clock,
@@ -158,6 +159,7 @@ export async function createPlatform({
     hashes,
     routes: oauthRoutes({
       openIDProviders: new OpenIDProviders({ config: live, secrets, log }),
+      refreshTokens,
       clock: () => clock.now(),
       ...accounts,
       reviewToken,

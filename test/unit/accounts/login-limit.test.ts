@@ -305,6 +305,20 @@ describe('guesses at the secret of a client', () => {
   });
 });
 
+const code = (address: string): Attempt => ({ guesses: 'provider code', address });
+
+test('guesses at codes of provider logins are limited for an address, apart from all others', () => {
+  const { limiter, wait } = lab();
+  for (let time = 0; time < limit.perAddress; time += 1) {
+    expect(limiter.retryAfter(code('10.0.0.1'))).toBe(0);
+    limiter.failed(code('10.0.0.1'));
+  }
+  expect(limiter.retryAfter(code('10.0.0.1'))).toBe(limit.within / second);
+  expect(limiter.retryAfter(code('10.0.0.2'))).toBe(0);
+  expect(wait(attempt('alice', '10.0.0.1'))).toBe(0);
+  expect(limiter.retryAfter(secret('console', '10.0.0.1'))).toBe(0);
+});
+
 /** Each begins before one has ended; those that may be judged fail. */
 async function allFail(limiter: LoginLimiter, attempts: readonly Attempt[]): Promise<number> {
   let judged = 0;

@@ -88,6 +88,15 @@ describe('refresh tokens', () => {
     expect(sameHash(hashToken('a'), hashToken('b'))).toBe(false);
     expect(sameHash(hashToken('a'), undefined)).toBe(false);
     expect(sameHash(hashToken('a'), '')).toBe(false);
+    expect(sameHash(hashToken('a'), 'ä'.repeat(hashToken('a').length))).toBe(false);
+  });
+
+  test('and secrets that are derived share the key, and are never the same', () => {
+    const other = new RefreshTokens(Buffer.alloc(32, 8));
+    expect(tokens.derive('a')).toBe(new RefreshTokens(Buffer.alloc(32, 7)).derive('a'));
+    expect(tokens.derive('a')).toMatch(/^[\w-]{43}$/);
+    const all = [tokens.derive('a'), tokens.derive('b'), other.derive('a'), tokens.successor('a').split('.')[1]];
+    expect(new Set(all).size).toBe(all.length);
   });
 });
 

@@ -1,8 +1,12 @@
-/** What is refused before an OpenID provider is asked anything; what a real one says is in test/integration. */
-import { describe, expect, test } from '@jest/globals';
+/** Logging in at an OpenID provider, up to its responses; those of a real one are in test/integration. */
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import { createHash } from 'node:crypto';
+import { OpenIDProviders } from '../../../src/accounts/identity-providers/openid.ts';
+import { PersonRefused } from '../../../src/accounts/identity-providers/person.ts';
+import { serviceUnavailable } from '../../../src/errors.ts';
 import { ask } from '../../fakes/ask.ts';
 import { Browser, formIn } from '../../fakes/browser.ts';
-import { createLab, type Lab } from './lab.ts';
+import { createLab, login, type Lab } from './lab.ts';
 
 const provider = (name: string, displayName?: string): object => ({
   name,
@@ -92,5 +96,98 @@ describe('the way back', () => {
   test('is there over TLS alone', async () => {
     const { app } = await lab();
     expect((await ask(app, '/oauth/callback/sso?state=a&code=b')).status).toBe(404);
+  });
+});
+
+/** A provider that sends everybody back, and knows nobody by their codes. */
+async function labWithProvider(error: Error = serviceUnavailable('the code is unknown')) {
+  let state = '';
+  jest.spyOn(OpenIDProviders.prototype, 'authorizationURL').mockImplementation(async (_, asked) => {
+    ({ state } = asked);
+    return 'https://sso.example/authorize';
+  });
+  const person = jest.spyOn(OpenIDProviders.prototype, 'person').mockRejectedValue(error);
+  const made = await createLab({ identityProviders: [provider('sso')], loginLimit: { perAddress: 3 } });
+  const browser = browserOf(made);
+  const leave = async (): Promise<string> => {
+    const { form_token = '', next = '' } = formIn((await browser.open(device)).text).fields;
+    expect((await browser.send('/oauth/login/sso', { form_token, next })).status).toBe(200);
+    return state;
+  };
+  const comeBack = (from = '198.51.100.1') => browser.open(`/oauth/callback/sso?state=${state}&code=guess`, { from });
+  return { made, browser, person, leave, comeBack };
+}
+
+describe('the callback of a provider', () => {
+  afterEach(() => void jest.restoreAllMocks());
+
+  test('needs a login that this server has begun: nobody can make its cookie and its state', async () => {
+    const { made, person } = await labWithProvider();
+    const browser = browserOf(made);
+    const until = made.clock.now() + 600_000;
+    const away = `own-secret.sso.${until}.${Buffer.from(device).toString('base64url')}`;
+    browser.cookies.set('__Host-platform-form', 'mine');
+    browser.cookies.set('__Host-platform-provider', away);
+    const state = createHash('sha256').update(`state:mine:${away}`).digest('base64url');
+    expect((await browser.open(`/oauth/callback/sso?state=${state}&code=guess`)).status).toBe(400);
+    expect(person).not.toHaveBeenCalled();
+  });
+
+  test.each<[string, (parts: string[]) => string[]]>([
+    ['a later expiry', ([secret = '', name = '', until = '', ...next]) => [secret, name, `${until}0`, ...next]],
+    ['another destination', (parts) => [...parts.slice(0, 3), btoa('/oauth/account')]],
+    ['another secret', ([, ...others]) => ['own-secret', ...others]],
+  ])('is refused with %s in the cookie', async (_, change) => {
+    const { browser, person, leave, comeBack } = await labWithProvider();
+    await leave();
+    const away = browser.cookies.get('__Host-platform-provider') ?? '';
+    browser.cookies.set('__Host-platform-provider', change(away.split('.')).join('.'));
+    expect((await comeBack()).status).toBe(400);
+    browser.cookies.set('__Host-platform-provider', away);
+    expect(person).not.toHaveBeenCalled();
+    await comeBack();
+    expect(person).toHaveBeenCalledTimes(1);
+  });
+
+  test('is refused ten minutes after the login was begun', async () => {
+    const { made, person, leave, comeBack } = await labWithProvider();
+    await leave();
+    await made.clock.advance(600_000);
+    expect((await comeBack()).status).toBe(400);
+    expect(person).not.toHaveBeenCalled();
+  });
+
+  test('is good once at a browser', async () => {
+    const { person, leave, comeBack } = await labWithProvider();
+    await leave();
+    expect((await comeBack()).status).toBe(503);
+    expect((await comeBack()).status).toBe(400);
+    expect(person).toHaveBeenCalledTimes(1);
+  });
+
+  test('is limited by address when it fails, also with the cookie of one login, apart from passwords', async () => {
+    const { made, browser, person, leave, comeBack } = await labWithProvider();
+    await leave();
+    const away = browser.cookies.get('__Host-platform-provider') ?? '';
+    for (let guesses = 0; guesses < 3; guesses += 1) {
+      browser.cookies.set('__Host-platform-provider', away);
+      expect((await comeBack()).status).toBe(503);
+    }
+    await leave();
+    const limited = await comeBack();
+    expect(limited.status).toBe(429);
+    expect(limited.headers['retry-after']).toMatch(/^\d+$/);
+    expect(person).toHaveBeenCalledTimes(3);
+    expect((await made.token(login, { from: '198.51.100.1' })).status).toBe(200);
+    await leave();
+    expect((await comeBack('198.51.100.2')).status).toBe(503);
+  });
+
+  test('is not limited for people who have logged in there and are refused here', async () => {
+    const { leave, comeBack } = await labWithProvider(new PersonRefused('no user is linked'));
+    for (let logins = 0; logins < 5; logins += 1) {
+      await leave();
+      expect((await comeBack()).status).toBe(403);
+    }
   });
 });
