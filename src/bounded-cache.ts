@@ -37,6 +37,7 @@ interface CacheOptions<V> {
   readonly ttl: number;
   /** Bytes of what the value holds, if that varies. */
   readonly sizeOf?: (value: V) => number;
+  /** Milliseconds; unless stated a monotonic clock, so that an entry that has expired stays so if the system clock is set back. */
   readonly clock?: () => number;
 }
 
@@ -74,7 +75,7 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
   readonly #maxEntries: number;
   readonly #ttl: number;
 
-  constructor({ name, maxEntries, maxBytes, ttl, sizeOf = () => 0, clock = Date.now }: CacheOptions<V>) {
+  constructor({ name, maxEntries, maxBytes, ttl, sizeOf = () => 0, clock = () => performance.now() }: CacheOptions<V>) {
     this.name = name;
     this.#maxEntries = maxEntries;
     this.#ttl = ttl;
@@ -179,8 +180,12 @@ export class InProgress<V> implements Counted {
 
   set(key: string, value: V): void {
     const kept = keyOf(key);
-    if (!this.#values.has(kept)) this.#bytes += bytesOf(kept);
-    this.#values.set(copied(kept), value);
+    // A Map keeps the key that it has.
+    if (this.#values.has(kept)) this.#values.set(kept, value);
+    else {
+      this.#bytes += bytesOf(kept);
+      this.#values.set(copied(kept), value);
+    }
   }
 
   delete(key: string): void {

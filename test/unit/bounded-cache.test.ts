@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import { BoundedCache, cacheFigures, InProgress } from '../../src/bounded-cache.ts';
 import { heapUsed } from '../fakes/heap.ts';
 
@@ -50,6 +50,18 @@ describe('a bounded cache', () => {
     advance(1_001);
     for (let index = 0; index < 20; index += 1) made.set(`last-${index}`, 1);
     expect(made.entries).toBe(20);
+  });
+
+  test('expires entries by elapsed time, whatever the system clock shows', () => {
+    const systemClock = jest.spyOn(Date, 'now');
+    try {
+      const made = new BoundedCache<number>({ name: 'test', maxEntries: 100, maxBytes: mebibyte, ttl: 60_000 });
+      made.set('a', 1);
+      systemClock.mockReturnValue(Date.now() + 3_600_000);
+      expect(made.get('a')).toBe(1);
+    } finally {
+      systemClock.mockRestore();
+    }
   });
 
   test('deletes an entry', () => {
