@@ -6,12 +6,15 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Throws 400 for invalid UTF-8: a replacement character would name another user. */
 export function identityText(header: string, value: string): string {
+  if (isASCII(value)) return value;
   try {
     return utf8.decode(Buffer.from(value, 'latin1'));
   } catch {
     throw badRequest(`the header ${header} is not valid UTF-8`);
   }
 }
+
+const isASCII = (text: string): boolean => /^[ -~]*$/.test(text);
 
 /**
  * Returns the key of an extra from the rest of its header's name. One with a bad percent-encoding stays as it came, as in
