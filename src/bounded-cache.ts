@@ -16,16 +16,16 @@ const keyOf = (key: string): string => {
   return hash('sha512', Buffer.from(key, 'utf16le'), 'hex');
 };
 
-/** V8 copies shorter slices by itself. */
+/** V8 itself copies slices shorter than this. */
 const shortestSlice = 13;
 
-/** The same text in memory of its own: a slice, such as a parameter of a URL, keeps the whole text alive that it was cut from. */
+/** Returns the same text in its own memory: a slice, such as a parameter of a URL, keeps alive the whole text that it was cut from. */
 export const copied = (text: string): string =>
   text.length < shortestSlice ? text : Buffer.from(text, 'utf16le').toString('utf16le');
 
 const bytesOf = (key: string): number => entryOverhead + key.length;
 
-/** Entries that are dropped for their age when another one is added. */
+/** Expired entries that are dropped when an entry is added. */
 const purgedAtOnce = 4;
 
 interface CacheOptions<V> {
@@ -50,7 +50,7 @@ interface Counted extends Figures {
   readonly name: string;
 }
 
-/** Tests make many, and drop them. */
+/** Weak, because tests create and drop many. */
 const all = new Set<WeakRef<Counted>>();
 
 /** Entries and bytes of all of them, by name. */
@@ -86,7 +86,7 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
       ttl,
       ttlResolution: 0,
       perf: { now: clock },
-      // Iterators tell what is to be purged too.
+      // Otherwise iterators skip the entries to purge.
       allowStale: true,
     });
     all.add(new WeakRef(this));
@@ -128,19 +128,19 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
     this.#cache.clear();
   }
 
-  /** Drops the entries that were not used for longest, until no more than `maxBytes` are left. */
+  /** Drops the least recently used entries until no more than `maxBytes` are left. */
   trim(maxBytes: number): void {
     while (this.bytes > maxBytes) this.#cache.pop();
   }
 
-  /** The keys are as they are kept: of long ones the digests. */
+  /** Yields long keys as their digests. */
   *[Symbol.iterator](): IterableIterator<[string, V]> {
     for (const entry of this.#cache.entries() as Iterable<[string, V]>) if (this.#cache.has(entry[0])) yield entry;
   }
 
   /**
-   * Drops entries that nobody asks for again: a few at each addition, as dropping all at once would hold up the event loop. They are the
-   * ones that were used first.
+   * Drops expired entries that are not requested again: a few at each addition, because dropping all at once would block the event loop.
+   * They are the least recently used ones.
    */
   #purge(): void {
     for (let count = 0; count < purgedAtOnce; count += 1) {
@@ -152,8 +152,8 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
 }
 
 /**
- * Values for as long as something is in progress: whoever adds one deletes it when that ends. There are as many as the requests in
- * flight need, which are limited elsewhere, and none is evicted, because limits rest on them.
+ * Values that exist while something is in progress: the code that adds one deletes it at the end. Their number is limited by the
+ * requests in flight. None is evicted, because limits depend on them.
  */
 export class InProgress<V> implements Counted {
   readonly name: string;

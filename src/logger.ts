@@ -96,7 +96,7 @@ export class StandardOutput {
   }
 }
 
-/** Nobody reads standard output any more. The line is lost: to log the error there would cause the next one. */
+/** Standard output is closed. The line is lost: logging the error there would cause the next one. */
 const ignore = (): void => undefined;
 
 /** What is worse than information goes at once. */

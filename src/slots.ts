@@ -2,7 +2,7 @@ import { InProgress } from './bounded-cache.ts';
 import { tooManyRequests, type StatusError } from './errors.ts';
 
 export interface SlotsOptions {
-  /** What a slot is for, in the plural. Refusals begin with it. */
+  /** Purpose of the slots, in the plural. Refusals begin with it. */
   readonly what: string;
   readonly total: number;
   /** Slots that one user, or one address, may hold; `total` unless stated. */
@@ -131,7 +131,7 @@ export class Slots {
     }
   }
 
-  /** Of lines as long as each other the one that started last. */
+  /** Returns the line that started last among the longest. */
   #longest(): ReadonlySet<Waiting> {
     return [...this.#lines]
       .map(([, line]) => line)

@@ -1,7 +1,7 @@
 /**
  * make mutants [FILES="src/auth src/gateway"]: StrykerJS changes one thing at a time in these folders or files and runs the unit and
- * conformance tests that reach it. Prints the mutants that no test kills; see README.md. What has not changed since the last run is
- * not run again.
+ * conformance tests that reach it. Prints the mutants that no test kills; see README.md. Mutants whose code and tests have not changed
+ * since the last run are not run again.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, globSync, mkdirSync, readFileSync, statSync } from 'node:fs';
@@ -10,7 +10,7 @@ const usual =
   'src/auth src/gateway src/kapis/visible-namespaces.ts src/kapis/logging/visible.ts src/oauth src/accounts';
 const folder = '.cluster/mutants';
 
-/** What is read of the report (mutation-testing-report-schema). */
+/** The part of the report that is read (mutation-testing-report-schema). */
 interface Report {
   readonly files: Readonly<
     Record<

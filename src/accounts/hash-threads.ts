@@ -3,7 +3,7 @@
  * first task starts.
  */
 
-/** Of libuv, where UV_THREADPOOL_SIZE is not set. */
+/** Default of libuv. */
 const defaultPoolSize = 4;
 /** Threads that never hash. */
 const reserved = 2;

@@ -57,7 +57,7 @@ const attempts = 5;
 const mostAppended = 16;
 /** Whoever is refused by the limits again and again is noted once in that time: a flood must not wash the history away. */
 const limitedInterval = 60_000;
-/** Of a user who has not logged in for so long the object is read and written as a whole. */
+/** Milliseconds without a login after which the object of the user is read and written as a whole. */
 const appendedLife = 3_600_000;
 const sweepInterval = 600_000;
 const pageSize = 500;

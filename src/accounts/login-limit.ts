@@ -1,9 +1,10 @@
 /**
  * Login protection (API.md 2): counts failures only, in bounded tables. A hard limit per (user, address), a delay per user that doubles
  * from the third failure on, wider limits per address and per client within a sliding window. Names that do not exist count like
- * those that do. A user is counted by the name that was typed: an e-mail address and a username that share a count would tell that they
- * belong together. Failures by other names than the username share one more count per account, which no login by the username sees. What replicas tell each other of the first two counts too (shared-failures.ts), and where users have logged in: there
- * the failures of others do not hold them up. Nothing here waits for it.
+ * those that do. A user is counted by the name that was typed: a count that an e-mail address and a username shared would reveal that
+ * they belong together. Failures by names other than the username share one more count per account, which logins by username ignore.
+ * Replicas share the first two counts (shared-failures.ts) and the addresses from which users have logged in: from there, failures of
+ * others do not delay a user. No login waits for other replicas.
  */
 import { BoundedCache } from '../bounded-cache.ts';
 import type { LoginLimit } from '../config/schema.ts';
@@ -17,7 +18,7 @@ export interface LoginAttempt {
   readonly guesses: 'password';
   /** As it was typed. */
   readonly username: string;
-  /** The account that it stands for, by whatever name is unique, if `username` is another name for it. */
+  /** A unique name of the account, if `username` is another name for it. */
   readonly account?: string;
   readonly address: string;
   readonly client: string;
@@ -41,8 +42,8 @@ export interface ProviderCodeAttempt extends Pick<LoginAttempt, 'address'> {
 export type Attempt = LoginAttempt | UserCodeAttempt | SecretAttempt | ProviderCodeAttempt;
 
 /**
- * What keys begin with, by what is guessed: no text that a caller sends makes a key of another kind. Replicas of other versions know
- * those of passwords and secrets.
+ * Prefixes of keys by what is guessed, so that no text of a caller makes a key of another kind. Replicas of other versions use the same
+ * prefixes for passwords and secrets.
  */
 const kinds = {
   password: { pair: 'p', user: 'u', address: 'a', client: 'c' },
@@ -50,10 +51,10 @@ const kinds = {
   'user code': { pair: 'f', user: 'g', address: 'h', client: 'i' },
   'provider code': { pair: '', user: '', address: 'j', client: '' },
 } as const;
-/** The same for the failures at an account by other names than its username. */
+/** Prefix for the failures at an account by names other than its username. */
 const accountKind = 'n';
 
-/** Of each table. A count takes some 300 bytes, a window with its parts at most 1 KiB. */
+/** Limits of each table. A count takes some 300 bytes, a window with its parts at most 1 KiB. */
 const maxEntries = 20_000;
 const maxBytes = 16 * 1024 * 1024;
 const firstDelayed = 3;
@@ -94,7 +95,7 @@ export class LoginLimiter {
   readonly #limit: () => LoginLimit;
   readonly #clock: () => number;
   readonly #mark: (text: string) => string;
-  /** Of pairs, users and accounts, counted here. */
+  /** Failures of pairs, users and accounts, counted here. */
   readonly #chains: BoundedCache<OwnChain>;
   /** The same, counted by other replicas. */
   readonly #peers = new Map<string, ReadonlyMap<string, Chain>>();
@@ -238,8 +239,8 @@ export class LoginLimiter {
   }
 
   /**
-   * Forgets the failures of a user, by whatever name and from wherever they came; those of addresses and clients stay. Every replica is
-   * told.
+   * Forgets the failures of a user by any name and from any address; those of addresses and clients stay. Each replica calls it when the
+   * user is unlocked.
    */
   unlock({ username, email }: Pick<Account, 'username' | 'email'>): void {
     const names = [username, ...(email === undefined ? [] : [email])];
@@ -395,7 +396,7 @@ export class LoginLimiter {
     return this.#mark(`${kinds[guesses].user}:${normalizedLogin(username)}`);
   }
 
-  /** `kind`: of the names that share the count; e-mail addresses of an account must not tell its other names. */
+  /** `kind`: the names that share the count. E-mail addresses of an account must not reveal its other names. */
   #accountKey(kind: 'name' | 'e-mail', account: string): string {
     return this.#mark(`${accountKind}:${JSON.stringify([kind, account])}`);
   }

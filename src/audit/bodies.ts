@@ -3,9 +3,9 @@ import { gunzipSync } from 'node:zlib';
 import { redactedJSON } from '../redaction.ts';
 import { isSecretive } from './body-level.ts';
 
-/** Bytes of a body that is shown. To parse and redact more would hold the event loop for longer than 10 ms. */
+/** Maximum bytes of a body that is shown. Parsing and redacting more would block the event loop for longer than 10 ms. */
 export const largestShown = 64 * 1024;
-/** Bytes of a response that names what was created. */
+/** Maximum bytes of a response that names the created object. */
 export const largestNaming = 512 * 1024;
 /** Bytes of all that are held at a time. */
 const mostHeld = 64 * 1024 * 1024;

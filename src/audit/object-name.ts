@@ -16,7 +16,7 @@ export function nameIn(answer: Body, headers: BodyHeaders): string {
   }
 }
 
-/** Scans: to parse 512 KiB would hold the event loop. */
+/** Scans, because parsing 512 KiB would block the event loop. */
 function ofJSON(bytes: Buffer): string {
   const holder = textOf(bytes, 0, kindKey) === 'Status' ? detailsKey : metadataKey;
   const at = valueOf(bytes, 0, holder);

@@ -71,7 +71,7 @@ function mayIssue(certificate: X509Certificate, below: number, now: number): boo
 const clientAuth = '1.3.6.1.5.5.7.3.2';
 const anyExtendedKeyUsage = '2.5.29.37.0';
 
-/** What every certificate of a chain must be, the authority included. */
+/** Checks that apply to every certificate of a chain, the authority included. */
 function mayBeIn(certificate: X509Certificate, now: number): boolean {
   const { validFromDate, validToDate, keyUsage: usages } = certificate;
   if (now < validFromDate.getTime() || now > validToDate.getTime()) return false;
@@ -84,7 +84,7 @@ interface Details {
   readonly isWeaklySigned: boolean;
   /** No name constraints, and no other critical extension than those that are looked at. */
   readonly isUnderstood: boolean;
-  /** Of basicConstraints alone, whatever else keyUsage says. */
+  /** By basicConstraints alone, regardless of keyUsage. */
   readonly isCA: boolean;
   readonly pathLength: number | undefined;
 }

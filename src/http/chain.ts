@@ -50,7 +50,7 @@ export interface ChainOptions {
   readonly gateway?: Gateway;
   /** Where browsers that open `/` are led to. */
   readonly home?: string;
-  /** Whether browsers are told to use TLS only. */
+  /** Settings for Strict-Transport-Security; without them the header is not sent. */
   readonly strictTransport?: () => PlatformConfiguration['gateway'];
   readonly watches: OpenWatches;
   readonly auditor: Auditor;

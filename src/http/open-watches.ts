@@ -9,7 +9,7 @@ const recheckInterval = 10_000;
 
 interface Open {
   readonly authenticate: Authenticator;
-  /** Where it is on the wheel. */
+  /** Its position on the wheel. */
   at: number;
 }
 
@@ -53,7 +53,7 @@ export class OpenWatches {
     const slice = new Slice();
     for (const [exchange, { authenticate }] of this.#open) {
       if (slice.isOver) await slice.next();
-      void judge(exchange, authenticate);
+      void reauthenticate(exchange, authenticate);
     }
   }
 
@@ -84,7 +84,7 @@ export class OpenWatches {
   }
 }
 
-async function judge(exchange: Exchange, authenticate: Authenticator): Promise<void> {
+async function reauthenticate(exchange: Exchange, authenticate: Authenticator): Promise<void> {
   try {
     const user = await authenticate(exchange.req, exchange.sourceIP);
     if (user === undefined) exchange.abort();

@@ -182,7 +182,7 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
     const checkSelection = async (by: Access): Promise<void> => {
       if (!sameSelection(selected, await selectedBy(by, definition, context))) othersSelected();
     };
-    // What changed may be in a namespace of which the caller must not be told.
+    // The changed object may be in a namespace that the caller is not allowed to see.
     const changed = (): void => void checkSelection(access).catch(othersSelected);
     const stop = await followSelecting(access, definition, context, { changed, lost: othersSelected });
     if (res.closed) stop();

@@ -23,7 +23,7 @@ const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} Mi
 
 export class MemoryLimit {
   readonly #options: MemoryLimitOptions;
-  /** What requests hold, by user. */
+  /** Bytes that requests hold, by user. */
   readonly #byUser = new Map<string, number>();
   #held = 0;
 

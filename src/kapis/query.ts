@@ -80,8 +80,8 @@ function check(query: URLSearchParams, knownNames: readonly string[]): void {
 }
 
 /**
- * What `parse` makes of a parameter, undefined if it is not given. A refusal names the parameter. What is made may be kept, and must not
- * keep the URL.
+ * Returns the parsed parameter; undefined if it is not given. A refusal names the parameter. The value is parsed from a copy, because it
+ * may be cached and must not keep the URL alive.
  */
 function parameter<T>(query: URLSearchParams, name: string, parse: (text: string) => T): T | undefined {
   const text = query.get(name);

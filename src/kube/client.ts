@@ -25,7 +25,7 @@ export interface KubeRequest {
   readonly signal?: AbortSignal;
   /** 'control' unless stated; watches have connections of their own. */
   readonly lane?: Lane;
-  /** Whose request it is: users share the lane 'callers'. */
+  /** The user of the request: users share the lane 'callers'. */
   readonly source?: string;
   /** Until the headers of the answer, in milliseconds; 10 s unless stated. */
   readonly timeout?: number;

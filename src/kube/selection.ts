@@ -50,7 +50,7 @@ export function orderByValue<V>(
 
 type Stored = StoredObject<unknown>;
 
-/** Of a store. They refer to four times its objects at most, and to what they are asked by. */
+/** Limits of one store, whose selections together also refer to at most four times its objects. */
 const selections = {
   name: 'selections',
   maxEntries: 64,

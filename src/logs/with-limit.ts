@@ -9,7 +9,7 @@ export interface Limits {
   /** Queries that may wait for a slot, and those of one user. */
   readonly waiting: number;
   readonly waitingPerUser: number;
-  /** Exports and tails. They last, so nobody waits for one to end; LogsBounds limits those of one user. */
+  /** Exports and tails. They last long, so they do not wait for each other; LogsBounds limits those of one user. */
   readonly streams: number;
 }
 

@@ -1,12 +1,12 @@
 import type { LogRecord, LogStore, Selection } from './log-store.ts';
 import { timeText } from './times.ts';
 
-/** Told how many records of a store were dropped. */
+/** Reports how many records of a store were dropped. */
 export type Drop = (store: string, records: number) => void;
 
 /**
- * Drops records of namespaces that the selection does not have, and older ones than it has of a namespace, and reports their number. A
- * store is asked for what the caller is allowed to see, and not trusted to have filtered.
+ * Drops records of namespaces that the selection does not have, and records older than the selection has for their namespace, and
+ * reports their number. The query names what the caller is allowed to see, but the store is not trusted to filter by it.
  */
 export function withScope(store: LogStore, drop: Drop): LogStore {
   const follow = store.follow?.bind(store);
@@ -15,6 +15,7 @@ export function withScope(store: LogStore, drop: Drop): LogStore {
     if (namespaces === undefined) return (records) => records;
     const oldest = new Map([...namespaces].map(([name, since]) => [name, timeText(since)]));
     return (records) => {
+      // '~' comes after every time.
       const inScope = records.filter(({ namespace, time }) => time >= (oldest.get(namespace) ?? '~'));
       if (inScope.length < records.length) drop(store.name, records.length - inScope.length);
       return inScope;

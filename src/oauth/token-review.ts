@@ -77,8 +77,8 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
   }
 
   /**
-   * kube-apiserver also asks about the credential of its own request, if it does not know it: asking kube-apiserver about that credential
-   * would wait for this response. The body is searched and not parsed, as nobody is authenticated yet.
+   * kube-apiserver also sends a review of the credential of its own request, if it does not know it: a TokenReview of that credential
+   * would wait for this response. The body is searched and not parsed, because the caller is not authenticated yet.
    */
   function isAboutItself({ headers }: Request, body: Buffer): boolean {
     const credential = bearerCredentials(headers.authorization) ?? '';

@@ -33,7 +33,7 @@ export interface Authorizer {
   authorize(user: UserInfo, attributes: Attributes, maxAge?: number): Promise<Decision>;
 }
 
-/** All streams of a user are rechecked in the same moment, which may last so many milliseconds. */
+/** Maximum age in milliseconds of a decision that the streams of a user share, which are rechecked together. */
 const recheckAge = 1_000;
 
 /** Returns the authorizer by which open streams are rechecked: its decisions are new, and one serves all streams of a user. */

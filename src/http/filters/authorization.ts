@@ -7,8 +7,8 @@ const isDiscovery = (path: string): boolean => path === '/' || /^\/(apis|kapis|o
 
 /**
  * The right to the URL itself: the resource of our own group on /apis, the non-resource path elsewhere. What a /kapis path reads is
- * another resource, and its handler demands the right to that one. kube-apiserver authorizes what the gateway proxies. Nothing is
- * written by a path alone, so who may read it is told which methods it has; a refusal names the method, as kube-apiserver's does.
+ * another resource, and its handler demands the right to that one. kube-apiserver authorizes what the gateway proxies. No path
+ * writes by itself, so a caller who is allowed to read it may learn its methods; a refusal names the method, as kube-apiserver's does.
  */
 export const authorization =
   (authorizer: Authorizer, isFree: (path: string) => boolean): Filter =>

@@ -19,7 +19,7 @@ import { readJson, recordOf } from './body.ts';
 import { commonParameters } from '../parameters.ts';
 import { demandNoParameters } from '../query.ts';
 import { accountOf, demandOn, nameInPath, targetOf, usersResource } from './caller.ts';
-import { powerBeyond, type Release } from './powers.ts';
+import { powerBeyond, resourcePath, type Release } from './powers.ts';
 import { passwordSchema, type Password } from './schemas.ts';
 import { base, group } from './user-store.ts';
 
@@ -52,9 +52,8 @@ export function passwordRoute(parts: PasswordParts): Route {
   async function demandPower(caller: UserInfo, account: Account): Promise<void> {
     const power = await powerBeyond(parts, caller, account);
     if (power === undefined) return;
-    const { verb, resource, subresource, name } = power;
-    const path = subresource === undefined ? resource : `${resource}/${subresource}`;
-    const right = JSON.stringify(name === undefined ? `${verb} ${path}` : `${verb} ${path} ${name}`);
+    const { verb, name } = power;
+    const right = JSON.stringify([verb, resourcePath(power), ...(name === undefined ? [] : [name])].join(' '));
     throw forbidden(
       usersResource,
       account.username,

@@ -1,6 +1,6 @@
 /**
- * Rights that are equivalent to root of the cluster or of the platform (docs/security.md). Whoever sets the password of a user can act as
- * that user, and so needs each of these rights that the user has by name.
+ * Rights that are equivalent to root of the cluster or of the platform (docs/security.md). A caller who sets the password of a user can
+ * act as that user, and so needs each of these rights that the user has by name.
  */
 import type { Account } from '../../accounts/directory/account.ts';
 import type { Authorizer, ResourceAttributes } from '../../auth/authorizers/authorizer.ts';
@@ -28,7 +28,7 @@ const every = (
     }));
   });
 
-/** Where the platform runs. */
+/** The installed release. */
 export interface Release {
   readonly namespace: string;
   /** Of the cluster configuration object. */
@@ -79,10 +79,14 @@ const admission = [
 const has = (listed: readonly string[] | undefined, wanted: string): boolean =>
   listed?.includes(wanted) === true || listed?.includes('*') === true;
 
+/** Such as `pods/exec`. */
+export const resourcePath = ({ resource, subresource }: ResourceAttributes): string =>
+  subresource === undefined ? resource : `${resource}/${subresource}`;
+
 /** The power over each object that the rule names; a review without a name would not find it. */
 function namedPowers(power: ResourceAttributes, { verbs, apiGroups, resources, resourceNames = [] }: Rule) {
-  const { verb, group, resource, subresource } = power;
-  const path = subresource === undefined ? resource : `${resource}/${subresource}`;
+  const { verb, group, subresource } = power;
+  const path = resourcePath(power);
   const isGranted =
     has(verbs, verb) &&
     has(apiGroups, group) &&
@@ -92,7 +96,7 @@ function namedPowers(power: ResourceAttributes, { verbs, apiGroups, resources, r
 
 /**
  * Returns a right that the account has by its name alone and the caller does not have; undefined if there is none. Throws 503 when
- * kube-apiserver cannot be asked.
+ * kube-apiserver cannot be reached.
  */
 export async function powerBeyond(
   { authorizer, client, release }: { authorizer: Authorizer; client: Pick<KubeClient, 'stream'>; release: Release },

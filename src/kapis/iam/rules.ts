@@ -14,7 +14,7 @@ export interface Rule {
 }
 
 const path = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
-/** Of etcd's largest object a few. */
+/** A few times the largest object of etcd. */
 const maxBytes = 8 * 1024 * 1024;
 
 /**

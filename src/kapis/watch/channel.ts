@@ -12,7 +12,7 @@ export interface ChannelOptions<F> {
   readonly filters: readonly Filter<F>[];
   readonly format: Format;
   readonly framing: Framing;
-  /** What the channel shows, in full; undefined: nobody else may join. */
+  /** Identifies the content of the channel; undefined if no other watch can join. */
   readonly key: string | undefined;
 }
 
