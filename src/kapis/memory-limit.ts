@@ -1,4 +1,5 @@
 /** How much memory copies of the cluster may take together (`cache.maxBytes`). */
+import { InProgress } from '../bounded-cache.ts';
 import { serviceUnavailable, tooManyRequests, type StatusError } from '../errors.ts';
 
 /** What somebody holds of it. */
@@ -24,7 +25,7 @@ const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} Mi
 export class MemoryLimit {
   readonly #options: MemoryLimitOptions;
   /** Bytes that requests hold, by user. */
-  readonly #byUser = new Map<string, number>();
+  readonly #byUser = new InProgress<number>('list_memory');
   #held = 0;
 
   constructor(options: MemoryLimitOptions) {
