@@ -11,6 +11,7 @@ import type { OwnRights } from '../kube/own-rights.ts';
 import type { Logger } from '../logger.ts';
 import { createCached, type CachedResource, type CacheFigures } from './cached.ts';
 import { genericDefinition } from './generic.ts';
+import { ListMemory } from './list-memory.ts';
 import { MemoryLimit, retryAfter, type Share } from './memory-limit.ts';
 import { within } from './reading.ts';
 import type { ApiResource } from './discovery.ts';
@@ -70,6 +71,8 @@ export class Catalogue {
   readonly #options: CatalogueOptions;
   readonly #clock: Clock;
   readonly #memory: MemoryLimit;
+  /** For what is not copied. */
+  readonly listMemory: ListMemory;
   readonly #copies = new Map<string, Copy>();
   readonly #entries = new WeakMap<DiscoveredResource, Entry>();
   /** What did not fit, or what the cluster does not let us watch after all. */
@@ -87,6 +90,7 @@ export class Catalogue {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#memory = new MemoryLimit({ most: () => options.limits().maxBytes, makeRoom: () => this.#dropOldest() });
+    this.listMemory = new ListMemory(() => options.limits().maxBytes);
   }
 
   start(): void {
@@ -109,11 +113,6 @@ export class Catalogue {
     this.#kept.push(cached);
     cached.start();
     return cached;
-  }
-
-  /** For what is held beside the copies. */
-  get memory(): MemoryLimit {
-    return this.#memory;
   }
 
   /** What a name means. Throws 404 for what the cluster does not serve. */

@@ -1,12 +1,11 @@
 /** How much memory copies of the cluster may take together (`cache.maxBytes`). */
-import { InProgress } from '../bounded-cache.ts';
-import { serviceUnavailable, tooManyRequests, type StatusError } from '../errors.ts';
+import { serviceUnavailable, type StatusError } from '../errors.ts';
 
 /** What somebody holds of it. */
 export interface Share {
   /** For messages. */
   readonly name: string;
-  /** Now so many bytes in all. Throws 503 when there is no room, and then holds what it held before. */
+  /** Now so many bytes in all. Throws StatusError when there is no room, and then holds what it held before. */
   hold(bytes: number): void;
   release(): void;
 }
@@ -20,12 +19,10 @@ export interface MemoryLimitOptions {
 /** So long a resource that does not fit is not tried again, in seconds. */
 export const retryAfter = 30;
 
-const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+export const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
 export class MemoryLimit {
   readonly #options: MemoryLimitOptions;
-  /** Bytes that requests hold, by user. */
-  readonly #byUser = new InProgress<number>('list_memory');
   #held = 0;
 
   constructor(options: MemoryLimitOptions) {
@@ -56,44 +53,6 @@ export class MemoryLimit {
       release: () => {
         released = true;
         set(0);
-      },
-    };
-  }
-
-  /** The memory of a request. One user holds at most half of all; beyond that `hold` throws 429, and 503 for a list that is too large alone. */
-  shareOf(user: string, name: string): Share {
-    const share = this.share(name);
-    let mine = 0;
-    let isReleased = false;
-    const others = (): number => (this.#byUser.get(user) ?? 0) - mine;
-    const count = (bytes: number): void => {
-      const all = others() + bytes;
-      mine = bytes;
-      if (all === 0) this.#byUser.delete(user);
-      else this.#byUser.set(user, all);
-    };
-    return {
-      name,
-      hold: (bytes) => {
-        if (isReleased) return;
-        const most = this.#options.most() / 2;
-        if (bytes > mine && others() + bytes > most)
-          throw others() === 0
-            ? serviceUnavailable(
-                `${name} does not fit into the memory for one user, ${mebibytes(most)}: half of the configuration's cache.maxBytes`,
-                retryAfter,
-              )
-            : tooManyRequests(
-                `${name}: your share of ${mebibytes(most)} for lists that are not cached is in use; please try again later`,
-                1,
-              );
-        share.hold(bytes);
-        count(bytes);
-      },
-      release: () => {
-        isReleased = true;
-        share.release();
-        count(0);
       },
     };
   }

@@ -20,7 +20,8 @@ import { asCaller } from './caller.ts';
 import { splitAtCommas } from './field-path.ts';
 import { Answers, lastEventID, type Judged, type KapisHandlers } from './kapis-handler.ts';
 import { parseOldest, parseWatchOptions } from './list-options.ts';
-import type { MemoryLimit, Share } from './memory-limit.ts';
+import type { ListMemory } from './list-memory.ts';
+import type { Share } from './memory-limit.ts';
 import { parseListQuery, parseObjectQuery, parseWatchQuery } from './query.ts';
 import { demandReached } from './reading.ts';
 import { collectionPath, type ResourceDefinition } from './resource.ts';
@@ -36,7 +37,7 @@ export const passedWatches = (): Slots =>
 export interface ReadThroughOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   readonly access: Access;
-  readonly memory: MemoryLimit;
+  readonly memory: ListMemory;
   /** Shared by all resources. */
   readonly watches: Slots;
 }
@@ -310,7 +311,7 @@ export function readThroughHandlers(
       if (context.info.verb === 'watch') return placed(judged, req, res, context);
       const query = parseListQuery(context.query, definition);
       const oldest = parseOldest(context.query);
-      const share = memory.shareOf(context.user?.username ?? '', underlying.resource);
+      const share = memory.share(context.user?.username ?? '', underlying.resource);
       try {
         const { objects, resourceVersion } = await list(context, judged.visible, share);
         demandReached(oldest, resourceVersion);

@@ -33,7 +33,7 @@ export interface KapisDeps {
   readonly resources: readonly Resource<unknown>[];
   /** For all that the cluster serves beside them. */
   readonly every?: {
-    readonly catalogue: Pick<Catalogue, 'find' | 'use' | 'apiResources' | 'memory'>;
+    readonly catalogue: Pick<Catalogue, 'find' | 'use' | 'apiResources' | 'listMemory'>;
     readonly granted: Access['granted'];
     readonly client: Pick<KubeClient, 'stream'>;
     readonly kinds: readonly Kind<unknown>[];
@@ -181,7 +181,7 @@ function remember<K extends object>(all: WeakMap<K, KapisHandlers>, key: K, make
 /** Every resource of the cluster, by its name in the path. */
 function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every']>, access: Access): Route[] {
   const base = `/kapis/${readingGroup.group}/${readingGroup.version}`;
-  const { memory } = catalogue;
+  const { listMemory: memory } = catalogue;
   const watches = passedWatches();
   const cached = new WeakMap<Resource<unknown>, KapisHandlers>();
   const uncached = new WeakMap<Entry, KapisHandlers>();

@@ -11,7 +11,7 @@ import type { DiscoveredResource } from '../../../src/kube/discovery.ts';
 import type { KubeObject } from '../../../src/kube/kube-object.ts';
 import { createLogger } from '../../../src/logger.ts';
 import { settle, status } from '../kube/fakes.ts';
-import { call, FakeAuthorizer, get, refused } from './lab.ts';
+import { call, FakeAuthorizer, get, refused, type Call } from './lab.ts';
 
 const base = '/kapis/resources.platform.io/v1alpha3';
 
@@ -158,6 +158,13 @@ beforeEach(() => {
 });
 afterEach(() => catalogue.stop());
 
+async function until(condition: () => boolean): Promise<void> {
+  for (let turns = 0; !condition(); turns += 1) {
+    if (turns === 1_000) throw new Error('the condition is not met');
+    await settle();
+  }
+}
+
 const names = (items: readonly KubeObject[]): string[] =>
   items.map(({ metadata: { namespace, name } }) => `${namespace}/${name}`);
 
@@ -243,12 +250,14 @@ describe('what is copied', () => {
     const copy = await catalogue.use(entry);
     copy?.release();
     maxBytes = 1;
-    expect(() => catalogue.memory.share('other').hold(2)).toThrow('other does not fit');
+    cluster.objects['/api/v1/services'] = [object('Service', 'a', 'x')];
+    cluster.objects['/api/v1/pods'] = [object('Pod', 'a', 'x')];
+    expect(await refused(routes, `${base}/services`)).toMatchObject({ code: 503 });
     expect(copy?.resource.ended?.aborted).toBe(false);
     abort();
     response.destroy();
     await settle();
-    expect(() => catalogue.memory.share('other').hold(2)).toThrow('other does not fit');
+    expect(await refused(routes, `${base}/pods`)).toMatchObject({ code: 503 });
     expect(copy?.resource.ended?.aborted).toBe(true);
   });
 });
@@ -450,7 +459,7 @@ describe('what is read as the caller', () => {
     expect(body.items[0]).toMatchObject({ metadata: { selfLink: '/api/v1/namespaces/a/secrets/z' } });
     expect(body.items[0]?.metadata).not.toHaveProperty('managedFields');
     expect(cluster.impersonated).toEqual([paths[0], paths[0], paths[0]].map((path) => [path, 'alice']));
-    expect(catalogue.memory.held).toBe(0);
+    expect(catalogue.listMemory.held).toBe(0);
   });
 
   test('is that of the namespaces that the caller may list', async () => {
@@ -524,7 +533,38 @@ describe('what is read as the caller', () => {
       code: 503,
       message: expect.stringMatching(/^secrets does not fit/) as unknown,
     });
-    expect(catalogue.memory.held).toBe(0);
+    expect(catalogue.listMemory.held).toBe(0);
+  });
+
+  test('takes no memory from caches, however much of it one user holds unread', async () => {
+    cluster.objects['/api/v1/configmaps'] = [object('ConfigMap', 'a', 'x')];
+    cluster.objects[paths[2] ?? ''] = [object('Secret', 'b', 'x', { data: { filling: 'x'.repeat(600_000) } })];
+    maxBytes = 8_000_000;
+    await get(routes, `${base}/configmaps`);
+    const watching = call(routes, `${base}/configmaps?watch=1`);
+    const unread: Call[] = [];
+    for (const username of ['bob', 'bob', 'carol', 'carol', 'dave']) {
+      const reading = call(routes, `${base}/namespaces/b/secrets`, { username });
+      reading.response.stalled = true;
+      unread.push(reading);
+      await Promise.race([reading.done, until(() => reading.response.chunks.length > 0)]);
+    }
+    expect(catalogue.listMemory.held).toBeGreaterThan(3_000_000);
+    expect(await refused(routes, `${base}/namespaces/b/secrets`, { username: 'bob' })).toMatchObject({ code: 429 });
+    const grown = object('ConfigMap', 'a', 'x', {
+      metadata: { resourceVersion: '11' },
+      data: { filling: 'x'.repeat(6_000_000) },
+    });
+    cluster.watches[0]?.write(`${JSON.stringify({ type: 'MODIFIED', object: grown })}\n`);
+    await until(() => watching.response.events.length === 2);
+    expect(watching.response.events.map(({ type }) => type)).toEqual(['ADDED', 'MODIFIED']);
+    expect((await get(routes, `${base}/configmaps`)).body).toMatchObject({ totalItems: 1 });
+    for (const { response, done } of unread) {
+      response.destroy();
+      await done;
+    }
+    expect(catalogue.listMemory.held).toBe(0);
+    watching.abort();
   });
 
   test('is followed as the caller, in our form', async () => {

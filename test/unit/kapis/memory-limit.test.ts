@@ -61,25 +61,3 @@ test('what is essential is counted and never refused', () => {
   limit.share('nodes', true).hold(20 * mebibyte);
   expect(() => limit.share('pods').hold(1)).toThrow('others hold 20.0 MiB');
 });
-
-test('the requests of one user hold at most half, and leave the rest to those of others', () => {
-  const first = limit.shareOf('alice', 'secrets');
-  const second = limit.shareOf('alice', 'secrets');
-  first.hold(3 * mebibyte);
-  second.hold(2 * mebibyte);
-  expect(() => second.hold(2 * mebibyte + 1)).toThrow(
-    expect.objectContaining({
-      code: 429,
-      message: 'secrets: your share of 5.0 MiB for lists that are not cached is in use; please try again later',
-      headers: { 'Retry-After': '1' },
-    }),
-  );
-  limit.shareOf('bob', 'secrets').hold(5 * mebibyte);
-  expect(limit.held).toBe(10 * mebibyte);
-  first.release();
-  first.hold(5 * mebibyte);
-  expect(limit.held).toBe(7 * mebibyte);
-  second.hold(5 * mebibyte);
-  second.release();
-  limit.shareOf('alice', 'secrets').hold(5 * mebibyte);
-});
