@@ -118,7 +118,7 @@ export const writeJson = (
 };
 
 /** Ends a response with this body. Node would announce its length in the response to GET alone, not to HEAD. */
-export function endWith(res: Response, body: string | Buffer): void {
+export function endWith(res: Response, body: string): void {
   const bytes = Buffer.from(body);
   res.setHeader('Content-Length', bytes.length);
   // Node leaves the body of a response to HEAD out.
