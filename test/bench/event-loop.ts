@@ -305,7 +305,7 @@ export async function measureEventLoop(): Promise<LongestTurn[]> {
   }
 }
 
-/** Of class E, in milliseconds. */
+/** Longest turn of the event loop that is accepted, in milliseconds. */
 const goal = 10;
 
 export function describeEventLoop(all: readonly LongestTurn[]): string {

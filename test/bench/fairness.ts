@@ -24,7 +24,7 @@ export interface Fairness {
 interface Sent {
   readonly path: string;
   readonly form?: Readonly<Record<string, string>>;
-  /** Of a bearer token; none with a form. */
+  /** User of the bearer token; none with a form. */
   readonly user?: string;
   readonly address: string;
   /** Ends at the first byte of the response. */
@@ -38,14 +38,14 @@ interface FairnessCase {
   readonly hogs: number;
   readonly hog: (index: number) => Sent;
   readonly other: (user: string, index: number) => Sent;
-  /** Of the others between two requests, in milliseconds. */
+  /** Pause of each other user between two requests, in milliseconds. */
   readonly pause?: number;
 }
 
 const seconds = 10;
 /** They tell what one reader meets, and are no load of their own. */
 const usualPause = 100;
-/** Of logins, for which each hash takes a core for 20 ms. */
+/** Pause between logins, each of which hashes for 20 ms on one core. */
 const loginPause = 2_000;
 const resources = '/kapis/resources.platform.io/v1alpha3';
 const logs = '/kapis/logging.platform.io/v1alpha2/logs';

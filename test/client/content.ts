@@ -1,4 +1,4 @@
-/** What every response must keep to beside its framing: a body that is what its headers say. */
+/** Rules for every response beyond its framing: the body is as the headers describe it. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { gunzipSync, type Gunzip } from 'node:zlib';
 import { FramingError } from './response-reader.ts';

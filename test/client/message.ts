@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { checkContent, streams } from './content.ts';
 import { FramingError, type Head } from './response-reader.ts';
 
-/** What a request says, over any version of HTTP. */
+/** Content of a request over any version of HTTP. */
 export interface Request {
   /** With its query. */
   readonly path: string;

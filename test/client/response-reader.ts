@@ -29,7 +29,7 @@ export class ResponseReader {
   readonly #handler: ResponseHandler;
   #state: State = 'idle';
   #method = '';
-  /** Of a line that has not ended. */
+  /** Start of a line that has not ended. */
   #line: Buffer = Buffer.alloc(0);
   #lines: string[] = [];
   /** Bytes of the body or chunk that are to come, and bytes that have come. */

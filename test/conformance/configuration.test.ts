@@ -1,4 +1,4 @@
-/** What a rejected configuration leaves in the log, in Events and in /readyz?verbose. */
+/** Reports of a rejected configuration in the log, in Events and in /readyz?verbose. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { logOfLines } from '../fakes/log.ts';
 import { login, startLab, type Lab } from './lab.ts';

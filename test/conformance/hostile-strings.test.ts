@@ -25,7 +25,7 @@ const few = isWhole ? 50 : 5;
 let child: ChildProcess;
 let ports: { readonly http: number; readonly https: number; readonly aggregated: number };
 let frontProxy: { readonly key: string; readonly cert: string };
-/** Of alice, who may do everything. */
+/** Token of alice, who is allowed to do everything. */
 let token: string;
 let cookie: string;
 let formToken: string;
@@ -54,8 +54,8 @@ const ask = (path: string, { method = 'GET', headers = {}, body }: Ask = {}): Pr
 
 beforeAll(async () => {
   child = fork('test/conformance/hostile/main.ts', { execArgv: ['--max-old-space-size=256'] });
-  const [told] = (await once(child, 'message')) as [{ ports: typeof ports; frontProxy: typeof frontProxy }];
-  ({ ports, frontProxy } = told);
+  const [received] = (await once(child, 'message')) as [{ ports: typeof ports; frontProxy: typeof frontProxy }];
+  ({ ports, frontProxy } = received);
   const login = post('/oauth/token', { ...client, grant_type: 'password', username: 'alice', password });
   token = String((await ask(login.path, login)).json()['access_token']);
   const browser = new Browser(ask);
@@ -130,7 +130,7 @@ const address = (index: number): string => `10.${(index >> 16) & 255}.${(index >
 
 interface Kept {
   readonly what: string;
-  /** What the server answers. */
+  /** Expected status of the response. */
   readonly status: number;
   readonly to: 'http' | 'https' | 'aggregated';
   readonly make: (index: number) => Sent;
@@ -142,7 +142,7 @@ const { username: ___, ...withoutName } = guess;
 const jwt = (index: number): string =>
   craftJWT({ alg: 'RS256' }, { iss: 'https://kubernetes', sub: plain(index, 11_000) });
 
-/** Where something could be kept. */
+/** Strings that the server could keep. */
 const kept: readonly Kept[] = [
   {
     what: 'codes of devices',

@@ -10,7 +10,7 @@ const search = 0x63;
 const invalidCredentials = 49;
 const dn = 'uid=erin,dc=example';
 
-/** Where the value of a BER element begins. */
+/** Offset of the value of a BER element. */
 const valueAt = (message: Buffer, at: number): number => {
   const length = message[at + 1] ?? 0;
   return at + 2 + (length < 0x80 ? 0 : length & 0x7f);

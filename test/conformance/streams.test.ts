@@ -40,7 +40,7 @@ const open = new Set<Socket>();
 let logStore: Server;
 let lab: Lab;
 let rows: Row[];
-/** What the authorizer of the cluster allows. */
+/** Decides for the authorizer of the cluster. */
 let allows: (review: Review) => boolean;
 
 /** A log store in which the minute of the exports has records without end, which come slowly, and every other time none. */
@@ -95,7 +95,7 @@ function pathsOf(path: string): string[] {
   return full.includes('{resources}') ? resources.map((name) => full.replace('{resources}', name)) : [full];
 }
 
-/** What could make a response last: a parameter or segment of a described path, and the query. */
+/** Parameters or segments of a described path that could make a response last, with the query to send. */
 const lasting = [
   ['watch', 'watch=true'],
   ['follow', `follow=true&namespaces=shop`],

@@ -216,13 +216,13 @@ async function freshness(): Promise<string | undefined> {
 
 const complaintsAboutUs = (): string[] => apiserverComplaints().filter((entry) => entry.includes('platform'));
 
-/** What kube-apiserver may report of us while a replica is not there: before our first start, and when a test has stopped one. */
+/** Errors that kube-apiserver may log while a replica is absent: before our first start, and when a test has stopped one. */
 const allowedWhileAbsent: readonly RegExp[] = [
   /service "platform-apiserver" not found|service unavailable|no endpoints available|connection refused|503|could not get list of group versions/,
   /context deadline exceeded|connection reset|EOF|http2: server sent GOAWAY/,
 ];
 
-/** What it may report at any time: */
+/** Errors that it may log at any time: */
 const allowed: readonly RegExp[] = [
   // that its own note about us crossed one of ours, or of a test;
   /apiservices\.apiregistration\.k8s\.io .*the object has been modified/,

@@ -1,7 +1,7 @@
 /**
- * Authorization equals kube-apiserver's: whatever random users with random rights request in whatever form, they are told of an object only
- * if kube-apiserver allows them the same verb on it, and nothing else depends on objects that they are not allowed. CASES: how many
- * requests; SEED: of which run.
+ * Compares our authorization with kube-apiserver's. Random users with random rights send random requests: a response shows an object only
+ * if kube-apiserver allows the user the same verb on it, and does not depend on any other object. CASES: number of requests; SEED: repeats
+ * a run.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
@@ -14,7 +14,7 @@ import { logLines, services } from './lab/rights/services.ts';
 import { container, createObjects, namespaces, removeObjects, type TestObject } from './lab/rights/objects.ts';
 import { Oracle, type Caller } from './lab/rights/oracle.ts';
 import { requests, type Request } from './lab/rights/requests.ts';
-import { connect, request, type Told, type Transport } from './lab/rights/transport.ts';
+import { connect, request, type Received, type Transport } from './lab/rights/transport.ts';
 import { addUsers, tokenOf } from './lab/users.ts';
 
 const cases = Number(process.env['CASES'] ?? 2_000);
@@ -52,45 +52,45 @@ afterAll(async () => {
   await removeUsers();
 }, 300_000);
 
-/** What differs between two responses that say the same. */
+/** Removes the parts that differ between two equal responses. */
 const masked = (text: string): string =>
   text.replaceAll(/"resourceVersion":\s*"\d+"|^id: \d+$|"auditID":"[^"]*"|"retryAfterSeconds":\d+/gm, '');
 
 const absentName = (name: string): string => `${name.slice(0, -8)}${'0'.repeat(8)}`;
 
-async function check(oracle: Oracle, caller: Caller, asked: Request): Promise<void> {
-  const told = await request(asked.url, { token: caller.token, ...asked });
+async function check(oracle: Oracle, caller: Caller, sent: Request): Promise<void> {
+  const received = await request(sent.url, { token: caller.token, ...sent });
   const problems: string[] = [];
   const visible: TestObject[] = [];
   for (const object of objects) {
-    const isAllowed = await asked.allows(oracle, caller, object);
+    const isAllowed = await sent.allows(oracle, caller, object);
     if (isAllowed) visible.push(object);
-    else if (told.text.includes(object.marker))
-      problems.push(`tells of ${object.type.resource} ${object.namespace}/${object.name}`);
+    else if (received.text.includes(object.marker))
+      problems.push(`shows ${object.type.resource} ${object.namespace}/${object.name}`);
   }
-  if (told.status === 200 && asked.finds !== undefined)
-    problems.push(...(await asked.finds(oracle, caller, told.text)));
-  if (told.status >= 500) problems.push('is a 5xx');
-  problems.push(...(await compared(oracle, caller, asked, told, visible)));
-  const { named } = asked;
+  if (received.status === 200 && sent.finds !== undefined)
+    problems.push(...(await sent.finds(oracle, caller, received.text)));
+  if (received.status >= 500) problems.push('is a 5xx');
+  problems.push(...(await compared(oracle, caller, sent, received, visible)));
+  const { named } = sent;
   if (named !== undefined && visible.every(({ name }) => name !== named.name)) {
     const absent = absentName(named.name);
-    const twin = await request(asked.url.replaceAll(named.name, absent), { token: caller.token, ...asked });
-    const [theirs, ours] = [twin, told].map(({ status, text }) => `${status} ${masked(text)}`);
+    const twin = await request(sent.url.replaceAll(named.name, absent), { token: caller.token, ...sent });
+    const [theirs, ours] = [twin, received].map(({ status, text }) => `${status} ${masked(text)}`);
     if (theirs?.replaceAll(absent, named.name) !== ours) problems.push(`differs from what is not there: ${theirs}`);
   }
   if (problems.length > 0)
     throw new Error(
-      `${caller.username} ${asked.transport} ${decodeURIComponent(asked.url)}: ${told.status} ${problems.join('; ')}\n${told.text.slice(0, 2_000)}`,
+      `${caller.username} ${sent.transport} ${decodeURIComponent(sent.url)}: ${received.status} ${problems.join('; ')}\n${received.text.slice(0, 2_000)}`,
     );
 }
 
-/** How a response is more or less than what is allowed. */
+/** Returns how the response differs from what kube-apiserver allows. */
 async function compared(
   oracle: Oracle,
   caller: Caller,
   { isAllowed, selects, counts, isPartial }: Request,
-  { status, text }: Told,
+  { status, text }: Received,
   visible: readonly TestObject[],
 ): Promise<string[]> {
   const problems: string[] = [];
@@ -107,7 +107,7 @@ async function compared(
   if (isPartial === true) return problems;
   const missing = expected.find(({ marker }) => !text.includes(marker));
   if (missing !== undefined)
-    problems.push(`does not tell of ${missing.type.resource} ${missing.namespace}/${missing.name}`);
+    problems.push(`does not show ${missing.type.resource} ${missing.namespace}/${missing.name}`);
   return problems;
 }
 

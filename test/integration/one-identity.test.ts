@@ -88,7 +88,7 @@ function userInfoIn(answer: Answer): Identity {
   return (answer.json as { status: { userInfo: Identity } }).status.userInfo;
 }
 
-/** What the audit of the first replica says of who sent the request. */
+/** Returns the user that the audit of the first replica names for the request. */
 async function auditedUser(answer: Answer): Promise<Identity> {
   const event = await eventually('the request is in the audit', () => {
     const events: AuditEvent[] = readAudit(replicaLogs()[0] ?? '');
@@ -404,7 +404,7 @@ const bytes = (text: string): string => Buffer.from(text).toString('latin1');
 describe('the front proxy', () => {
   const certificate = aggregatorCertificate;
 
-  /** What kube-apiserver and this server make of the same headers. */
+  /** Returns the identities that kube-apiserver and this server read from the same headers. */
   async function ask(headers: NonNullable<Call['headers']>): Promise<{ readonly kube: Answer; readonly own: Answer }> {
     const { server, authority } = kubeAPIServer();
     // With a text Node would write the header as UTF-8 once more.

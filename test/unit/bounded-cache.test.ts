@@ -100,7 +100,7 @@ describe('a bounded cache', () => {
     ];
     for (const [index, key] of keys.entries()) made.set(key, index);
     expect(keys.map((key) => made.get(key))).toEqual([...keys.keys()]);
-    // What a long key is kept as is no short key.
+    // No short key equals the digest of a long one.
     for (const [kept] of [...made].filter(([text]) => text.length >= 128)) expect(made.get(kept)).toBeUndefined();
   });
 

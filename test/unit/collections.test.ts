@@ -144,7 +144,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** What runs in a browser or for one command of one user is no server. */
+/** Leaves out code that runs in a browser or for one command of one user. */
 const isServer = (file: string): boolean => !/^src\/(?:describe\/docs\/browser|cli)\//.test(file);
 
 test('a collection that may outlive a call is bounded, or its reason is given here', () => {

@@ -116,7 +116,7 @@ class Finder {
       this.#mutated.add(targetOf(left['object']) ?? '');
   }
 
-  /** Who keeps a variable: the module, or the function whose inner functions refer to it later. */
+  /** Returns the keeper of a variable: the module, or the function whose inner functions refer to it later. */
   #keeper(name: string, path: readonly Node[]): string | undefined {
     const at = path.findLastIndex(isFunction);
     if (at === -1) return '';

@@ -21,7 +21,7 @@ export const others = Array.from({ length: 20 }, (_, index) => `user-${index}`);
 
 export interface BenchLab {
   readonly server: ChildProcess;
-  /** Of the gateway in the clear. */
+  /** Port of the gateway over plain HTTP. */
   readonly port: number;
   stop(): Promise<void>;
 }

@@ -42,7 +42,7 @@ setImmediate(turn);
 
 process.on('message', (message) => {
   if (message !== 'longest') return;
-  // What is collected is reported a turn later.
+  // A garbage collection is reported one turn later.
   setTimeout(() => {
     const own = turns.map((one) => {
       const inside = collections.filter((collection) => collection.from >= one.from && collection.to <= one.to);

@@ -1,4 +1,4 @@
-/** Who is there: with them every string of a request comes as far as it can. */
+/** Users, clients and providers with which every string of a request is processed as far as possible. */
 import { deviceGrantType } from '../../../src/oauth/grants/device-code.ts';
 
 export const password = 'correct horse battery';

@@ -31,7 +31,7 @@ export interface Frame {
   readonly form?: Readonly<Record<string, string>>;
 }
 
-/** Where the value goes: `name` is a parameter, a header, a field of a form, or a path of members in JSON. */
+/** Destination of the value: `name` is a parameter, a header, a field of a form, or a path of members in JSON. */
 export interface HostileString {
   readonly frame: Frame;
   readonly place: 'path' | 'query' | 'header' | 'form' | 'json';
@@ -58,7 +58,7 @@ const usual: Readonly<Record<string, string>> = {
   name: 'n1',
 };
 
-/** Of every request, whatever its description says. */
+/** Headers of every request, even if its description does not name them. */
 const headers = [
   'accept',
   'accept-encoding',

@@ -34,7 +34,7 @@ function administrator(): { readonly server: string; readonly identity: https.Re
   };
 }
 
-/** Where kube-apiserver is, and the CA that its certificate is of. */
+/** Address of kube-apiserver and the CA of its certificate. */
 export function kubeAPIServer(): { readonly server: string; readonly authority: string } {
   const { server, identity } = administrator();
   return { server, authority: String(identity.ca) };

@@ -11,7 +11,7 @@ import { fileAccess } from '../../../src/kube/kubeconfig.ts';
 
 const secret = 'hunter2';
 
-/** What is said of a text, as the configuration, from the command line and as a kubeconfig. */
+/** Returns the messages about a text as the configuration, from the command line and as a kubeconfig. */
 function messagesOf(text: string): string {
   const parsed = [parseConfiguration(text), parseWrapped(text)];
   const problems = parsed.flatMap((one) => (one.ok ? [] : one.problems.map(formatProblem)));

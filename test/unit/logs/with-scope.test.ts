@@ -15,12 +15,12 @@ const records: LogRecord[] = [
   { ...record('a moment later'), time: '2026-03-01T00:00:00.000000001Z' },
 ];
 
-async function* told() {
+async function* pieces() {
   yield records;
   return { partial: { reason: 'cut' } };
 }
 
-const store = fakeStore({ query: async () => ({ total: 9, records }), export: told, follow: told });
+const store = fakeStore({ query: async () => ({ total: 9, records }), export: pieces, follow: pieces });
 const selection = { ...everything, namespaces: new Map([['a', since]]) };
 
 async function read(stream: AsyncGenerator<readonly LogRecord[], unknown>): Promise<unknown[]> {
@@ -37,7 +37,7 @@ test('records outside of the selection are dropped and counted, however they are
   const found = await scoped.query(selection, page, never);
   expect([found.total, ...found.records.map(({ log }) => log)]).toEqual([6, ...rest]);
   expect(await read(scoped.export(selection, 'asc', never))).toEqual([...rest, { partial: { reason: 'cut' } }]);
-  expect(await read(scoped.follow?.(selection, never) as ReturnType<typeof told>)).toEqual([
+  expect(await read(scoped.follow?.(selection, never) as ReturnType<typeof pieces>)).toEqual([
     ...rest,
     { partial: { reason: 'cut' } },
   ]);
@@ -48,7 +48,7 @@ test('records outside of the selection are dropped and counted, however they are
   ]);
 });
 
-test('a caller who is allowed to see all namespaces is told every record', async () => {
+test('a caller who is allowed to see all namespaces receives every record', async () => {
   const scoped = withScope(store, () => {
     throw new Error('dropped');
   });

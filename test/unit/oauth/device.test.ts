@@ -159,7 +159,7 @@ describe('a device', () => {
     expect(errorOf(await poll())).toBe('400 authorization_pending');
   });
 
-  test('is told each time that its code is unknown: the server keeps nothing of a code that it has not issued', async () => {
+  test('gets the same refusal each time for an unknown code, of which the server keeps nothing', async () => {
     const { poll } = await waiting();
     const forged = { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` };
     const long = { device_code: `\u20ac${'x'.repeat(60_000)}` };

@@ -14,7 +14,7 @@ const users = [
 ];
 const loginLimit = { perAddress: 10_000, perClient: 10_000 };
 
-/** What a stranger sees of a login, and the work that it was. */
+/** Response of a login as an attacker sees it, and the work that it took. */
 async function seen(lab: Lab, username: string, from = '198.51.100.1', password = 'wrong'): Promise<unknown[]> {
   const before = lab.hashes.verified.length;
   const { status, headers, text } = await lab.token({ ...login, username, password }, { from });

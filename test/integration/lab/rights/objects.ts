@@ -46,7 +46,7 @@ export interface TestObject {
 const suffix = randomBytes(4).toString('hex');
 /** Two that the requests are about. */
 export const namespaces = [`rights-a-${suffix}`, `rights-b-${suffix}`] as const;
-/** Where components are: of the release, and of the cluster. */
+/** Namespaces of components: of the release, and of the cluster. */
 export const componentNamespaces = [release.namespace, 'kube-system'] as const;
 export const testLabel = 'rights-test';
 

@@ -1,4 +1,4 @@
-/** What kube-apiserver itself allows a user: by a request as that user, or for what it does not serve by a SubjectAccessReview. */
+/** Reports what kube-apiserver allows a user: by a request as that user or, for resources of this server, by a SubjectAccessReview. */
 import { kube } from '../kube.ts';
 import { collectionPath, types, type Type } from './objects.ts';
 
@@ -36,7 +36,7 @@ export class Oracle {
     });
   }
 
-  /** Of the Namespaces those are listed that a role in them lets the user get. */
+  /** Decides about a Namespace: a list has those that a role in them allows the user to get. */
   async allowsNamespace(caller: Caller, verb: Verb, name: string, isNamed: boolean): Promise<boolean> {
     const { namespaces } = types;
     const all = verb !== 'get' && (await this.allows(caller, verb, namespaces, '', isNamed ? name : ''));

@@ -10,17 +10,17 @@ export interface Request {
   readonly url: string;
   readonly transport: Transport;
   readonly accept?: string;
-  /** Whether the user may be told of the object. */
+  /** Whether the response may show the object to the user. */
   readonly allows: (oracle: Oracle, caller: Caller, object: TestObject) => Promise<boolean>;
-  /** Of objects that the request is about, those that are told if they are allowed; undefined: any of these, as of a page. */
+  /** Selects the objects that the response must show if they are allowed; undefined: it may show any of them, as a page does. */
   readonly selects?: (object: TestObject) => boolean;
   /** Whether the response counts what `selects` in `totalItems`. */
   readonly counts?: boolean;
-  /** Namespaces are listed that a role in them lets the user get, and no others, though another role may. */
+  /** A list of Namespaces has those that a role in them allows the user to get, even if another role allows more. */
   readonly isPartial?: boolean;
   /** Whether the request is allowed; undefined where that depends on more than one right. */
   readonly isAllowed?: (oracle: Oracle, caller: Caller) => Promise<boolean>;
-  /** What is wrong with what a status of 200 told, beside the objects. */
+  /** Returns other problems of a response 200. */
   readonly finds?: (oracle: Oracle, caller: Caller, text: string) => Promise<readonly string[]>;
   /** An object that the URL names. */
   readonly named?: TestObject;

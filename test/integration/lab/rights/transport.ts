@@ -1,4 +1,4 @@
-/** A request by each way that a client has, and what it was told: all of a response, or the state with which a watch begins. */
+/** Sends a request by each transport of a client, and receives the whole response or the initial state of a watch. */
 import http, { type IncomingMessage, type RequestOptions } from 'node:http';
 import https from 'node:https';
 import type { Readable } from 'node:stream';
@@ -8,7 +8,7 @@ import { lab } from '../lab.ts';
 export const transports = ['get', 'lines', 'server-sent events', 'WebSocket'] as const;
 export type Transport = (typeof transports)[number];
 
-export interface Told {
+export interface Received {
   /** 200 also for a WebSocket that was accepted. */
   readonly status: number;
   readonly text: string;
@@ -53,7 +53,7 @@ export function connect(url: string, { token, transport, accept = 'application/j
     },
   };
   return new Promise((resolve, reject) => {
-    const asked = url.startsWith('https:')
+    const sent = url.startsWith('https:')
       ? https.request(url, { ...options, ca: lab().authority })
       : http.request(url, options);
     const take = (status: number, stream: Readable): void =>
@@ -61,21 +61,21 @@ export function connect(url: string, { token, transport, accept = 'application/j
         status,
         stream: stream.on('error', () => undefined),
         close: () => {
-          asked.destroy();
+          sent.destroy();
           stream.destroy();
         },
       });
-    asked.once('response', (response: IncomingMessage) => take(response.statusCode ?? 0, response));
-    asked.once('upgrade', (_, socket, head) => {
+    sent.once('response', (response: IncomingMessage) => take(response.statusCode ?? 0, response));
+    sent.once('upgrade', (_, socket, head) => {
       socket.unshift(head);
       take(200, socket);
     });
-    asked.on('error', reject);
-    asked.end();
+    sent.on('error', reject);
+    sent.end();
   });
 }
 
-export async function request(url: string, options: Options): Promise<Told> {
+export async function request(url: string, options: Options): Promise<Received> {
   const { status, stream, close } = await connect(url, options);
   try {
     return { status, text: await textOf(stream) };

@@ -61,7 +61,7 @@ interface Seen {
   readonly released: number;
 }
 
-/** What a caller sees, and what was reviewed for that. */
+/** Returns the logs that are visible to a caller, and the reviews for that. */
 async function see({ bound = [], hasSynced = true, allowed = [], present = {}, ...wanted }: Case): Promise<Seen> {
   const reviews: ResourceAttributes[] = [];
   let released = 0;
@@ -194,7 +194,7 @@ describe('logs are visible', () => {
 
 const since = (...all: readonly (readonly [string, number])[]): VisibleLogs => new Map(all);
 
-/** What a caller who may now see `shop`, created 5 s after `born`, is told about a stream that began with `before`. */
+/** Rechecks a stream that began with `before`, of a caller who is now allowed to see `shop`, created 5 s after `born`. */
 const recheck = (
   before: VisibleLogs,
   still: typeof demandStill | typeof demandSame = demandStill,
