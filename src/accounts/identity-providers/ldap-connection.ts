@@ -21,9 +21,6 @@ const mostToRead = 1024 * 1024;
 const refusals: ReadonlySet<number> = new Set([19, 48, 49, 53]);
 export const isRefusal = (error: unknown): boolean => error instanceof ResultCodeError && refusals.has(error.code);
 
-/** RFC 4511 section 4.1.9: sizeLimitExceeded. */
-export const isTooMany = (error: unknown): boolean => error instanceof ResultCodeError && error.code === 4;
-
 /** What the directory answered, as RFC 4511 section 4.1.9 has it: `invalidCredentials (49)`. Undefined if it did not. */
 export const resultOf = (error: unknown): string | undefined =>
   error instanceof ResultCodeError

@@ -1,6 +1,6 @@
 /** Logging in at an LDAP directory: find the one entry of that name, then bind as it (RFC 4513 section 5.1.3). */
 import type { LDAPSettings } from '../../config/identity-providers.ts';
-import { fill, isRefusal, isTooMany, resultOf, withConnection, type Connection, type Entry } from './ldap-connection.ts';
+import { fill, isRefusal, resultOf, withConnection, type Connection, type Entry } from './ldap-connection.ts';
 import type { Statement } from './person.ts';
 
 export interface Question {
@@ -78,20 +78,15 @@ async function findOne(
   { userSearch: { base, filter, attributes } }: LDAPSettings,
   login: string,
 ): Promise<Entry | undefined> {
-  try {
-    const { searchEntries } = await connection.search(base, {
-      scope: 'sub',
-      filter: fill(filter, { username: login }),
-      attributes: [...new Set(Object.values(attributes))],
-      explicitBufferAttributes: [binary],
-      sizeLimit: 2,
-    });
-    const [entry, ...others] = searchEntries;
-    return others.length === 0 && entry?.dn !== '' ? entry : undefined;
-  } catch (error) {
-    if (isTooMany(error)) return undefined;
-    throw error;
-  }
+  const { searchEntries } = await connection.search(base, {
+    scope: 'sub',
+    filter: fill(filter, { username: login }),
+    attributes: [...new Set(Object.values(attributes))],
+    explicitBufferAttributes: [binary],
+    sizeLimit: 2,
+  });
+  const [entry, ...others] = searchEntries;
+  return others.length === 0 && entry?.dn !== '' ? entry : undefined;
 }
 
 async function mayBind(connection: Connection, dn: string, password: string): Promise<boolean> {
