@@ -50,18 +50,22 @@ interface Counted extends Figures {
   readonly name: string;
 }
 
-/** Weak, because tests create and drop many. */
+/** Weak, because the store of a list that is not cached has caches for one request. */
 const all = new Set<WeakRef<Counted>>();
+const dropped = new FinalizationRegistry<WeakRef<Counted>>((reference) => all.delete(reference));
+
+function include(one: Counted): void {
+  const reference = new WeakRef(one);
+  all.add(reference);
+  dropped.register(one, reference);
+}
 
 /** Entries and bytes of all of them, by name. */
 export function cacheFigures(): ReadonlyMap<string, Figures> {
   const figures = new Map<string, Figures>();
   for (const reference of all) {
     const one = reference.deref();
-    if (one === undefined) {
-      all.delete(reference);
-      continue;
-    }
+    if (one === undefined) continue;
     const { entries = 0, bytes = 0 } = figures.get(one.name) ?? {};
     figures.set(one.name, { entries: entries + one.entries, bytes: bytes + one.bytes });
   }
@@ -89,7 +93,7 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
       // Otherwise iterators skip the entries to purge.
       allowStale: true,
     });
-    all.add(new WeakRef(this));
+    include(this);
   }
 
   get entries(): number {
@@ -163,7 +167,7 @@ export class InProgress<V> implements Counted {
   /** `name`: as of a cache. */
   constructor(name: string) {
     this.name = name;
-    all.add(new WeakRef(this));
+    include(this);
   }
 
   get entries(): number {

@@ -1,4 +1,5 @@
 import { describe, expect, jest, test } from '@jest/globals';
+import { setImmediate as turn } from 'node:timers/promises';
 import { BoundedCache, cacheFigures, InProgress } from '../../src/bounded-cache.ts';
 import { heapUsed } from '../fakes/heap.ts';
 
@@ -102,6 +103,19 @@ describe('a bounded cache', () => {
     expect(keys.map((key) => made.get(key))).toEqual([...keys.keys()]);
     // No short key equals the digest of a long one.
     for (const [kept] of [...made].filter(([text]) => text.length >= 128)) expect(made.get(kept)).toBeUndefined();
+  });
+
+  test('leaves no memory behind when it is dropped, although nobody reads the figures', async () => {
+    const makeAndDrop = async (): Promise<number> => {
+      for (let index = 0; index < 100_000; index += 1) new InProgress('dropped');
+      await turn();
+      heapUsed();
+      await turn();
+      return heapUsed();
+    };
+    const before = await makeAndDrop();
+    await makeAndDrop();
+    expect(await makeAndDrop()).toBeLessThan(before + 4 * mebibyte);
   });
 
   test('counts in the figures by its name', () => {
