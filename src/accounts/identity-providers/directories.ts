@@ -25,7 +25,7 @@ const decoy = (): Pick<Question, 'login' | 'password' | 'found'> => ({
   found: () => undefined,
 });
 
-export interface Attempt {
+interface LDAPLogin {
   readonly login: string;
   readonly password: string;
   /** The address of the caller. */
@@ -60,7 +60,7 @@ export class Directories {
    * gets the password. All others search for a random name instead, so a failed login takes the same requests whatever the name.
    * Undefined for a wrong name or password. Throws 503 if a provider is unavailable, and 429 if too many logins wait for one.
    */
-  async judge({ login, password, source, providers, found }: Attempt): Promise<Person | undefined> {
+  async judge({ login, password, source, providers, found }: LDAPLogin): Promise<Person | undefined> {
     if (login === '' || password === '' || Buffer.byteLength(password) > longestPassword) return undefined;
     const all = this.#config.value.authentication.identityProviders.filter((one) => one.type === 'LDAP');
     const errors = new Map<LDAPProvider, StatusError>();
