@@ -1,11 +1,12 @@
 import { InProgress } from './bounded-cache.ts';
 import { tooManyRequests, type StatusError } from './errors.ts';
+import { keysOf, Shares, type Holder } from './shares.ts';
 
 export interface SlotsOptions {
   /** Purpose of the slots, in the plural. Refusals begin with it. */
   readonly what: string;
   readonly total: number;
-  /** Slots that one user, or one address, may hold; `total` unless stated. */
+  /** Slots that one user or address may hold; `total` unless stated. */
   readonly perUser?: number;
   /** Without a queue nothing waits. */
   readonly queue?: QueueOptions;
@@ -23,15 +24,22 @@ interface Waiting {
   readonly refuse: () => void;
 }
 
+interface Line {
+  readonly holder: Holder;
+  readonly waiting: Set<Waiting>;
+}
+
 /**
- * A limited resource that users share. A user holds at most `perUser` slots. Requests that wait are in one line per user, and the lines
- * take turns, so a long line delays only its own user. When the queue is full the longest line loses its last request.
+ * A limited resource that users share. A user or address holds at most `perUser` slots. Requests that wait are in one line per user or
+ * address, and the lines take turns, so a long line delays only its own holder. When the queue is full the longest line loses its last
+ * request.
  */
 export class Slots {
   readonly #options: Required<Omit<SlotsOptions, 'queue'>> & Pick<SlotsOptions, 'queue'>;
-  readonly #held = new InProgress<number>('slots_held');
-  /** While a slot is free, every user in a line holds `perUser` slots. */
-  readonly #lines = new InProgress<Set<Waiting>>('slots_awaited');
+  readonly #held = new Shares('slots_held');
+  readonly #awaited = new Shares('slots_awaited');
+  /** While a slot is free, every holder with a line has a full share. */
+  readonly #lines = new InProgress<Line>('slots_lines');
   #used = 0;
   #waiting = 0;
 
@@ -40,24 +48,24 @@ export class Slots {
   }
 
   /** Returns the function that frees the slots. Throws 429 at once when there are not as many as `count`. */
-  take(user: string, count = 1): () => void {
-    if (!this.#hasRoom(user, count)) throw this.#noSlot(user, count);
-    return this.#grant(user, count);
+  take(holder: Holder, count = 1): () => void {
+    if (!this.#hasRoom(holder, count)) throw this.#noSlot(holder, count);
+    return this.#grant(holder, count);
   }
 
   /** The same for one slot, after its turn in the queue. Rejects with 429 and with the reason of the signal. */
-  async wait(user: string, signal?: AbortSignal): Promise<() => void> {
+  async wait(holder: Holder, signal?: AbortSignal): Promise<() => void> {
     signal?.throwIfAborted();
     const { queue } = this.#options;
-    if (queue === undefined || this.#hasRoom(user, 1)) return this.take(user);
-    if ((this.#lines.get(user)?.size ?? 0) >= queue.perUser)
-      throw this.#refusal(`your share of ${queue.perUser} waiting requests is in use`);
-    return await this.#enqueue(user, queue, signal);
+    if (queue === undefined || this.#hasRoom(holder, 1)) return this.take(holder);
+    const full = this.#awaited.exceeded(holder, 1, queue.perUser);
+    if (full !== undefined) throw this.#refusal(`your share of ${full.share} waiting requests is in use`);
+    return await this.#enqueue(holder, queue, signal);
   }
 
   /** Runs `work` with a slot. */
-  async run<T>(user: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    const free = await this.wait(user, signal);
+  async run<T>(holder: Holder, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const free = await this.wait(holder, signal);
     try {
       return await work();
     } finally {
@@ -65,38 +73,34 @@ export class Slots {
     }
   }
 
-  #hasRoom(user: string, count: number): boolean {
+  #hasRoom(holder: Holder, count: number): boolean {
     const { total, perUser } = this.#options;
-    return this.#used + count <= total && this.#heldBy(user) + count <= perUser;
+    return this.#used + count <= total && this.#held.exceeded(holder, count, perUser) === undefined;
   }
 
-  #heldBy(user: string): number {
-    return this.#held.get(user) ?? 0;
-  }
-
-  #grant(user: string, count: number): () => void {
+  #grant(holder: Holder, count: number): () => void {
     this.#used += count;
-    this.#held.set(user, this.#heldBy(user) + count);
+    this.#held.add(holder, count);
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
       this.#used -= count;
-      const left = this.#heldBy(user) - count;
-      if (left === 0) this.#held.delete(user);
-      else this.#held.set(user, left);
+      this.#held.add(holder, -count);
       this.#startNext();
     };
   }
 
-  #enqueue(user: string, queue: QueueOptions, signal?: AbortSignal): Promise<() => void> {
+  #enqueue(holder: Holder, queue: QueueOptions, signal?: AbortSignal): Promise<() => void> {
     return new Promise((resolve, reject) => {
-      const line = this.#lines.get(user) ?? new Set();
+      const [key] = keysOf(holder);
+      const line = this.#lines.get(key) ?? { holder, waiting: new Set() };
       const leave = (): void => {
         clearTimeout(timer);
         signal?.removeEventListener('abort', giveUp);
-        line.delete(waiting);
-        if (line.size === 0) this.#lines.delete(user);
+        line.waiting.delete(waiting);
+        if (line.waiting.size === 0) this.#lines.delete(key);
+        this.#awaited.add(holder, -1);
         this.#waiting -= 1;
       };
       const fail = (error: Error): void => {
@@ -107,25 +111,29 @@ export class Slots {
       const waiting: Waiting = {
         start: () => {
           leave();
-          resolve(this.#grant(user, 1));
+          resolve(this.#grant(holder, 1));
         },
         refuse: () => fail(this.#refusal(`${queue.total} requests wait already, the limit of this server`)),
       };
-      const timer = setTimeout(() => fail(this.#noSlot(user, 1)), queue.timeout);
+      const timer = setTimeout(() => fail(this.#noSlot(holder, 1)), queue.timeout);
       signal?.addEventListener('abort', giveUp, { once: true });
-      this.#lines.set(user, line.add(waiting));
+      line.waiting.add(waiting);
+      this.#lines.set(key, line);
+      this.#awaited.add(holder, 1);
       this.#waiting += 1;
       if (this.#waiting > queue.total) [...this.#longest()].at(-1)?.refuse();
     });
   }
 
   #startNext(): void {
-    for (const [user, line] of this.#lines) {
-      if (!this.#hasRoom(user, 1)) continue;
+    for (const [, line] of this.#lines) {
+      const { holder, waiting } = line;
+      if (!this.#hasRoom(holder, 1)) continue;
       // Its next turn comes after those of all others.
-      this.#lines.delete(user);
-      this.#lines.set(user, line);
-      const [first] = line;
+      const [key] = keysOf(holder);
+      this.#lines.delete(key);
+      this.#lines.set(key, line);
+      const [first] = waiting;
       first?.start();
       return;
     }
@@ -133,17 +141,15 @@ export class Slots {
 
   /** Returns the line that started last among the longest. */
   #longest(): ReadonlySet<Waiting> {
-    return [...this.#lines]
-      .map(([, line]) => line)
-      .reduce((longest, line) => (line.size >= longest.size ? line : longest));
+    const lines = [...this.#lines].map(([, { waiting }]) => waiting);
+    return lines.reduce((longest, line) => (line.size >= longest.size ? line : longest));
   }
 
-  #noSlot(user: string, count: number): StatusError {
+  #noSlot(holder: Holder, count: number): StatusError {
     const { total, perUser } = this.#options;
+    const full = this.#held.exceeded(holder, count, perUser);
     return this.#refusal(
-      this.#heldBy(user) + count > perUser
-        ? `your share of ${perUser} is in use`
-        : `all ${total} of this server are in use`,
+      full === undefined ? `all ${total} of this server are in use` : `your share of ${full.share} is in use`,
     );
   }
 

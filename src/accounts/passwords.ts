@@ -10,7 +10,7 @@ import { parametersOf, type HashParameters } from '../config/hash-parameters.ts'
 import { systemClock, type Clock } from '../kube/clock.ts';
 import { Slots } from '../slots.ts';
 import { hashesAtOnce } from './hash-threads.ts';
-import { hostOf } from './host-of.ts';
+import { addressKeys } from './host-of.ts';
 
 export const preferred: HashParameters = 'argon2id:19456:2:1';
 
@@ -102,7 +102,7 @@ export class Passwords {
   ): Promise<boolean> {
     const fits = Buffer.byteLength(password) <= longestPassword;
     const tried = fits ? password : '';
-    return await this.#slots.run(hostOf(source), async () => {
+    return await this.#slots.run(addressKeys(source), async () => {
       const started = this.#clock.now();
       const slowest = this.#slowest();
       const known = hash === undefined ? undefined : parametersOf(hash);

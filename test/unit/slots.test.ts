@@ -49,6 +49,32 @@ describe('work that needs a slot', () => {
     expect(await Promise.all(all)).toEqual(names);
   });
 
+  test('of a user with a long name starts in its turn, and so does what comes after it', async () => {
+    const slots = slotsOf({ total: 1 });
+    const long = 'x'.repeat(200);
+    const order: string[] = [];
+    const free = await slots.wait('a');
+    const all = [long, long, 'b'].map(async (user) => {
+      const leave = await slots.wait(user);
+      order.push(user.charAt(0));
+      leave();
+    });
+    free();
+    await Promise.all(all);
+    expect(order).toEqual(['x', 'b', 'x']);
+  });
+
+  test('of one network waits while two shares are held, from whatever addresses in it', async () => {
+    const slots = slotsOf({ total: 4, perUser: 1 });
+    const holders = ['1', '2', '3'].map((host): [string, string] => [`address ${host}`, 'network']);
+    const [one] = [slots.take(holders[0] ?? ''), slots.take(holders[1] ?? '')];
+    expect(() => slots.take(holders[2] ?? '')).toThrow('works: your share of 2 is in use; please try again later');
+    const third = slots.wait(holders[2] ?? '');
+    slots.take('another');
+    one?.();
+    await third;
+  });
+
   test('of a user with a full share waits, also while slots are free, and delays nobody', async () => {
     const slots = slotsOf({ total: 3, perUser: 2 });
     const all = ['a1', 'a2', 'a3', 'b1', 'b2'].map((name) => come(slots, name));

@@ -6,7 +6,7 @@ import { pathOf } from '../../config/parse.ts';
 import { serviceUnavailable, StatusError } from '../../errors.ts';
 import type { Logger } from '../../logger.ts';
 import { Slots } from '../../slots.ts';
-import { hostOf } from '../host-of.ts';
+import { addressKeys } from '../host-of.ts';
 import { longestPassword } from '../passwords.ts';
 import type { SecretRefs } from '../secret-refs.ts';
 import { resultOf } from './ldap-connection.ts';
@@ -14,7 +14,7 @@ import { askDirectory, BindRefused, type Question } from './ldap.ts';
 import { personOf, PersonRefused, type Identity, type Person } from './person.ts';
 
 /** Connections to one provider. */
-const connections = { what: 'logins by LDAP', total: 8, queue: { total: 32, perUser: 32, timeout: 30_000 } };
+const connections = { what: 'logins by LDAP', total: 8, queue: { total: 32, perUser: 8, timeout: 30_000 } };
 
 type LDAPProvider = Extract<IdentityProvider, { readonly type: 'LDAP' }>;
 
@@ -109,7 +109,7 @@ export class Directories {
     };
     const ref = secretOf(provider);
     const bindPassword = ref && this.#secrets.read(ref);
-    return await slots.run(hostOf(source), async () => {
+    return await slots.run(addressKeys(source), async () => {
       try {
         const said = await this.#ask({ ...question, settings: ldap, bindPassword, found });
         this.#warn(provider, undefined);

@@ -6,7 +6,7 @@ import { badGateway, OAuthError, serviceUnavailable } from '../../errors.ts';
 import { systemClock, type Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../logger.ts';
 import { Slots } from '../../slots.ts';
-import { hostOf } from '../host-of.ts';
+import { addressKeys } from '../host-of.ts';
 import type { SecretRefs } from '../secret-refs.ts';
 import { fetchOverTLS } from './https-fetch.ts';
 import { personOf, type Person, type Statement } from './person.ts';
@@ -36,7 +36,7 @@ const longestAnswer = 10;
 const requests = {
   what: 'logins by an identity provider',
   total: 8,
-  queue: { total: 32, perUser: 32, timeout: 30_000 },
+  queue: { total: 32, perUser: 8, timeout: 30_000 },
 };
 
 export class OpenIDProviders {
@@ -124,7 +124,7 @@ export class OpenIDProviders {
   async #ask<T>({ name, displayName = name }: OpenIDProvider, source: string, task: () => Promise<T>): Promise<T> {
     const slots = this.#slots.get(name) ?? new Slots(requests);
     this.#slots.set(name, slots);
-    const free = await slots.wait(hostOf(source));
+    const free = await slots.wait(addressKeys(source));
     try {
       return await task();
     } catch (error) {

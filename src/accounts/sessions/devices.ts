@@ -3,7 +3,8 @@ import { StatusError, tooManyRequests } from '../../errors.ts';
 import { rfc3339 } from '../../kube/clock.ts';
 import { isKubeError } from '../../kube/kube-error.ts';
 import { parseMilliseconds } from '../../kube/time.ts';
-import { hostOf } from '../host-of.ts';
+import { shareAt } from '../../shares.ts';
+import { addressKeys } from '../host-of.ts';
 import type { RefreshTokens } from '../refresh-tokens.ts';
 import { UnderWay } from '../under-way.ts';
 import type { Codes } from './codes.ts';
@@ -11,9 +12,9 @@ import type { Lives } from './lives.ts';
 import type { SessionStore } from './session-store.ts';
 import type { Holder, Session, SessionSpec } from './session.ts';
 
-/** Devices that wait to be let in: whoever has them wait proves nothing. */
-const mostDevices = 1_000;
-const mostOfAddress = 20;
+/** Devices that wait for approval, in total and per address: they are not authenticated. */
+const maxDevices = 1_000;
+const maxPerAddress = 20;
 
 export interface NewDevice {
   readonly userCode: string;
@@ -28,7 +29,7 @@ export class Devices {
   readonly #lives: Lives;
   readonly #codes: Codes;
   readonly #tokens: RefreshTokens;
-  /** Those that are being written, by the host that asks and in all. */
+  /** Those that are being written, per address and in total. */
   readonly #underWay = new UnderWay('device_codes');
 
   constructor(options: { store: SessionStore; lives: Lives; codes: Codes; tokens: RefreshTokens }) {
@@ -45,16 +46,20 @@ export class Devices {
     spec: Pick<SessionSpec, 'clientID' | 'scope'>,
     { userCode, sourceIP, life, refreshable }: NewDevice,
   ): Promise<string | undefined> {
-    const host = hostOf(sourceIP);
+    const keys = addressKeys(sourceIP);
     const waiting = this.#store.ofUser('').filter((session) => this.#lives.isPending(session));
-    const fromThere = waiting.filter(({ spec: { code } }) => hostOf(code?.sourceIP ?? '') === host);
-    if (
-      waiting.length + this.#underWay.count('all') >= mostDevices ||
-      fromThere.length + this.#underWay.count(host) >= mostOfAddress
-    )
-      throw tooManyRequests('too many devices wait to be let in; try again later', Math.ceil(life / 10_000));
+    const refuse = (limit: string): never => {
+      throw tooManyRequests(`${limit} wait for approval; please try again later`, Math.ceil(life / 10_000));
+    };
+    const sources = waiting.map(({ spec: { code } }) => addressKeys(code?.sourceIP ?? ''));
+    for (const [index, key] of keys.entries()) {
+      const share = shareAt(index, maxPerAddress);
+      const fromThere = sources.filter((source) => source[index] === key).length;
+      if (fromThere + this.#underWay.count(key) >= share) refuse(`${share} devices of this ${key.split(' ')[0]}`);
+    }
+    if (waiting.length + this.#underWay.count('all') >= maxDevices) refuse(`${maxDevices} devices`);
     const begun = { ...spec, userName: '', userUID: '', code: { sourceIP } };
-    const places = ['all', host];
+    const places = ['all', ...keys];
     this.#underWay.add(places, 1);
     try {
       return await this.#codes.create(begun, life, refreshable, this.#tokens.nameOf(userCode));

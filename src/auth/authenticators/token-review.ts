@@ -1,4 +1,4 @@
-import { hostOf } from '../../accounts/host-of.ts';
+import { addressKeys } from '../../accounts/host-of.ts';
 import { BoundedCache, InProgress } from '../../bounded-cache.ts';
 import { serviceUnavailable, unauthorized } from '../../errors.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -20,7 +20,7 @@ interface TokenReview {
 const limits = { maxEntries: 10_000, maxBytes: 16 * 1024 * 1024 };
 const acceptedLife = 10_000;
 const refusedLife = 5_000;
-const queue = { total: 1_000, perUser: 1_000, timeout: 5_000 };
+const queue = { total: 1_000, perUser: 50, timeout: 5_000 };
 const longestToken = 16 * 1024;
 
 /** What a JWT claims, unverified. RFC 7519 section 3: three base64url parts, the first two JSON objects. */
@@ -101,7 +101,7 @@ export function tokenReview(
   async function askInTurn(token: string, issuer: string, source: string): Promise<UserInfo | undefined> {
     const own = await client.issuer();
     const slots = own === undefined || own === issuer ? ownIssuer : otherIssuers;
-    return await slots.run(hostOf(source), () => ask(token));
+    return await slots.run(addressKeys(source), () => ask(token));
   }
 
   async function review(key: string, answer: Promise<UserInfo | undefined>): Promise<UserInfo | undefined> {

@@ -237,6 +237,15 @@ describe('a device', () => {
     expect((await begin(made, {}, from(61))).status).toBe(429);
     expect((await begin(made, {}, '2001:db8:1:2::1')).status).toBe(200);
   });
+
+  test('is one of 40 from one /48, which does not hold up others', async () => {
+    const made = await lab();
+    const statuses: number[] = [];
+    for (let index = 1; index <= 41; index += 1)
+      statuses.push((await begin(made, {}, `2001:db8:1:${index.toString(16)}::1`)).status);
+    expect(statuses).toEqual([...Array.from({ length: 40 }, () => 200), 429]);
+    expect((await begin(made, {}, '2001:db8:2:1::1')).status).toBe(200);
+  });
 });
 
 describe('the page', () => {

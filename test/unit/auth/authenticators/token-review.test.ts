@@ -146,7 +146,7 @@ describe('when many unknown tokens come', () => {
   test('32 are asked about at once and the others wait, those of each source in its turn', async () => {
     const { authenticate, client, reviews } = lab({ authenticated: true, user: robot });
     const release = hold(client);
-    const all = Array.from({ length: 100 }, (_, index) => authenticate(forged(index), '192.0.2.66'));
+    const all = Array.from({ length: 80 }, (_, index) => authenticate(forged(index), '192.0.2.66'));
     await settle();
     const good = authenticate(tokenOf('robot'), '192.0.2.2');
     await settle();
@@ -178,24 +178,48 @@ describe('when many unknown tokens come', () => {
       await settle();
     };
     const release = hold(client);
-    const all = Array.from({ length: 100 }, (__, index) => get(forged(index), from(index)));
-    await arrival(100);
+    const all = Array.from({ length: 80 }, (__, index) => get(forged(index), from(index)));
+    await arrival(80);
     const good = get(tokenOf('robot'), '198.51.100.2');
-    await arrival(101);
+    await arrival(81);
     release();
     expect((await Promise.all([...all, good])).map(({ status }) => status)).toEqual(
-      Array.from({ length: 101 }, () => 200),
+      Array.from({ length: 81 }, () => 200),
     );
     expect(subjects(client).indexOf('robot')).toBeLessThan(34);
+  });
+
+  test.each([
+    ['50 of one address', 50, '192.0.2.66', () => '192.0.2.66'],
+    ['100 of one /48', 100, '2001:db8::1', (index: number) => `2001:db8:0:${index.toString(16)}::1`],
+  ])('%s wait, more are refused with 429', async (_, waiting, first, from) => {
+    const { authenticate, client } = lab({ authenticated: true, user: robot });
+    const release = hold(client);
+    const active = Array.from({ length: 32 }, (__, index) => authenticate(tokenOf(`first-${index}`), first));
+    await settle();
+    const settled = Promise.allSettled(
+      Array.from({ length: waiting + 30 }, (__, index) => authenticate(forged(index), from(index))),
+    );
+    await settle();
+    const good = authenticate(tokenOf('robot'), '192.0.2.2');
+    release();
+    await expect(good).resolves.toMatchObject({ username: robot.username });
+    await expect(Promise.all(active)).resolves.toHaveLength(32);
+    const refusals = (await settled).filter((one) => one.status === 'rejected');
+    expect(refusals).toHaveLength(30);
+    expect(refusals[0]?.reason).toMatchObject({
+      code: 429,
+      message: `token reviews: your share of ${waiting} waiting requests is in use; please try again later`,
+    });
   });
 
   test('more than a thousand that wait are refused with 429, and a good one of another source is not', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
-    const all = Array.from({ length: 1_100 }, (_, index) => authenticate(forged(index), '192.0.2.66'));
+    const all = Array.from({ length: 1_100 }, (_, index) => authenticate(forged(index), `192.0.2.${index % 25}`));
     const settled = Promise.allSettled(all);
     await settle();
-    const good = authenticate(tokenOf('robot'), '192.0.2.2');
+    const good = authenticate(tokenOf('robot'), '192.0.2.200');
     await settle();
     release();
     await expect(good).resolves.toMatchObject({ username: robot.username });

@@ -1,0 +1,41 @@
+import { InProgress } from './bounded-cache.ts';
+
+/** Who takes a share of a limit: a user, or the keys of an address, the narrowest first. */
+export type Holder = string | readonly [string, ...string[]];
+
+/** Share of a network, as a multiple of the share of one address in it. */
+const networkFactor = 2;
+
+export const keysOf = (holder: Holder): readonly [string, ...string[]] =>
+  typeof holder === 'string' ? [holder] : holder;
+
+/** Share of the key at this index, when the narrowest has `share`. */
+export const shareAt = (index: number, share: number): number => (index === 0 ? share : share * networkFactor);
+
+/** Counts what each holder has of a limited resource. */
+export class Shares {
+  readonly #counts: InProgress<number>;
+
+  /** `name`: in the metrics. */
+  constructor(name: string) {
+    this.#counts = new InProgress(name);
+  }
+
+  /** Returns the share that `count` more would exceed; undefined if there is room. */
+  exceeded(holder: Holder, count: number, share: number): { readonly key: string; readonly share: number } | undefined {
+    for (const [index, key] of keysOf(holder).entries()) {
+      const most = shareAt(index, share);
+      if ((this.#counts.get(key) ?? 0) + count > most) return { key, share: most };
+    }
+    return undefined;
+  }
+
+  /** A negative count takes away. */
+  add(holder: Holder, count: number): void {
+    for (const key of keysOf(holder)) {
+      const total = (this.#counts.get(key) ?? 0) + count;
+      if (total === 0) this.#counts.delete(key);
+      else this.#counts.set(key, total);
+    }
+  }
+}
