@@ -279,8 +279,14 @@ const requests = z.strictObject({
     .int()
     .min(1)
     .default(400)
-    .describe('Reads served at once, and as many changes and logins; more are answered 429'),
-  maxInFlightPerUser: z.int().min(1).default(100).describe('Of each kind of one user, or of one address that logs in'),
+    .describe(
+      'Reads served at once, and as many changes and logins; more are answered 429. Anonymous requests get a quarter',
+    ),
+  maxInFlightPerUser: z
+    .int()
+    .min(1)
+    .default(100)
+    .describe('The same per user, and per address that logs in; an IPv6 /48 gets twice as many'),
   trustedProxies: z.array(cidr).default([]).describe('Whose X-Forwarded-For is believed'),
   corsAllowedOrigins: z
     .array(

@@ -120,7 +120,7 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
     path,
     summary,
     answers: json(documentSchema),
-    handler: async (req, res, context) => (await current(form, context)).answer(req, res),
+    handler: async (req, res, context) => (await current(form, context)).answer(req, res, context),
   });
   return [
     route('/swagger/custom-resources.json', 'The custom resources of the cluster in Swagger 2.0', 'v2'),

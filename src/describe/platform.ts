@@ -43,7 +43,7 @@ export function platformRoutes({ version, routes, issuer }: PlatformOptions): re
       path,
       summary,
       answers: json(documentSchema),
-      handler: (req, res) => current().answer(req, res),
+      handler: (req, res, context) => current().answer(req, res, context),
     };
   };
   const own = [

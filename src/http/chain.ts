@@ -1,6 +1,6 @@
 /**
- * What every request crosses, in this order. Ordering is security: an identity is known before it is counted and asked for its
- * rights, and nothing expensive happens before the global limit.
+ * The filters of every request, in this order. The order matters for security: a request is authenticated before it is counted and
+ * authorized, and counted before it is served. The authentication has limits of its own.
  */
 import express, { type NextFunction, type Request, type Response } from 'express';
 import type { Auditor } from '../audit/auditor.ts';
@@ -18,13 +18,13 @@ import {
   auditID,
   authentication,
   authorization,
+  awaitingAuthentication,
   deadline,
   expectation,
   home,
   impersonation,
   inFlight,
   parameterLimit,
-  perUser,
   protocol,
   queryAsGo,
   requestInfo,
@@ -78,12 +78,11 @@ export function createFace(routes: readonly Route[], options: ChainOptions): Fac
       // A console of an aggregated API is a stream too, by whatever name.
       if (isHandshake(res)) exchange.info = { ...exchange.info, isLongRunning: true };
     },
-    inFlight(() => requests().maxInFlight),
     deadline(writeError),
     home(options.home),
-    authentication(options.authenticator, options.open ?? new Set()),
+    authentication(options.authenticator, options.open ?? new Set(), awaitingAuthentication(requests)),
     audit(options.auditor),
-    perUser(() => requests().maxInFlightPerUser),
+    inFlight(requests),
     // From here on a stream ends with its identity, also while its rights are asked about.
     options.watches.filter(options.authenticator),
     impersonation(options.authorizer),

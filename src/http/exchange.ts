@@ -8,7 +8,7 @@ import { StatusError } from '../errors.ts';
 import { sharedQuestion } from '../kube/shared-question.ts';
 import type { Logger } from '../logger.ts';
 import { anonymousURL, shownURL } from '../redaction.ts';
-import type { RequestContext, RequestInfo } from './route.ts';
+import type { Arrival, RequestContext, RequestInfo } from './route.ts';
 
 /** Made once: an AbortController without a reason makes a DOMException with a stack, which costs more than a small answer. */
 const over = Object.assign(new Error('the request is over'), { name: 'AbortError' });
@@ -36,6 +36,7 @@ export class Exchange implements RequestContext {
   /** Served by the gateway. */
   isProxied = false;
   audit: AuditRecord | undefined;
+  arrival: Arrival | undefined;
   /** The body of the request, as far as it has arrived and the audit log may show it. */
   sent: Body | undefined;
   /** What was answered in the place of what was asked for. */
@@ -114,7 +115,11 @@ export class Exchange implements RequestContext {
   /** Nothing is left to do here but that the answer is read; of a large one it is waited for, since it is held in memory. */
   answered(): void {
     const { writableEnded, writableLength } = this.res;
-    if (writableEnded && writableLength <= little) this.#run(this.#places.splice(0));
+    if (writableEnded && writableLength <= little) this.freeSlots();
+  }
+
+  freeSlots(): void {
+    this.#run(this.#places.splice(0));
   }
 
   /** A listener that comes late is told too. */
@@ -205,7 +210,7 @@ export class Exchange implements RequestContext {
     if (this.#ended) return;
     this.#ended = true;
     this.abort();
-    this.#run(this.#places.splice(0));
+    this.freeSlots();
     this.#run(this.#cleanups);
   }
 

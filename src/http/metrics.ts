@@ -23,7 +23,7 @@ const durations = new Histogram({
 
 const inFlight = new Gauge({
   name: 'platform_apiserver_requests_in_flight',
-  help: 'Requests under way, by what requests.maxInFlight counts apart: reads, changes and logins; neither watches and streams nor probes.',
+  help: 'Requests under way, by kind: read, change, login, body (incomplete logins), anonymous and authentication (waiting for it); neither watches and streams nor probes.',
   labelNames: ['kind'] as const,
   registers: [registry],
 });

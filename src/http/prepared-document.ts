@@ -1,11 +1,16 @@
-/** A document that is the same for everybody: its bytes are made once, and so is what they are when they are compressed. */
+/**
+ * A document that is the same for everybody: its bytes are made once, and so is what they are when they are compressed. A response takes
+ * no memory but for the piece that is with the socket, so a slow reader needs no slot.
+ */
 import type { Request, Response } from 'express';
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { acceptsGzip, isKnown } from './negotiate.ts';
 import { described, named, open } from './schema.ts';
-import { write } from './write.ts';
+import { BodyWriter } from './body-writer.ts';
+import { lengthOf } from './write.ts';
+import type { RequestContext } from './route.ts';
 
 export const documentSchema = named('Document', described('In Swagger or OpenAPI', open({ type: 'object' })));
 
@@ -15,12 +20,15 @@ interface Kind {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** Bytes that go to the socket at once: TLS copies them. */
+const pieceSize = 16 * 1024;
+
 export class PreparedDocument {
   readonly #body: readonly Buffer[];
   readonly #contentType: string;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #hash: string;
-  #gzipped: Promise<Buffer> | undefined;
+  #gzipped: Promise<readonly Buffer[]> | undefined;
 
   /** `body`: in pieces, which are not joined. JSON unless stated. */
   constructor(body: readonly Buffer[], { contentType, headers = {} }: Kind = { contentType: 'application/json' }) {
@@ -33,7 +41,7 @@ export class PreparedDocument {
   }
 
   /** 200, or 304 to who has it. */
-  async answer(req: Request, res: Response): Promise<void> {
+  async answer(req: Request, res: Response, context: Pick<RequestContext, 'freeSlots'>): Promise<void> {
     const gzip = acceptsGzip(req.headers['accept-encoding']);
     // RFC 9110 section 8.8.3.3: compressed it is another representation.
     const etag = `"${this.#hash}${gzip ? '.gzip' : ''}"`;
@@ -42,23 +50,34 @@ export class PreparedDocument {
       res.writeHead(304, headers).end();
       return;
     }
-    const contentType = this.#contentType;
-    if (!gzip) return write(req, res, { contentType, body: this.#body, headers });
-    this.#gzipped ??= compressed(this.#body);
-    const bytes = await this.#gzipped;
+    const body = gzip ? await (this.#gzipped ??= compressed(this.#body)) : this.#body;
     if (res.headersSent || res.destroyed) return;
     res.writeHead(200, {
+      'Cache-Control': 'no-cache, private',
       ...headers,
-      'Content-Type': contentType,
-      'Content-Encoding': 'gzip',
-      'Content-Length': bytes.length,
+      'Content-Type': this.#contentType,
+      ...(gzip ? { 'Content-Encoding': 'gzip' } : {}),
+      'Content-Length': lengthOf(body),
     });
-    res.end(req.method === 'HEAD' ? undefined : bytes);
+    if (req.method === 'HEAD') {
+      res.end();
+      return;
+    }
+    context.freeSlots();
+    await writePieces(res, body);
   }
 }
 
-async function compressed(body: readonly Buffer[]): Promise<Buffer> {
+async function writePieces(res: Response, body: readonly Buffer[]): Promise<void> {
+  const writer = new BodyWriter(res);
+  for (const part of body)
+    for (let at = 0; at < part.length && !writer.closed; at += pieceSize)
+      await writer.write(part.subarray(at, at + pieceSize));
+  writer.end();
+}
+
+async function compressed(body: readonly Buffer[]): Promise<readonly Buffer[]> {
   const pieces: Buffer[] = [];
   for await (const piece of Readable.from(body).pipe(createGzip())) pieces.push(piece as Buffer);
-  return Buffer.concat(pieces);
+  return pieces;
 }

@@ -27,6 +27,12 @@ export interface RequestInfo {
   readonly isLongRunning: boolean;
 }
 
+/** Counts a request apart while its body arrives. Each throws StatusError 429 when there is no slot. */
+export interface Arrival {
+  awaitBody(): void;
+  bodyArrived(): void;
+}
+
 /** What the filters found out about a request; every handler gets it. */
 export interface RequestContext {
   readonly info: RequestInfo;
@@ -42,8 +48,12 @@ export interface RequestContext {
   readonly user: UserInfo | undefined;
   /** Whom the user may impersonate and asked to be. */
   readonly impersonated: UserInfo | undefined;
+  /** Frees the slot of the request before the response is read: what is left to send takes no memory. */
+  freeSlots(): void;
   /** Runs `cleanup` once the answer is with the network or the client has gone away; at once if that is so already. */
   onEnd(cleanup: () => void): void;
+  /** Slots of a login. */
+  readonly arrival: Arrival | undefined;
   /** What is to be said of the request in the audit log. */
   readonly audit: Pick<AuditRecord, 'identify' | 'annotate'> | undefined;
   /** Calls `listener` when `user` has changed while a stream is open, such as its groups. */

@@ -61,7 +61,7 @@ async function readClientRequest(
       'invalid_request',
       'parameters belong in the body: what stands in the URL is logged on its way',
     );
-  const form = await readForm(req);
+  const form = await readForm(req, context.arrival);
   const client = await authenticateClient(req, form, context, authentication);
   context.audit?.annotate(annotations.client, client.name);
   return { form, client };

@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import { OAuthError } from '../errors.ts';
 import type { Body } from '../http/description.ts';
+import type { Arrival } from '../http/route.ts';
 import { named, object, type Schema } from '../http/schema.ts';
 import { maxParameters } from '../redaction.ts';
 import { readBody } from './body.ts';
@@ -24,10 +25,10 @@ export function formBody(
 
 /**
  * The form of a request to an OAuth endpoint. RFC 6749 section 3.2: parameters without a value are treated as omitted, none may
- * be repeated; a bearer never stands in a form. Throws OAuthError 415, 413, 408 or 400.
+ * be repeated; a bearer never stands in a form. Throws OAuthError 415, 413, 408 or 400, and StatusError 429.
  */
-export async function readForm(req: Request, wait?: number): Promise<ReadonlyMap<string, string>> {
-  const form = readParameters(pairsOf(textOf(await readBody(req, formType, wait))));
+export async function readForm(req: Request, arrival?: Arrival, wait?: number): Promise<ReadonlyMap<string, string>> {
+  const form = readParameters(pairsOf(textOf(await readBody(req, formType, arrival, wait))));
   if (form.has('access_token'))
     throw new OAuthError('invalid_request', 'an access token belongs in the Authorization header, never in a form');
   return form;

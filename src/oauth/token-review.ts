@@ -120,7 +120,7 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
           // client-go adds its timeout.
           if ([...query.keys()].some((name) => name !== 'timeout'))
             throw new OAuthError('invalid_request', 'a TokenReview belongs in the body');
-          const body = await readBody(req, 'application/json');
+          const body = await readBody(req, 'application/json', context.arrival);
           const status = isAboutItself(req, body)
             ? refused
             : await authenticate(req, context).then((mayLearn) => judge(parse(body), mayLearn));

@@ -39,9 +39,9 @@ export function userinfoEndpoint(accessTokens: AccessTokens): Endpoint {
     return standing;
   }
 
-  const handler: Handler = async (req, res) => {
+  const handler: Handler = async (req, res, { arrival }) => {
     // A token in the form is refused there.
-    if (req.headers['content-type'] !== undefined) await readForm(req);
+    if (req.headers['content-type'] !== undefined) await readForm(req, arrival);
     const { claims, subject } = await judge(req);
     const scopes = new Set(claims.scope?.split(' '));
     if (!scopes.has('openid'))

@@ -65,10 +65,10 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
       path: '/docs',
       summary: 'A page to read and to try what is described here',
       answers: { ...page, 301: { description: 'It has no slash behind it', headers: { Location: 'Where it is' } } },
-      handler: (req, res, { info }) =>
-        info.path.endsWith('/')
+      handler: (req, res, context) =>
+        context.info.path.endsWith('/')
           ? void res.writeHead(301, { Location: '../docs', 'Content-Length': '0' }).end()
-          : pages().docs.answer(req, res),
+          : pages().docs.answer(req, res, context),
     },
     {
       ...open,
@@ -76,7 +76,7 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
       summary: 'The same page, where a login of it comes back to',
       parameters: callbackParameters,
       answers: page,
-      handler: (req, res) => pages().callback.answer(req, res),
+      handler: (req, res, context) => pages().callback.answer(req, res, context),
     },
     {
       ...open,
@@ -84,10 +84,10 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
       summary: 'The style and the script of that page',
       parameters: [inPath('digest', 'Of what they are'), inPath('file', 'The name')],
       answers: part,
-      handler: (req, res, { info }) => {
-        const asset = assets().byPath.get(info.path);
+      handler: (req, res, context) => {
+        const asset = assets().byPath.get(context.info.path);
         if (asset === undefined) throw noSuchPath();
-        return asset.answer(req, res);
+        return asset.answer(req, res, context);
       },
     },
   ];

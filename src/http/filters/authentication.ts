@@ -2,7 +2,7 @@ import type { Authenticator } from '../../auth/authenticators/index.ts';
 import { PasswordChangeRequired } from '../../auth/password-change.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { badRequest, unauthorized } from '../../errors.ts';
-import type { Filter } from '../exchange.ts';
+import type { Exchange, Filter } from '../exchange.ts';
 import type { RequestInfo } from '../route.ts';
 import { probes } from './probes.ts';
 
@@ -31,10 +31,11 @@ function changesPassword({ prefix, group, resource, name, subresource, verb }: R
 
 /**
  * Every request needs an identity, but on the open paths, where one is used if it is there and good (the names of health checks are
- * shown only to those who have one). The OAuth endpoints authenticate clients by themselves.
+ * shown only to those who have one). The OAuth endpoints authenticate clients by themselves. `awaiting` limits the requests that wait
+ * here: it returns the function that ends the wait, and throws 429.
  */
 export const authentication =
-  (authenticate: Authenticator, alsoOpen: ReadonlySet<string>): Filter =>
+  (authenticate: Authenticator, alsoOpen: ReadonlySet<string>, awaiting: (exchange: Exchange) => () => void): Filter =>
   (exchange) => {
     const { req, path, query, sourceIP } = exchange;
     if (query.has('access_token'))
@@ -55,7 +56,12 @@ export const authentication =
     };
     try {
       const found = authenticate(req, sourceIP);
-      return found instanceof Promise ? found.then(accept, refuse) : accept(found);
+      if (!(found instanceof Promise)) return accept(found);
+      const answered = found.then(accept, refuse);
+      // Nobody waits for it if the limit refuses the request.
+      answered.catch(() => undefined);
+      const leave = awaiting(exchange);
+      return answered.finally(leave);
     } catch (error) {
       return refuse(error);
     }

@@ -1,83 +1,138 @@
-import { hostOf } from '../../accounts/host-of.ts';
-import { InProgress } from '../../bounded-cache.ts';
+import { addressKeys } from '../../accounts/host-of.ts';
+import type { PlatformConfiguration } from '../../config/schema.ts';
 import { tooManyRequests } from '../../errors.ts';
+import { keysOf, Shares, type Holder } from '../../shares.ts';
 import type { Exchange, Filter } from '../exchange.ts';
 import { countInFlight } from '../metrics.ts';
 import { probes } from './probes.ts';
 
 /** A watch costs little but its buffer, and kubectl, consoles and controllers hold a handful each. */
-const mostWatchesPerUser = 1_000;
+const maxWatchesPerUser = 1_000;
 
-type Kind = 'login' | 'read' | 'change';
+type Limits = Pick<PlatformConfiguration['requests'], 'maxInFlight' | 'maxInFlightPerUser'>;
 
-/** Changes go to etcd and logins to a hash, and both have bodies that come as slowly as their sender likes: reading waits for neither. */
-function kindOf({ req: { method }, info }: Exchange): Kind {
+type Kind = 'login' | 'read' | 'change' | 'anonymous';
+
+/**
+ * Changes go to etcd and logins to a hash, and both have bodies that come as slowly as their sender likes: reading waits for neither.
+ * Anonymous requests get documents, of which users need none.
+ */
+function kindOf({ req: { method }, info, user }: Exchange): Kind {
   if (info.prefix === 'oauth') return 'login';
+  if (user === undefined) return 'anonymous';
   return method === 'GET' || method === 'HEAD' || method === 'OPTIONS' ? 'read' : 'change';
 }
 
-/** At most so many requests of a kind at once, watches and other streams apart; probes are always answered. */
-export function inFlight(most: () => number): Filter {
-  const current: Record<Kind, number> = { login: 0, read: 0, change: 0 };
-  return (exchange) => {
-    const { path, info } = exchange;
-    if (probes.has(path) || info.isLongRunning) return;
-    const kind = kindOf(exchange);
-    const limit = most();
-    if (current[kind] >= limit)
-      throw tooManyRequests(`${limit} ${kind}s are under way (requests.maxInFlight); please try again later`, 1);
-    current[kind] += 1;
-    countInFlight(kind, 1);
-    exchange.onAnswered(() => {
-      current[kind] -= 1;
-      countInFlight(kind, -1);
-    });
+/**
+ * Limits the requests of each kind, in total and per user or address; watches and streams per user alone. Probes are always answered.
+ * It comes after authentication, so that anonymous requests use no slots of users.
+ */
+export function inFlight(limits: () => Limits): Filter {
+  const kinds: Readonly<Record<Kind, Pool>> = {
+    login: new Pool('login', 'logins'),
+    read: new Pool('read', 'reads'),
+    change: new Pool('change', 'changes'),
+    anonymous: new Pool('anonymous', 'anonymous requests', { total: quarter, share: quarter }),
   };
-}
-
-/** The same for each user, and for each address that shows no identity, of IPv6 each /64, so that one cannot take all places. */
-export function perUser(most: () => number): Filter {
-  const setting = 'requests.maxInFlightPerUser';
-  const requests = {
-    login: new Places('logins', setting),
-    read: new Places('reads', setting),
-    change: new Places('changes', setting),
-  };
+  const bodies = new Pool('body', 'incomplete logins', { total: whole, share: tenth });
   const watches = new Places('watches and streams');
   return (exchange) => {
     const { user, sourceIP, info, path } = exchange;
-    if (user === undefined && probes.has(path)) return;
-    const whose = user === undefined ? `address ${hostOf(sourceIP)}` : `user ${user.username}`;
-    const places = info.isLongRunning ? watches : requests[kindOf(exchange)];
-    exchange.onAnswered(places.take(whose, info.isLongRunning ? mostWatchesPerUser : most()));
+    if (probes.has(path)) return;
+    const holder = user === undefined ? addressKeys(sourceIP) : `user ${user.username}`;
+    if (info.isLongRunning) return exchange.onAnswered(watches.take(holder, maxWatchesPerUser));
+    const kind = kindOf(exchange);
+    let free = kinds[kind].take(holder, limits());
+    exchange.onAnswered(free);
+    if (kind !== 'login') return;
+    const move = (pool: Pool): void => {
+      free();
+      free = pool.take(holder, limits());
+      exchange.onAnswered(free);
+    };
+    exchange.arrival = { awaitBody: () => move(bodies), bodyArrived: () => move(kinds.login) };
   };
 }
 
-/** Of each user or address. */
+/**
+ * Limits the requests that wait for their authentication, per address and in total. Tokens that were authenticated before do not wait,
+ * and those of this server only for the check of a signature.
+ */
+export function awaitingAuthentication(limits: () => Limits): (exchange: Exchange) => () => void {
+  const pool = new Pool('authentication', 'requests that wait for authentication', { total: fourfold, share: double });
+  return ({ sourceIP }) => pool.take(addressKeys(sourceIP), limits());
+}
+
+/** Part of a setting. */
+interface Part {
+  readonly factor: number;
+  readonly text: string;
+}
+
+const whole: Part = { factor: 1, text: '' };
+const quarter: Part = { factor: 1 / 4, text: 'a quarter of ' };
+const tenth: Part = { factor: 1 / 10, text: 'a tenth of ' };
+const double: Part = { factor: 2, text: 'twice ' };
+const fourfold: Part = { factor: 4, text: 'four times ' };
+
+/** Slots for requests of one kind. */
+class Pool {
+  readonly #kind: string;
+  readonly #what: string;
+  readonly #total: Part;
+  readonly #share: Part;
+  readonly #places: Places;
+  #current = 0;
+
+  /** `kind`: in the metrics. */
+  constructor(kind: string, what: string, { total, share } = { total: whole, share: whole }) {
+    this.#kind = kind;
+    this.#what = what;
+    this.#total = total;
+    this.#share = share;
+    this.#places = new Places(what, `${share.text}requests.maxInFlightPerUser`);
+  }
+
+  /** Returns the function that frees the slot; it may be called again. Throws StatusError 429. */
+  take(holder: Holder, { maxInFlight, maxInFlightPerUser }: Limits): () => void {
+    const total = Math.ceil(maxInFlight * this.#total.factor);
+    if (this.#current >= total) throw underWay(`${total} ${this.#what}`, `${this.#total.text}requests.maxInFlight`);
+    const free = this.#places.take(holder, Math.ceil(maxInFlightPerUser * this.#share.factor));
+    this.#current += 1;
+    countInFlight(this.#kind, 1);
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      free();
+      this.#current -= 1;
+      countInFlight(this.#kind, -1);
+    };
+  }
+}
+
+/** Slots of each user or address. */
 export class Places {
   readonly #what: string;
-  readonly #setting: string;
-  readonly #taken = new InProgress<number>('places_taken');
+  readonly #setting: string | undefined;
+  readonly #taken = new Shares('places_taken');
 
   /** `setting`: what sets the limit, where anything does. */
   constructor(what: string, setting?: string) {
     this.#what = what;
-    this.#setting = setting === undefined ? '' : ` (${setting})`;
+    this.#setting = setting;
   }
 
-  /** Answers what gives the place back. Throws StatusError 429. */
-  take(whose: string, most: number): () => void {
-    const taken = this.#taken.get(whose) ?? 0;
-    if (taken >= most) {
-      const kind = whose.split(' ')[0];
-      const what = `${most} ${this.#what} of this ${kind} are under way${this.#setting}`;
-      throw tooManyRequests(`${what}; please try again later`, 1);
-    }
-    this.#taken.set(whose, taken + 1);
-    return () => {
-      const left = (this.#taken.get(whose) ?? 1) - 1;
-      if (left === 0) this.#taken.delete(whose);
-      else this.#taken.set(whose, left);
-    };
+  /** Returns the function that frees the slot. The first word of a key says what it is. Throws StatusError 429. */
+  take(holder: Holder, share: number): () => void {
+    const keys = keysOf(holder);
+    const full = this.#taken.exceeded(keys, 1, share);
+    if (full !== undefined)
+      throw underWay(`${full.share} ${this.#what} of this ${full.key.split(' ')[0]}`, this.#setting);
+    this.#taken.add(keys, 1);
+    return () => this.#taken.add(keys, -1);
   }
 }
+
+const underWay = (what: string, setting?: string): Error =>
+  tooManyRequests(`${what} are under way${setting === undefined ? '' : ` (${setting})`}; please try again later`, 1);

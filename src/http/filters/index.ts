@@ -7,7 +7,7 @@ export { deadline } from './deadline.ts';
 export { expectation } from './expectation.ts';
 export { home } from './home.ts';
 export { impersonation } from './impersonation.ts';
-export { inFlight, perUser } from './in-flight.ts';
+export { awaitingAuthentication, inFlight } from './in-flight.ts';
 export { parameterLimit } from './parameter-limit.ts';
 export { protocol } from './protocol.ts';
 export { queryAsGo, requestInfo } from './request-info.ts';

@@ -43,7 +43,7 @@ export const formRoute = ({ fields, ...route }: FormRoute, handle: (request: Pag
   body: ownFormBody(fields),
   answers: pageAnswers,
   handler: forPeople(async (req, res, context) => {
-    const form = await readForm(req);
+    const form = await readForm(req, context.arrival);
     demandFormToken(req, form);
     await handle({ req, res, context, form });
   }),
@@ -56,8 +56,8 @@ export const postedRoute = ({ parameters = [], ...route }: PageRoute): Route => 
   open: true,
   body: bodyOf(parameters),
   answers: pageAnswers,
-  handler: forPeople(async (req, res) =>
-    seeOther(res, withParameters(route.path, Object.fromEntries(await readForm(req)))),
+  handler: forPeople(async (req, res, { arrival }) =>
+    seeOther(res, withParameters(route.path, Object.fromEntries(await readForm(req, arrival)))),
   ),
 });
 

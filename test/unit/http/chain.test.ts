@@ -70,7 +70,13 @@ describe('who asks to be many', () => {
         return { allowed: true, reason: '' };
       },
     };
-    const { app } = face({ gateway, authorizer, settings: { maxInFlightPerUser: 10 } });
+    const { app } = face({
+      gateway,
+      authorizer,
+      // At once, as a token that was authenticated before.
+      authenticator: () => ({ username: 'alice', groups: [], via: 'token' }),
+      settings: { maxInFlightPerUser: 10 },
+    });
     const answers = Array.from({ length: 80 }, (_, index) =>
       ask(app, `/api/v1/pods${query}`, as('alice', { 'impersonate-user': `bob-${index}` })),
     );

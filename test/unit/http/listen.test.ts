@@ -6,6 +6,7 @@ import { connect, type Socket } from 'node:net';
 import tls from 'node:tls';
 import { listenHTTP, listenTLS, type Listener } from '../../../src/http/listen.ts';
 import { registry } from '../../../src/http/metrics.ts';
+import { PreparedDocument } from '../../../src/http/prepared-document.ts';
 import { newMaterial, type ServingMaterial } from '../../../src/tls/authority.ts';
 import { doing, face } from './lab.ts';
 
@@ -139,10 +140,27 @@ describe('whoever does not read an answer', () => {
     await listener.close(50);
   });
 
+  test('takes no slot with a document that is the same for everybody', async () => {
+    const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
+    const { app: shared } = face({
+      settings: { maxInFlight: 2, maxInFlightPerUser: 2 },
+      routes: [doing((req, res, context) => document.answer(req, res, context))],
+    });
+    const { 'tls.key': key, 'tls.crt': cert } = material;
+    const listener = await listenTLS(shared, address, { key, cert }, false);
+    const client = await unread(listener.port);
+    const statuses: unknown[] = [];
+    for (let number = 0; number < 5; number += 1)
+      statuses.push(await statusOf(client.request({ ':path': '/kapis/version' })));
+    expect(statuses).toEqual([200, 200, 200, 200, 200]);
+    client.destroy();
+    await listener.close(50);
+  });
+
   // Over HTTP/1.1 more than both ends of a connection hold, over HTTP/2 no more than Node lets one hold.
   const large = doing((req, res) => void res.end(Buffer.alloc((req.httpVersionMajor === 1 ? 8 : 1) * 1024 * 1024)));
   const late = '/kapis/version?timeout=2s';
-  const { app: generous } = face({ settings: { maxInFlight: 2, maxInFlightPerUser: 2 }, routes: [large] });
+  const { app: generous } = face({ settings: { maxInFlight: 8, maxInFlightPerUser: 8 }, routes: [large] });
 
   test('is cut off when it is late, and then gives back the place of a large one: HTTP/2', async () => {
     const { 'tls.key': key, 'tls.crt': cert } = material;
@@ -180,8 +198,8 @@ describe('whoever does not read an answer', () => {
   });
 });
 
-const reads = async (): Promise<number> =>
-  Number(/_in_flight\{kind="read"\} (.+)/.exec(await registry.metrics())?.[1] ?? 0);
+const anonymous = async (): Promise<number> =>
+  Number(/_in_flight\{kind="anonymous"\} (.+)/.exec(await registry.metrics())?.[1] ?? 0);
 
 test('a client that goes away gives its place back once, also where its request is refused later', async () => {
   const { promise: judged, resolve: judge } = Promise.withResolvers<void>();
@@ -190,21 +208,21 @@ test('a client that goes away gives its place back once, also where its request 
     throw new Error('too late');
   };
   const listener = await listenHTTP(face({ routes: [doing(refused)] }).app, address);
-  const before = await reads();
+  const before = await anonymous();
   const gone = await opened(listener.port);
   gone.write('GET /kapis/version HTTP/1.1\r\nHost: a\r\n\r\n');
-  while ((await reads()) === before) await new Promise(setImmediate);
+  while ((await anonymous()) === before) await new Promise(setImmediate);
   gone.destroy();
-  while ((await reads()) !== before) await new Promise(setImmediate);
+  while ((await anonymous()) !== before) await new Promise(setImmediate);
   judge();
   await new Promise((resolve) => setTimeout(resolve, 50));
-  expect(await reads()).toBe(before);
+  expect(await anonymous()).toBe(before);
   await listener.close(50);
 });
 
-test('one address that shows no identity cannot take all places', async () => {
+test('anonymous requests of one address cannot take all slots of anonymous requests', async () => {
   const { app: open } = face({
-    settings: { maxInFlight: 10, maxInFlightPerUser: 2 },
+    settings: { maxInFlight: 40, maxInFlightPerUser: 8 },
     routes: [doing((_, res) => void res.end(Buffer.alloc(1024 * 1024)))],
   });
   const { 'tls.key': key, 'tls.crt': cert } = material;

@@ -209,6 +209,8 @@ export function call(
     signal: controller.signal,
     user: { username, groups: [], via: 'token' },
     impersonated: undefined,
+    arrival: undefined,
+    freeSlots: () => undefined,
     onEnd: () => undefined,
     audit: undefined,
     onUserChange: (listener) => void listeners.push(listener),

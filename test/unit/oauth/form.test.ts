@@ -148,7 +148,7 @@ function open(version: '1.1' | '2', headers: object, patience?: number): Open {
       result.resolve(to);
       (res as http.ServerResponse).writeHead(status).end();
     };
-    readForm(req as Request, patience).then(
+    readForm(req as Request, undefined, patience).then(
       (fields) => answer(Object.fromEntries(fields), 200),
       (error: OAuthError) => answer(error, error.code),
     );

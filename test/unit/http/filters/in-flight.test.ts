@@ -54,14 +54,6 @@ describe('at most so many requests at once', () => {
     expect([(await two.answer).status, (await three.answer).status]).toEqual([200, 200]);
   });
 
-  test('and nobody is asked who it is beyond them', async () => {
-    const { open, refused } = lab({ maxInFlight: 1 });
-    const one = await open('/metrics', as('alice'));
-    expect(await refused('/metrics', as('bad'))).toMatchObject(busy);
-    one.end();
-    await one.answer;
-  });
-
   test('watches and probes take no place and need none', async () => {
     const { open } = lab({ maxInFlight: 1, maxInFlightPerUser: 1 });
     const all = [
@@ -159,6 +151,61 @@ test('logins have places of their own, a share of them for each address', async 
   expect((await ask(app, '/kapis/version', { from: '192.0.2.1' })).status).toBe(200);
   for (const end of held) end();
   expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200, 200]);
+});
+
+test('one /48 of IPv6 has two shares of the logins, and a message that says so', async () => {
+  const held: (() => void)[] = [];
+  const hold = doing((_, res) => void held.push(() => void res.end()), '/oauth/token', 'post');
+  const { app } = face({ settings: { maxInFlight: 10, maxInFlightPerUser: 2 }, routes: [hold] });
+  const login = (from: string): Promise<Answer> => ask(app, '/oauth/token', { method: 'POST', from });
+  const all = [1, 2, 3, 4].map((subnet) => login(`2001:db8:7:${subnet}::1`));
+  const refusal = await login('2001:db8:7:5::1');
+  expect(refusal).toMatchObject(busy);
+  expect(refusal.json()['error_description']).toBe(
+    '4 logins of this network are under way (requests.maxInFlightPerUser); please try again later',
+  );
+  all.push(login('2001:db8:8:1::1'));
+  while (held.length < 5) await new Promise((resolve) => setImmediate(resolve));
+  for (const end of held) end();
+  expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+});
+
+test('anonymous requests take no slots of users', async () => {
+  const held: (() => void)[] = [];
+  const hold = doing((_, res) => void held.push(() => void res.end()));
+  const { app } = face({ settings: { maxInFlight: 4 }, routes: [hold, doing((_, res) => void res.end(), '/metrics')] });
+  const all = [1, 2, 3, 4].map((host) => ask(app, '/kapis/version', { from: `192.0.2.${host}` }));
+  await settled();
+  expect((await ask(app, '/metrics', as('alice'))).status).toBe(200);
+  const [refusal] = await Promise.all(all.slice(1));
+  expect(refusal).toMatchObject(busy);
+  expect(refusal?.json()['message']).toBe(
+    '1 anonymous requests are under way (a quarter of requests.maxInFlight); please try again later',
+  );
+  for (const end of held) end();
+  expect((await all[0])?.status).toBe(200);
+});
+
+test('requests that wait for authentication take no slots of users, and an address has few of their own', async () => {
+  const { promise: reviewed, resolve: review } = Promise.withResolvers<void>();
+  const { app } = face({
+    settings: { maxInFlight: 1, maxInFlightPerUser: 1 },
+    routes: [doing((_, res) => void res.end(), '/metrics')],
+    authenticator: async ({ headers }) => {
+      if (headers.authorization === 'Bearer forged') await reviewed;
+      return headers.authorization === 'Bearer alice' ? { username: 'alice', groups: [], via: 'token' } : undefined;
+    },
+  });
+  const all = [1, 2].map(() => ask(app, '/metrics', as('forged')));
+  await settled();
+  expect((await ask(app, '/metrics', { ...as('alice'), from: '192.0.2.2' })).status).toBe(200);
+  const refusal = await ask(app, '/metrics', as('forged'));
+  expect(refusal).toMatchObject(busy);
+  expect(refusal.json()['message']).toBe(
+    '2 requests that wait for authentication of this address are under way (twice requests.maxInFlightPerUser); please try again later',
+  );
+  review();
+  expect((await Promise.all(all)).map(({ status }) => status)).toEqual([401, 401]);
 });
 
 test('a client that goes away while it is asked who it is gives its place back', async () => {
