@@ -29,6 +29,7 @@ import { coreView, listOf, type View } from './views.ts';
 import { sameNamespaces, visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
 import { followSelecting, sameSelection, selectedBy } from './selected-by.ts';
 import { eventStream, watchDuration } from './watch/answer.ts';
+import type { Lanes } from './watch/lanes.ts';
 import { Watches } from './watch/watches.ts';
 
 const json = 'application/json';
@@ -150,7 +151,7 @@ export class Answers<F> {
   }
 }
 
-export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHandlers {
+export function kapisHandlers<F>(resource: Resource<F>, access: Access, lanes: Lanes): KapisHandlers {
   const { definition, store, ended } = resource;
   const answers = new Answers(definition);
   const watches = new Watches(store);
@@ -188,6 +189,14 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
     if (res.closed) stop();
     else res.once('close', stop);
     await checkSelection(access);
+    const filters = [...scope, ...selected, ...query.filters];
+    const user = context.user?.username ?? '';
+    const lookUps = filters.filter(({ isLookUp }) => isLookUp === true).length;
+    if (lookUps > 0) {
+      const free = lanes.lookUps.take(user, lookUps);
+      if (res.closed) free();
+      else res.once('close', free);
+    }
     watches.serve(req, res, {
       from,
       initialEvents: wholeState,
@@ -196,7 +205,8 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access): KapisHa
       serverSentEvents,
       isResumed: resumed !== undefined,
       duration: watchDuration(timeoutSeconds),
-      filters: [...scope, ...selected, ...query.filters],
+      filters,
+      inLane: lookUps === 0 ? undefined : (step) => lanes.run(user, step),
       view,
       firstView: view,
       recheck: async () => {

@@ -196,6 +196,10 @@ export function shared<F>(
   });
 }
 
+/** The same for a value that is looked for in the object's bytes. */
+const lookUp = (key: string, passes: (object: StoredObject<unknown>) => boolean): Filter<unknown> =>
+  Object.assign(shared(key, passes), { isLookUp: true as const });
+
 export const among = (index: IndexName, values: readonly string[]): Filter<unknown>['within'] => ({ index, values });
 
 /** No filter for a selector that selects everything. Throws 400. */
@@ -233,7 +237,7 @@ function filtersOf<F>(query: URLSearchParams, definition: ResourceDefinition<F>)
   );
   add('alias', (text, key) => {
     const wanted = text.toLowerCase();
-    return shared(key, (object) =>
+    return lookUp(key, (object) =>
       String(aliasOf(object) ?? '')
         .toLowerCase()
         .includes(wanted),
@@ -251,17 +255,13 @@ function filtersOf<F>(query: URLSearchParams, definition: ResourceDefinition<F>)
   for (const [name, filter] of Object.entries(definition.filters))
     add(name, (text, key) => shared(key, (object) => filter.matches(object, text)));
   for (const name of ['label', 'labelSelector']) add(name, labelFilter);
-  add('annotation', (text, key) => {
-    const selector = parseLabelSelector(text, true);
-    if (selector.length === 0) return [];
-    const annotations = new Map(
-      selector.map(({ key: wanted }) => [wanted, scalarAt(['metadata', 'annotations', wanted])] as const),
-    );
-    return shared(
-      key,
-      matcher(selector, (object, wanted) => annotations.get(wanted)?.(object) as string | undefined),
-    );
-  });
+  add('annotation', (text) =>
+    parseLabelSelector(text, true).map((requirement) => {
+      const annotation = scalarAt(['metadata', 'annotations', requirement.key]);
+      const meets = matcher([requirement], (object: StoredObject<unknown>) => annotation(object) as string | undefined);
+      return lookUp(`annotation ${JSON.stringify(requirement)}`, meets);
+    }),
+  );
   add('fieldSelector', (text) => parseFieldSelector(text, termsAre).map((term) => fieldFilter(term, definition)));
   return filters;
 }
@@ -278,7 +278,7 @@ export function fieldFilter<F>(
   const label = definition.fieldLabels.find((one) => isDeepStrictEqual(parseFieldPath(one), segments));
   if (label !== undefined) return shared(key, (object) => (definition.fieldLabel(object, label) === value) === equals);
   const field = scalarAt(segments);
-  return shared(key, (object) => {
+  return lookUp(key, (object) => {
     const found = field(object) ?? '';
     return ((typeof found === 'string' ? found : String(found)) === value) === equals;
   });

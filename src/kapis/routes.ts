@@ -26,6 +26,7 @@ import { passedWatches, readThroughHandlers } from './read-through.ts';
 import type { Kind, Resource } from './resource.ts';
 import type { Access } from './visible-namespaces.ts';
 import { eventStream } from './watch/answer.ts';
+import { Lanes } from './watch/lanes.ts';
 
 export interface KapisDeps {
   readonly authorizer: Authorizer;
@@ -114,13 +115,14 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
     granted: every?.granted ?? noAccess,
     ...(every === undefined ? {} : { catalogue: every.catalogue }),
   };
+  const lanes = new Lanes();
   return [
     ...discoveryRoutes('/kapis', [...groupVersions, ...otherGroups]),
     ...resources.flatMap((resource): Route[] => {
       const { definition } = resource;
       const { kind, served } = definition;
       const path = `/kapis/${served.group}/${served.version}/${served.resource}`;
-      const handlers = kapisHandlers(resource, access);
+      const handlers = kapisHandlers(resource, access, lanes);
       const schemas = schemasOf(definition);
       const list = listParameters(definition);
       const handler =
@@ -150,7 +152,9 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
         },
       ];
     }),
-    ...(every === undefined ? [] : [...componentRoutes({ authorizer, ...every }), ...everyRoutes(every, access)]),
+    ...(every === undefined
+      ? []
+      : [...componentRoutes({ authorizer, ...every }), ...everyRoutes(every, access, lanes)]),
   ];
 }
 
@@ -179,7 +183,11 @@ function remember<K extends object>(all: WeakMap<K, KapisHandlers>, key: K, make
 }
 
 /** Every resource of the cluster, by its name in the path. */
-function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every']>, access: Access): Route[] {
+function everyRoutes(
+  { catalogue, client, kinds }: NonNullable<KapisDeps['every']>,
+  access: Access,
+  lanes: Lanes,
+): Route[] {
   const base = `/kapis/${readingGroup.group}/${readingGroup.version}`;
   const { listMemory: memory } = catalogue;
   const watches = passedWatches();
@@ -207,7 +215,7 @@ function everyRoutes({ catalogue, client, kinds }: NonNullable<KapisDeps['every'
       const { resource } = use;
       const release = (): void => use.release();
       try {
-        await remember(cached, resource, () => kapisHandlers(resource, access))[what](judged, ...request);
+        await remember(cached, resource, () => kapisHandlers(resource, access, lanes))[what](judged, ...request);
       } catch (error) {
         release();
         throw error;

@@ -15,6 +15,8 @@ export interface Filter<F> {
   readonly key?: string;
   /** All objects that pass have one of these values there. */
   readonly within?: { readonly index: IndexName; readonly values: readonly string[] };
+  /** It looks for a value in the object's bytes, which takes longer than all other filters. */
+  readonly isLookUp?: true;
 }
 
 export type IndexName = 'name' | 'namespace' | 'uid' | `label ${string}`;

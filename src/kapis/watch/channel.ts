@@ -20,12 +20,15 @@ export interface ChannelOptions<F> {
 export class Channel<F> {
   readonly options: ChannelOptions<F>;
   readonly watches: Set<Watch<F>> = new Set();
+  /** Nothing is framed for all: its watches work in the lanes of their users. */
+  readonly isInLanes: boolean;
   /** Is an object, as it is, to be seen? */
   readonly passes: (object: StoredObject<F>) => boolean;
   #bookmark: { readonly resourceVersion: number; readonly part: Buffer } | undefined;
 
   constructor(options: ChannelOptions<F>) {
     this.options = options;
+    this.isInLanes = options.filters.some(({ isLookUp }) => isLookUp === true);
     this.passes = all(options.filters);
   }
 

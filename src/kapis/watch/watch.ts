@@ -7,6 +7,7 @@ import type { StoredObject } from '../../kube/stored-object.ts';
 import type { Filter } from '../../kube/selection.ts';
 import type { View } from '../views.ts';
 import type { Channel } from './channel.ts';
+import type { Step } from './lanes.ts';
 import { errorFrame, frame, idFrame, keepAliveFrame, keepAliveInterval, seen } from './frames.ts';
 
 export interface WatchRequest<F> {
@@ -25,6 +26,8 @@ export interface WatchRequest<F> {
   /** Until the server ends it, in milliseconds. */
   readonly duration: number;
   readonly filters: readonly Filter<F>[];
+  /** Has it work in the turns of its user, because its filters look for values in objects. */
+  readonly inLane?: ((step: Step) => void) | undefined;
   readonly view: View<F>;
   /** Of the first frame: a Table names its columns once. */
   readonly firstView: View<F>;
@@ -89,6 +92,9 @@ export class Watch<F> {
   #last: number;
   #keepAlive = Infinity;
   readonly #end: number;
+  /** What its filters said so far of the states that come next: how many they pass, or the decision. */
+  readonly #verdicts = new Map<StoredObject<F>, number | boolean>();
+  readonly #passes: (object: StoredObject<F>) => boolean;
 
   constructor({ request, store, channel, body, position, closed }: WatchOptions<F>) {
     const { initialEvents, initialEventsEnd, bookmarks, duration, from } = request;
@@ -98,6 +104,7 @@ export class Watch<F> {
     this.#body = body;
     this.#closed = closed;
     this.#position = position;
+    this.#passes = request.inLane === undefined ? channel.passes : (object) => this.#verdicts.get(object) === true;
     this.#present = initialEvents ? store.snapshot() : [];
     const hasIDs = channel.options.format === 'server-sent events';
     if (initialEventsEnd || (initialEvents && hasIDs)) this.#initialEnd = store.resourceVersion;
@@ -166,7 +173,7 @@ export class Watch<F> {
 
   #sayAlive(): void {
     const { position, resourceVersion } = this.#store;
-    const isCurrent = this.#follows && this.#position === position && resourceVersion >= this.#after;
+    const isCurrent = this.#isUpToDate && this.#position === position && resourceVersion >= this.#after;
     const { framing } = this.channel.options;
     // Who does not read has something to read yet.
     const part = this.#body.isFull
@@ -199,7 +206,10 @@ export class Watch<F> {
   /** Tells by itself what there is to tell, unless it is doing that. */
   catchUp(): void {
     if (this.#isCatchingUp || this.#isOver) return;
-    this.#catchUp().catch((error: unknown) => this.fail(error));
+    this.#isCatchingUp = true;
+    const { inLane } = this.#request;
+    if (inLane === undefined) this.#catchUp().catch((error: unknown) => this.fail(error));
+    else inLane(this.#step);
   }
 
   /** Something here is wrong. */
@@ -208,8 +218,57 @@ export class Watch<F> {
     this.cut();
   }
 
+  /** All that the store knows has been told. */
+  get #isUpToDate(): boolean {
+    return this.#follows || (this.#request.inLane !== undefined && !this.#isCatchingUp);
+  }
+
+  /** Does the same in the lane of its user, one change at a time. */
+  readonly #step: Step = (slice) => {
+    try {
+      if (this.isLost) this.cut();
+      if (this.#isOver) return false;
+      if (this.#body.isFull) {
+        void this.#body.drained().then(() => this.#request.inLane?.(this.#step));
+        return false;
+      }
+      if (!this.#decide(slice)) return true;
+      const part = this.#next(slice);
+      this.#verdicts.clear();
+      if (part === undefined) this.#isCatchingUp = false;
+      else if (part.length > 0) this.#write(part);
+      return part !== undefined;
+    } catch (error) {
+      this.fail(error);
+      return false;
+    }
+  };
+
+  /** Asks one filter after the other about the states that come next. False if the slice ended before all was decided. */
+  #decide(slice: Slice): boolean {
+    const { filters } = this.channel.options;
+    const object = this.#present[this.#presentTold];
+    const change = this.#store.changeAt(this.#position);
+    const states = object === undefined ? [change?.previous, change?.object] : [object];
+    let isFirst = true;
+    for (const state of states) {
+      if (state === undefined) continue;
+      let verdict = this.#verdicts.get(state) ?? 0;
+      while (typeof verdict === 'number') {
+        if (!isFirst && slice.isOver) {
+          this.#verdicts.set(state, verdict);
+          return false;
+        }
+        isFirst = false;
+        const filter = filters[verdict];
+        verdict = filter === undefined || (filter(state) && verdict + 1);
+      }
+      this.#verdicts.set(state, verdict);
+    }
+    return true;
+  }
+
   async #catchUp(): Promise<void> {
-    this.#isCatchingUp = true;
     this.#follows = false;
     const slice = new Slice();
     while (!this.#isOver) {
@@ -232,14 +291,16 @@ export class Watch<F> {
   #next(slice: Slice): Buffer | undefined {
     const part: Part = { pieces: [], size: 0 };
     let visited = 0;
-    while (part.size < partSize && (visited === 0 || !slice.isOver) && this.#addNext(part)) visited += 1;
+    const most = this.#request.inLane === undefined ? Infinity : 1;
+    while (part.size < partSize && visited < most && (visited === 0 || !slice.isOver) && this.#addNext(part))
+      visited += 1;
     if (visited === 0) return this.#nextBookmark();
     return part.size === 0 ? nothing : framed(this.channel.options.framing, part.pieces);
   }
 
   /** Adds the next object or change, if it is to be seen; false if there is none. */
   #addNext(part: Part): boolean {
-    const { passes } = this.channel;
+    const passes = this.#passes;
     const { format } = this.channel.options;
     const add = (frameOfIt: readonly Buffer[]): void => {
       for (const piece of frameOfIt) part.size += piece.length;

@@ -150,7 +150,8 @@ export class Watches<F> {
     const end = start + changes.length;
     let slice = new Slice();
     for (const channel of this.#channels) {
-      const part = this.#partOf(channel, changes);
+      // Its watches look at the changes in the lanes of their users.
+      const part = channel.isInLanes ? undefined : this.#partOf(channel, changes);
       for (const watch of channel.watches) {
         if (slice.isOver) {
           await turn();
