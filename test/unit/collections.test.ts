@@ -92,7 +92,6 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'kube/wire/connections Connections all',
     'kube/wire/connections Connections free',
     'kube/wire/connections Connections waiting',
-    'slots enqueue line',
   ],
   'it lives as long as one request, response, document or task': [
     'accounts/identity-providers/https-fetch fetchOverTLS chunks',
