@@ -403,24 +403,27 @@ describe('a watch', () => {
       expect((await follow('', { 'last-event-id': '10' })).response.text).toBe('');
     });
 
-    test('says that it is alive when nothing was told for 15 seconds', async () => {
-      const begun = await follow('resourceVersion=10&name=a');
-      await jest.advanceTimersByTimeAsync(10_000);
-      modify('a', 11);
-      await settle();
-      const { text } = begun.response;
-      await jest.advanceTimersByTimeAsync(10_000);
-      expect(begun.response.text.slice(text.length)).toBe('');
-      modify('b', 12);
-      await jest.advanceTimersByTimeAsync(6_000);
-      await settle();
-      expect(begun.response.text.slice(text.length)).toBe(': keep-alive\nid: 12\n\n');
-      await jest.advanceTimersByTimeAsync(16_000);
-      expect(begun.response.text.slice(text.length)).toBe(': keep-alive\nid: 12\n\n'.repeat(2));
-      const lines = await watch('resourceVersion=12', {}, '/kapis/resources.platform.io/v1alpha3/nodes');
-      await jest.advanceTimersByTimeAsync(40_000);
-      expect(lines.response.text).toBe('');
-    });
+    test.each(['name=a', 'fieldSelector=metadata.uid%3Duid-a'])(
+      'by %s says that it is alive when nothing was told for 15 seconds',
+      async (filter) => {
+        const begun = await follow(`resourceVersion=10&${filter}`);
+        await jest.advanceTimersByTimeAsync(10_000);
+        modify('a', 11);
+        await settle();
+        const { text } = begun.response;
+        await jest.advanceTimersByTimeAsync(10_000);
+        expect(begun.response.text.slice(text.length)).toBe('');
+        modify('b', 12);
+        await jest.advanceTimersByTimeAsync(6_000);
+        await settle();
+        expect(begun.response.text.slice(text.length)).toBe(': keep-alive\nid: 12\n\n');
+        await jest.advanceTimersByTimeAsync(16_000);
+        expect(begun.response.text.slice(text.length)).toBe(': keep-alive\nid: 12\n\n'.repeat(2));
+        const lines = await watch('resourceVersion=12', {}, '/kapis/resources.platform.io/v1alpha3/nodes');
+        await jest.advanceTimersByTimeAsync(40_000);
+        expect(lines.response.text).toBe('');
+      },
+    );
 
     test('says nothing to who does not read', async () => {
       const begun = await follow('resourceVersion=10');
