@@ -23,11 +23,10 @@ export class Shares {
 
   /** Returns the share that `count` more would exceed; undefined if there is room. */
   exceeded(holder: Holder, count: number, share: number): { readonly key: string; readonly share: number } | undefined {
-    for (const [index, key] of keysOf(holder).entries()) {
-      const most = shareAt(index, share);
-      if ((this.#counts.get(key) ?? 0) + count > most) return { key, share: most };
-    }
-    return undefined;
+    const keys = keysOf(holder);
+    const index = keys.findIndex((key, at) => (this.#counts.get(key) ?? 0) + count > shareAt(at, share));
+    const key = keys[index];
+    return key === undefined ? undefined : { key, share: shareAt(index, share) };
   }
 
   /** A negative count takes away. */
