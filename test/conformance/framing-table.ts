@@ -66,8 +66,15 @@ function combined(parameters: readonly Parameter[]): Query[] {
 /** Values of a parameter in a path. */
 export type NamesOf = (path: string, parameter: string) => readonly string[];
 
-/** `isFull`: also what does not depend on the number of objects, and each of the other parameters by itself. */
-export function casesOf({ path, parameters = [], answers = {} }: Route, names: NamesOf, isFull: boolean): Case[] {
+/**
+ * How many cases a route has: `each` parameter and each combination of those that shape the body; only these
+ * `shapes`, of routes that list objects; or fewer of these, in which each `pair` of values still occurs.
+ */
+export type Extent = 'each' | 'shapes' | 'pairs';
+
+/** Returns the cases of a GET route, the same ones each time. */
+export function casesOf({ path, parameters = [], answers = {} }: Route, names: NamesOf, extent: Extent): Case[] {
+  const isFull = extent === 'each';
   const inQuery = parameters.filter((one) => one.in === 'query');
   const has = (name: string): boolean => inQuery.some((one) => one.name === name);
   const described = Object.values(answers).flatMap(({ content = {} }) => Object.keys(content));
@@ -85,23 +92,46 @@ export function casesOf({ path, parameters = [], answers = {} }: Route, names: N
   const watches = has('watch')
     ? [watch, ...(has('fields') ? [[...watch, ['fields', 'metadata.name'] as const]] : [])]
     : [];
-  const cases = (queries: readonly Query[], isWatch: boolean): (Omit<Case, 'path'> & { readonly query: Query })[] =>
+  const rowsOf = (queries: readonly Query[], isWatch: boolean): Row[] =>
     queries.flatMap((query) =>
-      [...types]
-        .filter((type) => isWatch || !ofStreams.has(type))
-        .map((accept) => ({
-          query,
-          accept,
-          isWatch,
-          isWholeList: !isWatch && query.every(([name]) => shapes.includes(name) && name !== 'limit'),
-        })),
+      [...types].filter((type) => isWatch || !ofStreams.has(type)).map((accept) => ({ query, accept, isWatch })),
     );
+  const lists = path.includes('/watch/') ? [] : rowsOf(reads, false);
+  const rows = [...(extent === 'pairs' ? pairwise(lists) : lists), ...rowsOf(watches, true)];
   return pathsOf(path, names).flatMap((concrete) =>
-    [...(path.includes('/watch/') ? [] : cases(reads, false)), ...cases(watches, true)].map(({ query, ...one }) => {
+    rows.map(({ query, ...row }) => {
       const text = new URLSearchParams(Object.fromEntries(query)).toString();
-      return { ...one, path: text === '' ? concrete : `${concrete}?${text}` };
+      const isWholeList = !row.isWatch && query.every(([name]) => shapes.includes(name) && name !== 'limit');
+      return { ...row, isWholeList, path: text === '' ? concrete : `${concrete}?${text}` };
     }),
   );
+}
+
+/** A request of a route without its path. */
+interface Row {
+  readonly query: Query;
+  readonly accept: string;
+  readonly isWatch: boolean;
+}
+
+/** Each two of the values of a row: the media type, and each parameter that shapes the body, set or not. */
+function pairsIn({ query, accept }: Row): string[] {
+  const given = new Map(query);
+  const all = [accept, ...shapes.map((name) => `${name}=${given.get(name) ?? ''}`)];
+  return all.flatMap((first, n) => all.slice(n + 1).map((second) => `${first} ${second}`));
+}
+
+/** Takes the row with the most new pairs until no pair is missing. */
+function pairwise(rows: readonly Row[]): Row[] {
+  const missing = new Set(rows.flatMap(pairsIn));
+  const newIn = (row: Row): number => pairsIn(row).filter((pair) => missing.has(pair)).length;
+  const taken: Row[] = [];
+  while (missing.size > 0) {
+    const next = rows.reduce((best, row) => (newIn(row) > newIn(best) ? row : best));
+    for (const pair of pairsIn(next)) missing.delete(pair);
+    taken.push(next);
+  }
+  return taken;
 }
 
 /** One for each combination of names. */

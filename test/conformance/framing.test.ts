@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals
 import * as chain from '../../src/http/chain.ts';
 import type { Route } from '../../src/http/route.ts';
 import { whole, type Message, type Whole } from '../client/message.ts';
-import type { Face, FramingLab, Open } from './framing-lab.ts';
-import { casesOf, type Case, type NamesOf } from './framing-table.ts';
+import type { Face, FramingLab, Open, Protocol } from './framing-lab.ts';
+import { casesOf, type Case, type Extent, type NamesOf } from './framing-table.ts';
 
 /** What each listener was given to serve, the gateway's first. */
 const faces: (readonly Route[])[] = [];
@@ -19,8 +19,8 @@ const { startLab } = await import('./lab.ts');
 const { countIn, framingLab, one, prepare, protocols } = await import('./framing-lab.ts');
 
 const sizes = (process.env['FRAMING_SIZES'] ?? '0,1,255,256,257,1000').split(',').map(Number);
-/** Those with which each parameter is tried, and not only those that shape the body. */
-const fullSizes = [0, 257];
+/** Those with all combinations of what shapes the body, and, over the first protocol, with each other parameter. */
+const fullSizes = [0, 1, 257];
 /** Secrets are read through. */
 const names: NamesOf = (path, parameter) => {
   if (parameter === 'resources') return ['pods', 'secrets'];
@@ -39,8 +39,13 @@ const codings = ['identity', 'gzip'];
 /** Paths whose list has all objects of its kind. */
 const counted = /\/(nodes|pods|secrets|namespaces|users|components|alice\/(sessions|loginrecords))$/;
 
-const tableOf = ({ routes }: Face, isFull: boolean): Case[] =>
-  routes.filter(({ method }) => method === 'get').flatMap((route) => casesOf(route, names, isFull));
+const tableOf = ({ routes }: Face, extent: Extent): Case[] =>
+  routes.filter(({ method }) => method === 'get').flatMap((route) => casesOf(route, names, extent));
+
+function extentOf(size: number, protocol: Protocol): Extent {
+  if (!fullSizes.includes(size)) return 'pairs';
+  return protocol === protocols[0] ? 'each' : 'shapes';
+}
 
 let lab: FramingLab;
 beforeAll(async () => {
@@ -97,8 +102,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
 
     test.each(protocols)('each GET and HEAD ends where its headers say over %s', async (protocol) => {
       const face = lab[name];
-      const isFull = fullSizes.includes(size) && protocol === 'HTTP/1.1';
-      const table = tableOf(face, isFull).filter(({ isWatch }) => !isWatch);
+      const table = tableOf(face, extentOf(size, protocol)).filter(({ isWatch }) => !isWatch);
       expect(table.length).toBeGreaterThan(10);
       const waiting = table.values();
       const lane = async (): Promise<string[]> => {
@@ -114,7 +118,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
 
     test.each(protocols.slice(1))('each watch shows all objects and ends over %s', async (protocol) => {
       const face = lab[name];
-      const watches = tableOf(face, true).filter(({ isWatch }) => isWatch);
+      const watches = tableOf(face, 'each').filter(({ isWatch }) => isWatch);
       const faults = watches.map(async ({ path, accept }) => {
         const client = face.client(protocol);
         try {
@@ -132,7 +136,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
 
 test.each(protocols)('a reader that is slow and one that closes get what they read over %s', async (protocol) => {
   const lists = [lab.gateway, lab.aggregated].flatMap((face) =>
-    tableOf(face, false)
+    tableOf(face, 'pairs')
       .filter(({ isWholeList, accept }) => isWholeList && !accept.includes('as=Table'))
       .map(({ path, accept }) => ({ face, request: { path, headers: { ...face.headers, accept } } })),
   );

@@ -115,7 +115,12 @@ export class MemoryCluster {
   }
 
   list(collection: string): Stored[] {
-    return copy([...(this.#collections.get(collection)?.values() ?? [])]);
+    return copy([...this.stored(collection)]);
+  }
+
+  /** Returns the objects themselves, which are never changed, only replaced. For a caller that changes none either. */
+  stored(collection: string): readonly Stored[] {
+    return [...(this.#collections.get(collection)?.values() ?? [])];
   }
 
   /** Creates or replaces, as an administrator does, and at the time that it says. */
@@ -129,6 +134,7 @@ export class MemoryCluster {
     if (before !== undefined) this.#remove(collection, before);
   }
 
+  /** Returns stored objects themselves: the caller serializes them. */
   handle({ method, path, query, body }: SeenRequest): Answer {
     const responder = this.#responders.get(path);
     if (method === 'POST' && responder !== undefined) return { status: 201, body: copy(responder(body as Json)) };
@@ -141,7 +147,7 @@ export class MemoryCluster {
     const collection = path.slice(0, at);
     const current = this.#collections.get(collection)?.get(last);
     if (current === undefined) return failure(404, 'NotFound', `${collection} "${last}" not found`);
-    if (method === 'GET') return { status: 200, body: copy(current) };
+    if (method === 'GET') return { status: 200, body: current };
     if (method === 'DELETE') {
       const wanted = (body as { preconditions?: { resourceVersion?: string } } | undefined)?.preconditions;
       if (wanted?.resourceVersion !== undefined && wanted.resourceVersion !== current.metadata.resourceVersion)
@@ -153,13 +159,13 @@ export class MemoryCluster {
       const patched = jsonPatch(current, body as Addition[]);
       return patched === undefined
         ? failure(422, 'Invalid', 'the patch does not fit')
-        : { status: 200, body: copy(this.#write(collection, patched, current)) };
+        : { status: 200, body: this.#write(collection, patched, current) };
     }
     const next = method === 'PATCH' ? (mergePatch(current, body) as Stored) : (copy(body) as Stored);
     const base = (body as Partial<KubeObject>).metadata?.resourceVersion;
     if (base !== undefined && base !== current.metadata.resourceVersion)
       return failure(409, 'Conflict', 'the object has been modified');
-    return { status: 200, body: copy(this.#write(collection, next, current)) };
+    return { status: 200, body: this.#write(collection, next, current) };
   }
 
   /** Tells of every change after the resourceVersion `since`, and of later ones. Returns what ends the calls. */
@@ -192,12 +198,12 @@ export class MemoryCluster {
       metadata: { ...metadata, name },
       ...(stringData === undefined ? {} : { data: { ...rest.data, ...(Object.fromEntries(encoded) as Json) } }),
     } as Stored;
-    return { status: 201, body: copy(this.#write(collection, object, undefined)) };
+    return { status: 201, body: this.#write(collection, object, undefined) };
   }
 
   #list(path: string, query: SeenRequest['query']): Answer {
     const exact = query['resourceVersionMatch'] === 'Exact' ? BigInt(String(query['resourceVersion'])) : undefined;
-    const all = exact === undefined ? this.list(path) : this.#listAt(path, exact);
+    const all = exact === undefined ? this.stored(path) : this.#listAt(path, exact);
     const items = all.filter((object) => matches(object, query['fieldSelector']));
     return {
       status: 200,
@@ -213,7 +219,7 @@ export class MemoryCluster {
       if (type === 'DELETED') objects.delete(object.metadata.name);
       else objects.set(object.metadata.name, object);
     }
-    return copy([...objects.values()]);
+    return [...objects.values()];
   }
 
   #write(collection: string, object: Stored, before: Stored | undefined, created?: string): Stored {
@@ -252,7 +258,7 @@ export class MemoryCluster {
 }
 
 function inform(watcher: Watcher, { collection, type, object }: Change): void {
-  if (watcher.collection === collection && matches(object, watcher.fieldSelector)) watcher.tell(type, copy(object));
+  if (watcher.collection === collection && matches(object, watcher.fieldSelector)) watcher.tell(type, object);
 }
 
 /** One `path=value`. */
@@ -370,7 +376,8 @@ export class MemoryClient implements Cluster {
     const initial = query['sendInitialEvents'] === 'true';
     const since = initial ? this.#cluster.version : String(query['resourceVersion'] ?? this.#cluster.version);
     if (initial) {
-      for (const object of this.#cluster.list(path)) if (matches(object, query['fieldSelector'])) tell('ADDED', object);
+      for (const object of this.#cluster.stored(path))
+        if (matches(object, query['fieldSelector'])) tell('ADDED', object);
       bookmark(true);
     }
     const stopTelling = this.#cluster.watch(path, query['fieldSelector'], since, tell);
