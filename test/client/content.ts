@@ -34,7 +34,7 @@ function gunzipped(body: Buffer, path: string): Buffer {
 }
 
 /** Paths of what lasts and may be silent. */
-export const streams = /[?&](watch|follow)=/;
+export const streams = /[?&](watch|follow)=|\/watch\//;
 
 /** One document; a stream has one in each line. */
 function checkJSON(content: Buffer, path: string): void {

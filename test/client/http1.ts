@@ -15,11 +15,35 @@ export interface Target {
 export const connect = ({ host, port, tls: options }: Target): Duplex =>
   options === undefined
     ? net.connect({ host, port })
-    : tls.connect({ host, port, ALPNProtocols: ['http/1.1'], ...options });
+    : tls.connect({
+        host,
+        port,
+        ALPNProtocols: ['http/1.1'],
+        ...(net.isIP(host) === 0 ? { servername: host } : {}),
+        ...options,
+      });
 
 /** One request on a connection that the server has to close behind its response: whatever else it sends is an error. */
 export const open = (socket: Duplex, request: Request): Promise<Message> =>
   new Connection(socket).request({ ...request, headers: { connection: 'close', ...request.headers } });
+
+/** The same at a URL. The path is sent as it is: a URL object would normalize it. */
+export function openURL(
+  url: string,
+  options: ConnectionOptions,
+  { headers, ...request }: Omit<Request, 'path'>,
+): Promise<Message> {
+  const [, origin = '', path = ''] = /^(https?:\/\/[^/?#]+)(.*)$/s.exec(url) ?? [];
+  const { protocol, hostname, port, host } = new URL(origin);
+  const isSecure = protocol === 'https:';
+  const target = {
+    // An IPv6 address has brackets there.
+    host: hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: Number(port || (isSecure ? 443 : 80)),
+    ...(isSecure ? { tls: options } : {}),
+  };
+  return open(connect(target), { ...request, path: path || '/', headers: { host, ...headers } });
+}
 
 interface Pending {
   readonly request: Request;
@@ -65,6 +89,7 @@ export class Connection {
   /** Resolves with the head. The body has to be read to its end before the next request. */
   request(request: Request): Promise<Message> {
     return new Promise((resolve, reject) => {
+      if (this.#isLeft) return reject(new Error('the response before this one was left unread'));
       this.#pending = { request, resolve, reject };
       this.#isLast = /\bclose\b/i.test(String(request.headers?.['connection'] ?? ''));
       if (this.#failure !== undefined) return reject(this.#failure);

@@ -107,10 +107,13 @@ describe.each(sizes)('with %d objects in each list', (size) => {
       const waiting = table.values();
       const lane = async (): Promise<string[]> => {
         const client = face.client(protocol);
-        const faults: string[] = [];
-        for (const next of waiting) faults.push(...(await faultsOf(face, next, client.open, seen)));
+        for (const next of waiting) {
+          const faults = await faultsOf(face, next, client.open, seen);
+          // The connection is of no use after most faults.
+          if (faults.length > 0) return faults;
+        }
         await client.close();
-        return faults;
+        return [];
       };
       const faults = await Promise.all(Array.from({ length: lanes }, lane));
       expect(faults.flat()).toEqual([]);

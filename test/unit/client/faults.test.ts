@@ -141,6 +141,12 @@ describe('over HTTP/1.1 the client reports', () => {
     await expect(connection.close()).rejects.toThrow(/follow the end of a message: "b"/);
   });
 
+  test('a request behind a response that was left unread', async () => {
+    const connection = new Connection(server(sized(5), 'hel'));
+    (await connection.request({ path: '/' })).destroy();
+    await expect(connection.request({ path: '/' })).rejects.toThrow('left unread');
+  });
+
   test('bytes that the next response would begin with', async () => {
     const [client, far] = duplexPair();
     far.once('data', () => {
