@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import https from 'node:https';
+import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const json =
     res.end(JSON.stringify(body));
   };
 
-let server: https.Server;
+let server: Server;
 let url: string;
 let ca: string;
 let replies: Readonly<Record<string, Reply>>;
@@ -30,7 +30,7 @@ beforeAll(async () => {
   const authority = await createAuthority('nobody-ca');
   const { key, certificate } = await authority.issue({ commonName: 'nobody', server: ['127.0.0.1'] });
   ca = authority.certificate;
-  server = https.createServer({ key, cert: certificate }, (req, res) => {
+  server = createServer({ key, cert: certificate }, (req, res) => {
     asked.push(req.url ?? '');
     replies[req.url ?? '']?.(res);
   });

@@ -1,9 +1,8 @@
 /** The certificate of the front proxy, with intermediates, over TLS: on open connections and when the request-header CA changes. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import http2, { type ClientHttp2Session, type IncomingHttpHeaders } from 'node:http2';
-import https from 'node:https';
-import { once } from 'node:events';
-import { answerTo } from '../fakes/ask.ts';
+import { connect, Connection } from '../client/http1.ts';
+import { connectHTTP2, openHTTP2 } from '../client/http2.ts';
+import { whole } from '../client/message.ts';
 import { goodAuthority, goodLeaf, makeChain, type Chain } from '../fakes/certificate-chains.ts';
 import { nodes, startLab, type Lab } from './lab.ts';
 
@@ -51,26 +50,19 @@ const tls = ({ presented, key }: Chain): { cert: string; key: string; rejectUnau
 type Ask = () => Promise<number>;
 
 /** Requests on one connection, of each version of HTTP. */
-function connections(shown: Chain): { readonly asks: readonly Ask[]; readonly close: () => void } {
-  const agent = new https.Agent({ keepAlive: true, maxSockets: 1 });
-  const session: ClientHttp2Session = http2.connect(`https://127.0.0.1:${lab.ports.aggregated}`, tls(shown));
+function connections(shown: Chain): { readonly asks: readonly Ask[]; readonly close: () => Promise<void> } {
+  const { host, port } = { host: '127.0.0.1', port: lab.ports.aggregated };
+  const connection = new Connection(connect({ host, port, tls: tls(shown) }));
+  const session = connectHTTP2(`https://${host}:${port}`, tls(shown));
+  const request = { path: nodes, headers };
   return {
     asks: [
-      async () => {
-        const target = { host: '127.0.0.1', port: lab.ports.aggregated, path: nodes, agent, headers, ...tls(shown) };
-        return (await answerTo(https.request(target))).status;
-      },
-      async () => {
-        const stream = session.request({ ':path': nodes, ...headers });
-        const [answer] = (await once(stream, 'response')) as [IncomingHttpHeaders];
-        stream.resume();
-        await once(stream, 'close');
-        return Number(answer[':status']);
-      },
+      async () => (await whole(await connection.request(request))).status,
+      async () => (await whole(await openHTTP2(session, request))).status,
     ],
-    close: () => {
-      agent.destroy();
+    close: async () => {
       session.close();
+      await connection.close();
     },
   };
 }
@@ -90,7 +82,7 @@ test('an open connection is believed as long as its chain leads to the request-h
     await trust(chain.authorities, ['somebody-else']);
     expect(await statuses()).toEqual([401, 401]);
   } finally {
-    close();
+    await close();
   }
 });
 
@@ -111,6 +103,6 @@ test.each<[string, Partial<typeof goodAuthority>]>([
   try {
     for (const ask of asks) expect(await ask()).toBe(401);
   } finally {
-    close();
+    await close();
   }
 });

@@ -2,14 +2,14 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
-import http2, { type ClientHttp2Session, type ClientHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
+import http2, { type ClientHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { text } from 'node:stream/consumers';
-import type { Answer } from '../fakes/ask.ts';
+import { checked, type Answer } from '../fakes/ask.ts';
 import { FakeKubeApiserver, ownToken } from '../fakes/upstream.ts';
 import { talkOver } from '../fakes/talk.ts';
-import { login, startLab, type Ask, type Lab } from './lab.ts';
+import { login, startLab, type Ask, type Lab, type Way } from './lab.ts';
 
 const kube = new FakeKubeApiserver();
 /** Whom alice may impersonate, by resource and name. */
@@ -337,16 +337,15 @@ async function overHTTP2(
   headers: Record<string, string | string[]> = {},
   body?: string,
 ): Promise<[IncomingHttpHeaders, string]> {
-  const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
-  try {
-    const method = body === undefined ? 'GET' : 'POST';
-    const stream = session.request({ ':path': path, ':method': method, ...bearer, ...headers });
-    if (body !== undefined) stream.end(body);
-    const [answer] = (await once(stream, 'response')) as [IncomingHttpHeaders];
-    return [answer, await text(stream)];
-  } finally {
-    session.close();
-  }
+  const method = body === undefined ? 'GET' : 'POST';
+  const {
+    status,
+    headers: got,
+    text: content,
+  } = await checked(
+    lab.open('HTTP/2', path, { method, headers: { ...bearer, ...headers }, ...(body === undefined ? {} : { body }) }),
+  );
+  return [Object.assign(got, { ':status': status }), content];
 }
 
 describe('an answer', () => {
@@ -583,45 +582,22 @@ interface Begun {
   readonly ended: Promise<boolean>;
 }
 
-const begin: Record<string, (path: string) => Promise<Begun>> = {
-  'HTTP/1.1': async (path) => {
-    const options = { host: '127.0.0.1', port: lab.ports.http, path, headers: bearer, agent: false };
-    const request = http.get(options);
-    request.on('error', () => undefined);
-    const [response] = (await once(request, 'response')) as [IncomingMessage];
-    let told = '';
-    response.setEncoding('utf8').on('data', (chunk: string) => (told += chunk));
-    response.on('error', () => undefined);
-    const ended = new Promise<boolean>((resolve) => response.once('close', () => resolve(response.complete)));
-    return { told: () => told, leave: () => void request.destroy(), ended };
-  },
-  'HTTP/2': async (path) => {
-    const session: ClientHttp2Session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, {
-      rejectUnauthorized: false,
-    });
-    const stream: ClientHttp2Stream = session.request({ ':path': path, ...bearer });
-    stream.on('error', () => undefined);
-    await once(stream, 'response');
-    let told = '';
-    let whole = false;
-    stream.setEncoding('utf8').on('data', (chunk: string) => (told += chunk));
-    stream.once('end', () => (whole = true));
-    const ended = new Promise<boolean>((resolve) =>
-      stream.once('close', () => {
-        session.destroy();
-        resolve(whole && stream.rstCode === 0);
-      }),
-    );
-    return { told: () => told, leave: () => stream.close(http2.constants.NGHTTP2_CANCEL), ended };
-  },
-};
+const begin: Readonly<Record<string, Way>> = { 'HTTP/1.1': 'http', 'HTTP/2': 'HTTP/2' };
+
+async function begun(way: Way, path: string): Promise<Begun> {
+  const response = await lab.open(way, path, { headers: bearer });
+  let told = '';
+  response.setEncoding('utf8').on('data', (chunk: string) => (told += chunk));
+  const ended = new Promise<boolean>((resolve) => response.once('close', () => resolve(response.readableEnded)));
+  return { told: () => told, leave: () => void response.destroy(), ended };
+}
 
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await sleep(5);
 }
 
 describe.each(Object.keys(begin))('a stream over %s', (version) => {
-  const open = (path: string): Promise<Begun> => (begin[version] as (typeof begin)[string])(path);
+  const open = (path: string): Promise<Begun> => begun(begin[version] as Way, path);
 
   test('is told as it comes, and its end is the end', async () => {
     let response: http.ServerResponse | undefined;

@@ -1,8 +1,8 @@
 /** Names beyond ASCII from the front proxy: access reviews and audit events have the bytes that kube-apiserver sent, as UTF-8. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { once } from 'node:events';
-import http2, { type OutgoingHttpHeaders } from 'node:http2';
-import { text } from 'node:stream/consumers';
+import type { OutgoingHttpHeaders } from 'node:http2';
+import { connectHTTP2, openHTTP2 } from '../client/http2.ts';
+import { checked, type Answer } from '../fakes/ask.ts';
 import { nodes, startLab, type Lab } from './lab.ts';
 
 interface Reviewed {
@@ -36,13 +36,11 @@ beforeEach(() => {
 /** A header value of these bytes. */
 const bytes = (value: string | Buffer): string => Buffer.from(value as string).toString('latin1');
 
-async function overHTTP2(headers: OutgoingHttpHeaders): Promise<{ status: number; text: string }> {
-  const { key, cert } = lab.frontProxy;
-  const session = http2.connect(`https://127.0.0.1:${lab.ports.aggregated}`, { key, cert, rejectUnauthorized: false });
+async function overHTTP2(headers: OutgoingHttpHeaders): Promise<Answer> {
+  const options = { ...lab.frontProxy, rejectUnauthorized: false };
+  const session = connectHTTP2(`https://127.0.0.1:${lab.ports.aggregated}`, options);
   try {
-    const stream = session.request({ ':path': nodes, ...headers });
-    const [answer] = (await once(stream, 'response')) as [OutgoingHttpHeaders];
-    return { status: Number(answer[':status']), text: await text(stream) };
+    return await checked(openHTTP2(session, { path: nodes, headers }));
   } finally {
     session.close();
   }

@@ -4,8 +4,10 @@ import { createAuthority, type Pair } from '../../hack/cluster/pki.ts';
 import { createLogger, type Logger } from '../../src/logger.ts';
 import { parseFlags } from '../../src/config/flags.ts';
 import { startServer, type RunningServer } from '../../src/server.ts';
+import type { ConnectionOptions } from 'node:tls';
 import { connect, open, type Target } from '../client/http1.ts';
 import { connectHTTP2, openHTTP2 } from '../client/http2.ts';
+import type { Message, Request } from '../client/message.ts';
 import { checked, type Answer, type Ask as LocalAsk } from '../fakes/ask.ts';
 import { MemoryCluster } from '../fakes/cluster.ts';
 import { issuer } from '../fakes/configuration.ts';
@@ -35,6 +37,8 @@ export interface Lab {
     method: string,
     more?: OutgoingHttpHeaders,
   ) => Promise<readonly [IncomingHttpHeaders, string]>;
+  /** Resolves with the head of a response, over TLS except at `http`. The aggregator asks on behalf of alice. */
+  readonly open: (listener: Way, path: string, ask?: Ask) => Promise<Message>;
   /** A request of a client at the gateway. */
   readonly gateway: (path: string, ask?: Ask) => Promise<Answer>;
   /** The same over TLS, where the pages are. */
@@ -93,11 +97,19 @@ function fill(cluster: MemoryCluster, proxyCA: string, sections: object): void {
   }));
 }
 
-/** Requests at one listener. */
-const at =
-  (target: Target, always: Ask['headers'] = {}): Lab['gateway'] =>
-  (path, { headers = {}, ...more } = {}) =>
-    checked(open(connect(target), { path, ...more, headers: { ...always, ...headers } }));
+/** A listener by HTTP/1.1, or that of the gateway over TLS by HTTP/2. */
+export type Way = 'http' | 'https' | 'aggregated' | 'HTTP/2';
+
+/** One request on a session of its own, which is closed behind it. */
+async function openOnSession(url: string, options: ConnectionOptions, request: Request): Promise<Message> {
+  const session = connectHTTP2(url, options);
+  try {
+    return (await openHTTP2(session, request)).once('close', () => session.close());
+  } catch (error) {
+    session.close();
+    throw error;
+  }
+}
 
 /** `kubeApiserver`: where requests are passed on to; nobody is there otherwise. `sections`: of the configuration. */
 export async function startLab({
@@ -126,29 +138,41 @@ export async function startLab({
   const host = '127.0.0.1';
   const frontProxy = { key: proxy.key, cert: proxy.certificate };
   const tls = { rejectUnauthorized: false };
-  const gateway = at({ host, port: server.ports.http });
-  const secureGateway = at({ host, port: server.ports.https, tls });
-  const aggregated = at(
-    { host, port: server.ports.aggregated, tls: { ...tls, ...frontProxy } },
-    { 'x-remote-user': 'alice' },
-  );
+  const targets: Readonly<Record<Exclude<Way, 'HTTP/2'>, Target>> = {
+    http: { host, port: server.ports.http },
+    https: { host, port: server.ports.https, tls },
+    aggregated: { host, port: server.ports.aggregated, tls: { ...tls, ...frontProxy } },
+  };
+  const openAt: Lab['open'] = (way, path, { headers = {}, method, body } = {}) => {
+    const always = way === 'aggregated' ? { 'x-remote-user': 'alice' } : {};
+    const request: Request = {
+      path,
+      ...(method === undefined ? {} : { method }),
+      body,
+      headers: { ...always, ...headers },
+    };
+    return way === 'HTTP/2'
+      ? openOnSession(`https://${host}:${server.ports.https}`, tls, request)
+      : open(connect(targets[way]), request);
+  };
+  const at =
+    (way: Way): Lab['gateway'] =>
+    (path, request) =>
+      checked(openAt(way, path, request));
+  const gateway = at('http');
   while ((await gateway('/readyz')).status !== 200) await new Promise((resolve) => setTimeout(resolve, 20));
   return {
     cluster,
     putNode: (name, size) => putNode(cluster, name, size),
     ports: server.ports,
+    open: openAt,
     gateway,
-    secureGateway,
+    secureGateway: at('https'),
     frontProxy,
-    aggregated,
+    aggregated: at('aggregated'),
     http2: async (path, method, more = {}) => {
-      const session = connectHTTP2(`https://${host}:${server.ports.https}`, tls);
-      try {
-        const { status, headers, text } = await checked(openHTTP2(session, { path, method, headers: more }));
-        return [Object.assign(headers, { ':status': status }), text] as const;
-      } finally {
-        session.close();
-      }
+      const { status, headers, text } = await checked(openAt('HTTP/2', path, { method, headers: more }));
+      return [Object.assign(headers, { ':status': status }), text] as const;
     },
     token: (fields) =>
       gateway('/oauth/token', {

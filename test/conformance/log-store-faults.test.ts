@@ -1,8 +1,8 @@
 /** What a store does wrong, as whoever asks it learns: an error with a code of its own, never an empty answer, never an address. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
-import http, { type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import https from 'node:https';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { createAuthority } from '../../hack/cluster/pki.ts';
 import { StatusError } from '../../src/errors.ts';
@@ -168,7 +168,7 @@ let answer: RequestListener;
 const sockets = new Set<Socket>();
 const stores: LogStore[] = [];
 beforeEach(async () => {
-  server = http.createServer((req, res) => answer(req, res));
+  server = createServer((req, res) => answer(req, res));
   url = await listen(server);
 });
 afterEach(async () => {
@@ -177,7 +177,7 @@ afterEach(async () => {
   server.close();
 });
 
-async function listen(one: Server | https.Server): Promise<string> {
+async function listen(one: Server | SecureServer): Promise<string> {
   one.on('connection', (socket: Socket) => {
     sockets.add(socket.on('error', () => undefined));
     socket.once('close', () => sockets.delete(socket));
@@ -402,7 +402,7 @@ describe.each(kinds.map((kind) => [kind.name, kind] as const))('%s', (_name, kin
   test('a store is believed by its own CA alone', async () => {
     const authority = await createAuthority('stores');
     const { certificate: cert, key } = await authority.issue({ commonName: 'store', server: ['127.0.0.1'] });
-    const secure = https.createServer({ cert, key }, kind.empty);
+    const secure = createSecureServer({ cert, key }, kind.empty);
     const at = (await listen(secure)).replace('http:', 'https:');
     try {
       await open(kind, { caCertificate: authority.certificate }, at).check(never);

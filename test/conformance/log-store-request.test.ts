@@ -1,9 +1,10 @@
 /** The log queries of the gateway over a store elsewhere, as far as the store has a part in them. */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { once } from 'node:events';
-import http, { type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { connect, open } from '../client/http1.ts';
 import type { Answer } from '../fakes/ask.ts';
 import { startLab, type Ask, type Lab } from './lab.ts';
 import { as, begin, prepareLogs } from './logging-lab.ts';
@@ -61,7 +62,7 @@ function configure(section: object): void {
 }
 
 beforeAll(async () => {
-  server = http.createServer((req, res) => answer(req, res));
+  server = createServer((req, res) => answer(req, res));
   answer = opensearch;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -174,14 +175,14 @@ test('a client that goes ends what the store was asked', async () => {
     req.socket.once('close', gone.resolve);
     begun.resolve();
   };
-  const left = new AbortController();
-  const leaving = fetch(`http://127.0.0.1:${lab.ports.http}/kapis/logging.platform.io/v1alpha2/logs?${time}`, {
-    headers: as('alice').headers as Record<string, string>,
-    signal: left.signal,
+  const socket = connect({ host: '127.0.0.1', port: lab.ports.http });
+  const leaving = open(socket, {
+    path: `/kapis/logging.platform.io/v1alpha2/logs?${time}`,
+    headers: as('alice').headers ?? {},
   });
   await begun.promise;
-  left.abort();
-  await expect(leaving).rejects.toThrow('aborted');
+  socket.destroy();
+  await expect(leaving).rejects.toThrow('in the head');
   await gone.promise;
 });
 

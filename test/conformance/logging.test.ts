@@ -1,11 +1,10 @@
 /** The log queries of the gateway (API.md 5), over the store `pods`. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
-import http, { type IncomingMessage } from 'node:http';
-import https from 'node:https';
 import { createInterface } from 'node:readline';
 import * as consumers from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Message } from '../client/message.ts';
 import type { Answer } from '../fakes/ask.ts';
 import { login, startLab, type Ask, type Lab } from './lab.ts';
 import { as, at, begin, bind, line, prepareLogs, putNamespace, putPod, type Rights } from './logging-lab.ts';
@@ -224,14 +223,7 @@ describe('export', () => {
   test('ends upstream when the client goes', async () => {
     const { podLogs } = lab.cluster;
     putLarge();
-    const request = http.request({
-      port: lab.ports.http,
-      path: `${path}?operation=export&pods=large&start_time=${begin}`,
-      agent: false,
-      ...as('alice'),
-    });
-    request.end();
-    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    const response = await lab.open('http', `${path}?operation=export&pods=large&start_time=${begin}`, as('alice'));
     await once(response, 'readable');
     response.destroy();
     while (podLogs.open > 0) await sleep(10);
@@ -398,23 +390,12 @@ describe('through the aggregator', () => {
   });
 });
 
-const openAggregated = (asked: string, user = 'alice'): http.ClientRequest =>
-  https
-    .request({
-      ...lab.frontProxy,
-      rejectUnauthorized: false,
-      port: lab.ports.aggregated,
-      path: `${aggregated}?${asked}`,
-      headers: { 'x-remote-user': user },
-      agent: false,
-    })
-    .end();
+const openAggregated = (asked: string, user = 'alice'): Promise<Message> =>
+  lab.open('aggregated', `${aggregated}?${asked}`, { headers: { 'x-remote-user': user } });
 
 describe('a stream through the aggregator, which breaks off what lasts', () => {
   test('a tail ends before, and says where there is more', async () => {
-    const [response] = (await once(openAggregated('follow=true&pods=db-0&timeout=1s'), 'response')) as [
-      IncomingMessage,
-    ];
+    const response = await openAggregated('follow=true&pods=db-0&timeout=1s');
     await write('shop/db-0/main', 'before the end');
     const lines = (await consumers.text(response)).split('\n').filter((one) => one !== '');
     expect(lines.map((one) => JSON.parse(one) as unknown)).toEqual([
@@ -426,9 +407,7 @@ describe('a stream through the aggregator, which breaks off what lasts', () => {
 
   test('a tail of who may see nothing lasts as long as others do', async () => {
     lab.cluster.podLogs.seen.length = 0;
-    const [response] = (await once(openAggregated('follow=true&timeout=1s', 'nobody'), 'response')) as [
-      IncomingMessage,
-    ];
+    const response = await openAggregated('follow=true&timeout=1s', 'nobody');
     expect(JSON.parse(await consumers.text(response))).toMatchObject({ kind: 'Status', code: 504 });
     expect(lab.cluster.podLogs.seen).toEqual([]);
   });
@@ -436,7 +415,7 @@ describe('a stream through the aggregator, which breaks off what lasts', () => {
   test('an export ends after a whole line, and says so in the last one', async () => {
     putLarge();
     const asked = `operation=export&pods=large&start_time=${begin}`;
-    const [response] = (await once(openAggregated(`${asked}&timeout=2s`), 'response')) as [IncomingMessage];
+    const response = await openAggregated(`${asked}&timeout=2s`);
     const [first] = (await once(response, 'data')) as [Buffer];
     response.pause();
     await sleep(2_000);
@@ -449,11 +428,8 @@ describe('a stream through the aggregator, which breaks off what lasts', () => {
 
   test('one that has not begun by then is 504', async () => {
     lab.cluster.podLogs.put('bank/till/main').hangs = true;
-    const [response] = (await once(
-      openAggregated(`operation=export&pods=till&start_time=${begin}&timeout=200ms`),
-      'response',
-    )) as [IncomingMessage];
-    expect([response.statusCode, JSON.parse(await consumers.text(response))]).toEqual([
+    const response = await openAggregated(`operation=export&pods=till&start_time=${begin}&timeout=200ms`);
+    expect([response.status, JSON.parse(await consumers.text(response))]).toEqual([
       504,
       expect.objectContaining({ message: expect.stringContaining(path) }),
     ]);
@@ -509,11 +485,9 @@ describe('what was removed', () => {
   });
 });
 
-async function follow(text: string, options: Ask): Promise<{ response: IncomingMessage; next: () => Promise<string> }> {
-  const request = http.request({ port: lab.ports.http, path: `${path}?follow=true&${text}`, agent: false, ...options });
-  request.end();
-  const [response] = (await once(request, 'response')) as [IncomingMessage];
-  expect(response.statusCode).toBe(200);
+async function follow(text: string, options: Ask): Promise<{ response: Message; next: () => Promise<string> }> {
+  const response = await lab.open('http', `${path}?follow=true&${text}`, options);
+  expect(response.status).toBe(200);
   const lines = createInterface({ input: response })[Symbol.asyncIterator]();
   return { response, next: async () => String((await lines.next()).value) };
 }
@@ -524,7 +498,7 @@ const write = async (key: string, log: string): Promise<void> => {
   lab.cluster.podLogs.write(key, { time: new Date().toISOString(), log });
 };
 
-const leave = async (response: IncomingMessage): Promise<void> => {
+const leave = async (response: Message): Promise<void> => {
   response.destroy();
   while (lab.cluster.podLogs.open > 0) await sleep(5);
 };
@@ -586,7 +560,7 @@ describe('follow', () => {
   });
 
   test('one user does not take the places of all', async () => {
-    const open: IncomingMessage[] = [];
+    const open: Message[] = [];
     for (let count = 0; count < 16; count += 1) open.push((await follow('pods=db-0', as('bob'))).response);
     expectFailure(await get('follow=true&pods=db-0', as('bob')), 429, 'TooManyRequests');
     expectFailure(await get('operation=export&pods=db-0', as('bob'), tenant), 429, 'TooManyRequests');
@@ -602,6 +576,6 @@ describe('follow', () => {
     const closed = once(response.resume(), 'close');
     await lab.revoke(token);
     await closed;
-    expect(response.complete).toBe(true);
+    expect(response.readableEnded).toBe(true);
   });
 });

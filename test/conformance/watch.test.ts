@@ -1,14 +1,12 @@
 /** A watch as its readers see it on the wire, over each version of HTTP: what they are told is theirs to the last byte. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
-import http, { type IncomingMessage } from 'node:http';
-import http2 from 'node:http2';
-import https from 'node:https';
 import net from 'node:net';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { login, startLab, type Lab } from './lab.ts';
+import type { Message } from '../client/message.ts';
+import { login, startLab, type Lab, type Way } from './lab.ts';
 
 const path = '/kapis/resources.platform.io/v1alpha3/nodes';
 
@@ -20,37 +18,17 @@ beforeAll(async () => {
 });
 afterAll(() => lab.stop());
 
-async function response(request: http.ClientRequest): Promise<IncomingMessage> {
-  request.end();
-  const [answer] = (await once(request, 'response')) as [IncomingMessage];
-  expect(answer.statusCode).toBe(200);
-  return answer;
+async function opened(way: Way, query: string): Promise<Message> {
+  const message = await lab.open(way, `${path}?${query}`, { headers: { authorization } });
+  expect(message.status).toBe(200);
+  return message;
 }
 
 /** The bodies of a watch over each way to this server. */
 const ways: Record<string, (query: string) => Promise<Readable>> = {
-  'HTTP/1.1': (query) =>
-    response(
-      http.request({ port: lab.ports.http, path: `${path}?${query}`, agent: false, headers: { authorization } }),
-    ),
-  'HTTP/1.1 over TLS': (query) =>
-    response(
-      https.request({
-        port: lab.ports.https,
-        path: `${path}?${query}`,
-        agent: false,
-        headers: { authorization },
-        rejectUnauthorized: false,
-      }),
-    ),
-  'HTTP/2': async (query) => {
-    const session = http2.connect(`https://127.0.0.1:${lab.ports.https}`, { rejectUnauthorized: false });
-    const stream = session.request({ ':path': `${path}?${query}`, authorization });
-    stream.once('close', () => session.close());
-    const [headers] = (await once(stream, 'response')) as [http2.IncomingHttpHeaders];
-    expect(headers[':status']).toBe(200);
-    return stream;
-  },
+  'HTTP/1.1': (query) => opened('http', query),
+  'HTTP/1.1 over TLS': (query) => opened('https', query),
+  'HTTP/2': (query) => opened('HTTP/2', query),
   'HTTP/1.0': async (query) => {
     const socket = net.connect({ port: lab.ports.http, host: '127.0.0.1' });
     socket.write(`GET ${path}?${query} HTTP/1.0\r\nAuthorization: ${authorization}\r\n\r\n`);
