@@ -2,10 +2,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID, X509Certificate } from 'node:crypto';
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
-import { connect as connectHTTP2 } from 'node:http2';
 import { join } from 'node:path';
 import tls, { type SecureVersion } from 'node:tls';
 import { newMaterial } from '../../src/tls/authority.ts';
+import { connectHTTP2, openHTTP2 } from '../client/http2.ts';
+import { whole } from '../client/message.ts';
 import { configure, readAudit, readLog } from './lab/configure.ts';
 import { eventually } from './lab/eventually.ts';
 import { aggregated, call, gateway, nodesPath, open, read, secureGateway, type Answer } from './lab/http.ts';
@@ -231,12 +232,7 @@ describe.each(faces.slice(1))('TLS on %s', (_, base) => {
       expect(await shake(base(), { servername: 'localhost', ALPNProtocols: [protocol] })).toBe(`TLSv1.3 ${protocol}`);
     const session = connectHTTP2(base(), { ca: lab().authority });
     try {
-      const stream = session.request({ ':path': '/readyz' });
-      const status = await new Promise((resolve, reject) => {
-        stream.on('response', (headers) => resolve(headers[':status']));
-        stream.on('error', reject);
-      });
-      expect(status).toBe(200);
+      expect((await whole(await openHTTP2(session, { path: '/readyz' }))).status).toBe(200);
     } finally {
       session.destroy();
     }
@@ -300,7 +296,7 @@ describe('an end', () => {
     await extra.ready();
     const token = await adminToken();
     const watch = await open(`${extra.tlsURL}${nodesPath}?watch=true`, { token });
-    expect(watch.statusCode).toBe(200);
+    expect(watch.status).toBe(200);
     const watched = read(watch);
     const socket = connect(extra.baseURL);
     const answer = drain(socket);

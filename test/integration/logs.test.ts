@@ -1,12 +1,10 @@
 /** Logs of containers through a real kube-apiserver, as their node serves them (API.md 5). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { once } from 'node:events';
-import http, { type IncomingMessage } from 'node:http';
 import { createInterface } from 'node:readline';
 import * as consumers from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from './lab/eventually.ts';
-import { call, gateway, type Answer } from './lab/http.ts';
+import { call, gateway, open, type Answer } from './lab/http.ts';
 import { create, kube, remove } from './lab/kube.ts';
 import { kubectl, succeed } from './lab/kubectl.ts';
 import { runningPods, startLogNode, type LogNode } from './lab/log-node.ts';
@@ -130,12 +128,7 @@ describe('logs through kube-apiserver', () => {
   });
 
   test('are followed', async () => {
-    const request = http.request(`${gateway()}${path}?follow=true&pods=till`, {
-      headers: { authorization: `Bearer ${await adminToken()}` },
-      agent: false,
-    });
-    request.end();
-    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    const response = await open(`${gateway()}${path}?follow=true&pods=till`, { token: await adminToken() });
     const lines = createInterface({ input: response })[Symbol.asyncIterator]();
     const next = lines.next();
     let count = 0;

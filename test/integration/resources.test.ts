@@ -1,6 +1,5 @@
 /** Every resource that the cluster serves, read at /kapis: built-in and custom, copied and read as the caller. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { IncomingMessage } from 'node:http';
 import { configure } from './lab/configure.ts';
 import { eventually } from './lab/eventually.ts';
 import { call, gateway, open, read, type Answer } from './lab/http.ts';
@@ -554,8 +553,8 @@ interface Watching {
 }
 
 async function watching(path: string, token?: string): Promise<Watching> {
-  const stream: IncomingMessage = await open(`${gateway()}${base}/${path}`, { token: token ?? (await adminToken()) });
-  if (stream.statusCode !== 200) throw new Error((await read(stream)).text);
+  const stream = await open(`${gateway()}${base}/${path}`, { token: token ?? (await adminToken()) });
+  if (stream.status !== 200) throw new Error((await read(stream)).text);
   let text = '';
   stream.setEncoding('utf8').on('data', (chunk: string) => {
     text += chunk;

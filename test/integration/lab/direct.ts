@@ -1,8 +1,9 @@
 /** The same person at kube-apiserver itself and at the gateway. */
 import { readFileSync } from 'node:fs';
-import https from 'node:https';
-import type { IncomingMessage } from 'node:http';
+import type { ConnectionOptions } from 'node:tls';
 import { parse } from 'yaml';
+import { openURL } from '../../client/http1.ts';
+import type { Message } from '../../client/message.ts';
 import { open, read, secureGateway, type Answer, type Call } from './http.ts';
 import { lab } from './lab.ts';
 
@@ -21,7 +22,7 @@ interface Kubeconfig {
 
 const decode = (text: string | undefined): Buffer => Buffer.from(text ?? '', 'base64');
 
-function administrator(): { readonly server: string; readonly identity: https.RequestOptions } {
+function administrator(): { readonly server: string; readonly identity: ConnectionOptions } {
   const { clusters, users } = parse(readFileSync(lab().kubeconfig, 'utf8')) as Kubeconfig;
   return {
     server: clusters[0]?.cluster['server'] ?? '',
@@ -29,7 +30,6 @@ function administrator(): { readonly server: string; readonly identity: https.Re
       ca: decode(clusters[0]?.cluster['certificate-authority-data']),
       cert: decode(users[0]?.user['client-certificate-data']),
       key: decode(users[0]?.user['client-key-data']),
-      agent: false,
     },
   };
 }
@@ -41,27 +41,13 @@ export function kubeAPIServer(): { readonly server: string; readonly authority: 
 }
 
 /** How one asks; the answer comes as a stream. */
-export type Way = (person: Person, path: string, call?: Call) => Promise<IncomingMessage>;
+export type Way = (person: Person, path: string, call?: Call) => Promise<Message>;
 
 /** kube-apiserver, asked by its administrator in that person's name. */
-export const direct: Way = ({ username, uid, groups }, path, { method = 'GET', headers = {}, body } = {}) => {
+export const direct: Way = ({ username, uid, groups }, path, { headers = {}, ...call } = {}) => {
   const { server, identity } = administrator();
-  const { hostname, port } = new URL(server);
-  const impersonation = { 'impersonate-user': username, 'impersonate-uid': uid, 'impersonate-group': [...groups] };
-  const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
-  const given = Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, typeof value === 'string' ? value : [...value]]),
-  );
-  return new Promise((resolve, reject) => {
-    // The path as it is: a URL would be normalized.
-    https
-      .request(
-        { ...identity, hostname, port, path, method, headers: { ...given, ...length, ...impersonation } },
-        resolve,
-      )
-      .on('error', reject)
-      .end(body);
-  });
+  const impersonation = { 'impersonate-user': username, 'impersonate-uid': uid, 'impersonate-group': groups };
+  return openURL(`${server}${path}`, identity, { ...call, headers: { ...headers, ...impersonation } });
 };
 
 export const through: Way = ({ token }, path, call = {}) => open(`${secureGateway()}${path}`, { ...call, token });
@@ -75,7 +61,7 @@ export interface Said {
   readonly body: string;
 }
 
-export async function said(answer: Promise<IncomingMessage>): Promise<Said> {
+export async function said(answer: Promise<Message>): Promise<Said> {
   const { status, headers, body }: Answer = await read(await answer);
   const kept = Object.entries(headers).filter(([name]) => !ofOne.has(name));
   return { status, headers: Object.fromEntries(kept), body: body.toString('latin1') };

@@ -1,6 +1,7 @@
-/** Requests by Node's own HTTP client, which shows everything that came back. */
-import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
-import https from 'node:https';
+/** Requests by the client that checks each byte of a response. */
+import type { IncomingHttpHeaders } from 'node:http';
+import { openURL } from '../../client/http1.ts';
+import { whole, type Message } from '../../client/message.ts';
 import { lab } from './lab.ts';
 import { remember } from './secrets.ts';
 
@@ -48,42 +49,21 @@ export const aggregated = (replica: 0 | 1 = 0): string =>
 export const nodesPath = '/kapis/resources.platform.io/v1alpha3/nodes';
 export const apisPath = '/apis/resources.platform.io/v1alpha3';
 
-/** Begins a request; its answer comes as a stream. A connection each, so that none is of a server that is gone. */
-export function open(url: string, call: Call = {}): Promise<IncomingMessage> {
-  const { method = 'GET', headers = {}, body, token, certificate, authority = lab().authority } = call;
+/** Sends a request on a connection of its own, and resolves with the head of the response. */
+export async function open(url: string, call: Call = {}): Promise<Message> {
+  const { headers = {}, token, certificate, authority = lab().authority, ...request } = call;
   remember(token);
-  const options = {
-    method,
-    agent: false,
-    headers: {
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      ...(body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }),
-      ...Object.fromEntries(
-        Object.entries(headers).map(([name, value]) => [name, typeof value === 'string' ? value : [...value]]),
-      ),
-    },
-  };
-  return new Promise((resolve, reject) => {
-    const request = url.startsWith('https:')
-      ? https.request(
-          url,
-          {
-            ...options,
-            ca: authority,
-            ...(certificate === undefined ? {} : { cert: certificate.certificate, key: certificate.key }),
-          },
-          resolve,
-        )
-      : http.request(url, options, resolve);
-    request.on('error', reject);
-    request.end(body);
+  const tls = { ca: authority, cert: certificate?.certificate, key: certificate?.key };
+  const { origin, pathname, search } = new URL(url);
+  return openURL(`${origin}${pathname}${search}`, tls, {
+    ...request,
+    headers: { ...(token === undefined ? {} : { authorization: `Bearer ${token}` }), ...headers },
   });
 }
 
-export async function read(message: IncomingMessage): Promise<Answer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of message) chunks.push(chunk as Buffer);
-  return new Answer(message.statusCode ?? 0, message.headers, Buffer.concat(chunks));
+export async function read(message: Message): Promise<Answer> {
+  const { status, headers, body } = await whole(message);
+  return new Answer(status, headers, body);
 }
 
 export const call = async (url: string, options?: Call): Promise<Answer> => read(await open(url, options));

@@ -1,11 +1,12 @@
 /** kube-apiserver as its administrator. Not client-node, whose import costs every test file half a second. */
 import { readFileSync } from 'node:fs';
-import https, { type RequestOptions } from 'node:https';
-import type { IncomingMessage } from 'node:http';
+import type { ConnectionOptions } from 'node:tls';
 import { parse } from 'yaml';
 import type { KubeClient, KubeRequest, KubeResponse } from '../../../src/kube/client.ts';
 import { KubeError } from '../../../src/kube/kube-error.ts';
 import { release } from '../../../hack/run/chart.ts';
+import { openURL } from '../../client/http1.ts';
+import { whole, type Message } from '../../client/message.ts';
 import { lab } from './lab.ts';
 
 interface Kubeconfig {
@@ -17,7 +18,7 @@ const decode = (text: string | undefined): Buffer => Buffer.from(text ?? '', 'ba
 
 class Administrator implements KubeClient {
   readonly #server: string;
-  readonly #identity: RequestOptions;
+  readonly #identity: ConnectionOptions;
 
   constructor(kubeconfig: string) {
     const { clusters, users } = parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig;
@@ -26,33 +27,30 @@ class Administrator implements KubeClient {
       ca: decode(clusters[0]?.cluster['certificate-authority-data']),
       cert: decode(users[0]?.user['client-certificate-data']),
       key: decode(users[0]?.user['client-key-data']),
-      agent: false,
     };
   }
 
-  async stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
+  async stream(path: string, options?: KubeRequest): Promise<KubeResponse> {
+    const message = await this.#open(path, options);
+    return { status: message.status, headers: message.headers, body: message };
+  }
+
+  #open(path: string, options: KubeRequest = {}): Promise<Message> {
     const url = new URL(`${this.#server}${path}`);
     for (const [name, value] of Object.entries(options.query ?? {}))
       if (value !== undefined) url.searchParams.set(name, String(value));
-    const message = await new Promise<IncomingMessage>((resolve, reject) => {
-      const headers = {
-        accept: 'application/json',
-        ...(options.body === undefined ? {} : { 'content-type': options.contentType ?? 'application/json' }),
-        ...options.headers,
-      };
-      https
-        .request(url, { ...this.#identity, method: options.method ?? 'GET', headers }, resolve)
-        .on('error', reject)
-        .end(options.body === undefined ? undefined : JSON.stringify(options.body));
-    });
-    return { status: message.statusCode ?? 0, headers: message.headers, body: message };
+    const headers = {
+      accept: 'application/json',
+      ...(options.body === undefined ? {} : { 'content-type': options.contentType ?? 'application/json' }),
+      ...options.headers,
+    };
+    const body = options.body === undefined ? undefined : JSON.stringify(options.body);
+    return openURL(url.href, this.#identity, { method: options.method ?? 'GET', headers, body });
   }
 
   async json<T>(path: string, options?: KubeRequest): Promise<T> {
-    const { status, body } = await this.stream(path, options);
-    const chunks: Buffer[] = [];
-    for await (const chunk of body) chunks.push(chunk as Buffer);
-    const text = Buffer.concat(chunks).toString('utf8');
+    const { status, content } = await whole(await this.#open(path, options));
+    const text = content.toString('utf8');
     if (status < 200 || status > 299) throw KubeError.from(status, text);
     return JSON.parse(text) as T;
   }

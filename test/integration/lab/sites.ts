@@ -1,7 +1,7 @@
 /** Servers of others that a browser goes to: the callbacks of clients, and pages that mean ill. */
 import { once } from 'node:events';
-import http, { type IncomingMessage, type RequestListener, type Server } from 'node:http';
-import https from 'node:https';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createAuthority } from '../../../hack/cluster/pki.ts';
 
@@ -42,10 +42,7 @@ export async function startSites(hosts: readonly string[]): Promise<Sites> {
     };
   const authority = await createAuthority('sites');
   const { certificate, key } = await authority.issue({ commonName: 'sites', server: hosts });
-  const servers = [
-    https.createServer({ cert: certificate, key }, answerAt('https')),
-    http.createServer(answerAt('http')),
-  ];
+  const servers = [createSecureServer({ cert: certificate, key }, answerAt('https')), createServer(answerAt('http'))];
   const [port = 0, loopback = 0] = await Promise.all(servers.map(listen));
   return {
     port,

@@ -1,8 +1,9 @@
 /** Sends a request by each transport of a client, and receives the whole response or the initial state of a watch. */
-import http, { type IncomingMessage, type RequestOptions } from 'node:http';
+import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Readable } from 'node:stream';
 import { handshake } from '../../../fakes/web-socket.ts';
+import { open } from '../http.ts';
 import { lab } from '../lab.ts';
 
 export const transports = ['get', 'lines', 'server-sent events', 'WebSocket'] as const;
@@ -41,21 +42,28 @@ export interface Connected {
   readonly close: () => void;
 }
 
-/** Resolves when there is a response; what it tells is not read yet. */
-export function connect(url: string, { token, transport, accept = 'application/json' }: Options): Promise<Connected> {
-  const options: RequestOptions = {
-    agent: false,
-    headers: {
-      authorization: `Bearer ${token}`,
-      accept: transport === 'server-sent events' ? 'text/event-stream' : accept,
-      // kube-apiserver takes none without an origin.
-      ...(transport === 'WebSocket' ? { ...handshake, origin: new URL(url).origin } : {}),
-    },
+/** Resolves with the head of the response; the body is not read yet. */
+export async function connect(url: string, options: Options): Promise<Connected> {
+  if (options.transport === 'WebSocket') return upgraded(url, options);
+  const { token, transport, accept = 'application/json' } = options;
+  const headers = { accept: transport === 'server-sent events' ? 'text/event-stream' : accept };
+  const stream = await open(url, { token, headers });
+  return { status: stream.status, stream, close: () => void stream.destroy() };
+}
+
+/** The checking client switches to no other protocol. */
+function upgraded(url: string, { token, accept = 'application/json' }: Options): Promise<Connected> {
+  const headers = {
+    authorization: `Bearer ${token}`,
+    accept,
+    ...handshake,
+    // kube-apiserver takes none without an origin.
+    origin: new URL(url).origin,
   };
   return new Promise((resolve, reject) => {
     const sent = url.startsWith('https:')
-      ? https.request(url, { ...options, ca: lab().authority })
-      : http.request(url, options);
+      ? https.request(url, { agent: false, headers, ca: lab().authority })
+      : http.request(url, { agent: false, headers });
     const take = (status: number, stream: Readable): void =>
       resolve({
         status,
