@@ -34,6 +34,21 @@ const doors = {
   zod: 'config',
 };
 
+const useCheckingClient = 'Send requests by test/client, which checks each byte of a response.';
+const clientsOf = (name: string, ...importNames: readonly string[]): object => ({
+  name,
+  importNames: ['default', ...importNames],
+  message: useCheckingClient,
+});
+
+/** The clients of Node and undici, whose servers and types are not restricted. */
+const clients = [
+  clientsOf('node:http', 'request', 'get', 'Agent', 'globalAgent'),
+  clientsOf('node:https', 'request', 'get', 'Agent', 'globalAgent'),
+  clientsOf('node:http2', 'connect'),
+  { name: 'undici', message: useCheckingClient },
+];
+
 const isFile = (part: string): boolean =>
   ['errors', 'redaction', 'logger', 'bounded-cache', 'server', 'main'].includes(part);
 
@@ -118,6 +133,39 @@ export default defineConfig({
     { files: ['hack/**', 'test/**', 'src/cli/**'], rules: { 'no-console': 'off' } },
     // Plain JavaScript has no types of Node.
     { files: ['hack/**/*.mjs'], rules: { 'typescript/no-unsafe-member-access': 'off' } },
+    {
+      files: ['test/conformance/**', 'test/integration/**'],
+      rules: {
+        'no-restricted-imports': ['error', { paths: clients }],
+        'no-restricted-globals': ['error', { name: 'fetch', message: useCheckingClient }],
+      },
+    },
+    {
+      files: [
+        // They upgrade connections, which the checking client does not.
+        'test/conformance/streams.test.ts',
+        'test/conformance/web-socket.test.ts',
+        'test/integration/web-socket.test.ts',
+        'test/integration/lab/rights/transport.ts',
+        // They send broken requests, and read trailers and connections that are broken off.
+        'test/conformance/gateway.test.ts',
+        'test/integration/malformed.test.ts',
+        // It measures what the server keeps of hostile strings.
+        'test/conformance/hostile-strings.test.ts',
+      ],
+      rules: { 'no-restricted-imports': 'off' },
+    },
+    {
+      files: [
+        // They call log stores, etcd and a program that waits for a code, not this server.
+        'test/conformance/log-store/**',
+        'test/integration/lab/control-plane.ts',
+        'test/integration/lab/person.ts',
+        // It tests fetch itself.
+        'test/integration/tokens.test.ts',
+      ],
+      rules: { 'no-restricted-globals': 'off' },
+    },
     {
       files: ['test/**'],
       // Assertions that several tests share are functions called expectSo.
