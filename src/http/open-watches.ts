@@ -67,6 +67,8 @@ export class OpenWatches {
   #recheck(exchange: Exchange): void {
     const open = this.#open.get(exchange);
     if (open === undefined) return;
+    // Nobody reports that a ServiceAccount or its pod was deleted, or that its token has expired.
+    if (exchange.user?.via === 'token-review') void reauthenticate(exchange, open.authenticate);
     exchange.recheck();
     open.at = this.#wheel.put(exchange, nextRecheck(exchange));
   }

@@ -28,9 +28,13 @@ beforeEach(() => {
 const member = (...groups: string[]): UserInfo => ({ username: 'alice', groups, via: 'token' });
 
 /** An open watch of a user who is a reader. */
-async function open(path: string, sessionID?: string): Promise<{ answer: Promise<Answer>; asked: () => number }> {
+async function open(
+  path: string,
+  sessionID?: string,
+  via: UserInfo['via'] = 'token',
+): Promise<{ answer: Promise<Answer>; asked: () => number }> {
   let asked = 0;
-  judge = () => ({ ...member('readers'), ...(sessionID === undefined ? {} : { sessionID }) });
+  judge = () => ({ ...member('readers'), via, ...(sessionID === undefined ? {} : { sessionID }) });
   const before = watches.size;
   const authorizer = {
     authorize: async ({ groups }: UserInfo, attributes: object) => {
@@ -184,6 +188,27 @@ test('all open watches of a user are rechecked every ten seconds, in the same mo
     await jest.advanceTimersByTimeAsync(10_100);
     for (const { answer } of opened) expect((await answer).text).toContain('"code":403');
     expect([watches.size, jest.getTimerCount()]).toEqual([0, 0]);
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
+test('a watch by a token of kube-apiserver ends within ten seconds after kube-apiserver refuses the token', async () => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+  try {
+    const { answer } = await open(paths[0] as string);
+    const reviewed = await open(paths[0] as string, undefined, 'token-review');
+    judge = () => {
+      throw unauthorized({ error: 'invalid_token' });
+    };
+    await jest.advanceTimersByTimeAsync(10_100);
+    await settle();
+    // The session of the other watch reports its own end.
+    expect(watches.size).toBe(1);
+    expect((await reviewed.answer).status).toBe(200);
+    watches.endAll(0);
+    await jest.advanceTimersByTimeAsync(1);
+    await answer;
   } finally {
     jest.useRealTimers();
   }
