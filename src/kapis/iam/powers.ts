@@ -7,7 +7,7 @@ import type { Authorizer, ResourceAttributes } from '../../auth/authorizers/auth
 import { withAuthenticated, type UserInfo } from '../../auth/user.ts';
 import { objectNames } from '../../config/names.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { rulesOf, type Rule } from './rules.ts';
+import { rightsOf } from './rules.ts';
 
 const system = 'kube-system';
 
@@ -35,14 +35,18 @@ export interface Release {
   readonly configMap: string;
 }
 
-/** The rights by which the usual roles are known, not every way there is. */
+/**
+ * Rights by which the usual roles are known. They are asked about one by one, because only RBAC lists what it grants (rules.ts); other
+ * authorizers answer questions alone.
+ */
 function powersOf({ namespace, configMap }: Release): readonly ResourceAttributes[] {
   const write = ['create', 'update', 'patch'];
   return [
     ...every('*', ['*'], ['*']),
     ...every('', ['users', 'groups', 'serviceaccounts'], ['impersonate']),
     ...every('rbac.authorization.k8s.io', ['clusterroles'], ['bind', 'escalate']),
-    ...every('admissionregistration.k8s.io', admission, write),
+    ...every('admissionregistration.k8s.io', admission, [...write, 'delete', 'deletecollection']),
+    ...every('apiextensions.k8s.io', ['customresourcedefinitions'], write),
     ...every('apiregistration.k8s.io', ['apiservices'], write),
     ...every('certificates.k8s.io', ['certificatesigningrequests/approval'], ['update', 'patch']),
     ...every('', ['nodes/proxy'], ['get', 'create']),
@@ -50,13 +54,10 @@ function powersOf({ namespace, configMap }: Release): readonly ResourceAttribute
     ...every('iam.platform.io', ['users/password'], ['update']),
     ...[system, namespace].flatMap((within) => [
       ...every('', ['secrets'], ['get', 'list', 'watch', ...write], { namespace: within }),
-      ...every('', ['serviceaccounts/token'], ['create'], { namespace: within }),
-      ...every('', ['pods/exec', 'pods/attach'], ['get', 'create'], { namespace: within }),
-      ...every('', ['pods/ephemeralcontainers'], ['update', 'patch'], { namespace: within }),
-      ...every('', ['pods', 'replicationcontrollers'], write, { namespace: within }),
-      ...every('apps', ['deployments', 'daemonsets', 'replicasets', 'statefulsets'], write, { namespace: within }),
+      ...every('', ['configmaps'], write, { namespace: within }),
+      ...every('', ['serviceaccounts/token', 'pods', 'pods/exec'], ['create'], { namespace: within }),
+      ...every('apps', ['deployments', 'daemonsets', 'statefulsets'], write, { namespace: within }),
       ...every('batch', ['jobs', 'cronjobs'], write, { namespace: within }),
-      ...every('rbac.authorization.k8s.io', ['roles'], ['bind', 'escalate'], { namespace: within }),
     ]),
     ...[objectNames.signingKeysSecret, objectNames.refreshKeySecret, objectNames.adminSecret].flatMap((name) =>
       every('', ['secrets'], ['get', 'update', 'patch'], { namespace, name }),
@@ -76,27 +77,17 @@ const admission = [
   'validatingwebhookconfigurations',
 ];
 
-const has = (listed: readonly string[] | undefined, wanted: string): boolean =>
-  listed?.includes(wanted) === true || listed?.includes('*') === true;
-
 /** Such as `pods/exec`. */
 export const resourcePath = ({ resource, subresource }: ResourceAttributes): string =>
   subresource === undefined ? resource : `${resource}/${subresource}`;
 
-/** The power over each object that the rule names; a review without a name would not find it. */
-function namedPowers(power: ResourceAttributes, { verbs, apiGroups, resources, resourceNames = [] }: Rule) {
-  const { verb, group, subresource } = power;
-  const path = resourcePath(power);
-  const isGranted =
-    has(verbs, verb) &&
-    has(apiGroups, group) &&
-    (has(resources, path) || (subresource !== undefined && resources?.includes(`*/${subresource}`) === true));
-  return isGranted ? resourceNames.map((name) => ({ ...power, name })) : [];
-}
+/** Reviews at once. */
+const batch = 50;
 
 /**
- * Returns a right that the account has by its name alone and the caller does not have; undefined if there is none. Throws 503 when
- * kube-apiserver cannot be reached.
+ * Returns a root-equivalent right that the account has by its name alone and the caller does not have; undefined if there is none.
+ * Beside `powersOf`, that is every right at cluster scope, in kube-system and in the release's namespace that does more than read. Throws
+ * 503 when kube-apiserver cannot be reached.
  */
 export async function powerBeyond(
   { authorizer, client, release }: { authorizer: Authorizer; client: Pick<KubeClient, 'stream'>; release: Release },
@@ -107,16 +98,20 @@ export async function powerBeyond(
     (await authorizer.authorize(user, attributes)).allowed;
   if (await isAllowed(caller, { verb: 'impersonate', group: '', resource: 'users', name: username })) return undefined;
   const byName = withAuthenticated({ username, uid, groups: [], via: 'token' });
-  const powers = powersOf(release);
-  const rules = new Map<string, readonly Rule[]>();
+  const powers = [...powersOf(release)];
   for (const namespace of new Set([system, release.namespace]))
-    rules.set(namespace, await rulesOf(client, byName, namespace));
-  const named = powers.flatMap((power) =>
-    (rules.get(power.namespace ?? release.namespace) ?? []).flatMap((rule) => namedPowers(power, rule)),
-  );
-  const all = [...powers, ...named];
-  const beyond = await Promise.all(
-    all.map(async (power) => (await isAllowed(byName, power)) && !(await isAllowed(caller, power))),
-  );
-  return all.find((_, index) => beyond[index]);
+    for (const right of await rightsOf(client, byName, namespace)) {
+      // A rule does not say whether a ClusterRoleBinding grants it, for all namespaces and at cluster scope.
+      const { namespace: _, ...everywhere } = right;
+      powers.push(everywhere, right);
+    }
+  for (let at = 0; at < powers.length; at += batch) {
+    const some = powers.slice(at, at + batch);
+    const beyond = await Promise.all(
+      some.map(async (power) => (await isAllowed(byName, power)) && !(await isAllowed(caller, power))),
+    );
+    const found = some.find((_, index) => beyond[index]);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }

@@ -1,4 +1,5 @@
 import { impersonatedOf } from '../../auth/impersonated.ts';
+import type { ResourceAttributes } from '../../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { serviceUnavailable } from '../../errors.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -6,7 +7,7 @@ import { asUser } from '../../kube/impersonation.ts';
 import { readBody } from '../../kube/read-body.ts';
 
 /** A ResourceRule of authorization.k8s.io/v1. */
-export interface Rule {
+interface Rule {
   readonly verbs: readonly string[];
   readonly apiGroups?: readonly string[];
   readonly resources?: readonly string[];
@@ -17,15 +18,36 @@ const path = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
 /** A few times the largest object of etcd. */
 const maxBytes = 8 * 1024 * 1024;
 
+/** Reads that reveal no credential and reach no process. */
+const isPlainRead = ({ verb, resource, subresource }: ResourceAttributes): boolean =>
+  ['get', 'list', 'watch'].includes(verb) &&
+  !['secrets', '*'].includes(resource) &&
+  [undefined, 'status', 'scale', 'log'].includes(subresource);
+
+/** Each combination that a rule grants. A wildcard stays one: only a wildcard covers it. */
+const rightsIn = (
+  namespace: string,
+  { verbs, apiGroups = [], resources = [], resourceNames = [] }: Rule,
+): ResourceAttributes[] =>
+  verbs.flatMap((verb) =>
+    apiGroups.flatMap((group) =>
+      resources.flatMap((path) => {
+        const [resource = '', subresource] = path.split('/');
+        const right = { verb, group, resource, ...(subresource === undefined ? {} : { subresource }), namespace };
+        return resourceNames.length === 0 ? [right] : resourceNames.map((name) => ({ ...right, name }));
+      }),
+    ),
+  );
+
 /**
- * Returns the rules that RBAC has for the user in the namespace, those of ClusterRoleBindings included, by a SelfSubjectRulesReview in the
- * user's name. An authorizer other than RBAC may allow more. Throws 503.
+ * Returns what RBAC allows the user in the namespace beyond plain reads, ClusterRoleBindings included, by a SelfSubjectRulesReview in the
+ * user's name. Throws 503.
  */
-export async function rulesOf(
+export async function rightsOf(
   client: Pick<KubeClient, 'stream'>,
   user: UserInfo,
   namespace: string,
-): Promise<readonly Rule[]> {
+): Promise<readonly ResourceAttributes[]> {
   const { status, body } = await asUser(client, impersonatedOf(user)).stream(path, {
     method: 'POST',
     lane: 'reviews',
@@ -35,5 +57,6 @@ export async function rulesOf(
   if (status !== 201)
     throw serviceUnavailable(`the rights of the user cannot be read: kube-apiserver returned ${status}`, 1);
   const review = JSON.parse(text) as { status: { resourceRules: Rule[] | null } };
-  return review.status.resourceRules ?? [];
+  const rights = (review.status.resourceRules ?? []).flatMap((rule) => rightsIn(namespace, rule));
+  return rights.filter((right) => !isPlainRead(right));
 }

@@ -169,6 +169,9 @@ describe('another’s password', () => {
     'escalate clusterroles',
     'bind clusterroles',
     'patch mutatingwebhookconfigurations',
+    'deletecollection validatingadmissionpolicies',
+    'update customresourcedefinitions',
+    'create configmaps',
     'update certificatesigningrequests/approval',
     'create nodes/proxy',
     'update users',
@@ -212,8 +215,12 @@ describe('another’s password', () => {
     ['iam.platform.io', 'users/password', 'update', 'admin'],
     ['iam.platform.io', '*/password', 'update', 'admin'],
     ['*', '*', '*', 'anything'],
+    ['apiextensions.k8s.io', 'customresourcedefinitions', 'patch', 'users.iam.platform.io'],
+    ['admissionregistration.k8s.io', 'validatingadmissionpolicybindings', 'delete', 'users.iam.platform.io'],
+    ['', 'configmaps', 'delete', 'platform-config'],
+    ['example.com', 'switches', 'flip', 'main'],
   ])('of a user who has a right to one object by name: %s/%s %s %s', (group, path, verb, name) => {
-    const resource = path.replace('*/password', 'users/password');
+    const resource = path;
     const [plain = ''] = resource.split('/');
     beforeEach(async () => {
       await lab.putUser('boss');
@@ -233,6 +240,21 @@ describe('another’s password', () => {
       }
       expect(statuses).toEqual([403, 200, 200]);
     });
+  });
+
+  test('of a user who may only read is for callers who may set passwords', async () => {
+    await lab.putUser('dora');
+    const rules = [
+      { verbs: ['get', 'list', 'watch'], apiGroups: [''], resources: ['pods', 'pods/log', 'configmaps'] },
+      { verbs: ['get'], apiGroups: ['apps'], resources: ['deployments/scale'], resourceNames: ['web'] },
+    ];
+    lab.cluster.respond('/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', () => ({
+      status: { resourceRules: rules },
+    }));
+    lab.rights.set('dora', ['get pods', 'list pods', 'watch pods', 'get pods/log', 'get deployments/scale web']);
+    lab.rights.set('carol', ['update users/password']);
+    const token = await lab.login('carol');
+    expect(await lab.call(token, 'PUT', 'users/dora/password', { password: next })).toMatchObject({ status: 200 });
   });
 
   test('reads the rights of the user in the name of the user, without groups', async () => {
