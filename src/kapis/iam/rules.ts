@@ -14,7 +14,7 @@ interface Rule {
   readonly resourceNames?: readonly string[];
 }
 
-const path = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
+const reviews = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
 /** A few times the largest object of etcd. */
 const maxBytes = 8 * 1024 * 1024;
 
@@ -48,7 +48,7 @@ export async function rightsOf(
   user: UserInfo,
   namespace: string,
 ): Promise<readonly ResourceAttributes[]> {
-  const { status, body } = await asUser(client, impersonatedOf(user)).stream(path, {
+  const { status, body } = await asUser(client, impersonatedOf(user)).stream(reviews, {
     method: 'POST',
     lane: 'reviews',
     body: { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace } },
