@@ -16,6 +16,18 @@ const authenticated = 'system:authenticated';
 const unauthenticated = 'system:unauthenticated';
 const anonymous = 'system:anonymous';
 
+const serviceAccount = /^system:serviceaccount:([^:]+):[^:]+$/;
+
+/**
+ * Returns the holder of a share of scarce slots or memory. Anyone who may create ServiceAccounts in a namespace can have any number of
+ * usernames, so all ServiceAccounts of a namespace are one holder.
+ */
+export function holderOf(user: Pick<UserInfo, 'username'> | undefined): string {
+  const username = user?.username ?? '';
+  const namespace = serviceAccount.exec(username)?.[1];
+  return namespace === undefined ? `user ${username}` : `namespace ${namespace}`;
+}
+
 /**
  * Returns the user with the group that Kubernetes adds before it authorizes anyone, except the anonymous and the unauthenticated
  * (AuthenticatedGroupAdder of k8s.io/apiserver).

@@ -7,7 +7,7 @@ const busy = 'please try again later';
 
 export class ListMemory {
   readonly #cacheSize: () => number;
-  readonly #byUser = new InProgress<number>('list_memory');
+  readonly #byHolder = new InProgress<number>('list_memory');
   #held = 0;
 
   /** `cacheSize`: cache.maxBytes. All lists together hold at most half as much. */
@@ -20,24 +20,24 @@ export class ListMemory {
   }
 
   /**
-   * The memory of one list, until its reader has read it. One user holds at most half of all; beyond that `hold` throws 429, and 503 for
-   * a list that is too large alone or where all users together hold too much.
+   * The memory of one list, until its reader has read it. One holder (holderOf) has at most half of all; beyond that `hold` throws 429,
+   * and 503 for a list that is too large alone or where all together hold too much.
    */
-  share(user: string, name: string): Share {
+  share(holder: string, name: string): Share {
     let mine = 0;
     let isReleased = false;
     const set = (bytes: number): void => {
-      const all = this.#heldBy(user) - mine + bytes;
+      const all = this.#heldBy(holder) - mine + bytes;
       this.#held += bytes - mine;
       mine = bytes;
-      if (all === 0) this.#byUser.delete(user);
-      else this.#byUser.set(user, all);
+      if (all === 0) this.#byHolder.delete(holder);
+      else this.#byHolder.set(holder, all);
     };
     return {
       name,
       hold: (bytes) => {
         if (isReleased) return;
-        if (bytes > mine) this.#demandRoom({ user, name, bytes, mine });
+        if (bytes > mine) this.#demandRoom({ holder, name, bytes, mine });
         set(bytes);
       },
       release: () => {
@@ -47,11 +47,11 @@ export class ListMemory {
     };
   }
 
-  #heldBy(user: string): number {
-    return this.#byUser.get(user) ?? 0;
+  #heldBy(holder: string): number {
+    return this.#byHolder.get(holder) ?? 0;
   }
 
-  #demandRoom({ user, name, bytes, mine }: { user: string; name: string; bytes: number; mine: number }): void {
+  #demandRoom({ holder, name, bytes, mine }: { holder: string; name: string; bytes: number; mine: number }): void {
     const total = this.#cacheSize() / 2;
     const perUser = total / 2;
     if (bytes > perUser)
@@ -59,7 +59,7 @@ export class ListMemory {
         `${name} does not fit into the memory for one user, ${mebibytes(perUser)}: a quarter of the configuration's cache.maxBytes`,
         retryAfter,
       );
-    if (this.#heldBy(user) - mine + bytes > perUser)
+    if (this.#heldBy(holder) - mine + bytes > perUser)
       throw tooManyRequests(
         `${name}: your share of ${mebibytes(perUser)} for lists that are not cached is in use; ${busy}`,
         1,

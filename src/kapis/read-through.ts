@@ -3,6 +3,7 @@
  * A watch is passed on: kube-apiserver's frames, with the objects as /kapis shows them.
  */
 import { rechecking } from '../auth/authorizers/authorizer.ts';
+import { holderOf } from '../auth/user.ts';
 import { badGateway, badRequest, expired, forbidden, type StatusError } from '../errors.ts';
 import type { Handler, RequestContext } from '../http/route.ts';
 import { framed } from '../http/streamed-body.ts';
@@ -298,7 +299,7 @@ export function readThroughHandlers(
   }
 
   async function placed(...request: Parameters<typeof watch>): Promise<void> {
-    const giveBack = watches.take(request[3].user?.username ?? '');
+    const giveBack = watches.take(holderOf(request[3].user));
     try {
       await watch(...request);
     } finally {
@@ -311,7 +312,7 @@ export function readThroughHandlers(
       if (context.info.verb === 'watch') return placed(judged, req, res, context);
       const query = parseListQuery(context.query, definition);
       const oldest = parseOldest(context.query);
-      const share = memory.share(context.user?.username ?? '', underlying.resource);
+      const share = memory.share(holderOf(context.user), underlying.resource);
       try {
         const { objects, resourceVersion } = await list(context, judged.visible, share);
         demandReached(oldest, resourceVersion);

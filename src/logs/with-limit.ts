@@ -16,8 +16,8 @@ export interface Limits {
 const usual: Limits = { queries: 16, queriesPerUser: 8, waiting: 200, waitingPerUser: 50, streams: 64 };
 const longestWait = 30_000;
 
-/** Returns a function that wraps the store of a user; all stores that it wraps share the limits. */
-export function limited(limits: Limits = usual): (store: LogStore, user: string) => LogStore {
+/** Returns a function that wraps the store of a holder (holderOf); all stores that it wraps share the limits. */
+export function limited(limits: Limits = usual): (store: LogStore, holder: string) => LogStore {
   const queries = new Slots({
     what: 'log queries',
     total: limits.queries,
@@ -26,14 +26,14 @@ export function limited(limits: Limits = usual): (store: LogStore, user: string)
   });
   const streams = new Slots({ what: 'exports and tails of logs', total: limits.streams });
 
-  const around = (user: string): Around => ({
+  const around = (holder: string): Around => ({
     async ask(operation, signal, run) {
       // Whether it answers at all is known best when it is busy.
       if (operation === 'check') return await run(signal);
-      return await queries.run(user, () => run(signal), signal);
+      return await queries.run(holder, () => run(signal), signal);
     },
     async *stream(_operation, signal, run): Stream {
-      const free = streams.take(user);
+      const free = streams.take(holder);
       try {
         return yield* run(signal);
       } finally {
@@ -41,5 +41,5 @@ export function limited(limits: Limits = usual): (store: LogStore, user: string)
       }
     },
   });
-  return (store, user) => wrapped(store, around(user));
+  return (store, holder) => wrapped(store, around(holder));
 }

@@ -498,6 +498,8 @@ const write = async (key: string, log: string): Promise<void> => {
   lab.cluster.podLogs.write(key, { time: new Date().toISOString(), log });
 };
 
+const bot = (namespace: string, index: number): Ask => as(`system:serviceaccount:${namespace}:bot-${index}`);
+
 const leave = async (response: Message): Promise<void> => {
   response.destroy();
   while (lab.cluster.podLogs.open > 0) await sleep(5);
@@ -568,6 +570,15 @@ describe('follow', () => {
     for (const response of open) response.destroy();
     while (lab.cluster.podLogs.open > 0) await sleep(5);
     expect((await get('operation=export&pods=db-0', as('bob'))).status).toBe(200);
+  });
+
+  test('all ServiceAccounts of a namespace have the share of one user', async () => {
+    const open: Message[] = [];
+    for (let count = 0; count < 16; count += 1)
+      open.push((await follow('pods=db-0&namespaces=shop', bot('shop', count % 4))).response);
+    expectFailure(await get('follow=true&pods=db-0', bot('shop', 4)), 429, 'TooManyRequests');
+    open.push((await follow('pods=db-0&namespaces=shop', bot('bank', 0))).response);
+    for (const response of open) await leave(response);
   });
 
   test('ends with the session of its token', async () => {

@@ -1,6 +1,7 @@
 /** `GET …/logs`: what is asked is judged, cut to what the caller may see, and answered by the store of the configuration. */
 import type { Request, Response } from 'express';
 import { rechecking } from '../../auth/authorizers/authorizer.ts';
+import { holderOf } from '../../auth/user.ts';
 import { BodyWriter } from '../../http/body-writer.ts';
 import { Places } from '../../http/filters/in-flight.ts';
 import { negotiate } from '../../http/negotiate.ts';
@@ -170,10 +171,10 @@ export function logsHandler({ logs, client, bounds, now = Date.now, ...access }:
     ...[req, res, context]: Parameters<Handler>
   ): Promise<void> {
     const { user, signal } = context;
-    const store = use.storeFor(asCaller(client, user), user?.username ?? '');
+    const store = use.storeFor(asCaller(client, user), holderOf(user));
     demandCapable(store, question);
     if (question.follow || question.operation === 'export')
-      context.onEnd(bounds.streams.take(`user ${user?.username}`, mostStreamsPerUser));
+      context.onEnd(bounds.streams.take(holderOf(user), mostStreamsPerUser));
     const limit = streamLimit(context);
     const visible = await visibleLogs(access, context, question);
     if (question.follow) {
@@ -201,7 +202,7 @@ export function logsHandler({ logs, client, bounds, now = Date.now, ...access }:
     const found = await answerOf(able, question, selection, signal);
     const value: TypeOf<typeof logsSchema> = { ...head, ...found };
     const body = Buffer.from(`${JSON.stringify(value, undefined, question.pretty ? 2 : undefined)}\n`);
-    if (body.length > smallAnswer) context.onEnd(bounds.answers.take(user?.username ?? '', body.length));
+    if (body.length > smallAnswer) context.onEnd(bounds.answers.take(holderOf(user), body.length));
     await write(req, res, { contentType: json, body: [body] });
   }
 

@@ -13,8 +13,8 @@ import { podsLimits, podsStore } from './pods.ts';
 
 export type LoggingSettings = PlatformConfiguration['logging'];
 
-/** The store for a user: one that reads as the user, or the same for all, within the limits that users share. */
-export type StoreFor = (caller: Caller, user: string) => LogStore;
+/** Returns the store for a caller: one that reads as the caller, or the same for all, within the limits that holders share. */
+export type StoreFor = (caller: Caller, holder: string) => LogStore;
 
 export interface StoreParts {
   readonly listPods: ListPods;
@@ -31,10 +31,10 @@ export function openStore(settings: LoggingSettings, parts: StoreParts): StoreFo
     const bytes = settings.pods?.maxBytesPerContainer ?? podsLimits.bytes;
     const storeFor = podsStore({ list: parts.listPods, limits: { ...podsLimits, bytes } });
     // It looks at the clock itself, because it has something to show when its time is over.
-    return (caller, user) => withScope(withMetrics(limit(storeFor(caller, user), user), observe), drop);
+    return (caller, holder) => withScope(withMetrics(limit(storeFor(caller, holder), holder), observe), drop);
   }
   const store = withTimeout(external(settings, settings.store, parts));
-  return (_, user) => withScope(withMetrics(limit(store, user), observe), drop);
+  return (_, holder) => withScope(withMetrics(limit(store, holder), observe), drop);
 }
 
 function external(settings: LoggingSettings, name: Exclude<LoggingSettings['store'], 'pods'>, { secrets }: StoreParts) {

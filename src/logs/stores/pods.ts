@@ -64,11 +64,11 @@ const noStart = ({ window }: PodsLimits): string =>
   `only the ${window / 60} minutes before the end were read: send start_time for more`;
 
 /** Returns the store of a caller; all stores share the slots to follow containers. */
-export function podsStore({ list, limits }: PodsOptions): (caller: Caller, user: string) => LogStore {
+export function podsStore({ list, limits }: PodsOptions): (caller: Caller, holder: string) => LogStore {
   const slots = new Slots({ what: 'followed containers', total: limits.allFollowed, perUser: limits.followedPerUser });
   const ended = new AbortController();
 
-  return (caller, user) => {
+  return (caller, holder) => {
     async function begin(
       selection: Selection,
       asked: AbortSignal,
@@ -140,7 +140,7 @@ export function podsStore({ list, limits }: PodsOptions): (caller: Caller, user:
           list,
           selection,
           limits,
-          takeSlot: () => slots.take(user),
+          takeSlot: () => slots.take(holder),
           signal: AbortSignal.any([signal, ended.signal]),
         }),
       check: async () => undefined,

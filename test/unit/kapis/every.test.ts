@@ -55,6 +55,10 @@ const object = (kind: string, namespace: string, name: string, more: object = {}
   ...Object.fromEntries(Object.entries(more).filter(([key]) => key !== 'metadata')),
 });
 
+const bot = (namespace: string, index: number): { username: string } => ({
+  username: `system:serviceaccount:${namespace}:bot-${index}`,
+});
+
 const refusedWatch = (why: string): object => ({
   code: 429,
   headers: { 'Retry-After': '1' },
@@ -694,6 +698,29 @@ describe('what is read as the caller', () => {
     expect(next.response.statusCode).toBe(200);
     for (const { abort } of [...all, next]) abort();
     await Promise.all([...all, next].map(({ done }) => done));
+  });
+
+  test('is watched and held in memory by all ServiceAccounts of a namespace as by one user', async () => {
+    const url = `${base}/secrets?watch=1`;
+    const all = Array.from({ length: 25 }, (_, index) => call(routes, url, bot('a', index)));
+    await settle();
+    expect(await refused(routes, url, bot('a', 25))).toMatchObject(refusedWatch('your share of 25 is in use'));
+    all.push(call(routes, url, bot('b', 0)));
+    cluster.objects[paths[2] ?? ''] = [object('Secret', 'b', 'x', { data: { filling: 'x'.repeat(600_000) } })];
+    maxBytes = 8_000_000;
+    for (const index of [0, 1]) {
+      const reading = call(routes, `${base}/namespaces/b/secrets`, bot('a', index));
+      reading.response.stalled = true;
+      all.push(reading);
+      await until(() => reading.response.chunks.length > 0);
+    }
+    expect(await refused(routes, `${base}/namespaces/b/secrets`, bot('a', 2))).toMatchObject({ code: 429 });
+    await get(routes, `${base}/namespaces/b/secrets`, bot('b', 0));
+    for (const { abort, response, done } of all) {
+      abort();
+      response.destroy();
+      await done;
+    }
   });
 
   test.each(['name=x', 'sortBy=name', 'limit=1', 'type=Opaque', 'alias=x'])(

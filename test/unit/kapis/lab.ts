@@ -207,7 +207,7 @@ export function call(
     userAgent: '',
     log: createLogger({ silent: true }),
     signal: controller.signal,
-    user: { username, groups: [], via: 'token' },
+    user: { username, groups: [], via: username.startsWith('system:') ? 'token-review' : 'token' },
     impersonated: undefined,
     arrival: undefined,
     freeSlots: () => undefined,
