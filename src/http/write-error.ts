@@ -34,7 +34,7 @@ function fromLibrary(error: unknown): StatusError | undefined {
 
 function typed(error: unknown, exchange: Exchange): StatusError | OAuthError {
   if (error instanceof StatusError || error instanceof OAuthError) return error;
-  if (error instanceof KubeError) return error.toStatusError();
+  if (error instanceof KubeError) return error.toOwnStatusError();
   return fromLibrary(error) ?? internalError(exchange.auditID, error);
 }
 

@@ -37,6 +37,8 @@ export interface CacheOptions {
   readonly hold?: (bytes: number) => void;
   /** The cluster does not let us list or watch, or serves objects that are none: the copy will never be complete. */
   readonly refused?: (error: Error) => void;
+  /** Called for a 403 after the first request. The right was revoked, or kube-apiserver is starting: it refuses all until it knows RBAC. */
+  readonly doubted?: () => void;
 }
 
 /** The time that a change needs from kube-apiserver's answer to our copy, generously. */
@@ -45,10 +47,18 @@ const mostSettles = 200;
 const never = new AbortController().signal;
 
 export function createCached<F>(definition: ResourceDefinition<F>, options: CacheOptions): CachedResource<F> {
-  const { client, log, clock = systemClock, hold = () => undefined, refused = () => undefined } = options;
+  const {
+    client,
+    log,
+    clock = systemClock,
+    hold = () => undefined,
+    refused = () => undefined,
+    doubted = () => undefined,
+  } = options;
   const path = collectionPath(definition.underlying);
   const store = new Store<F>();
   const managedFields = new ManagedFields();
+  let isFirstRequest = true;
   /** Objects are held that the store does not have yet. */
   let arriving = false;
   const reflector = createReflector<StoredObject<F>>({
@@ -96,9 +106,13 @@ export function createCached<F>(definition: ResourceDefinition<F>, options: Cach
       store.release();
       hold(store.bytes);
     }
+    const isFirst = isFirstRequest;
+    isFirstRequest = false;
     const response = await client.stream(...request);
     const { status } = response;
-    if (status === 403 || status === 404 || status === 405) refused(new Error(`kube-apiserver answered ${status}`));
+    if (status === 403 && !isFirst) doubted();
+    else if (status === 403 || status === 404 || status === 405)
+      refused(new Error(`kube-apiserver answered ${status}`));
     return response;
   }
 

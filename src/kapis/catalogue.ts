@@ -3,7 +3,7 @@
  * while. A copy ends with what it is a copy of: when its CustomResourceDefinition changes or goes.
  */
 import { noSuchPath, serviceUnavailable } from '../errors.ts';
-import { systemClock, type Clock } from '../kube/clock.ts';
+import { sleep, systemClock, type Clock } from '../kube/clock.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { DiscoveredResource, Discovery } from '../kube/discovery.ts';
 import { KubeError } from '../kube/kube-error.ts';
@@ -45,6 +45,12 @@ export interface Use {
 /** For the first documents of the cluster, in milliseconds. */
 const longestWait = 10_000;
 const sweepInterval = 30_000;
+/** Time in which a kube-apiserver that has started learns RBAC. */
+const reviewDelay = 2_000;
+/** A 403 within this time after a review that allowed the watch is not due to a start: a reflector tries again after 30 s at most. */
+const startTime = 60_000;
+/** A resource that the cluster refused to list or watch is tried again after this time. */
+const refusalLife = 5_000;
 
 /** API groups that this server serves or whose objects are its own: they are read as the caller. */
 const isOwn = (group: string): boolean => group === 'platform.io' || group.endsWith('.platform.io');
@@ -155,7 +161,7 @@ export class Catalogue {
     try {
       if (!(await rights.mayListAndWatch(discovered))) return undefined;
     } catch (error) {
-      throw error instanceof KubeError ? error.toStatusError() : error;
+      throw error instanceof KubeError ? error.toOwnStatusError() : error;
     }
     const begun = this.#copies.get(key);
     if (begun !== undefined) return this.#take(begun);
@@ -229,14 +235,34 @@ export class Catalogue {
   }
 
   #begin(key: string, discovered: DiscoveredResource, definition: ResourceDefinition<unknown>): Copy {
-    const { client, log, known } = this.#options;
+    const { client, log, known, rights } = this.#options;
     known(discovered.resource);
     const share = this.#memory.share(nameOf(discovered));
     const ended = new AbortController();
     const refuse = (error: Error, told: Error | undefined): void => {
       const { maxBytes: most } = this.#options.limits();
-      this.#refused.set(key, { error: told, until: this.#clock.now() + retryAfter * 1_000, most });
+      const life = told === undefined ? refusalLife : retryAfter * 1_000;
+      this.#refused.set(key, { error: told, until: this.#clock.now() + life, most });
       this.#end(key, error);
+    };
+    const refuseWatch = (error: Error): void => {
+      rights.forget(discovered);
+      refuse(serviceUnavailable(`${nameOf(discovered)} cannot be watched any more; try again`, 1, error), undefined);
+    };
+    let isInDoubt = false;
+    let allowedAt = -Infinity;
+    const review = async (): Promise<void> => {
+      if (isInDoubt) return;
+      isInDoubt = true;
+      await sleep(this.#clock, reviewDelay, ended.signal);
+      if (ended.signal.aborted) return;
+      rights.forget(discovered);
+      // Without a decision the next 403 starts another review.
+      const isAllowed = await rights.mayListAndWatch(discovered).catch(() => undefined);
+      isInDoubt = false;
+      if (isAllowed === true) allowedAt = this.#clock.now();
+      if (isAllowed === false && !ended.signal.aborted)
+        refuseWatch(new Error('the right to list and watch was revoked'));
     };
     const cached = createCached(definition, {
       client,
@@ -251,9 +277,10 @@ export class Catalogue {
           throw error;
         }
       },
-      refused: (error) => {
-        this.#options.rights.forget(discovered);
-        refuse(serviceUnavailable(`${nameOf(discovered)} cannot be watched any more; try again`, 1, error), undefined);
+      refused: refuseWatch,
+      doubted: () => {
+        if (this.#clock.now() - allowedAt > startTime) void review();
+        else this.#end(key, serviceUnavailable(`${nameOf(discovered)} cannot be watched any more; try again`, 1));
       },
     });
     const resource: Resource<unknown> = {

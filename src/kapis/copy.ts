@@ -14,7 +14,7 @@ export async function useCopy(
 ): Promise<Use> {
   const { resource } = entry.definition.underlying;
   const use = await catalogue.use(entry);
-  if (use === undefined) throw serviceUnavailable(`this server may not list and watch ${resource}`, 30);
+  if (use === undefined) throw serviceUnavailable(`this server may not list and watch ${resource}`, 5);
   try {
     await synced(use.resource, context, () => serviceUnavailable(`the copy of ${resource} is not complete yet`, 1));
     return use;

@@ -97,6 +97,6 @@ export async function asked(question: Promise<void>): Promise<void> {
   try {
     await question;
   } catch (error) {
-    throw error instanceof KubeError ? error.toStatusError() : error;
+    throw error instanceof KubeError ? error.toOwnStatusError() : error;
   }
 }

@@ -1,5 +1,8 @@
 import { badGateway, serviceUnavailable, StatusError, type Status, type StatusReason } from '../errors.ts';
 
+/** Only this server impersonates, so the caller lacks no right. */
+const impersonationRefused = / cannot impersonate resource "/;
+
 /** What kube-apiserver answered instead of 2xx. `code` is the HTTP status, 0 when there was no answer at all. */
 export class KubeError extends Error {
   readonly code: number;
@@ -31,12 +34,20 @@ export class KubeError extends Error {
       return serviceUnavailable("kube-apiserver does not accept this server's credentials", 5, this);
     if (this.code === 429 || this.code === 503 || this.code === 504)
       return serviceUnavailable('kube-apiserver is not able to answer now', 1, this);
+    if (this.code === 403 && impersonationRefused.test(this.message)) return this.toOwnStatusError();
     if (this.code >= 400 && this.code < 500)
       return new StatusError((this.reason || 'BadRequest') as StatusReason, this.code, this.message, {
         cause: this,
         ...(this.status.details === undefined ? {} : { details: this.status.details }),
       });
     return badGateway('kube-apiserver answered with an error', { cause: this });
+  }
+
+  /** The response when a request of this server itself failed. A 403 is no fault of the caller: kube-apiserver refuses all while it starts. */
+  toOwnStatusError(): StatusError {
+    return this.code === 403
+      ? serviceUnavailable("kube-apiserver refuses this server's requests now", 1, this)
+      : this.toStatusError();
   }
 }
 

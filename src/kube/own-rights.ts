@@ -6,10 +6,10 @@ export interface OwnRightsOptions {
   readonly clock?: Clock;
 }
 
-/** Rights are given and taken while the server runs. */
-const life = 60_000;
+/** Milliseconds. Rights change while the server runs, and a kube-apiserver that is starting knows none. */
+const maxReviewAge = 5_000;
 
-/** What this server's own ServiceAccount may do in the whole cluster (SelfSubjectAccessReview), asked again each minute. */
+/** Rights of this server's own ServiceAccount in the whole cluster (SelfSubjectAccessReview), reviewed again after 5 s. */
 export class OwnRights {
   readonly #client: Pick<KubeClient, 'json'>;
   readonly #clock: Clock;
@@ -27,7 +27,7 @@ export class OwnRights {
     const kept = this.#answers.get(key);
     if (kept !== undefined && kept.until > this.#clock.now()) return await kept.answer;
     const answer = this.#ask(group, resource);
-    this.#answers.set(key, { until: this.#clock.now() + life, answer });
+    this.#answers.set(key, { until: this.#clock.now() + maxReviewAge, answer });
     try {
       return await answer;
     } catch (error) {

@@ -40,6 +40,7 @@ describe('on the API paths', () => {
     [errors.timeout('late'), 504, 'Timeout', {}],
     [unreachable(new Error('reset')), 503, 'ServiceUnavailable', { retryAfterSeconds: 1 }],
     [new KubeError(401, {}), 503, 'ServiceUnavailable', { retryAfterSeconds: 5 }],
+    [new KubeError(403, { reason: 'Forbidden', message: 'x' }), 503, 'ServiceUnavailable', { retryAfterSeconds: 1 }],
     [new KubeError(404, { reason: 'NotFound', message: 'x' }), 404, 'NotFound', undefined],
     [new KubeError(418, { message: 'x' }), 418, 'BadRequest', undefined],
     [new KubeError(500, {}), 502, 'BadGateway', undefined],

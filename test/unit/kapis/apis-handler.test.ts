@@ -230,6 +230,13 @@ describe('a list', () => {
     expect(error.details?.kind).toBe(code === 422 ? 'ListOptions' : undefined);
   });
 
+  test('is 503 with Retry-After when kube-apiserver refuses this server, as while it starts', async () => {
+    resource.onConfirm = () => {
+      throw new KubeError(403, { reason: 'Forbidden' });
+    };
+    expect(await refused(routes, path)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
+  });
+
   test('needs the right to the core resource too', async () => {
     authorizer.allowed = false;
     expect(await refused(routes, path)).toMatchObject({ code: 403 });

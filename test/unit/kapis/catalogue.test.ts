@@ -145,6 +145,18 @@ describe('a name', () => {
   });
 });
 
+/** A copy that was complete when kube-apiserver started again, and that is refused until RBAC is loaded. */
+async function refusedAtStart(): Promise<Use> {
+  const { use: used, upstream } = await begun('pods');
+  await upstream.open();
+  await upstream.send(added('a', 10, 5), bookmark('7', true));
+  await used.resource.waitForSync(never);
+  await upstream.reset();
+  await clock.advance(500);
+  await cluster.last.answer(403, status(403, 'Forbidden'));
+  return used;
+}
+
 describe('a copy', () => {
   test('begins at the first use, once, and is complete when the list is', async () => {
     const { use: first, upstream } = await begun('configmaps');
@@ -235,8 +247,49 @@ describe('a copy', () => {
     await upstream.answer(code, status(code, 'Whatever'));
     expect(await waiting).toMatchObject({ code: 503 });
     expect(await use('pods')).toBeUndefined();
-    await clock.advance(30_000);
+    await clock.advance(5_000);
     expect(await use('pods')).toBeDefined();
+  });
+
+  test('stays through the 403 of a kube-apiserver that is starting', async () => {
+    const used = await refusedAtStart();
+    allowed = new KubeError(403, { reason: 'Forbidden' });
+    await clock.advance(2_000);
+    expect(reviews).toBe(2);
+    allowed = true;
+    await cluster.last.answer(403, status(403, 'Forbidden'));
+    await clock.advance(2_000);
+    expect(reviews).toBe(3);
+    expect(used.resource.ended?.aborted).toBe(false);
+    expect((await use('pods'))?.resource).toBe(used.resource);
+    expect(used.resource.store.get('default', 'a')?.name).toBe('a');
+  });
+
+  test('ends when a review after a 403 confirms that the right was revoked', async () => {
+    const used = await refusedAtStart();
+    allowed = false;
+    await clock.advance(1_999);
+    expect(used.resource.ended?.aborted).toBe(false);
+    await clock.advance(1);
+    expect(used.resource.ended?.reason).toMatchObject({ code: 503 });
+    expect(await use('pods')).toBeUndefined();
+  });
+
+  test('ends when the 403 goes on after a review that allowed the watch', async () => {
+    const used = await refusedAtStart();
+    await clock.advance(2_000);
+    expect(used.resource.ended?.aborted).toBe(false);
+    await cluster.last.answer(403, status(403, 'Forbidden'));
+    expect(used.resource.ended?.reason).toMatchObject({ code: 503 });
+    const { use: next, upstream } = await begun('pods');
+    expect(next.resource).not.toBe(used.resource);
+    await upstream.answer(403, status(403, 'Forbidden'));
+    expect(await use('pods')).toBeUndefined();
+  });
+
+  test('is 503 while kube-apiserver refuses to review the right of this server', async () => {
+    allowed = new KubeError(403, { reason: 'Forbidden' });
+    await expect(use('pods')).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
   test('of objects without a resourceVersion is none', async () => {

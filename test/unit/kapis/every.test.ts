@@ -80,11 +80,12 @@ class Cluster {
   objects: Record<string, KubeObject[]> = {};
   readonly asked: Asked[] = [];
   readonly watches: PassThrough[] = [];
-  refusal: { readonly code: number; readonly reason: string } | undefined;
+  refusal: { readonly code: number; readonly reason: string; readonly message?: string } | undefined;
 
   async stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
     this.asked.push({ path, ...options });
-    if (this.refusal !== undefined) return answer(this.refusal.code, status(this.refusal.code, this.refusal.reason));
+    if (this.refusal !== undefined)
+      return answer(this.refusal.code, { ...status(this.refusal.code, this.refusal.reason), ...this.refusal });
     const items = this.objects[path];
     if (options.query?.['watch'] === 'true') {
       const body = new PassThrough();
@@ -529,6 +530,14 @@ describe('what is read as the caller', () => {
     cluster.refusal = { code, reason };
     for (const path of ['secrets', 'namespaces/a/secrets/x', 'secrets?watch=1'])
       expect(await refused(routes, `${base}/${path}`)).toMatchObject({ code: expected });
+  });
+
+  test('is 503 with Retry-After when this server may not impersonate, as while kube-apiserver starts', async () => {
+    const message =
+      'users "alice" is forbidden: User "system:serviceaccount:release:server" cannot impersonate resource "users" in API group "" at the cluster scope';
+    cluster.refusal = { code: 403, reason: 'Forbidden', message };
+    for (const path of ['secrets', 'namespaces/a/secrets/x', 'secrets?watch=1'])
+      expect(await refused(routes, `${base}/${path}`)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
   test('is bounded while it is read', async () => {
