@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import https from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { answerTo, type Answer, type Ask } from '../fakes/ask.ts';
 import { Browser, formIn } from '../fakes/browser.ts';
 import { craftJWT } from '../fakes/jwt.ts';
@@ -36,6 +37,16 @@ async function memory(): Promise<number> {
   child.send('memory');
   const [bytes] = (await once(child, 'message')) as [number];
   return bytes;
+}
+
+/** Bytes over the limit. Sockets, timers and streams that end free theirs some time after the last response. */
+async function excess(before: number): Promise<number> {
+  const deadline = performance.now() + 60_000;
+  for (;;) {
+    const over = Math.max(0, (await memory()) - before - limit);
+    if (over === 0 || performance.now() > deadline) return over;
+    await sleep(250);
+  }
 }
 
 const ask = (path: string, { method = 'GET', headers = {}, body }: Ask = {}): Promise<Answer> =>
@@ -266,9 +277,9 @@ test('strings that callers choose do not fill the memory', async () => {
     // The limit of guesses is reached a moment later than the others.
     const [most] = [...statuses].toSorted(([, a], [, b]) => b - a);
     expect([what, most?.[0]]).toEqual([what, status]);
-    expect([what, Math.max(0, (await memory()) - before - limit)]).toEqual([what, 0]);
+    expect([what, await excess(before)]).toEqual([what, 0]);
   }
   await inAll(few);
-  expect((await memory()) - before).toBeLessThan(limit);
+  expect(await excess(before)).toBe(0);
   expect((await ask('/readyz')).status).toBe(200);
 }, 3_600_000);
