@@ -1,6 +1,6 @@
 /** A real LDAP server: OpenLDAP's slapd, installed or unpacked from Debian's packages without root. */
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { freePort, seed } from '../../../hack/cluster/chosen.ts';
@@ -65,8 +65,8 @@ export async function createSlapd(entries: string): Promise<Slapd> {
   const root = await installation().catch((cause: unknown) => {
     throw new Error('slapd is neither installed nor to be had from Debian packages: install it', { cause });
   });
-  const dir = join(lab().dir, 'slapd');
-  await mkdir(join(dir, 'data'), { recursive: true, mode: 0o700 });
+  const dir = await mkdtemp(join(lab().dir, 'slapd-'));
+  await mkdir(join(dir, 'data'), { mode: 0o700 });
   const authority = await createAuthority('directory-ca');
   const pair = await authority.issue({ commonName: 'directory', server: ['127.0.0.1', 'localhost'] });
   const write = (name: string, text: string): Promise<void> => writeFile(join(dir, name), text, { mode: 0o600 });
