@@ -221,7 +221,6 @@ describe('half of the rights', () => {
       '?watch=true&fieldSelector=metadata.name=NODE',
       '?fieldSelector=metadata.name=another-node',
       '?fieldSelector=metadata.name!=NODE',
-      '?fieldSelector=.metadata.name=NODE',
       '?fieldSelector=spec.unschedulable!=\\,metadata.name=NODE',
       '?labelSelector=metadata.name=NODE',
     ];
@@ -229,11 +228,17 @@ describe('half of the rights', () => {
       ...refused.map((path) => [path, 403] as const),
       ...allowed.map((path) => [path, 200] as const),
     ]);
-    for (const base of [`${gateway()}${nodesPath}`, `${aggregated()}${apisPath}/nodes`]) {
+    // Paths of /kapis may begin with a dot; kube-apiserver knows no such label.
+    const dotted = '?fieldSelector=.metadata.name=NODE';
+    for (const [base, ofDotted] of [
+      [`${gateway()}${nodesPath}`, name === 'rights-list' ? 200 : 403],
+      [`${aggregated()}${apisPath}/nodes`, 403],
+    ] as const) {
+      const wanted = { ...expected, [dotted]: ofDotted };
       const found: Record<string, number> = {};
-      for (const path of Object.keys(expected))
+      for (const path of Object.keys(wanted))
         found[path] = (await as(name, `${base}${path.replace('NODE', oneNode)}`)).status;
-      expect(found).toEqual(expected);
+      expect(found).toEqual(wanted);
     }
   });
 

@@ -47,7 +47,7 @@ export function requestInfo(method: string, path: string, query: URLSearchParams
     namespace,
     resource,
     subresource,
-    name: verb === 'list' || verb === 'watch' ? name || selectedName(query) : name,
+    name: verb === 'list' || verb === 'watch' ? name || selectedName(query, prefix) : name,
     isLongRunning:
       verb === 'watch' ||
       (prefix !== 'kapis' && streams.has(subresource)) ||
@@ -101,11 +101,14 @@ function verbOf(method: string, name: string, oldWatch: boolean, prefix: string,
   return verb === 'get' ? 'list' : verb === 'delete' ? 'deletecollection' : verb;
 }
 
-/** A list or watch of a single name needs no more than the right to that name; kubectl watches one object so. */
-function selectedName(query: URLSearchParams): string {
-  const [, name = ''] =
-    /(?:^|[^\\],)\.?metadata\.name==?([\w.:-]+)(?:,|$)/.exec(query.get('fieldSelector') ?? '') ?? [];
-  return name;
+/**
+ * Returns the name that a list or watch is limited to: it needs only the right to that name. Paths of /kapis may begin with a dot, which
+ * kube-apiserver does not know.
+ */
+function selectedName(query: URLSearchParams, prefix: string): string {
+  const [, dot = '', name = ''] =
+    /(?:^|[^\\],)(\.?)metadata\.name==?([\w.:-]+)(?:,|$)/.exec(query.get('fieldSelector') ?? '') ?? [];
+  return dot === '' || prefix === 'kapis' ? name : '';
 }
 
 /** Nothing to decode, and nothing that no name can be. */

@@ -48,6 +48,7 @@ describe('a resource', () => {
     ['GET', '/kapis/g/v1/nodes?fieldSelector=metadata.name!=n', 'list kapis g/v1  nodes'],
     ['GET', '/kapis/g/v1/nodes?fieldSelector=..metadata.name=n', 'list kapis g/v1  nodes'],
     ['GET', String.raw`/kapis/g/v1/nodes?fieldSelector=a=b\,.metadata.name=n`, 'list kapis g/v1  nodes'],
+    ['GET', '/apis/g/v1/nodes?fieldSelector=.metadata.name=n', 'list apis g/v1  nodes'],
     ['GET', '/kapis/g/v1/watch', 'list kapis g/v1  watch'],
     ['GET', '/api/v1/namespaces/other/services/s/proxy', 'get api /v1 other services s proxy'],
     [
