@@ -1,6 +1,6 @@
 import { InProgress } from './bounded-cache.ts';
 
-/** Who takes a share of a limit: a user, or the keys of an address, the narrowest first. */
+/** The holder of a share of a limit: a user, or the keys of an address, the narrowest first. */
 export type Holder = string | readonly [string, ...string[]];
 
 /** Share of a network, as a multiple of the share of one address in it. */

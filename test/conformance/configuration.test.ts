@@ -27,7 +27,7 @@ test.each([
   ['text after a value', "secret: 'x'hunter2", 'line 1, column 12: is not valid YAML'],
   ['a wrong choice', 'kind: hunter2', 'kind: must be '],
   ['a wrong duration', 'authentication: {accessTokenMaxAge: hunter2}', 'accessTokenMaxAge: must be a duration'],
-])('%s is told by its place and not quoted', async (_, text, place) => {
+])('%s is reported by its position and not quoted', async (_, text, place) => {
   const token = String((await lab.token(login)).json()['access_token']);
   const before = lines().length;
   lab.cluster.put(`${namespace}/configmaps`, {

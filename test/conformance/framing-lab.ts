@@ -25,7 +25,7 @@ interface Client {
   readonly close: () => Promise<void>;
 }
 
-/** What one of the listeners serves: the gateway's, or the one for kube-apiserver. */
+/** The routes of one listener: of the gateway, or of the aggregated API. */
 export interface Face {
   readonly routes: readonly Route[];
   /** Who asks. */

@@ -36,8 +36,7 @@ export interface Release {
 }
 
 /**
- * Rights by which the usual roles are known. They are asked about one by one, because only RBAC lists what it grants (rules.ts); other
- * authorizers answer questions alone.
+ * Root-equivalent rights that common roles grant. Each is reviewed by itself, because only RBAC lists what it grants (rules.ts).
  */
 function powersOf({ namespace, configMap }: Release): readonly ResourceAttributes[] {
   const write = ['create', 'update', 'patch'];

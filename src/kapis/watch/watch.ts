@@ -92,7 +92,7 @@ export class Watch<F> {
   #last: number;
   #keepAlive = Infinity;
   readonly #end: number;
-  /** What its filters said so far of the states that come next: how many they pass, or the decision. */
+  /** The progress of its filters on the next states: how many filters they pass, or the decision. */
   readonly #verdicts = new Map<StoredObject<F>, number | boolean>();
   readonly #passes: (object: StoredObject<F>) => boolean;
 
