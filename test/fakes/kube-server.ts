@@ -50,6 +50,8 @@ export async function serveCluster(cluster: MemoryCluster, latency: Latency): Pr
     body.pipe(res);
   }
 
+  // kube-apiserver keeps an idle connection longer than this server's client, too.
+  server.keepAliveTimeout = 90_000;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -55,8 +55,8 @@ export function expiryOf(token: string): number | undefined {
 /**
  * ServiceAccount tokens and whatever else kube-apiserver accepts, by TokenReview (authentication.k8s.io/v1). Answers are kept for
  * seconds, refusals too, apart, so that forged tokens do not push out good ones; equal questions are asked once; what is no JWT is
- * not asked about. Reviews wait their turn, the sources one after the other; other issuers than that of our own ServiceAccount have
- * few places of their own.
+ * not asked about. Reviews take slots, of which one address has a few, so that reviews for others stay fast. Issuers other than that of
+ * our own ServiceAccount share few slots.
  * `audiences`: a token is good for us when it is meant for one of these.
  */
 export function tokenReview(
@@ -73,8 +73,8 @@ export function tokenReview(
   });
   const refused = new BoundedCache<true>({ ...limits, name: 'refused_tokens', ttl: refusedLife, clock });
   const asking = new InProgress<Promise<UserInfo | undefined>>('token_reviews_in_progress');
-  const ownIssuer = new Slots({ what: 'token reviews', total: 32, queue });
-  const otherIssuers = new Slots({ what: 'token reviews of other issuers', total: 4, queue });
+  const ownIssuer = new Slots({ what: 'token reviews', total: 32, perUser: 4, queue });
+  const otherIssuers = new Slots({ what: 'token reviews of other issuers', total: 4, perUser: 2, queue });
 
   async function ask(token: string): Promise<UserInfo | undefined> {
     const wanted = await audiences();
