@@ -32,7 +32,7 @@ function changesPassword({ prefix, group, resource, name, subresource, verb }: R
 /**
  * Every request needs an identity, but on the open paths, where one is used if it is there and good (the names of health checks are
  * shown only to those who have one). The OAuth endpoints authenticate clients by themselves. `awaiting` limits the requests that wait
- * here: it returns the function that ends the wait, and throws 429.
+ * here: it returns the function that ends the wait, and throws 429, which open paths return too.
  */
 export const authentication =
   (authenticate: Authenticator, alsoOpen: ReadonlySet<string>, awaiting: (exchange: Exchange) => () => void): Filter =>
@@ -54,15 +54,16 @@ export const authentication =
       if (error instanceof PasswordChangeRequired && changesPassword(exchange.info, error.user)) accept(error.user);
       else if (!open) throw error;
     };
+    let pending: Promise<UserInfo | undefined>;
     try {
       const found = authenticate(req, sourceIP);
       if (!(found instanceof Promise)) return accept(found);
-      const answered = found.then(accept, refuse);
-      // Nobody waits for it if the limit refuses the request.
-      answered.catch(() => undefined);
-      const leave = awaiting(exchange);
-      return answered.finally(leave);
+      pending = found;
     } catch (error) {
       return refuse(error);
     }
+    // It also rejects when the limit refuses the request, which then does not wait for it.
+    pending.catch(() => undefined);
+    const leave = awaiting(exchange);
+    return pending.then(accept, refuse).finally(leave);
   };

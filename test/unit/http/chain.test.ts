@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Response } from 'express';
+import type { ChainOptions } from '../../../src/http/chain.ts';
 import { ask, type Answer, type Ask } from '../../fakes/ask.ts';
 import { as, doing, face, resourcePath } from './lab.ts';
 
@@ -142,6 +143,28 @@ describe('who is nobody', () => {
     expect(handled.map(({ user }) => user?.username)).toEqual(['alice', undefined, undefined]);
   });
 });
+
+test.each([resourcePath, '/livez?verbose'])(
+  'a request of %s beyond those that may wait for authentication is 429, and is not served with a late identity',
+  async (path) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const usernames = ['alice', 'bob', 'carol'];
+    const authenticator: ChainOptions['authenticator'] = async () => {
+      const username = usernames.shift() ?? '';
+      await promise;
+      return { username, groups: [], via: 'token' };
+    };
+    // Twice the share may wait.
+    const { app, handled } = face({ authenticator, settings: { maxInFlightPerUser: 1 } });
+    const responses = Array.from({ length: 3 }, () => ask(app, path));
+    const refused = await Promise.race(responses);
+    expect(refused.status).toBe(429);
+    expect(handled).toEqual([]);
+    resolve();
+    expect((await Promise.all(responses)).filter(({ status }) => status === 200)).toHaveLength(2);
+    expect(handled.map(({ user }) => user?.username)).toEqual(['alice', 'bob']);
+  },
+);
 
 test.each([resourcePath, '/livez', '/oauth/open'])('a token in the query of %s is 400', async (path) => {
   const { app, handled } = face();
