@@ -1,4 +1,5 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { httpsURLExpected, isHTTPSURL } from './https-url.ts';
 import { isSubdomain } from './names.ts';
 
 /** Ports, files and names: all that is not in the configuration object. */
@@ -92,8 +93,7 @@ export function parseCredentialFlags(argv: readonly string[]): CredentialFlags {
     allowPositionals: false,
   });
   const { server, login, username, audience, logout } = values;
-  if (server !== undefined && !(URL.canParse(server) && new URL(server).protocol === 'https:'))
-    throw new UsageError(`--server must be an https URL, not "${server}"`);
+  if (server !== undefined && !isHTTPSURL(server)) throw new UsageError(`--server ${httpsURLExpected}`);
   if (login !== 'device' && login !== 'password')
     throw new UsageError(`--login must be device or password, not "${login}"`);
   if (login === 'password' && username === undefined)

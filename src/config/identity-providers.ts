@@ -1,6 +1,7 @@
 /** `authentication.identityProviders`: who else knows people, and how they become users here. docs/identity-providers.md has examples. */
 import { z } from 'zod';
 import { anyList, anyObject, caCertificate, duration, secretKeyRef, unique } from './fields.ts';
+import { httpsURLExpected, isHTTPSURL } from './https-url.ts';
 
 /** Its groups are called so here, and those names are the platform's and Kubernetes' own. */
 const taken: readonly string[] = ['platform', 'system'];
@@ -106,13 +107,11 @@ const ldap = z
 
 const claim = z.string().min(1).max(256);
 
-const issuerURL = (text: string): boolean =>
-  URL.canParse(text) && new URL(text).protocol === 'https:' && !/[?#]/.test(text);
-
 const oidc = z.strictObject({
   issuer: z
     .string()
-    .refine(issuerURL, 'must be an https URL without query and fragment')
+    .refine(isHTTPSURL, httpsURLExpected)
+    .refine((text) => !/[?#]/.test(text), 'must have no query and no fragment')
     .describe('As the provider calls itself: /.well-known/openid-configuration is below it'),
   clientID: z.string().min(1).describe('As the provider calls this server'),
   clientSecretRef: secretKeyRef.describe('The secret that the provider has given to it'),

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { audit } from './audit.ts';
 import { anyList, anyObject, bytes, duration, secretKeyRef, unique } from './fields.ts';
 import { parametersOf } from './hash-parameters.ts';
+import { hasUserInfo, httpsURLExpected, isHTTPSURL } from './https-url.ts';
 import { identityProviders } from './identity-providers.ts';
 import { logging } from './logging.ts';
 
@@ -37,8 +38,6 @@ const passwordHash = z
     (text) => parametersOf(text) !== undefined,
     'must be a bcrypt hash of cost 4 to 16, or an argon2id hash of at most 256 MiB, 16 passes and 16 lanes; "platform-apiserver hash-password" makes one',
   );
-
-const httpsURL = (text: string): boolean => URL.canParse(text) && new URL(text).protocol === 'https:';
 
 const user = z
   .strictObject({
@@ -117,9 +116,9 @@ export const isLoopback = (url: URL): boolean =>
 const mayRedirectTo = (text: string): boolean => {
   if (!URL.canParse(text) || !/^[!-~]+$/.test(text) || text.includes('#')) return false;
   const url = new URL(text);
+  if (hasUserInfo(url)) return false;
   const isPlain = isLoopback(url) || (url.protocol === 'http:' && url.hostname === 'localhost');
-  if (url.protocol === 'https:' || isPlain) return url.username === '' && url.password === '';
-  return url.protocol.includes('.');
+  return url.protocol === 'https:' || isPlain || url.protocol.includes('.');
 };
 
 const redirectURIs = z
@@ -233,7 +232,7 @@ const cidr = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()], 'must be an I
 const authentication = z.strictObject({
   issuer: z
     .string()
-    .refine(httpsURL, 'must be an https URL')
+    .refine(isHTTPSURL, httpsURLExpected)
     .refine((text) => !text.endsWith('/') && !/[?#]/.test(text), 'must have no trailing "/", no query and no fragment')
     .describe('How this server calls itself in tokens, and below which clients find it'),
   keyRotation: duration('720h', '1h').describe('How old a signing key gets before a new one takes over, with overlap'),
@@ -303,14 +302,14 @@ const requests = z.strictObject({
 
 /** RFC 6797 section 8.1.1: browsers ignore the header of an address. */
 const hasHostName = (url: unknown): boolean =>
-  typeof url === 'string' && httpsURL(url) && isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) === 0;
+  typeof url === 'string' && isHTTPSURL(url) && isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) === 0;
 
 const gateway = z
   .strictObject({
     externalURL: z
       .string()
       .default('')
-      .refine((text) => text === '' || httpsURL(text), 'must be empty or an https URL')
+      .refine((text) => text === '' || isHTTPSURL(text), `${httpsURLExpected}, or empty`)
       .describe('Where clients outside the cluster reach the TLS listener'),
     strictTransportSecurity: duration('0s', '0s').describe(
       'max-age of Strict-Transport-Security, 0s: not sent; see operations.md, "Strict-Transport-Security"',

@@ -15,6 +15,7 @@ import { FileAuth } from '@kubernetes/client-node/dist/file_auth.js';
 import { readFileSync } from 'node:fs';
 import { isIPv6 } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
+import { hasUserInfo } from '../config/https-url.ts';
 import { readYAML } from '../config/yaml.ts';
 
 export interface TLSOptions {
@@ -60,6 +61,10 @@ export function fileAccess(file: string): Access {
   const context = newContexts(kubeconfig?.contexts).find(({ name }) => name === current);
   const cluster = newClusters(kubeconfig?.clusters).find(({ name }) => name === context?.cluster);
   if (cluster === undefined) throw new Error(`the kubeconfig ${file} has no current cluster`);
+  if (URL.canParse(cluster.server) && hasUserInfo(new URL(cluster.server)))
+    throw new Error(
+      `the kubeconfig ${file} has a username or password in the server of the cluster "${cluster.name}": put the credentials into "users"`,
+    );
   const user = newUsers(kubeconfig?.users).find(({ name }) => name === context?.user);
   if (user === undefined) throw new Error(`the kubeconfig ${file} has no current user`);
   const written = kubeconfig?.users?.find(({ name }) => name === user.name)?.user ?? {};

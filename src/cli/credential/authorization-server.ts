@@ -1,6 +1,7 @@
 /** The platform as an OAuth client meets it: no more than the plugin needs, since kubectl waits for it at every call. */
 import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
+import { httpsURLExpected, isHTTPSURL } from '../../config/https-url.ts';
 import { readBody } from '../../kube/read-body.ts';
 import type { Answer } from './answers.ts';
 
@@ -45,8 +46,8 @@ export class AuthorizationServer {
   /** `ca` in PEM; that of the system unless given. Throws TypeError for what is no https URL. */
   constructor(url: string, ca: string | undefined, longest = longestRequest) {
     this.#longest = longest;
+    if (!isHTTPSURL(url)) throw new TypeError(`the server ${httpsURLExpected}`);
     this.#url = new URL(url);
-    if (this.#url.protocol !== 'https:') throw new TypeError(`the server must be an https URL, not ${url}`);
     this.#ca = ca;
   }
 

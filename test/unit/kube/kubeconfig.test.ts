@@ -154,6 +154,12 @@ contexts:
     );
   });
 
+  test('with a password in the URL of its server is refused without repeating it', () => {
+    expect(() => fileAccess(kubeconfig({ cluster: { server: 'https://erin:hunter2@a.example' } }))).toThrow(
+      /^the kubeconfig \S+ has a username or password in the server of the cluster "[^"]+": put the credentials into "users"$/,
+    );
+  });
+
   test('that is empty is refused', () => {
     expect(() => fileAccess(put('config', ''))).toThrow('has no current cluster');
   });
