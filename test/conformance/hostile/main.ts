@@ -1,11 +1,13 @@
 /**
  * The server of a lab in a process of its own, which tells its parent where it listens, and what its heap holds when it is asked. The
- * cluster in memory keeps nothing of what is past, as kube-apiserver would not keep it in this process.
+ * cluster in memory keeps no history, as kube-apiserver would not keep it in this process. Its discovery lists pods: a server without
+ * discovery answers no request for them before 10 s have passed.
  */
 import { startLab } from '../lab.ts';
+import { putPod, serveResources } from '../logging-lab.ts';
 import { heapUsed } from '../../fakes/heap.ts';
 import type { MemoryCluster } from '../../fakes/cluster.ts';
-import { users, clients, loginLimit } from './site.ts';
+import { clients, loginLimit, pod, users } from './site.ts';
 
 let cluster: MemoryCluster | undefined;
 const lab = await startLab({
@@ -16,6 +18,8 @@ const lab = await startLab({
   },
   prepare(made) {
     cluster = made;
+    serveResources(made);
+    putPod(made, pod);
     const connect = made.client.bind(made);
     made.client = () => Object.assign(connect(), { requests: Object.assign([], { push: () => 0 }) });
   },

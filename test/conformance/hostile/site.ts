@@ -25,3 +25,5 @@ export const clients = [
 ];
 const many = 1_000_000_000;
 export const loginLimit = { maxTries: 1_000, perAddress: many, perClient: many };
+/** The object that paths name. */
+export const pod = { namespace: 'default', name: 'n1' };

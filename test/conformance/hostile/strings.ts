@@ -1,6 +1,6 @@
 /** Every string that an endpoint takes, from the descriptions that the server publishes. */
 import { clientGrantTypes } from '../../../src/config/schema.ts';
-import { callback, client, password } from './site.ts';
+import { callback, client, password, pod } from './site.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -53,9 +53,8 @@ const usual: Readonly<Record<string, string>> = {
   scope: 'openid',
   subject_token: 'x',
   subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
-  namespace: 'default',
-  resources: 'nodes',
-  name: 'n1',
+  resources: 'pods',
+  ...pod,
 };
 
 /** Headers of every request, even if its description does not name them. */
