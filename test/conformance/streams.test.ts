@@ -353,6 +353,13 @@ test('a stream ends when the impersonated user, or the path of the aggregated AP
   expect(lasts()).toEqual(others);
 });
 
+test('an exec, attach or port-forward over a WebSocket ends when the right to create it is lost, and the others go on', async () => {
+  const { theirs, others } = split(({ row }) => /\/pods\/p\/(exec|attach|portforward)$/.test(row.path));
+  allows = ({ resourceAttributes }) => resourceAttributes?.verb !== 'create';
+  expect(await late(theirs)).toEqual([]);
+  expect(lasts()).toEqual(others);
+});
+
 test('every stream ends when the server stops', async () => {
   const stopped = lab.stop({ announce: 0, grace: 60_000 });
   expect(await late()).toEqual([]);

@@ -1,6 +1,8 @@
 import { demand, rechecking, type Attributes, type Authorizer } from '../../auth/authorizers/authorizer.ts';
+import type { UserInfo } from '../../auth/user.ts';
 import { unauthorized } from '../../errors.ts';
 import type { Exchange, Filter } from '../exchange.ts';
+import type { RequestInfo } from '../route.ts';
 
 /** Discovery is for everyone with an identity, as kube-apiserver's system:discovery has it. */
 const isDiscovery = (path: string): boolean => path === '/' || /^\/(apis|kapis|openapi|version)(\/|$)/.test(path);
@@ -34,10 +36,35 @@ function attributesOf({ info, req, path }: Exchange): Attributes {
 /** kube-apiserver authorizes a watch, exec or port-forward once, when it begins. A proxied one ends when the right is gone. */
 function guardStream(exchange: Exchange, authorizer: Authorizer): void {
   if (!exchange.info.isLongRunning) return;
+  const attributes = attributesOf(exchange);
+  const needsCreate = isConnection(exchange.info) ? isCreateAllowed(exchange, authorizer) : undefined;
   const check = async (): Promise<void> => {
-    const user = exchange.impersonated ?? exchange.user;
+    const user = callerOf(exchange);
     if (user === undefined) throw unauthorized();
-    await demand(rechecking(authorizer), user, attributesOf(exchange));
+    await demand(rechecking(authorizer), user, attributes);
+    if ((await needsCreate) === true) await demand(rechecking(authorizer), user, { ...attributes, verb: 'create' });
   };
   exchange.onRecheck(check, () => exchange.abort());
 }
+
+const connections = new Set(['attach', 'exec', 'portforward']);
+
+/** A WebSocket begins with a GET. The verb of SPDY is `create` already. */
+const isConnection = ({ group, resource, subresource, verb }: RequestInfo): boolean =>
+  group === '' && resource === 'pods' && connections.has(subresource) && verb !== 'create';
+
+/**
+ * kube-apiserver 1.35 also demands `create` for a WebSocket into a pod (feature gate AuthorizePodWebsocketUpgradeCreatePermission). One
+ * that does not grants the stream to callers without that right, who then do not need it later either.
+ */
+async function isCreateAllowed(exchange: Exchange, authorizer: Authorizer): Promise<boolean> {
+  const user = callerOf(exchange);
+  if (user === undefined) return true;
+  try {
+    return (await authorizer.authorize(user, { ...attributesOf(exchange), verb: 'create' })).allowed;
+  } catch {
+    return true;
+  }
+}
+
+const callerOf = ({ user, impersonated }: Exchange): UserInfo | undefined => impersonated ?? user;

@@ -1,0 +1,65 @@
+import { expect, test } from '@jest/globals';
+import type { Request, Response } from 'express';
+import type { Attributes } from '../../../../src/auth/authorizers/authorizer.ts';
+import { StatusError } from '../../../../src/errors.ts';
+import { Exchange } from '../../../../src/http/exchange.ts';
+import { authorization } from '../../../../src/http/filters/authorization.ts';
+import { requestInfo } from '../../../../src/http/filters/request-info.ts';
+import { createLogger } from '../../../../src/logger.ts';
+
+const pod = '/api/v1/namespaces/shop/pods/p';
+
+/** Starts a proxied stream while these verbs are allowed. Returns its recheck while others are. */
+async function start(
+  path: string,
+  atFirst: readonly string[] | Error,
+  method = 'GET',
+): Promise<(later: readonly string[]) => Promise<void>> {
+  let verbs = atFirst;
+  const authorize = async (_: unknown, { verb }: Attributes): Promise<{ allowed: boolean; reason: string }> => {
+    if (verbs instanceof Error) throw verbs;
+    return { allowed: verbs.includes(verb), reason: '' };
+  };
+  const res = Object.assign(new EventTarget(), { on: () => undefined }) as unknown as Response;
+  const exchange = new Exchange({ method, url: path } as Request, res, createLogger({ silent: true }));
+  exchange.info = requestInfo(method, path, exchange.query);
+  exchange.isProxied = true;
+  exchange.user = { username: 'alice', groups: [], via: 'token' };
+  let recheck: (() => Promise<void>) | undefined;
+  exchange.onRecheck = (check) => void (recheck = check);
+  await authorization({ authorize }, () => false)(exchange);
+  return async (later) => {
+    verbs = later;
+    await recheck?.();
+  };
+}
+
+const both = ['get', 'create'];
+
+test.each<[string, string, readonly string[] | Error, readonly string[], string | undefined]>([
+  ['a WebSocket exec without create', 'exec', both, ['get'], 'create'],
+  ['a WebSocket attach without create', 'attach', both, ['get'], 'create'],
+  ['a WebSocket port-forward without create', 'portforward', both, ['get'], 'create'],
+  ['a WebSocket exec without get', 'exec', both, ['create'], 'get'],
+  ['a WebSocket exec with both rights', 'exec', both, both, undefined],
+  ['a WebSocket exec that never needed create', 'exec', ['get'], ['get'], undefined],
+  [
+    'a WebSocket exec whose first review failed',
+    'exec',
+    new StatusError('ServiceUnavailable', 503, ''),
+    ['get'],
+    'create',
+  ],
+  ['a log without create', 'log', both, ['get'], undefined],
+  ['a proxied path without create', 'proxy', both, ['get'], undefined],
+])('the recheck of %s', async (_, subresource, atFirst, later, missing) => {
+  const recheck = (await start(`${pod}/${subresource}`, atFirst))(later);
+  if (missing === undefined) await expect(recheck).resolves.toBeUndefined();
+  else await expect(recheck).rejects.toThrow(`cannot ${missing} resource "pods/${subresource}"`);
+});
+
+test('the recheck of an exec over SPDY demands create alone', async () => {
+  const recheck = await start(`${pod}/exec`, ['create'], 'POST');
+  await expect(recheck(['create'])).resolves.toBeUndefined();
+  await expect(recheck(['get'])).rejects.toThrow('cannot create resource "pods/exec"');
+});
