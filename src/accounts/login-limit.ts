@@ -8,9 +8,10 @@
  */
 import { BoundedCache } from '../bounded-cache.ts';
 import type { LoginLimit } from '../config/schema.ts';
+import { shareAt } from '../shares.ts';
 import type { Account } from './directory/account.ts';
 import { normalizedLogin } from './directory/account-index.ts';
-import { hostOf } from './host-of.ts';
+import { addressKeys, hostOf } from './host-of.ts';
 import { UnderWay } from './under-way.ts';
 
 /** A guess at the password of a user. */
@@ -178,8 +179,8 @@ export class LoginLimiter {
   /** What each of the limits that an attempt is under says of it. */
   #standingsOf(attempt: Attempt, now: number): Standing[] {
     const { maxTries, within, perAddress, perClient } = this.#limit();
-    const { pair, address, client, owners } = this.#keysOf(attempt);
-    const standings = [this.#ofWindow(address, perAddress, now)];
+    const { pair, addresses, client, owners } = this.#keysOf(attempt);
+    const standings = addresses.map((key, at) => this.#ofWindow(key, shareAt(at, perAddress), now));
     if (pair !== undefined) {
       const { count, last } = this.#chain(pair, owners, now);
       standings.unshift({ key: pair, left: maxTries - count, until: count < maxTries ? 0 : last + within });
@@ -213,13 +214,13 @@ export class LoginLimiter {
   }
 
   failed(attempt: Attempt): void {
-    const { pair, address, client, owners } = this.#keysOf(attempt);
+    const { pair, addresses, client, owners } = this.#keysOf(attempt);
     const now = this.#clock();
     for (const key of defined(pair, ...owners)) {
       const { count } = this.#own(key, owners, now);
       this.#remember(key, { ...this.#chains.get(key), owners, count: count + 1, last: now });
     }
-    for (const key of defined(address, client)) this.#count(key, this.#limit().within / parts);
+    for (const key of defined(...addresses, client)) this.#count(key, this.#limit().within / parts);
     this.#changed('failures');
   }
 
@@ -374,14 +375,14 @@ export class LoginLimiter {
     const { guesses } = attempt;
     const kind = kinds[guesses];
     const host = hostOf(attempt.address);
-    const address = `${kind.address}:${host}`;
-    if (attempt.guesses === 'provider code') return { pair: undefined, address, client: undefined, owners: [] };
+    const addresses = addressKeys(attempt.address).map((key) => `${kind.address}:${key}`);
+    if (attempt.guesses === 'provider code') return { pair: undefined, addresses, client: undefined, owners: [] };
     const { client } = attempt;
     const username = attempt.guesses === 'secret' ? undefined : normalizedLogin(attempt.username);
     const account = attempt.guesses === 'password' ? attempt.account : undefined;
     return {
       pair: this.#mark(`${kind.pair}:${JSON.stringify([username ?? client, host])}`),
-      address,
+      addresses,
       client: `${kind.client}:${client}`,
       owners: [
         ...(username === undefined ? [] : [this.#userKey(guesses, username)]),
@@ -405,14 +406,15 @@ export class LoginLimiter {
 /** Under which the failures of an attempt are counted. */
 interface Keys {
   readonly pair: string | undefined;
-  readonly address: string;
+  /** The host, and for IPv6 its network, which may fail more often. */
+  readonly addresses: readonly string[];
   readonly client: string | undefined;
   /** The user, and the account if it is counted too. */
   readonly owners: readonly string[];
 }
 
 const defined = (...keys: readonly (string | undefined)[]): string[] => keys.filter((key) => key !== undefined);
-const allOf = ({ pair, address, client, owners }: Keys): string[] => defined(pair, address, client, ...owners);
+const allOf = ({ pair, addresses, client, owners }: Keys): string[] => defined(pair, ...addresses, client, ...owners);
 
 /** What the failures under a key leave: so many attempts, from a time on (milliseconds since the epoch). */
 interface Standing {

@@ -219,7 +219,11 @@ const client = z
 const loginLimit = z.strictObject({
   maxTries: z.int().min(1).max(1000).default(5).describe('Failures of one user from one address within the window'),
   within: duration('10m').describe('The window: how long a failure counts'),
-  perAddress: z.int().min(1).default(100).describe('Failures from one address, of IPv6 one /64, within the window'),
+  perAddress: z
+    .int()
+    .min(1)
+    .default(100)
+    .describe('Failures from one address within the window; IPv6: from one /64, and twice as many from one /48'),
   perClient: z
     .int()
     .min(1)

@@ -158,6 +158,16 @@ describe('the hard limit', () => {
     expect(wait(attempt('alice', '10.0.0.2'))).toBe(0);
   });
 
+  test('of an IPv6 /48 counts failures from all its /64s, and is twice that of an address', () => {
+    const { wait, fail } = lab();
+    const from = (index: number): string => `2001:db8:1:${index.toString(16)}::1`;
+    for (let index = 0; index < 2 * limit.perAddress - 1; index += 1) fail(attempt(`nobody-${index}`, from(index)));
+    expect(wait(attempt('alice', from(99)))).toBe(0);
+    fail(attempt('another', from(98)));
+    expect(wait(attempt('alice', from(99)))).toBe(limit.within / second);
+    expect(wait(attempt('alice', '2001:db8:2::1'))).toBe(0);
+  });
+
   test('of a client counts failures from whatever addresses', () => {
     const { wait, fail } = lab();
     for (let index = 0; index < limit.perClient - 1; index += 1) fail(attempt(`nobody-${index}`, `10.2.0.${index}`));
