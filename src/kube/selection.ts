@@ -168,7 +168,13 @@ export class Selections {
   }
 
   change(change: Change<unknown>): void {
-    for (const [, selection] of this.#kept) followChange(selection, change);
+    let bytes = 0;
+    // The cache knows their size when they were kept. The one that was used last is first.
+    for (const [key, selection] of [...this.#kept]) {
+      followChange(selection, change);
+      bytes += pointerSize * selection.objects.length;
+      if (bytes > this.#maxBytes) this.#kept.delete(key);
+    }
     for (const [name, index] of this.#indexes) indexChange(index, name, change);
   }
 
@@ -285,7 +291,11 @@ export class Selections {
 
   #keep(key: string, selection: Selection): void {
     this.#kept.set(key, selection);
-    this.#kept.trim(4 * pointerSize * this.#source.size + bytesOfKeys);
+    this.#kept.trim(this.#maxBytes);
+  }
+
+  get #maxBytes(): number {
+    return 4 * pointerSize * this.#source.size + bytesOfKeys;
   }
 }
 

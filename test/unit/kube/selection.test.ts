@@ -194,6 +194,34 @@ describe('a selection', () => {
     expect(looks).toBe(2);
   });
 
+  test('that grows beyond what selections may refer to makes the oldest ones go', async () => {
+    const count = 1_000;
+    const make = (index: number, rack: string, version: number): Stored =>
+      stored({ name: `n${index}`, namespace: 'a', second: 0, rack }, version);
+    const store = new Store<null>();
+    store.replace(
+      Array.from({ length: count }, (_, index) => make(index, 'none', 1)),
+      count,
+    );
+    let looks = 0;
+    const ofRack = (index: number): Filter<unknown> =>
+      filter(`full ${index}`, ({ labels }) => {
+        looks += 1;
+        return labels['rack'] === 'full';
+      });
+    const indexes = Array.from({ length: 20 }, (_, index) => index);
+    const select = (index: number): Promise<number> =>
+      store.select([ofRack(index)], byRack, wanted, (objects) => objects.length);
+    for (const index of indexes) expect(await select(index)).toBe(0);
+    for (let index = 0; index < count; index += 1) store.apply('MODIFIED', make(index, 'full', count + index + 1));
+    looks = 0;
+    // Five have 40,000 bytes of references, which is all that may be kept.
+    for (const index of indexes.slice(-5)) expect(await select(index)).toBe(count);
+    expect(looks).toBe(0);
+    expect(await select(0)).toBe(count);
+    expect(looks).toBeGreaterThan(0);
+  });
+
   test('begins anew with the store', async () => {
     const store = new Store<null>();
     store.replace(numbered(10), 10);
