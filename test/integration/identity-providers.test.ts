@@ -14,7 +14,7 @@ import { adminToken, login, passwordForm, postForm, refreshForm, type OAuthProbl
 import { startOpenIDProvider, type OpenIDProvider } from './lab/openid-provider.ts';
 import { passwords } from './lab/people.ts';
 import { remember } from './lab/secrets.ts';
-import { createSlapd, service, suffix, type Slapd } from './lab/slapd.ts';
+import { createSlapd, ldapProvider, service, suffix, type Slapd } from './lab/slapd.ts';
 import { createUser, removeUser, userPath, usersPath } from './lab/user-objects.ts';
 
 const right = 'grüße aus dem LDAP 3390';
@@ -55,19 +55,12 @@ let restore = (): Promise<void> => Promise.resolve();
 const bindSecret = 'directory-bind';
 
 const provider = (changes: object = {}, ldap: object = {}): object => ({
-  name: 'corp',
-  type: 'LDAP',
+  ...ldapProvider(
+    slapd,
+    { name: bindSecret, key: 'password' },
+    { userSearch: { base: `ou=people,${suffix}`, filter: '(|(uid={username})(mail={username}))' }, ...ldap },
+  ),
   displayName: 'The company',
-  mapping: 'auto',
-  ldap: {
-    url: slapd.secure,
-    caCertificate: slapd.caCertificate,
-    bindDN: service.dn,
-    bindPasswordRef: { name: bindSecret, key: 'password' },
-    userSearch: { base: `ou=people,${suffix}`, filter: '(|(uid={username})(mail={username}))' },
-    groupSearch: { base: `ou=groups,${suffix}` },
-    ...ldap,
-  },
   ...changes,
 });
 

@@ -34,7 +34,7 @@ import { passwordForm, postForm, tokens, type OAuthProblem, type Tokens } from '
 import { startOpenIDProvider, type OpenIDProvider } from './lab/openid-provider.ts';
 import { remember } from './lab/secrets.ts';
 import { replicaLogs } from './lab/servers.ts';
-import { createSlapd, service, suffix, type Slapd } from './lab/slapd.ts';
+import { createSlapd, ldapProvider, service, suffix, type Slapd } from './lab/slapd.ts';
 import { removeUser } from './lab/user-objects.ts';
 
 interface Identity {
@@ -221,19 +221,7 @@ beforeAll(async () => {
       { name: webhook.client_id, secret: webhook.client_secret, grantTypes: [], introspection: true },
     );
     authentication['identityProviders'] = [
-      {
-        name: 'corp',
-        type: 'LDAP',
-        mapping: 'auto',
-        ldap: {
-          url: slapd.secure,
-          caCertificate: slapd.caCertificate,
-          bindDN: service.dn,
-          bindPasswordRef: { name: secretName, key: 'bind' },
-          userSearch: { base: `ou=people,${suffix}`, filter: '(uid={username})' },
-          groupSearch: { base: `ou=groups,${suffix}` },
-        },
-      },
+      ldapProvider(slapd, { name: secretName, key: 'bind' }),
       {
         name: 'sso',
         type: 'OIDC',

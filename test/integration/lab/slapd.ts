@@ -26,6 +26,31 @@ export interface Slapd {
   stop(): Promise<void>;
 }
 
+interface SecretKeyRef {
+  readonly name: string;
+  readonly key: string;
+}
+
+/** Returns the configuration of a provider for this server. `ldap` replaces parts of its section. */
+export const ldapProvider = (
+  { secure, caCertificate }: Slapd,
+  bindPasswordRef: SecretKeyRef,
+  ldap: object = {},
+): object => ({
+  name: 'corp',
+  type: 'LDAP',
+  mapping: 'auto',
+  ldap: {
+    url: secure,
+    caCertificate,
+    bindDN: service.dn,
+    bindPasswordRef,
+    userSearch: { base: `ou=people,${suffix}`, filter: '(uid={username})' },
+    groupSearch: { base: `ou=groups,${suffix}` },
+    ...ldap,
+  },
+});
+
 /** The folder below which slapd's files are as the package has them: the root, or one of the cache. */
 async function installation(): Promise<string> {
   if (existsSync('/usr/sbin/slapd') && existsSync('/etc/ldap/schema')) return '';
