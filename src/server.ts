@@ -440,7 +440,7 @@ export async function startServer(
       watches.endAll(announce === 0 ? 0 : grace / 2);
       await Promise.all(listeners.map((listener) => listener.close(grace)));
       // Requests that were cut off are over a moment later.
-      await Promise.race([auditor.idle(), sleep(longestEnd)]);
+      await Promise.race([auditor.idle(), sleep(longestEnd, undefined, { ref: false })]);
       await sinks.close();
       await logs.stop();
       catalogue.stop();
