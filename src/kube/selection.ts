@@ -168,13 +168,15 @@ export class Selections {
   }
 
   change(change: Change<unknown>): void {
+    const beyond: string[] = [];
     let bytes = 0;
     // The cache knows their size when they were kept. The one that was used last is first.
-    for (const [key, selection] of [...this.#kept]) {
+    for (const [key, selection] of this.#kept) {
       followChange(selection, change);
       bytes += pointerSize * selection.objects.length;
-      if (bytes > this.#maxBytes) this.#kept.delete(key);
+      if (bytes > this.#maxBytes) beyond.push(key);
     }
+    for (const key of beyond) this.#kept.delete(key);
     for (const [name, index] of this.#indexes) indexChange(index, name, change);
   }
 

@@ -160,11 +160,12 @@ describe('the hard limit', () => {
 
   test('of an IPv6 /48 counts failures from all its /64s, and is twice that of an address', () => {
     const { wait, fail } = lab();
-    const from = (index: number): string => `2001:db8:1:${index.toString(16)}::1`;
-    for (let index = 0; index < 2 * limit.perAddress - 1; index += 1) fail(attempt(`nobody-${index}`, from(index)));
-    expect(wait(attempt('alice', from(99)))).toBe(0);
-    fail(attempt('another', from(98)));
-    expect(wait(attempt('alice', from(99)))).toBe(limit.within / second);
+    const addresses = Array.from({ length: 2 * limit.perAddress + 1 }, (_, index) => `2001:db8:1:${index}::1`);
+    const [first = '', last = '', ...others] = addresses;
+    for (const [index, address] of others.entries()) fail(attempt(`nobody-${index}`, address));
+    expect(wait(attempt('alice', first))).toBe(0);
+    fail(attempt('another', last));
+    expect(wait(attempt('alice', first))).toBe(limit.within / second);
     expect(wait(attempt('alice', '2001:db8:2::1'))).toBe(0);
   });
 

@@ -73,6 +73,9 @@ const numbered = (version: number): Stored[] =>
     stored({ name: `n${index}`, namespace: 'a', second: 0, rack: '1' }, version),
   );
 
+const inRack = (index: number, rack: string, version: number): Stored =>
+  stored({ name: `n${index}`, namespace: 'a', second: 0, rack }, version);
+
 describe('a selection', () => {
   test('is what a naive model selects, whatever changes before and after, and however often it is asked for', async () => {
     const made = fc.record({
@@ -196,11 +199,9 @@ describe('a selection', () => {
 
   test('that grows beyond what selections may refer to makes the oldest ones go', async () => {
     const count = 1_000;
-    const make = (index: number, rack: string, version: number): Stored =>
-      stored({ name: `n${index}`, namespace: 'a', second: 0, rack }, version);
     const store = new Store<null>();
     store.replace(
-      Array.from({ length: count }, (_, index) => make(index, 'none', 1)),
+      Array.from({ length: count }, (_, index) => inRack(index, 'none', 1)),
       count,
     );
     let looks = 0;
@@ -213,7 +214,7 @@ describe('a selection', () => {
     const select = (index: number): Promise<number> =>
       store.select([ofRack(index)], byRack, wanted, (objects) => objects.length);
     for (const index of indexes) expect(await select(index)).toBe(0);
-    for (let index = 0; index < count; index += 1) store.apply('MODIFIED', make(index, 'full', count + index + 1));
+    for (let index = 0; index < count; index += 1) store.apply('MODIFIED', inRack(index, 'full', count + index + 1));
     looks = 0;
     // Five have 40,000 bytes of references, which is all that may be kept.
     for (const index of indexes.slice(-5)) expect(await select(index)).toBe(count);
