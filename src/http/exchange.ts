@@ -18,6 +18,11 @@ const linger = 500;
 /** Bytes of an answer: what a stream holds anyway. */
 const little = 16 * 1024;
 
+/** Responses that hold no slot and are not read yet, the oldest first. Each holds some 20 KB, its stream of HTTP/2 included. */
+const unread = new Set<Exchange>();
+/** Readers take milliseconds, so the oldest one is of a client that does not read. */
+const maxUnread = 4_000;
+
 /** One request on its way through the filters, which fill it in; handlers see it as a RequestContext. */
 export class Exchange implements RequestContext {
   readonly req: Request;
@@ -120,6 +125,12 @@ export class Exchange implements RequestContext {
 
   freeSlots(): void {
     this.#run(this.#places.splice(0));
+    if (this.#ended) return;
+    unread.add(this);
+    if (unread.size <= maxUnread) return;
+    const [oldest] = unread;
+    unread.delete(oldest as Exchange);
+    oldest?.cut();
   }
 
   /** A listener that comes late is told too. */
@@ -209,6 +220,7 @@ export class Exchange implements RequestContext {
   #end(): void {
     if (this.#ended) return;
     this.#ended = true;
+    unread.delete(this);
     this.abort();
     this.freeSlots();
     this.#run(this.#cleanups);

@@ -18,7 +18,10 @@ beforeAll(async () => {
 const address = { host: '127.0.0.1', port: 0 };
 const { app } = face({
   settings: { maxInFlight: 2, maxInFlightPerUser: 2 },
-  routes: [doing((_, res) => void res.end('answered'), '/oauth/token', 'post')],
+  routes: [
+    doing((_, res) => void res.end('answered'), '/oauth/token', 'post'),
+    doing((_, res) => void res.end('answered')),
+  ],
 });
 const plain = (): Promise<Listener> => listenHTTP(app, address);
 const secure = (): Promise<Listener> =>
@@ -82,6 +85,31 @@ async function unread(port: number): Promise<ClientHttp2Session> {
   await once(client, 'remoteSettings');
   return client;
 }
+
+test('of small responses that are not read over HTTP/2 the oldest are cut, and others are served', async () => {
+  const listener = await secure();
+  const clients = await Promise.all(Array.from({ length: 5 }, () => unread(listener.port)));
+  const cut = Promise.withResolvers<void>();
+  const codes: number[] = [];
+  let open = 0;
+  for (const client of clients)
+    for (let number = 0; number < 850; number += 1) {
+      const stream = client.request({ ':path': '/kapis/version' });
+      open += 1;
+      stream.on('error', () => undefined);
+      stream.once('close', () => {
+        codes.push(stream.rstCode);
+        open -= 1;
+        if (open === 4_000) cut.resolve();
+      });
+    }
+  await cut.promise;
+  const reader = http2.connect(`https://localhost:${listener.port}`, { ca: material['ca.crt'] });
+  expect(await statusOf(reader.request({ ':path': '/kapis/version' }).resume())).toBe(200);
+  expect(new Set(codes)).toEqual(new Set([http2.constants.NGHTTP2_CANCEL]));
+  for (const client of [...clients, reader]) client.destroy();
+  await listener.close(50);
+});
 
 describe('a connection of HTTP/2', () => {
   beforeEach(() => {
