@@ -18,12 +18,16 @@ const record = (folder: string, name: string): string => join(folder, 'processes
 
 export const logFile = (folder: string, name: string): string => join(folder, `${name}.log`);
 
-/** A process that has ended but that nobody has waited for (Z) is not alive, whatever kill(pid, 0) says. */
+/**
+ * A process that has ended but that nobody has waited for (Z) is not alive, whatever kill(pid, 0) says. Its first thread may end before
+ * the others, which keep its ports.
+ */
 function startTimeOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
+    const [state, threads] = [fields[0], Number(fields[17])];
+    return state === 'X' || (state === 'Z' && threads <= 1) ? undefined : fields[19];
   } catch {
     return undefined;
   }
