@@ -1,11 +1,12 @@
 /** Behind kube-apiserver's aggregator (API.md 4): the same answers by both ways, and both sides' absences. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { setEndpoints } from '../../hack/run/registration.ts';
 import { apiserverComplaints, stopApiserver, timeOf } from './lab/control-plane.ts';
 import { readLog } from './lab/configure.ts';
 import { eventually } from './lab/eventually.ts';
-import { aggregated, apisPath, call, gateway, nodesPath, read, type Answer } from './lab/http.ts';
+import { aggregated, apisPath, call, gateway, nodesPath, open, read, type Answer } from './lab/http.ts';
 import { startInformers, type Informers } from './lab/informers.ts';
 import { create, createNode, get, kube, nodePath, patch, remove, type KubeList } from './lab/kube.ts';
 import { lab } from './lab/lab.ts';
@@ -264,12 +265,58 @@ const isServed = async (name: string): Promise<boolean> =>
 const listByGateway = async (replica: 0 | 1 = 0): Promise<Answer> =>
   call(`${gateway(replica)}${nodesPath}`, { token: await adminToken() });
 
+/** Returns what a stream sends up to some text, and closes it. */
+async function readUntil(stream: AsyncIterable<Buffer>, end: string): Promise<string> {
+  let text = '';
+  for await (const chunk of stream) {
+    text += chunk.toString();
+    if (text.includes(end)) return text;
+  }
+  throw new Error(`the stream ended: ${text.slice(-500)}`);
+}
+
 /** As Kubernetes does: which replicas are there is what kube-apiserver chooses from. */
 const announce = (replicas: readonly (0 | 1)[]): Promise<void> =>
   setEndpoints(
     kube(),
     replicas.map((index) => ({ address: lab().address, port: lab().replicas[index].aggregated })),
   );
+
+// Until it has loaded RBAC it refuses everyone with 403.
+test('requests get no 403 while kube-apiserver restarts, and watches go on', async () => {
+  const token = await adminToken();
+  const namespaces = '/kapis/resources.platform.io/v1alpha3/namespaces';
+  const list = async (replica: 0 | 1): Promise<number> =>
+    (await call(`${gateway(replica)}${namespaces}`, { token })).status;
+  const watches = await Promise.all(
+    ([0, 1] as const).map(async (replica) => {
+      expect(await list(replica)).toBe(200);
+      return await open(`${gateway(replica)}${namespaces}?watch=true`, { token });
+    }),
+  );
+  const statuses = new Set<number>();
+  let isBack = false;
+  const over = new AbortController();
+  const poll = async (replica: 0 | 1): Promise<void> => {
+    while (!over.signal.aborted) {
+      const isLast = isBack;
+      const status = await list(replica);
+      statuses.add(status);
+      if (isLast && status === 200) return;
+      await sleep(20);
+    }
+  };
+  const startApiserver = await stopApiserver();
+  try {
+    await Promise.all([poll(0), poll(1), startApiserver().then(() => (isBack = true))]);
+  } finally {
+    over.abort();
+  }
+  const name = `after-${randomUUID()}`;
+  await create('/api/v1/namespaces', { metadata: { name } });
+  for (const watch of watches) expect(await readUntil(watch, name)).not.toContain('"type":"ERROR"');
+  expect([...statuses].filter((status) => ![200, 503].includes(status))).toEqual([]);
+});
 
 describe('informers of client-go', () => {
   let informers: Informers;
