@@ -89,7 +89,7 @@ update: $(installed) ## bring up to date what is generated, and format
 	@gofmt -w $$(git ls-files '*.go')
 
 .PHONY: mutants
-mutants: $(installed) ## change the code, one thing at a time, and list the changes that no test notices (FILES="src/auth src/gateway")
+mutants: $(installed) ## change the code, one thing at a time, and list the changes that no test notices (FILES="src/auth src/gateway" TESTS=test/unit)
 	@$(node) hack/mutants/main.ts
 
 .PHONY: screenshot

@@ -1,81 +1,111 @@
 /**
- * make mutants [FILES="src/auth src/gateway"]: StrykerJS changes one thing at a time in these folders or files and runs the unit and
- * conformance tests that reach it. Prints the mutants that no test kills; see README.md. Mutants whose code and tests have not changed
- * since the last run are not run again.
+ * make mutants [FILES="src/auth src/gateway"] [TESTS="test/unit/auth"]: changes one thing at a time in these folders or files, and runs
+ * the unit and conformance tests that reach the change. Prints the mutants that no test kills; see README.md.
  */
-import { spawnSync } from 'node:child_process';
-import { existsSync, globSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { instrument, type Mutant } from './instrument.ts';
+import { tryFile } from './try-file.ts';
 
 const usual =
-  'src/auth src/gateway src/kapis/visible-namespaces.ts src/kapis/logging/visible.ts src/oauth src/accounts';
+  'src/auth src/gateway src/kapis/visible-namespaces.ts src/kapis/logging/visible.ts src/logs/with-scope.ts src/oauth src/accounts';
 const folder = '.cluster/mutants';
+/** Milliseconds of tests that one mutant may take, unless a single test takes longer. */
+const budget = 15_000;
+/** Tests that start processes of their own, which no mutant reaches, or that take minutes. */
+const left = /\/(framing|hostile-strings)[^/]*\.test\.ts$/;
 
-/** The part of the report that is read (mutation-testing-report-schema). */
-interface Report {
-  readonly files: Readonly<
-    Record<
-      string,
-      {
-        readonly source: string;
-        readonly mutants: readonly {
-          readonly mutatorName: string;
-          readonly replacement?: string;
-          readonly status: string;
-          readonly location: Readonly<Record<'start' | 'end', { readonly line: number; readonly column: number }>>;
-        }[];
-      }
-    >
-  >;
-}
+const pathsIn = (text: string): string[] => text.split(/[ ,]+/).filter((path) => path !== '');
+const under = (path: string, pattern: string): string[] =>
+  statSync(path).isDirectory() ? globSync(`${path}/${pattern}`).toSorted() : [path];
+const workers = Number(process.env['WORKERS'] ?? availableParallelism());
 
-const counts = new Map<string, number>();
-const wanted = (process.env['FILES'] || usual).split(/[ ,]+/);
 mkdirSync(folder, { recursive: true });
-for (const path of wanted) {
-  const isFolder = statSync(path).isDirectory();
-  const file = `${folder}/${path.replaceAll('/', '-')}.json`;
-  const mutate = isFolder ? `${path}/**/*.ts` : path;
-  // Most mutants are killed by the unit tests beside them, which take seconds; the rest is tried with all tests.
-  const near = isFolder ? `${path}/**/*.test.ts` : path.replace(/\.ts$/, '.test.ts');
-  const beside = near.replace(/^src/, 'test/unit');
-  if (!existsSync(file) && globSync(beside).length > 0) run(mutate, file, beside);
-  run(mutate, file);
-  print(JSON.parse(readFileSync(file, 'utf8')) as Report);
-}
-printSum('all', counts);
+const sources = `${folder}/sources.json`;
+const mutants = await instrument(
+  pathsIn(process.env['FILES'] || usual).flatMap((path) => under(path, '**/*.ts')),
+  sources,
+);
+const kept = `${folder}/killed.json`;
+/** The test that killed each mutant, in this run or an earlier one. */
+const killed = new Map(
+  existsSync(kept) ? Object.entries(JSON.parse(readFileSync(kept, 'utf8')) as Record<string, string>) : [],
+);
+const reached = new Set<string>();
+/** Mutants of code that runs while a module is loaded. */
+const loaded = new Set<string>();
+/** Milliseconds that are left for the tests of each mutant. */
+const remaining = new Map(mutants.map(({ id }) => [id, budget]));
+await tryAll();
+print();
 
-/** `tests`: a pattern; all that reach the files unless stated. */
-function run(mutate: string, file: string, tests?: string): void {
-  const stryker = ['node_modules/@stryker-mutator/core/bin/stryker.js', 'run', 'hack/mutants/stryker.config.mjs'];
-  const { status } = spawnSync(process.execPath, [...stryker, '--mutate', mutate, '--incrementalFile', file], {
-    stdio: 'inherit',
-    env: { ...process.env, ...(tests === undefined ? {} : { MUTANTS_TESTS: tests }) },
-  });
-  if (status !== 0) process.exit(1);
-}
-
-function print({ files }: Report): void {
-  for (const [path, { source, mutants }] of Object.entries(files)) {
-    const lines = source.split('\n');
-    const own = new Map<string, number>();
-    for (const { status, location, mutatorName, replacement = '' } of mutants) {
-      for (const sum of [own, counts]) sum.set(status, (sum.get(status) ?? 0) + 1);
-      if (status !== 'Survived' && status !== 'NoCoverage') continue;
-      const { line, column } = location.start;
-      console.log(
-        `${path}:${line}:${column} ${status} ${mutatorName}: ${short(replacement)}\n    ${lines[line - 1]?.trim()}`,
-      );
+/** One test file after the other in each worker: those beside the mutants, the other unit tests, the conformance tests. */
+async function tryAll(): Promise<void> {
+  const tests = pathsIn(process.env['TESTS'] || 'test/unit test/conformance')
+    .flatMap((path) => under(path, path.startsWith('test/unit') ? '**/*.test.ts' : '*.test.ts'))
+    .filter((file) => !left.test(file));
+  const paths = new Set(mutants.map(({ path }) => path.replace(/^src/, 'test/unit').replace(/\.ts$/, '.test.ts')));
+  const rank = (file: string): number => (paths.has(file) ? 0 : file.startsWith('test/unit') ? 1 : 2);
+  const queue = [...new Set(tests)].toSorted((one, other) => rank(one) - rank(other));
+  const total = queue.length;
+  const work = async (): Promise<void> => {
+    for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
+      await tryWith(file);
+      writeFileSync(kept, JSON.stringify(Object.fromEntries(killed)));
+      console.error(`${total - queue.length} of ${total} ${file}: ${alive().length} mutants are left`);
     }
-    printSum(path, own);
-  }
+  };
+  await Promise.all(Array.from({ length: workers }, work));
 }
 
-function printSum(what: string, sum: ReadonlyMap<string, number>): void {
-  const of = (...statuses: string[]): number => statuses.reduce((total, one) => total + (sum.get(one) ?? 0), 0);
-  const killed = of('Killed', 'Timeout', 'RuntimeError');
-  const total = killed + of('Survived', 'NoCoverage');
-  const share = total === 0 ? '' : `, ${((100 * killed) / total).toFixed(1)} %`;
-  console.log(`${what}: ${killed} of ${total} mutants killed${share}`);
+function alive(): Mutant[] {
+  return mutants.filter(({ key }) => !killed.has(key));
+}
+
+async function tryWith(file: string): Promise<void> {
+  const byId = new Map(mutants.map((mutant) => [mutant.id, mutant]));
+  const candidates = alive().flatMap(({ id }) => {
+    const time = remaining.get(id) ?? 0;
+    return time > 0 ? [[id, time] as const] : [];
+  });
+  if (candidates.length === 0) return;
+  await tryFile({
+    file,
+    sources,
+    mutants: new Map(candidates),
+    report: (id, { by, milliseconds }) => {
+      const { key = '' } = byId.get(id) ?? {};
+      reached.add(id);
+      remaining.set(id, (remaining.get(id) ?? 0) - milliseconds);
+      if (by !== undefined) killed.set(key, `${file}: ${by}`);
+    },
+    loaded: (ids) => {
+      for (const id of ids) loaded.add(id);
+    },
+    failed: (titles) => {
+      for (const title of titles) console.error(`fails without a mutant, so it is left out: ${file}: ${title}`);
+    },
+  });
+}
+
+function print(): void {
+  const totals = new Map<string, { all: number; killed: number }>();
+  for (const { id, path, line, column, mutatorName, replacement, key } of mutants) {
+    const isKilled = killed.has(key);
+    if (!isKilled && !reached.has(id) && loaded.has(id)) continue;
+    for (const what of [path, 'all']) {
+      const total = totals.get(what) ?? { all: 0, killed: 0 };
+      total.all += 1;
+      if (isKilled) total.killed += 1;
+      totals.set(what, total);
+    }
+    if (isKilled) continue;
+    const text = readFileSync(path, 'utf8').split('\n')[line - 1]?.trim();
+    const how = reached.has(id) ? 'survived' : 'no test reaches it';
+    console.log(`${path}:${line}:${column} ${how}: ${mutatorName} ${short(replacement)}\n    ${text}`);
+  }
+  for (const [what, { all, killed: dead }] of totals)
+    console.log(`${what}: ${dead} of ${all} mutants killed, ${((100 * dead) / all).toFixed(1)} %`);
 }
 
 function short(text: string): string {
