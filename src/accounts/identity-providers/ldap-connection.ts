@@ -1,7 +1,7 @@
 /** The one door to the LDAP client: connections to a directory, and what of its answers means what. */
 import { Client, Filter, ResultCodeError, type Entry } from 'ldapts';
 import { once } from 'node:events';
-import { connect as connectTCP, type Socket } from 'node:net';
+import { connect as connectTCP, isIP, type Socket } from 'node:net';
 import { connect as connectTLS } from 'node:tls';
 import type { LDAPSettings } from '../../config/identity-providers.ts';
 
@@ -44,36 +44,32 @@ export async function withConnection<T>(
 ): Promise<T> {
   const { url, timeout } = settings;
   const { protocol, hostname, port } = new URL(url);
-  const host = hostname.replaceAll(/^\[|\]$/g, '');
+  const host = hostname.replaceAll(/[[\]]/g, '');
   const socket = connectTCP({ host, port: Number(port) || (protocol === 'ldaps:' ? 636 : 389) });
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
     socket.destroy(new Error('timeout'));
   }, timeout);
-  const sockets = [socket];
   // An error of a socket that nobody waits for must not end the process.
   socket.on('error', () => undefined);
   try {
     await once(socket, 'connect');
     if (settings.startTLS) {
+      // This client is not used again: whatever it has read beyond the response was sent before TLS, by anybody.
       await clientOn(socket).exop(startTLS);
-      // What came before TLS is nobody's answer; the client that might still hold a part of one is not used any more.
-      socket.removeAllListeners('data');
     }
     if (protocol === 'ldap:' && !settings.startTLS) return await use(clientOn(socket));
-    const ca = settings.caCertificate;
-    const servername = /^[\d.]+$|:/.test(host) ? {} : { servername: host };
-    const secured = connectTLS({ socket, host, ...servername, ...(ca === undefined ? {} : { ca }) });
+    const servername = isIP(host) === 0 ? host : undefined;
+    const secured = connectTLS({ socket, host, servername, ca: settings.caCertificate });
     secured.on('error', () => undefined);
-    sockets.push(secured);
     await once(secured, 'secureConnect');
     return await use(clientOn(secured));
   } catch (error) {
     throw isLate ? new Error(`no answer within ${timeout} ms`, { cause: error }) : error;
   } finally {
     clearTimeout(timer);
-    for (const one of sockets.toReversed()) one.destroy();
+    socket.destroy();
   }
 }
 

@@ -55,16 +55,14 @@ export async function askDirectory(question: Question): Promise<Statement | unde
 
 async function bindAsService(connection: Connection, { settings, bindPassword }: Question): Promise<void> {
   const { bindDN = '', bindPasswordRef } = settings;
+  const { name = '', key = '' } = bindPasswordRef ?? {};
   if (bindDN !== '' && (bindPassword ?? '') === '')
-    throw new Error(
-      `there is no password in ${bindPasswordRef?.key ?? ''} of the Secret ${bindPasswordRef?.name ?? ''}`,
-    );
+    throw new Error(`there is no password in ${key} of the Secret ${name}`);
   // Without both it is nobody who asks (RFC 4513 section 5.1.1).
   try {
     await connection.bind(bindDN, bindDN === '' ? '' : bindPassword);
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    const { name = '', key = '' } = bindPasswordRef ?? {};
     const who =
       bindDN === ''
         ? 'to be asked without bindDN'
@@ -118,11 +116,13 @@ async function groupsOf(
 
 /** The name of an attribute is that in whatever case (RFC 4512 section 2.5). */
 function valuesOf(entry: Entry, attribute: string): string[] {
-  const name = Object.keys(entry).find((one) => one !== 'dn' && one.toLowerCase() === attribute.toLowerCase());
-  const values = name === undefined ? [] : [entry[name] ?? []].flat();
-  return values.map((value) =>
-    typeof value === 'string'
-      ? value
-      : value.toString(attribute.toLowerCase() === binary.toLowerCase() ? 'hex' : 'utf8'),
-  );
+  const isNamed = (name: string): boolean => name !== 'dn' && name.toLowerCase() === attribute.toLowerCase();
+  const [, values = []] = Object.entries(entry).find(([name]) => isNamed(name)) ?? [];
+  return [values]
+    .flat()
+    .map((value) =>
+      typeof value === 'string'
+        ? value
+        : value.toString(attribute.toLowerCase() === binary.toLowerCase() ? 'hex' : 'utf8'),
+    );
 }
