@@ -50,6 +50,8 @@ let started = 0;
 const times: number[] = [];
 let firstFailed: Circus.TestEntry | undefined;
 let endsAtFailure = false;
+/** Forgets the metrics of the servers that earlier runs started: each name can be registered once. */
+let forgetMetrics = (): void => undefined;
 
 addEventHandler((event: Circus.Event) => {
   if (event.name === 'hook_start' && event.hook.type.endsWith('All')) switches.currentTestId = shared;
@@ -71,6 +73,7 @@ addEventHandler((event: Circus.Event) => {
 async function runTests(chosen: ReadonlySet<number>, all = false): Promise<Circus.TestEntry | undefined> {
   jest.useRealTimers();
   jest.restoreAllMocks();
+  forgetMetrics();
   const state = getState();
   state.unhandledErrors = [];
   for (const [index, test] of tests.entries()) {
@@ -154,6 +157,11 @@ async function work({ file, sources, mutants, baseline: known }: Job): Promise<v
   await import(new URL('../../test/assertions.ts', import.meta.url).href);
   await import(pathToFileURL(file).href);
   tests = testsOf(getState().rootDescribeBlock);
+  const { registry } = await import('../../src/http/metrics.ts');
+  const lasting = new Set(registry.getMetricsAsArray().map(({ name }) => name));
+  forgetMetrics = () => {
+    for (const { name } of registry.getMetricsAsArray()) if (!lasting.has(name)) registry.removeSingleMetric(name);
+  };
   const baseline = known ?? (await measure());
   for (const [id, budget] of mutants) if (!(await attempt(baseline, id, budget))) return;
   say({ type: 'done' });
