@@ -28,19 +28,15 @@ export function bearer(authenticators: readonly TokenAuthenticator[]): Authentic
   };
   const find = (request: Request): Promise<string> =>
     new Promise((resolve, reject) => {
-      const decide = (error: unknown, token?: string | false | null): void => {
-        if (error !== null && error !== undefined)
-          reject(error instanceof Error ? error : new Error('bearer', { cause: error }));
-        else if (token === undefined || token === false || token === null)
-          reject(unauthorized({ error: 'invalid_token' }));
-        else resolve(token);
-      };
+      // The strategy itself reports no errors: without a token it reports false.
+      const decide = (_: unknown, token?: unknown): void =>
+        typeof token === 'string' ? resolve(token) : reject(unauthorized({ error: 'invalid_token' }));
       const authenticate = strategies.authenticate('bearer', { session: false }, decide) as (
         request: Request,
         response: unknown,
         next: (error?: unknown) => void,
       ) => void;
-      authenticate(request, undefined, (error) => decide(error ?? null));
+      authenticate(request, undefined, reject);
     });
   const judgeWhole = async (request: Request, source: string): Promise<UserInfo> =>
     await verify(await find(request), source);
