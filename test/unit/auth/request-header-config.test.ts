@@ -32,6 +32,11 @@ describe('headers are refused from everybody', () => {
       /requestheader-allowed-names is empty/,
     ],
     [
+      'for two CAs of which one is shared, without names',
+      () => data({ 'requestheader-client-ca-file': `${proxyCA}${clientCA}`, 'requestheader-allowed-names': '[]' }),
+      /requestheader-allowed-names is empty/,
+    ],
+    [
       'for a shared CA whose names are not said',
       () => ({ 'client-ca-file': proxyCA, 'requestheader-client-ca-file': proxyCA }),
       /requestheader-allowed-names is empty/,
@@ -106,6 +111,15 @@ describe('the ConfigMap', () => {
     await put(cluster, data({ 'client-ca-file': proxyCA, 'requestheader-allowed-names': '[]' }));
     expect(headers.value).toBeUndefined();
     expect(headers.problem).toContain('any client could name itself');
+  });
+
+  test('is followed no more after the end', async () => {
+    const cluster = new MemoryCluster();
+    await put(cluster, data());
+    const headers = await source(cluster);
+    headers.stop();
+    await put(cluster, data({ 'requestheader-allowed-names': '["another"]' }));
+    expect(headers.value?.allowedNames).toEqual(['front-proxy-client']);
   });
 
   test('that was deleted leaves the last one in force', async () => {

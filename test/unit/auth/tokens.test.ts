@@ -114,6 +114,18 @@ describe('an access token', () => {
     );
   });
 
+  test.each([
+    [undefined, 2 * hour, 2 * hour],
+    [kubernetesAudience, 2 * hour, 600],
+    [kubernetesAudience, 300, 300],
+  ])(
+    'for the audience %j lives at most 10 minutes unless that is this server: %d s become %d s',
+    (audience, configured, life) => {
+      const { tokens } = lab({ accessTokenMaxAge: configured * 1_000 });
+      expect(tokens.issueAccess(sessionWith(), account, undefined, audience).expiresIn).toBe(life);
+    },
+  );
+
   test('does not outlive its session, and says so', () => {
     const { tokens } = lab();
     const session = sessionWith({ expiresAt: new Date((now + 90) * 1_000 + 700).toISOString() });
@@ -279,10 +291,10 @@ describe('no access token', () => {
     ['is not valid yet', signed({}, { nbf: now + 11 })],
     ['ends at no time', signed({}, { exp: 'never' })],
     ['has a user that is no text', signed({}, { username: ['alice'] })],
-    ...(['iss', 'aud', 'sub', 'sid', 'client_id', 'username', 'exp'] as const).map((name): [string, Forgery] => [
-      `has no ${name}`,
-      without(name),
-    ]),
+    ['was issued at no time', signed({}, { iat: 'once' })],
+    ...(['iss', 'aud', 'sub', 'sid', 'client_id', 'username', 'exp', 'iat', 'jti'] as const).map(
+      (name): [string, Forgery] => [`has no ${name}`, without(name)],
+    ),
     ['is longer than any of ours', signed({}, { padding: 'x'.repeat(20_000) })],
     ['is not a JWT', () => 'opaque'],
     ['is empty', () => ''],
@@ -319,6 +331,13 @@ describe('no access token', () => {
       expect(tokens.isOurs(text)).toBe(false);
     },
   );
+
+  test('is recognized as ours if it is longer than 16 KiB', () => {
+    const { tokens } = lab();
+    // The signature is not checked.
+    const whole = signed({})();
+    expect([16_384, 16_385].map((length) => tokens.isOurs(whole.padEnd(length, 'A')))).toEqual([true, false]);
+  });
 
   test('makes verification or recognition throw', () => {
     const { tokens } = lab();
@@ -367,5 +386,34 @@ describe('an id_token', () => {
     expect(claims).toMatchObject({ name: 'alice', preferred_username: 'alice' });
     expect(claims).not.toHaveProperty('email');
     expect(claims).not.toHaveProperty('email_verified');
+  });
+
+  test('is read for its session, even after it has expired', () => {
+    const { tokens, at } = lab();
+    const token = tokens.issueIdentity(sessionWith(), account, 'openid');
+    at(30 * 24 * hour);
+    expect(tokens.readIdentity(token)).toEqual({ sub: 'uid-alice', aud: 'platform', sid: 'session-1' });
+  });
+
+  const claims = { iss: issuer, sub: 'uid-alice', aud: 'platform', sid: 'session-1', iat: now, exp: now + hour };
+  const crafted = (header: object, changes: object = {}): string => {
+    const { kid, privateKey } = keys.current('RS256');
+    return craftJWT({ typ: 'JWT', alg: 'RS256', kid, ...header }, { ...claims, ...changes }, privateKey);
+  };
+
+  test.each<[string, () => string, boolean]>([
+    ['is what these tests forge if nothing is wrong', () => crafted({}), true],
+    ['is an access token by type', () => crafted({ typ: 'at+jwt' }), false],
+    ['is an access token of ours', () => lab().tokens.issueAccess(sessionWith(), account, 'openid').token, false],
+    ['has no subject', () => crafted({}, { sub: undefined }), false],
+    ['has no session', () => crafted({}, { sid: undefined }), false],
+    ['has a session that is no text', () => crafted({}, { sid: 1 }), false],
+    ['is for several clients', () => crafted({}, { aud: ['platform', 'other'] }), false],
+    ['is of another issuer', () => crafted({}, { iss: 'https://another.example' }), false],
+    ['names a key that is not ours', () => crafted({ kid: 'unknown' }), false],
+    ['is longer than any of ours', () => crafted({}, { padding: 'x'.repeat(20_000) }), false],
+    ['is not a JWT', () => 'opaque', false],
+  ])('that %s is accepted at logout: %#', (_, forge, accepted) => {
+    expect(lab().tokens.readIdentity(forge()) !== undefined).toBe(accepted);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { withAuthenticated } from '../../../src/auth/user.ts';
+import { holderOf, withAuthenticated } from '../../../src/auth/user.ts';
 
 test.each<[string, string[], string[]]>([
   ['anna', [], ['system:authenticated']],
@@ -10,4 +10,23 @@ test.each<[string, string[], string[]]>([
   ['system:anonymous', ['dev'], ['dev']],
 ])('withAuthenticated adds system:authenticated as kube-apiserver does: %s in %j', (username, groups, expected) => {
   expect(withAuthenticated({ username, groups, via: 'request-header' }).groups).toEqual(expected);
+});
+
+test.each([
+  ['system:serviceaccount:team-a:robot', 'namespace team-a'],
+  ['system:serviceaccount:team-a:r', 'namespace team-a'],
+  ['anna', 'user anna'],
+  ['', 'user '],
+  ['team-a', 'user team-a'],
+  ['system:serviceaccount:team-a', 'user system:serviceaccount:team-a'],
+  ['system:serviceaccount:team-a:', 'user system:serviceaccount:team-a:'],
+  ['system:serviceaccount::robot', 'user system:serviceaccount::robot'],
+  ['system:serviceaccount:team-a:robot:x', 'user system:serviceaccount:team-a:robot:x'],
+  ['x-system:serviceaccount:team-a:robot', 'user x-system:serviceaccount:team-a:robot'],
+])('%s takes the slots of %j', (username, holder) => {
+  expect(holderOf({ username })).toBe(holder);
+});
+
+test('callers without an identity share the slots of one holder', () => {
+  expect(holderOf(undefined)).toBe(holderOf({ username: '' }));
 });

@@ -1,8 +1,11 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Session } from '../../../../src/accounts/sessions/session.ts';
+import type { Subject } from '../../../../src/accounts/subjects.ts';
+import type { AccessTokens, StandingToken } from '../../../../src/auth/access-tokens.ts';
 import { fingerprint } from '../../../../src/auth/tokens.ts';
 import { platformToken } from '../../../../src/auth/authenticators/platform-token.ts';
 import type { TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
+import type { UserInfo } from '../../../../src/auth/user.ts';
 import { craftJWT, readJWT } from '../../../fakes/jwt.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { createPlatform, type Platform } from '../../../fakes/platform.ts';
@@ -144,3 +147,39 @@ test.each([['opaque'], [craftJWT({ alg: 'ES256' }, { iss: 'https://another.examp
     expect(await authenticate(token)).toBeUndefined();
   },
 );
+
+/** A standing token of a session with this name. */
+const standing = (sid: string, subject: Subject, session: Partial<Session['spec']> = {}): StandingToken =>
+  ({ subject, claims: { sid }, session: { spec: session } }) as unknown as StandingToken;
+
+const usersOf = (find: (key: string) => StandingToken): ((key: string) => UserInfo | undefined) => {
+  const { known = (): undefined => undefined } = platformToken({ known: find } as unknown as AccessTokens);
+  return known;
+};
+
+test('a ServiceAccount keeps its Kubernetes identity after a token exchange, a user or client has none', () => {
+  const robot: Subject = {
+    username: 'system:serviceaccount:a:b',
+    uid: '1',
+    groups: [],
+    displayName: undefined,
+    email: undefined,
+  };
+  const via = (session: Partial<Session['spec']>): string | undefined =>
+    usersOf((key) => standing(key, { ...robot }, session))('s')?.via;
+  expect(via({ subjectKind: 'ServiceAccount' })).toBe('token-review');
+  expect(via({ subjectKind: 'Client' })).toBe('token');
+  expect(via({})).toBe('token');
+});
+
+test('the objects of a user with many sessions are not kept forever', () => {
+  const alice: Subject = { username: 'alice', uid: '1', groups: [], displayName: undefined, email: undefined };
+  const userOf = usersOf((key) => standing(key, alice));
+  const [first, other] = [userOf('first'), userOf('other')];
+  expect([first?.sessionID, other?.sessionID]).toEqual(['first', 'other']);
+  for (let index = 2; index < 1_001; index += 1) userOf(`session-${index}`);
+  expect(userOf('first')).toBe(first);
+  userOf('one more');
+  expect(userOf('first')).not.toBe(first);
+  expect(userOf('first')).toEqual(first);
+});

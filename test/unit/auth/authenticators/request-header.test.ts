@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import type { Request } from 'express';
 import { X509Certificate } from 'node:crypto';
 import { createAuthority } from '../../../../hack/cluster/pki.ts';
@@ -197,4 +197,39 @@ test('a change of the configuration counts on connections that are open', () => 
   expect(authenticate(request)).toBeDefined();
   config = configured({ 'requestheader-allowed-names': '["another"]' });
   expect(authenticate(request)).toBeUndefined();
+});
+
+describe('the signature of the certificate of a connection', () => {
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  test.each<[string, keyof typeof made, number, number]>([
+    ['once if it is good', 'proxy', 1, 60_000],
+    ['again after 10 s if it is not', 'foreign', 2, 10_001],
+  ])('is verified %s', (_, shows, times, later) => {
+    const signatures = jest.spyOn(X509Certificate.prototype, 'verify');
+    let now = Date.now();
+    const config = configured();
+    const authenticate = requestHeader(
+      () => config,
+      () => now,
+    );
+    const request = requestOf(alice, shows);
+    authenticate(request);
+    now += 10_000;
+    authenticate(request);
+    expect(signatures).toHaveBeenCalledTimes(1);
+    now += later - 10_000;
+    authenticate(request);
+    expect(signatures).toHaveBeenCalledTimes(times);
+  });
+
+  test('is asked of the connection once: Node has its intermediates only then', () => {
+    const asked = jest.fn(() => certificate('proxy'));
+    const request = { rawHeaders: alice.flat(), socket: { getPeerX509Certificate: asked } } as unknown as Request;
+    const authenticate = requestHeader(() => configured());
+    for (let count = 0; count < 3; count += 1) expect(authenticate(request)).toBeDefined();
+    expect(asked).toHaveBeenCalledTimes(1);
+  });
 });

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { gatewayAuthenticator } from '../../../../src/auth/authenticators/index.ts';
-import { issuerOf, tokenReview } from '../../../../src/auth/authenticators/token-review.ts';
+import { expiryOf, issuerOf, tokenReview } from '../../../../src/auth/authenticators/token-review.ts';
+import { fingerprint } from '../../../../src/auth/tokens.ts';
 import type { TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
 import { KubeError, unreachable } from '../../../../src/kube/kube-error.ts';
 import { ask, type Answer } from '../../../fakes/ask.ts';
@@ -93,6 +94,38 @@ test.each([
   await expect(authenticate(tokenOf('robot'))).rejects.toMatchObject(refusal);
 });
 
+test.each<[string, string[], string[] | undefined]>([
+  ['one of several that were asked for', ['https://platform.example', issuer], [issuer]],
+  ['one that was asked for and others', [issuer], ['vault', issuer]],
+  ['nobody in particular', [issuer], []],
+  ['whatever kube-apiserver accepts by default', [], ['vault']],
+])('a token that is for %s is accepted', async (_, wanted, audiences) => {
+  const { authenticate } = lab({ authenticated: true, user: robot, audiences }, wanted);
+  await expect(authenticate(tokenOf('robot'))).resolves.toMatchObject({ username: robot.username });
+});
+
+test('a token of a user without groups has system:authenticated alone', async () => {
+  const { authenticate } = lab({ authenticated: true, user: { username: 'robot' } });
+  expect(await authenticate(tokenOf('robot'))).toEqual({
+    username: 'robot',
+    groups: ['system:authenticated'],
+    via: 'token-review',
+  });
+});
+
+test.each([
+  [1_800_000_000, 1_800_000_000_000],
+  [1_800_000_000.5, 1_800_000_000_500],
+  ['1800000000', undefined],
+  [undefined, undefined],
+])('a token with the claim exp of %j expires at %j', (exp, expected) => {
+  expect(expiryOf(craftJWT({ alg: 'RS256' }, { exp }))).toBe(expected);
+});
+
+test('what is no JWT does not expire', () => {
+  expect(expiryOf('opaque')).toBeUndefined();
+});
+
 describe('answers are kept for seconds', () => {
   beforeEach(() => {
     jest.useFakeTimers();
@@ -115,6 +148,24 @@ describe('answers are kept for seconds', () => {
     await attempt();
     expect(reviews()).toBe(2);
   });
+});
+
+test('a token is known by its fingerprint for 10 s after it was accepted, by the clock of the process', async () => {
+  const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
+  try {
+    const cluster = new MemoryCluster();
+    cluster.respond(path, () => ({ status: { authenticated: true, user: robot } }));
+    const review = tokenReview(cluster.client(), async () => []);
+    const isKnown = (): boolean => review.known?.(fingerprint(tokenOf('robot'))) !== undefined;
+    expect(isKnown()).toBe(false);
+    await review(tokenOf('robot'), '192.0.2.1');
+    clock.mockReturnValue(10_999);
+    expect(isKnown()).toBe(true);
+    clock.mockReturnValue(11_001);
+    expect(isKnown()).toBe(false);
+  } finally {
+    clock.mockRestore();
+  }
 });
 
 describe('what kube-apiserver cannot say', () => {
@@ -297,6 +348,8 @@ describe('what is no JWT', () => {
     ['no signature', `${part({ alg: 'RS256' })}.${payload}.`],
     ['no algorithm', `${part({})}.${payload}.c2ln`],
     ['no issuer', `${part({ alg: 'RS256' })}.${part({ sub: 'x' })}.c2ln`],
+    ['an issuer that is no text', `${part({ alg: 'RS256' })}.${part({ iss: [issuer] })}.c2ln`],
+    ['a signature that begins with another alphabet', `${part({ alg: 'RS256' })}.${payload}.+c2ln`],
     ['a header that is null', `${part(null)}.${payload}.c2ln`],
     ['a payload that is text', `${part({ alg: 'RS256' })}.${part('x')}.c2ln`],
     ['no JSON', `${Buffer.from('{').toString('base64url')}.${payload}.c2ln`],
