@@ -1,16 +1,158 @@
-import { expect, test } from '@jest/globals';
-import { createPlatform, namespace } from '../../../fakes/platform.ts';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createPlatform, namespace, type Platform } from '../../../fakes/platform.ts';
+import { issuer } from '../../../fakes/configuration.ts';
 import { settle } from '../../kube/fakes.ts';
 
-test('an empty Secret is the secret of no client', async () => {
-  const platform = await createPlatform();
-  platform.configure({ clients: [{ name: 'web', secretRef: { name: 'web', key: 'secret' } }] });
-  platform.cluster.put(`/api/v1/namespaces/${namespace}/secrets`, {
-    metadata: { name: 'web' },
-    type: 'Opaque',
-    data: { secret: Buffer.from('\n').toString('base64') },
+const address = '192.0.2.1';
+const cheap = 'bcrypt:4';
+
+let platform: Platform;
+beforeEach(async () => {
+  platform = await createPlatform();
+});
+afterEach(() => platform.stop());
+
+function putSecret(name: string, value: string): Promise<void> {
+  const data = { secret: Buffer.from(value).toString('base64') };
+  platform.cluster.put(`/api/v1/namespaces/${namespace}/secrets`, { metadata: { name }, type: 'Opaque', data });
+  return settle();
+}
+
+/** Name of the client that these secrets authenticate. */
+const authenticate = async (name: string, ...secrets: string[]): Promise<string | undefined> =>
+  (await platform.directory.clients.authenticate(name, secrets, address))?.name;
+/** Hashes that this took. */
+async function workOf(name: string, ...secrets: string[]): Promise<number> {
+  platform.hashes.verified.length = 0;
+  await authenticate(name, ...secrets);
+  return platform.hashes.verified.length;
+}
+
+const configure = (...clients: object[]): void => platform.configure({ clients });
+
+describe('a client with a secret in the configuration or in a Secret', () => {
+  beforeEach(async () => {
+    configure({ name: 'web', secret: 'right' }, { name: 'app', secretRef: { name: 'app', key: 'secret' } });
+    await putSecret('app', 'right\n');
   });
-  await settle();
-  expect(await platform.directory.clients.authenticate('web', [''], '192.0.2.1')).toBeUndefined();
-  platform.stop();
+
+  test.each([
+    ['web', ['right'], 'web'],
+    ['app', ['right'], 'app'],
+    ['web', ['wrong', 'right'], 'web'],
+    ['web', ['wrong'], undefined],
+    ['web', ['righ'], undefined],
+    ['web', [''], undefined],
+    ['web', [], undefined],
+    ['app', ['right\n'], undefined],
+    ['nobody', ['right'], undefined],
+  ])('%s with %j is %s', async (name, secrets, expected) => {
+    expect(await authenticate(name, ...secrets)).toBe(expected);
+  });
+
+  test('costs no hash while no client has one', async () => {
+    expect(await workOf('web', 'right')).toBe(0);
+    expect(await workOf('web', 'wrong')).toBe(0);
+    expect(await workOf('nobody', 'wrong')).toBe(0);
+  });
+});
+
+test.each(['\n', ''])('a Secret with %j is the secret of no client', async (value) => {
+  configure({ name: 'web', secretRef: { name: 'web', key: 'secret' } });
+  expect(await authenticate('web', '')).toBeUndefined();
+  await putSecret('web', value);
+  expect(await authenticate('web', '')).toBeUndefined();
+});
+
+describe('a client with a hashed secret', () => {
+  beforeEach(() =>
+    configure({ name: 'web', secretHash: platform.hashes.of('right', cheap) }, { name: 'plain', secret: 'right' }),
+  );
+
+  test('is authenticated by its secret, which is hashed once only', async () => {
+    expect(await authenticate('web', 'right')).toBe('web');
+    expect(await workOf('web', 'right')).toBe(0);
+    expect(await authenticate('web', 'right')).toBe('web');
+    expect(await authenticate('web', 'wrong')).toBeUndefined();
+  });
+
+  test('does not keep a wrong secret', async () => {
+    for (let time = 0; time < 3; time += 1) {
+      expect(await workOf('web', 'wrong')).toBe(1);
+      expect(await authenticate('web', 'wrong')).toBeUndefined();
+    }
+  });
+
+  test('no longer accepts its old secret once the hash is another', async () => {
+    expect(await authenticate('web', 'right')).toBe('web');
+    configure({ name: 'web', secretHash: platform.hashes.of('next', cheap) });
+    expect(await authenticate('web', 'right')).toBeUndefined();
+    expect(await authenticate('web', 'next')).toBe('web');
+  });
+
+  test('does not lend its secret to a client with another hash', async () => {
+    configure(
+      { name: 'web', secretHash: platform.hashes.of('right', cheap) },
+      { name: 'other', secretHash: platform.hashes.of('else', cheap) },
+    );
+    expect(await authenticate('web', 'right')).toBe('web');
+    expect(await authenticate('other', 'right')).toBeUndefined();
+  });
+
+  test.each(['web', 'plain', 'nobody', 'platform-cli'])(
+    'makes a wrong secret of %s cost one hash, so that the time does not tell which clients there are',
+    async (name) => {
+      expect(await workOf(name, 'wrong')).toBe(1);
+      expect(await workOf(name, 'wrong', 'also wrong')).toBe(2);
+    },
+  );
+});
+
+describe('the well-known client', () => {
+  const wellKnown = { name: 'platform', secret: 'platform' };
+
+  test('is told apart, and so is its well-known secret', () => {
+    configure(wellKnown, { name: 'web', secret: 'platform' });
+    expect(platform.directory.clients.get('platform')).toMatchObject({ isWellKnown: true, hasKnownSecret: true });
+    expect(platform.directory.clients.get('web')).toMatchObject({ isWellKnown: false, hasKnownSecret: false });
+    configure({ name: 'platform', secret: 'of our own' });
+    expect(platform.directory.clients.get('platform')).toMatchObject({ isWellKnown: true, hasKnownSecret: false });
+  });
+
+  test('costs no hash with a wrong secret, which everybody knows, and is refused', async () => {
+    configure(wellKnown, { name: 'web', secretHash: platform.hashes.of('right', cheap) });
+    expect(await authenticate('platform', 'platform')).toBe('platform');
+    expect(await authenticate('platform', 'wrong')).toBeUndefined();
+    expect(await workOf('platform', 'wrong')).toBe(0);
+    expect(await workOf('web', 'wrong')).toBe(1);
+  });
+});
+
+describe('the clients without configuration', () => {
+  test('are public, act for people only and ask before they get tokens, but for our own page', () => {
+    configure();
+    const { clients } = platform.directory;
+    expect(clients.names.toSorted()).toEqual(['platform-cli', 'platform-docs', 'platform-pages']);
+    for (const name of clients.names) {
+      const client = clients.get(name);
+      expect(client).toMatchObject({ name, isPublic: true, introspection: false, postLogoutRedirectURIs: [] });
+      expect(client?.subject.groups).toEqual([]);
+      expect(client?.consent).toBe(name !== 'platform-docs');
+      expect(client?.grantTypes).not.toContain('client_credentials');
+      expect(client?.grantTypes).not.toContain('password');
+    }
+    expect(clients.get('platform-cli')?.redirectURIs).toEqual(['http://127.0.0.1/callback', 'http://[::1]/callback']);
+    expect(clients.get('platform-docs')?.redirectURIs).toEqual([`${issuer}/docs/callback`]);
+    expect(clients.get('platform-cli')?.scopes).toContain('openid');
+    expect(clients.get('platform-pages')).toMatchObject({ grantTypes: [], scopes: [], redirectURIs: [] });
+  });
+
+  test('give way to configured ones of the same name, but for the one of our login pages', () => {
+    configure(
+      { name: 'platform-cli', public: true, grantTypes: ['refresh_token'] },
+      { name: 'platform-pages', secret: 'right', grantTypes: ['password'] },
+    );
+    expect(platform.directory.clients.get('platform-cli')).toMatchObject({ grantTypes: ['refresh_token'] });
+    expect(platform.directory.clients.get('platform-pages')).toMatchObject({ grantTypes: [], isPublic: true });
+  });
 });
