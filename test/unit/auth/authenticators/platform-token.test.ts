@@ -130,8 +130,13 @@ describe('a token of ours', () => {
     const [alice, bob] = [directory.account('alice'), directory.account('bob')];
     if (alice === undefined || bob === undefined) throw new Error('they are not configured');
     const another = { ...session, spec: { ...session.spec, clientID: 'another' } };
-    for (const token of [tokens.issueAccess(session, bob, undefined), tokens.issueAccess(another, alice, undefined)])
-      await expect(authenticate(token.token)).rejects.toMatchObject(refusal);
+    const renamed = { ...alice, username: 'alice-before' };
+    for (const { token } of [
+      tokens.issueAccess(session, bob, undefined),
+      tokens.issueAccess(session, renamed, undefined),
+      tokens.issueAccess(another, alice, undefined),
+    ])
+      await expect(authenticate(token)).rejects.toMatchObject(refusal);
   });
 });
 

@@ -115,6 +115,7 @@ describe('the extra values', () => {
     ['have keys in lower case before they are decoded', ['%C3%89T: v'], { Ét: ['v'] }],
     ['of one key under two spellings are all kept', ['a%2Fb: 1', 'A%2fB: 2', '%61/b: 3'], { 'a/b': ['1', '2', '3'] }],
     ['keep a key whose encoding is bad as it came', ['50%: v', '%ff%: w'], { '50%': ['v'], '%ff%': ['w'] }],
+    ['keep a key whose encoding has one digit as it came', ['a%4: v', '%4z: w'], { 'a%4': ['v'], '%4z': ['w'] }],
     [
       'may be called like a part of every object',
       ['__proto__: v', 'constructor: w'],

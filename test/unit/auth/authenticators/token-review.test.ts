@@ -361,6 +361,11 @@ describe('what is no JWT', () => {
     expect(reviews()).toBe(0);
   });
 
+  test('is a token longer than 16 KiB', () => {
+    const token = tokenOf('robot');
+    expect([16_384, 16_385].map((length) => issuerOf(token.padEnd(length, 'A')))).toEqual([issuer, undefined]);
+  });
+
   test('is told from one without an error, whatever it is', () => {
     fc.assert(fc.property(fc.string(), (text) => issuerOf(text) === undefined));
     fc.assert(

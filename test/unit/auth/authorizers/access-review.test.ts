@@ -36,6 +36,25 @@ function lab(decide: (spec: Spec) => unknown = () => ({ allowed: true })): Lab {
   };
 }
 
+test('a decision is reused for 10 s by the clock of the process', async () => {
+  const clock = jest.spyOn(performance, 'now').mockReturnValue(1_000);
+  try {
+    const { client, reviews } = lab();
+    const authorizer = accessReview(client);
+    for (const [now, expected] of [
+      [1_000, 1],
+      [10_999, 1],
+      [11_001, 2],
+    ] as const) {
+      clock.mockReturnValue(now);
+      await authorizer.authorize(alice, listNodes);
+      expect(reviews()).toBe(expected);
+    }
+  } finally {
+    clock.mockRestore();
+  }
+});
+
 describe('the review says who', () => {
   test.each<[string, UserInfo, object]>([
     ['a user', alice, { user: 'alice', uid: '42', groups: ['a', 'b'] }],
