@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 
 interface Options {
@@ -16,34 +18,23 @@ const largest = 1024 * 1024;
  */
 export const fetchOverTLS =
   (ca: string | undefined) =>
-  (url: string, { method, headers, body, signal }: Options): Promise<Response> =>
-    new Promise((resolve, reject) => {
-      const text = typeof body === 'string' || body instanceof URLSearchParams ? body.toString() : undefined;
-      const sent = request(url, {
-        method,
-        headers: { ...headers, ...(text === undefined ? {} : { 'content-length': Buffer.byteLength(text) }) },
-        agent: false,
-        ...(ca === undefined ? {} : { ca }),
-        ...(signal === undefined ? {} : { signal }),
-      });
-      sent.on('error', reject);
-      sent.on('response', (answer) => {
-        const chunks: Buffer[] = [];
-        let size = 0;
-        answer.on('data', (chunk: Buffer) => {
-          size += chunk.length;
-          if (size > largest) sent.destroy(new Error(`the answer of ${new URL(url).host} is too large`));
-          else chunks.push(chunk);
-        });
-        answer.on('error', reject);
-        answer.on('end', () => {
-          const { statusCode = 0, headers: given } = answer;
-          const pairs = Object.entries(given).flatMap(([name, value]) =>
-            [value ?? []].flat().map((one): [string, string] => [name, one]),
-          );
-          const isEmpty = size === 0 || statusCode === 204 || statusCode === 304;
-          resolve(new Response(isEmpty ? null : Buffer.concat(chunks), { status: statusCode, headers: pairs }));
-        });
-      });
-      sent.end(text);
+  async (url: string, { method, headers, body, signal }: Options): Promise<Response> => {
+    const sent = request(url, { method, headers, agent: false, ca, signal });
+    // The connection may also fail during the response, which then fails too.
+    sent.on('error', () => undefined);
+    sent.end(typeof body === 'string' || body instanceof URLSearchParams ? body.toString() : undefined);
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > largest) throw new Error(`the response of ${new URL(url).host} is too large`);
+      chunks.push(chunk);
+    }
+    return new Response(size === 0 ? null : Buffer.concat(chunks), {
+      status: response.statusCode ?? 0,
+      headers: Object.entries(response.headersDistinct).flatMap(([name, values = []]) =>
+        values.map((value): [string, string] => [name, value]),
+      ),
     });
+  };
