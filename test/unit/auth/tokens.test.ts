@@ -159,6 +159,18 @@ describe('an access token', () => {
     expect(tokens.known(fingerprint(token)) !== undefined).toBe(good);
   });
 
+  test.each([
+    [69, true],
+    [70, false],
+  ])('of 60 s that was verified is good %d s after it was issued: %j', (seconds, good) => {
+    const { tokens, at } = lab({ accessTokenMaxAge: 60_000 });
+    const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+    expect(tokens.verifyAccess(token)).toBeDefined();
+    at(seconds);
+    expect(tokens.known(fingerprint(token)) !== undefined).toBe(good);
+    expect(tokens.verifyAccess(token) !== undefined).toBe(good);
+  });
+
   test('is known by its fingerprint once it was verified', () => {
     const { tokens } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);

@@ -131,6 +131,7 @@ describe('a token of ours', () => {
     if (alice === undefined || bob === undefined) throw new Error('they are not configured');
     const another = { ...session, spec: { ...session.spec, clientID: 'another' } };
     const renamed = { ...alice, username: 'alice-before' };
+    await expect(authenticate(tokens.issueAccess(session, alice, undefined).token)).resolves.toBeDefined();
     for (const { token } of [
       tokens.issueAccess(session, bob, undefined),
       tokens.issueAccess(session, renamed, undefined),

@@ -1,0 +1,129 @@
+/** The gateway behind the filters of production, before a server in the place of kube-apiserver. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import http, { type RequestListener, type ServerResponse } from 'node:http';
+import { duplexPair } from 'node:stream';
+import { gateway } from '../../../src/gateway/index.ts';
+import { requestEnded } from '../../../src/gateway/proxy.ts';
+import { createUpstream } from '../../../src/kube/upstream.ts';
+import { addressOf } from '../../../src/kube/wire/address.ts';
+import { open } from '../../client/http1.ts';
+import type { Message } from '../../client/message.ts';
+import { ask } from '../../fakes/ask.ts';
+import { FakeKubeApiserver } from '../../fakes/upstream.ts';
+import { as, face } from '../http/lab.ts';
+
+const kube = new FakeKubeApiserver();
+let renewed = 0;
+let app: RequestListener;
+beforeAll(async () => {
+  const upstream = createUpstream({
+    address: addressOf(await kube.listen(), { rejectUnauthorized: true }),
+    credential: { headers: async () => ({}), renew: () => (renewed += 1) },
+  });
+  ({ app } = face({ gateway: gateway(upstream) }));
+});
+afterAll(() => kube.close());
+beforeEach(() => {
+  renewed = 0;
+  kube.taken();
+});
+
+const pods = '/api/v1/namespaces/default/pods';
+
+/** The head of a response whose body is still to come. */
+function opened(path: string): Promise<Message> {
+  const [client, server] = duplexPair();
+  http.createServer(app).emit('connection', server);
+  return open(client, { path, headers: as('anna').headers as Record<string, string> });
+}
+
+/** Holds the next response, which kube-apiserver has begun. */
+function held(): Promise<ServerResponse> {
+  return new Promise((resolve) => {
+    kube.answer = (_, res) => resolve(res);
+  });
+}
+
+test.each([1, 2, 1_000])('a response that comes in %d pieces arrives whole', async (count) => {
+  const pieces = Array.from({ length: count }, (_, at) => `${at} ${'x'.repeat(at % 400)}\n`);
+  kube.answer = (_, res) => {
+    for (const piece of pieces) res.write(piece);
+    res.end();
+  };
+  const { status, text } = await ask(app, pods, as('anna'));
+  expect([status, text]).toEqual([200, pieces.join('')]);
+});
+
+test.each([pods, `${pods}?watch=true`, `${pods}/p/log?follow=true`])(
+  'what has come of a response is passed on while the rest is not there: %s',
+  async (path) => {
+    const begun = held();
+    const message = opened(path);
+    const response = await begun;
+    response.write('one');
+    const body = await message;
+    for (const piece of ['two', 'three']) {
+      const [before] = (await once(body, 'data')) as [Buffer];
+      expect(before.toString()).toMatch(/^(one|two)$/);
+      response.write(piece);
+    }
+    response.end();
+    const rest = await body.toArray();
+    expect(Buffer.concat(rest).toString()).toBe('three');
+  },
+);
+
+test.each([`${pods}?watch=true`, `${pods}/p/log?follow=true`])(
+  'the head of a stream is passed on before there is any of it: %s',
+  async (path) => {
+    const begun = held();
+    const message = opened(path);
+    const response = await begun;
+    response.setHeader('X-Own', 'kept').flushHeaders();
+    const { status, headers } = await message;
+    expect([status, headers['x-own']]).toEqual([200, 'kept']);
+    response.end();
+  },
+);
+
+describe('401 of kube-apiserver', () => {
+  beforeEach(() => {
+    kube.answer = (_, res) => void res.writeHead(401, { 'WWW-Authenticate': 'Basic' }).end('of kube-apiserver');
+  });
+
+  test('is about our own credential, which is read again', async () => {
+    const { status, headers, text } = await ask(app, pods, as('anna'));
+    expect([status, headers['retry-after'], headers['www-authenticate']]).toEqual([503, '1', undefined]);
+    expect(text).not.toContain('of kube-apiserver');
+    expect(renewed).toBe(1);
+  });
+
+  test('behind a proxy subresource is that of the server there', async () => {
+    const { status, headers, text } = await ask(app, '/api/v1/namespaces/d/services/s/proxy/', as('anna'));
+    expect([status, headers['www-authenticate'], text]).toEqual([401, 'Basic', 'of kube-apiserver']);
+    expect(renewed).toBe(0);
+  });
+});
+
+test('the response has the headers of kube-apiserver in the place of ours', async () => {
+  kube.answer = (_, res) => {
+    res.writeHead(200, 'Fine', { 'Cache-Control': 'max-age=5', 'Content-Type': 'text/plain', ETag: '"a"' });
+    res.end('body');
+  };
+  const { headers } = await ask(app, pods, as('anna'));
+  expect(headers).toMatchObject({ 'cache-control': 'max-age=5', 'content-type': 'text/plain', etag: '"a"' });
+  kube.answer = (_, res) => void res.end('body');
+  const plain = await ask(app, pods, as('anna'));
+  for (const name of ['cache-control', 'x-content-type-options']) expect(plain.headers).not.toHaveProperty(name);
+});
+
+test.each([
+  ['GET', 503, '1'],
+  ['HEAD', 503, '1'],
+  ['POST', 502, undefined],
+  ['DELETE', 502, undefined],
+])('a %s that is ended is %d: only what changes nothing may be tried again', (method, code, retryAfter) => {
+  const { code: actual, headers } = requestEnded({ method });
+  expect([actual, headers['Retry-After']]).toEqual([code, retryAfter]);
+});
