@@ -95,7 +95,6 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'kube/wire/connections Connections waiting',
   ],
   'it lives as long as one request, response, document or task': [
-    'accounts/identity-providers/https-fetch fetchOverTLS chunks',
     'config/yaml unresolvedAlias anchors',
     'describe/components Components schemas',
     'describe/schemas ownSchemas pending',

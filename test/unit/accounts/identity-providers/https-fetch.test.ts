@@ -90,7 +90,7 @@ describe('a request to an OpenID provider', () => {
     const response = get({ signal: controller.signal });
     await arrived.promise;
     controller.abort();
-    await expect(response).rejects.toThrow();
+    await expect(response).rejects.toMatchObject({ name: 'AbortError' });
   });
 });
 
@@ -135,15 +135,15 @@ describe('a response of an OpenID provider', () => {
   });
 
   test.each([
-    ['is cut off', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}'],
-    ['is no HTTP', 'no'],
-    ['is nothing', ''],
+    ['is cut off', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}', 'aborted'],
+    ['is no HTTP', 'no', 'Parse Error'],
+    ['is nothing', '', 'socket hang up'],
     // Response takes statuses from 200 to 599, and for 205 no body.
-    ['has a status that there is not', 'HTTP/1.1 999 No\r\nContent-Length: 2\r\n\r\n{}'],
-    ['has a status below 200', 'HTTP/1.1 000 No\r\nContent-Length: 2\r\n\r\n{}'],
-    ['has the status 205 and a body', 'HTTP/1.1 205 Reset\r\nContent-Length: 2\r\n\r\n{}'],
-  ])('that %s is an error of this request alone', async (_, bytes) => {
+    ['has a status that there is not', 'HTTP/1.1 999 No\r\nContent-Length: 2\r\n\r\n{}', 'status'],
+    ['has a status below 200', 'HTTP/1.1 000 No\r\nContent-Length: 2\r\n\r\n{}', 'status'],
+    ['has the status 205 and a body', 'HTTP/1.1 205 Reset\r\nContent-Length: 2\r\n\r\n{}', 'status code 205'],
+  ])('that %s is an error of this request alone', async (_, bytes, message) => {
     respond = raw(bytes);
-    await expect(get()).rejects.toThrow();
+    await expect(get()).rejects.toThrow(message);
   });
 });
