@@ -2,10 +2,12 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Account } from '../../../src/accounts/directory/account.ts';
 import { LoginHistories, type Login, type LoginRecord } from '../../../src/accounts/login-history.ts';
 import { loginHistoriesPath } from '../../../src/config/names.ts';
+import type { KubeRequest } from '../../../src/kube/client.ts';
 import type { KubeObject } from '../../../src/kube/kube-object.ts';
-import { unreachable } from '../../../src/kube/kube-error.ts';
-import { createLogger } from '../../../src/logger.ts';
+import { KubeError, unreachable } from '../../../src/kube/kube-error.ts';
+import type { Logger } from '../../../src/logger.ts';
 import { MemoryCluster, type MemoryClient } from '../../fakes/cluster.ts';
+import { logOfLines } from '../../fakes/log.ts';
 import { FakeClock } from '../kube/fakes.ts';
 
 const namespace = 'platform-system';
@@ -20,7 +22,13 @@ let cluster: MemoryCluster;
 let settings: { keep: number; maxEntries: number };
 /** Bob is an object of the cluster. */
 let configured: (typeof alice)[];
+/** Who was reported to have logged in, and when. */
+let loggedIn: [uid: string, time: string][];
+let log: Logger;
+let lines: () => string[];
 beforeEach(() => {
+  loggedIn = [];
+  ({ log, lines } = logOfLines());
   clock = new FakeClock();
   cluster = new MemoryCluster(clock);
   settings = { keep: 168 * hour, maxEntries: 100 };
@@ -29,7 +37,11 @@ beforeEach(() => {
 
 function replica(maySweep = true): { readonly client: MemoryClient; readonly histories: LoginHistories } {
   const client = cluster.client();
-  const histories = new LoginHistories({
+  return { client, histories: historiesOver(client, maySweep) };
+}
+
+function historiesOver(client: Pick<MemoryClient, 'json'>, maySweep = true): LoginHistories {
+  return new LoginHistories({
     client,
     namespace,
     settings: () => settings,
@@ -37,12 +49,11 @@ function replica(maySweep = true): { readonly client: MemoryClient; readonly his
       configured: (name) => configured.find(({ username }) => username === name) as Account | undefined,
       configuredAccounts: () => configured as Account[],
     },
-    loggedIn: () => undefined,
+    loggedIn: ({ uid }, time) => loggedIn.push([uid, time]),
     maySweep: () => maySweep,
     clock,
-    log: createLogger({ silent: true }),
+    log,
   });
-  return { client, histories };
 }
 
 const login = (changes: Partial<Login> = {}): Login => ({
@@ -165,6 +176,94 @@ describe('the history of a user', () => {
   });
 });
 
+test('only logins that succeed are reported as such, with their time', () => {
+  const { histories } = replica();
+  const time = new Date(clock.now()).toISOString();
+  for (const reason of ['WrongPassword', 'NoPassword', 'Disabled', 'Limited', 'LoggedIn'] as const)
+    histories.add(alice, login({ reason }));
+  expect(loggedIn).toEqual([[alice.uid, time]]);
+});
+
+test('refusals by the limits are kept once a minute for each user, client and address', async () => {
+  const { histories } = replica();
+  const reason = 'Limited';
+  const all = [
+    [alice, login({ reason })],
+    [alice, login({ reason, client: 'other' })],
+    [alice, login({ reason, sourceIP: '192.0.2.2' })],
+    [bob, login({ reason })],
+  ] as const;
+  for (const [user, one] of [...all, ...all]) histories.add(user, one);
+  expect([await histories.of(alice), await histories.of(bob)].map(({ length }) => length)).toEqual([3, 1]);
+  await clock.advance(60_000);
+  for (const [user, one] of all) histories.add(user, one);
+  expect([await histories.of(alice), await histories.of(bob)].map(({ length }) => length)).toEqual([6, 2]);
+  await histories.stop();
+});
+
+describe('the read of a history', () => {
+  test.each([
+    ['does not answer', unreachable(new Error('reset'))],
+    ['refuses it', new KubeError(403, {})],
+  ])('is 503 where the cluster %s', async (_, failure) => {
+    const { client, histories } = replica();
+    client.before = () => {
+      throw failure;
+    };
+    await expect(histories.of(alice)).rejects.toMatchObject({ code: 503, cause: failure });
+  });
+
+  test('passes a bug on', async () => {
+    const { client, histories } = replica();
+    const bug = new Error('a bug');
+    client.before = () => {
+      throw bug;
+    };
+    await expect(histories.of(alice)).rejects.toBe(bug);
+  });
+
+  test('of a user without one is empty', async () => {
+    expect(await replica().histories.of(alice)).toEqual([]);
+  });
+});
+
+/** Has the cluster answer requests of this method with these codes, one after the other, and with its own answer after them. */
+const failWith = ({ client }: { readonly client: MemoryClient }, method: string, codes: number[]): void => {
+  client.before = (request) => {
+    const code = request.method === method ? codes.shift() : undefined;
+    if (code !== undefined) throw new KubeError(code, {});
+  };
+};
+
+describe('a write that the cluster refuses', () => {
+  test.each([400, 404, 409, 422])('with %i as an addition is made as a whole', async (code) => {
+    const made = replica();
+    made.histories.add(alice, login({ sourceIP: '192.0.2.1' }));
+    await clock.advance(2_000);
+    failWith(made, 'PATCH', [code]);
+    made.histories.add(alice, login({ sourceIP: '192.0.2.2' }));
+    await clock.advance(2_000);
+    expect(stored(alice.uid)).toHaveLength(2);
+    expect(made.client.requests.at(-1)?.method).toBe('PUT');
+    expect(lines()).toEqual([]);
+  });
+
+  test.each([
+    ['the fifth attempt', [409, 409, 409, 409], 0],
+    ['a later write', [409, 409, 409, 409, 409], 1],
+    ['a later write', [500], 1],
+    ['the second attempt, as the object was deleted meanwhile', [404], 0],
+    ['a later write', [404, 404], 1],
+  ])('as a whole succeeds at %s: %j', async (_, codes, warnings) => {
+    const made = replica();
+    failWith(made, 'POST', codes);
+    made.histories.add(alice, login());
+    await clock.advance(60_000);
+    expect(stored(alice.uid)).toHaveLength(1);
+    expect(lines()).toHaveLength(warnings);
+  });
+});
+
 describe('replicas', () => {
   test('that write at once lose nothing', async () => {
     const [one, other] = [replica(), replica()];
@@ -243,6 +342,99 @@ describe('sweeping', () => {
     configured = [carol];
     await sweep();
     expect(names()).toEqual(['alice', 'bob', 'carol']);
+    await histories.stop();
+  });
+});
+
+const deletions = (client: MemoryClient): number => client.requests.filter(({ method }) => method === 'DELETE').length;
+
+describe('a sweep', () => {
+  test('leaves a history that was written meanwhile, and goes on with the others', async () => {
+    await written();
+    configured = [];
+    const { client, histories } = replica();
+    client.before = ({ method, path: at }) => {
+      const uid = at.slice(path.length + 1);
+      const current = cluster.get(path, uid);
+      if (method === 'DELETE' && uid === alice.uid && current !== undefined) cluster.put(path, current);
+    };
+    histories.start();
+    await clock.advance(10 * 60_000);
+    expect(names()).toEqual(['alice', 'bob']);
+    expect(lines().filter((line) => line.includes('"warn"'))).toEqual([]);
+    await histories.stop();
+  });
+
+  test('that fails is made again, with a warning', async () => {
+    await written();
+    configured = [];
+    const { client, histories } = replica();
+    client.before = ({ method }) => {
+      if (method === 'DELETE') throw new KubeError(403, {});
+    };
+    histories.start();
+    await clock.advance(10 * 60_000);
+    expect(lines().filter((line) => line.includes('"warn"'))).toHaveLength(1);
+    client.before = () => undefined;
+    await clock.advance(10 * 60_000);
+    expect(names()).toEqual(['bob']);
+    await histories.stop();
+  });
+
+  test('ends when the replica is stopped, and leaves no timer', async () => {
+    await written();
+    configured = [];
+    const { client, histories } = replica();
+    client.before = async ({ method }) => {
+      if (method === 'DELETE') await histories.stop();
+    };
+    histories.start();
+    await clock.advance(10 * 60_000);
+    expect(deletions(client)).toBe(1);
+    expect(clock.pending()).toEqual([]);
+  });
+
+  test('is not made after a stop', async () => {
+    await written();
+    configured = [];
+    const { client, histories } = replica();
+    histories.start();
+    await histories.stop();
+    await clock.advance(20 * 60_000);
+    expect(client.requests).toEqual([]);
+  });
+
+  test('reads all pages, and of each object no more than its metadata', async () => {
+    const asked: { query: unknown; accept: unknown; method: string | undefined; path: string }[] = [];
+    const pages: Readonly<Record<string, unknown>> = {
+      '': { metadata: { continue: 'next' }, items: [{ metadata: { name: 'one', resourceVersion: '1' } }] },
+      next: { metadata: {}, items: [{ metadata: { name: 'two', resourceVersion: '2' } }] },
+    };
+    const histories = historiesOver({
+      json: async <T>(at: string, { method, query = {}, headers = {}, body }: KubeRequest): Promise<T> => {
+        asked.push({ query: method === 'DELETE' ? body : query, accept: headers['accept'], method, path: at });
+        return pages[String(query['continue'] ?? '')] as T;
+      },
+    });
+    histories.start();
+    await clock.advance(10 * 60_000);
+    const accept = expect.stringContaining('PartialObjectMetadataList') as unknown;
+    expect(asked).toEqual([
+      { query: { limit: 500 }, accept, method: undefined, path },
+      {
+        query: { preconditions: { resourceVersion: '1' } },
+        accept: undefined,
+        method: 'DELETE',
+        path: `${path}/one`,
+      },
+      { query: { limit: 500, continue: 'next' }, accept, method: undefined, path },
+      {
+        query: { preconditions: { resourceVersion: '2' } },
+        accept: undefined,
+        method: 'DELETE',
+        path: `${path}/two`,
+      },
+    ]);
     await histories.stop();
   });
 });

@@ -158,6 +158,19 @@ describe('the hard limit', () => {
     expect(wait(attempt('alice', '10.0.0.2'))).toBe(0);
   });
 
+  test('of an address leaves an attempt when the first failure is too old, not the last', () => {
+    const { wait, fail, advance } = lab({ ...limit, perAddress: 2 });
+    fail(attempt('one'));
+    advance(4 * minute);
+    fail(attempt('two'));
+    advance(minute);
+    expect(wait(attempt('alice'))).toBe(5 * 60);
+    advance(5 * minute);
+    expect(wait(attempt('alice'))).toBe(0);
+    fail(attempt('three'));
+    expect(wait(attempt('alice'))).toBe(4 * 60);
+  });
+
   test('of an IPv6 /48 counts failures from all its /64s, and is twice that of an address', () => {
     const { wait, fail } = lab();
     const addresses = Array.from({ length: 2 * limit.perAddress + 1 }, (_, index) => `2001:db8:1:${index}::1`);
@@ -539,5 +552,82 @@ describe('the limiter', () => {
         expect(wait(attempt('alice'))).toBe(0);
       }),
     );
+  });
+});
+
+describe('unlocking a user', () => {
+  const email = 'alice@example.com';
+  const byEmail = { ...attempt(email), account: 'alice' };
+
+  test('forgets failures by username and by e-mail address, and those of no other user', () => {
+    const { limiter, wait, fail } = lab({ ...limit, perAddress: 100 });
+    const all = [attempt('alice'), byEmail, attempt('bob')];
+    for (const one of all) fail(one, 5);
+    for (const one of all) expect(wait(one)).toBeGreaterThan(0);
+    limiter.unlock({ username: 'alice', email });
+    expect(all.map((one) => wait(one) > 0)).toEqual([false, false, true]);
+  });
+
+  test('without an e-mail address forgets those by username', () => {
+    const { limiter, wait, fail } = lab();
+    fail(attempt('alice'), 5);
+    limiter.unlock({ username: 'alice', email: undefined });
+    expect(wait(attempt('alice'))).toBe(0);
+  });
+
+  test('is reported only where there was anything to forget', () => {
+    const { limiter, fail } = lab();
+    const reported: string[] = [];
+    limiter.onChange((what) => reported.push(what));
+    limiter.unlock({ username: 'alice', email });
+    expect(reported).toEqual([]);
+    fail(attempt('alice'));
+    limiter.unlock({ username: 'alice', email });
+    expect(reported).toEqual(['failures', 'failures']);
+  });
+});
+
+describe('what other replicas are told', () => {
+  test('is what still counts', () => {
+    const { limiter, fail, advance } = lab();
+    fail(attempt('old'));
+    advance(limit.within - 1);
+    fail(attempt('new'));
+    expect(limiter.shared(10)).toHaveLength(4);
+    advance(1);
+    const keys = limiter.shared(10).map(({ key }) => key);
+    expect(keys).toHaveLength(2);
+    expect(keys.join(' ')).not.toContain('old');
+  });
+
+  test('is of too many what failed most, then what is forgiven, then what failed last', () => {
+    const { limiter, fail, advance } = lab();
+    const first = (count: number): string[] => limiter.shared(count).map(({ key }) => key);
+    fail(attempt('forgiven', '10.0.0.9'), 2);
+    limiter.succeeded(attempt('forgiven', '10.0.0.9'));
+    for (const name of ['a', 'b', 'c']) {
+      advance(1);
+      fail(attempt(name));
+    }
+    fail(attempt('most'), 4);
+    expect(first(2).every((key) => key.includes('most'))).toBe(true);
+    expect(
+      first(4)
+        .slice(2)
+        .every((key) => key.includes('forgiven')),
+    ).toBe(true);
+    expect(
+      first(6)
+        .slice(4)
+        .every((key) => key.includes('c')),
+    ).toBe(true);
+  });
+
+  test('of a replica that is gone counts no more', () => {
+    const { limiter, wait } = lab();
+    limiter.learn('peer', [{ key: 'u:alice', count: 10, last: 1_000_000 }]);
+    expect(wait(attempt('alice'))).toBeGreaterThan(0);
+    limiter.forget('peer');
+    expect(wait(attempt('alice'))).toBe(0);
   });
 });

@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { RefreshTokens } from '../../../src/accounts/refresh-tokens.ts';
 import { SigningKeys } from '../../../src/accounts/signing-keys.ts';
 import { createLogger } from '../../../src/logger.ts';
@@ -98,4 +99,30 @@ test('the key of refresh tokens is followed in the same way', async () => {
   await settle();
   expect(one.sessionOf(token)).toBeUndefined();
   expect(one.sessionOf(new RefreshTokens(key).first(sid))).toBe(sid);
+});
+
+const pemOf = ({ privateKey }: { readonly privateKey: KeyObject }): string =>
+  privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+
+test.each<[string, string, () => string]>([
+  ['ES256', 'of another curve', () => pemOf(generateKeyPairSync('ec', { namedCurve: 'P-384' }))],
+  ['ES256', 'of RSA', () => pemOf(generateKeyPairSync('rsa', { modulusLength: 2048 }))],
+  ['ES256', 'of Ed25519', () => pemOf(generateKeyPairSync('ed25519'))],
+  ['RS256', 'of 1024 bits', () => pemOf(generateKeyPairSync('rsa', { modulusLength: 1024 }))],
+  ['RS256', 'of RSA-PSS', () => pemOf(generateKeyPairSync('rsa-pss', { modulusLength: 2048 }))],
+  ['RS256', 'of an elliptic curve', () => pemOf(generateKeyPairSync('ec', { namedCurve: 'P-256' }))],
+  ['RS256', 'that is text', () => 'key'],
+])('a key for %s %s is refused at the start, with what to do', async (alg, _, pem) => {
+  const cluster = new MemoryCluster();
+  await replica(cluster);
+  const secret = cluster.get(path, 'platform-signing-keys');
+  const data = { ...(secret?.['data'] as object), [`${alg}.pem`]: Buffer.from(pem()).toString('base64') };
+  cluster.put(path, { ...secret, metadata: { name: 'platform-signing-keys' }, data });
+  await expect(replica(cluster)).rejects.toThrow(`is no key for ${alg}; delete the Secret`);
+});
+
+test('a Secret without one of the keys is refused at the start, with what to do', async () => {
+  const cluster = new MemoryCluster();
+  cluster.put(path, { metadata: { name: 'platform-signing-keys' }, data: {} });
+  await expect(replica(cluster)).rejects.toThrow('has no key ES256.pem; delete the Secret');
 });

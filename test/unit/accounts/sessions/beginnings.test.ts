@@ -3,7 +3,7 @@ import { newSessionID } from '../../../../src/accounts/refresh-tokens.ts';
 import { KubeError, unreachable } from '../../../../src/kube/kube-error.ts';
 import { logOfLines } from '../../../fakes/log.ts';
 import { settle } from '../../kube/fakes.ts';
-import { always, failing, granted, lab, lives, login, namesIn, second, stored, tokens } from './lab.ts';
+import { always, failing, granted, lab, lives, login, minute, namesIn, second, stored, tokens } from './lab.ts';
 
 describe('a new session', () => {
   test('is in the cluster before the login is answered, and holds no token', async () => {
@@ -97,8 +97,40 @@ describe('the sessions of one user', () => {
     for (const { ended } of [one, two]) expect(ended).toEqual([oldest?.session.metadata.name]);
   });
 
+  test('that give way end at once on the replica of the login, before any watch tells', async () => {
+    const { clock, replica } = lab();
+    const { sessions, client } = await replica();
+    const { session: oldest } = await sessions.create(login);
+    for (let index = 1; index < most; index += 1) {
+      await clock.advance(1);
+      await sessions.create(login);
+    }
+    client.holdWatches();
+    await sessions.create(login);
+    expect(await sessions.active(oldest.metadata.name)).toBeUndefined();
+  });
+
+  test('do not give way while they are used: one that is refreshed just then goes on', async () => {
+    const { log, lines } = logOfLines();
+    const { clock, cluster, replica } = lab(lives, log);
+    const [one, two] = [await replica(), await replica()];
+    const { session: oldest, refreshToken } = await one.sessions.create(login);
+    for (let index = 1; index < most; index += 1) {
+      await clock.advance(1);
+      await one.sessions.create(login);
+    }
+    one.client.before = async ({ method }) => {
+      if (method === 'DELETE') await granted(two.sessions, refreshToken);
+    };
+    await one.sessions.create(login);
+    expect(namesIn(cluster)).toContain(oldest.metadata.name);
+    for (const { sessions } of [one, two]) expect(await sessions.active(oldest.metadata.name)).toBeDefined();
+    expect(lines().filter((line) => line.includes('"warn"'))).toEqual([]);
+  });
+
   test('are not ended because one more could not begin, and begin although none could be ended', async () => {
-    const { cluster, clock, replica } = lab();
+    const { log, lines } = logOfLines();
+    const { cluster, clock, replica } = lab(lives, log);
     const { sessions, client } = await replica();
     for (let index = 0; index < most; index += 1) await sessions.create(login);
     await clock.advance(second);
@@ -109,8 +141,28 @@ describe('the sessions of one user', () => {
     client.before = failing('DELETE');
     await sessions.create(login);
     expect(namesIn(cluster)).toHaveLength(most + 1);
+    expect(lines().filter((line) => line.includes('"warn"'))).toHaveLength(1);
     client.before = () => undefined;
     await sessions.create(login);
     expect(namesIn(cluster)).toHaveLength(most);
+  });
+});
+
+describe('sessions of one kind do not push out others', () => {
+  test('codes that wait are at most 20 of a user, and end no session', async () => {
+    const { cluster, replica } = lab();
+    const { sessions } = await replica();
+    const { session } = await sessions.create(login);
+    for (let index = 0; index < 25; index += 1) await sessions.codes.create({ ...login, code: {} }, minute, true);
+    await settle();
+    expect(namesIn(cluster)).toHaveLength(21);
+    expect(namesIn(cluster)).toContain(session.metadata.name);
+  });
+
+  test.each(['Client', 'ServiceAccount'] as const)('a %s has more than a user', async (subjectKind) => {
+    const { cluster, replica } = lab();
+    const { sessions } = await replica();
+    for (let index = 0; index < 110; index += 1) await sessions.createFixed({ ...login, subjectKind });
+    expect(namesIn(cluster)).toHaveLength(110);
   });
 });

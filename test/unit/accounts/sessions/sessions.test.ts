@@ -1,7 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import { newSessionID } from '../../../../src/accounts/refresh-tokens.ts';
+import { unreachable } from '../../../../src/kube/kube-error.ts';
+import type { MemoryClient } from '../../../fakes/cluster.ts';
+import { logOfLines } from '../../../fakes/log.ts';
 import { settle } from '../../kube/fakes.ts';
-import { always, granted, lab, lives, login, minute, path, stored } from './lab.ts';
+import { always, failing, granted, lab, lives, login, minute, path, stored } from './lab.ts';
 
 describe('a session ends', () => {
   test.each([
@@ -90,4 +93,129 @@ describe('a session ends', () => {
       expect(sessions.ofUser(login.userUID)).toEqual([]);
     },
   );
+});
+
+describe('a replica that is stopped', () => {
+  test('asks the cluster nothing more, and leaves no timer', async () => {
+    const { clock, replica } = lab();
+    const { sessions, client } = await replica();
+    await sessions.create(login);
+    sessions.stop();
+    await settle();
+    const before = client.requests.length;
+    await sessions.dismiss({ userUID: login.userUID });
+    await clock.advance(10 * minute);
+    expect(client.requests).toHaveLength(before);
+    expect(clock.pending()).toEqual([]);
+  });
+
+  test('during a sweep deletes nothing more', async () => {
+    const { cluster, clock, replica } = lab();
+    const { sessions, client } = await replica();
+    for (let index = 0; index < 5; index += 1) {
+      const { session } = await sessions.create(login);
+      await sessions.revoke(session.metadata.name);
+    }
+    client.before = ({ method }) => {
+      if (method === 'DELETE') sessions.stop();
+    };
+    await clock.advance(2 * minute);
+    expect(stored(cluster)).toHaveLength(4);
+    expect(clock.pending()).toEqual([]);
+  });
+});
+
+const reads = ({ requests }: MemoryClient): number => requests.filter(({ method }) => method === 'GET').length;
+
+describe('a session id', () => {
+  test.each(['', 'x', '../secrets/platform-admin', 'A'.repeat(32), `${'a'.repeat(32)}\n`])(
+    'that cannot be one, %j, never reaches the cluster',
+    async (sid) => {
+      const { replica } = lab();
+      const { sessions, client } = await replica();
+      const before = reads(client);
+      expect(await sessions.active(sid)).toBeUndefined();
+      expect(reads(client)).toBe(before);
+    },
+  );
+
+  test('that is unknown costs one read in two seconds, however many requests carry it', async () => {
+    const { clock, replica } = lab();
+    const { sessions, client } = await replica();
+    const sid = newSessionID();
+    const before = client.asked('GET', sid).length;
+    await Promise.all(Array.from({ length: 5 }, () => sessions.active(sid)));
+    await clock.advance(2_000);
+    await sessions.active(sid);
+    expect(client.asked('GET', sid)).toHaveLength(before + 1);
+    await clock.advance(1);
+    await sessions.active(sid);
+    expect(client.asked('GET', sid)).toHaveLength(before + 2);
+  });
+
+  test('that the watch has not brought is read each time: a revocation counts at once', async () => {
+    const { replica } = lab();
+    const [one, two] = [await replica(), await replica()];
+    one.client.holdWatches();
+    const { session } = await two.sessions.create(login);
+    const { name } = session.metadata;
+    for (let time = 0; time < 3; time += 1) expect(await one.sessions.active(name)).toBeDefined();
+    await two.sessions.revoke(name);
+    expect(await one.sessions.active(name)).toBeUndefined();
+  });
+});
+
+describe('the dismissal of sessions', () => {
+  test('ends the others where one cannot be ended, with a warning', async () => {
+    const { log, lines } = logOfLines();
+    const { cluster, replica } = lab(lives, log);
+    const { sessions, client } = await replica();
+    const begun = [await sessions.create(login), await sessions.create(login), await sessions.create(login)];
+    const stuck = begun[1]?.session.metadata.name ?? '';
+    client.before = ({ method, path: at }) => {
+      if (method === 'PUT' && at.endsWith(stuck)) throw unreachable(new Error('reset'));
+    };
+    await sessions.dismiss({ userUID: login.userUID });
+    for (const { metadata, status } of stored(cluster))
+      expect(status.phase).toBe(metadata.name === stuck ? 'Active' : 'Revoked');
+    expect(lines().filter((line) => line.includes('"warn"'))).toHaveLength(1);
+  });
+
+  test('writes nothing to those that are over', async () => {
+    const { replica } = lab();
+    const { sessions, client } = await replica();
+    const { session } = await sessions.create(login);
+    const writes = (): number => client.requests.filter(({ method }) => method === 'PUT').length;
+    await sessions.revoke(session.metadata.name);
+    await settle();
+    const before = writes();
+    await sessions.revoke(session.metadata.name);
+    await sessions.dismiss({ userUID: login.userUID });
+    await sessions.dismiss({ clientID: login.clientID });
+    expect(writes()).toBe(before);
+  });
+});
+
+test('a listener that is removed hears of no further end', async () => {
+  const { replica } = lab();
+  const { sessions } = await replica();
+  const heard: string[] = [];
+  const remove = sessions.onEnd((sid) => heard.push(sid));
+  const [one, other] = [await sessions.create(login), await sessions.create(login)];
+  await sessions.revoke(one.session.metadata.name);
+  await settle();
+  remove();
+  await sessions.revoke(other.session.metadata.name);
+  await settle();
+  expect(heard).toEqual([one.session.metadata.name]);
+});
+
+test('requests leave no timer behind, answered or not', async () => {
+  const { clock, replica } = lab();
+  const { sessions, client } = await replica();
+  const before = clock.pending().length;
+  const { session } = await sessions.create(login);
+  client.before = failing('GET');
+  await expect(sessions.revoke(session.metadata.name)).rejects.toMatchObject({ code: 503 });
+  expect(clock.pending()).toHaveLength(before);
 });
