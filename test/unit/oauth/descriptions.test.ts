@@ -1,0 +1,36 @@
+/** The OAuth part of the published OpenAPI document in api/ is the one that the endpoints describe. */
+import { beforeAll, expect, test } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import { openapi31 } from '../../../src/describe/openapi31.ts';
+import { operationOf } from '../../../src/describe/operations.ts';
+import { issuer } from '../../fakes/configuration.ts';
+import { createLab } from './lab.ts';
+
+interface Document {
+  readonly paths: Readonly<Record<string, object>>;
+  readonly components: Readonly<Record<'schemas' | 'responses', Readonly<Record<string, object>>>>;
+}
+
+const file = new URL('../../../api/platform.v3.json', import.meta.url);
+const published = JSON.parse(readFileSync(file, 'utf8')) as Document;
+const paths = Object.keys(published.paths).filter((path) => /^\/(oauth|\.well-known)\//.test(path));
+let described: Document;
+
+beforeAll(async () => {
+  const operations = (await createLab()).routes.map(operationOf);
+  const about = { title: '', description: '', version: '', tags: [], operations };
+  described = JSON.parse(JSON.stringify(openapi31(about, issuer))) as Document;
+});
+
+test('exactly the published paths are described', () => {
+  expect(Object.keys(described.paths).toSorted()).toEqual(paths.toSorted());
+});
+
+test.each(paths)('%s takes and returns what is published', (path) => {
+  expect(described.paths[path]).toEqual(published.paths[path]);
+});
+
+test.each(['schemas', 'responses'] as const)('all %s are the published ones', (kind) => {
+  for (const [name, one] of Object.entries(described.components[kind]))
+    expect(one).toEqual(published.components[kind][name]);
+});
