@@ -26,9 +26,15 @@ async function lab(): Promise<Lab> {
         ? { authenticated: true, user: { username: 'system:serviceaccount:a:b', uid: 'u', groups: [] } }
         : { authenticated: false },
   }));
-  made.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => ({
-    status: { allowed: (spec as { user: string }).user.startsWith('system:serviceaccount:') },
-  }));
+  made.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => {
+    const { user, resourceAttributes } = spec as {
+      user: string;
+      resourceAttributes?: Readonly<Record<string, string>>;
+    };
+    const { verb, group, resource } = resourceAttributes ?? {};
+    const isReview = [verb, group, resource].join(' ') === 'create authentication.k8s.io tokenreviews';
+    return { status: { allowed: isReview && user.startsWith('system:serviceaccount:') } };
+  });
   return made;
 }
 
@@ -167,6 +173,16 @@ describe('the token webhook', () => {
     expect([status.authenticated, status.audiences]).toEqual([meant !== undefined, meant]);
   });
 
+  test('names no audience while those of kube-apiserver are unknown', async () => {
+    const made = await lab();
+    made.client.ownAudiences = [];
+    const token = await tokenOf(made);
+    expect((await review(made, token, basic('webhook'), [ofCluster])).json()).toEqual({
+      ...type,
+      status: { authenticated: true, user: alice(token) },
+    });
+  });
+
   test('judges tokens for kube-apiserver too', async () => {
     const made = await lab();
     const token = await tokenOf(made, { audience: 'kubernetes' });
@@ -240,7 +256,11 @@ describe('the token webhook', () => {
       JSON.stringify({ ...type, apiVersion: 'authentication.k8s.io/v1beta1', spec: { token: 'x' } }),
       400,
     ],
+    ['another kind', JSON.stringify({ ...type, kind: 'TokenRequest', spec: { token: 'x' } }), 400],
+    ['no spec', JSON.stringify(type), 400],
     ['no token', JSON.stringify({ ...type, spec: {} }), 400],
+    ['an empty token', JSON.stringify({ ...type, spec: { token: '' } }), 400],
+    ['audiences that are no list', JSON.stringify({ ...type, spec: { token: 'x', audiences: 'a' } }), 400],
     ['a number', JSON.stringify({ ...type, spec: { token: 1 } }), 400],
     ['bad audiences', JSON.stringify({ ...type, spec: { token: 'x', audiences: [1] } }), 400],
     ['too much', JSON.stringify({ ...type, spec: { token: 'x'.repeat(65_536) } }), 413],
@@ -249,16 +269,18 @@ describe('the token webhook', () => {
     expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status, error: 'invalid_request' });
   });
 
-  test.each(['{', '['.repeat(65), JSON.stringify({ ...type, spec: {} })])(
-    'answers 401 to a caller without credentials before it parses %s',
-    async (body) => {
-      const answer = await send(await lab(), body, {});
-      expect({ status: answer.status, error: answer.json()['error'] }).toEqual({
-        status: 401,
-        error: 'invalid_client',
-      });
-    },
-  );
+  test.each([
+    '{',
+    '['.repeat(65),
+    JSON.stringify({ ...type, spec: {} }),
+    JSON.stringify({ ...type, spec: { token: '' } }),
+  ])('answers 401 to a caller without credentials before it parses %s', async (body) => {
+    const answer = await send(await lab(), body, {});
+    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({
+      status: 401,
+      error: 'invalid_client',
+    });
+  });
 
   test('refuses JSON nested deeper than 64 levels', async () => {
     const answer = await send(await lab(), '['.repeat(65) + ']'.repeat(65), basic('webhook'));

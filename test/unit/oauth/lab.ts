@@ -2,6 +2,7 @@
 import { afterEach } from '@jest/globals';
 import type { RequestListener } from 'node:http';
 import type { AuditEvent } from '../../fakes/audit-event.ts';
+import type { AuditLevel } from '../../../src/config/audit.ts';
 import { createFace } from '../../../src/http/chain.ts';
 import { OpenWatches } from '../../../src/http/open-watches.ts';
 import { createLogger, type Logger } from '../../../src/logger.ts';
@@ -45,6 +46,7 @@ export async function createLab(
   authentication: Readonly<Record<string, unknown>> = {},
   log: Logger = createLogger({ silent: true }),
   directory?: PlatformOptions['askDirectory'],
+  level: AuditLevel = 'Metadata',
 ): Promise<Lab> {
   const platform = await createPlatform({
     authentication,
@@ -58,7 +60,7 @@ export async function createLab(
     authorizer: { authorize: async () => ({ allowed: false, reason: '' }) },
     requests: () => platform.live.value.requests,
     watches: new OpenWatches(),
-    auditor: auditor({ level: 'Metadata' }, (event) => events.push(event)),
+    auditor: auditor({ level }, (event) => events.push(event)),
     log,
   });
   const post: Lab['post'] = (path, fields, { headers = {}, ...options } = {}) =>

@@ -46,8 +46,8 @@ const exchange = (code: string): Fields => ({
 const serviceToken = ({ clock }: Lab): string =>
   craftJWT({ alg: 'RS256' }, { iss: 'https://kubernetes.example', exp: Math.floor(clock.now() / 1_000) + 600 });
 
-const lab = async (log: Logger): Promise<Lab> => {
-  const made = await createLab({ clients }, log);
+const lab = async (log: Logger, audit?: 'None'): Promise<Lab> => {
+  const made = await createLab({ clients }, log, undefined, audit);
   made.cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', () => ({
     status: { authenticated: true, user: { username: 'system:serviceaccount:a:b', uid: 'u', groups: [] } },
   }));
@@ -67,7 +67,7 @@ async function decide(made: Lab, decision: string): Promise<Answer> {
   return await browser.submit(consent, { decision });
 }
 
-test.each<[string, (made: Lab) => Promise<Answer>, object]>([
+const acts: readonly [message: string, act: (made: Lab) => Promise<Answer>, fields: object][] = [
   ['login', (made) => made.token(login), { username: 'alice', client, sid }],
   ['login failed', (made) => made.token({ ...login, password: 'wrong' }), { username: 'alice', client }],
   ['client login', (made) => made.token({ grant_type: 'client_credentials', ...asClient }), { client, sid }],
@@ -118,13 +118,22 @@ test.each<[string, (made: Lab) => Promise<Answer>, object]>([
     },
     { username: 'alice' },
   ],
-])('"%s" names the request and what it was about', async (message, act, fields) => {
+];
+
+test.each(acts)('"%s" names the request and what it was about', async (message, act, fields) => {
   const { log, lines } = logOfLines();
   const { headers } = await act(await lab(log));
   const written = lines().map((line) => JSON.parse(line) as Record<string, unknown>);
   const [line = {}] = written.filter((one) => one['message'] === message);
   const common = { level: 'info', message, time: expect.any(String), auditID: headers['audit-id'], sourceIP };
   expect(line).toEqual({ ...common, ...fields });
+});
+
+test.each(acts)('"%s" is logged also while requests are not audited', async (message, act) => {
+  const { log, lines } = logOfLines();
+  const { status } = await act(await lab(log, 'None'));
+  expect(status).toBeLessThan(500);
+  expect(lines().join('\n')).toContain(`"message":"${message}"`);
 });
 
 test('an unknown client is logged with at most 253 characters of its name', async () => {
