@@ -159,6 +159,59 @@ describe('a device', () => {
     expect(errorOf(await poll())).toBe('400 authorization_pending');
   });
 
+  // Each poll that comes too early adds 5 s to the interval; one second of it is left to the network.
+  test.each<[string, readonly (readonly [wait: number, error: string])[]]>([
+    [
+      '4 s',
+      [
+        [0, 'authorization_pending'],
+        [4_000, 'authorization_pending'],
+        [4_000, 'authorization_pending'],
+      ],
+    ],
+    [
+      'less than 4 s',
+      [
+        [0, 'authorization_pending'],
+        [3_999, 'slow_down'],
+        [9_000, 'authorization_pending'],
+      ],
+    ],
+    [
+      'less than 9 s after that',
+      [
+        [0, 'authorization_pending'],
+        [0, 'slow_down'],
+        [8_999, 'slow_down'],
+        [14_000, 'authorization_pending'],
+      ],
+    ],
+    [
+      '9 s from then on',
+      [
+        [0, 'authorization_pending'],
+        [0, 'slow_down'],
+        [9_000, 'authorization_pending'],
+        [8_999, 'slow_down'],
+      ],
+    ],
+  ])('that polls after %s hears the same as RFC 8628 section 3.5 says', async (_, polls) => {
+    const { made, poll } = await waiting();
+    const errors: unknown[] = [];
+    for (const [wait] of polls) {
+      await made.clock.advance(wait);
+      errors.push((await poll()).json()['error']);
+    }
+    expect(errors).toEqual(polls.map(([, error]) => error));
+  });
+
+  test('that is slowed down is told for how long', async () => {
+    const { poll } = await waiting();
+    await poll();
+    expect((await poll()).json()['error_description']).toBe('ask again in 10 s');
+    expect((await poll()).json()['error_description']).toBe('ask again in 15 s');
+  });
+
   test('gets the same refusal each time for an unknown code, of which the server keeps nothing', async () => {
     const { poll } = await waiting();
     const forged = { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` };

@@ -69,10 +69,24 @@ describe('the metadata', () => {
 
   test('tells what clients must know to be safe, and has no list without members', async () => {
     const metadata = (await ask((await createLab()).app, documents[0] ?? '')).json();
+    const withSecret = ['client_secret_basic', 'client_secret_post'];
     expect(metadata).toMatchObject({
+      authorization_endpoint: `${issuer}/oauth/authorize`,
       authorization_response_iss_parameter_supported: true,
+      claims_parameter_supported: false,
       code_challenge_methods_supported: ['S256'],
+      device_authorization_endpoint: `${issuer}/oauth/device_authorization`,
+      end_session_endpoint: `${issuer}/oauth/logout`,
+      introspection_endpoint: `${issuer}/oauth/introspect`,
+      introspection_endpoint_auth_methods_supported: withSecret,
+      prompt_values_supported: ['none', 'login', 'consent', 'select_account'],
+      request_parameter_supported: false,
+      request_uri_parameter_supported: false,
       response_modes_supported: ['query'],
+      revocation_endpoint: `${issuer}/oauth/revoke`,
+      revocation_endpoint_auth_methods_supported: [...withSecret, 'none'],
+      scopes_supported: ['openid', 'profile', 'email', 'groups', 'offline_access'],
+      userinfo_endpoint: `${issuer}/oauth/userinfo`,
     });
     const members = Object.entries(metadata);
     expect(members.filter(([, value]) => Array.isArray(value) && value.length === 0)).toEqual([]);

@@ -94,6 +94,22 @@ describe('revocation', () => {
     expect(await stands(lab)).toEqual([true, true]);
   });
 
+  test('needs no secret of a public client, for its own tokens', async () => {
+    const lab = await logIn();
+    const asCLI = { client_id: 'platform-cli' };
+    const refused = await revoke(lab, lab.access, asCLI);
+    expect({ status: refused.status, stands: await stands(lab) }).toEqual({ status: 200, stands: [true, true] });
+    const { username: userName = '', uid: userUID = '', credentialID = '' } = lab.directory.account('alice') ?? {};
+    const { session, refreshToken } = await lab.sessions.create({
+      userName,
+      userUID,
+      credentialID,
+      clientID: 'platform-cli',
+    });
+    expect((await revoke(lab, refreshToken, asCLI)).status).toBe(200);
+    expect(await lab.sessions.active(session.metadata.name)).toBeUndefined();
+  });
+
   test('twice is as well as once', async () => {
     const lab = await logIn();
     for (let time = 0; time < 2; time += 1) expect((await revoke(lab, lab.refresh)).status).toBe(200);
@@ -152,6 +168,9 @@ describe('introspection', () => {
   test('of a refresh token says that it is good, and nothing by which it could pass for a bearer', async () => {
     const lab = await logIn();
     const body = (await introspect(lab, lab.refresh)).json();
+    const login = Math.floor(lab.clock.now() / 1_000);
+    // 720 hours, the default of sessionMaxAge.
+    expect(body).toMatchObject({ iat: login, exp: login + 2_592_000 });
     expect(body).toMatchObject({ active: true, client_id: 'platform', username: 'alice', scope: 'openid profile' });
     expect(body).not.toHaveProperty('token_type');
     expect((await introspect(lab, lab.refresh, by('resource'))).json()).toEqual(inactive);
@@ -284,8 +303,8 @@ describe('userinfo', () => {
     expect(answer.headers['www-authenticate']).toMatch(/error="invalid_token"$/);
   });
 
-  test('needs the scope openid', async () => {
-    const lab = await logIn({ scope: 'profile' });
+  test.each(['profile', undefined])('needs the scope openid, not %s', async (scope) => {
+    const lab = await logIn({ scope });
     const answer = await userinfo(lab, lab.access);
     expect({ status: answer.status, error: answer.json()['error'] }).toEqual({
       status: 403,

@@ -10,6 +10,7 @@ describe('a login is granted', () => {
     ['profile openid', 'profile openid'],
     ['openid openid', 'openid'],
     ['openid everything', 'openid'],
+    [`openid ${'x'.repeat(993)}`, 'openid'],
   ])('of %j the scope %j', (requested, granted) => {
     expect(grantScope(requested)).toBe(granted);
   });
@@ -19,7 +20,7 @@ describe('a login is granted', () => {
     expect(() => grantScope(requested)).toThrow(expect.objectContaining({ error: 'invalid_scope', code: 400 }));
   });
 
-  test.each([' openid', 'openid ', 'openid  profile', 'a\tb', 'a"b', 'a\\b', 'ä', 'a\nb', 'x'.repeat(1_001)])(
+  test.each([' openid', 'openid ', 'openid  profile', 'a\tb', 'a"b', 'a\\b', 'ä', 'a\nb', `openid ${'x'.repeat(994)}`])(
     'nothing of %j, which is no scope',
     (requested) => {
       expect(() => grantScope(requested)).toThrow(expect.objectContaining({ error: 'invalid_scope', code: 400 }));
