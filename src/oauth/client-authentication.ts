@@ -20,7 +20,7 @@ interface Credentials {
 
 /** RFC 6749 section 2.3.1: id and secret are form-encoded before they are put together. Names are the same either way. */
 function basic(header: string): Credentials {
-  const text = Buffer.from(header.slice('basic '.length).trim(), 'base64').toString('utf8');
+  const text = Buffer.from(header.slice('basic '.length), 'base64').toString('utf8');
   const at = text.indexOf(':');
   if (at === -1)
     throw invalidClient(

@@ -33,7 +33,7 @@ export function deviceRoutes({ directory, sessions, limiter, showLogin }: Device
     go: (login: BrowserLogin) => Promise<void>,
   ): Promise<void> {
     const login = await browserLogin(page, { sessions, directory });
-    const next = withParameters(devicePath, { user_code: typed === '' ? undefined : typed });
+    const next = withParameters(devicePath, { user_code: typed });
     if (login === undefined) showLogin(page, { next });
     else await go(login);
   }

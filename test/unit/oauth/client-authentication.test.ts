@@ -67,6 +67,12 @@ describe('a client is known', () => {
     ['whatever the case of the scheme', basic('platform:secret').replace('Basic', 'bASIC'), {}],
     ['by HTTP Basic, named in the form too', basic('platform:secret'), { client_id: 'platform' }],
     ['by its form beside another scheme', 'Bearer x', { client_id: 'platform', client_secret: 'secret' }],
+    [
+      'by its form beside a scheme that only ends like it',
+      'Bearer basic x',
+      { client_id: 'platform', client_secret: 'secret' },
+    ],
+    ['by HTTP Basic after several spaces', basic('platform:secret').replace(' ', '   '), {}],
     ['by HTTP Basic with every byte encoded', basic('%70latform:%73ecret'), {}],
   ])('%s', async (_, authorization, form) => {
     expect(await lab(platform).authenticate(authorization, form)).toMatchObject({ name: 'platform' });
@@ -131,6 +137,12 @@ describe('a client is not known', () => {
     ['by a bearer token', 'Bearer platform:secret', {}],
   ])('%s: 401 that says how', async (_, authorization, form) => {
     await expect(lab(platform).authenticate(authorization, form)).rejects.toMatchObject(invalidClient);
+  });
+
+  test('by HTTP Basic without a colon: the response says what is expected', async () => {
+    await expect(lab(platform).authenticate(basic('platform'), {})).rejects.toMatchObject({
+      message: expect.stringContaining('base64 of "client_id:client_secret"'),
+    });
   });
 
   test('and nothing tells an unknown one from a wrong secret', async () => {

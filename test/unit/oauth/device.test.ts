@@ -119,7 +119,7 @@ test('a device whose user code another one has already gets another', async () =
   made.client.before = ({ method }) => {
     if (method === 'POST' && taken-- > 0) throw new KubeError(409, { reason: 'AlreadyExists', message: 'exists' });
   };
-  expect((await begin(made)).status).toBe(200);
+  expect((await begin(made)).json()).toMatchObject({ device_code: expect.any(String), user_code: expect.any(String) });
 });
 
 test('the address with the code in it asks for no more than a look', async () => {
@@ -302,6 +302,24 @@ describe('a device', () => {
 });
 
 describe('the page', () => {
+  test('shows at most 20 characters of a code in the address', async () => {
+    const { browser } = await waiting();
+    const login = await browser.open(`/oauth/device?user_code=${'B'.repeat(100)}`);
+    const page = await browser.submit(login, { username: 'alice', password: rightPassword });
+    expect(formIn(page.text).fields['user_code']).toBe('B'.repeat(20));
+  });
+
+  test('says that it was too late where the code ends while the user decides', async () => {
+    const all = await waiting();
+    const question = await typeIn(all);
+    all.made.client.before = ({ method, path }) => {
+      if (method === 'PUT' && path.includes('/sessions/')) throw new KubeError(404, { reason: 'NotFound' });
+    };
+    const answer = await all.browser.submit(question, { decision: 'allow' });
+    expect(answer.status).toBe(400);
+    expect(answer.text).toContain('That was too late');
+  });
+
   test('shows nothing of a device to who is not logged in', async () => {
     const { browser, device } = await waiting();
     const page = await browser.open('/oauth/device');

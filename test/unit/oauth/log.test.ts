@@ -127,6 +127,7 @@ test.each(acts)('"%s" names the request and what it was about', async (message, 
   const [line = {}] = written.filter((one) => one['message'] === message);
   const common = { level: 'info', message, time: expect.any(String), auditID: headers['audit-id'], sourceIP };
   expect(line).toEqual({ ...common, ...fields });
+  expect(written.filter((one) => one['level'] === 'error')).toEqual([]);
 });
 
 test.each(acts)('"%s" is logged also while requests are not audited', async (message, act) => {

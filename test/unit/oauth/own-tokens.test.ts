@@ -159,6 +159,16 @@ describe('introspection', () => {
     });
   });
 
+  test.each<[string, Fields, object]>([
+    ['in the form', { client_id: 'platform-cli' }, {}],
+    ['in the form with an empty secret', { client_id: 'platform-cli', client_secret: '' }, {}],
+    ['by HTTP Basic', {}, { authorization: `Basic ${btoa('platform-cli:')}` }],
+  ])('is not for a client without a secret, named %s', async (_, fields, headers) => {
+    const lab = await logIn();
+    const answer = await lab.post('/oauth/introspect', { token: lab.access, ...fields }, { headers });
+    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 401, error: 'invalid_client' });
+  });
+
   test('tells the groups of now, not those of the login', async () => {
     const lab = await logIn();
     lab.configure({ clients, users: [{ username: 'alice', groups: ['b'] }] });

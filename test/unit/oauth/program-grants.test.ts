@@ -81,6 +81,17 @@ describe('client_credentials', () => {
     expect(onlySession(made).status).not.toHaveProperty('currentHash');
   });
 
+  test.each<[string, () => Fields]>([
+    ['client_credentials', () => asItself],
+    [exchange, () => exchangeOf(craftJWT({ alg: 'RS256' }, { iss: 'https://kubernetes.example', exp: 9_999_999_999 }))],
+  ])('of the grant %s has the scope in its session, where one was requested', async (_, fields) => {
+    for (const scope of ['groups', undefined]) {
+      const made = await lab();
+      expect((await made.token({ ...fields(), scope })).json()['scope']).toBe(scope);
+      expect(onlySession(made).spec.scope).toBe(scope);
+    }
+  });
+
   test('has the groups of now', async () => {
     const made = await lab();
     const answer = await made.token(asItself);
@@ -202,6 +213,8 @@ describe('token exchange', () => {
     ["kube-apiserver's audience", { audience: 'kubernetes' }, /exchanged for one for/],
     ['another audience', { audience: 'https://evil.example' }, /tokens are given for/],
     ['an actor', { actor_token: 'x', actor_token_type: jwtType }, /actor_token/],
+    ['an actor without a type', { actor_token: 'x' }, /actor_token/],
+    ['a type of an actor', { actor_token_type: jwtType }, /actor_token/],
     ['no JWT', { subject_token: 'opaque' }, /no token of a ServiceAccount/],
   ])('with %s is refused before anybody is asked', async (_, fields, why) => {
     const made = await lab();
