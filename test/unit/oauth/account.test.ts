@@ -1,5 +1,6 @@
 /** The page on which people see who they are, change their password and end their sessions. */
 import { describe, expect, test } from '@jest/globals';
+import { unreachable } from '../../../src/kube/kube-error.ts';
 import { ask, type Answer } from '../../fakes/ask.ts';
 import { Browser, formIn } from '../../fakes/browser.ts';
 import { rightPassword } from '../../fakes/platform.ts';
@@ -53,6 +54,41 @@ describe('the page', () => {
     expect(page.headers['content-security-policy']).toContain("default-src 'none'");
   });
 
+  test('leaves out what is not known of the user', async () => {
+    const made = await createLab({ users: [{ username: 'alice' }] });
+    const browser = browserOf(made);
+    const { text } = await browser.submit(await browser.open(path), { username: 'alice', password: rightPassword });
+    expect([...text.matchAll(/<dt>(.*?)<\/dt>/g)].map(([, name]) => name)).toEqual(['Username']);
+  });
+
+  test.each<[string, (all: LoggedIn) => Promise<unknown>]>([
+    [
+      'must change the password by now',
+      ({ made }) => made.putUser('bob', { ...profile, passwordChangeRequired: true }),
+    ],
+    [
+      'shows the refresh token of a client',
+      async ({ made, browser }) => {
+        const form = { grant_type: 'password', username: 'bob', password: rightPassword, ...asClient };
+        const token = String((await made.token(form)).json()['refresh_token']);
+        browser.cookies.set('__Host-platform-login', token);
+      },
+    ],
+  ])('of who %s is the login page', async (_, change) => {
+    const all = await logIn();
+    await change(all);
+    expect(titleOf(await all.browser.open(path))).toBe('Log in');
+  });
+
+  test('says to try again while the cluster cannot be written', async () => {
+    const { made, browser, page } = await logIn();
+    made.client.before = ({ method }) => {
+      if (method !== 'GET') throw unreachable(new Error('reset'));
+    };
+    const answer = await browser.submit(page, change(rightPassword));
+    expect({ status: answer.status, title: titleOf(answer) }).toEqual({ status: 503, title: 'That did not work' });
+  });
+
   test('is named in the audit with who has asked for it, and without what was typed', async () => {
     const { made, browser, page } = await logIn();
     await browser.submit(page, change(rightPassword));
@@ -95,6 +131,7 @@ describe('the password', () => {
     const done = await browser.submit(page, change(rightPassword));
     expect({ status: done.status, title: titleOf(done) }).toEqual({ status: 200, title: 'Your password is changed' });
     expect(await good()).toBe(false);
+    expect(done.text).toContain(`<a href="${path}">Back to your account</a>`);
     const again = await browser.open(path);
     expect({ title: titleOf(again), others: buttons(again) }).toEqual({ title: 'Your account', others: [] });
     const other = browserOf(made);
@@ -141,6 +178,10 @@ describe('sessions', () => {
     const [one, other] = [await program(made, { 'user-agent': 'one/1 <b>' }), await program(made)];
     await made.clock.advance(60_000);
     const page = await browser.open(path);
+    const since = new Date(made.clock.now() - 60_000).toISOString().slice(0, 16).replace('T', ' ');
+    expect(page.text).toContain(`>${since} UTC</time>`);
+    // The other program has named no agent.
+    expect(page.text).toContain('<p class="hint">198.51.100.7</p>');
     for (const text of ['<strong>platform</strong>', '198.51.100.7, one/1 &lt;b&gt;', '<strong>Browser</strong>'])
       expect(page.text).toContain(text);
     const all = made.sessions.ofUser(made.directory.account('bob')?.uid ?? '');

@@ -301,6 +301,28 @@ describe('an authorization request', () => {
     expect(formIn((await browser.open(authorize())).text).action).toBe('/oauth/login');
   });
 
+  test.each([
+    [60, 60, 'code'],
+    [60, 61, 'login'],
+    [undefined, 3_600, 'code'],
+  ])('with max_age=%s after %d seconds leads to the %s', async (maxAge, seconds, next) => {
+    const made = await lab();
+    const browser = browserOf(made);
+    await codeOf(browser);
+    await made.clock.advance(seconds * second);
+    const answer = await browser.open(authorize(maxAge === undefined ? {} : { max_age: String(maxAge) }));
+    expect(answer.status === 303 ? 'code' : 'login').toBe(next);
+  });
+
+  test.each(['1x', '1'.repeat(10)])('with max_age=%s is told to the client', async (max_age) => {
+    const answer = await browserOf(await lab()).open(authorize({ max_age }));
+    expect(answerOf(answer)).toMatchObject({ error: 'invalid_request' });
+  });
+
+  test('may have a nonce of 512 characters', async () => {
+    expect((await browserOf(await lab()).open(authorize({ nonce: 'n'.repeat(512) }))).status).toBe(200);
+  });
+
   test('while the cluster does not answer is told to the client, without a reason of ours', async () => {
     const made = await lab();
     const browser = browserOf(made);
@@ -523,6 +545,7 @@ describe('the login page', () => {
   test.each([
     'https://evil.example/',
     '//evil.example/',
+    'https://evil.example/oauth/device',
     '/oauth/authorize/../../x',
     '/\\evil.example',
     '/oauth/device\r\nx: y',
@@ -596,6 +619,24 @@ describe('the consent page', () => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize()), credentials());
     expect(answerOf(await browser.submit(page, { decision }))).toMatchObject({ error: 'access_denied' });
+  });
+
+  test('is remembered once for the same client and scope, in whatever order', async () => {
+    const made = await lab();
+    const browser = browserOf(made);
+    await codeOf(browser);
+    for (const scope of ['openid profile', 'profile openid'])
+      await browser.submit(await browser.open(authorize({ prompt: 'consent', scope })), { decision: 'allow' });
+    const logins = made.sessions.ofUser(aliceOf(made)).filter(({ spec }) => spec.clientID === 'platform-pages');
+    expect(logins.map(({ status }) => status.consents)).toEqual([['console openid profile']]);
+  });
+
+  test('is shown for a client that needed none before', async () => {
+    const made = await lab();
+    const browser = browserOf(made);
+    await codeOf(browser, { client_id: 'ours' });
+    made.configure({ users, clients: clients.map(({ consent: _, ...client }) => client) });
+    expect((await browser.open(authorize({ client_id: 'ours' }))).text).toContain('value="allow"');
   });
 
   test('takes no consent that another site sends, and none for an address that is not registered', async () => {

@@ -1,0 +1,182 @@
+/** What holds for all pages: where their forms may lead, which field has the focus, and how failures and redirects are sent. */
+import { describe, expect, test } from '@jest/globals';
+import { createHash } from 'node:crypto';
+import { unreachable } from '../../../src/kube/kube-error.ts';
+import { ask, type Answer } from '../../fakes/ask.ts';
+import { Browser, formIn } from '../../fakes/browser.ts';
+import { logOfLines } from '../../fakes/log.ts';
+import { rightPassword } from '../../fakes/platform.ts';
+import { createLab, type Lab } from './lab.ts';
+
+const https = 'https://console.example/callback';
+const app = 'com.example.app:/callback';
+const clients = [
+  { name: 'console', public: true, redirectURIs: [https, app, 'http://127.0.0.1/callback', 'http://[::1]/callback'] },
+];
+const asAlice = { username: 'alice', password: rightPassword };
+const request = {
+  response_type: 'code',
+  client_id: 'console',
+  redirect_uri: https,
+  code_challenge: createHash('sha256').update('v'.repeat(43)).digest('base64url'),
+  code_challenge_method: 'S256',
+};
+const authorize = (fields: Readonly<Record<string, string>> = {}): string =>
+  `/oauth/authorize?${new URLSearchParams({ ...request, ...fields }).toString()}`;
+
+/** A browser, and the paths that it has asked for. */
+function browserOf({ app: listener }: Lab): { browser: Browser<Answer>; paths: string[] } {
+  const paths: string[] = [];
+  const browser = new Browser((path, options) => {
+    paths.push(path);
+    return ask(listener, path, options);
+  });
+  return { browser, paths };
+}
+const open = async (): Promise<Browser<Answer>> => browserOf(await createLab({ clients })).browser;
+
+test.each([
+  [https, 'https:', 'console.example'],
+  [app, 'https: com.example.app:', 'com.example.app:'],
+  ['http://127.0.0.1:8000/callback', 'https: http://127.0.0.1:8000', '127.0.0.1:8000'],
+  // A source expression cannot name an IPv6 address.
+  ['http://[::1]:8000/callback', 'https: http:', '[::1]:8000'],
+])('the forms on the way to %s may lead to our pages and to %s', async (redirect_uri, sources, shown) => {
+  const browser = await open();
+  const login = await browser.open(authorize({ redirect_uri }));
+  const consent = await browser.submit(login, asAlice);
+  for (const { headers } of [login, consent])
+    expect(headers['content-security-policy']).toContain(`; form-action 'self' ${sources}; base-uri 'none'`);
+  expect(consent.text).toContain(`You will be sent to ${shown}.`);
+});
+
+test.each(['/oauth/login', '/oauth/account', '/oauth/device?redirect_uri=x'])(
+  'the forms of %s may lead to our pages alone',
+  async (path) => {
+    const { headers } = await (await open()).open(path);
+    expect(headers['content-security-policy']).toContain("; form-action 'self'; base-uri 'none'");
+  },
+);
+
+/** Names of the fields with the focus; "!" follows those that the problem describes. */
+const focused = ({ text }: Answer): string[] =>
+  [...text.matchAll(/<input\s[^>]*\bautofocus[^>]*>/g)].map(
+    ([tag]) => `${/name="(\w+)"/.exec(tag)?.[1] ?? ''}${tag.includes('aria-describedby="problem"') ? '!' : ''}`,
+  );
+const isProblem = ({ text }: Answer): boolean => text.includes('role="alert" id="problem"');
+
+describe('the focus is in the field to fill in, which the problem describes where there is one', () => {
+  test.each<[string, (browser: Browser<Answer>) => Promise<Answer>, string[]]>([
+    ['the login page', (browser) => browser.open('/oauth/login'), ['username']],
+    ['a login page with a username', (browser) => browser.open(authorize({ login_hint: 'bob' })), ['password']],
+    [
+      'a login that failed',
+      async (browser) => browser.submit(await browser.open('/oauth/login'), { ...asAlice, password: 'wrong' }),
+      ['password!'],
+    ],
+    [
+      'a login without a username that failed',
+      async (browser) => browser.submit(await browser.open('/oauth/login'), { password: 'wrong' }),
+      ['username!'],
+    ],
+    [
+      'the page for a user code',
+      async (browser) => browser.submit(await browser.open('/oauth/device'), asAlice),
+      ['user_code'],
+    ],
+    [
+      'a wrong user code',
+      async (browser) =>
+        browser.submit(await browser.submit(await browser.open('/oauth/device'), asAlice), { user_code: 'x' }),
+      ['user_code!'],
+    ],
+  ])('%s', async (_, go, expected) => {
+    const page = await go(await open());
+    expect(focused(page)).toEqual(expected);
+    expect(isProblem(page)).toBe(expected[0]?.endsWith('!'));
+  });
+
+  test('the account page, and one where the password was not changed', async () => {
+    const made = await createLab();
+    await made.putUser('bob');
+    const { browser } = browserOf(made);
+    const page = await browser.submit(await browser.open('/oauth/account'), { ...asAlice, username: 'bob' });
+    expect(focused(page)).toEqual([]);
+    const refused = await browser.submit(page, { password: 'wrong', new_password: 'a', new_password_again: 'a' });
+    expect(focused(refused)).toEqual(['password!']);
+  });
+});
+
+describe('a login goes on to what it was for', () => {
+  test.each<[string, Record<string, string>, Record<string, string>]>([
+    ['without prompt=login', { prompt: 'login' }, {}],
+    ['without prompt=select_account', { prompt: 'select_account' }, {}],
+    ['with the rest of the prompt', { prompt: 'login consent' }, { prompt: 'consent' }],
+    ['without max_age', { max_age: '0', state: 'a b' }, { state: 'a b' }],
+  ])('%s', async (_, given, left) => {
+    const { browser, paths } = browserOf(await createLab({ clients }));
+    await browser.submit(await browser.open(authorize(given)), asAlice);
+    const [path = '', query] = (paths.at(-1) ?? '').split('?');
+    expect([path, Object.fromEntries(new URLSearchParams(query))]).toEqual([
+      '/oauth/authorize',
+      { ...request, ...left },
+    ]);
+  });
+
+  test('at the path itself where it has no parameters', async () => {
+    const { browser, paths } = browserOf(await createLab());
+    await browser.submit(await browser.open('/oauth/account'), asAlice);
+    expect(paths).toEqual(['/oauth/account', '/oauth/login', '/oauth/account']);
+  });
+});
+
+test('redirects have no body and are not cached', async () => {
+  const answer = await (await open()).open(authorize({ prompt: 'none' }));
+  expect(answer).toMatchObject({
+    status: 303,
+    text: '',
+    headers: { 'cache-control': 'no-store', 'content-length': '0' },
+  });
+});
+
+test('a request for no scope has consent asked for the one thing that each client can do', async () => {
+  const browser = await open();
+  const consent = await browser.submit(await browser.open(authorize()), asAlice);
+  expect(consent.text.match(/<li>/g)).toHaveLength(1);
+});
+
+test('a page that fails shows the id of the request, by which the log has the cause; a refusal is not logged', async () => {
+  const { log, lines } = logOfLines();
+  const made = await createLab({ clients }, log);
+  const { browser } = browserOf(made);
+  const errors = (): unknown[] =>
+    lines()
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .filter(({ level }) => level === 'error');
+  await browser.submit(await browser.open('/oauth/account'), asAlice);
+  expect((await browser.open('/oauth/authorize')).status).toBe(400);
+  expect(errors()).toEqual([]);
+  made.client.before = () => {
+    throw unreachable(new Error('the socket hung up'));
+  };
+  const { status, text, headers } = await browser.open('/oauth/logout');
+  expect({ status, title: /<h1>(.*)<\/h1>/.exec(text)?.[1] }).toEqual({ status: 503, title: 'That did not work' });
+  expect(text).toContain(`Request ${headers['audit-id']}`);
+  const error = { message: 'kube-apiserver cannot be reached: the socket hung up' };
+  expect(errors()).toMatchObject([{ auditID: headers['audit-id'], error }]);
+  const sentBack = await browser.open(authorize());
+  expect(sentBack.headers['location']).toContain('error=temporarily_unavailable');
+  expect(errors().slice(1)).toMatchObject([{ auditID: sentBack.headers['audit-id'], error }]);
+});
+
+test('a logout takes the login out of the browser', async () => {
+  const made = await createLab();
+  const { browser } = browserOf(made);
+  await browser.submit(await browser.open('/oauth/login'), asAlice);
+  const page = await browser.open('/oauth/logout');
+  const done = await browser.submit(page, {});
+  expect(done.headers['set-cookie']).toEqual([
+    '__Host-platform-login=; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=0',
+  ]);
+  expect(formIn(page.text).action).toBe('/oauth/logout/confirm');
+});
