@@ -240,6 +240,61 @@ describe('who has a password here', () => {
       expect(made.directoryFake.shown).toEqual([]);
     },
   );
+
+  test('is not named elsewhere by an address that several users have', async () => {
+    const made = await lab();
+    const email = 'both@example.org';
+    made.configure({ identityProviders: [provider('corp')] });
+    await made.putUser('bob', { email });
+    await made.putUser('carol', { email });
+    made.directoryFake.entries.set(email, { subject: '1' });
+    expect(description(await as(made, email))).toBe(usual);
+    expect(made.directoryFake.shown).toEqual([]);
+  });
+});
+
+describe('the audit log says of a login that failed', () => {
+  const outcomeOf = ({ events }: Lab): string | undefined => events.at(-1)?.annotations?.['oauth.platform.io/login'];
+
+  test.each([
+    ['erin', 'WrongPassword'],
+    ['alice', 'WrongPassword'],
+    ['passwordless', 'NoPassword'],
+  ])('of %s: %s', async (name, outcome) => {
+    const made = await lab();
+    await made.putUser('erin', linked, false);
+    await made.putUser('passwordless', {}, false);
+    await as(made, name, 'wrong');
+    expect(outcomeOf(made)).toBe(outcome);
+  });
+
+  test('nothing while a provider is unavailable, unless the password is one of ours', async () => {
+    const made = await lab();
+    await made.putUser('erin', linked, false);
+    made.directoryFake.isDown = true;
+    const outcomes: unknown[] = [];
+    for (const name of ['erin', 'nobody', 'alice']) {
+      await as(made, name, 'wrong');
+      outcomes.push(outcomeOf(made));
+    }
+    expect(outcomes).toEqual([undefined, undefined, 'WrongPassword']);
+  });
+});
+
+test('a name of 256 characters is looked up, a longer one is not', async () => {
+  const made = await lab();
+  for (const length of [256, 257]) await as(made, 'n'.repeat(length), 'wrong');
+  expect(made.directoryFake.shown.filter((one) => one.includes('nn'))).toEqual([
+    `ldaps://corp.example ${'n'.repeat(256)}`,
+  ]);
+});
+
+test('who the provider gives a name that nobody may have is told so', async () => {
+  const made = await lab();
+  made.directoryFake.entries.set('erin', { subject: '1', username: 'system:erin' });
+  const answer = await as(made, 'erin');
+  expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error: 'invalid_grant' });
+  expect(description(answer)).toContain('says of you what is not taken here');
 });
 
 describe('passwords', () => {

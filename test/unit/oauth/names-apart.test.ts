@@ -1,5 +1,5 @@
 /** Failed logins by one name of a user tell nothing of the other names: neither whether they exist nor whose they are. */
-import { describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import type { askDirectory } from '../../../src/accounts/identity-providers/ldap.ts';
 import type { Changeable } from '../../../src/accounts/password-store.ts';
@@ -80,6 +80,15 @@ describe('failed logins by e-mail address and by username', () => {
     },
   );
 
+  test('count at the user also when the address changes, but not at the username', async () => {
+    const made = await createLab({ loginLimit });
+    await made.putUser('carol', { email: 'carol@example.org' });
+    for (let time = 0; time < 3; time += 1) expect(await statusOf(made, 'carol@example.org')).toBe(400);
+    await made.putUser('carol', { email: 'new@example.org' });
+    expect(await statusOf(made, 'new@example.org')).toBe(429);
+    expect(await statusOf(made, 'carol')).toBe(400);
+  });
+
   test('are both forgotten when the user is unlocked', async () => {
     const made = await createLab({ loginLimit });
     await made.putUser('carol', { email: 'Carol@example.org' });
@@ -95,8 +104,17 @@ describe('failed logins by e-mail address and by username', () => {
 describe('failed logins by names that an LDAP directory knows', () => {
   /** All names of one entry. */
   const names = ['erin', 'e.miller', 'erin miller', 'erin@example.org', 'miller@example.org'];
+  /** Names with which a password came to the directory. */
+  const judged: string[] = [];
+  /** Before each response. */
+  let wait = async (): Promise<void> => undefined;
+  afterEach(() => {
+    wait = async () => undefined;
+  });
   const ask: typeof askDirectory = async ({ login: name, found }) => {
-    if (names.includes(name.toLowerCase())) found('1');
+    if (names.some((one) => name.toLowerCase().startsWith(one))) found('1');
+    judged.push(name);
+    await wait();
     return undefined;
   };
   const corp = {
@@ -132,6 +150,29 @@ describe('failed logins by names that an LDAP directory knows', () => {
     const made = await lab();
     for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);
     expect(await statusOf(made, next)).toBe(429);
+  });
+
+  test('beyond the limit are not shown to the directory', async () => {
+    const made = await lab();
+    for (let time = 0; time < 3; time += 1) await seen(made, 'erin');
+    judged.length = 0;
+    expect(await statusOf(made, 'erin miller')).toBe(429);
+    expect(judged).toEqual([]);
+  });
+
+  test('at once are no more guesses than one after another, whatever the names', async () => {
+    const made = await lab();
+    // As many as a directory is asked at once.
+    const count = 8;
+    const all = Promise.withResolvers<void>();
+    judged.length = 0;
+    wait = () => {
+      if (judged.length === count) all.resolve();
+      return all.promise;
+    };
+    const answers = await Promise.all(Array.from({ length: count }, (_, index) => statusOf(made, `erin ${index}`)));
+    expect(answers.filter((status) => status === 400)).toHaveLength(3);
+    expect(answers.filter((status) => status === 429)).toHaveLength(count - 3);
   });
 
   test('are forgotten when the user is unlocked', async () => {

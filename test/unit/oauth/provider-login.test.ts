@@ -118,6 +118,90 @@ async function labWithProvider(error: Error = serviceUnavailable('the code is un
   return { made, browser, person, leave, comeBack };
 }
 
+describe('who has logged in at a provider', () => {
+  afterEach(() => void jest.restoreAllMocks());
+  const identity = { provider: 'sso', subject: '1' };
+  const erin = { identity, username: 'erin', email: undefined, displayName: undefined, groups: [] };
+  const titleOf = (text: string): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1];
+
+  test('is logged in here, and goes on to what it was for', async () => {
+    const { made, browser, person, leave, comeBack } = await labWithProvider();
+    const uid = await made.putUser('erin', { identities: [identity] }, false);
+    person.mockResolvedValue(erin);
+    await leave();
+    const page = await comeBack();
+    expect({ status: page.status, title: titleOf(page.text) }).toEqual({ status: 200, title: 'Let a device in' });
+    expect(browser.cookies.has('__Host-platform-provider')).toBe(false);
+    expect(made.sessions.ofUser(uid).map(({ spec }) => spec)).toMatchObject([{ clientID: 'platform-pages', identity }]);
+    const records = await made.loginHistories.of({ uid });
+    expect(records).toMatchObject([
+      { success: true, reason: 'LoggedIn', client: 'platform-pages', sourceIP: '198.51.100.1' },
+    ]);
+  });
+
+  test('and is disabled here is refused, and gets no login', async () => {
+    const { made, browser, person, leave, comeBack } = await labWithProvider();
+    await made.putUser('erin', { identities: [identity], state: 'Disabled' }, false);
+    person.mockResolvedValue(erin);
+    await leave();
+    const page = await comeBack();
+    expect({ status: page.status, title: titleOf(page.text) }).toEqual({ status: 403, title: 'That did not work' });
+    expect(page.text).toContain('this user is disabled');
+    expect(browser.cookies.has('__Host-platform-login')).toBe(false);
+  });
+
+  test('at another provider than the one of the callback is refused', async () => {
+    const { browser, person, leave } = await labWithProvider();
+    const state = await leave();
+    expect((await browser.open(`/oauth/callback/two?state=${state}&code=guess`)).status).toBe(400);
+    expect(person).not.toHaveBeenCalled();
+  });
+});
+
+describe('the page on the way to a provider', () => {
+  afterEach(() => void jest.restoreAllMocks());
+
+  test.each([
+    ['sso', 'Our &lt;SSO&gt;'],
+    ['two', 'two'],
+  ])('leads there by itself, and names it: %s', async (name, shown) => {
+    jest.spyOn(OpenIDProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/?a=1&b=2');
+    const browser = browserOf(await lab());
+    const { form_token = '', next = '' } = formIn((await browser.open(device)).text).fields;
+    const page = await browser.send(`/oauth/login/${name}`, { form_token, next });
+    expect({ status: page.status, refresh: page.headers['refresh'] }).toEqual({
+      status: 200,
+      refresh: '0; url=https://sso.example/?a=1&b=2',
+    });
+    expect(page.text).toContain(`<h1>On to ${shown}</h1>`);
+    expect(page.text).toContain('href="https://sso.example/?a=1&amp;b=2"');
+  });
+
+  test.each([
+    ['', false],
+    ['?max_age=60', true],
+    ['?prompt=login', true],
+    ['?prompt=consent%20select_account', true],
+    ['?prompt=consent', false],
+    ['?state=login', false],
+  ])('for /oauth/authorize%s has the provider log them in again: %s', async (query, again) => {
+    const asked = jest.spyOn(OpenIDProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/');
+    const browser = browserOf(await lab());
+    const { form_token = '' } = formIn((await browser.open(device)).text).fields;
+    await browser.send('/oauth/login/sso', { form_token, next: `/oauth/authorize${query}` });
+    expect(asked.mock.calls.map((call) => call[2])).toEqual([again]);
+  });
+
+  test('keeps a way of 2,800 characters', async () => {
+    jest.spyOn(OpenIDProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/');
+    const browser = browserOf(await lab());
+    const { form_token = '' } = formIn((await browser.open(device)).text).fields;
+    const next = '/oauth/authorize?state='.padEnd(2_800, 'x');
+    expect((await browser.send('/oauth/login/sso', { form_token, next })).status).toBe(200);
+    expect((await browser.send('/oauth/login/sso', { form_token, next: `${next}x` })).status).toBe(400);
+  });
+});
+
 describe('the callback of a provider', () => {
   afterEach(() => void jest.restoreAllMocks());
 
