@@ -74,9 +74,9 @@ describe('the page', () => {
         browser.cookies.set('__Host-platform-login', token);
       },
     ],
-  ])('of who %s is the login page', async (_, change) => {
+  ])('of who %s is the login page', async (_, end) => {
     const all = await logIn();
-    await change(all);
+    await end(all);
     expect(titleOf(await all.browser.open(path))).toBe('Log in');
   });
 

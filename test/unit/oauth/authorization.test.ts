@@ -635,7 +635,7 @@ describe('the consent page', () => {
     const made = await lab();
     const browser = browserOf(made);
     await codeOf(browser, { client_id: 'ours' });
-    made.configure({ users, clients: clients.map(({ consent: _, ...client }) => client) });
+    made.configure({ users, clients: clients.map((client) => ({ ...client, consent: true })) });
     expect((await browser.open(authorize({ client_id: 'ours' }))).text).toContain('value="allow"');
   });
 

@@ -253,9 +253,9 @@ describe('who has a password here', () => {
   });
 });
 
-describe('the audit log says of a login that failed', () => {
-  const outcomeOf = ({ events }: Lab): string | undefined => events.at(-1)?.annotations?.['oauth.platform.io/login'];
+const outcomeOf = ({ events }: Lab): string | undefined => events.at(-1)?.annotations?.['oauth.platform.io/login'];
 
+describe('the audit log says of a login that failed', () => {
   test.each([
     ['erin', 'WrongPassword'],
     ['alice', 'WrongPassword'],

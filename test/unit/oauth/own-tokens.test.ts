@@ -178,9 +178,9 @@ describe('introspection', () => {
   test('of a refresh token says that it is good, and nothing by which it could pass for a bearer', async () => {
     const lab = await logIn();
     const body = (await introspect(lab, lab.refresh)).json();
-    const login = Math.floor(lab.clock.now() / 1_000);
+    const iat = Math.floor(lab.clock.now() / 1_000);
     // 720 hours, the default of sessionMaxAge.
-    expect(body).toMatchObject({ iat: login, exp: login + 2_592_000 });
+    expect(body).toMatchObject({ iat, exp: iat + 2_592_000 });
     expect(body).toMatchObject({ active: true, client_id: 'platform', username: 'alice', scope: 'openid profile' });
     expect(body).not.toHaveProperty('token_type');
     expect((await introspect(lab, lab.refresh, by('resource'))).json()).toEqual(inactive);
@@ -313,8 +313,13 @@ describe('userinfo', () => {
     expect(answer.headers['www-authenticate']).toMatch(/error="invalid_token"$/);
   });
 
-  test.each(['profile', undefined])('needs the scope openid, not %s', async (scope) => {
-    const lab = await logIn({ scope });
+  test('needs a scope', async () => {
+    const lab = await logIn({ scope: undefined });
+    expect((await userinfo(lab, lab.access)).json()['error']).toBe('insufficient_scope');
+  });
+
+  test('needs the scope openid', async () => {
+    const lab = await logIn({ scope: 'profile' });
     const answer = await userinfo(lab, lab.access);
     expect({ status: answer.status, error: answer.json()['error'] }).toEqual({
       status: 403,

@@ -161,7 +161,7 @@ test('a page that fails shows the id of the request, by which the log has the ca
   };
   const { status, text, headers } = await browser.open('/oauth/logout');
   expect({ status, title: /<h1>(.*)<\/h1>/.exec(text)?.[1] }).toEqual({ status: 503, title: 'That did not work' });
-  expect(text).toContain(`Request ${headers['audit-id']}`);
+  expect(text).toContain(`Request ${String(headers['audit-id'])}`);
   const error = { message: 'kube-apiserver cannot be reached: the socket hung up' };
   expect(errors()).toMatchObject([{ auditID: headers['audit-id'], error }]);
   const sentBack = await browser.open(authorize());

@@ -21,6 +21,8 @@ const again = (text: string): string | undefined => /<a href="([^"]*)">Try again
 const withCode = `${device}?user_code=BCDF-GHJK`;
 const kept = (until: number, to: string): string => `a.sso.${until}.${Buffer.from(to).toString('base64url')}`;
 
+const titleOf = (text: string): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1];
+
 describe('the login page', () => {
   test('has a button for each provider, in the order of the configuration', async () => {
     const made = await lab();
@@ -122,7 +124,6 @@ describe('who has logged in at a provider', () => {
   afterEach(() => void jest.restoreAllMocks());
   const identity = { provider: 'sso', subject: '1' };
   const erin = { identity, username: 'erin', email: undefined, displayName: undefined, groups: [] };
-  const titleOf = (text: string): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1];
 
   test('is logged in here, and goes on to what it was for', async () => {
     const { made, browser, person, leave, comeBack } = await labWithProvider();
@@ -184,12 +185,12 @@ describe('the page on the way to a provider', () => {
     ['?prompt=consent%20select_account', true],
     ['?prompt=consent', false],
     ['?state=login', false],
-  ])('for /oauth/authorize%s has the provider log them in again: %s', async (query, again) => {
+  ])('for /oauth/authorize%s has the provider log them in again: %s', async (query, isAgain) => {
     const asked = jest.spyOn(OpenIDProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/');
     const browser = browserOf(await lab());
     const { form_token = '' } = formIn((await browser.open(device)).text).fields;
     await browser.send('/oauth/login/sso', { form_token, next: `/oauth/authorize${query}` });
-    expect(asked.mock.calls.map((call) => call[2])).toEqual([again]);
+    expect(asked.mock.calls.map((call) => call[2])).toEqual([isAgain]);
   });
 
   test('keeps a way of 2,800 characters', async () => {
