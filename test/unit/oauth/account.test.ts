@@ -54,7 +54,7 @@ describe('the page', () => {
     expect(page.headers['content-security-policy']).toContain("default-src 'none'");
   });
 
-  test('leaves out what is not known of the user', async () => {
+  test('leaves out facts that the user does not have', async () => {
     const made = await createLab({ users: [{ username: 'alice' }] });
     const browser = browserOf(made);
     const { text } = await browser.submit(await browser.open(path), { username: 'alice', password: rightPassword });
@@ -74,7 +74,7 @@ describe('the page', () => {
         browser.cookies.set('__Host-platform-login', token);
       },
     ],
-  ])('of who %s is the login page', async (_, end) => {
+  ])('is the login page for a user who %s', async (_, end) => {
     const all = await logIn();
     await end(all);
     expect(titleOf(await all.browser.open(path))).toBe('Log in');

@@ -289,7 +289,7 @@ test('a name of 256 characters is looked up, a longer one is not', async () => {
   ]);
 });
 
-test('who the provider gives a name that nobody may have is told so', async () => {
+test('a username from the provider that begins with "system:" is refused with the reason', async () => {
   const made = await lab();
   made.directoryFake.entries.set('erin', { subject: '1', username: 'system:erin' });
   const answer = await as(made, 'erin');

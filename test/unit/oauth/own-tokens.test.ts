@@ -159,7 +159,7 @@ describe('introspection', () => {
     });
   });
 
-  test.each<[string, Fields, object]>([
+  test.each<[string, Fields, Record<string, string>]>([
     ['in the form', { client_id: 'platform-cli' }, {}],
     ['in the form with an empty secret', { client_id: 'platform-cli', client_secret: '' }, {}],
     ['by HTTP Basic', {}, { authorization: `Basic ${btoa('platform-cli:')}` }],

@@ -120,12 +120,12 @@ async function labWithProvider(error: Error = serviceUnavailable('the code is un
   return { made, browser, person, leave, comeBack };
 }
 
-describe('who has logged in at a provider', () => {
+describe('a login at a provider', () => {
   afterEach(() => void jest.restoreAllMocks());
   const identity = { provider: 'sso', subject: '1' };
   const erin = { identity, username: 'erin', email: undefined, displayName: undefined, groups: [] };
 
-  test('is logged in here, and goes on to what it was for', async () => {
+  test('begins a login here and leads on to the page that asked for it', async () => {
     const { made, browser, person, leave, comeBack } = await labWithProvider();
     const uid = await made.putUser('erin', { identities: [identity] }, false);
     person.mockResolvedValue(erin);
@@ -134,13 +134,13 @@ describe('who has logged in at a provider', () => {
     expect({ status: page.status, title: titleOf(page.text) }).toEqual({ status: 200, title: 'Let a device in' });
     expect(browser.cookies.has('__Host-platform-provider')).toBe(false);
     expect(made.sessions.ofUser(uid).map(({ spec }) => spec)).toMatchObject([{ clientID: 'platform-pages', identity }]);
-    const records = await made.loginHistories.of({ uid });
+    const records = await made.loginHistories.of({ uid, username: 'erin' });
     expect(records).toMatchObject([
       { success: true, reason: 'LoggedIn', client: 'platform-pages', sourceIP: '198.51.100.1' },
     ]);
   });
 
-  test('and is disabled here is refused, and gets no login', async () => {
+  test('of a disabled user is refused and sets no login cookie', async () => {
     const { made, browser, person, leave, comeBack } = await labWithProvider();
     await made.putUser('erin', { identities: [identity], state: 'Disabled' }, false);
     person.mockResolvedValue(erin);
@@ -151,7 +151,7 @@ describe('who has logged in at a provider', () => {
     expect(browser.cookies.has('__Host-platform-login')).toBe(false);
   });
 
-  test('at another provider than the one of the callback is refused', async () => {
+  test('is refused at the callback of another provider', async () => {
     const { browser, person, leave } = await labWithProvider();
     const state = await leave();
     expect((await browser.open(`/oauth/callback/two?state=${state}&code=guess`)).status).toBe(400);
