@@ -2,7 +2,7 @@
 import * as client from 'openid-client';
 import type { IdentityProvider, OpenIDSettings } from '../../config/identity-providers.ts';
 import type { LiveConfiguration } from '../../config/live.ts';
-import { badGateway, OAuthError, serviceUnavailable } from '../../errors.ts';
+import { OAuthError, serviceUnavailable } from '../../errors.ts';
 import { systemClock, type Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../logger.ts';
 import { Slots } from '../../slots.ts';
@@ -67,19 +67,19 @@ export class OpenIDProviders {
   /** Where the browser goes, to log in there. `again`: also who is logged in there. Throws 404, and 503 while it cannot be told. */
   async authorizationURL(name: string, asked: Asked, again: boolean, source: string): Promise<string> {
     const provider = this.#provider(name);
-    const configuration = await this.#ask(provider, source, () => this.#discover(provider));
-    const { scopes } = provider.oidc;
-    const url = client.buildAuthorizationUrl(configuration, {
-      redirect_uri: this.#redirectURI(provider),
-      scope: scopes.join(' '),
-      state: asked.state,
-      nonce: asked.nonce,
-      code_challenge: await client.calculatePKCECodeChallenge(asked.verifier),
-      code_challenge_method: 'S256',
-      ...(again ? { prompt: 'login' } : {}),
+    const challenge = await client.calculatePKCECodeChallenge(asked.verifier);
+    return await this.#ask(provider, source, async () => {
+      const url = client.buildAuthorizationUrl(await this.#discover(provider), {
+        redirect_uri: this.#redirectURI(provider),
+        scope: provider.oidc.scopes.join(' '),
+        state: asked.state,
+        nonce: asked.nonce,
+        code_challenge: challenge,
+        code_challenge_method: 'S256',
+        ...(again ? { prompt: 'login' } : {}),
+      });
+      return url.href;
     });
-    if (url.protocol !== 'https:') throw badGateway(`${name} says that people log in at no https URL`);
-    return url.href;
   }
 
   /**
