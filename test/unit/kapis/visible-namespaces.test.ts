@@ -4,6 +4,10 @@ import type { RequestContext, RequestInfo } from '../../../src/http/route.ts';
 import { sameNamespaces, visibleNamespaces } from '../../../src/kapis/visible-namespaces.ts';
 
 const pods = { underlying: { group: '', version: 'v1', resource: 'pods' }, namespaced: true };
+const namespacesOfAnotherGroup = {
+  underlying: { group: 'example.com', version: 'v1', resource: 'namespaces' },
+  namespaced: false,
+};
 const nodes = { underlying: { group: '', version: 'v1', resource: 'nodes' }, namespaced: false };
 
 /** `verb namespace/name`, '*' for all namespaces. */
@@ -76,6 +80,9 @@ test.each<[typeof pods, Partial<RequestInfo>]>([
   [pods, { verb: 'get', name: 'p' }],
   [nodes, {}],
   [nodes, { verb: 'get', name: 'n' }],
+  // A role can grant them by that name in a namespace, which kube-apiserver does not look at for what is cluster-scoped.
+  [namespacesOfAnotherGroup, {}],
+  [namespacesOfAnotherGroup, { name: 'b' }],
 ])('a role in another namespace allows nothing of %j %j', async (of, info) => {
   granted = ['b'];
   const { verb = 'list', name = '' } = info;

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { LogRecord } from '../../../src/logs/log-store.ts';
+import type { Cut, LogRecord } from '../../../src/logs/log-store.ts';
 import { secondsOf } from '../../../src/logs/times.ts';
 import { withScope } from '../../../src/logs/with-scope.ts';
 import { everything, fakeStore, record } from './fake-store.ts';
@@ -57,4 +57,27 @@ test('a caller who is allowed to see all namespaces receives every record', asyn
 
 test('a store that cannot follow still cannot', () => {
   expect(withScope(fakeStore(), () => undefined)).not.toHaveProperty('follow');
+});
+
+test('a stream that its reader leaves is left in the store too', async () => {
+  let isLeft = false;
+  async function* endless(): AsyncGenerator<readonly LogRecord[], Cut> {
+    try {
+      for (;;) yield records;
+    } finally {
+      isLeft = true;
+    }
+  }
+  const stream = withScope(fakeStore({ export: endless }), () => undefined).export(selection, 'asc', never);
+  await stream.next();
+  expect(isLeft).toBe(false);
+  await stream.return({});
+  expect(isLeft).toBe(true);
+});
+
+test('nothing is reported where no record is dropped', async () => {
+  const drops: unknown[] = [];
+  const whole = fakeStore({ query: async () => ({ total: 1, records: [record('of the namespace')] }) });
+  await withScope(whole, (_, count) => drops.push(count)).query(selection, page, never);
+  expect(drops).toEqual([]);
 });

@@ -1,0 +1,175 @@
+/** What ends a response of the gateway before kube-apiserver does: its session, a change of its user, or its client. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import type { Request, Response } from 'express';
+import { once } from 'node:events';
+import http, { type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { StatusError } from '../../../src/errors.ts';
+import { pass } from '../../../src/gateway/proxy.ts';
+import type { RequestContext, RequestInfo } from '../../../src/http/route.ts';
+import type { Upstream } from '../../../src/kube/upstream.ts';
+import { FakeKubeApiserver, upstreamAt } from '../../fakes/upstream.ts';
+
+const kube = new FakeKubeApiserver();
+let upstream: Upstream;
+beforeAll(async () => {
+  upstream = upstreamAt(await kube.listen());
+});
+afterAll(() => {
+  upstream.close();
+  kube.close();
+});
+
+let server: Server;
+/** Ends the requests of the server that are open. */
+let ends: Record<'the user has changed' | 'the session is over', () => void>;
+/** How the handler of the request ended. */
+let handled: Promise<unknown>;
+let info: Pick<RequestInfo, 'verb' | 'subresource' | 'isLongRunning'>;
+beforeEach(async () => {
+  const session = new AbortController();
+  const listeners: (() => void)[] = [];
+  ends = {
+    'the user has changed': () => {
+      for (const listener of listeners) listener();
+    },
+    'the session is over': () => session.abort(),
+  };
+  server = http.createServer((req, res) => {
+    const context = {
+      info,
+      auditID: 'audit',
+      sourceIP: '192.0.2.1',
+      user: { username: 'anna', groups: [], via: 'token' },
+      signal: session.signal,
+      onUserChange: (listener: () => void) => listeners.push(listener),
+      onEnd: (cleanup: () => void) => res.once('close', cleanup),
+    } as unknown as RequestContext;
+    handled = pass(upstream, req as Request, res as Response, context).catch((error: unknown) => {
+      res.writeHead(500).end();
+      return error;
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+afterEach(() => {
+  server.close();
+  kube.cut();
+});
+
+const watch = { verb: 'watch', subresource: '', isLongRunning: true };
+const log = { verb: 'get', subresource: 'log', isLongRunning: true };
+const list = { verb: 'list', subresource: '', isLongRunning: false };
+
+const request = (method = 'GET'): http.ClientRequest =>
+  http.request({ port: (server.address() as AddressInfo).port, host: '127.0.0.1', agent: false, method }).end();
+
+/** The response that kube-apiserver is about to give; `closed` resolves when its connection is gone. */
+function asked(): Promise<{ readonly response: ServerResponse; readonly closed: Promise<unknown> }> {
+  return new Promise((resolve) => {
+    kube.answer = (_, response) => resolve({ response, closed: once(response, 'close') });
+  });
+}
+
+/** What a client read, and whether that was the end of the response. */
+async function read(message: IncomingMessage): Promise<readonly [text: string, isWhole: boolean]> {
+  let text = '';
+  try {
+    for await (const chunk of message.setEncoding('utf8')) text += chunk;
+    return [text, true];
+  } catch {
+    return [text, false];
+  }
+}
+
+test.each([
+  ['the user has changed', 'a watch ends, as watches do', watch, true],
+  ['the session is over', 'a watch ends, as watches do', watch, true],
+  ['the user has changed', 'a log is broken off', log, false],
+  ['the session is over', 'a log is broken off', log, false],
+] as const)('when %s, %s, also at kube-apiserver', async (what, _, of, isWhole) => {
+  info = of;
+  const begun = asked();
+  const sent = request();
+  const { response, closed } = await begun;
+  response.write('one');
+  const [message] = (await once(sent, 'response')) as [IncomingMessage];
+  await once(message, 'readable');
+  ends[what]();
+  expect(await read(message)).toEqual(['one', isWhole]);
+  expect(await handled).toBeUndefined();
+  await closed;
+});
+
+test.each([
+  ['the user has changed', 'GET', 503],
+  ['the session is over', 'GET', 503],
+  ['the session is over', 'POST', 502],
+] as const)('when %s before there is a response, a stream by %s is %d', async (what, method, code) => {
+  info = log;
+  const begun = asked();
+  request(method).on('error', () => undefined);
+  const { closed } = await begun;
+  ends[what]();
+  const error = await handled;
+  expect(error).toBeInstanceOf(StatusError);
+  expect(error).toMatchObject({ code });
+  await closed;
+});
+
+test.each(['the user has changed', 'the session is over'] as const)(
+  'when %s after the end of a stream, nothing happens to it',
+  async (what) => {
+    info = watch;
+    kube.answer = (_, res) => void res.end('all');
+    const [message] = (await once(request(), 'response')) as [IncomingMessage];
+    expect(await read(message)).toEqual(['all', true]);
+    ends[what]();
+    expect(await handled).toBeUndefined();
+  },
+);
+
+test.each(['the user has changed', 'the session is over'] as const)(
+  'when %s, a list that is on its way comes whole',
+  async (what) => {
+    info = list;
+    const begun = asked();
+    const sent = request();
+    const { response } = await begun;
+    response.write('one ');
+    const [message] = (await once(sent, 'response')) as [IncomingMessage];
+    ends[what]();
+    response.end('two');
+    expect(await read(message)).toEqual(['one two', true]);
+  },
+);
+
+test.each([
+  ['a watch', watch],
+  ['a log', log],
+  ['a list', list],
+])('when the client leaves, %s ends at kube-apiserver', async (_, of) => {
+  info = of;
+  const begun = asked();
+  const sent = request().on('error', () => undefined);
+  const { response, closed } = await begun;
+  response.write('one');
+  const [message] = (await once(sent, 'response')) as [IncomingMessage];
+  message.destroy();
+  await closed;
+  expect(await handled).toBeUndefined();
+});
+
+test.each([
+  ['a watch', watch],
+  ['a list', list],
+])('when the client leaves before there is a response, %s ends at kube-apiserver', async (_, of) => {
+  info = of;
+  const begun = asked();
+  const sent = request().on('error', () => undefined);
+  const { closed } = await begun;
+  sent.destroy();
+  await closed;
+  expect(await handled).toBeUndefined();
+});
