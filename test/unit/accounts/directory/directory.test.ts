@@ -138,3 +138,24 @@ describe('while the users cannot be read', () => {
     expect(account('bob')?.active).toBe(true);
   });
 });
+
+test('a login as nobody costs what the hashes of User objects cost', async () => {
+  platform.configure({ users: [] });
+  await platform.putUser('bob');
+  await platform.putUser('carol', {}, false);
+  platform.hashes.verified.length = 0;
+  await platform.passwords.verify(undefined, 'x');
+  expect(platform.hashes.verified).toEqual(['bcrypt:4']);
+});
+
+test('a User that is being deleted is not active', async () => {
+  await platform.putUser('bob', { groups: ['b'] });
+  const user = platform.cluster.get(usersPath, 'bob');
+  expect(account('bob')?.active).toBe(true);
+  platform.cluster.put(usersPath, {
+    ...user,
+    metadata: { name: 'bob', deletionTimestamp: new Date(platform.clock.now()).toISOString() },
+  });
+  await settle();
+  expect(account('bob')?.active).toBe(false);
+});

@@ -3,6 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
 import { credentialIDOf } from '../../../../src/accounts/directory/credentials.ts';
 import type { Identity } from '../../../../src/accounts/identity-providers/person.ts';
+import { configuredUserUID } from '../../../../src/accounts/uuid.ts';
+import { issuer } from '../../../fakes/configuration.ts';
 import { passwordSecretOf } from '../../../../src/accounts/users.ts';
 import { createPlatform, namespace, type Platform } from '../../../fakes/platform.ts';
 import { settle } from '../../kube/fakes.ts';
@@ -91,6 +93,19 @@ describe('ends at once, and the user who comes back begins anew', () => {
     const again = await begin('bob');
     await platform.clock.advance(5 * minute);
     expect(again()).toBe('Active');
+  });
+
+  test.each([
+    ['names another hash', (credentialID: string) => `${'0'.repeat(32)} ${credentialID}`],
+    ['names no password', (_: string, hash: string) => credentialIDOf(hash)],
+    ['is empty', () => ''],
+  ])('with the password of a User, where the record of a new hash %s', async (_, record) => {
+    await platform.putUser('bob');
+    const bob = await begin('bob');
+    const { credentialID = '' } = platform.directory.account('bob') ?? {};
+    const next = platform.hashes.of('another', 'bcrypt:4');
+    await setHash('bob', next, record(credentialID, next));
+    expect(bob()).toBe('Revoked');
   });
 
   test('with the password of a configured user', async () => {
@@ -250,5 +265,66 @@ describe('is swept later', () => {
     });
     await platform.clock.advance(5 * minute);
     expect([web(), eve(), other()]).toEqual(['gone', 'gone', 'Active']);
+  });
+});
+
+type Spec = Partial<Parameters<Platform['directory']['isDismissed']>[0]>;
+
+/** Whether a session of bob is over for good, but for these changes. */
+const isDismissed = async (changes: Spec): Promise<boolean> => {
+  const uid = await platform.putUser('bob', { identities: [identity] });
+  const { credentialID = '' } = platform.directory.account('bob') ?? {};
+  const spec = { userName: 'bob', userUID: uid, clientID: 'console', credentialID, createdAt: '', expiresAt: '' };
+  return platform.directory.isDismissed({ ...spec, ...changes });
+};
+
+const ofAlice = (): Spec => {
+  const { uid: userUID = '', credentialID = '' } = platform.directory.account('alice') ?? {};
+  return { userName: 'alice', userUID, credentialID };
+};
+
+const removed = { userName: 'removed', userUID: configuredUserUID(issuer, 'removed') };
+
+describe('whether a session is over for good', () => {
+  test.each<[string, () => Spec, { readonly now: boolean; readonly whileRefused: boolean }]>([
+    ['of a User', () => ({}), { now: false, whileRefused: false }],
+    ['of a configured user', ofAlice, { now: false, whileRefused: false }],
+    ['by an identity', () => ({ identity, credentialID: '' }), { now: false, whileRefused: false }],
+    ['of a client that is unknown', () => ({ clientID: 'unknown' }), { now: true, whileRefused: false }],
+    [
+      'of an identity provider that is unknown',
+      () => ({ identity: { provider: 'unknown', subject: '1' } }),
+      { now: true, whileRefused: true },
+    ],
+    ['by an identity that is not linked', () => ({ identity: another }), { now: true, whileRefused: true }],
+    ['of another password', () => ({ credentialID: 'another' }), { now: true, whileRefused: true }],
+    ['of another User of the name', () => ({ userUID: 'another' }), { now: true, whileRefused: false }],
+    ['of a User that is gone', () => ({ userName: 'gone' }), { now: true, whileRefused: false }],
+    ['of a configured user who is gone', () => removed, { now: true, whileRefused: false }],
+    [
+      'of another user of a configured name',
+      () => ({ ...ofAlice(), userUID: 'another' }),
+      { now: true, whileRefused: false },
+    ],
+    ['of nobody yet', () => ({ userName: '', userUID: '' }), { now: false, whileRefused: false }],
+    [
+      'of a ServiceAccount',
+      () => ({ subjectKind: 'ServiceAccount' as const, userName: 'system:serviceaccount:a:b', userUID: 'u' }),
+      { now: false, whileRefused: false },
+    ],
+  ])('%s', async (_, changes, expected) => {
+    expect(await isDismissed(changes())).toBe(expected.now);
+    platform.live.refuse([{ path: '', message: 'half of it is missing' }]);
+    expect(await isDismissed(changes())).toBe(expected.whileRefused);
+  });
+
+  test('is unknown for Users while they cannot be read, and known for configured ones', async () => {
+    const uid = await platform.putUser('bob');
+    const spec = { clientID: 'console', createdAt: '', expiresAt: '' };
+    platform.client.holdWatches();
+    await platform.clock.advance(16_000);
+    expect(platform.directory.isDismissed({ ...spec, userName: 'bob', userUID: 'another' })).toBe(false);
+    expect(platform.directory.isDismissed({ ...spec, userName: 'bob', userUID: uid, credentialID: 'x' })).toBe(false);
+    expect(platform.directory.isDismissed({ ...spec, ...removed })).toBe(true);
   });
 });
