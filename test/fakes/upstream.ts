@@ -31,10 +31,19 @@ type Serve = (req: IncomingMessage, res: ServerResponse) => void;
 /** A server in the place of kube-apiserver, which answers as the test of the moment wants. */
 export class FakeKubeApiserver {
   readonly seen: Passed[] = [];
-  readonly server: Server = http.createServer((req, res) => {
-    this.#note(req);
-    this.answer(req, res);
-  });
+  readonly server: Server = http
+    .createServer((req, res) => {
+      this.#note(req);
+      this.answer(req, res);
+    })
+    .on('connection', (socket: Socket) => {
+      this.sockets.add(socket.on('error', () => undefined));
+      socket.once('close', () => this.sockets.delete(socket));
+    })
+    .on('upgrade', (req, socket) => {
+      this.#note(req);
+      this.grant(req, socket as Socket);
+    });
   answer: Serve = (_, res) => void res.end('{}');
   /** For requests of another protocol. */
   grant: (req: IncomingMessage, socket: Socket) => void = (_, socket) => void socket.destroy();
@@ -42,14 +51,6 @@ export class FakeKubeApiserver {
   readonly sockets = new Set<Socket>();
 
   async listen(): Promise<string> {
-    this.server.on('connection', (socket: Socket) => {
-      this.sockets.add(socket.on('error', () => undefined));
-      socket.once('close', () => this.sockets.delete(socket));
-    });
-    this.server.on('upgrade', (req, socket) => {
-      this.#note(req);
-      this.grant(req, socket as Socket);
-    });
     this.server.listen(0, '127.0.0.1');
     await once(this.server, 'listening');
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
