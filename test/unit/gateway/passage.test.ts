@@ -1,0 +1,193 @@
+/** How the gateway uses the connection to kube-apiserver, which the test plays. */
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import type { Request, Response } from 'express';
+import { once } from 'node:events';
+import http, { type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { pass } from '../../../src/gateway/proxy.ts';
+import type { RequestContext, RequestInfo } from '../../../src/http/route.ts';
+import type { AnswerFlow, AnswerHandler, PassedRequest, Upstream } from '../../../src/kube/upstream.ts';
+
+interface Exchange {
+  readonly request: PassedRequest;
+  /** To which kube-apiserver answers. */
+  readonly handler: AnswerHandler;
+  /** The request is on its way. */
+  readonly start: () => void;
+  /** That of the connection. */
+  readonly abort: jest.Mock<() => void>;
+  readonly res: Response;
+  readonly changeUser: () => void;
+}
+
+let server: Server;
+let info: Pick<RequestInfo, 'verb' | 'subresource' | 'isLongRunning'>;
+let exchange: Promise<Exchange>;
+beforeEach(async () => {
+  const { promise, resolve } = Promise.withResolvers<Exchange>();
+  exchange = promise;
+  server = http.createServer((req, res) => {
+    const abort = jest.fn<() => void>();
+    let changeUser: () => void;
+    const context = {
+      info,
+      user: { username: 'anna', groups: [], via: 'token' },
+      signal: new AbortController().signal,
+      onUserChange: (listener: () => void) => (changeUser = listener),
+      onEnd: (cleanup: () => void) => res.once('close', cleanup),
+    } as unknown as RequestContext;
+    const started = Promise.withResolvers<AnswerFlow>();
+    const start = (): void => started.resolve({ pause: () => undefined, resume: () => undefined, abort });
+    const send = (request: PassedRequest, handler: AnswerHandler): Promise<AnswerFlow> => {
+      // The handler listens to its context once it has sent the request.
+      setImmediate(() =>
+        resolve({ request, handler, start, abort, res: res as Response, changeUser: () => changeUser() }),
+      );
+      return started.promise;
+    };
+    pass({ send } as unknown as Upstream, req as Request, res as Response, context).catch(() => res.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const watch = { verb: 'watch', subresource: '', isLongRunning: true };
+const log = { verb: 'get', subresource: 'log', isLongRunning: true };
+const list = { verb: 'list', subresource: '', isLongRunning: false };
+
+function ask(of: typeof info, method = 'GET', headers: http.OutgoingHttpHeaders = {}): http.ClientRequest {
+  info = of;
+  const target = { port: (server.address() as AddressInfo).port, host: '127.0.0.1', agent: false, method, headers };
+  return http.request(target).on('error', () => undefined);
+}
+
+async function textOf(message: IncomingMessage): Promise<string> {
+  return Buffer.concat(await message.toArray()).toString();
+}
+
+test('a client that leaves before the request is on its way ends it then', async () => {
+  const sent = ask(list).end();
+  const { start, abort, res } = await exchange;
+  sent.destroy();
+  await once(res, 'close');
+  expect(abort).not.toHaveBeenCalled();
+  start();
+  await nextTurn();
+  expect(abort).toHaveBeenCalledTimes(1);
+});
+
+test('a response that has ended is not aborted', async () => {
+  const sent = ask(list).end();
+  const { start, abort, handler, res } = await exchange;
+  start();
+  await nextTurn();
+  handler.onHead(200, 'Fine Indeed', []);
+  handler.onData(Buffer.from('all'));
+  handler.onEnd([]);
+  const [message] = (await once(sent, 'response')) as [IncomingMessage];
+  expect([message.statusMessage, await textOf(message)]).toEqual(['Fine Indeed', 'all']);
+  if (!res.closed) await once(res, 'close');
+  expect(abort).not.toHaveBeenCalled();
+});
+
+test.each([
+  ['a watch', watch, true],
+  ['a log', log, false],
+])('what comes of %s after its user has changed does not reach the client', async (_, of, isWhole) => {
+  const sent = ask(of).end();
+  const { start, abort, handler, res, changeUser } = await exchange;
+  const errors: unknown[] = [];
+  res.on('error', (error) => errors.push(error));
+  start();
+  await nextTurn();
+  handler.onHead(200, 'OK', []);
+  handler.onData(Buffer.from('one'));
+  const [message] = (await once(sent, 'response')) as [IncomingMessage];
+  message.on('error', () => undefined);
+  await once(message, 'readable');
+  handler.onData(Buffer.from('not written yet'));
+  changeUser();
+  expect(abort).toHaveBeenCalledTimes(1);
+  handler.onData(Buffer.from('two'));
+  handler.onEnd(['X-Sum', '7']);
+  handler.onError(new Error('gone'), true);
+  changeUser();
+  await nextTurn();
+  const ended = new Promise((resolve) => message.once('close', () => resolve(message.readableEnded)));
+  let text = '';
+  message.on('data', (chunk) => (text += String(chunk)));
+  expect([await ended, text, errors]).toEqual([isWhole, 'one', []]);
+  expect(abort).toHaveBeenCalledTimes(1);
+});
+
+test('a head that comes after the client has left is not written', async () => {
+  const sent = ask(list).end();
+  const { start, handler, res } = await exchange;
+  start();
+  sent.destroy();
+  await once(res, 'close');
+  handler.onHead(200, 'OK', ['X-Own', 'a']);
+  expect(res.headersSent).toBe(false);
+});
+
+describe('small pieces', () => {
+  const piece = Buffer.alloc(2_048, 'x');
+
+  test('are written 64 KiB at a time', async () => {
+    const sent = ask(list).end();
+    const { start, handler, res } = await exchange;
+    const written = jest.spyOn(res, 'write');
+    start();
+    await nextTurn();
+    handler.onHead(200, 'OK', []);
+    for (let count = 0; count < 80; count += 1) handler.onData(piece);
+    handler.onEnd([]);
+    expect(written.mock.calls.map(([chunk]) => (chunk as Buffer).length)).toEqual([65_536, 65_536]);
+    const [message] = (await once(sent, 'response')) as [IncomingMessage];
+    expect(await textOf(message)).toHaveLength(80 * 2_048);
+  });
+
+  test('of a stream are written together in the next turn of the event loop', async () => {
+    ask(watch).end();
+    const { start, handler, res } = await exchange;
+    const written = jest.spyOn(res, 'write');
+    start();
+    await nextTurn();
+    handler.onHead(200, 'OK', []);
+    handler.onData(piece);
+    handler.onData(piece);
+    expect(written).not.toHaveBeenCalled();
+    await nextTurn();
+    expect(written.mock.calls.map(([chunk]) => (chunk as Buffer).length)).toEqual([4_096]);
+  });
+});
+
+describe('the body of a request', () => {
+  test.each<[string, http.OutgoingHttpHeaders, number | undefined]>([
+    ['with its length', { 'content-length': '4' }, 4],
+    ['without a length where there is none', { 'transfer-encoding': 'chunked' }, undefined],
+  ])('is sent %s', async (_, headers, length) => {
+    ask(list, 'POST', headers).end('body');
+    const { request } = await exchange;
+    expect(request.length).toBe(length);
+    const chunks: Buffer[] = [];
+    for await (const chunk of request.body ?? []) chunks.push(chunk);
+    expect(Buffer.concat(chunks).toString()).toBe('body');
+  });
+
+  test('that is broken off is a fault of the client', async () => {
+    const sent = ask(list, 'POST', { 'content-length': '100' });
+    sent.write('half');
+    const { request, start } = await exchange;
+    start();
+    const read = async (): Promise<void> => {
+      for await (const chunk of request.body ?? []) if (chunk.length > 0) sent.destroy();
+    };
+    await expect(read()).rejects.toMatchObject({ code: 400, cause: expect.objectContaining({ code: 'ECONNRESET' }) });
+  });
+});
