@@ -159,3 +159,32 @@ test('a User that is being deleted is not active', async () => {
   await settle();
   expect(account('bob')?.active).toBe(false);
 });
+
+/** Waits until `shows` holds; answers whether that is over. */
+const waits = async (shows: () => boolean): Promise<() => boolean> => {
+  let isDone = false;
+  void platform.directory.seen(shows).then(() => (isDone = true));
+  await settle();
+  return () => isDone;
+};
+
+describe('waiting for what was written', () => {
+  test('ends when it is seen, not at the change of another, and leaves no timer', async () => {
+    const timers = platform.clock.pending().length;
+    const isDone = await waits(() => account('bob')?.active === true);
+    await platform.putUser('carol');
+    expect(isDone()).toBe(false);
+    await platform.putUser('bob');
+    expect(isDone()).toBe(true);
+    expect(platform.clock.pending()).toHaveLength(timers);
+  });
+
+  test('ends at once for what is seen already, and after two seconds in any case', async () => {
+    expect((await waits(() => true))()).toBe(true);
+    const isDone = await waits(() => false);
+    await platform.clock.advance(1_999);
+    expect(isDone()).toBe(false);
+    await platform.clock.advance(1);
+    expect(isDone()).toBe(true);
+  });
+});
