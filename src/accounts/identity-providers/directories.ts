@@ -11,7 +11,7 @@ import { longestPassword } from '../passwords.ts';
 import type { SecretRefs } from '../secret-refs.ts';
 import { resultOf } from './ldap-connection.ts';
 import { askDirectory, BindRefused, type Question } from './ldap.ts';
-import { personOf, PersonRefused, type Identity, type Person } from './person.ts';
+import { personOf, type Identity, type Person } from './person.ts';
 
 /** Connections to one provider. */
 const connections = { what: 'logins by LDAP', total: 8, queue: { total: 32, perUser: 8, timeout: 30_000 } };
@@ -83,7 +83,8 @@ export class Directories {
       } catch (error) {
         if (!(error instanceof StatusError)) throw error;
         errors.set(provider, error);
-        if (isCandidate) isOpen = false;
+        // Candidates come first: after a provider that is none there is no other.
+        isOpen = false;
       }
     }
     // The order of the configuration, which tells nothing of the name.
@@ -115,7 +116,7 @@ export class Directories {
         this.#warn(provider, undefined);
         return said;
       } catch (error) {
-        if (error === mine || error instanceof PersonRefused) throw error;
+        if (error === mine) throw error;
         if (error instanceof BindRefused) this.#warn(provider, error);
         const result = resultOf(error);
         this.#log.warn('an identity provider could not be asked', { provider: name, result, error });

@@ -19,6 +19,10 @@ describe('the username of somebody who comes for the first time', () => {
     ['-_erin_-', 'erin'],
     ['a..b.-c', 'a.b.c'],
     ['7', '7'],
+    ['a & b', 'a-b'],
+    ['a-.b', 'a.b'],
+    [`${'-'.repeat(1_020)}erin`, 'erin'],
+    [`${'-'.repeat(1_021)}erin`, undefined],
     ['e\nr\u0000in', 'e-r-in'],
     ['', undefined],
     ['@corp.example', undefined],
@@ -63,6 +67,8 @@ describe('what a provider says', () => {
     ['without a subject', { subject: undefined }],
     ['with an empty one', { subject: '' }],
     ['with one that is too long', { subject: 'x'.repeat(256) }],
+    ['with one that begins with a space', { subject: ' a' }],
+    ['with one that ends with a space', { subject: 'a ' }],
     ['with one that has a line end', { subject: 'a\nb' }],
     ['with one that is not UTF-8', { subject: 'a\uFFFD' }],
     ['with a group of a lone surrogate', { groups: ['a\uD800'] }],
@@ -71,10 +77,23 @@ describe('what a provider says', () => {
     ['with a group of its own', { groups: ['a', 'system:masters'] }],
     ['with a group that is empty', { groups: [''] }],
     ['with a group that no header can carry', { groups: ['a\r\nImpersonate-User: b'] }],
-    ['with a group whose name is too long', { groups: ['x'.repeat(253)] }],
+    ['with a group whose name is too long', { groups: ['x'.repeat(249)] }],
     ['with more groups than a session keeps', { groups: Array.from({ length: 201 }, (_, one) => `g${one}`) }],
   ])('is refused %s', (_, changes) => {
     expect(told(changes)).toBeInstanceOf(PersonRefused);
+  });
+
+  test('is taken up to the longest names and the most groups', () => {
+    const longest = {
+      subject: 'x'.repeat(255),
+      email: `${'x'.repeat(250)}@a.b`,
+      displayName: 'x'.repeat(256),
+      groups: ['x'.repeat(248), ...Array.from({ length: 199 }, (_, one) => `g${one}`)],
+    };
+    const { email, displayName } = longest;
+    const identity = { provider: 'corp', subject: longest.subject };
+    const groups = longest.groups.map((group) => `corp:${group}`);
+    expect(told(longest)).toEqual({ identity, username: 'erin', email, displayName, groups });
   });
 
   test.each<[string, Partial<Statement>, object]>([
