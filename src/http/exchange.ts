@@ -9,6 +9,7 @@ import { sharedQuestion } from '../kube/shared-question.ts';
 import type { Logger } from '../logger.ts';
 import { anonymousURL, shownURL } from '../redaction.ts';
 import type { Arrival, RequestContext, RequestInfo } from './route.ts';
+import { UnreadResponses } from './unread-responses.ts';
 
 /** Made once: an AbortController without a reason makes a DOMException with a stack, which costs more than a small answer. */
 const over = Object.assign(new Error('the request is over'), { name: 'AbortError' });
@@ -18,10 +19,10 @@ const linger = 500;
 /** Bytes of an answer: what a stream holds anyway. */
 const little = 16 * 1024;
 
-/** Responses that hold no slot and are not read yet, the oldest first. Each holds some 20 KB, its stream of HTTP/2 included. */
-const unread = new Set<Exchange>();
-/** Readers take milliseconds, so the oldest one is of a client that does not read. */
-const maxUnread = 4_000;
+/** Small responses. Each holds some 20 KB, its stream of HTTP/2 included. Readers take milliseconds. */
+const smallResponses = new UnreadResponses(4_000);
+/** Documents that are the same for everybody. Readers may take seconds, so they are counted apart. */
+const documents = new UnreadResponses(1_000);
 
 /** One request on its way through the filters, which fill it in; handlers see it as a RequestContext. */
 export class Exchange implements RequestContext {
@@ -57,6 +58,7 @@ export class Exchange implements RequestContext {
   #abort: AbortController | undefined;
   #over = false;
   #ended = false;
+  #removeUnread: (() => void) | undefined;
 
   constructor(req: Request, res: Response, log: Logger) {
     this.req = req;
@@ -120,17 +122,16 @@ export class Exchange implements RequestContext {
   /** Nothing is left to do here but that the answer is read; of a large one it is waited for, since it is held in memory. */
   answered(): void {
     const { writableEnded, writableLength } = this.res;
-    if (writableEnded && writableLength <= little) this.freeSlots();
+    if (writableEnded && writableLength <= little) this.#awaitReader(smallResponses);
   }
 
   freeSlots(): void {
+    this.#awaitReader(documents);
+  }
+
+  #awaitReader(unread: UnreadResponses): void {
     this.#run(this.#places.splice(0));
-    if (this.#ended) return;
-    unread.add(this);
-    if (unread.size <= maxUnread) return;
-    const [oldest] = unread;
-    unread.delete(oldest as Exchange);
-    oldest?.cut();
+    if (!this.#ended) this.#removeUnread ??= unread.add(this);
   }
 
   /** A listener that comes late is told too. */
@@ -189,12 +190,22 @@ export class Exchange implements RequestContext {
     this.#abort?.abort(reason);
   }
 
-  /** The client is to learn that it does not get the whole answer; over HTTP/1.1 that ends its connection. */
+  /**
+   * Tells the client that the response is incomplete. That ends its connection over HTTP/1.1, and over HTTP/2 if the reset cannot be sent,
+   * because the client does not read from TCP.
+   */
   cut(): void {
     const { req, res } = this;
     const { stream } = res as Response & { stream?: ServerHttp2Stream };
     if (stream === undefined) req.socket.destroy();
-    else stream.close(constants.NGHTTP2_CANCEL);
+    else {
+      const { session } = stream;
+      stream.close(constants.NGHTTP2_CANCEL);
+      const late = setTimeout(() => {
+        if (!stream.destroyed) session?.destroy();
+      }, linger);
+      stream.once('close', () => clearTimeout(late));
+    }
   }
 
   /** Not by `close` alone: a client that never ends its request would put that off for as long as it likes. */
@@ -220,9 +231,9 @@ export class Exchange implements RequestContext {
   #end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    unread.delete(this);
+    this.#removeUnread?.();
     this.abort();
-    this.freeSlots();
+    this.#run(this.#places.splice(0));
     this.#run(this.#cleanups);
   }
 

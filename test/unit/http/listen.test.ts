@@ -1,9 +1,15 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { Response } from 'express';
 import { once } from 'node:events';
-import http2, { type ClientHttp2Session, type ClientHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
-import { connect, type Socket } from 'node:net';
+import http2, {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+} from 'node:http2';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import tls from 'node:tls';
+import type { Face } from '../../../src/http/express-on-http2.ts';
 import { listenHTTP, listenTLS, type Listener } from '../../../src/http/listen.ts';
 import { registry } from '../../../src/http/metrics.ts';
 import { PreparedDocument } from '../../../src/http/prepared-document.ts';
@@ -86,29 +92,156 @@ async function unread(port: number): Promise<ClientHttp2Session> {
   return client;
 }
 
-test('of small responses that are not read over HTTP/2 the oldest are cut, and others are served', async () => {
-  const listener = await secure();
-  const clients = await Promise.all(Array.from({ length: 5 }, () => unread(listener.port)));
-  const cut = Promise.withResolvers<void>();
-  const codes: number[] = [];
-  let open = 0;
-  for (const client of clients)
-    for (let number = 0; number < 850; number += 1) {
-      const stream = client.request({ ':path': '/kapis/version' });
-      open += 1;
-      stream.on('error', () => undefined);
-      stream.once('close', () => {
-        codes.push(stream.rstCode);
-        open -= 1;
-        if (open === 4_000) cut.resolve();
+/** Opens streams and resolves with them when the server has sent the headers of all responses. */
+async function openStreams(
+  client: ClientHttp2Session,
+  count: number,
+  headers: OutgoingHttpHeaders = {},
+): Promise<ClientHttp2Stream[]> {
+  const streams = Array.from({ length: count }, () => client.request({ ':path': '/kapis/version', ...headers }));
+  await Promise.all(streams.map(statusOf));
+  return streams;
+}
+
+/** Resolves when the client has received what the server sent before. */
+const roundTrip = (client: ClientHttp2Session): Promise<unknown> =>
+  new Promise((resolve) => client.ping((_, duration) => resolve(duration)));
+
+const cancelled = (streams: readonly ClientHttp2Stream[]): number[] =>
+  streams.flatMap(({ rstCode }, index) => (rstCode === http2.constants.NGHTTP2_CANCEL ? [index] : []));
+
+const serve = (served: Face): Promise<Listener> =>
+  listenTLS(served, address, { key: material['tls.key'], cert: material['tls.crt'] }, false);
+
+/** Waits until as many streams were closed, and for what the server may have sent after that. */
+async function settled(streams: readonly ClientHttp2Stream[], closed: number): Promise<void> {
+  while (streams.filter((stream) => stream.closed).length < closed) await new Promise(setImmediate);
+  for (const client of new Set(streams.flatMap(({ session }) => session ?? [])))
+    await roundTrip(client as ClientHttp2Session);
+}
+
+describe('over HTTP/2', () => {
+  test('the server cuts the oldest response when more than 4,000 small ones are unread', async () => {
+    const listener = await serve(app);
+    const clients = await Promise.all(Array.from({ length: 5 }, () => unread(listener.port)));
+    const streams: ClientHttp2Stream[] = [];
+    for (const client of clients) streams.push(...(await openStreams(client, 850)));
+    await settled(streams, 250);
+    expect(cancelled(streams)).toEqual(Array.from({ length: 250 }, (_, index) => index));
+    expect(streams.filter((stream) => stream.closed)).toHaveLength(250);
+    for (const client of clients) client.destroy();
+    await listener.close(50);
+  });
+
+  test.each([
+    ['address', () => '192.0.2.2'],
+    ['IPv6 /48', (number: number) => `2001:db8:1:${number}::1`],
+  ])('the server cuts unread responses of the %s that has the most of them', async (_, attacker) => {
+    const { app: proxied } = face({ settings: { trustedProxies: ['127.0.0.1'] } });
+    const listener = await serve(proxied);
+    const clients = await Promise.all(Array.from({ length: 6 }, () => unread(listener.port)));
+    const [reader, ...attackers] = clients as [ClientHttp2Session, ...ClientHttp2Session[]];
+    const kept = await openStreams(reader, 1, { 'x-forwarded-for': '192.0.2.1' });
+    const streams: ClientHttp2Stream[] = [];
+    for (const [number, client] of attackers.entries())
+      streams.push(...(await openStreams(client, 850, { 'x-forwarded-for': attacker(number) })));
+    await settled([...kept, ...streams], 251);
+    expect(cancelled(kept)).toEqual([]);
+    expect(cancelled(streams)).toEqual(Array.from({ length: 251 }, (__, index) => index));
+    for (const client of clients) client.destroy();
+    await listener.close(50);
+  });
+
+  test('unread small responses do not cut a document that the same address reads slowly', async () => {
+    const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
+    const { app: documents } = face({
+      routes: [
+        doing((req, res, context) => document.answer(req, res, context)),
+        doing((_, res) => void res.end('small'), '/livez'),
+      ],
+    });
+    const listener = await serve(documents);
+    const reader = http2.connect(`https://localhost:${listener.port}`, { ca: material['ca.crt'] });
+    const [slow] = (await openStreams(reader, 1)) as [ClientHttp2Stream];
+    const isClosed = once(slow, 'close');
+    const clients = await Promise.all(Array.from({ length: 5 }, () => unread(listener.port)));
+    const streams: ClientHttp2Stream[] = [];
+    for (const client of clients) streams.push(...(await openStreams(client, 850, { ':path': '/livez' })));
+    await settled(streams, 250);
+    let bytes = 0;
+    slow.on('data', (piece: Buffer) => (bytes += piece.length));
+    await isClosed;
+    expect([slow.rstCode, bytes]).toEqual([http2.constants.NGHTTP2_NO_ERROR, 1024 * 1024]);
+    for (const client of [...clients, reader]) client.destroy();
+    await listener.close(50);
+  });
+
+  test('the server cuts the oldest document when more than 1,000 are unread', async () => {
+    const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
+    const { app: documents } = face({ routes: [doing((req, res, context) => document.answer(req, res, context))] });
+    const listener = await serve(documents);
+    const clients = await Promise.all(Array.from({ length: 2 }, () => unread(listener.port)));
+    const streams: ClientHttp2Stream[] = [];
+    for (const client of clients) streams.push(...(await openStreams(client, 550)));
+    await settled(streams, 100);
+    expect(cancelled(streams)).toEqual(Array.from({ length: 100 }, (_, index) => index));
+    for (const client of clients) client.destroy();
+    await listener.close(50);
+  });
+
+  test('the server destroys the connection of a cut response whose client stops reading from TCP', async () => {
+    const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
+    const { promise: areCut, resolve: cut } = Promise.withResolvers<void>();
+    let handled = 0;
+    let closed = 0;
+    const { app: documents } = face({
+      routes: [
+        doing((req, res, context) => {
+          handled += 1;
+          res.once('close', () => {
+            closed += 1;
+            if (handled - closed <= 1_000) cut();
+          });
+          return document.answer(req, res, context);
+        }),
+      ],
+    });
+    const listener = await serve(documents);
+    const sockets: Socket[] = [];
+    // Node does not let a client of HTTP/2 pause its socket.
+    const relay = createServer((downstream) => {
+      const upstream = connect(listener.port, address.host);
+      sockets.push(upstream, downstream);
+      for (const socket of [upstream, downstream]) socket.on('error', () => undefined);
+      downstream.pipe(upstream);
+      upstream.pipe(downstream);
+    }).listen(0, address.host);
+    await once(relay, 'listening');
+    const { port } = relay.address() as AddressInfo;
+    const clients: ClientHttp2Session[] = [];
+    for (let number = 0; number < 2; number += 1) {
+      const client = http2.connect(`https://localhost:${port}`, {
+        ca: material['ca.crt'],
+        settings: { initialWindowSize: 2 ** 31 - 1 },
       });
+      client.on('error', () => undefined);
+      client.once('connect', () => client.setLocalWindowSize(2 ** 31 - 1));
+      await once(client, 'remoteSettings');
+      await roundTrip(client);
+      clients.push(client);
     }
-  await cut.promise;
-  const reader = http2.connect(`https://localhost:${listener.port}`, { ca: material['ca.crt'] });
-  expect(await statusOf(reader.request({ ':path': '/kapis/version' }).resume())).toBe(200);
-  expect(new Set(codes)).toEqual(new Set([http2.constants.NGHTTP2_CANCEL]));
-  for (const client of [...clients, reader]) client.destroy();
-  await listener.close(50);
+    for (const socket of sockets.filter((_, index) => index % 2 === 0)) socket.unpipe().pause();
+    for (const client of clients)
+      for (let number = 0; number < 550; number += 1)
+        client.request({ ':path': '/kapis/version' }).on('error', () => undefined);
+    await areCut;
+    expect(handled).toBe(1_100);
+    expect(closed).toBeGreaterThanOrEqual(100);
+    for (const client of clients) client.destroy();
+    for (const socket of sockets) socket.destroy();
+    relay.close();
+    await listener.close(50);
+  });
 });
 
 describe('a connection of HTTP/2', () => {
