@@ -137,9 +137,16 @@ export class BoundedCache<V extends object | string | number | boolean> implemen
     while (this.bytes > maxBytes) this.#cache.pop();
   }
 
-  /** Yields long keys as their digests. */
+  /** Yields long keys as their digests, by which get() and delete() find nothing. */
   *[Symbol.iterator](): IterableIterator<[string, V]> {
     for (const entry of this.#cache.entries() as Iterable<[string, V]>) if (this.#cache.has(entry[0])) yield entry;
+  }
+
+  /** Calls the function with each value, the most recently used first. Drops the entries for which it returns false. */
+  retain(isRetained: (value: V) => boolean): void {
+    const rejected: string[] = [];
+    for (const [key, value] of this) if (!isRetained(value)) rejected.push(key);
+    for (const key of rejected) this.#cache.delete(key);
   }
 
   /**

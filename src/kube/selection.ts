@@ -168,15 +168,13 @@ export class Selections {
   }
 
   change(change: Change<unknown>): void {
-    const beyond: string[] = [];
     let bytes = 0;
-    // The cache knows their size when they were kept. The one that was used last is first.
-    for (const [key, selection] of this.#kept) {
+    // The cache knows only the sizes that the selections had when they were added.
+    this.#kept.retain((selection) => {
       followChange(selection, change);
       bytes += pointerSize * selection.objects.length;
-      if (bytes > this.#maxBytes) beyond.push(key);
-    }
-    for (const key of beyond) this.#kept.delete(key);
+      return bytes <= this.#maxBytes;
+    });
     for (const [name, index] of this.#indexes) indexChange(index, name, change);
   }
 

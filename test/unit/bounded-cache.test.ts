@@ -121,6 +121,21 @@ describe('a bounded cache', () => {
     for (const [kept] of [...made].filter(([text]) => text.length >= 128)) expect(made.get(kept)).toBeUndefined();
   });
 
+  test('retain drops the rejected entries, the ones with long keys too, and skips expired ones', () => {
+    const { made, advance } = cache();
+    const keys = ['a', 'b', 'x'.repeat(130), 'y'.repeat(130)];
+    made.set('expired', 'expired');
+    advance(1_001);
+    for (const [index, key] of keys.entries()) made.set(key, index);
+    const seen: unknown[] = [];
+    made.retain((value) => {
+      seen.push(value);
+      return value === 0 || value === 2;
+    });
+    expect(seen).toEqual([3, 2, 1, 0]);
+    expect(keys.map((key) => made.get(key))).toEqual([0, undefined, 2, undefined]);
+  });
+
   test('leaves no memory behind when it is dropped, although nobody reads the figures', async () => {
     await makeAndDrop();
     const limit = (await settledHeap(0)) + 4 * mebibyte;
