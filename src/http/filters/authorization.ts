@@ -36,13 +36,26 @@ function attributesOf({ info, req, path }: Exchange): Attributes {
 /** kube-apiserver authorizes a watch, exec or port-forward once, when it begins. A proxied one ends when the right is gone. */
 function guardStream(exchange: Exchange, authorizer: Authorizer): void {
   if (!exchange.info.isLongRunning) return;
+  const recheck = rechecking(authorizer);
   const attributes = attributesOf(exchange);
-  const needsCreate = isConnection(exchange.info) ? isCreateAllowed(exchange, authorizer) : undefined;
+  const create = { ...attributes, verb: 'create' };
+  let needsCreate = isConnection(exchange.info) ? undefined : false;
+  // kube-apiserver 1.35 and later demand `create` for a WebSocket into a pod, too (feature gate
+  // AuthorizePodWebsocketUpgradeCreatePermission). Earlier versions do not: the first decision shows whether the stream needs it.
+  const reviewCreate = async (user: UserInfo | undefined): Promise<void> => {
+    if (needsCreate !== undefined || user === undefined) return;
+    // A cached decision can be older than the right by which kube-apiserver starts the stream.
+    const { allowed } = await authorizer.authorize(user, create, 0);
+    needsCreate ??= allowed;
+  };
+  // Without a decision the first recheck repeats the review.
+  reviewCreate(callerOf(exchange)).catch(() => undefined);
   const check = async (): Promise<void> => {
     const user = callerOf(exchange);
     if (user === undefined) throw unauthorized();
-    await demand(rechecking(authorizer), user, attributes);
-    if ((await needsCreate) === true) await demand(rechecking(authorizer), user, { ...attributes, verb: 'create' });
+    await demand(recheck, user, attributes);
+    await reviewCreate(user);
+    if (needsCreate === true) await demand(recheck, user, create);
   };
   exchange.onRecheck(check, () => exchange.abort());
 }
@@ -52,19 +65,5 @@ const connections = new Set(['attach', 'exec', 'portforward']);
 /** A WebSocket begins with a GET. The verb of SPDY is `create` already. */
 const isConnection = ({ group, resource, subresource, verb }: RequestInfo): boolean =>
   group === '' && resource === 'pods' && connections.has(subresource) && verb !== 'create';
-
-/**
- * kube-apiserver 1.35 also demands `create` for a WebSocket into a pod (feature gate AuthorizePodWebsocketUpgradeCreatePermission). One
- * that does not grants the stream to callers without that right, who then do not need it later either.
- */
-async function isCreateAllowed(exchange: Exchange, authorizer: Authorizer): Promise<boolean> {
-  const user = callerOf(exchange);
-  if (user === undefined) return true;
-  try {
-    return (await authorizer.authorize(user, { ...attributesOf(exchange), verb: 'create' })).allowed;
-  } catch {
-    return true;
-  }
-}
 
 const callerOf = ({ user, impersonated }: Exchange): UserInfo | undefined => impersonated ?? user;
