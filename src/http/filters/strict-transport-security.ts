@@ -4,17 +4,16 @@ import { isSecure } from '../secure.ts';
 
 /**
  * RFC 6797, at the host of gateway.externalURL alone: a browser applies the policy to every port of a host, and the host name of the
- * Service has plain HTTP at port 80. URLs are parsed only when a request differs from the one before.
+ * Service has plain HTTP at port 80.
  */
 export function strictTransportSecurity(gateway: () => PlatformConfiguration['gateway']): Filter {
-  let last = { externalURL: '', host: '', isSame: false };
+  let own: { readonly externalURL: string; readonly hostname: string | undefined } | undefined;
   return ({ req, res }) => {
     const { externalURL, strictTransportSecurity: maxAge } = gateway();
     if (maxAge === 0 || !isSecure(req)) return;
-    const { host = '' } = req.headers;
-    if (last.externalURL !== externalURL || last.host !== host)
-      last = { externalURL, host, isSame: hostnameOf(`https://${host}`) === hostnameOf(externalURL) };
-    if (last.isSame) res.setHeader('Strict-Transport-Security', `max-age=${Math.ceil(maxAge / 1_000)}`);
+    if (own?.externalURL !== externalURL) own = { externalURL, hostname: hostnameOf(externalURL) };
+    if (hostnameOf(`https://${req.headers.host ?? ''}`) !== own.hostname) return;
+    res.setHeader('Strict-Transport-Security', `max-age=${Math.ceil(maxAge / 1_000)}`);
   };
 }
 

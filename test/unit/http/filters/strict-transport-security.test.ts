@@ -1,4 +1,4 @@
-import { describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { ask } from '../../../fakes/ask.ts';
 import { configuration } from '../../../fakes/configuration.ts';
 import { face, resourcePath } from '../lab.ts';
@@ -43,17 +43,6 @@ describe('Strict-Transport-Security', () => {
     configured = configuration({ gateway: { ...year, externalURL: 'https://other.example' } }).gateway;
     expect(await sentTo('platform.example')).toBe(false);
     expect(await sentTo('other.example')).toBe(true);
-  });
-
-  test('parses no URL for a request to the same host as the one before', async () => {
-    const configured = configuration({ gateway: year }).gateway;
-    const { app } = face({ strictTransport: () => configured });
-    const request = { secure: true, headers: { host: 'platform.example' } };
-    await ask(app, resourcePath, request);
-    const parse = jest.spyOn(URL, 'parse');
-    await ask(app, resourcePath, request);
-    expect(parse).not.toHaveBeenCalled();
-    parse.mockRestore();
   });
 
   test('is not sent over plain HTTP', async () => {
