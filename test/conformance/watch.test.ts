@@ -46,7 +46,7 @@ const ways: Record<string, (query: string) => Promise<Readable>> = {
 
 test('watches over each version of HTTP tell what is there and what changes, small and large, and end', async () => {
   const sizes = [10, 100_000, 0, 1_000_000];
-  const bodies = await Promise.all(Object.values(ways).map((watch) => watch('watch=true&timeoutSeconds=2')));
+  const bodies = await Promise.all(Object.values(ways).map((watch) => watch('watch=true&timeoutSeconds=10')));
   let waiting = bodies.length;
   const told = bodies.map(async (input) => {
     const all: string[] = [];

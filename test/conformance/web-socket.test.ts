@@ -49,7 +49,7 @@ const ways: Record<string, (query: string) => Promise<Listening>> = {
 };
 
 test('watches opened in each way tell one event a message, small and large, and end with a close', async () => {
-  const watches = await Promise.all(Object.values(ways).map((watch) => watch('watch=true&timeoutSeconds=2')));
+  const watches = await Promise.all(Object.values(ways).map((watch) => watch('watch=true&timeoutSeconds=10')));
   await Promise.all(watches.map((watch) => watch.until(3)));
   const sizes = [10, 100_000, 0, 1_000_000];
   for (const size of sizes) lab.putNode('changing', size);
