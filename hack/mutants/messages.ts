@@ -1,8 +1,8 @@
-/** What the process that tries mutants with one test file is told, and what it answers. */
+/** Messages to and from the process that tries mutants with one test file. */
 
 /** Indices of tests in the order of their definition. */
 export interface Baseline {
-  /** Milliseconds of each test; undefined if it fails without a mutant, so that it tells nothing. */
+  /** Milliseconds of each test; undefined if it fails without a mutant, so that its failure proves nothing. */
   readonly times: readonly (number | undefined)[];
   /** Tests that reach a mutant, by the id of the mutant, with how often they do. */
   readonly reached: Readonly<Record<string, readonly (readonly [test: number, hits: number])[]>>;

@@ -6,7 +6,7 @@ const collectGarbage = runInNewContext('gc') as () => void;
 
 /** Bytes of the heap that are still referred to. */
 export function heapUsed(): number {
-  // The first ends a marking that may be under way, and keeps what has died since that began.
+  // The first collection completes a marking in progress, which keeps objects that died after it started.
   collectGarbage();
   collectGarbage();
   return process.memoryUsage().heapUsed;

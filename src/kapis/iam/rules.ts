@@ -41,8 +41,8 @@ const rightsIn = (
 
 /**
  * Returns what RBAC allows the user in the namespace beyond plain reads, ClusterRoleBindings included, by a SelfSubjectRulesReview in the
- * user's name. Throws 503. `incomplete` is not read: it is true wherever there is a webhook authorizer, and the rights that such a one may
- * grant are reviewed one by one (powers.ts).
+ * user's name. Throws 503. `incomplete` is ignored: it is true wherever there is a webhook authorizer. The rights that a webhook can grant
+ * are reviewed one by one (powers.ts).
  */
 export async function rightsOf(
   client: Pick<KubeClient, 'stream'>,
