@@ -2,9 +2,10 @@
  * make mutants [FILES="src/auth src/gateway"] [TESTS="test/unit/auth"]: changes one thing at a time in these folders or files, and runs
  * the unit and conformance tests that reach the change. Prints the mutants that no test kills; see README.md.
  */
-import { existsSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { instrument, type Mutant } from './instrument.ts';
+import { Kills } from './kills.ts';
 import { tryFile } from './try-file.ts';
 
 const usual =
@@ -26,11 +27,7 @@ const mutants = await instrument(
   pathsIn(process.env['FILES'] || usual).flatMap((path) => under(path, '**/*.ts')),
   sources,
 );
-const kept = `${folder}/killed.json`;
-/** The test that killed each mutant, in this run or an earlier one. */
-const killed = new Map(
-  existsSync(kept) ? Object.entries(JSON.parse(readFileSync(kept, 'utf8')) as Record<string, string>) : [],
-);
+const kills = new Kills(`${folder}/killed.json`);
 const reached = new Set<string>();
 /** Mutants of code that runs while a module is loaded. */
 const loaded = new Set<string>();
@@ -51,7 +48,7 @@ async function tryAll(): Promise<void> {
   const work = async (): Promise<void> => {
     for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
       await tryWith(file);
-      writeFileSync(kept, JSON.stringify(Object.fromEntries(killed)));
+      kills.save();
       console.error(`${total - queue.length} of ${total} ${file}: ${alive().length} mutants are left`);
     }
   };
@@ -59,7 +56,7 @@ async function tryAll(): Promise<void> {
 }
 
 function alive(): Mutant[] {
-  return mutants.filter(({ key }) => !killed.has(key));
+  return mutants.filter(({ key }) => !kills.has(key));
 }
 
 async function tryWith(file: string): Promise<void> {
@@ -77,7 +74,7 @@ async function tryWith(file: string): Promise<void> {
       const { key = '' } = byId.get(id) ?? {};
       reached.add(id);
       remaining.set(id, (remaining.get(id) ?? 0) - milliseconds);
-      if (by !== undefined) killed.set(key, `${file}: ${by}`);
+      if (by !== undefined) kills.add(key, file, by);
     },
     loaded: (ids) => {
       for (const id of ids) loaded.add(id);
@@ -91,7 +88,7 @@ async function tryWith(file: string): Promise<void> {
 function print(): void {
   const totals = new Map<string, { all: number; killed: number }>();
   for (const { id, path, line, column, mutatorName, replacement, key } of mutants) {
-    const isKilled = killed.has(key);
+    const isKilled = kills.has(key);
     if (!isKilled && !reached.has(id) && loaded.has(id)) continue;
     for (const what of [path, 'all']) {
       const total = totals.get(what) ?? { all: 0, killed: 0 };

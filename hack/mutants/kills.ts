@@ -1,0 +1,45 @@
+import { hash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+
+interface Kill {
+  /** Test file, and what failed in it. */
+  readonly file: string;
+  readonly by: string;
+  /** Of the test file. */
+  readonly digest: string;
+}
+
+const digestOf = (file: string): string =>
+  existsSync(file) ? hash('sha256', readFileSync(file)) : 'there is no such file';
+
+/** The mutants that were killed, by their keys, in this run or an earlier one. A kill counts as long as its test file is the same. */
+export class Kills {
+  readonly #path: string;
+  readonly #all: Map<string, Kill>;
+  readonly #digests = new Map<string, string>();
+
+  /** `path`: a JSON file. */
+  constructor(path: string) {
+    this.#path = path;
+    const kept = existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Record<string, Kill>) : {};
+    this.#all = new Map(Object.entries(kept).filter(([, { file, digest }]) => digest === this.#digest(file)));
+  }
+
+  has(key: string): boolean {
+    return this.#all.has(key);
+  }
+
+  add(key: string, file: string, by: string): void {
+    this.#all.set(key, { file, by, digest: this.#digest(file) });
+  }
+
+  save(): void {
+    writeFileSync(this.#path, JSON.stringify(Object.fromEntries(this.#all)));
+  }
+
+  #digest(file: string): string {
+    const known = this.#digests.get(file) ?? digestOf(file);
+    this.#digests.set(file, known);
+    return known;
+  }
+}
