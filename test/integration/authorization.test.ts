@@ -11,7 +11,7 @@ import { bind, create, createClusterRole, remove, removeClusterRole, unbind } fr
 import { runningPods, startLogNode, type LogNode } from './lab/log-node.ts';
 import { createGrants, grant, groupOf } from './lab/rights/grants.ts';
 import { logLines, services } from './lab/rights/services.ts';
-import { container, createObjects, namespaces, removeObjects, type TestObject } from './lab/rights/objects.ts';
+import { container, createObjects, namespaces, removeObjects, types, type TestObject } from './lab/rights/objects.ts';
 import { Oracle, type Caller } from './lab/rights/oracle.ts';
 import { requests, type Request } from './lab/rights/requests.ts';
 import { connect, request, type Received, type Transport } from './lab/rights/transport.ts';
@@ -66,6 +66,20 @@ async function isNamedByRole(oracle: Oracle, caller: Caller, { type, name }: Tes
       const attributes = { verb, group, resource, namespace };
       const [isAllowed, isAbsentAllowed] = await Promise.all(
         [name, absentName(name)].map((one) => oracle.reviews(caller, { ...attributes, name: one })),
+      );
+      if (isAllowed === true && isAbsentAllowed !== true) return true;
+    }
+  return resource === types.namespaces.resource && (await hasRightIn(oracle, caller, name));
+}
+
+/** Whether the caller has a right in the namespace, which it does not have in the absent one: it knows the namespace from that. */
+async function hasRightIn(oracle: Oracle, caller: Caller, namespace: string): Promise<boolean> {
+  for (const { group, resource } of Object.values(types))
+    for (const verb of ['get', 'list', 'watch']) {
+      const [isAllowed, isAbsentAllowed] = await Promise.all(
+        [namespace, absentName(namespace)].map((one) =>
+          oracle.reviews(caller, { verb, group, resource, namespace: one }),
+        ),
       );
       if (isAllowed === true && isAbsentAllowed !== true) return true;
     }
