@@ -8,7 +8,6 @@
  */
 import { BoundedCache } from '../bounded-cache.ts';
 import type { LoginLimit } from '../config/schema.ts';
-import { shareAt } from '../shares.ts';
 import type { Account } from './directory/account.ts';
 import { normalizedLogin } from './directory/account-index.ts';
 import { addressKeys, hostOf } from './host-of.ts';
@@ -60,6 +59,8 @@ const maxEntries = 20_000;
 const maxBytes = 16 * 1024 * 1024;
 const firstDelayed = 3;
 const longestDelay = 60_000;
+/** Failures allowed in an IPv6 /48, as a multiple of `perAddress`: half of the default `perClient`, which one network must not use up. */
+const networkFactor = 5;
 /** A window is counted in so many parts, so that it slides with little memory. */
 const parts = 10;
 const day = 24 * 3_600_000;
@@ -180,13 +181,16 @@ export class LoginLimiter {
   #standingsOf(attempt: Attempt, now: number): Standing[] {
     const { maxTries, within, perAddress, perClient } = this.#limit();
     const { pair, addresses, client, owners } = this.#keysOf(attempt);
-    const standings = addresses.map((key, at) => this.#ofWindow(key, shareAt(at, perAddress), now));
+    // Otherwise anyone who fails often enough locks out everybody, or a chosen user.
+    const isFamiliar = pair !== undefined && this.#isFamiliar(pair, now);
+    const standings = (isFamiliar ? addresses.slice(0, 1) : addresses).map((key, at) =>
+      this.#ofWindow(key, at === 0 ? perAddress : perAddress * networkFactor, now),
+    );
     if (pair !== undefined) {
       const { count, last } = this.#chain(pair, owners, now);
       standings.unshift({ key: pair, left: maxTries - count, until: count < maxTries ? 0 : last + within });
     }
-    // Else whoever fails often enough locks everybody out, or whom they choose.
-    if (pair !== undefined && this.#isFamiliar(pair, now)) return standings;
+    if (isFamiliar) return standings;
     if (client !== undefined) standings.push(this.#ofWindow(client, perClient, now));
     for (const owner of owners) standings.push(this.#ofOwner(owner, owners, now));
     return standings;

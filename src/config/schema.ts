@@ -223,7 +223,7 @@ const loginLimit = z.strictObject({
     .int()
     .min(1)
     .default(100)
-    .describe('Failures from one address within the window; IPv6: from one /64, and twice as many from one /48'),
+    .describe('Failures from one address within the window; IPv6: from one /64, and five times as many from one /48'),
   perClient: z
     .int()
     .min(1)

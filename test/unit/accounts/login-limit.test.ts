@@ -171,15 +171,32 @@ describe('the hard limit', () => {
     expect(wait(attempt('alice'))).toBe(4 * 60);
   });
 
-  test('of an IPv6 /48 counts failures from all its /64s, and is twice that of an address', () => {
-    const { wait, fail } = lab();
-    const addresses = Array.from({ length: 2 * limit.perAddress + 1 }, (_, index) => `2001:db8:1:${index}::1`);
+  test('of an IPv6 /48 counts failures from all its /64s, and is five times that of an address', () => {
+    const { wait, fail } = lab({ ...limit, perClient: 1_000 });
+    const addresses = Array.from({ length: 5 * limit.perAddress + 1 }, (_, index) => `2001:db8:1:${index}::1`);
     const [first = '', last = '', ...others] = addresses;
     for (const [index, address] of others.entries()) fail(attempt(`nobody-${index}`, address));
     expect(wait(attempt('alice', first))).toBe(0);
     fail(attempt('another', last));
     expect(wait(attempt('alice', first))).toBe(limit.within / second);
     expect(wait(attempt('alice', '2001:db8:2::1'))).toBe(0);
+  });
+
+  test.each<[string, (username: string, address: string) => Attempt]>([
+    ['a user', (username, address) => attempt(username, address)],
+    ['a client', (client, address) => secret(client, address)],
+  ])('of an IPv6 /48 does not apply to %s at a /64 with an earlier success', (_, guess) => {
+    const { limiter } = lab({ ...limit, perClient: 1_000 });
+    limiter.succeeded(guess('alice', '2001:db8:1:a::1'));
+    for (let index = 0; index < 5 * limit.perAddress; index += 1)
+      limiter.failed(guess(`nobody-${index}`, `2001:db8:1:${index % 6}::1`));
+    expect(limiter.enter(guess('alice', '2001:db8:1:a::2'))).toBe(0);
+    expect(limiter.enter(guess('alice', '2001:db8:1:b::1'))).toBe(limit.within / second);
+    expect(limiter.enter(guess('bob', '2001:db8:1:a::1'))).toBe(limit.within / second);
+    // The limit of its own /64 still applies.
+    for (let index = 0; index < limit.perAddress; index += 1)
+      limiter.failed(guess(`neighbor-${index}`, '2001:db8:1:a::3'));
+    expect(limiter.enter(guess('alice', '2001:db8:1:a::2'))).toBe(limit.within / second);
   });
 
   test('of a client counts failures from whatever addresses', () => {
