@@ -88,7 +88,7 @@ export class OpenWatches {
 
 async function reauthenticate(exchange: Exchange, authenticate: Authenticator): Promise<void> {
   try {
-    const user = await authenticate(exchange.req, exchange.sourceIP);
+    const user = await authenticate(exchange.req, { streamsOf: exchange.user?.username ?? '' });
     if (user === undefined) exchange.abort();
     else exchange.setUser(user);
   } catch (error) {

@@ -1,17 +1,20 @@
 import type { Request } from 'express';
 import type { UserInfo } from '../user.ts';
 
+/** The address of the client, as `requests.trustedProxies` determines it; for a recheck of an open stream its user. */
+export type Source = string | { readonly streamsOf: string };
+
 /**
  * Recognises one kind of credential. Undefined: the request carries none of this kind, ask the next one.
  * Throws StatusError 401 for a credential of this kind that is not good, 503 when that cannot be told now.
- * `source`: the address of the client, as `requests.trustedProxies` determines it.
+ * `source`: whose share of a limit is used.
  */
-export type Authenticator = (request: Request, source: string) => UserInfo | undefined | Promise<UserInfo | undefined>;
+export type Authenticator = (request: Request, source: Source) => UserInfo | undefined | Promise<UserInfo | undefined>;
 
 /** The same for a bearer token that was found in a request already. */
 export interface TokenAuthenticator {
-  /** `source`: the address of the client, as `requests.trustedProxies` determines it. */
-  (token: string, source: string): Promise<UserInfo | undefined>;
+  /** `source`: whose share of a limit is used. */
+  (token: string, source: Source): Promise<UserInfo | undefined>;
   /**
    * The user of a token that was judged before and is good now, by its fingerprint. Undefined wherever there is anything to ask or
    * to refuse: that is for a whole judgement.

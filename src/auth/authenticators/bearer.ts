@@ -6,7 +6,7 @@ import { bearerCredentials, isBearerToken } from '../bearer-credentials.ts';
 import { fingerprint } from '../tokens.ts';
 import type { UserInfo } from '../user.ts';
 import { subprotocolToken } from '../web-socket-request.ts';
-import type { Authenticator, TokenAuthenticator } from './authenticator.ts';
+import type { Authenticator, Source, TokenAuthenticator } from './authenticator.ts';
 
 type Found = (error: unknown, token?: string) => void;
 
@@ -19,7 +19,7 @@ type Found = (error: unknown, token?: string) => void;
 export function bearer(authenticators: readonly TokenAuthenticator[]): Authenticator {
   const strategies = new passport.Passport();
   strategies.use(new Strategy((token: string, done: Found) => done(null, token)));
-  const verify = async (token: string, source: string): Promise<UserInfo> => {
+  const verify = async (token: string, source: Source): Promise<UserInfo> => {
     for (const authenticate of authenticators) {
       const user = await authenticate(token, source);
       if (user !== undefined) return user;
@@ -38,7 +38,7 @@ export function bearer(authenticators: readonly TokenAuthenticator[]): Authentic
       ) => void;
       authenticate(request, undefined, reject);
     });
-  const judgeWhole = async (request: Request, source: string): Promise<UserInfo> =>
+  const judgeWhole = async (request: Request, source: Source): Promise<UserInfo> =>
     await verify(await find(request), source);
   return (request, source) => {
     const credentials = bearerCredentials(request.headers.authorization);

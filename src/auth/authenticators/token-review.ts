@@ -3,10 +3,11 @@ import { BoundedCache, InProgress } from '../../bounded-cache.ts';
 import { serviceUnavailable, unauthorized } from '../../errors.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/kube-error.ts';
+import { keysOf, type Holder } from '../../shares.ts';
 import { Slots } from '../../slots.ts';
 import { fingerprint } from '../tokens.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
-import type { TokenAuthenticator } from './authenticator.ts';
+import type { Source, TokenAuthenticator } from './authenticator.ts';
 
 interface TokenReview {
   readonly status?: {
@@ -20,7 +21,7 @@ interface TokenReview {
 const limits = { maxEntries: 10_000, maxBytes: 16 * 1024 * 1024 };
 const acceptedLife = 10_000;
 const refusedLife = 5_000;
-const queue = { total: 1_000, perUser: 50, timeout: 5_000 };
+const queue = { total: 2_000, perUser: 400, timeout: 5_000 };
 const longestToken = 16 * 1024;
 
 /** What a JWT claims, unverified. RFC 7519 section 3: three base64url parts, the first two JSON objects. */
@@ -53,10 +54,10 @@ export function expiryOf(token: string): number | undefined {
 }
 
 /**
- * ServiceAccount tokens and whatever else kube-apiserver accepts, by TokenReview (authentication.k8s.io/v1). Answers are kept for
- * seconds, refusals too, apart, so that forged tokens do not push out good ones; equal questions are asked once; what is no JWT is
- * not asked about. Reviews take slots, of which one address has a few, so that reviews for others stay fast. Issuers other than that of
- * our own ServiceAccount share few slots.
+ * Authenticates ServiceAccount tokens, and all others that kube-apiserver accepts, by TokenReview (authentication.k8s.io/v1). Results
+ * are cached for seconds, refusals apart, so that forged tokens do not evict valid ones. Only JWTs are reviewed. Each address holds a few
+ * slots, so that reviews for others stay fast. Rechecks of open streams have a share per user, which forged tokens cannot fill. Issuers
+ * other than that of our own ServiceAccount share few slots.
  * `audiences`: a token is good for us when it is meant for one of these.
  */
 export function tokenReview(
@@ -98,34 +99,44 @@ export function tokenReview(
     });
   }
 
-  async function askInTurn(token: string, issuer: string, source: string): Promise<UserInfo | undefined> {
-    const own = await client.issuer();
-    const slots = own === undefined || own === issuer ? ownIssuer : otherIssuers;
-    return await slots.run(addressKeys(source), () => ask(token));
-  }
-
-  async function review(key: string, answer: Promise<UserInfo | undefined>): Promise<UserInfo | undefined> {
-    asking.set(key, answer);
+  async function askInTurn(token: string, issuer: string, holder: Holder): Promise<UserInfo | undefined> {
+    const key = fingerprint(token);
     try {
-      const user = await answer;
-      if (user === undefined) refused.set(key, true);
-      else accepted.set(key, user);
-      return user;
+      const own = await client.issuer();
+      const slots = own === undefined || own === issuer ? ownIssuer : otherIssuers;
+      return await slots.run(holder, async () => {
+        // Another holder's review of the token may have ended while this one waited.
+        const known = accepted.get(key);
+        if (known !== undefined || refused.has(key)) return known;
+        const user = await ask(token);
+        if (user === undefined) refused.set(key, true);
+        else accepted.set(key, user);
+        return user;
+      });
     } catch (error) {
       if (error instanceof KubeError) throw serviceUnavailable('the token cannot be reviewed now', 1, error);
       throw error;
-    } finally {
-      asking.delete(key);
     }
   }
 
-  async function authenticate(token: string, source: string): Promise<UserInfo | undefined> {
+  /** Joins a review in progress only of the same holder, so that nobody waits for the share of another one. */
+  async function review(token: string, issuer: string, source: Source): Promise<UserInfo | undefined> {
+    const holder = typeof source === 'string' ? addressKeys(source) : `streams of ${source.streamsOf}`;
+    const key = `${fingerprint(token)} ${keysOf(holder)[0]}`;
+    let reviewed = asking.get(key);
+    if (reviewed === undefined) {
+      reviewed = askInTurn(token, issuer, holder).finally(() => asking.delete(key));
+      asking.set(key, reviewed);
+    }
+    return await reviewed;
+  }
+
+  async function authenticate(token: string, source: Source): Promise<UserInfo | undefined> {
     const issuer = issuerOf(token);
     if (issuer === undefined) return undefined;
     const key = fingerprint(token);
     let user = accepted.get(key);
-    if (user === undefined && !refused.has(key))
-      user = await (asking.get(key) ?? review(key, askInTurn(token, issuer, source)));
+    if (user === undefined && !refused.has(key)) user = await review(token, issuer, source);
     if (user === undefined) throw unauthorized({ error: 'invalid_token' });
     return user;
   }

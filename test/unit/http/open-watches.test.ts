@@ -2,9 +2,11 @@ import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { kapisRoutes, apisRoutes } from '../../../src/kapis/routes.ts';
 import { serviceUnavailable, tooManyRequests, unauthorized } from '../../../src/errors.ts';
 import { OpenWatches } from '../../../src/http/open-watches.ts';
-import type { Authenticator } from '../../../src/auth/authenticators/index.ts';
+import { gatewayAuthenticator, tokenReview, type Authenticator } from '../../../src/auth/authenticators/index.ts';
 import type { UserInfo } from '../../../src/auth/user.ts';
 import { ask, type Answer } from '../../fakes/ask.ts';
+import { MemoryCluster } from '../../fakes/cluster.ts';
+import { craftJWT } from '../../fakes/jwt.ts';
 import { fakeResource, node } from '../kapis/lab.ts';
 import { settle } from '../kube/fakes.ts';
 import { face } from './lab.ts';
@@ -212,6 +214,57 @@ test('a watch by a token of kube-apiserver ends within ten seconds after kube-ap
   } finally {
     jest.useRealTimers();
   }
+});
+
+const tokenOf = (sub: string): string => craftJWT({ alg: 'RS256' }, { iss: 'https://kubernetes.default.svc', sub });
+
+test('a watch by a refused token ends while reviews of forged tokens fill the queue of its address', async () => {
+  const reviewPath = '/apis/authentication.k8s.io/v1/tokenreviews';
+  const cluster = new MemoryCluster();
+  let isDeleted = false;
+  cluster.respond(reviewPath, () => ({ status: { authenticated: !isDeleted, user: { username: 'robot' } } }));
+  const client = cluster.client();
+  let now = 1_000;
+  const review = tokenReview(
+    client,
+    async () => [],
+    () => now,
+  );
+  const path = paths[0] as string;
+  const { app } = face({
+    routes: kapisRoutes({
+      authorizer: { authorize: async () => ({ allowed: true, reason: '' }) },
+      resources: [resource],
+    }),
+    authenticator: gatewayAuthenticator([review]),
+    watches,
+  });
+  const answer = ask(app, `${path}?watch=true&resourceVersion=10`, {
+    headers: { authorization: `Bearer ${tokenOf('robot')}` },
+  });
+  await settle();
+  expect(watches.size).toBe(1);
+
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  client.before = ({ body }) => {
+    const { token } = (body as { spec: { token: string } }).spec;
+    return token === tokenOf('robot') ? undefined : held;
+  };
+  const forged = Array.from({ length: 404 }, (_, index) => review(tokenOf(`nobody-${index}`), '192.0.2.1'));
+  const settled = Promise.allSettled(forged);
+  isDeleted = true;
+  // The address sends the token of the watch, too.
+  now += 10_001;
+  await settle();
+  await expect(review(tokenOf('robot'), '192.0.2.1')).rejects.toMatchObject({ code: 429 });
+  await watches.recheck();
+  await settle();
+  const remaining = watches.size;
+  watches.endAll(0);
+  release();
+  await settled;
+  expect(remaining).toBe(0);
+  expect((await answer).status).toBe(200);
 });
 
 test.each<[string, () => Promise<void> | void]>([

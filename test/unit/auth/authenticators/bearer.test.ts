@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Request } from 'express';
 import { aggregatedAuthenticator } from '../../../../src/auth/authenticators/index.ts';
 import { bearer } from '../../../../src/auth/authenticators/bearer.ts';
-import type { TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
+import type { Source, TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
 import { fingerprint } from '../../../../src/auth/tokens.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
 import { serviceUnavailable } from '../../../../src/errors.ts';
@@ -32,7 +32,7 @@ describe('a bearer token', () => {
   });
 
   test('is judged with the address of the client', async () => {
-    const sources: string[] = [];
+    const sources: Source[] = [];
     const judge = bearer([
       async (_, source) => {
         sources.push(source);

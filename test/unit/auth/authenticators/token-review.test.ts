@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { gatewayAuthenticator } from '../../../../src/auth/authenticators/index.ts';
 import { expiryOf, issuerOf, tokenReview } from '../../../../src/auth/authenticators/token-review.ts';
 import { fingerprint } from '../../../../src/auth/tokens.ts';
-import type { TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
+import type { Source, TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
 import { KubeError, unreachable } from '../../../../src/kube/kube-error.ts';
 import { ask, type Answer } from '../../../fakes/ask.ts';
 import { MemoryCluster, type MemoryClient } from '../../../fakes/cluster.ts';
@@ -17,7 +17,7 @@ const tokenOf = (subject: string): string => craftJWT({ alg: 'RS256' }, { iss: i
 const robot = { username: 'system:serviceaccount:default:robot', groups: ['system:serviceaccounts'] };
 
 interface Lab {
-  readonly authenticate: (token: string, source?: string) => ReturnType<TokenAuthenticator>;
+  readonly authenticate: (token: string, source?: Source) => ReturnType<TokenAuthenticator>;
   readonly client: MemoryClient;
   readonly reviews: () => number;
 }
@@ -257,8 +257,8 @@ describe('when many unknown tokens come', () => {
   });
 
   test.each([
-    ['50 of one address', 50, 4, () => '192.0.2.66'],
-    ['100 of one /48', 100, 8, (index: number) => `2001:db8:0:${index.toString(16)}::1`],
+    ['400 of one address', 400, 4, () => '192.0.2.66'],
+    ['800 of one /48', 800, 8, (index: number) => `2001:db8:0:${index.toString(16)}::1`],
   ])('%s wait, more are refused with 429', async (_, waiting, share, from) => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
@@ -280,10 +280,10 @@ describe('when many unknown tokens come', () => {
     });
   });
 
-  test('more than a thousand that wait are refused with 429, and a good one of another source is not', async () => {
+  test('more than 2,000 that wait are refused with 429, and a good one of another source is not', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     const release = hold(client);
-    const all = Array.from({ length: 1_100 }, (_, index) => authenticate(forged(index), `192.0.2.${index % 25}`));
+    const all = Array.from({ length: 2_100 }, (_, index) => authenticate(forged(index), `192.0.2.${index % 25}`));
     const settled = Promise.allSettled(all);
     await settle();
     const good = authenticate(tokenOf('robot'), '192.0.2.200');
@@ -291,7 +291,7 @@ describe('when many unknown tokens come', () => {
     release();
     await expect(good).resolves.toMatchObject({ username: robot.username });
     const refusals = (await settled).filter((one) => one.status === 'rejected');
-    expect(refusals).toHaveLength(1_100 - 32 - 999);
+    expect(refusals).toHaveLength(2_100 - 32 - 1_999);
     expect(refusals[0]?.reason).toMatchObject({ code: 429, headers: { 'Retry-After': '1' } });
   });
 
@@ -318,6 +318,40 @@ describe('when many unknown tokens come', () => {
     expect(reviews()).toBe(2);
     release();
     await expect(Promise.all(all)).resolves.toHaveLength(64);
+  });
+
+  test('a token whose review waits for another address is reviewed at once for an idle address', async () => {
+    const { authenticate, client, reviews } = lab({ authenticated: true, user: robot });
+    const release = hold(client);
+    const all = Array.from({ length: 4 }, (_, index) => authenticate(forged(index), '192.0.2.66'));
+    const waiting = authenticate(tokenOf('robot'), '192.0.2.66');
+    await settle();
+    const idle = authenticate(tokenOf('robot'), '192.0.2.2');
+    await settle();
+    expect(subjects(client)[4]).toBe('robot');
+    release();
+    await expect(Promise.all([...all, waiting, idle])).resolves.toHaveLength(6);
+    // The first review also served the request that waited.
+    expect(reviews()).toBe(5);
+  });
+
+  test('a token that is refused to an address with a full queue is reviewed for an idle address', async () => {
+    const { authenticate, client } = lab({ authenticated: true, user: robot });
+    const release = hold(client);
+    const all = Array.from({ length: 404 }, (_, index) => authenticate(forged(index), '192.0.2.66'));
+    await settle();
+    const [refused, good] = await Promise.allSettled([
+      authenticate(tokenOf('robot'), '192.0.2.66'),
+      (async () => {
+        const user = authenticate(tokenOf('robot'), '192.0.2.2');
+        await settle();
+        release();
+        return await user;
+      })(),
+    ]);
+    expect(refused).toMatchObject({ status: 'rejected', reason: { code: 429 } });
+    expect(good).toMatchObject({ status: 'fulfilled', value: { username: robot.username } });
+    await expect(Promise.all(all)).resolves.toHaveLength(404);
   });
 
   test('the answers about forged ones push no good one out', async () => {
