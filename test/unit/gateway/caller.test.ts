@@ -23,3 +23,7 @@ test.each(names)('a proved caller cannot become %j at the gateway', (name) => {
   const caller: UserInfo = { username: 'system:admin', groups: ['system:masters'], via: 'token-review' };
   expect(() => headersOf(caller, { ...name, via: 'token' })).toThrow(expect.objectContaining({ code: 403 }));
 });
+
+test('the gateway passes nothing on without an identity', () => {
+  expect(() => callerOf({ user: undefined } as RequestContext)).toThrow(expect.objectContaining({ code: 401 }));
+});
