@@ -12,6 +12,9 @@ import { callerOf } from './caller.ts';
 import { headersDown, headersUp } from './headers.ts';
 import { begin, refusalOfOurs, requestEnded } from './proxy.ts';
 
+/** For the rest of what one side has said after the other is gone, in milliseconds. */
+const linger = 2_000;
+
 export async function upgrade(upstream: Upstream, req: Request, res: Response, context: RequestContext): Promise<void> {
   const protocol = req.headers.upgrade ?? '';
   const asked = {
@@ -93,16 +96,21 @@ async function join(res: Response, { connection, first }: Granted, over: AbortSi
   const closed = new Promise((resolve) => connection.once('close', resolve));
   if (first.length > 0) connection.unshift(first);
   const client = res.socket as Socket;
-  // Each connection closes the other.
-  const breakOff = (): void => void client.destroy();
+  const breakOff = (): void => {
+    connection.destroy();
+    client.destroy();
+  };
   over.addEventListener('abort', breakOff);
   connection.on('error', breakOff);
   client.pipe(connection);
-  connection.pipe(client);
-  // After the end of the response the client has 2 s to close its side (serveHandshakes).
-  connection.once('end', () => res.end());
+  connection.pipe(client, { end: false });
+  connection.once('end', () => {
+    res.end();
+    client.end();
+  });
   connection.once('close', () => {
-    if (!connection.readableEnded) client.destroy();
+    if (connection.readableEnded) setTimeout(() => client.destroy(), linger).unref();
+    else client.destroy();
   });
   client.once('close', () => connection.destroy());
   await closed;
