@@ -5,15 +5,15 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 
-/** Characters of a SHA-512 in hex: a key of as many or more is replaced by its digest, so no short key equals a digest. */
-const digestLength = 128;
+/** Characters of a SHA-256 in hex: a key of as many or more is replaced by its digest, so no short key equals a digest. */
+const digestLength = 64;
 /** Bytes of an entry beside its key and what its value holds. */
 const entryOverhead = 128;
 
 const keyOf = (key: string): string => {
   if (key.length < digestLength) return key;
   // UTF-8 would make one key of two that differ in lone surrogates.
-  return hash('sha512', Buffer.from(key, 'utf16le'), 'hex');
+  return hash('sha256', Buffer.from(key, 'utf16le'), 'hex');
 };
 
 /** V8 itself copies slices shorter than this. */

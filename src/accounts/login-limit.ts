@@ -55,7 +55,7 @@ const kinds = {
 const accountKind = 'n';
 
 /** Limits of each table. A count takes some 300 bytes, a window with its parts at most 1 KiB. */
-const maxEntries = 20_000;
+const maxEntries = 16_000;
 const maxBytes = 16 * 1024 * 1024;
 const firstDelayed = 3;
 const longestDelay = 60_000;
