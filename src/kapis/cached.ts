@@ -39,6 +39,8 @@ export interface CacheOptions {
   readonly refused?: (error: Error) => void;
   /** Called for a 403 after the first request. The right was revoked, or kube-apiserver is starting: it refuses all until it knows RBAC. */
   readonly doubted?: () => void;
+  /** Called when kube-apiserver accepts a watch. */
+  readonly accepted?: () => void;
 }
 
 /** The time that a change needs from kube-apiserver's answer to our copy, generously. */
@@ -54,6 +56,7 @@ export function createCached<F>(definition: ResourceDefinition<F>, options: Cach
     hold = () => undefined,
     refused = () => undefined,
     doubted = () => undefined,
+    accepted = () => undefined,
   } = options;
   const path = collectionPath(definition.underlying);
   const store = new Store<F>();
@@ -110,7 +113,8 @@ export function createCached<F>(definition: ResourceDefinition<F>, options: Cach
     isFirstRequest = false;
     const response = await client.stream(...request);
     const { status } = response;
-    if (status === 403 && !isFirst) doubted();
+    if (status === 200 && query?.['watch'] !== undefined) accepted();
+    else if (status === 403 && !isFirst) doubted();
     else if (status === 403 || status === 404 || status === 405)
       refused(new Error(`kube-apiserver answered ${status}`));
     return response;

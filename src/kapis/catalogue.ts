@@ -282,6 +282,8 @@ export class Catalogue {
         if (this.#clock.now() - allowedAt > startTime) void review();
         else this.#end(key, serviceUnavailable(`${nameOf(discovered)} cannot be watched any more; try again`, 1));
       },
+      // The next 403 is of another start.
+      accepted: () => (allowedAt = -Infinity),
     });
     const resource: Resource<unknown> = {
       ...cached,

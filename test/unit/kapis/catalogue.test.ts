@@ -265,6 +265,20 @@ describe('a copy', () => {
     expect(used.resource.store.get('default', 'a')?.name).toBe('a');
   });
 
+  test('stays when kube-apiserver starts twice within a minute', async () => {
+    const used = await refusedAtStart();
+    await clock.advance(2_000);
+    const upstream = cluster.last;
+    await upstream.open();
+    await upstream.reset();
+    await clock.advance(5_000);
+    expect(cluster.last).not.toBe(upstream);
+    await cluster.last.answer(403, status(403, 'Forbidden'));
+    expect(used.resource.ended?.aborted).toBe(false);
+    await clock.advance(2_000);
+    expect(used.resource.ended?.aborted).toBe(false);
+  });
+
   test('ends when a review after a 403 confirms that the right was revoked', async () => {
     const used = await refusedAtStart();
     allowed = false;
