@@ -445,9 +445,9 @@ describe('an answer', () => {
   );
 
   test('of a status that HTTP/2 does not have is 502', async () => {
-    kube.answer = (_, res) => void res.writeHead(999, { location: '/a' }).end();
+    kube.answer = (_, res) => void res.writeHead(999, { location: '/a', 'audit-id': 'its own' }).end();
     const [headers, body] = await overHTTP2(pods);
-    expect([headers[':status'], headers.location]).toEqual([502, undefined]);
+    expect([headers[':status'], headers.location, headers['audit-id']]).toEqual([502, undefined, 'its own']);
     expect(JSON.parse(body)).toMatchObject({ reason: 'BadGateway' });
   });
 

@@ -27,3 +27,8 @@ test.each(names)('a proved caller cannot become %j at the gateway', (name) => {
 test('the gateway passes nothing on without an identity', () => {
   expect(() => callerOf({ user: undefined } as RequestContext)).toThrow(expect.objectContaining({ code: 401 }));
 });
+
+test('a user has one identity at the gateway, by which the headers that name it are cached', () => {
+  const context = { user: { username: 'anna', groups: ['dev'], via: 'token' } } as unknown as RequestContext;
+  expect(callerOf(context)).toBe(callerOf({ ...context }));
+});

@@ -17,6 +17,8 @@ interface Exchange {
   readonly start: () => void;
   /** That of the connection. */
   readonly abort: jest.Mock<() => void>;
+  readonly pause: jest.Mock<() => void>;
+  readonly resume: jest.Mock<() => void>;
   readonly res: Response;
   readonly changeUser: () => void;
 }
@@ -28,7 +30,7 @@ beforeEach(async () => {
   const { promise, resolve } = Promise.withResolvers<Exchange>();
   exchange = promise;
   server = http.createServer((req, res) => {
-    const abort = jest.fn<() => void>();
+    const [abort, pause, resume] = [jest.fn<() => void>(), jest.fn<() => void>(), jest.fn<() => void>()];
     let changeUser: () => void;
     const context = {
       info,
@@ -38,11 +40,20 @@ beforeEach(async () => {
       onEnd: (cleanup: () => void) => res.once('close', cleanup),
     } as unknown as RequestContext;
     const started = Promise.withResolvers<AnswerFlow>();
-    const start = (): void => started.resolve({ pause: () => undefined, resume: () => undefined, abort });
+    const start = (): void => started.resolve({ pause, resume, abort });
     const send = (request: PassedRequest, handler: AnswerHandler): Promise<AnswerFlow> => {
       // The handler listens to its context once it has sent the request.
       setImmediate(() =>
-        resolve({ request, handler, start, abort, res: res as Response, changeUser: () => changeUser() }),
+        resolve({
+          request,
+          handler,
+          start,
+          abort,
+          pause,
+          resume,
+          res: res as Response,
+          changeUser: () => changeUser(),
+        }),
       );
       return started.promise;
     };
@@ -133,6 +144,25 @@ test('a head that comes after the client has left is not written', async () => {
   await once(res, 'close');
   handler.onHead(200, 'OK', ['X-Own', 'a']);
   expect(res.headersSent).toBe(false);
+});
+
+test('kube-apiserver is paused once while a client does not read, and resumed once', async () => {
+  const sent = ask(list).end();
+  const { start, pause, resume, handler } = await exchange;
+  start();
+  await nextTurn();
+  handler.onHead(200, 'OK', []);
+  const much = Buffer.alloc(1024 * 1024, 'x');
+  for (let count = 0; count < 32; count += 1) handler.onData(much);
+  expect([pause.mock.calls.length, resume.mock.calls.length]).toEqual([1, 0]);
+  const [message] = (await once(sent, 'response')) as [IncomingMessage];
+  const resumed = new Promise<void>((resolve) => resume.mockImplementation(resolve));
+  let length = 0;
+  message.on('data', (chunk: Buffer) => (length += chunk.length));
+  await resumed;
+  handler.onEnd([]);
+  await once(message, 'end');
+  expect([length, pause.mock.calls.length, resume.mock.calls.length]).toEqual([32 * much.length, 1, 1]);
 });
 
 describe('small pieces', () => {
