@@ -18,8 +18,9 @@ interface AuditEvent {
   readonly responseStatus: { readonly code: number };
 }
 
+/** A container runtime keeps a line until it ends, or 16 KiB of it. */
 const print =
-  'http.createServer((q, s) => q.on("end", () => s.end()).pipe(process.stdout, { end: false })).listen(8080)';
+  'http.createServer((q, s) => q.on("end", () => { console.log(); s.end(); }).pipe(process.stdout, { end: false })).listen(8080)';
 
 export const audit: Case = {
   title: 'The audit goes to a file and to a webhook',
