@@ -5,7 +5,7 @@ interface Kill {
   /** Test file, and what failed in it. */
   readonly file: string;
   readonly by: string;
-  /** Of the test file. */
+  /** SHA-256 of the test file. */
   readonly digest: string;
 }
 

@@ -17,7 +17,7 @@ export interface Job {
   readonly sources: string;
   /** Ids of the mutants to try, with the milliseconds that all tests of each may take. */
   readonly mutants: readonly (readonly [id: string, budget: number])[];
-  /** Of an earlier process for the same file. */
+  /** What an earlier process measured with the same file; measured anew unless given. */
   readonly baseline?: Baseline;
 }
 

@@ -17,6 +17,7 @@ interface Attempt {
   readonly report: (id: string, outcome: Outcome) => void;
   /** Tests that fail without a mutant. */
   readonly failed: (titles: readonly string[]) => void;
+  /** Mutants of code that runs while modules are loaded. */
   readonly loaded: (ids: readonly string[]) => void;
 }
 
@@ -34,9 +35,13 @@ export async function tryFile({ file, sources, mutants, report, failed, loaded }
     const job: Job = {
       file,
       sources,
-      mutants: [...rest].slice(0, turns),
+      // In a new process those that were not clean are the first.
+      mutants: [...rest]
+        .toSorted(([one], [other]) => Number(unclean.has(other)) - Number(unclean.has(one)))
+        .slice(0, turns),
       ...(baseline === undefined ? {} : { baseline }),
     };
+    let isUnclean = false;
     const end = await work(job, (message) => {
       if (message.type === 'baseline') {
         ({ baseline } = message);
@@ -48,27 +53,23 @@ export async function tryFile({ file, sources, mutants, report, failed, loaded }
         rest.delete(message.id);
         report(message.id, { by: message.by, milliseconds: message.milliseconds });
       } else if (message.type === 'unclean') {
-        // In a new process it is the first. A test that fails there too, without a mutant, tells nothing.
+        isUnclean = true;
+        // A test that fails in a new process too, without a mutant, says nothing about the mutant.
         if (unclean.has(message.id)) rest.delete(message.id);
-        else {
-          unclean.add(message.id);
-          const budget = rest.get(message.id) ?? 0;
-          rest.delete(message.id);
-          const others = [...rest];
-          rest.clear();
-          for (const [id, left] of [[message.id, budget] as const, ...others]) rest.set(id, left);
-        }
+        unclean.add(message.id);
       }
     });
     if (end.during !== undefined) {
       rest.delete(end.during);
       report(end.during, { by: end.why, milliseconds: 0 });
     }
-    if (baseline === undefined) {
+    // Mutants that only failing tests reach are not tried.
+    if (end.isDone) for (const [id] of job.mutants) rest.delete(id);
+    else if (end.during === undefined && !isUnclean) {
       failed([`the file itself: ${end.why}`]);
       return;
     }
-    if (rest.size === 0 || (end.isDone && job.mutants.length === rest.size)) return;
+    if (rest.size === 0) return;
   }
 }
 

@@ -11,7 +11,7 @@ import { pathToFileURL } from 'node:url';
 import { jest } from './globals.ts';
 import type { Baseline, Job, Message } from './messages.ts';
 
-/** Where the changed sources find the active mutant and count how often each is reached. */
+/** The changed sources read the active mutant here, and count how often each mutant is reached. */
 interface Switch {
   activeMutant: string | undefined;
   currentTestId: string | undefined;

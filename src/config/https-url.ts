@@ -6,5 +6,5 @@ export const isHTTPSURL = (text: string): boolean => {
   return url?.protocol === 'https:' && !hasUserInfo(url);
 };
 
-/** What messages about such a URL say. They do not quote it: it may hold a password. */
+/** Text of error messages. They do not quote the URL, because it may contain a password. */
 export const httpsURLExpected = 'must be an https URL without username and password';

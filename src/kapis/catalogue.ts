@@ -282,7 +282,7 @@ export class Catalogue {
         if (this.#clock.now() - allowedAt > startTime) void review();
         else this.#end(key, serviceUnavailable(`${nameOf(discovered)} cannot be watched any more; try again`, 1));
       },
-      // The next 403 is of another start.
+      // If kube-apiserver refuses the watch later, it has started again.
       accepted: () => (allowedAt = -Infinity),
     });
     const resource: Resource<unknown> = {

@@ -1,4 +1,4 @@
-/** OpenID provider in the process of the test: it gives whatever tokens a test wants to whoever sends the code. */
+/** OpenID provider in the process of the test. It exchanges any code for the tokens that the test has set. */
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';

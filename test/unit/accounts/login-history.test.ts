@@ -22,7 +22,7 @@ let cluster: MemoryCluster;
 let settings: { keep: number; maxEntries: number };
 /** Bob is an object of the cluster. */
 let configured: (typeof alice)[];
-/** Who was reported to have logged in, and when. */
+/** Users whose logins were reported, and when they logged in. */
 let loggedIn: [uid: string, time: string][];
 let log: Logger;
 let lines: () => string[];

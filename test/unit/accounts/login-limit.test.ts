@@ -604,7 +604,7 @@ describe('unlocking a user', () => {
   });
 });
 
-describe('what other replicas are told', () => {
+describe('failures that other replicas receive', () => {
   test('is what still counts', () => {
     const { limiter, fail, advance } = lab();
     fail(attempt('old'));

@@ -111,7 +111,7 @@ describe('a client with a hashed secret', () => {
 describe('the well-known client', () => {
   const wellKnown = { name: 'platform', secret: 'platform' };
 
-  test('is told apart, and so is its well-known secret', () => {
+  test('and a client with its secret are marked', () => {
     configure(wellKnown, { name: 'web', secret: 'platform' });
     expect(platform.directory.clients.get('platform')).toMatchObject({ isWellKnown: true, hasKnownSecret: true });
     expect(platform.directory.clients.get('web')).toMatchObject({ isWellKnown: false, hasKnownSecret: false });

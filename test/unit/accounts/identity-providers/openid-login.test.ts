@@ -1,4 +1,4 @@
-/** Logins at an OpenID provider in the process of the test, which says whatever a test wants. */
+/** Logins at an OpenID provider in the process of the test, whose responses each test sets. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createHash, createPrivateKey } from 'node:crypto';
 import { OpenIDProviders } from '../../../../src/accounts/identity-providers/openid.ts';
