@@ -254,9 +254,9 @@ export class LoginLimiter {
       ...(['name', 'e-mail'] as const).map((kind) => this.#accountKey(kind, username)),
     ];
     for (const key of all) this.#unlocked.set(key, this.#clock(), this.#limit().within);
-    const ofUser = [...this.#chains].filter(([, { owners }]) => owners.some((owner) => all.includes(owner)));
-    for (const [key] of ofUser) this.#chains.delete(key);
-    if (ofUser.length > 0) this.#changed('failures');
+    const before = this.#chains.entries;
+    this.#chains.retain(({ owners }) => !owners.some((owner) => all.includes(owner)));
+    if (this.#chains.entries < before) this.#changed('failures');
   }
 
   /** Calls `listener` when `shared` or `familiar` is something else. */

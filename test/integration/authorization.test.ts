@@ -58,31 +58,36 @@ const masked = (text: string): string =>
 
 const absentName = (name: string): string => `${name.slice(0, -8)}${'0'.repeat(8)}`;
 
-/** Whether a role names the object, in whichever namespace, so that the caller has a right to it and not to the absent one. */
-async function isNamedByRole(oracle: Oracle, caller: Caller, { type, name }: TestObject): Promise<boolean> {
-  const { group, resource } = type;
-  for (const verb of ['get', 'list', 'watch'])
-    for (const namespace of ['', 'kube-system', ...namespaces]) {
-      const attributes = { verb, group, resource, namespace };
-      const [isAllowed, isAbsentAllowed] = await Promise.all(
-        [name, absentName(name)].map((one) => oracle.reviews(caller, { ...attributes, name: one })),
-      );
-      if (isAllowed === true && isAbsentAllowed !== true) return true;
-    }
-  return resource === types.namespaces.resource && (await hasRightIn(oracle, caller, name));
+/** Whether the caller may read what has this name, and not the same of what is absent. */
+async function hasRightTo(
+  name: string,
+  oracle: Oracle,
+  caller: Caller,
+  attributesOf: (name: string) => Readonly<Record<string, string>>,
+): Promise<boolean> {
+  for (const verb of ['get', 'list', 'watch']) {
+    const [isAllowed, isAbsentAllowed] = await Promise.all(
+      [name, absentName(name)].map((one) => oracle.reviews(caller, { verb, ...attributesOf(one) })),
+    );
+    if (isAllowed === true && isAbsentAllowed !== true) return true;
+  }
+  return false;
 }
 
-/** Whether the caller has a right in the namespace, which it does not have in the absent one: it knows the namespace from that. */
-async function hasRightIn(oracle: Oracle, caller: Caller, namespace: string): Promise<boolean> {
-  for (const { group, resource } of Object.values(types))
-    for (const verb of ['get', 'list', 'watch']) {
-      const [isAllowed, isAbsentAllowed] = await Promise.all(
-        [namespace, absentName(namespace)].map((one) =>
-          oracle.reviews(caller, { verb, group, resource, namespace: one }),
-        ),
-      );
-      if (isAllowed === true && isAbsentAllowed !== true) return true;
-    }
+/** Whether a role names the object, in whichever namespace. A namespace is known from any right in it, too. */
+async function isNamedByRole(oracle: Oracle, caller: Caller, { type, name }: TestObject): Promise<boolean> {
+  const { group, resource } = type;
+  for (const namespace of ['', 'kube-system', ...namespaces])
+    if (await hasRightTo(name, oracle, caller, (one) => ({ group, resource, namespace, name: one }))) return true;
+  if (resource !== types.namespaces.resource) return false;
+  for (const inside of Object.values(types)) {
+    const attributesOf = (namespace: string): Record<string, string> => ({
+      group: inside.group,
+      resource: inside.resource,
+      namespace,
+    });
+    if (await hasRightTo(name, oracle, caller, attributesOf)) return true;
+  }
   return false;
 }
 
