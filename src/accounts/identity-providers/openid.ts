@@ -159,7 +159,8 @@ export class OpenIDProviders {
       this.#discovered.set(name, { configuration, key, at: this.#clock.now() });
       return configuration;
     } catch (error) {
-      if (known === undefined) throw error;
+      // Whoever logs in cannot change what a provider says of itself.
+      if (known === undefined) throw new Error(`${name} cannot be discovered`, { cause: error });
       this.#log.warn('an identity provider does not say any more what it is', { provider: name, error });
       return known.configuration;
     } finally {

@@ -261,7 +261,10 @@ describe('an OpenID provider that fails', () => {
 
   test('gets no code when it says that it is another issuer', async () => {
     server.metadata = { issuer: 'https://other.example' };
-    await expect(comeBack()).rejects.toThrow('Our SSO');
+    await expect(comeBack()).rejects.toMatchObject({
+      code: 503,
+      message: expect.stringContaining('Our SSO') as unknown,
+    });
     expect(server.to('/token')).toEqual([]);
   });
 
