@@ -89,7 +89,6 @@ export class KeyRotation {
     const all = retiredOf(data);
     const retired = all.filter(({ until }) => parseMilliseconds(until) > now);
     const isAsked = wanted !== undefined && wanted !== plan.command;
-    const heeded = { ...plan, ...(wanted === undefined ? {} : { command: wanted }) };
 
     if (plan.nextFrom !== undefined) {
       // Also if that is no time at all.
@@ -112,7 +111,11 @@ export class KeyRotation {
         return {
           ...data,
           ...(await this.#keys.make('next')),
-          ...written(retired, { since: rfc3339(since), ...heeded, nextFrom: rfc3339(now + lead) }),
+          ...written(retired, {
+            since: rfc3339(since),
+            command: wanted ?? plan.command,
+            nextFrom: rfc3339(now + lead),
+          }),
         };
       }
     }

@@ -213,7 +213,7 @@ export class LoginHistories {
   }
 
   /** The cluster's garbage collector deletes that of a User object; what is configured has no object to belong to. */
-  #newOf(uid: string, username: string): LoginHistory {
+  #newOf(uid: string, username: string): Omit<LoginHistory, 'status'> {
     const isConfigured = this.#directory.configured(username)?.uid === uid;
     const ownerReferences = isConfigured ? [] : [{ apiVersion, kind: 'User', name: username, uid }];
     return {
@@ -221,7 +221,6 @@ export class LoginHistories {
       kind: 'LoginHistory',
       metadata: { name: uid, ownerReferences },
       spec: { userName: username },
-      status: { records: [] },
     };
   }
 

@@ -3,7 +3,7 @@ import { KeyRotation } from '../../../src/accounts/key-rotation.ts';
 import type { Session } from '../../../src/accounts/sessions/session.ts';
 import { SigningKeys, type Algorithm } from '../../../src/accounts/signing-keys.ts';
 import { Tokens } from '../../../src/auth/tokens.ts';
-import { MemoryCluster } from '../../fakes/cluster.ts';
+import { MemoryCluster, type MemoryClient } from '../../fakes/cluster.ts';
 import { logOfLines } from '../../fakes/log.ts';
 import { keyMaker } from '../../fakes/signing-keys.ts';
 import { FakeClock, settle } from '../kube/fakes.ts';
@@ -14,7 +14,7 @@ const name = 'platform-signing-keys';
 const minute = 60_000;
 const hour = 60 * minute;
 const algorithms: readonly Algorithm[] = ['ES256', 'RS256'];
-const settings = {
+const usual = {
   issuer: 'https://platform.example',
   signingAlgorithm: 'ES256' as const,
   keyRotation: 6 * hour,
@@ -29,12 +29,16 @@ afterEach(() => {
 });
 
 interface Replica {
+  readonly client: MemoryClient;
   readonly keys: SigningKeys;
+  readonly rotation: KeyRotation;
   readonly tokens: Tokens;
   readonly lines: () => string[];
 }
 
-async function lab() {
+/** `changes` to the settings make a test quick that lasts for several intervals. */
+async function lab(changes: Partial<typeof usual> = {}) {
+  const settings = { ...usual, ...changes };
   const clock = new FakeClock();
   const cluster = new MemoryCluster(clock);
   const makeKey = keyMaker();
@@ -47,20 +51,31 @@ async function lab() {
     rotation.start();
     running.push(keys, rotation);
     await settle();
-    return { keys, lines, tokens: new Tokens({ keys, settings: () => settings, clock: () => clock.now() }) };
+    return {
+      client,
+      keys,
+      rotation,
+      lines,
+      tokens: new Tokens({ keys, settings: () => settings, clock: () => clock.now() }),
+    };
   };
   const pass = async (time: number): Promise<void> => {
     const target = clock.now() + time;
     while (clock.now() < target) await clock.advance(Math.min(5_000, target - clock.now()));
   };
   const until = async (what: () => boolean): Promise<void> => {
-    while (!what()) await pass(5_000);
+    const latest = clock.now() + 2 * settings.keyRotation;
+    while (!what()) {
+      if (clock.now() > latest) throw new Error('it has not happened for two rotations');
+      await pass(5_000);
+    }
   };
-  const command = (text: string): void => {
+  /** Undefined removes the command. */
+  const command = (text: string | undefined): void => {
     const secret = cluster.get(path, name) ?? { metadata: { name } };
     cluster.put(path, {
       ...secret,
-      metadata: { ...secret.metadata, annotations: { 'platform.io/rotate-keys': text } },
+      metadata: { ...secret.metadata, annotations: text === undefined ? {} : { 'platform.io/rotate-keys': text } },
     });
   };
   const issue = ({ tokens }: Replica): string => {
@@ -68,6 +83,7 @@ async function lab() {
     return tokens.issueAccess({ metadata: { name: 's' }, spec } as Session, subject, undefined).token;
   };
   return {
+    settings,
     clock,
     cluster,
     replica,
@@ -76,6 +92,10 @@ async function lab() {
     command,
     issue,
     data: () => Object.keys(cluster.get(path, name)?.['data'] ?? {}),
+    retired: (): unknown[] => {
+      const { 'retired.json': text = '' } = (cluster.get(path, name)?.['data'] ?? {}) as Record<string, string>;
+      return JSON.parse(Buffer.from(text, 'base64').toString('utf8')) as unknown[];
+    },
   };
 }
 
@@ -111,19 +131,17 @@ describe('a rotation', () => {
   });
 
   test('keeps of what signed before the public half only', async () => {
-    const { cluster, replica, pass, until, command } = await lab();
+    const { replica, pass, until, command, retired } = await lab();
     const one = await replica();
     command('now');
     await until(() => published(one).length === 4);
     await pass(11 * minute);
-    const { 'retired.json': text = '' } = (cluster.get(path, name)?.['data'] ?? {}) as Record<string, string>;
-    const retired = Buffer.from(text, 'base64').toString('utf8');
-    expect(retired).toContain('BEGIN PUBLIC KEY');
-    expect(retired).not.toContain('PRIVATE');
+    expect(retired()).toHaveLength(2);
+    for (const key of retired()) expect(JSON.stringify(key)).toMatch(/^(?!.*PRIVATE).*BEGIN PUBLIC KEY/);
   });
 
   test('begins when the keys are old enough, and not before', async () => {
-    const { replica, clock, until } = await lab();
+    const { settings, replica, clock, until } = await lab();
     const one = await replica();
     const begun = clock.now();
     await clock.advance(settings.keyRotation - minute);
@@ -172,9 +190,95 @@ describe('a rotation', () => {
     const secret = cluster.get(path, name) ?? { metadata: { name } };
     const broken = { ...(secret['data' as never] as object), 'rotation.json': Buffer.from('{').toString('base64') };
     cluster.put(path, { ...secret, data: broken });
+    await settle();
     await pass(30_000);
     expect(signing(one)).toEqual(before);
-    expect(one.lines().filter((line) => line.includes('cannot be rotated'))).toHaveLength(1);
+    const logged = one.lines().filter((line) => line.includes('cannot be rotated'));
+    expect(logged).toEqual([expect.stringContaining('JSON')]);
+  });
+
+  test('by age starts as soon as the interval is over, and the next one a whole interval after the keys took over', async () => {
+    const { settings, replica, clock, pass, until } = await lab({
+      keyRotation: 40 * minute,
+      accessTokenMaxAge: 15 * minute,
+    });
+    const one = await replica();
+    const created = clock.now();
+    const first = signing(one);
+    await until(() => published(one).length === 4);
+    expect(clock.now() - created).toBe(settings.keyRotation);
+    await until(() => signing(one)[0] !== first[0]);
+    const since = clock.now();
+    expect(since - created).toBe(settings.keyRotation + 10 * minute);
+    const second = signing(one);
+    // The retired keys go meanwhile.
+    await pass(settings.keyRotation - minute);
+    expect(published(one).toSorted()).toEqual(second.toSorted());
+    await until(() => published(one).length === 4);
+    expect(clock.now() - since).toBe(settings.keyRotation);
+    const logged = one.lines().map((line) => JSON.parse(line) as { message: string; because?: string });
+    expect(
+      logged.map(({ message, because }) => [message, because]).filter(([message]) => message !== 'listed'),
+    ).toEqual([
+      ['the next signing keys are published', 'of their age'],
+      ['the next signing keys sign now', undefined],
+      ['the next signing keys are published', 'of their age'],
+    ]);
+  });
+
+  test('verifies with retired keys for the lifetime of an access token, the clock skew and five minutes', async () => {
+    const { settings, replica, pass, until, command } = await lab({ accessTokenMaxAge: 15 * minute });
+    const one = await replica();
+    const before = signing(one);
+    command('now');
+    await until(() => signing(one)[0] !== before[0]);
+    await pass(settings.accessTokenMaxAge + settings.maximumClockSkew + 5 * minute - 5_000);
+    expect(published(one)).toEqual(expect.arrayContaining(before));
+    await pass(10_000);
+    expect(published(one)).toHaveLength(2);
+  });
+
+  test('does not start when the command is removed, or set again to what it was', async () => {
+    const { replica, pass, until, command } = await lab({ keyRotation: 45 * minute, accessTokenMaxAge: 10 * minute });
+    const one = await replica();
+    command('first');
+    await until(() => published(one).length === 4);
+    await pass(11 * minute);
+    command(undefined);
+    await pass(30 * minute);
+    expect(published(one)).toHaveLength(2);
+    // A rotation by age remembers the command.
+    await until(() => published(one).length === 4);
+    await pass(30 * minute);
+    command('first');
+    await pass(minute);
+    expect(published(one)).toHaveLength(2);
+  });
+
+  test('waits while sixteen retired keys are kept, however often it is commanded', async () => {
+    const { replica, pass, command, retired } = await lab();
+    await replica();
+    let most = 0;
+    for (let time = 0; time < 15; time += 1) {
+      command(`command ${time}`);
+      await pass(11 * minute);
+      most = Math.max(most, retired().length);
+    }
+    expect(most).toBe(16);
+  });
+
+  test('is not continued by a replica that has stopped, also when it stops during a write', async () => {
+    const { replica, pass, until, command } = await lab();
+    const [one, two] = [await replica(), await replica()];
+    one.rotation.stop();
+    two.client.after = ({ method }) => {
+      if (method === 'PUT') two.rotation.stop();
+    };
+    command('now');
+    await until(() => published(one).length === 4);
+    const before = signing(one);
+    await pass(20 * minute);
+    expect(signing(one)).toEqual(before);
   });
 });
 

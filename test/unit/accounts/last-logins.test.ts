@@ -73,3 +73,17 @@ test('is tried again', async () => {
   await platform.clock.advance(12_000);
   expect(patches()).toHaveLength(2);
 });
+
+test('is not written by a replica that learns of the write of another one before its own', async () => {
+  note();
+  platform.cluster.put(usersPath, { metadata: { name: 'bob' }, spec: {}, status: { lastLoginTime: now() } });
+  await platform.clock.advance(1);
+  await platform.clock.advance(2_000);
+  expect(patches()).toHaveLength(0);
+});
+
+test('is written at the latest when the replica stops', async () => {
+  note();
+  await lastLogins.stop();
+  expect(patches()).toHaveLength(1);
+});

@@ -228,9 +228,10 @@ describe('the read of a history', () => {
 });
 
 /** Has the cluster answer requests of this method with these codes, one after the other, and with its own answer after them. */
-const failWith = ({ client }: { readonly client: MemoryClient }, method: string, codes: number[]): void => {
+const failWith = ({ client }: { readonly client: MemoryClient }, method: string, codes: readonly number[]): void => {
+  const left = [...codes];
   client.before = (request) => {
-    const code = request.method === method ? codes.shift() : undefined;
+    const code = request.method === method ? left.shift() : undefined;
     if (code !== undefined) throw new KubeError(code, {});
   };
 };
@@ -437,4 +438,40 @@ describe('a sweep', () => {
     ]);
     await histories.stop();
   });
+});
+
+test.each([0, 403, 500])(
+  'an addition that kube-apiserver answers with %i is made again later, and not as a whole',
+  async (code) => {
+    const { client, histories } = replica();
+    histories.add(alice, login());
+    await clock.advance(2_000);
+    client.before = ({ method }) => {
+      if (method === 'PATCH') throw new KubeError(code, {});
+    };
+    histories.add(alice, login({ reason: 'WrongPassword' }));
+    const before = client.requests.length;
+    await clock.advance(2_000);
+    expect(client.requests.slice(before).map(({ method }) => method)).toEqual(['PATCH']);
+  },
+);
+
+test('an addition tells the sweep when the newest record was made', async () => {
+  const { histories } = replica();
+  for (let time = 0; time < 2; time += 1) {
+    histories.add(alice, login());
+    await clock.advance(2_000);
+    const annotations = cluster.get(path, alice.uid)?.metadata.annotations ?? {};
+    expect(Object.values(annotations)).toEqual([stored(alice.uid)[0]?.time]);
+  }
+});
+
+test('a sweep deletes the history of a user who is gone, also if kube-apiserver leaves its owners out', async () => {
+  const { histories } = replica();
+  const annotations = { 'iam.platform.io/newest-record': new Date(clock.now()).toISOString() };
+  cluster.put(path, { metadata: { name: 'gone', annotations }, spec: {}, status: { records: [] } });
+  histories.start();
+  await clock.advance(hour);
+  await histories.stop();
+  expect(cluster.list(path)).toEqual([]);
 });

@@ -1,8 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { createHash } from 'node:crypto';
-import { hashToken, newSessionID, RefreshTokens, sameHash } from '../../../src/accounts/refresh-tokens.ts';
+import { hashToken, isSessionID, newSessionID, RefreshTokens, sameHash } from '../../../src/accounts/refresh-tokens.ts';
+import { createLogger } from '../../../src/logger.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
+import { FakeClock, settle } from '../kube/fakes.ts';
 
 const secrets = '/api/v1/namespaces/platform-system/secrets';
 const tokens = new RefreshTokens(Buffer.alloc(32, 7));
@@ -23,6 +25,14 @@ describe('refresh tokens', () => {
     expect(all.size).toBe(1_000);
     for (const sid of all) expect(sid).toMatch(/^[0-9a-f]{32}$/);
   });
+
+  test.each(['', '0'.repeat(31), '0'.repeat(33), `x${'0'.repeat(32)}`, `${'0'.repeat(32)}x`, 'A'.repeat(32)])(
+    'belong to no session of the name %j',
+    (name) => {
+      expect(isSessionID(name)).toBe(false);
+      expect(isSessionID('0'.repeat(32))).toBe(true);
+    },
+  );
 
   test('have one successor, which needs the key and the whole token', () => {
     const token = tokens.first(newSessionID());
@@ -122,4 +132,15 @@ describe('the key of refresh tokens', () => {
       /platform-refresh-key has no key of 32 bytes; delete the Secret/,
     );
   });
+});
+
+test('after a stop the Secret with the key of refresh tokens is not watched', async () => {
+  const clock = new FakeClock();
+  const loaded = await RefreshTokens.load(new MemoryCluster(clock).client(), 'platform-system');
+  loaded.follow(createLogger({ silent: true }), clock);
+  await settle();
+  expect(clock.pending()).not.toEqual([]);
+  loaded.stop();
+  await settle();
+  expect(clock.pending()).toEqual([]);
 });

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { LoginLimiter, type LoginAttempt } from '../../../src/accounts/login-limit.ts';
 import { SharedFailures } from '../../../src/accounts/shared-failures.ts';
 import { loginFailuresPath } from '../../../src/config/names.ts';
-import { unreachable } from '../../../src/kube/kube-error.ts';
-import { createLogger } from '../../../src/logger.ts';
+import { KubeError, unreachable } from '../../../src/kube/kube-error.ts';
 import { MemoryCluster, type MemoryClient } from '../../fakes/cluster.ts';
+import { logOfLines } from '../../fakes/log.ts';
 import { FakeClock, settle } from '../kube/fakes.ts';
 
 const namespace = 'platform-system';
@@ -18,6 +18,7 @@ interface Replica {
   readonly client: MemoryClient;
   readonly limiter: LoginLimiter;
   readonly shared: SharedFailures;
+  readonly lines: () => string[];
 }
 
 let clock: FakeClock;
@@ -37,6 +38,7 @@ afterEach(async () => {
 
 async function replica(maySweep = false): Promise<Replica> {
   const client = cluster.client();
+  const { log, lines } = logOfLines();
   const limiter = new LoginLimiter(
     () => limit,
     () => clock.now() + ahead,
@@ -53,11 +55,11 @@ async function replica(maySweep = false): Promise<Replica> {
       after: (time, run) => clock.after(time, run),
       random: () => clock.random(),
     },
-    log: createLogger({ silent: true }),
+    log,
   });
   shared.start();
   await settle();
-  const made = { client, limiter, shared };
+  const made = { client, limiter, shared, lines };
   replicas.push(made);
   return made;
 }
@@ -343,4 +345,180 @@ describe('what a replica writes', () => {
     await travel();
     expect(cluster.list(path)).toHaveLength(1);
   });
+});
+
+const tables = (): string[] => cluster.list(path).map(({ metadata }) => metadata.name);
+
+/** A table as a replica left it, with one failure at this time. */
+const leave = (name: string, at: number): void => {
+  const failures = [{ key: 'mark of u:alice', count: 9, last: new Date(at).toISOString() }];
+  cluster.put(path, { metadata: { name }, status: { failures } });
+};
+
+const deletions = ({ client }: Replica): string[] =>
+  client.requests.filter(({ method }) => method === 'DELETE').map((request) => request.path.slice(path.length + 1));
+
+test('a table that an administrator deletes counts no more', async () => {
+  const one = await replica();
+  leave('other', clock.now());
+  await settle();
+  expect(one.limiter.retryAfter(attempt())).toBeGreaterThan(0);
+  cluster.delete(path, 'other');
+  await settle();
+  expect(one.limiter.retryAfter(attempt())).toBe(0);
+});
+
+test('what is forgiven is written without a time of the last failure', async () => {
+  const one = await replica();
+  fail(one, 2);
+  await travel();
+  one.limiter.succeeded(attempt());
+  await travel();
+  const table = cluster.list(path).find(({ metadata }) => metadata.name !== 'familiar');
+  const failures = (table?.['status'] as { failures: object[] } | undefined)?.failures ?? [];
+  for (const entry of failures)
+    expect(entry).toEqual({ key: expect.any(String) as unknown, count: 0, forgiven: expect.any(String) as unknown });
+  expect(failures).toHaveLength(2);
+});
+
+describe.each([
+  ['failed logins', (one: Replica) => one.limiter.failed(attempt())],
+  ['a login', (one: Replica) => one.limiter.succeeded(attempt())],
+])('a write of %s', (_, log) => {
+  test.each([0, 403, 500])('that kube-apiserver answers with %i makes no object', async (code) => {
+    const one = await replica();
+    one.client.before = ({ method }) => {
+      if (method === 'PATCH') throw new KubeError(code, {});
+    };
+    log(one);
+    await travel();
+    expect(writes(one)).toBe(1);
+  });
+});
+
+describe('where users have logged in', () => {
+  test('is one object, to which a login adds itself alone', async () => {
+    const one = await replica();
+    one.limiter.succeeded(attempt('alice'));
+    await travel();
+    one.limiter.succeeded(attempt('bob'));
+    await travel();
+    const bodies = one.client.requests.filter(({ method }) => method !== 'GET').map(({ body }) => body);
+    const at = expect.any(String) as unknown;
+    const [alice, bob] = ['alice', 'bob'].map((name) => `mark of p:${JSON.stringify([name, '10.0.0.1'])}`) as [
+      string,
+      string,
+    ];
+    expect(bodies).toEqual([
+      { status: { familiar: { [alice]: at } } },
+      expect.objectContaining({ metadata: { name: 'familiar' }, status: { failures: [], familiar: { [alice]: at } } }),
+      { status: { familiar: { [bob]: at } } },
+    ]);
+  });
+
+  test('is added to the object that another replica makes at the same time', async () => {
+    const one = await replica();
+    one.client.before = ({ method }) => {
+      if (method === 'POST')
+        cluster.put(path, {
+          metadata: { name: 'familiar' },
+          status: { failures: [], familiar: { theirs: new Date(clock.now()).toISOString() } },
+        });
+    };
+    one.limiter.succeeded(attempt());
+    await travel();
+    expect(Object.keys(familiar())).toHaveLength(2);
+  });
+
+  test('is written later if the object cannot be made now', async () => {
+    const one = await replica();
+    one.client.before = ({ method }) => {
+      if (method === 'POST') throw unreachable(new Error('reset'));
+    };
+    one.limiter.succeeded(attempt());
+    await travel();
+    expect(one.client.asked('PATCH', '/familiar')).toHaveLength(1);
+    one.client.before = () => undefined;
+    await clock.advance(15 * second);
+    expect(Object.keys(familiar())).toHaveLength(1);
+  });
+});
+
+/** A failure at that time counts no more. */
+const old = (): number => clock.now() - limit.within;
+
+describe('a sweep', () => {
+  const sweepTime = 2 * minute;
+
+  test('is not made by a replica that does not hold the Lease', async () => {
+    await replica();
+    leave('old', old());
+    await clock.advance(sweepTime);
+    expect(tables()).toEqual(['old']);
+  });
+
+  test('deletes what is too old, and keeps what still counts', async () => {
+    await replica(true);
+    leave('old', old());
+    leave('young', clock.now());
+    const forgiven = [{ key: 'k', count: 0, forgiven: new Date(old()).toISOString() }];
+    cluster.put(path, { metadata: { name: 'forgiven' }, status: { failures: forgiven } });
+    await clock.advance(sweepTime);
+    expect(tables()).toEqual(['young']);
+  });
+
+  test('keeps a table that is written meanwhile', async () => {
+    const one = await replica(true);
+    leave('old', old());
+    one.client.before = ({ method }) => {
+      if (method === 'DELETE') leave('old', clock.now());
+    };
+    await clock.advance(sweepTime);
+    expect(deletions(one)).toEqual(['old']);
+    expect(tables()).toEqual(['old']);
+    expect(one.lines().join('\n')).not.toContain('swept');
+  });
+
+  test('goes on with the others when a table is already deleted', async () => {
+    const one = await replica(true);
+    for (const name of ['first', 'second']) leave(name, old());
+    one.client.before = ({ method, path: target }) => {
+      if (method === 'DELETE' && target.endsWith('first')) cluster.delete(path, 'first');
+    };
+    await clock.advance(sweepTime);
+    expect(tables()).toEqual([]);
+    expect(one.lines().join('\n')).not.toContain('swept');
+  });
+
+  test('that fails is logged with its cause, and made again', async () => {
+    const one = await replica(true);
+    leave('old', old());
+    one.client.before = ({ method }) => {
+      if (method === 'DELETE') throw unreachable(new Error('reset'));
+    };
+    await settle();
+    await clock.advance(minute);
+    expect(one.lines().filter((line) => line.includes('swept'))).toEqual([expect.stringContaining('reset')]);
+    one.client.before = () => undefined;
+    await clock.advance(sweepTime);
+    expect(tables()).toEqual([]);
+  });
+
+  test('ends with the request that is under way when the replica stops', async () => {
+    const one = await replica(true);
+    for (const name of ['first', 'second']) leave(name, old());
+    one.client.before = async ({ method }) => {
+      if (method === 'DELETE') await one.shared.stop();
+    };
+    await clock.advance(sweepTime);
+    expect(tables()).toEqual(['second']);
+    expect(clock.pending()).toEqual([]);
+  });
+});
+
+test('after a stop nothing is watched and nothing is scheduled', async () => {
+  const one = await replica(true);
+  await one.shared.stop();
+  await settle();
+  expect(clock.pending()).toEqual([]);
 });

@@ -126,3 +126,24 @@ test('a Secret without one of the keys is refused at the start, with what to do'
   cluster.put(path, { metadata: { name: 'platform-signing-keys' }, data: {} });
   await expect(replica(cluster)).rejects.toThrow('has no key ES256.pem; delete the Secret');
 });
+
+test('after a stop the Secret with the signing keys is not watched', async () => {
+  const clock = new FakeClock();
+  const keys = await replica(new MemoryCluster(clock), clock);
+  expect(clock.pending()).not.toEqual([]);
+  keys.stop();
+  await settle();
+  expect(clock.pending()).toEqual([]);
+});
+
+test('the generation changes when one of several keys is gone', async () => {
+  const cluster = new MemoryCluster();
+  const one = await replica(cluster);
+  const { generation } = one;
+  const secret = cluster.get(path, 'platform-signing-keys');
+  const pem = pemOf(generateKeyPairSync('ec', { namedCurve: 'P-256' }));
+  const data = { ...(secret?.['data'] as object), 'ES256.pem': Buffer.from(pem).toString('base64') };
+  cluster.put(path, { ...secret, metadata: { name: 'platform-signing-keys' }, data });
+  await settle();
+  expect(one.generation).not.toBe(generation);
+});

@@ -1,15 +1,19 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { UserConditions } from '../../../src/accounts/user-conditions.ts';
 import { usersPath } from '../../../src/config/names.ts';
-import { createLogger } from '../../../src/logger.ts';
+import { KubeError, unreachable } from '../../../src/kube/kube-error.ts';
+import { logOfLines } from '../../fakes/log.ts';
 import { createPlatform, type Platform } from '../../fakes/platform.ts';
 import { settle } from '../kube/fakes.ts';
 
 let platform: Platform;
 let conditions: UserConditions;
+let lines: () => string[];
 beforeEach(async () => {
   platform = await createPlatform();
-  conditions = new UserConditions({ ...platform, log: createLogger({ silent: true }) });
+  const logged = logOfLines();
+  ({ lines } = logged);
+  conditions = new UserConditions({ ...platform, log: logged.log });
 });
 afterEach(() => {
   conditions.stop();
@@ -152,4 +156,124 @@ test('who shares an identity is told which', async () => {
     'True Ambiguous',
     'the user may log in while Active, but not by the identity 17 at corp: carol has it too',
   ]);
+});
+
+/** Puts bob with this status, and returns the conditions that he gets next. */
+async function nextConditions(status: object, spec: object = {}): Promise<unknown> {
+  platform.cluster.put(usersPath, { metadata: { name: 'bob' }, spec, status });
+  await settle();
+  await look('bob');
+  return (patches() as { body: { status: { conditions: unknown } } }[]).at(-1)?.body.status.conditions;
+}
+
+describe('the new condition', () => {
+  const earlier = '2026-01-01T00:00:00Z';
+  const ready = { type: 'Ready', status: 'True', reason: 'R', message: '', lastTransitionTime: earlier };
+  const accepted = { type: 'Accepted', status: 'True', reason: 'Old', message: '', lastTransitionTime: earlier };
+
+  test('has the time of the last transition while its status is the same', async () => {
+    expect(await nextConditions({ conditions: [accepted] })).toMatchObject([
+      { reason: 'Accepted', lastTransitionTime: earlier },
+    ]);
+  });
+
+  test('has the present time when its status is another one', async () => {
+    const conditionsNow = await nextConditions({ conditions: [{ ...accepted, status: 'False' }] });
+    expect(conditionsNow).toMatchObject([
+      { status: 'True', lastTransitionTime: expect.not.stringMatching(earlier) as unknown },
+    ]);
+  });
+
+  test('leaves conditions of other types alone', async () => {
+    expect(await nextConditions({ conditions: [ready, accepted] })).toMatchObject([ready, { reason: 'Accepted' }]);
+  });
+
+  test('is written beside a status without conditions', async () => {
+    expect(await nextConditions({ lastLoginTime: earlier })).toMatchObject([{ reason: 'Accepted' }]);
+  });
+});
+
+test('a user who shares an e-mail address with many others is told the names of ten', async () => {
+  const others = Array.from({ length: 11 }, (_, index) => `user-${index + 10}`);
+  await platform.putUser('bob', { email: 'all@example.com' });
+  for (const name of others.slice(0, 10)) await platform.putUser(name, { email: 'all@example.com' });
+  await look('bob');
+  expect(toldTo('bob').at(-1)).toContain(`: ${others.slice(0, 10).join(', ')} have it too`);
+  await write('bob');
+  await platform.putUser(others.at(-1) ?? '', { email: 'all@example.com' });
+  await look('bob');
+  expect(toldTo('bob').at(-1)).toContain(`: ${others.slice(0, 10).join(', ')} and 1 more have it too`);
+  expect(toldTo(others.at(-1) ?? '')).toEqual([]);
+});
+
+test('a user who is told of a shared e-mail address is not told again', async () => {
+  for (const name of ['bob', 'carol']) await platform.putUser(name, { email: 'both@example.com' });
+  await look('bob');
+  for (const name of ['bob', 'carol']) await write(name);
+  await look('bob');
+  expect(patches()).toHaveLength(2);
+});
+
+test('a user who was deleted meanwhile is not written', async () => {
+  await platform.putUser('bob');
+  conditions.look('bob');
+  platform.cluster.delete(usersPath, 'bob');
+  await settle();
+  await platform.clock.advance(30_000);
+  expect(patches()).toEqual([]);
+  expect(lines()).toEqual([]);
+});
+
+test('a user who was told by another replica meanwhile is not written', async () => {
+  await platform.putUser('bob');
+  await look('bob');
+  conditions.look('bob');
+  await write('bob');
+  await platform.clock.advance(1_000);
+  expect(patches()).toHaveLength(1);
+});
+
+test.each([404, 409])('a write that kube-apiserver refuses with %i is left to the next change', async (code) => {
+  await platform.putUser('bob');
+  platform.client.before = ({ method }) => {
+    if (method === 'PATCH') throw new KubeError(code, {});
+  };
+  await look('bob');
+  await platform.clock.advance(30_000);
+  expect(patches()).toHaveLength(1);
+  expect(lines()).toEqual([]);
+});
+
+test('a write that fails is logged with the user and the cause', async () => {
+  await platform.putUser('bob');
+  platform.client.before = ({ method }) => {
+    if (method === 'PATCH') throw unreachable(new Error('reset'));
+  };
+  await look('bob');
+  const logged = lines().map((line) => JSON.parse(line) as unknown);
+  expect(logged).toMatchObject([
+    { level: 'warn', user: 'bob', error: { message: expect.stringContaining('reset') as unknown } },
+  ]);
+});
+
+describe('after a stop', () => {
+  test('nothing is written, and nothing that comes later is looked at', async () => {
+    await platform.putUser('bob');
+    conditions.look('bob');
+    conditions.stop();
+    conditions.look('bob');
+    await platform.clock.advance(30_000);
+    expect(patches()).toEqual([]);
+  });
+
+  test('the write that is under way is the last one', async () => {
+    for (const name of ['bob', 'carol']) await platform.putUser(name);
+    platform.client.before = ({ method }) => {
+      if (method === 'PATCH') conditions.stop();
+    };
+    conditions.lookAtAll();
+    await platform.clock.advance(30_000);
+    expect(patches()).toHaveLength(1);
+    expect(lines()).toEqual([]);
+  });
 });

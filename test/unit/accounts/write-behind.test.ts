@@ -1,27 +1,33 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { WriteBehind } from '../../../src/accounts/write-behind.ts';
 import { KubeError, unreachable } from '../../../src/kube/kube-error.ts';
-import { createLogger } from '../../../src/logger.ts';
+import { logOfLines } from '../../fakes/log.ts';
 import { FakeClock, settle } from '../kube/fakes.ts';
 
 let clock: FakeClock;
 let written: { readonly key: string; readonly value: string; readonly at: number }[];
 let fail: (key: string) => Error | undefined;
+let slowly: () => Promise<void>;
+let lines: () => string[];
 let writes: WriteBehind<string>;
 beforeEach(() => {
   clock = new FakeClock();
   written = [];
   fail = () => undefined;
+  slowly = async () => undefined;
+  const logged = logOfLines();
+  ({ lines } = logged);
   writes = new WriteBehind<string>({
     what: 'a letter',
     write: async (key, value) => {
       const error = fail(key);
       if (error !== undefined) throw error;
+      await slowly();
       written.push({ key, value, at: clock.now() });
     },
     merge: (waiting, later) => waiting + later,
     clock,
-    log: createLogger({ silent: true }),
+    log: logged.log,
   });
 });
 afterEach(() => writes.stop());
@@ -107,4 +113,70 @@ test('the end writes what is left, at once, and tries nothing again', async () =
   await clock.advance(60_000);
   await settle();
   expect(written).toHaveLength(2);
+});
+
+test('a key that waits takes more while no other key can be added', async () => {
+  for (let index = 0; index < 2_000; index += 1) writes.put(`key-${index}`, 'x');
+  writes.put('key-7', 'y');
+  await clock.advance(1_200);
+  expect(values()).toContain('key-7=xy');
+});
+
+test('a slow write is the only one, whatever is put meanwhile', async () => {
+  const { promise: first, resolve: endFirst } = Promise.withResolvers<void>();
+  let open = 0;
+  let most = 0;
+  slowly = async () => {
+    open += 1;
+    most = Math.max(most, open);
+    await first;
+    open -= 1;
+  };
+  writes.put('a', 'x');
+  await clock.advance(1_000);
+  writes.put('b', 'y');
+  await clock.advance(5_000);
+  const openMeanwhile = open;
+  endFirst();
+  await settle();
+  await clock.advance(2_000);
+  await clock.advance(2_000);
+  expect(values()).toEqual(['a=x', 'b=y']);
+  expect([openMeanwhile, most]).toEqual([1, 1]);
+});
+
+test('a value that is put while its key fails is written with the earlier one, after the other keys', async () => {
+  fail = (key) => {
+    if (key !== 'a') return undefined;
+    fail = () => undefined;
+    writes.put('a', 'y');
+    writes.put('b', 'z');
+    return unreachable(new Error('down'));
+  };
+  writes.put('a', 'x');
+  await clock.advance(15_000);
+  expect(values()).toEqual(['b=z', 'a=xy']);
+});
+
+test('a failure is logged with its key and its cause', async () => {
+  fail = () => unreachable(new Error('connection refused'));
+  writes.put('a', 'x');
+  await clock.advance(1_000);
+  expect(lines().map((line) => JSON.parse(line) as unknown)).toMatchObject([
+    { level: 'warn', key: 'a', error: { message: expect.stringContaining('connection refused') as unknown } },
+  ]);
+});
+
+test('after a stop nothing is scheduled', async () => {
+  writes.put('a', 'x');
+  await writes.stop();
+  writes.put('b', 'y');
+  expect(clock.pending()).toEqual([]);
+});
+
+test('a stop gives slow writes three seconds', async () => {
+  slowly = () => clock.advance(1_000);
+  for (const key of ['a', 'b', 'c', 'd', 'e', 'f']) writes.put(key, 'x');
+  await writes.stop();
+  expect(values()).toEqual(['a=x', 'b=x', 'c=x', 'd=x']);
 });
