@@ -250,6 +250,8 @@ export class Catalogue {
       refuse(serviceUnavailable(`${nameOf(discovered)} cannot be watched any more; try again`, 1, error), undefined);
     };
     let isInDoubt = false;
+    /** Whether the last response to a watch was 403. */
+    let isRefused = false;
     let allowedAt = -Infinity;
     const review = async (): Promise<void> => {
       if (isInDoubt) return;
@@ -260,7 +262,7 @@ export class Catalogue {
       // Without a decision the next 403 starts another review.
       const isAllowed = await rights.mayListAndWatch(discovered).catch(() => undefined);
       isInDoubt = false;
-      if (isAllowed === true) allowedAt = this.#clock.now();
+      if (isAllowed === true && isRefused) allowedAt = this.#clock.now();
       if (isAllowed === false && !ended.signal.aborted)
         refuseWatch(new Error('the right to list and watch was revoked'));
     };
@@ -279,11 +281,15 @@ export class Catalogue {
       },
       refused: refuseWatch,
       doubted: () => {
+        isRefused = true;
         if (this.#clock.now() - allowedAt > startTime) void review();
         else this.#end(key, serviceUnavailable(`${nameOf(discovered)} cannot be watched any more; try again`, 1));
       },
       // If kube-apiserver refuses the watch later, it has started again.
-      accepted: () => (allowedAt = -Infinity),
+      accepted: () => {
+        isRefused = false;
+        allowedAt = -Infinity;
+      },
     });
     const resource: Resource<unknown> = {
       ...cached,

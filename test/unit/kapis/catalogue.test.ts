@@ -279,6 +279,20 @@ describe('a copy', () => {
     expect(used.resource.ended?.aborted).toBe(false);
   });
 
+  test('stays when kube-apiserver accepts the watch before the review ends, and starts again within a minute', async () => {
+    const used = await refusedAtStart();
+    await clock.advance(1_000);
+    const upstream = cluster.last;
+    await upstream.open();
+    await clock.advance(20_000);
+    expect(reviews).toBe(2);
+    await upstream.reset();
+    await clock.advance(5_000);
+    expect(cluster.last).not.toBe(upstream);
+    await cluster.last.answer(403, status(403, 'Forbidden'));
+    expect(used.resource.ended?.aborted).toBe(false);
+  });
+
   test('ends when a review after a 403 confirms that the right was revoked', async () => {
     const used = await refusedAtStart();
     allowed = false;
