@@ -39,23 +39,24 @@ function guardStream(exchange: Exchange, authorizer: Authorizer): void {
   const recheck = rechecking(authorizer);
   const attributes = attributesOf(exchange);
   const create = { ...attributes, verb: 'create' };
-  let needsCreate = isConnection(exchange.info) ? undefined : false;
+  const mayNeedCreate = isConnection(exchange.info);
+  let needsCreate = false;
   // kube-apiserver 1.35 and later demand `create` for a WebSocket into a pod, too (feature gate
-  // AuthorizePodWebsocketUpgradeCreatePermission). Earlier versions do not: the first decision shows whether the stream needs it.
-  const reviewCreate = async (user: UserInfo | undefined): Promise<void> => {
-    if (needsCreate !== undefined || user === undefined) return;
-    // A cached decision can be older than the right by which kube-apiserver starts the stream.
-    const { allowed } = await authorizer.authorize(user, create, 0);
-    needsCreate ??= allowed;
+  // AuthorizePodWebsocketUpgradeCreatePermission). Earlier versions do not, so only a right that a review has seen can be lost.
+  // A denial proves nothing: kube-apiserver may start the stream by a right that was granted after the review.
+  const reviewCreate = async (by: Authorizer, user: UserInfo | undefined, maxAge?: number): Promise<void> => {
+    if (!mayNeedCreate || needsCreate || user === undefined) return;
+    const { allowed } = await by.authorize(user, create, maxAge);
+    needsCreate ||= allowed;
   };
-  // Without a decision the first recheck repeats the review.
-  reviewCreate(callerOf(exchange)).catch(() => undefined);
+  // Without a decision the rechecks repeat the review.
+  reviewCreate(authorizer, callerOf(exchange), 0).catch(() => undefined);
   const check = async (): Promise<void> => {
     const user = callerOf(exchange);
     if (user === undefined) throw unauthorized();
     await demand(recheck, user, attributes);
-    await reviewCreate(user);
-    if (needsCreate === true) await demand(recheck, user, create);
+    if (needsCreate) await demand(recheck, user, create);
+    else await reviewCreate(recheck, user);
   };
   exchange.onRecheck(check, () => exchange.abort());
 }

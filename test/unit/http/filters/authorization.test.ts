@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { Request, Response } from 'express';
 import { accessReview } from '../../../../src/auth/authorizers/access-review.ts';
-import type { Attributes, Authorizer } from '../../../../src/auth/authorizers/authorizer.ts';
+import type { Attributes, Authorizer, Decision } from '../../../../src/auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
 import { StatusError } from '../../../../src/errors.ts';
 import { Exchange } from '../../../../src/http/exchange.ts';
@@ -74,14 +74,41 @@ test('the recheck of an exec over SPDY demands create alone', async () => {
 });
 
 test.each([429, 503])(
-  'an exec whose first review returned %d does not need create if the second denies it',
+  'an exec whose first review returned %d does not need create while later reviews deny it',
   async (code) => {
     const recheck = await start(`${pod}/exec`, new StatusError('ServiceUnavailable', code, ''));
     await expect(recheck(['get'])).resolves.toBeUndefined();
-    await expect(recheck(both)).resolves.toBeUndefined();
     await expect(recheck(['get'])).resolves.toBeUndefined();
   },
 );
+
+test('an exec needs create after any review allowed it, although earlier ones denied it', async () => {
+  const recheck = await start(`${pod}/exec`, ['get']);
+  await expect(recheck(['get'])).resolves.toBeUndefined();
+  await expect(recheck(both)).resolves.toBeUndefined();
+  await expect(recheck(['get'])).rejects.toThrow('cannot create resource "pods/exec"');
+});
+
+test('an exec whose first review is still in flight needs create if the recheck allows it', async () => {
+  const late = Promise.withResolvers<Decision>();
+  let verbs = both;
+  let isFirst = true;
+  const recheck = await startWith(
+    {
+      authorize: async (_, { verb }) => {
+        const decision = { allowed: verbs.includes(verb), reason: '' };
+        const isLate = isFirst;
+        isFirst = false;
+        return isLate ? await late.promise : decision;
+      },
+    },
+    `${pod}/exec`,
+  );
+  await expect(recheck()).resolves.toBeUndefined();
+  late.resolve({ allowed: false, reason: '' });
+  verbs = ['get'];
+  await expect(recheck()).rejects.toThrow('cannot create resource "pods/exec"');
+});
 
 test.each([429, 503])('an exec whose first review returned %d needs create if the second allows it', async (code) => {
   const recheck = await start(`${pod}/exec`, new StatusError('ServiceUnavailable', code, ''));
