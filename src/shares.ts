@@ -29,6 +29,11 @@ export class Shares {
     return key === undefined ? undefined : { key, share: shareAt(index, share) };
   }
 
+  /** Returns what all of the widest key have: the network of an address, or the holder itself. */
+  countOfWidest(holder: Holder): number {
+    return this.#counts.get(keysOf(holder).at(-1) ?? '') ?? 0;
+  }
+
   /** A negative count takes away. */
   add(holder: Holder, count: number): void {
     for (const key of keysOf(holder)) {

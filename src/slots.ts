@@ -31,8 +31,8 @@ interface Line {
 
 /**
  * A limited resource that users share. A user or address holds at most `perUser` slots. Requests that wait are in one line per user or
- * address, and the lines take turns, so a long line delays only its own holder. When the queue is full the longest line loses its last
- * request.
+ * address, and the lines take turns, so a long line delays only its own holder. When the queue is full the longest line of the network
+ * with most requests loses its last one.
  */
 export class Slots {
   readonly #options: Required<Omit<SlotsOptions, 'queue'>> & Pick<SlotsOptions, 'queue'>;
@@ -121,7 +121,7 @@ export class Slots {
       this.#lines.set(key, line);
       this.#awaited.add(holder, 1);
       this.#waiting += 1;
-      if (this.#waiting > queue.total) [...this.#longest()].at(-1)?.refuse();
+      if (this.#waiting > queue.total) [...this.#longest().waiting].at(-1)?.refuse();
     });
   }
 
@@ -139,10 +139,16 @@ export class Slots {
     }
   }
 
-  /** Returns the line that started last among the longest. */
-  #longest(): ReadonlySet<Waiting> {
-    const lines = [...this.#lines].map(([, { waiting }]) => waiting);
-    return lines.reduce((longest, line) => (line.size >= longest.size ? line : longest));
+  /**
+   * Returns the longest line of the network in which most requests wait, and of several the one that started last. A network can
+   * have a line for each of its 65,536 hosts.
+   */
+  #longest(): Line {
+    const lines = [...this.#lines].map(([, line]) => ({ line, ofNetwork: this.#awaited.countOfWidest(line.holder) }));
+    return lines.reduce((longest, one) => {
+      const more = one.ofNetwork - longest.ofNetwork || one.line.waiting.size - longest.line.waiting.size;
+      return more >= 0 ? one : longest;
+    }).line;
   }
 
   #noSlot(holder: Holder, count: number): StatusError {

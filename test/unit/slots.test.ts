@@ -101,6 +101,25 @@ describe('work that needs a slot', () => {
     expect(await Promise.all(all)).toMatchObject(['a1', 'a2', 'a3', 'a4', 'a5', {}, 'b1', {}, 'c1']);
   });
 
+  test('is refused when the queue is full, in the network with the longest queue first', async () => {
+    const slots = slotsOf({ total: 1 });
+    const free = await slots.wait('a');
+    const all = ['1', '2', '3'].map((host) => slots.wait([`address ${host}`, 'network 1']));
+    all.push(slots.wait(['address 4', 'network 2']), slots.wait('b'), slots.wait('b'), slots.wait('c'));
+    const settled = Promise.allSettled(all.map(async (slot) => (await slot)()));
+    await settle();
+    free();
+    expect((await settled).map(({ status }) => status === 'fulfilled')).toEqual([
+      true,
+      true,
+      false,
+      true,
+      true,
+      false,
+      true,
+    ]);
+  });
+
   test('frees its slot when it fails', async () => {
     const slots = slotsOf();
     for (let i = 0; i < 10; i += 1)

@@ -295,6 +295,23 @@ describe('when many unknown tokens come', () => {
     expect(refusals[0]?.reason).toMatchObject({ code: 429, headers: { 'Retry-After': '1' } });
   });
 
+  test('a full queue of four /48s refuses neither another address nor the recheck of a stream', async () => {
+    const { authenticate, client } = lab({ authenticated: true, user: robot });
+    const release = hold(client);
+    const settled = Promise.allSettled(
+      Array.from({ length: 2_400 }, (_, index) =>
+        authenticate(forged(index), `2001:db8:${index % 4}:${index.toString(16)}::1`),
+      ),
+    );
+    await settle();
+    const good = ['192.0.2.200', { streamsOf: robot.username }].map((source) => authenticate(tokenOf('robot'), source));
+    await settle();
+    release();
+    await expect(Promise.all(good)).resolves.toMatchObject([{ username: robot.username }, {}]);
+    const refusals = (await settled).filter((one) => one.status === 'rejected');
+    expect(refusals[0]?.reason).toMatchObject({ code: 429, headers: { 'Retry-After': '1' } });
+  });
+
   test('those of another issuer than our own token has take no places of its tokens', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     client.ownIssuer = issuer;
