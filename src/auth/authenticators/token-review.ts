@@ -22,6 +22,8 @@ const limits = { maxEntries: 10_000, maxBytes: 16 * 1024 * 1024 };
 const acceptedLife = 10_000;
 const refusedLife = 5_000;
 const queue = { total: 2_000, perUser: 400, timeout: 5_000 };
+/** All streams of a user, at most 1,000, are rechecked together, and each can have a token of its own. */
+const recheckQueue = { total: 10_000, perUser: 1_000, timeout: 10_000 };
 const longestToken = 16 * 1024;
 
 /** What a JWT claims, unverified. RFC 7519 section 3: three base64url parts, the first two JSON objects. */
@@ -53,10 +55,13 @@ export function expiryOf(token: string): number | undefined {
   return typeof exp === 'number' ? exp * 1_000 : undefined;
 }
 
+const holderOf = (source: Source): Holder =>
+  typeof source === 'string' ? addressKeys(source) : `streams of ${source.streamsOf}`;
+
 /**
  * Authenticates ServiceAccount tokens, and all others that kube-apiserver accepts, by TokenReview (authentication.k8s.io/v1). Results
  * are cached for seconds, refusals apart, so that forged tokens do not evict valid ones. Only JWTs are reviewed. Each address holds a few
- * slots, so that reviews for others stay fast. Rechecks of open streams have a share per user, which forged tokens cannot fill. Issuers
+ * slots, so that reviews for others stay fast. Rechecks of open streams have their own slots, which forged tokens cannot fill. Issuers
  * other than that of our own ServiceAccount share few slots.
  * `audiences`: a token is good for us when it is meant for one of these.
  */
@@ -76,6 +81,7 @@ export function tokenReview(
   const asking = new InProgress<Promise<UserInfo | undefined>>('token_reviews_in_progress');
   const ownIssuer = new Slots({ what: 'token reviews', total: 32, perUser: 4, queue });
   const otherIssuers = new Slots({ what: 'token reviews of other issuers', total: 4, perUser: 2, queue });
+  const rechecks = new Slots({ what: 'token reviews of streams', total: 32, perUser: 8, queue: recheckQueue });
 
   async function ask(token: string): Promise<UserInfo | undefined> {
     const wanted = await audiences();
@@ -99,11 +105,16 @@ export function tokenReview(
     });
   }
 
-  async function askInTurn(token: string, issuer: string, holder: Holder): Promise<UserInfo | undefined> {
+  async function slotsFor(issuer: string): Promise<Slots> {
+    const own = await client.issuer();
+    return own === undefined || own === issuer ? ownIssuer : otherIssuers;
+  }
+
+  async function askInTurn(token: string, issuer: string, source: Source): Promise<UserInfo | undefined> {
     const key = fingerprint(token);
     try {
-      const own = await client.issuer();
-      const slots = own === undefined || own === issuer ? ownIssuer : otherIssuers;
+      const slots = typeof source === 'string' ? await slotsFor(issuer) : rechecks;
+      const holder = holderOf(source);
       return await slots.run(holder, async () => {
         // Another holder's review of the token may have ended while this one waited.
         const known = accepted.get(key);
@@ -121,11 +132,10 @@ export function tokenReview(
 
   /** Joins a review in progress only of the same holder, so that nobody waits for the share of another one. */
   async function review(token: string, issuer: string, source: Source): Promise<UserInfo | undefined> {
-    const holder = typeof source === 'string' ? addressKeys(source) : `streams of ${source.streamsOf}`;
-    const key = `${fingerprint(token)} ${keysOf(holder)[0]}`;
+    const key = `${fingerprint(token)} ${keysOf(holderOf(source))[0]}`;
     let reviewed = asking.get(key);
     if (reviewed === undefined) {
-      reviewed = askInTurn(token, issuer, holder).finally(() => asking.delete(key));
+      reviewed = askInTurn(token, issuer, source).finally(() => asking.delete(key));
       asking.set(key, reviewed);
     }
     return await reviewed;

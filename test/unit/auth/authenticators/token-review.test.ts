@@ -312,6 +312,32 @@ describe('when many unknown tokens come', () => {
     expect(refusals[0]?.reason).toMatchObject({ code: 429, headers: { 'Retry-After': '1' } });
   });
 
+  test.each([
+    ['our own issuer', forged],
+    ['another issuer', strange],
+  ])('all 1,000 streams of a user are rechecked although each has a token of its own, of %s', async (_, token) => {
+    const { authenticate, client } = lab({ authenticated: true, user: robot });
+    client.ownIssuer = issuer;
+    const release = hold(client);
+    const all = Array.from({ length: 1_000 }, (__, index) => authenticate(token(index), { streamsOf: robot.username }));
+    const settled = Promise.allSettled(all);
+    await settle();
+    release();
+    expect((await settled).filter(({ status }) => status === 'rejected')).toEqual([]);
+  });
+
+  test('rechecks of streams do not wait for the slots of unknown tokens', async () => {
+    const { authenticate, client } = lab({ authenticated: true, user: robot });
+    const release = hold(client);
+    const all = Array.from({ length: 40 }, (_, index) => authenticate(forged(index), `192.0.2.${index}`));
+    await settle();
+    const recheck = authenticate(tokenOf('robot'), { streamsOf: robot.username });
+    await settle();
+    expect(subjects(client)[32]).toBe('robot');
+    release();
+    await expect(Promise.all([...all, recheck])).resolves.toHaveLength(41);
+  });
+
   test('those of another issuer than our own token has take no places of its tokens', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     client.ownIssuer = issuer;
