@@ -59,7 +59,7 @@ const maxEntries = 16_000;
 const maxBytes = 16 * 1024 * 1024;
 const firstDelayed = 3;
 const longestDelay = 60_000;
-/** Failures allowed in an IPv6 /48, as a multiple of `perAddress`: half of the default `perClient`, which one network must not use up. */
+/** Failures allowed in an IPv6 /48, as a multiple of `perAddress`. */
 const networkFactor = 5;
 /** A window is counted in so many parts, so that it slides with little memory. */
 const parts = 10;
@@ -180,11 +180,13 @@ export class LoginLimiter {
   /** What each of the limits that an attempt is under says of it. */
   #standingsOf(attempt: Attempt, now: number): Standing[] {
     const { maxTries, within, perAddress, perClient } = this.#limit();
+    // One network must not use up the limit of a client.
+    const perNetwork = Math.max(perAddress, Math.min(perAddress * networkFactor, Math.floor(perClient / 2)));
     const { pair, addresses, client, owners } = this.#keysOf(attempt);
     // Otherwise anyone who fails often enough locks out everybody, or a chosen user.
     const isFamiliar = pair !== undefined && this.#isFamiliar(pair, now);
     const standings = (isFamiliar ? addresses.slice(0, 1) : addresses).map((key, at) =>
-      this.#ofWindow(key, at === 0 ? perAddress : perAddress * networkFactor, now),
+      this.#ofWindow(key, at === 0 ? perAddress : perNetwork, now),
     );
     if (pair !== undefined) {
       const { count, last } = this.#chain(pair, owners, now);

@@ -223,7 +223,9 @@ const loginLimit = z.strictObject({
     .int()
     .min(1)
     .default(100)
-    .describe('Failures from one address within the window; IPv6: from one /64, and five times as many from one /48'),
+    .describe(
+      'Failures from one address within the window; IPv6: from one /64. One /48 may have five times as many, up to half of perClient',
+    ),
   perClient: z
     .int()
     .min(1)

@@ -182,6 +182,20 @@ describe('the hard limit', () => {
     expect(wait(attempt('alice', '2001:db8:2::1'))).toBe(0);
   });
 
+  test.each([
+    ['half of perClient', { perAddress: 300, perClient: 1_000 }, 500],
+    ['half of an odd perClient, rounded down', { perAddress: 12, perClient: 31 }, 15],
+    ['perAddress where that is more', { perAddress: 12, perClient: 20 }, 12],
+  ])('of an IPv6 /48 is at most %s', (_, chosen, max) => {
+    const { wait, fail } = lab({ ...limit, ...chosen });
+    const addressOf = (index: number): string => `2001:db8:1:${index.toString(16)}::1`;
+    for (let index = 1; index < max; index += 1) fail(attempt(`nobody-${index}`, addressOf(index)));
+    expect(wait(attempt('alice', addressOf(0)))).toBe(0);
+    fail(attempt('another', addressOf(max)));
+    expect(wait(attempt('alice', addressOf(0)))).toBe(limit.within / second);
+    expect(wait(attempt('alice'))).toBe(0);
+  });
+
   test.each<[string, (username: string, address: string) => Attempt]>([
     ['a user', (username, address) => attempt(username, address)],
     ['a client', (client, address) => secret(client, address)],
