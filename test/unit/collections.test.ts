@@ -60,7 +60,9 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   ],
   'its keys are three names and label keys of at most 317 characters, 32 in all': ['kube/selection Selections indexes'],
   'its keys are numbers, 16 at most': ['kube/stored-object StoredObject remembered'],
-  'it holds 4,000 at most, and cuts one for each beyond': ['http/unread-responses UnreadResponses byNetwork'],
+  'it holds 1,000 documents or 4,000 other responses, and cuts one for each beyond': [
+    'http/unread-responses UnreadResponses byNetwork',
+  ],
   'it holds the two states of one change': ['kapis/watch/watch Watch verdicts'],
   'it is filled when the server starts': [
     'http/metrics knownResources',
