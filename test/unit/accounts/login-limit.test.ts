@@ -18,6 +18,9 @@ const attempt = (username: string, address = '10.0.0.1', client = 'platform'): L
   client,
 });
 
+/** Returns an address in another /64 of the same /48 for each index. */
+const addressOf = (index: number): string => `2001:db8:1:${index.toString(16)}::1`;
+
 interface Lab {
   readonly limiter: LoginLimiter;
   readonly advance: (milliseconds: number) => void;
@@ -188,7 +191,6 @@ describe('the hard limit', () => {
     ['perAddress where that is more', { perAddress: 12, perClient: 20 }, 12],
   ])('of an IPv6 /48 is at most %s', (_, chosen, max) => {
     const { wait, fail } = lab({ ...limit, ...chosen });
-    const addressOf = (index: number): string => `2001:db8:1:${index.toString(16)}::1`;
     for (let index = 1; index < max; index += 1) fail(attempt(`nobody-${index}`, addressOf(index)));
     expect(wait(attempt('alice', addressOf(0)))).toBe(0);
     fail(attempt('another', addressOf(max)));
