@@ -137,7 +137,7 @@ export class OpenIDProviders {
       this.#log.warn('an identity provider could not be asked, or its answer was not taken', { provider: name, error });
       if (isNoAnswer)
         throw new OAuthError('invalid_request', `what ${displayName} says does not fit what it was asked; begin again`);
-      throw serviceUnavailable(`${displayName} cannot be asked now; try again in a moment`);
+      throw serviceUnavailable(`${displayName} cannot be asked now; try again in a moment, or tell your administrator`);
     } finally {
       free();
     }

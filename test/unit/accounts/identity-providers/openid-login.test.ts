@@ -263,7 +263,7 @@ describe('an OpenID provider that fails', () => {
     server.metadata = { issuer: 'https://other.example' };
     await expect(comeBack()).rejects.toMatchObject({
       code: 503,
-      message: expect.stringContaining('Our SSO') as unknown,
+      message: 'Our SSO cannot be asked now; try again in a moment, or tell your administrator',
     });
     expect(server.to('/token')).toEqual([]);
   });
