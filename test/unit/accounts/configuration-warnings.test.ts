@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { warningsOf } from '../../../src/accounts/configuration-warnings.ts';
 import { formatProblem } from '../../../src/config/parse.ts';
+import type { PlatformConfiguration } from '../../../src/config/schema.ts';
 import { createPlatform, namespace, rightPassword, type Platform } from '../../fakes/platform.ts';
 import { settle } from '../kube/fakes.ts';
 
@@ -98,5 +100,17 @@ test('an e-mail address that two configured users have is told of both', async (
   expect(warnings()).toEqual([
     'authentication.users[0] (erin).email: is that of grace too: nobody can log in by it',
     'authentication.users[2] (grace).email: is that of erin too: nobody can log in by it',
+  ]);
+});
+
+test('a missing token of the audit webhook and a missing credential of the log store are reported with their paths', () => {
+  const tokenRef = { name: 'one', key: 'two' };
+  const audit = { webhook: { tokenRef } } as unknown as PlatformConfiguration['audit'];
+  const logging = { store: 'loki', loki: { tokenRef } } as unknown as PlatformConfiguration['logging'];
+  const { authentication } = platform.live.value;
+  const secretRefs = { read: () => undefined, problemOf: ({ name }: { name: string }) => `no ${name}` };
+  expect(warningsOf({ authentication, audit, logging }, secretRefs)).toEqual([
+    { path: 'audit.webhook.tokenRef', message: 'no one' },
+    { path: 'logging.loki.tokenRef', message: 'no one' },
   ]);
 });

@@ -183,7 +183,7 @@ describe('a rotation', () => {
     expect(published(one)).toHaveLength(2);
   });
 
-  test('of a Secret that holds something else changes nothing, and is logged once', async () => {
+  test('of a Secret that holds something else changes nothing, and is logged once until it is repaired', async () => {
     const { cluster, replica, pass } = await lab();
     const one = await replica();
     const before = signing(one);
@@ -193,8 +193,14 @@ describe('a rotation', () => {
     await settle();
     await pass(30_000);
     expect(signing(one)).toEqual(before);
-    const logged = one.lines().filter((line) => line.includes('cannot be rotated'));
-    expect(logged).toEqual([expect.stringContaining('JSON')]);
+    const logged = (): string[] => one.lines().filter((line) => line.includes('cannot be rotated'));
+    expect(logged()).toEqual([expect.stringContaining('JSON')]);
+    for (const data of [secret['data'], broken]) {
+      cluster.put(path, { ...secret, data });
+      await settle();
+      await pass(10_000);
+    }
+    expect(logged()).toHaveLength(2);
   });
 
   test('by age starts as soon as the interval is over, and the next one a whole interval after the keys took over', async () => {
@@ -265,6 +271,15 @@ describe('a rotation', () => {
       most = Math.max(most, retired().length);
     }
     expect(most).toBe(16);
+  });
+
+  test('is not started by a replica that has stopped', async () => {
+    const { replica, pass, command } = await lab();
+    const one = await replica();
+    one.rotation.stop();
+    command('now');
+    await pass(minute);
+    expect(published(one)).toHaveLength(2);
   });
 
   test('is not continued by a replica that has stopped, also when it stops during a write', async () => {

@@ -168,7 +168,7 @@ async function nextConditions(status: object, spec: object = {}): Promise<unknow
 
 describe('the new condition', () => {
   const earlier = '2026-01-01T00:00:00Z';
-  const ready = { type: 'Ready', status: 'True', reason: 'R', message: '', lastTransitionTime: earlier };
+  const ready = { type: 'Ready', status: 'False', reason: 'R', message: '', lastTransitionTime: earlier };
   const accepted = { type: 'Accepted', status: 'True', reason: 'Old', message: '', lastTransitionTime: earlier };
 
   test('has the time of the last transition while its status is the same', async () => {
@@ -185,7 +185,10 @@ describe('the new condition', () => {
   });
 
   test('leaves conditions of other types alone', async () => {
-    expect(await nextConditions({ conditions: [ready, accepted] })).toMatchObject([ready, { reason: 'Accepted' }]);
+    expect(await nextConditions({ conditions: [ready, accepted] })).toMatchObject([
+      ready,
+      { reason: 'Accepted', lastTransitionTime: earlier },
+    ]);
   });
 
   test('is written beside a status without conditions', async () => {
@@ -261,8 +264,10 @@ describe('after a stop', () => {
     await platform.putUser('bob');
     conditions.look('bob');
     conditions.stop();
+    await platform.clock.advance(2_000);
+    const timers = platform.clock.pending();
     conditions.look('bob');
-    await platform.clock.advance(30_000);
+    expect(platform.clock.pending()).toEqual(timers);
     expect(patches()).toEqual([]);
   });
 
