@@ -1,10 +1,7 @@
 import type { Account } from './directory/account.ts';
 import type { Directory } from './directory/directory.ts';
 import type { Session } from './sessions/session.ts';
-
-/** Whom a token speaks of. One object as long as nothing of it changes, so that others can keep what they know by it. */
-export type Subject = Pick<Account, 'username' | 'uid' | 'groups' | 'displayName' | 'email'> &
-  Partial<Pick<Account, 'passwordChangeRequired'>>;
+import type { Subject } from './sessions/subject.ts';
 
 /** What lets an OAuth client have sessions of each kind: when it may do so no more, they are over. */
 const grantOf = {

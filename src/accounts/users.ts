@@ -8,7 +8,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { systemClock, type Clock } from '../kube/clock.ts';
 import { createInformer, type Informer, type KubeObject } from '../kube/informer.ts';
 import type { Logger } from '../logger.ts';
-import type { Identity } from './identity-providers/person.ts';
+import type { Identity } from './sessions/session.ts';
 import { secretValue, type Secret, type SecretKeyRef } from './secret-refs.ts';
 
 /** metav1.Condition. */

@@ -1,7 +1,8 @@
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { Session } from '../accounts/sessions/session.ts';
 import type { Sessions } from '../accounts/sessions/sessions.ts';
-import { subjectOf, type Subject } from '../accounts/subjects.ts';
+import type { Subject } from '../accounts/sessions/subject.ts';
+import { subjectOf } from '../accounts/subjects.ts';
 import type { AccessClaims, Tokens } from './tokens.ts';
 
 /** A token for which all stands that it was made for, and what that is now. */

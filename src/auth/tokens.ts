@@ -6,7 +6,7 @@ import { hash, randomUUID } from 'node:crypto';
 import jwt, { type JwtPayload, type VerifyOptions } from 'jsonwebtoken';
 import { BoundedCache } from '../bounded-cache.ts';
 import type { Session } from '../accounts/sessions/session.ts';
-import type { Subject } from '../accounts/subjects.ts';
+import type { Subject } from '../accounts/sessions/subject.ts';
 import type { Algorithm, SigningKey, SigningKeys } from '../accounts/signing-keys.ts';
 import { parseMilliseconds } from '../kube/time.ts';
 

@@ -1,5 +1,4 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { RequestInfo } from './route.ts';
 
 /** The one registry of the process, served at /metrics in Prometheus' text format. */
 export const registry = new Registry();
@@ -51,7 +50,14 @@ export function knowResource(resource: string): void {
   knownResources.add(resource);
 }
 
-export function observeRequest(info: RequestInfo, code: number, seconds: number): void {
+/** What of a request becomes a label. */
+export interface Labelled {
+  readonly verb: string;
+  readonly resource: string;
+  readonly isResourceRequest: boolean;
+}
+
+export function observeRequest(info: Labelled, code: number, seconds: number): void {
   const verb = knownVerbs.has(info.verb) ? info.verb : 'other';
   const resource = info.isResourceRequest ? (knownResources.has(info.resource) ? info.resource : 'other') : '';
   requests.inc({ verb, resource, code: String(code) });

@@ -13,9 +13,8 @@ import { createCached, type CachedResource, type CacheFigures } from './cached.t
 import { genericDefinition } from './generic.ts';
 import { ListMemory } from './list-memory.ts';
 import { MemoryLimit, retryAfter, type Share } from './memory-limit.ts';
-import { within } from './reading.ts';
-import type { ApiResource } from './discovery.ts';
-import type { Kind, Resource, ResourceDefinition } from './resource.ts';
+import type { ApiResource, Kind, Resource, ResourceDefinition } from './resource.ts';
+import { within } from './waiting.ts';
 
 export interface CatalogueOptions {
   readonly client: Pick<KubeClient, 'stream'>;

@@ -15,7 +15,6 @@ import type { StoredObject } from '../kube/stored-object.ts';
 import type { Catalogue } from './catalogue.ts';
 import { componentHealthSchema, componentListSchema, componentSchema, type Component } from './component-schemas.ts';
 import { decoded, fromCopy } from './copy.ts';
-import type { ApiResource } from './discovery.ts';
 import { readingGroup } from './generic.ts';
 import { commonParameters as parameters, nameParameter } from './parameters.ts';
 import { demandNoParameters, parsePretty } from './query.ts';
@@ -23,6 +22,7 @@ import { daemonCount } from './resources/daemonsets.ts';
 import type { NodeFields } from './resources/nodes.ts';
 import { scaled, type Count } from './resources/replicas.ts';
 import { selectorOf } from './resources/services.ts';
+import type { ApiResource } from './resource.ts';
 
 export interface ComponentsDeps {
   readonly authorizer: Authorizer;

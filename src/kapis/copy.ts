@@ -1,16 +1,15 @@
 import { serviceUnavailable } from '../errors.ts';
-import type { RequestContext } from '../http/route.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
 import type { Catalogue, Entry, Use } from './catalogue.ts';
-import { synced } from './reading.ts';
+import { synced } from './waiting.ts';
 
 /** The copy of a resource, once it is complete; it has to be released. Throws 503 where there is none. */
 export async function useCopy(
   catalogue: Pick<Catalogue, 'use'>,
   entry: Entry,
-  context: Pick<RequestContext, 'signal'>,
+  context: { readonly signal: AbortSignal },
 ): Promise<Use> {
   const { resource } = entry.definition.underlying;
   const use = await catalogue.use(entry);
@@ -28,7 +27,7 @@ export async function useCopy(
 export async function fromCopy<T>(
   catalogue: Pick<Catalogue, 'use'>,
   entry: Entry,
-  context: Pick<RequestContext, 'signal'>,
+  context: { readonly signal: AbortSignal },
   read: (store: Store<unknown>) => T | Promise<T>,
 ): Promise<T> {
   const use = await useCopy(catalogue, entry, context);

@@ -9,17 +9,7 @@ import type { Handler, Route } from '../http/route.ts';
 import { typeMeta } from '../http/meta.ts';
 import { flag, list, named, object, text, type TypeOf } from '../http/schema.ts';
 import { writeJson } from '../http/write.ts';
-import type { ResourceDefinition } from './resource.ts';
-
-/** metav1.APIResource. */
-export interface ApiResource {
-  readonly name: string;
-  readonly singularName: string;
-  readonly namespaced: boolean;
-  readonly kind: string;
-  readonly verbs: readonly string[];
-  readonly shortNames?: readonly string[];
-}
+import type { ApiResource, ResourceDefinition } from './resource.ts';
 
 export interface ApiGroupVersion {
   readonly group: string;

@@ -1,31 +1,16 @@
 /** `/kapis/{group}/{version}/{resource}[/{name}]`: the list language of the platform over the objects of the core API. */
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { copied } from '../bounded-cache.ts';
 import { badRequest, expired, notFound, serviceUnavailable } from '../errors.ts';
 import { negotiate } from '../http/negotiate.ts';
-import { indented, writeDocument } from '../http/pretty.ts';
 import type { Handler, RequestContext } from '../http/route.ts';
-import { writeList, type Streamed } from '../http/write.ts';
-import type { Waiting } from '../kube/slice.ts';
-import type { Store } from '../kube/store.ts';
-import type { StoredObject } from '../kube/stored-object.ts';
 import { parseOldest, parseWatchOptions } from './list-options.ts';
-import { PreparedLists } from './prepared.ts';
-import { projected } from './projection.ts';
-import {
-  among,
-  pageOf,
-  parseListQuery,
-  parseObjectQuery,
-  parseWatchQuery,
-  shared,
-  type Filter,
-  type ListQuery,
-} from './query.ts';
-import { reached, recalled, synced } from './reading.ts';
+import { among, parseListQuery, parseObjectQuery, parseWatchQuery, shared, type Filter } from './query.ts';
+import { Answers } from './answers.ts';
+import { reached, recalled } from './reading.ts';
+import { synced } from './waiting.ts';
 import type { Resource, ResourceDefinition } from './resource.ts';
-import { coreView, listOf, type View } from './views.ts';
 import { sameNamespaces, visibleNamespaces, type Access, type Visible } from './visible-namespaces.ts';
 import { followSelecting, sameSelection, selectedBy } from './selected-by.ts';
 import { eventStream, watchDuration } from './watch/answer.ts';
@@ -89,66 +74,6 @@ function scopeFilters<F>(
     filters.push(inOne([...visible].toSorted(), (object) => visible.has(namespaced ? object.namespace : object.name)));
   if (name !== '') filters.push(shared(`object=${name}`, (object) => object.name === name, among('name', [name])));
   return filters;
-}
-
-/** How the objects of one resource are answered, wherever they come from. */
-export class Answers<F> {
-  readonly #plain: View<F>;
-  readonly #full: View<F>;
-  /** By what is shown and its order. */
-  readonly #prepared = new Map<string, PreparedLists<F>>();
-
-  constructor(definition: ResourceDefinition<F>) {
-    this.#plain = coreView(definition, false);
-    this.#full = coreView(definition, true);
-  }
-
-  view({ managedFields, fields }: Pick<ListQuery<F>, 'managedFields' | 'fields'>): View<F> {
-    const view = managedFields ? this.#full : this.#plain;
-    return fields === undefined ? view : projected(view, fields);
-  }
-
-  /** `lasting`: the store will be asked again, so that it is worth preparing. */
-  async list(
-    req: Request,
-    res: Response,
-    waiting: Waiting,
-    query: ListQuery<F>,
-    { store, lasting }: { readonly store: Store<F>; readonly lasting: boolean },
-  ): Promise<void> {
-    const isWhole = lasting && query.limit === -1 && query.filters.length === 0 && typeof query.order === 'string';
-    const { objects, total, resourceVersion } = await pageOf(store, query, waiting);
-    const view = this.view(query);
-    const frame = view.frame({ resourceVersion }, total);
-    const plain = async (): Promise<Streamed> => {
-      if (isWhole && query.order === 'newest') await store.tidy(waiting);
-      const document = listOf(view, objects, frame, waiting);
-      return query.pretty ? indented(document.parts, waiting) : document;
-    };
-    const gzipped =
-      isWhole && view.own !== true && !query.pretty
-        ? (): Promise<Buffer[]> => this.#preparedFor(query, view).gzip(objects, frame)
-        : undefined;
-    await writeList(req, res, { contentType: json, items: objects, plain, gzipped });
-  }
-
-  async object(
-    req: Request,
-    res: Response,
-    waiting: Waiting,
-    query: ReturnType<typeof parseObjectQuery>,
-    object: StoredObject<F>,
-  ): Promise<void> {
-    const body = this.view(query).object(object);
-    await writeDocument(req, res, { contentType: json, body, pretty: query.pretty }, waiting);
-  }
-
-  #preparedFor({ managedFields, order, reversed }: ListQuery<F>, view: View<F>): PreparedLists<F> {
-    const key = JSON.stringify([managedFields, order, reversed]);
-    let lists = this.#prepared.get(key);
-    if (lists === undefined) this.#prepared.set(key, (lists = new PreparedLists(view)));
-    return lists;
-  }
 }
 
 export function kapisHandlers<F>(resource: Resource<F>, access: Access, lanes: Lanes): KapisHandlers {

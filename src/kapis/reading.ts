@@ -5,9 +5,8 @@ import type { RequestContext } from '../http/route.ts';
 import { KubeError } from '../kube/kube-error.ts';
 import type { RequestedVersion } from './list-options.ts';
 import type { Resource } from './resource.ts';
+import { within } from './waiting.ts';
 
-/** A copy that is not complete is waited for so long, in milliseconds; then the caller is told to come again. */
-const longestWait = 10_000;
 /** How long a resourceVersion that lies ahead is waited for, in milliseconds. */
 const aheadWait = 3000;
 
@@ -28,32 +27,6 @@ export async function demandServed(authorizer: Authorizer, { user, info }: Reque
   if (user === undefined) throw unauthorized();
   const { verb, group, resource, subresource, namespace, name } = info;
   await demand(authorizer, user, { verb, group, resource, subresource, namespace, name });
-}
-
-/** Runs with a signal that is also aborted, with the reason that `late` makes, after so many milliseconds. */
-export async function within<T>(
-  signal: AbortSignal,
-  milliseconds: number,
-  late: () => StatusError,
-  run: (limited: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const limit = new AbortController();
-  const timer = setTimeout(() => limit.abort(late()), milliseconds);
-  try {
-    return await run(AbortSignal.any([signal, limit.signal]));
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** Resolves when the first list is complete; throws what `late` makes when that takes too long. */
-export async function synced<F>(
-  resource: Resource<F>,
-  context: Pick<RequestContext, 'signal'>,
-  late: () => StatusError,
-): Promise<void> {
-  if (resource.hasSynced()) return;
-  await within(context.signal, longestWait, late, (signal) => resource.waitForSync(signal));
 }
 
 const tooLargeVersion = (version: number, current: number): StatusError =>

@@ -1,5 +1,4 @@
 /** What a resource is and how it is read. The handlers work on any resource; `resources/` has one file each. */
-import type { Schema } from '../http/schema.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import type { Store } from '../kube/store.ts';
 import type { StoredObject } from '../kube/stored-object.ts';
@@ -9,6 +8,16 @@ export interface GroupVersionResource {
   readonly version: string;
   /** Plural, in lower case. */
   readonly resource: string;
+}
+
+/** metav1.APIResource. */
+export interface ApiResource {
+  readonly name: string;
+  readonly singularName: string;
+  readonly namespaced: boolean;
+  readonly kind: string;
+  readonly verbs: readonly string[];
+  readonly shortNames?: readonly string[];
 }
 
 /** metav1.TableColumnDefinition. */
@@ -46,7 +55,7 @@ export interface ResourceDefinition<F> {
   /** What it is called on /kapis and /apis; on /apis the objects get this apiVersion. */
   readonly served: GroupVersionResource;
   /** Of what is in an object beside its metadata, by name; every one may be missing. */
-  readonly schema?: Readonly<Record<string, Schema>>;
+  readonly schema?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   fields(object: KubeObject): F;
   readonly columns: readonly Column[];
   /** A table's cells in the order of the columns. `now`: milliseconds since the epoch. */

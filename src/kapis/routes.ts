@@ -8,7 +8,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { apisHandlers } from './apis-handler.ts';
 import type { Catalogue, Entry } from './catalogue.ts';
 import { componentResources, componentRoutes, nearComponents } from './components.ts';
-import { discoveryRoutes, groupVersionsOf, type ApiGroupVersion, type ApiResource } from './discovery.ts';
+import { discoveryRoutes, groupVersionsOf, type ApiGroupVersion } from './discovery.ts';
 import { readingGroup } from './generic.ts';
 import {
   kapisListParameters,
@@ -23,7 +23,7 @@ import {
 import { anyListSchema, anyObjectSchema, schemasOf } from './kube-schemas.ts';
 import { judge, kapisHandlers, type KapisHandlers } from './kapis-handler.ts';
 import { passedWatches, readThroughHandlers } from './read-through.ts';
-import type { Kind, Resource } from './resource.ts';
+import type { ApiResource, Kind, Resource } from './resource.ts';
 import type { Access } from './visible-namespaces.ts';
 import { eventStream } from './watch/answer.ts';
 import { Lanes } from './watch/lanes.ts';

@@ -1,4 +1,4 @@
-import type { Subject } from '../accounts/subjects.ts';
+import type { Subject } from '../accounts/sessions/subject.ts';
 import { kubernetesAudience } from '../auth/tokens.ts';
 import { OAuthError } from '../errors.ts';
 

@@ -4,14 +4,16 @@ import { identityKey, normalizedLogin } from '../accounts/directory/account-inde
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { Directories } from '../accounts/identity-providers/directories.ts';
 import type { Linking } from '../accounts/identity-providers/linking.ts';
-import { PersonRefused, type Identity, type Person } from '../accounts/identity-providers/person.ts';
+import { PersonRefused, type Person } from '../accounts/identity-providers/person.ts';
+import type { Identity } from '../accounts/sessions/session.ts';
 import { longestUserAgent, type LoginHistories, type LoginOutcome } from '../accounts/login-history.ts';
 import type { LoginAttempt, LoginLimiter } from '../accounts/login-limit.ts';
 import type { PasswordStore } from '../accounts/password-store.ts';
 import type { Passwords } from '../accounts/passwords.ts';
 import type { Session } from '../accounts/sessions/session.ts';
 import type { Sessions } from '../accounts/sessions/sessions.ts';
-import { loggedIn, type Subject } from '../accounts/subjects.ts';
+import type { Subject } from '../accounts/sessions/subject.ts';
+import { loggedIn } from '../accounts/subjects.ts';
 import { OAuthError, StatusError } from '../errors.ts';
 import { annotations } from '../audit/annotations.ts';
 import type { RequestContext } from '../http/route.ts';

@@ -5,7 +5,7 @@
  */
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../accounts/login-limit.ts';
-import type { Subject } from '../accounts/subjects.ts';
+import type { Subject } from '../accounts/sessions/subject.ts';
 import { annotations } from '../audit/annotations.ts';
 import { identityClaims, kubernetesAudience, type Tokens } from '../auth/tokens.ts';
 import { clientScopes } from '../config/schema.ts';

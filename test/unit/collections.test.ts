@@ -56,7 +56,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   'its keys are a few that the source code names': [
     'kapis/apis-handler apisHandlers views',
     'kapis/apis-handler apisHandlers prepared',
-    'kapis/kapis-handler Answers prepared',
+    'kapis/answers Answers prepared',
   ],
   'its keys are three names and label keys of at most 317 characters, 32 in all': ['kube/selection Selections indexes'],
   'its keys are numbers, 16 at most': ['kube/stored-object StoredObject remembered'],

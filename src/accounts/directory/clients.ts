@@ -10,7 +10,7 @@ import { builtInClients, pagesClient } from '../built-in-clients.ts';
 import { KnownSecrets } from '../known-secrets.ts';
 import type { Passwords } from '../passwords.ts';
 import type { SecretRefs } from '../secret-refs.ts';
-import type { Subject } from '../subjects.ts';
+import type { Subject } from '../sessions/subject.ts';
 import { configuredUserUID } from '../uuid.ts';
 
 export interface Client {

@@ -10,7 +10,7 @@ import type { LiveConfiguration } from '../../config/live.ts';
 import { serviceUnavailable } from '../../errors.ts';
 import { systemClock, type Clock } from '../../kube/clock.ts';
 import { warningsOf } from '../configuration-warnings.ts';
-import type { Identity } from '../identity-providers/person.ts';
+import type { Identity } from '../sessions/session.ts';
 import type { Passwords } from '../passwords.ts';
 import type { SecretRefs } from '../secret-refs.ts';
 import type { SessionSpec } from '../sessions/session.ts';
@@ -19,7 +19,8 @@ import { configuredUserUID } from '../uuid.ts';
 import { AccountIndex, emailKey, identityKey, keysOf } from './account-index.ts';
 import { accountOf, configuredAccounts, type Account } from './account.ts';
 import { Clients } from './clients.ts';
-import { dismissedBetween, isOutdated, type Dismissed } from './dismissed.ts';
+import type { Dismissed } from '../sessions/dismissal.ts';
+import { dismissedBetween, isOutdated } from './dismissed.ts';
 
 /** For what was written here to come back by a watch. */
 const longestWait = 2_000;

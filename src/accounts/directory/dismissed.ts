@@ -1,23 +1,8 @@
 /** Sessions that shall end for good: what they were made for is gone, and if it comes back people log in anew. */
+import type { Dismissed } from '../sessions/dismissal.ts';
 import type { SessionSpec } from '../sessions/session.ts';
 import { identityKey } from './account-index.ts';
 import type { Account } from './account.ts';
-
-/** Those that have all of this. */
-export interface Dismissed {
-  readonly userUID?: string;
-  readonly clientID?: string;
-  /** Begun with this password. */
-  readonly credentialID?: string;
-  /** Begun at this identity provider, and as whom there. */
-  readonly provider?: string;
-  readonly subject?: string;
-}
-
-export function isAmong({ userUID, clientID, credentialID, identity }: SessionSpec, dismissed: Dismissed): boolean {
-  const has = { userUID, clientID, credentialID, provider: identity?.provider, subject: identity?.subject };
-  return (Object.keys(dismissed) as (keyof Dismissed)[]).every((key) => dismissed[key] === has[key]);
-}
 
 /** What a change of an account dismisses. Of a password that cannot be read nothing is known. */
 export function dismissedBetween(before: Account, after: Account | undefined): readonly Dismissed[] {

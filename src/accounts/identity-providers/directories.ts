@@ -11,7 +11,8 @@ import { longestPassword } from '../passwords.ts';
 import type { SecretRefs } from '../secret-refs.ts';
 import { resultOf } from './ldap-connection.ts';
 import { askDirectory, BindRefused, type Question } from './ldap.ts';
-import { personOf, type Identity, type Person } from './person.ts';
+import { personOf, type Person } from './person.ts';
+import type { Identity } from '../sessions/session.ts';
 
 /** Connections to one provider. */
 const connections = { what: 'logins by LDAP', total: 8, queue: { total: 32, perUser: 8, timeout: 30_000 } };

@@ -11,7 +11,8 @@ import type { Logger } from '../../logger.ts';
 import type { Account } from '../directory/account.ts';
 import type { Directory } from '../directory/directory.ts';
 import type { User } from '../users.ts';
-import { PersonRefused, usernameOf, type Identity, type Person } from './person.ts';
+import { PersonRefused, usernameOf, type Person } from './person.ts';
+import type { Identity } from '../sessions/session.ts';
 
 const isSame = (one: Identity, { provider, subject }: Identity): boolean =>
   one.provider === provider && one.subject === subject;

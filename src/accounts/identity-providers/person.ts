@@ -1,12 +1,6 @@
 /** People as identity providers know them, in our terms. */
 import { isSubdomain } from '../../config/names.ts';
-
-/** Who somebody is elsewhere. */
-export interface Identity {
-  readonly provider: string;
-  /** What the provider never gives to anybody else. */
-  readonly subject: string;
-}
+import type { Identity } from '../sessions/session.ts';
 
 export interface Person {
   readonly identity: Identity;

@@ -1,7 +1,13 @@
 /** One Session: what it says in the cluster, under a name that is never used again. */
 import type { KubeObject } from '../../kube/informer.ts';
 import { parseMilliseconds } from '../../kube/time.ts';
-import type { Identity } from '../identity-providers/person.ts';
+
+/** Who somebody is at an identity provider. */
+export interface Identity {
+  readonly provider: string;
+  /** What the provider never gives to anybody else. */
+  readonly subject: string;
+}
 
 /** What a session waits for in phase Pending. */
 export interface SessionCode {

@@ -6,7 +6,7 @@ import { serviceUnavailable } from '../../errors.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { systemClock, type Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../logger.ts';
-import { isAmong, type Dismissed } from '../directory/dismissed.ts';
+import { isAmong, type Dismissed } from './dismissal.ts';
 import { hashToken, isSessionID, newSessionID, type RefreshTokens } from '../refresh-tokens.ts';
 import { Beginnings } from './beginnings.ts';
 import { Codes } from './codes.ts';

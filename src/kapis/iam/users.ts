@@ -19,7 +19,7 @@ import { KubeError } from '../../kube/kube-error.ts';
 import type { KubeObject, ObjectMeta } from '../../kube/kube-object.ts';
 import { readBody } from '../../kube/read-body.ts';
 import { asCaller } from '../caller.ts';
-import { Answers } from '../kapis-handler.ts';
+import { Answers } from '../answers.ts';
 import { parseOldest } from '../list-options.ts';
 import {
   commonNames,

@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Session } from '../../accounts/sessions/session.ts';
-import { subjectOf, type Subject } from '../../accounts/subjects.ts';
+import type { Subject } from '../../accounts/sessions/subject.ts';
+import { subjectOf } from '../../accounts/subjects.ts';
 import { OAuthError } from '../../errors.ts';
 import { required } from '../form.ts';
 import type { Grant, GrantParts } from './grant.ts';

@@ -1,4 +1,5 @@
-import { subjectOf, type Subject } from '../../accounts/subjects.ts';
+import type { Subject } from '../../accounts/sessions/subject.ts';
+import { subjectOf } from '../../accounts/subjects.ts';
 import type { Unredeemed } from '../../accounts/sessions/codes.ts';
 import type { Session } from '../../accounts/sessions/session.ts';
 import { BoundedCache } from '../../bounded-cache.ts';

@@ -1,5 +1,6 @@
 import type { Session } from '../../accounts/sessions/session.ts';
-import { subjectOf, type Subject } from '../../accounts/subjects.ts';
+import type { Subject } from '../../accounts/sessions/subject.ts';
+import { subjectOf } from '../../accounts/subjects.ts';
 import { OAuthError } from '../../errors.ts';
 import { required } from '../form.ts';
 import { narrowScope } from '../scope.ts';

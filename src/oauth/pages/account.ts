@@ -1,6 +1,6 @@
 import { pagesClient } from '../../accounts/built-in-clients.ts';
 import type { Session } from '../../accounts/sessions/session.ts';
-import type { Subject } from '../../accounts/subjects.ts';
+import type { Subject } from '../../accounts/sessions/subject.ts';
 import { formToken } from './form-token.ts';
 import { html, type Html } from '../../http/html.ts';
 import { newPasswordFields } from './new-password.ts';

@@ -1,7 +1,8 @@
 /** Whom a session stands for, which access tokens, access reviews and audit events repeat. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { holderOf, type Session, type SessionSpec } from '../../../src/accounts/sessions/session.ts';
-import { loggedIn, subjectOf, type Subject } from '../../../src/accounts/subjects.ts';
+import { loggedIn, subjectOf } from '../../../src/accounts/subjects.ts';
+import type { Subject } from '../../../src/accounts/sessions/subject.ts';
 import { usersPath } from '../../../src/config/names.ts';
 import { createPlatform, type Platform } from '../../fakes/platform.ts';
 import { settle } from '../kube/fakes.ts';

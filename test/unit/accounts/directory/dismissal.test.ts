@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
 import { credentialIDOf } from '../../../../src/accounts/directory/credentials.ts';
-import type { Identity } from '../../../../src/accounts/identity-providers/person.ts';
+import type { Identity } from '../../../../src/accounts/sessions/session.ts';
 import { configuredUserUID } from '../../../../src/accounts/uuid.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { passwordSecretOf } from '../../../../src/accounts/users.ts';

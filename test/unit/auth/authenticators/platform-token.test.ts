@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Session } from '../../../../src/accounts/sessions/session.ts';
-import type { Subject } from '../../../../src/accounts/subjects.ts';
+import type { Subject } from '../../../../src/accounts/sessions/subject.ts';
 import type { AccessTokens, StandingToken } from '../../../../src/auth/access-tokens.ts';
 import { fingerprint } from '../../../../src/auth/tokens.ts';
 import { platformToken } from '../../../../src/auth/authenticators/platform-token.ts';
