@@ -45,7 +45,7 @@ try {
     process.stderr.write(`platform-apiserver: ${error.message}\nsee platform-apiserver --help\n`);
     process.exit(2);
   }
-  const { createLogger } = await import('./logger.ts');
+  const { createLogger } = await import('./runtime/logger.ts');
   createLogger().error('the server cannot start', { error });
   process.exit(1);
 }

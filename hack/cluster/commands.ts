@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createKubeClient } from '../../src/kube/client.ts';
+import { createKubeClient } from '../../src/cluster/client/client.ts';
 import { startControlPlane, stopControlPlane } from './control-plane.ts';
 import { output } from './exec.ts';
 import { findAll } from './processes.ts';

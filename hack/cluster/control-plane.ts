@@ -2,7 +2,7 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { existsSync } from 'node:fs';
-import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
+import { createKubeClient, type KubeClient } from '../../src/cluster/client/client.ts';
 import { clusterPki } from './cluster-pki.ts';
 import { apiserverFlags, controllerManagerFlags, etcdFlags, kwokFlags } from './flags.ts';
 import { kwokStages } from './go-modules.ts';

@@ -2,8 +2,8 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import type { KubeClient } from '../../src/kube/client.ts';
-import { ensure } from '../../src/kube/ensure.ts';
+import type { KubeClient } from '../../src/cluster/client/client.ts';
+import { ensure } from '../../src/cluster/ensure.ts';
 import { freePort } from './chosen.ts';
 import { kwokStages } from './go-modules.ts';
 import { loadAuthority } from './pki.ts';

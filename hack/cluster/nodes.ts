@@ -1,6 +1,6 @@
 /** Makes the cluster have as many nodes as asked for: nodes by kwok, on which nothing runs. */
-import type { KubeClient } from '../../src/kube/client.ts';
-import { isKubeError } from '../../src/kube/kube-error.ts';
+import type { KubeClient } from '../../src/cluster/client/client.ts';
+import { isKubeError } from '../../src/cluster/client/kube-error.ts';
 import type { Block } from './network.ts';
 import { nodeName, registration, report } from './node.ts';
 import { progress } from './progress.ts';

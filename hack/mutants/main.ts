@@ -9,7 +9,7 @@ import { Kills } from './kills.ts';
 import { tryFile } from './try-file.ts';
 
 const usual =
-  'src/auth src/gateway src/kapis/visible-namespaces.ts src/kapis/logging/visible.ts src/logs/with-scope.ts src/oauth src/accounts';
+  'src/auth src/gateway src/apimachinery/visible-namespaces.ts src/logs/query/visible.ts src/logs/stores/with-scope.ts src/oauth src/accounts src/tokens';
 const folder = '.cluster/mutants';
 /** Milliseconds of tests that one mutant may take, unless a single test takes longer. */
 const budget = 15_000;

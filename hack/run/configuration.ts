@@ -1,7 +1,7 @@
 import { parse } from 'yaml';
 import { objectKeys } from '../../src/config/names.ts';
-import type { KubeClient } from '../../src/kube/client.ts';
-import { isKubeError } from '../../src/kube/kube-error.ts';
+import type { KubeClient } from '../../src/cluster/client/client.ts';
+import { isKubeError } from '../../src/cluster/client/kube-error.ts';
 import { release } from './chart.ts';
 
 type Section = Readonly<Record<string, unknown>>;

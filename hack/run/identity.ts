@@ -1,6 +1,6 @@
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeClient } from '../../src/cluster/client/client.ts';
 import { writeTokenKubeconfig } from '../cluster/kubeconfig.ts';
 import { release } from './chart.ts';
 

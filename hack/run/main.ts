@@ -1,8 +1,8 @@
 /** make run: a control plane, our chart in it, and one server as a process behind the chart's Service. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
-import { isKubeError } from '../../src/kube/kube-error.ts';
+import { createKubeClient, type KubeClient } from '../../src/cluster/client/client.ts';
+import { isKubeError } from '../../src/cluster/client/kube-error.ts';
 import { clusterUp, usesCurrent } from '../cluster/commands.ts';
 import { output } from '../cluster/exec.ts';
 import { withLock } from '../cluster/lock.ts';

@@ -1,8 +1,8 @@
 /** A pod that stands for the server, so that there are logs in the cluster: what it logs is what the pod logs. */
 import { appendFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { KubeClient } from '../../src/kube/client.ts';
-import { ensure } from '../../src/kube/ensure.ts';
+import type { KubeClient } from '../../src/cluster/client/client.ts';
+import { ensure } from '../../src/cluster/ensure.ts';
 import { logLine, startLogNode } from '../cluster/log-node.ts';
 import { release } from './chart.ts';
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeClient } from '../../src/cluster/client/client.ts';
 import { until } from '../cluster/until.ts';
 import { release } from './chart.ts';
 

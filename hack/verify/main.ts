@@ -7,7 +7,7 @@ import { descriptions } from './descriptions.ts';
 
 const checks: readonly Check[] = [
   command('types', 'tsc', '--noEmit'),
-  command('types of what runs in browsers', 'tsc', '-p', 'src/describe/docs/browser'),
+  command('types of what runs in browsers', 'tsc', '-p', 'src/docs/explorer/browser'),
   command('lint and layers', 'oxlint', '--format=unix', '--deny-warnings'),
   command('dead code and dependencies', 'knip', '--no-progress', '--treat-config-hints-as-errors'),
   command('format (make update)', 'prettier', '--check', '--log-level=warn', '.'),

@@ -1,6 +1,6 @@
 /** What an event may show of the bodies of a request and its answer. */
 import { gunzipSync } from 'node:zlib';
-import { redactedJSON } from '../redaction.ts';
+import { redactedJSON } from '../runtime/redaction.ts';
 import { isSecretive } from './body-level.ts';
 
 /** Maximum bytes of a body that is shown. Parsing and redacting more would block the event loop for longer than 10 ms. */

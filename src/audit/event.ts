@@ -1,6 +1,6 @@
 /** What is said of a request: Event of audit.k8s.io/v1 (k8s.io/apiserver pkg/apis/audit/v1/types.go). */
-import { isoTime } from '../logger.ts';
-import { quoted, redactedJSON } from '../redaction.ts';
+import { isoTime } from '../runtime/logger.ts';
+import { quoted, redactedJSON } from '../runtime/redaction.ts';
 import type { AuditLevel, AuditStage } from '../config/audit.ts';
 
 /** Who, as an event names them. */

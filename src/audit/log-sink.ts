@@ -1,6 +1,6 @@
 /** Events as lines: of the standard output, or of a file that is followed by another when it is large. */
 import { rename, open, rm, type FileHandle } from 'node:fs/promises';
-import { StandardOutput, type Logger } from '../logger.ts';
+import { StandardOutput, type Logger } from '../runtime/logger.ts';
 import type { Sink } from './sink.ts';
 
 export function standardOutputSink(): Sink {

@@ -1,5 +1,5 @@
 /** What a new object is called: who creates one names it in the body, or lets kube-apiserver choose. */
-import { skipValue, valueOf } from '../kube/json-scan.ts';
+import { skipValue, valueOf } from '../cluster/cache/json-scan.ts';
 import { Body, type BodyHeaders } from './bodies.ts';
 
 const [kindKey, metadataKey, detailsKey, nameKey] = ['kind', 'metadata', 'details', 'name'].map((key) =>

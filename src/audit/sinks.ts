@@ -1,7 +1,7 @@
 import type { AuditSettings } from '../config/audit.ts';
 import type { LiveConfiguration } from '../config/live.ts';
-import type { SecretRefs } from '../accounts/secret-refs.ts';
-import type { Logger } from '../logger.ts';
+import type { SecretRefs } from '../cluster/secret-refs.ts';
+import type { Logger } from '../runtime/logger.ts';
 import { FileSink, standardOutputSink } from './log-sink.ts';
 import type { Sink } from './sink.ts';
 import { WebhookSink } from './webhook-sink.ts';

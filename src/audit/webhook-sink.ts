@@ -2,7 +2,7 @@
 import http from 'node:http';
 import https from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../logger.ts';
+import type { Logger } from '../runtime/logger.ts';
 import type { Sink } from './sink.ts';
 
 export interface WebhookSinkOptions {

@@ -1,5 +1,5 @@
 /** Decodes header values that name an identity. A header is bytes, which Node gives a character each; Kubernetes' names are UTF-8. */
-import { badRequest } from '../errors.ts';
+import { badRequest } from '../runtime/errors.ts';
 
 /** A byte order mark is part of the name. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -1,6 +1,6 @@
 /** Who asks to be somebody else, by kube-apiserver's own headers (k8s.io/apiserver pkg/endpoints/filters/impersonation). */
 import type { IncomingMessage } from 'node:http';
-import { badRequest, forbidden } from '../errors.ts';
+import { badRequest, forbidden } from '../runtime/errors.ts';
 import { demand, type Authorizer, type ResourceAttributes } from './authorizers/authorizer.ts';
 import { headerValues } from './header-values.ts';
 import { identityText } from './identity-headers.ts';

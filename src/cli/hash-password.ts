@@ -1,5 +1,5 @@
 import { text } from 'node:stream/consumers';
-import { longestPassword, Passwords } from '../accounts/passwords.ts';
+import { longestPassword, Passwords } from '../accounts/passwords/passwords.ts';
 import { parseArguments } from '../config/flags.ts';
 import { askSecretly, type Input } from './ask.ts';
 

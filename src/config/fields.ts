@@ -1,7 +1,7 @@
 /** What the sections of the configuration have in common. */
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
-import { parseBytes, parseDuration } from './duration.ts';
+import { parseBytes, parseDuration } from '../runtime/duration.ts';
 
 /** Ten years: a time that far ahead is still a date. */
 const longest = '87600h';

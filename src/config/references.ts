@@ -1,5 +1,5 @@
 import { secretOf } from './identity-providers.ts';
-import { credentialsOf } from './logging.ts';
+import { credentialsOf } from './log-stores.ts';
 import type { PlatformConfiguration } from './schema.ts';
 
 /** The names of all Secrets that a configuration refers to. */

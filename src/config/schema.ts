@@ -9,7 +9,7 @@ import { anyList, anyObject, bytes, duration, secretKeyRef, unique } from './fie
 import { parametersOf } from './hash-parameters.ts';
 import { hasUserInfo, httpsURLExpected, isHTTPSURL } from './https-url.ts';
 import { identityProviders } from './identity-providers.ts';
-import { logging } from './logging.ts';
+import { logging } from './log-stores.ts';
 
 /** A `system:` name is Kubernetes' own: a user of ours by that name would have its rights. */
 const noSystem = (text: string): boolean => !text.startsWith('system:');

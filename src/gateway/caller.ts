@@ -1,9 +1,9 @@
 /** In whose name a request is passed on. */
 import { impersonatedOf } from '../auth/impersonated.ts';
 import type { UserInfo } from '../auth/user.ts';
-import { unauthorized } from '../errors.ts';
+import { unauthorized } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';
-import type { Impersonated } from '../kube/impersonation.ts';
+import type { Impersonated } from '../cluster/client/impersonation.ts';
 
 const known = new WeakMap<UserInfo, Impersonated>();
 

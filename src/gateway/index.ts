@@ -1,7 +1,7 @@
 /** Whatever is kube-apiserver's goes there as the caller, and comes back as it is. */
 import type { Gateway } from '../http/route.ts';
-import { isHandshake } from '../http/web-socket.ts';
-import type { Upstream } from '../kube/upstream.ts';
+import { isHandshake } from '../http/listeners/web-socket.ts';
+import type { Upstream } from '../cluster/client/upstream.ts';
 import { pass } from './proxy.ts';
 import { upgrade } from './upgrade.ts';
 

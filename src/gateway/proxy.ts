@@ -2,7 +2,7 @@
 import type { Request, Response } from 'express';
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import { constants, type ServerHttp2Stream } from 'node:http2';
-import { badGateway, badRequest, serviceUnavailable, type StatusError } from '../errors.ts';
+import { badGateway, badRequest, serviceUnavailable, type StatusError } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';
 import {
   failureOf,
@@ -11,7 +11,7 @@ import {
   type AnswerFlow,
   type AnswerHandler,
   type Upstream,
-} from '../kube/upstream.ts';
+} from '../cluster/client/upstream.ts';
 import { callerOf } from './caller.ts';
 import { headersDown, headersUp } from './headers.ts';
 

@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import type { RequestContext } from '../http/route.ts';
-import type { Granted, Upstream } from '../kube/upstream.ts';
+import type { Granted, Upstream } from '../cluster/client/upstream.ts';
 import { callerOf } from './caller.ts';
 import { headersDown, headersUp } from './headers.ts';
 import { begin, refusalOfOurs, requestEnded } from './proxy.ts';

@@ -7,10 +7,10 @@ import type { Auditor } from '../audit/auditor.ts';
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { PlatformConfiguration } from '../config/schema.ts';
-import { methodNotAllowed, noSuchPath } from '../errors.ts';
-import type { Logger } from '../logger.ts';
+import { methodNotAllowed, noSuchPath } from '../runtime/errors.ts';
+import type { Logger } from '../runtime/logger.ts';
 import { Exchange, type Filter } from './exchange.ts';
-import { expressOnBothVersions, normalized, type Face } from './express-on-http2.ts';
+import { expressOnBothVersions, normalized, type Face } from './listeners/express-on-http2.ts';
 import {
   accessLog,
   audit,
@@ -33,11 +33,11 @@ import {
   strictTransportSecurity,
   webSocket,
 } from './filters/index.ts';
-import { HotRoutes } from './hot-routes.ts';
-import type { OpenWatches } from './open-watches.ts';
+import { HotRoutes } from './router.ts';
+import type { OpenWatches } from './open-streams.ts';
 import type { Gateway, Handler, Route } from './route.ts';
-import { isHandshake } from './web-socket.ts';
-import { requestEnded, writeError } from './write-error.ts';
+import { isHandshake } from './listeners/web-socket.ts';
+import { requestEnded, writeError } from './response/write-error.ts';
 
 export interface ChainOptions {
   readonly authenticator: Authenticator;

@@ -4,10 +4,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Body } from '../audit/bodies.ts';
 import type { AuditRecord, Failure } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
-import { StatusError } from '../errors.ts';
-import { sharedQuestion } from '../kube/shared-question.ts';
-import type { Logger } from '../logger.ts';
-import { anonymousURL, shownURL } from '../redaction.ts';
+import { StatusError } from '../runtime/errors.ts';
+import { sharedQuestion } from '../runtime/shared-question.ts';
+import type { Logger } from '../runtime/logger.ts';
+import { anonymousURL, shownURL } from '../runtime/redaction.ts';
 import type { Arrival, RequestContext, RequestInfo } from './route.ts';
 import { UnreadResponses } from './unread-responses.ts';
 

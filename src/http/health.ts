@@ -1,10 +1,10 @@
 /** /livez, /readyz and /healthz as kube-apiserver has them (k8s.io/apiserver pkg/server/healthz): each check by name. */
 import type { Response } from 'express';
-import { noSuchPath } from '../errors.ts';
+import { noSuchPath } from '../runtime/errors.ts';
 import { inPath, inQuery, type Answers } from './description.ts';
 import type { RequestContext, Route } from './route.ts';
 import { list, text } from './schema.ts';
-import { endWith } from './write.ts';
+import { endWith } from './response/write.ts';
 
 export interface HealthCheck {
   readonly name: string;

@@ -1,5 +1,5 @@
 /** metav1: what objects, lists and refusals have in common. */
-import { oauthErrorCodes } from '../errors.ts';
+import { oauthErrorCodes } from '../runtime/errors.ts';
 import {
   count,
   described,

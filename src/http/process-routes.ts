@@ -1,9 +1,9 @@
 import { arch, platform } from 'node:process';
-import { registry } from './metrics.ts';
+import { registry } from '../runtime/metrics.ts';
 import { json } from './description.ts';
 import type { Route } from './route.ts';
 import { named, object, text, type TypeOf } from './schema.ts';
-import { endWith } from './write.ts';
+import { endWith } from './response/write.ts';
 
 /** The figures of the process; who may read them is decided on the path. */
 export const metricsRoute: Route = {

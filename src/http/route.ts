@@ -1,8 +1,8 @@
 import type { Request, Response } from 'express';
 import type { AuditRecord } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
-import type { StatusError } from '../errors.ts';
-import type { Logger } from '../logger.ts';
+import type { StatusError } from '../runtime/errors.ts';
+import type { Logger } from '../runtime/logger.ts';
 import type { Answers, Body, Parameter } from './description.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { addressKeys } from '../accounts/host-of.ts';
+import { addressKeys } from '../runtime/client-address.ts';
 
 interface UnreadResponse {
   readonly sourceIP: string;

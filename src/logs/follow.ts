@@ -1,79 +1,107 @@
-/**
- * The new records of a store that cannot follow: it is asked again and again. A shipper is late, and does not keep to the order of time, so
- * each time the last while is asked for once more, and of that only what was not there before is told.
- */
-import { hash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Cut, LogRecord, LogStore, Selection } from './log-store.ts';
-import { limits } from './query.ts';
-import { secondsOf } from './times.ts';
+/** A live tail: a line of JSON, or a server-sent event, a record. */
+import type { Request, Response } from 'express';
+import { once } from 'node:events';
+import { internalError, StatusError } from '../runtime/errors.ts';
+import type { RequestContext } from '../http/route.ts';
+import { framed, StreamedBody } from '../http/response/streamed-body.ts';
+import { KubeError } from '../cluster/client/kube-error.ts';
+import { followByAsking } from './stores/polling.ts';
+import type { Cut, LogRecord, LogStore, Selection } from './stores/log-store.ts';
+import { eventStream } from '../apimachinery/watch/response.ts';
+import { keepAliveFrame, keepAliveInterval } from '../apimachinery/watch/frames.ts';
 
-export interface AskingOptions {
-  /** Between two questions, in milliseconds. */
-  readonly interval: number;
-  /** So late a record may come, in seconds. */
-  readonly overlap: number;
-  readonly page: number;
-  /** Records that are remembered; where there are more, those that come late may be lost. */
-  readonly remembered: number;
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
+export interface Following {
+  /** One of `followTypes`. */
+  readonly mediaType: string;
+  readonly store: Pick<LogStore, 'query' | 'follow'>;
+  readonly selection: Selection;
+  /** Throws what ends it when the caller's rights are others. */
+  readonly recheck: () => Promise<void>;
+  /** Aborted, with the reason, when the store is no longer the one to ask, or nobody listens any longer. */
+  readonly ended: AbortSignal;
 }
 
-export const asking: AskingOptions = {
-  interval: 2_000,
-  overlap: 30,
-  page: 1_000,
-  remembered: 20_000,
-  now: Date.now,
-};
+/** In which a tail can be had. */
+export const followTypes = ['application/json', 'application/x-ndjson', 'application/jsonl', eventStream];
 
-/** The same text at the same time may well be written twice. A digest: texts of a megabyte are not kept. */
-const keyOf = ({ time, namespace, pod, container, log }: LogRecord): string =>
-  hash('sha256', JSON.stringify([time, namespace, pod, container, log]), 'base64');
+const empty = Buffer.from('\n');
 
-/** How often each record was there, of those that may be there again. */
-type Seen = Map<string, { readonly time: string; readonly count: number }>;
+/** What is told beside records has its name as an event; its client does not take it for one. */
+const frame = (sse: boolean, value: object, event?: string): Buffer =>
+  Buffer.from(
+    sse
+      ? `${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(value)}\n\n`
+      : `${JSON.stringify(value)}\n`,
+  );
 
-/** Ends only when its reader, or the signal, ends it. */
-export async function* followByAsking(
-  store: Pick<LogStore, 'query'>,
+const statusOf = (error: unknown, { auditID }: RequestContext): StatusError =>
+  error instanceof StatusError
+    ? error
+    : error instanceof KubeError
+      ? error.toStatusError()
+      : internalError(auditID, error);
+
+function newRecords(
+  store: Following['store'],
   selection: Selection,
   signal: AbortSignal,
-  { interval, overlap, page, remembered, now }: AskingOptions = asking,
 ): AsyncGenerator<readonly LogRecord[], Cut> {
-  let start = Math.floor(now() / 1_000);
-  let seen: Seen = new Map();
-  let isFirst = true;
-  for (;;) {
-    const end = Math.ceil(now() / 1_000);
-    const present: Seen = new Map();
-    /** The second at which it broke off, as there is so much. */
-    let reached: number | undefined;
-    for (let from = 0; reached === undefined;) {
-      const asked = { order: 'asc', from, size: page } as const;
-      const { records, partial } = await store.query({ ...selection, start, end }, asked, signal);
-      const fresh: LogRecord[] = [];
-      for (const record of records) {
-        const key = keyOf(record);
-        const count = (present.get(key)?.count ?? 0) + 1;
-        present.set(key, { time: record.time, count });
-        if (count > (seen.get(key)?.count ?? 0)) fresh.push(record);
-      }
-      // What was there in the second in which it began is not new.
-      if (fresh.length > 0 && !isFirst) yield fresh;
-      // One that is cut says so: its records are large.
-      if (records.length === 0 || (records.length < page && partial === undefined)) break;
-      from += records.length;
-      const last = secondsOf(records.at(-1)?.time ?? '');
-      if (from >= remembered && last > start) reached = last;
-      else if (from + page > limits.reach)
-        return { partial: { reason: `more than ${limits.reach} records a second cannot be followed` } };
+  if (selection.namespaces?.size === 0) return silence(signal);
+  return store.follow === undefined ? followByAsking(store, selection, signal) : store.follow(selection, signal);
+}
+
+/** Of who may see nothing: a tail that ended at once would only be asked for again, and again. */
+// oxlint-disable-next-line require-yield -- there is nothing to tell
+async function* silence(signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut> {
+  if (!signal.aborted) await once(signal, 'abort');
+  throw signal.reason;
+}
+
+export async function followLogs(
+  req: Request,
+  res: Response,
+  context: RequestContext,
+  { mediaType, store, selection, recheck, ended }: Following,
+): Promise<void> {
+  const sse = mediaType === eventStream;
+  const refused = new AbortController();
+  const signal = AbortSignal.any([context.signal, ended, refused.signal]);
+  res.statusCode = 200;
+  res.setHeader('Content-Type', mediaType);
+  res.setHeader('Cache-Control', 'no-cache, private');
+  if (req.method === 'HEAD') {
+    res.end();
+    return;
+  }
+  context.onRecheck(recheck, (error) => refused.abort(error));
+  res.flushHeaders();
+  const body = new StreamedBody(res);
+  const tell = (piece: Buffer): void => body.write(framed(body.framing, [piece]));
+  const quiet = setInterval(() => {
+    if (!body.isFull) tell(sse ? keepAliveFrame() : empty);
+  }, keepAliveInterval);
+  const follow = newRecords(store, selection, signal);
+  try {
+    let next = await follow.next();
+    while (next.done !== true && !res.closed) {
+      tell(Buffer.concat(next.value.map((record) => frame(sse, record))));
+      quiet.refresh();
+      if (body.isFull) await body.drained();
+      next = await follow.next();
     }
-    isFirst = false;
-    start = Math.max(start, reached ?? end - overlap);
-    seen = new Map([...present].filter(([, { time }]) => secondsOf(time) >= start));
-    if (reached !== undefined) continue;
-    await sleep(interval, undefined, { signal });
+    if (next.done === true && next.value.partial !== undefined)
+      tell(frame(sse, { partial: next.value.partial }, 'partial'));
+    body.end();
+  } catch (error) {
+    const why: unknown = ended.aborted ? ended.reason : refused.signal.aborted ? refused.signal.reason : error;
+    if (!context.signal.aborted) {
+      const status = statusOf(why, context);
+      if (status.code === 500) context.log.error('a follow of logs broke off', { error });
+      tell(frame(sse, status.toStatus(), 'error'));
+    }
+    body.end();
+  } finally {
+    clearInterval(quiet);
+    await follow.return({});
   }
 }

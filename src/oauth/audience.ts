@@ -1,6 +1,6 @@
-import type { Subject } from '../accounts/sessions/subject.ts';
-import { kubernetesAudience } from '../auth/tokens.ts';
-import { OAuthError } from '../errors.ts';
+import type { Subject } from '../tokens/subject.ts';
+import { kubernetesAudience } from '../tokens/jwt.ts';
+import { OAuthError } from '../runtime/errors.ts';
 
 /**
  * Whom the client wants to show the token to, by `audience` (RFC 8693 section 2.1): kube-apiserver, or us if it says nothing else.

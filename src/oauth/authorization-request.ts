@@ -1,7 +1,7 @@
 /** What a client asks for by the browser of somebody (RFC 6749 section 4.1.1, OpenID Connect Core section 3.1.2.1). */
 import type { Client } from '../accounts/directory/clients.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
-import { OAuthError } from '../errors.ts';
+import { OAuthError } from '../runtime/errors.ts';
 import { inQuery, type Parameter } from '../http/description.ts';
 import { count, oneOf, text, type Schema } from '../http/schema.ts';
 import { readParameters, required } from './form.ts';

@@ -1,11 +1,11 @@
 import type { Response } from 'express';
-import { pagesClient } from '../accounts/built-in-clients.ts';
+import { pagesClient } from '../accounts/directory/built-in-clients.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
-import type { Session } from '../accounts/sessions/session.ts';
-import type { Sessions } from '../accounts/sessions/sessions.ts';
-import type { Subject } from '../accounts/sessions/subject.ts';
-import { subjectOf } from '../accounts/subjects.ts';
-import { OAuthError } from '../errors.ts';
+import type { Session } from '../tokens/sessions/session.ts';
+import type { Sessions } from '../tokens/sessions/sessions.ts';
+import type { Subject } from '../tokens/subject.ts';
+import { subjectOf } from '../accounts/directory/subjects.ts';
+import { OAuthError } from '../runtime/errors.ts';
 import { cookie, loginCookie, readCookie } from './pages/cookies.ts';
 import { seeOther, type PageRequest } from './pages/route.ts';
 import type { PasswordLogin, Verified } from './password-login.ts';

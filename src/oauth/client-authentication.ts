@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import type { Client, Clients } from '../accounts/directory/clients.ts';
-import type { LoginLimiter } from '../accounts/login-limit.ts';
-import { OAuthError } from '../errors.ts';
+import type { LoginLimiter } from '../accounts/logins/limit.ts';
+import { OAuthError } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';
 import { decode } from './form.ts';
 

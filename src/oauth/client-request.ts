@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import type { Client } from '../accounts/directory/clients.ts';
 import { annotations } from '../audit/annotations.ts';
-import { OAuthError } from '../errors.ts';
+import { OAuthError } from '../runtime/errors.ts';
 import type { RequestContext, Route } from '../http/route.ts';
 import { described, text, type Schema } from '../http/schema.ts';
 import { authenticateClient, type ClientAuthentication } from './client-authentication.ts';

@@ -1,10 +1,10 @@
 import type { Request } from 'express';
-import { OAuthError } from '../errors.ts';
+import { OAuthError } from '../runtime/errors.ts';
 import type { Body } from '../http/description.ts';
 import type { Arrival } from '../http/route.ts';
 import { named, object, type Schema } from '../http/schema.ts';
-import { maxParameters } from '../redaction.ts';
-import { readBody } from './body.ts';
+import { maxParameters } from '../runtime/redaction.ts';
+import { readBody } from '../http/request/slow-body.ts';
 
 const formType = 'application/x-www-form-urlencoded';
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

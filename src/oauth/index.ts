@@ -1,29 +1,29 @@
 /** Everything that is served for OAuth; the metadata follows from this list. */
-import type { OpenIDProviders } from '../accounts/identity-providers/openid.ts';
-import type { RefreshTokens } from '../accounts/refresh-tokens.ts';
-import type { SigningKeys } from '../accounts/signing-keys.ts';
+import type { OpenIDProviders } from '../accounts/providers/openid.ts';
+import type { RefreshTokens } from '../tokens/refresh-tokens.ts';
+import type { SigningKeys } from '../tokens/signing-keys.ts';
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
-import type { Tokens } from '../auth/tokens.ts';
+import type { Tokens } from '../tokens/jwt.ts';
 import type { Route } from '../http/route.ts';
-import { accountRoutes } from './account-endpoint.ts';
-import { authorizationEndpoint } from './authorization-endpoint.ts';
-import { deviceAuthorizationEndpoint } from './device-authorization.ts';
-import { deviceRoutes } from './device-endpoint.ts';
+import { accountRoutes } from './endpoints/account.ts';
+import { authorizationEndpoint } from './endpoints/authorization.ts';
+import { deviceAuthorizationEndpoint } from './endpoints/device-authorization.ts';
+import { deviceRoutes } from './endpoints/device.ts';
 import type { GrantParts } from './grants/grant.ts';
 import { createGrants } from './grants/index.ts';
-import { introspectionEndpoint } from './introspection.ts';
-import { keysEndpoint } from './keys.ts';
-import { loginRoutes } from './login-endpoint.ts';
-import { logoutEndpoint } from './logout.ts';
-import { metadataRoutes } from './metadata.ts';
+import { introspectionEndpoint } from './endpoints/introspection.ts';
+import { keysEndpoint } from './endpoints/keys.ts';
+import { loginRoutes } from './endpoints/login.ts';
+import { logoutEndpoint } from './endpoints/logout.ts';
+import { metadataRoutes } from './endpoints/metadata.ts';
 import { loginPages } from './pages/login.ts';
 import { PasswordLogin, type PasswordLoginParts } from './password-login.ts';
-import { providerLoginRoutes } from './provider-login.ts';
-import { revocationEndpoint } from './revocation.ts';
-import { tokenEndpoint } from './token-endpoint.ts';
-import { tokenReviewEndpoint } from './token-review.ts';
-import { userinfoEndpoint } from './userinfo.ts';
+import { providerLoginRoutes } from './endpoints/provider-login.ts';
+import { revocationEndpoint } from './endpoints/revocation.ts';
+import { tokenEndpoint } from './endpoints/token.ts';
+import { tokenReviewEndpoint } from './endpoints/token-review.ts';
+import { userinfoEndpoint } from './endpoints/userinfo.ts';
 
 export interface OAuthParts extends Omit<GrantParts, 'login' | 'clock'>, PasswordLoginParts {
   readonly tokens: Tokens;

@@ -1,5 +1,5 @@
-import type { NotChanged } from '../accounts/own-password.ts';
-import { OAuthError } from '../errors.ts';
+import type { NotChanged } from '../accounts/passwords/own.ts';
+import { OAuthError } from '../runtime/errors.ts';
 
 /** Why a password was not changed, as our pages tell it. */
 export function passwordRefusal(refused: NotChanged): OAuthError {

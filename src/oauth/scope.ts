@@ -1,5 +1,5 @@
 import { clientScopes } from '../config/schema.ts';
-import { OAuthError } from '../errors.ts';
+import { OAuthError } from '../runtime/errors.ts';
 
 /** RFC 6749 appendix A.4. */
 const shape = /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/;

@@ -5,11 +5,11 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { objectKeys, objectNames } from '../config/names.ts';
-import type { KubeClient } from '../kube/client.ts';
-import { ensure } from '../kube/ensure.ts';
-import type { KubeObject } from '../kube/informer.ts';
-import { isKubeError } from '../kube/kube-error.ts';
-import type { Logger } from '../logger.ts';
+import type { KubeClient } from '../cluster/client/client.ts';
+import { ensure } from '../cluster/ensure.ts';
+import type { KubeObject } from '../cluster/cache/informer.ts';
+import { isKubeError } from '../cluster/client/kube-error.ts';
+import type { Logger } from '../runtime/logger.ts';
 import { newMaterial, trustedBy, upToDate, type ServingMaterial } from './authority.ts';
 
 export interface Serving {

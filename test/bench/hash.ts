@@ -2,7 +2,7 @@
  * What a token by the password grant cannot cost less than, a process of its own: the password verified as the server does it, and
  * nothing else. Prints a Measured and ends by itself.
  */
-import { Passwords } from '../../src/accounts/passwords.ts';
+import { Passwords } from '../../src/accounts/passwords/passwords.ts';
 import { concurrency, loginSeconds, type Measured } from './job.ts';
 import { memory } from './processes.ts';
 import { ascending, quantile } from './statistics.ts';

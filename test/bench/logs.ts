@@ -7,7 +7,7 @@ import { freePort } from '../../hack/cluster/chosen.ts';
 import { until } from '../../hack/cluster/until.ts';
 import { startSearchServer } from '../../hack/log-stores/search-servers.ts';
 import { installChart } from '../../hack/run/chart.ts';
-import type { LogRecord } from '../../src/logs/log-store.ts';
+import type { LogRecord } from '../../src/logs/stores/log-store.ts';
 import { at, corpus, createRecords } from '../conformance/log-store/corpus.ts';
 import { indexPrefix, load } from '../conformance/log-store/fluent-bit.ts';
 import { ask, Connection, type Target } from './connection.ts';

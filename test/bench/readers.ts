@@ -3,8 +3,8 @@
  * that none finds what the server remembers of the one before.
  */
 import { randomBytes } from 'node:crypto';
-import type { KubeClient } from '../../src/kube/client.ts';
-import { Passwords } from '../../src/accounts/passwords.ts';
+import type { KubeClient } from '../../src/cluster/client/client.ts';
+import { Passwords } from '../../src/accounts/passwords/passwords.ts';
 import { Connection, type Target } from './connection.ts';
 import { readersNamespace } from './paths.ts';
 import { problemOf, request } from './requests.ts';

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
+import { createKubeClient, type KubeClient } from '../../src/cluster/client/client.ts';
 import { freePort } from '../../hack/cluster/chosen.ts';
 import { readingTime, startControlPlane } from '../../hack/cluster/control-plane.ts';
 import { addressBlock, assertAddress, openBlock } from '../../hack/cluster/network.ts';

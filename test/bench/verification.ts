@@ -3,9 +3,9 @@
  * and ends by itself.
  */
 import { generateKeyPairSync } from 'node:crypto';
-import type { Session } from '../../src/accounts/sessions/session.ts';
-import type { Algorithm, SigningKey, SigningKeys } from '../../src/accounts/signing-keys.ts';
-import { fingerprint, Tokens } from '../../src/auth/tokens.ts';
+import type { Session } from '../../src/tokens/sessions/session.ts';
+import type { Algorithm, SigningKey, SigningKeys } from '../../src/tokens/signing-keys.ts';
+import { fingerprint, Tokens } from '../../src/tokens/jwt.ts';
 import { median } from './statistics.ts';
 
 /** Microseconds of CPU a token. */

@@ -3,7 +3,7 @@
  * the number of nodes, how many changes a second and the file to which each adds its record. Ends by itself.
  */
 import { appendFileSync } from 'node:fs';
-import { createKubeClient } from '../../src/kube/client.ts';
+import { createKubeClient } from '../../src/cluster/client/client.ts';
 import { nodeName } from '../../hack/cluster/node.ts';
 import { now, record } from './changes.ts';
 

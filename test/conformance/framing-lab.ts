@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
 import { sessionsPath, loginHistoriesPath, usersPath } from '../../src/config/names.ts';
-import type { KubeObject } from '../../src/kube/kube-object.ts';
+import type { KubeObject } from '../../src/cluster/client/kube-object.ts';
 import type { Route } from '../../src/http/route.ts';
 import { connect, Connection, open, type Target } from '../client/http1.ts';
 import { connectHTTP2, openHTTP2 } from '../client/http2.ts';

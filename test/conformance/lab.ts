@@ -1,7 +1,7 @@
 /** The whole server on loopback sockets, over a cluster in memory with three nodes and its front proxy. */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2';
 import { createAuthority, type Pair } from '../../hack/cluster/pki.ts';
-import { createLogger, type Logger } from '../../src/logger.ts';
+import { createLogger, type Logger } from '../../src/runtime/logger.ts';
 import { parseFlags } from '../../src/config/flags.ts';
 import { startServer, type RunningServer } from '../../src/server.ts';
 import type { ConnectionOptions } from 'node:tls';

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import net, { type AddressInfo, type Socket } from 'node:net';
-import { withConnection } from '../../src/accounts/identity-providers/ldap-connection.ts';
+import { withConnection } from '../../src/accounts/providers/ldap-connection.ts';
 import { ber, done, integer, text } from '../fakes/ber.ts';
 
 /** The client counts its messages from 2 on. */

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
-import { askDirectory } from '../../src/accounts/identity-providers/ldap.ts';
+import { askDirectory } from '../../src/accounts/providers/ldap.ts';
 import { ber, done, integer, text } from '../fakes/ber.ts';
 
 const bind = 0x60;

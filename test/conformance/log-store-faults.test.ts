@@ -5,14 +5,14 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { createAuthority } from '../../hack/cluster/pki.ts';
-import { StatusError } from '../../src/errors.ts';
-import type { LogStore } from '../../src/logs/log-store.ts';
-import type { SecretReader } from '../../src/logs/remote/endpoint.ts';
+import { StatusError } from '../../src/runtime/errors.ts';
+import type { LogStore } from '../../src/logs/stores/log-store.ts';
+import type { SecretReader } from '../../src/logs/stores/remote/endpoint.ts';
 import { elasticsearch } from '../../src/logs/stores/elasticsearch.ts';
 import { loki } from '../../src/logs/stores/loki.ts';
 import { openSearch } from '../../src/logs/stores/opensearch.ts';
-import { withTimeout } from '../../src/logs/with-timeout.ts';
-import { everything } from '../unit/logs/fake-store.ts';
+import { withTimeout } from '../../src/logs/stores/with-timeout.ts';
+import { everything } from '../labs/fake-store.ts';
 
 const page = { order: 'desc', from: 0, size: 10 } as const;
 const password = 'nobody shall read 8462';

@@ -7,7 +7,7 @@ import { assertAlive } from '../../hack/cluster/processes.ts';
 import { programs } from '../../hack/cluster/programs.ts';
 import { progress } from '../../hack/cluster/progress.ts';
 import { until } from '../../hack/cluster/until.ts';
-import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
+import { createKubeClient, type KubeClient } from '../../src/cluster/client/client.ts';
 import { curl, type Client } from './curl.ts';
 import { clientImage, corednsImage, names, serverImage, tag } from './images/all.ts';
 import { coverMachine, inMemory } from './machine/mounts.ts';

@@ -1,5 +1,5 @@
 /** Everything that is in the cluster, by its API alone: every object of every resource that can be listed. */
-import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeClient } from '../../src/cluster/client/client.ts';
 
 export interface Item {
   readonly resource: string;

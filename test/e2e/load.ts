@@ -1,7 +1,7 @@
 /** Requests one after the other while something happens to the servers. */
 import { strictEqual } from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeClient } from '../../src/cluster/client/client.ts';
 import type { Client } from './curl.ts';
 
 interface Answer {

@@ -1,6 +1,6 @@
 /** The release under test, as those who use it see it. */
 import { join } from 'node:path';
-import { isKubeError } from '../../src/kube/kube-error.ts';
+import { isKubeError } from '../../src/cluster/client/kube-error.ts';
 import type { Cluster } from './cluster.ts';
 import type { Client, Request } from './curl.ts';
 

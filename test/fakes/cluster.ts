@@ -1,11 +1,11 @@
 import { PassThrough, Readable } from 'node:stream';
-import type { Cluster, KubeRequest, KubeResponse } from '../../src/kube/client.ts';
-import { systemClock, type Clock } from '../../src/kube/clock.ts';
-import { KubeError, unreachable } from '../../src/kube/kube-error.ts';
-import type { ChangeType, KubeObject } from '../../src/kube/kube-object.ts';
+import type { Cluster, KubeRequest, KubeResponse } from '../../src/cluster/client/client.ts';
+import { systemClock, type Clock } from '../../src/runtime/time.ts';
+import { KubeError, unreachable } from '../../src/cluster/client/kube-error.ts';
+import type { ChangeType, KubeObject } from '../../src/cluster/client/kube-object.ts';
 import { FakePodLogs } from './pod-logs.ts';
 import { upstreamAt } from './upstream.ts';
-import type { Upstream } from '../../src/kube/upstream.ts';
+import type { Upstream } from '../../src/cluster/client/upstream.ts';
 
 type Stored = KubeObject & Record<string, unknown>;
 type Json = Readonly<Record<string, unknown>>;

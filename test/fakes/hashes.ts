@@ -1,4 +1,4 @@
-import type { HashFunctions } from '../../src/accounts/passwords.ts';
+import type { HashFunctions } from '../../src/accounts/passwords/passwords.ts';
 import { parametersOf, type HashParameters } from '../../src/config/hash-parameters.ts';
 
 interface Options {

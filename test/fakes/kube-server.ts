@@ -4,8 +4,8 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isKubeError } from '../../src/kube/kube-error.ts';
-import type { KubeRequest } from '../../src/kube/client.ts';
+import { isKubeError } from '../../src/cluster/client/kube-error.ts';
+import type { KubeRequest } from '../../src/cluster/client/client.ts';
 import type { MemoryCluster } from './cluster.ts';
 
 /** Milliseconds until the response to a request of this user; '' is the server itself. */

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import winston from 'winston';
-import { createLogger, type Logger } from '../../src/logger.ts';
+import { createLogger, type Logger } from '../../src/runtime/logger.ts';
 
 /** A logger as in production but for where it writes to, and the lines that it has written. */
 export function logOfLines(): { readonly log: Logger; readonly lines: () => string[] } {

@@ -1,5 +1,5 @@
 /** Logs like the server does, also what goes wrong, once it is told that nobody reads its standard output any more. */
-import { createLogger } from '../../src/logger.ts';
+import { createLogger } from '../../src/runtime/logger.ts';
 
 let uncaught = 0;
 const log = createLogger();

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { PassThrough, Readable } from 'node:stream';
-import type { KubeResponse } from '../../src/kube/client.ts';
+import type { KubeResponse } from '../../src/cluster/client/client.ts';
 import type { SeenRequest } from './cluster.ts';
 
 export interface LogLine {

@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { MakeKey } from '../../src/accounts/signing-keys.ts';
+import type { MakeKey } from '../../src/tokens/signing-keys.ts';
 
 const rsaKeys = [1, 2, 3].map((number) => readFileSync(join(import.meta.dirname, `keys/rsa-${number}.pem`)));
 

@@ -3,8 +3,8 @@ import http, { type IncomingMessage, type Server, type ServerResponse } from 'no
 import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { headerValues } from '../../src/auth/header-values.ts';
-import { createUpstream, type Upstream } from '../../src/kube/upstream.ts';
-import { addressOf } from '../../src/kube/wire/address.ts';
+import { createUpstream, type Upstream } from '../../src/cluster/client/upstream.ts';
+import { addressOf } from '../../src/cluster/wire/address.ts';
 
 /** What every request that is passed on has of the server's own. */
 export const ownToken = 'Bearer of-the-server';

@@ -5,7 +5,7 @@ import { release } from '../../hack/run/chart.ts';
 import { sessionsPath } from '../../src/config/names.ts';
 
 import { Browser, formIn, type Page } from '../fakes/browser.ts';
-import type { KubeRequest } from '../../src/kube/client.ts';
+import type { KubeRequest } from '../../src/cluster/client/client.ts';
 import { configure } from './lab/configure.ts';
 import { eventually } from './lab/eventually.ts';
 import { call, gateway, nodesPath, secureGateway, type Answer } from './lab/http.ts';

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { createHash, createPrivateKey, randomUUID, webcrypto } from 'node:crypto';
 import { release } from '../../hack/run/chart.ts';
-import { nativeHashFunctions } from '../../src/accounts/passwords.ts';
+import { nativeHashFunctions } from '../../src/accounts/passwords/passwords.ts';
 import { sessionsPath } from '../../src/config/names.ts';
 import type { AuditEvent } from '../fakes/audit-event.ts';
 import { Browser, formIn } from '../fakes/browser.ts';

@@ -1,6 +1,6 @@
 /** What a caller may do: kube-apiserver's own answer, in its own sentence. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { KubeRequest } from '../../src/kube/client.ts';
+import type { KubeRequest } from '../../src/cluster/client/client.ts';
 import { eventually } from './lab/eventually.ts';
 import { aggregated, apisPath, call, gateway, nodesPath, type Answer } from './lab/http.ts';
 import {

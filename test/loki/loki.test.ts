@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { LogRecord, LogStore, Order, Selection } from '../../src/logs/log-store.ts';
+import type { LogRecord, LogStore, Order, Selection } from '../../src/logs/stores/log-store.ts';
 import { at, corpus, createRecords, tenantName, tenantSince } from '../conformance/log-store/corpus.ts';
 import { lokiStand, openLoki } from '../conformance/log-store/loki-stand.ts';
 import { push } from '../conformance/log-store/loki-push.ts';

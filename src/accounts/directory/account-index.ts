@@ -1,4 +1,4 @@
-import type { Identity } from '../sessions/session.ts';
+import type { Identity } from '../../tokens/sessions/session.ts';
 import type { Account } from './account.ts';
 
 /** A name that somebody types, as accounts are looked for by it: neither case of an e-mail address or of an LDAP name matters. */

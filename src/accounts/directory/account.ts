@@ -1,9 +1,9 @@
 /** Somebody who may log in: made of a user of the configuration, or of a User object and the Secret with its password. */
 import type { PlatformConfiguration } from '../../config/schema.ts';
-import type { Identity } from '../sessions/session.ts';
-import type { SecretKeyRef, SecretRefs } from '../secret-refs.ts';
-import { passwordSecretOf, type User, type Users } from '../users.ts';
-import { configuredUserUID } from '../uuid.ts';
+import type { Identity } from '../../tokens/sessions/session.ts';
+import type { SecretKeyRef, SecretRefs } from '../../cluster/secret-refs.ts';
+import { passwordSecretOf, type User, type Users } from './users.ts';
+import { configuredUserUID } from './uuid.ts';
 import { changedKey, credentialOf, rehashedKey, unlockedKey, type Credential } from './credentials.ts';
 
 export interface Account extends Credential {

@@ -6,12 +6,12 @@ import {
   type ConfiguredClient,
   type PlatformConfiguration,
 } from '../../config/schema.ts';
-import { builtInClients, pagesClient } from '../built-in-clients.ts';
-import { KnownSecrets } from '../known-secrets.ts';
-import type { Passwords } from '../passwords.ts';
-import type { SecretRefs } from '../secret-refs.ts';
-import type { Subject } from '../sessions/subject.ts';
-import { configuredUserUID } from '../uuid.ts';
+import { builtInClients, pagesClient } from './built-in-clients.ts';
+import { KnownSecrets } from './known-secrets.ts';
+import type { Passwords } from '../passwords/passwords.ts';
+import type { SecretRefs } from '../../cluster/secret-refs.ts';
+import type { Subject } from '../../tokens/subject.ts';
+import { configuredUserUID } from './uuid.ts';
 
 export interface Client {
   readonly name: string;

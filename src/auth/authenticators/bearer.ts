@@ -1,11 +1,11 @@
 import type { Request } from 'express';
 import passport from 'passport';
 import { Strategy } from 'passport-http-bearer';
-import { unauthorized } from '../../errors.ts';
-import { bearerCredentials, isBearerToken } from '../bearer-credentials.ts';
-import { fingerprint } from '../tokens.ts';
+import { unauthorized } from '../../runtime/errors.ts';
+import { bearerCredentials, isBearerToken } from './bearer-credentials.ts';
+import { fingerprint } from '../../tokens/jwt.ts';
 import type { UserInfo } from '../user.ts';
-import { subprotocolToken } from '../web-socket-request.ts';
+import { subprotocolToken } from './web-socket-request.ts';
 import type { Authenticator, Source, TokenAuthenticator } from './authenticator.ts';
 
 type Found = (error: unknown, token?: string) => void;

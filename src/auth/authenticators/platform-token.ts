@@ -1,6 +1,6 @@
-import { unauthorized } from '../../errors.ts';
-import type { AccessTokens, StandingToken } from '../access-tokens.ts';
-import { PasswordChangeRequired } from '../password-change.ts';
+import { unauthorized } from '../../runtime/errors.ts';
+import type { AccessTokens, StandingToken } from './access-tokens.ts';
+import { PasswordChangeRequired } from './password-change.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
 

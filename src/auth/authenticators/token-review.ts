@@ -1,11 +1,11 @@
-import { addressKeys } from '../../accounts/host-of.ts';
-import { BoundedCache, InProgress } from '../../bounded-cache.ts';
-import { serviceUnavailable, unauthorized } from '../../errors.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/kube-error.ts';
-import { keysOf, type Holder } from '../../shares.ts';
-import { Slots } from '../../slots.ts';
-import { fingerprint } from '../tokens.ts';
+import { addressKeys } from '../../runtime/client-address.ts';
+import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
+import { serviceUnavailable, unauthorized } from '../../runtime/errors.ts';
+import type { KubeClient } from '../../cluster/client/client.ts';
+import { KubeError } from '../../cluster/client/kube-error.ts';
+import { keysOf, type Holder } from '../../runtime/shares.ts';
+import { Slots } from '../../runtime/slots.ts';
+import { fingerprint } from '../../tokens/jwt.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
 import type { Source, TokenAuthenticator } from './authenticator.ts';
 

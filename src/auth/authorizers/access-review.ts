@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
-import { BoundedCache, InProgress } from '../../bounded-cache.ts';
-import { serviceUnavailable } from '../../errors.ts';
-import { laneSizes, type KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/kube-error.ts';
-import { Slots } from '../../slots.ts';
+import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
+import { serviceUnavailable } from '../../runtime/errors.ts';
+import { laneSizes, type KubeClient } from '../../cluster/client/client.ts';
+import { KubeError } from '../../cluster/client/kube-error.ts';
+import { Slots } from '../../runtime/slots.ts';
 import type { UserInfo } from '../user.ts';
 import type { Attributes, Authorizer, Decision } from './authorizer.ts';
 

@@ -1,4 +1,4 @@
-import { forbidden, forbiddenPath } from '../../errors.ts';
+import { forbidden, forbiddenPath } from '../../runtime/errors.ts';
 import type { UserInfo } from '../user.ts';
 
 /** What a caller wants to do, as a SubjectAccessReview names it. Core group, cluster scope and "no name" are ''. */

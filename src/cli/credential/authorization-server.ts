@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { httpsURLExpected, isHTTPSURL } from '../../config/https-url.ts';
-import { readBody } from '../../kube/read-body.ts';
+import { readBody } from '../../runtime/read-body.ts';
 import type { Answer } from './answers.ts';
 
 /** Milliseconds, from the first byte sent to the last one read: a server must not keep kubectl waiting by dripping. */

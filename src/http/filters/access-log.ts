@@ -1,6 +1,6 @@
 import { maxUserAgent } from '../../audit/event.ts';
-import { logRequest } from '../../logger.ts';
-import { observeRequest } from '../metrics.ts';
+import { logRequest } from '../../runtime/logger.ts';
+import { observeRequest } from '../../runtime/metrics.ts';
 import type { Filter } from '../exchange.ts';
 import { probes } from './probes.ts';
 

@@ -1,7 +1,7 @@
 import type { Authenticator } from '../../auth/authenticators/index.ts';
-import { PasswordChangeRequired } from '../../auth/password-change.ts';
+import { PasswordChangeRequired } from '../../auth/authenticators/password-change.ts';
 import type { UserInfo } from '../../auth/user.ts';
-import { badRequest, unauthorized } from '../../errors.ts';
+import { badRequest, unauthorized } from '../../runtime/errors.ts';
 import type { Exchange, Filter } from '../exchange.ts';
 import type { RequestInfo } from '../route.ts';
 import { probes } from './probes.ts';

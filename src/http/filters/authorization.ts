@@ -1,6 +1,6 @@
 import { demand, rechecking, type Attributes, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../auth/user.ts';
-import { unauthorized } from '../../errors.ts';
+import { unauthorized } from '../../runtime/errors.ts';
 import type { Exchange, Filter } from '../exchange.ts';
 import type { RequestInfo } from '../route.ts';
 

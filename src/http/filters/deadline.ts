@@ -1,6 +1,6 @@
-import { timeout } from '../../errors.ts';
+import { timeout } from '../../runtime/errors.ts';
 import type { Exchange, Filter } from '../exchange.ts';
-import { requestTimeout } from '../request-timeout.ts';
+import { requestTimeout } from '../request/request-timeout.ts';
 
 const longest = 60_000;
 /** kube-apiserver has the same limit, and `?timeout=` is for it to understand: its own words come first. */

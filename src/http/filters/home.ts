@@ -1,6 +1,6 @@
 import type { Filter } from '../exchange.ts';
-import { parseAccept } from '../negotiate.ts';
-import { isSecure } from '../secure.ts';
+import { parseAccept } from '../request/negotiate.ts';
+import { isSecure } from '../listeners/secure.ts';
 
 /**
  * Leads a browser that opens the server by its name to a page for people, which are there over TLS alone. Programs, and whoever shows an

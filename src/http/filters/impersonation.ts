@@ -1,7 +1,7 @@
 import { rechecking, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { asksToImpersonate, impersonatedUser } from '../../auth/impersonation-request.ts';
 import type { UserInfo } from '../../auth/user.ts';
-import { forbidden } from '../../errors.ts';
+import { forbidden } from '../../runtime/errors.ts';
 import type { Exchange, Filter } from '../exchange.ts';
 import { Places } from './in-flight.ts';
 

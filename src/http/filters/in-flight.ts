@@ -1,9 +1,9 @@
-import { addressKeys } from '../../accounts/host-of.ts';
+import { addressKeys } from '../../runtime/client-address.ts';
 import type { PlatformConfiguration } from '../../config/schema.ts';
-import { tooManyRequests } from '../../errors.ts';
-import { keysOf, Shares, type Holder } from '../../shares.ts';
+import { tooManyRequests } from '../../runtime/errors.ts';
+import { keysOf, Shares, type Holder } from '../../runtime/shares.ts';
 import type { Exchange, Filter } from '../exchange.ts';
-import { countInFlight } from '../metrics.ts';
+import { countInFlight } from '../../runtime/metrics.ts';
 import { probes } from './probes.ts';
 
 /** A watch costs little but its buffer, and kubectl, consoles and controllers hold a handful each. */

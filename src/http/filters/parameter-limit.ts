@@ -1,5 +1,5 @@
-import { badRequest } from '../../errors.ts';
-import { maxParameters } from '../../redaction.ts';
+import { badRequest } from '../../runtime/errors.ts';
+import { maxParameters } from '../../runtime/redaction.ts';
 import type { Filter } from '../exchange.ts';
 
 /** Comes before anything parses the query: 60 KiB of `a&` are 30,000 parameters, which took the event loop 16 ms. */

@@ -1,5 +1,5 @@
 import { IncomingMessage, type ServerResponse } from 'node:http';
-import { badRequest } from '../../errors.ts';
+import { badRequest } from '../../runtime/errors.ts';
 import type { Filter } from '../exchange.ts';
 
 /** RFC 9112 sections 2.3, 3.2 and 6.1: what HTTP/1.1's parser lets pass. HTTP/2 has checks of its own. */

@@ -1,5 +1,5 @@
 import { loggingGroup, tenantGroup } from '../../config/names.ts';
-import { badRequest, noSuchPath } from '../../errors.ts';
+import { badRequest, noSuchPath } from '../../runtime/errors.ts';
 import type { RequestInfo } from '../route.ts';
 
 const verbs: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { headerValues } from '../../auth/header-values.ts';
-import { copied } from '../../bounded-cache.ts';
+import { copied } from '../../runtime/bounded-cache.ts';
 import type { Filter } from '../exchange.ts';
 
 const bare = (address: string): string =>

@@ -1,6 +1,6 @@
 import type { PlatformConfiguration } from '../../config/schema.ts';
 import type { Filter } from '../exchange.ts';
-import { isSecure } from '../secure.ts';
+import { isSecure } from '../listeners/secure.ts';
 
 /**
  * RFC 6797, at the host of gateway.externalURL alone: a browser applies the policy to every port of a host, and the host name of the

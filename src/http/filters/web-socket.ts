@@ -1,6 +1,6 @@
-import { badRequest } from '../../errors.ts';
+import { badRequest } from '../../runtime/errors.ts';
 import type { Filter } from '../exchange.ts';
-import { checkHandshake, isHandshake } from '../web-socket.ts';
+import { checkHandshake, isHandshake } from '../listeners/web-socket.ts';
 
 /** Comes last: who may not ask is told that first. */
 export const webSocket: Filter = ({ req, res, info, isProxied }) => {

@@ -1,11 +1,11 @@
 import type { PlatformConfiguration } from '../../config/schema.ts';
-import type { Caller, LogStore } from '../log-store.ts';
-import type { ListPods } from '../pods/source.ts';
-import type { SecretReader } from '../remote/endpoint.ts';
-import { limited } from '../with-limit.ts';
-import { withMetrics, type Observe } from '../with-metrics.ts';
-import { withScope, type Drop } from '../with-scope.ts';
-import { withTimeout } from '../with-timeout.ts';
+import type { Caller, LogStore } from './log-store.ts';
+import type { ListPods } from './pods/source.ts';
+import type { SecretReader } from './remote/endpoint.ts';
+import { limited } from './with-limit.ts';
+import { withMetrics, type Observe } from './with-metrics.ts';
+import { withScope, type Drop } from './with-scope.ts';
+import { withTimeout } from './with-timeout.ts';
 import { elasticsearch } from './elasticsearch.ts';
 import { loki } from './loki.ts';
 import { openSearch } from './opensearch.ts';

@@ -1,8 +1,8 @@
 /** OpenSearch 1 and later. */
-import type { SearchSettings } from '../../config/logging.ts';
-import type { LogStore } from '../log-store.ts';
-import { endpointOf, type SecretReader } from '../remote/endpoint.ts';
-import { SearchStore } from '../search/store.ts';
+import type { SearchSettings } from '../../config/log-stores.ts';
+import type { LogStore } from './log-store.ts';
+import { endpointOf, type SecretReader } from './remote/endpoint.ts';
+import { SearchStore } from './search/store.ts';
 
 export const openSearch = (settings: SearchSettings, secrets: SecretReader): LogStore =>
   new SearchStore({ name: 'opensearch', endpoint: endpointOf('opensearch', settings, secrets), ...settings });

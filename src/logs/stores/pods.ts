@@ -2,17 +2,17 @@
  * The cluster's own pod logs, with nothing installed: what the nodes still keep of the pods that live, asked for at kube-apiserver as the
  * caller, so that RBAC holds. It cannot search, order or count, so that happens here, within a window and a memory that are bounded.
  */
-import { serviceUnavailable } from '../../errors.ts';
-import { Slots } from '../../slots.ts';
-import { bucketOf, bucketsBetween } from '../intervals.ts';
-import { intervalUnits, type Caller, type LogRecord, type LogStore, type Page, type Selection } from '../log-store.ts';
-import { Best } from '../pods/entry.ts';
-import { exportPieces } from '../pods/export.ts';
-import { followSources } from '../pods/follow.ts';
-import { Reasons } from '../pods/reasons.ts';
-import { scan, type ScanOptions, type Window } from '../pods/scan.ts';
-import { isNarrow, sourcesOf, textWanted, type ListPods } from '../pods/source.ts';
-import { millisecondsOf, timeText } from '../times.ts';
+import { serviceUnavailable } from '../../runtime/errors.ts';
+import { Slots } from '../../runtime/slots.ts';
+import { bucketOf, bucketsBetween } from '../query/intervals.ts';
+import { intervalUnits, type Caller, type LogRecord, type LogStore, type Page, type Selection } from './log-store.ts';
+import { Best } from './pods/entry.ts';
+import { exportPieces } from './pods/export.ts';
+import { followSources } from './pods/follow.ts';
+import { Reasons } from './pods/reasons.ts';
+import { scan, type ScanOptions, type Window } from './pods/scan.ts';
+import { isNarrow, sourcesOf, textWanted, type ListPods } from './pods/source.ts';
+import { millisecondsOf, timeText } from '../query/times.ts';
 
 export interface PodsLimits {
   /** Logs of one query that are read at once. */

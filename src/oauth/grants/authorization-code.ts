@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { Session } from '../../accounts/sessions/session.ts';
-import type { Subject } from '../../accounts/sessions/subject.ts';
-import { subjectOf } from '../../accounts/subjects.ts';
-import { OAuthError } from '../../errors.ts';
+import type { Session } from '../../tokens/sessions/session.ts';
+import type { Subject } from '../../tokens/subject.ts';
+import { subjectOf } from '../../accounts/directory/subjects.ts';
+import { OAuthError } from '../../runtime/errors.ts';
 import { required } from '../form.ts';
 import type { Grant, GrantParts } from './grant.ts';
 

@@ -1,9 +1,9 @@
-import type { Subject } from '../../accounts/sessions/subject.ts';
-import { subjectOf } from '../../accounts/subjects.ts';
-import type { Unredeemed } from '../../accounts/sessions/codes.ts';
-import type { Session } from '../../accounts/sessions/session.ts';
-import { BoundedCache } from '../../bounded-cache.ts';
-import { OAuthError, type OAuthErrorCode } from '../../errors.ts';
+import type { Subject } from '../../tokens/subject.ts';
+import { subjectOf } from '../../accounts/directory/subjects.ts';
+import type { Unredeemed } from '../../tokens/sessions/codes.ts';
+import type { Session } from '../../tokens/sessions/session.ts';
+import { BoundedCache } from '../../runtime/bounded-cache.ts';
+import { OAuthError, type OAuthErrorCode } from '../../runtime/errors.ts';
 import { required } from '../form.ts';
 import type { Grant, GrantParts } from './grant.ts';
 

@@ -1,9 +1,9 @@
 import type { Client } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
-import type { Session } from '../../accounts/sessions/session.ts';
-import type { Sessions } from '../../accounts/sessions/sessions.ts';
-import type { Subject } from '../../accounts/sessions/subject.ts';
-import type { AccessTokens } from '../../auth/access-tokens.ts';
+import type { Session } from '../../tokens/sessions/session.ts';
+import type { Sessions } from '../../tokens/sessions/sessions.ts';
+import type { Subject } from '../../tokens/subject.ts';
+import type { AccessTokens } from '../../auth/authenticators/access-tokens.ts';
 import type { TokenAuthenticator } from '../../auth/authenticators/index.ts';
 import type { RequestContext } from '../../http/route.ts';
 import type { PasswordLogin } from '../password-login.ts';

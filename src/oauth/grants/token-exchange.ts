@@ -1,7 +1,7 @@
-import { reviewedSubject } from '../../accounts/subjects.ts';
+import { reviewedSubject } from '../../accounts/directory/subjects.ts';
 import { expiryOf } from '../../auth/authenticators/index.ts';
 import type { UserInfo } from '../../auth/user.ts';
-import { OAuthError, StatusError } from '../../errors.ts';
+import { OAuthError, StatusError } from '../../runtime/errors.ts';
 import { required } from '../form.ts';
 import { programScope } from '../scope.ts';
 import type { Grant, GrantParts } from './grant.ts';

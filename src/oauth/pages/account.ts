@@ -1,8 +1,8 @@
-import { pagesClient } from '../../accounts/built-in-clients.ts';
-import type { Session } from '../../accounts/sessions/session.ts';
-import type { Subject } from '../../accounts/sessions/subject.ts';
+import { pagesClient } from '../../accounts/directory/built-in-clients.ts';
+import type { Session } from '../../tokens/sessions/session.ts';
+import type { Subject } from '../../tokens/subject.ts';
 import { formToken } from './form-token.ts';
-import { html, type Html } from '../../http/html.ts';
+import { html, type Html } from '../../http/response/html.ts';
 import { newPasswordFields } from './new-password.ts';
 import { problemAlert, writePage } from './page.ts';
 import type { Around } from './route.ts';

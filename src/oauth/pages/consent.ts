@@ -1,5 +1,5 @@
 import { formToken } from './form-token.ts';
-import { html, type Html } from '../../http/html.ts';
+import { html, type Html } from '../../http/response/html.ts';
 import { writePage } from './page.ts';
 import type { Around } from './route.ts';
 

@@ -1,6 +1,6 @@
 import { decisionForm, scopeList } from './consent.ts';
 import { formToken } from './form-token.ts';
-import { html } from '../../http/html.ts';
+import { html } from '../../http/response/html.ts';
 import { problemAlert, writePage } from './page.ts';
 import type { Around } from './route.ts';
 

@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import { html } from '../../http/html.ts';
+import { html } from '../../http/response/html.ts';
 import { writePage } from './page.ts';
 
 /** The end of something. `on`: a page of ours to go on to. */

@@ -1,5 +1,5 @@
-import type { OAuthError, StatusError } from '../../errors.ts';
-import { html } from '../../http/html.ts';
+import type { OAuthError, StatusError } from '../../runtime/errors.ts';
+import { html } from '../../http/response/html.ts';
 import { writePage } from './page.ts';
 import type { PageRequest } from './route.ts';
 

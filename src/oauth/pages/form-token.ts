@@ -1,9 +1,9 @@
 /** What keeps other sites from sending our forms in somebody's name, also that of the login (RFC 9700 section 4.7.1 for the rest). */
 import type { Request, Response } from 'express';
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { OAuthError } from '../../errors.ts';
+import { OAuthError } from '../../runtime/errors.ts';
 import { cookie, formCookie, readCookie } from './cookies.ts';
-import { html, type Html } from '../../http/html.ts';
+import { html, type Html } from '../../http/response/html.ts';
 
 export const formTokenField = 'form_token';
 

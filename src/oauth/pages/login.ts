@@ -1,5 +1,5 @@
 import { formToken } from './form-token.ts';
-import { html } from '../../http/html.ts';
+import { html } from '../../http/response/html.ts';
 import { newPasswordFields } from './new-password.ts';
 import { problemAlert, writePage } from './page.ts';
 import type { Around } from './route.ts';

@@ -1,5 +1,5 @@
-import { OAuthError } from '../../errors.ts';
-import { html, type Html } from '../../http/html.ts';
+import { OAuthError } from '../../runtime/errors.ts';
+import { html, type Html } from '../../http/response/html.ts';
 
 /** The fields of a form for a new password. */
 export const newPasswordFields: Html = html`<label for="new-password">New password</label>

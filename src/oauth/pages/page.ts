@@ -1,7 +1,7 @@
 /** The frame of every page: server-rendered, without scripts, so that the policy can forbid nearly everything. */
 import type { Response } from 'express';
-import { html, type Html } from '../../http/html.ts';
-import { endWith } from '../../http/write.ts';
+import { html, type Html } from '../../http/response/html.ts';
+import { endWith } from '../../http/response/write.ts';
 import { styleElement, styleHash } from './style.ts';
 
 export interface Page {

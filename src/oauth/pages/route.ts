@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
-import { isTold, OAuthError } from '../../errors.ts';
+import { isTold, OAuthError } from '../../runtime/errors.ts';
 import type { Handler, RequestContext, Route } from '../../http/route.ts';
-import { isSecure } from '../../http/secure.ts';
+import { isSecure } from '../../http/listeners/secure.ts';
 import { readForm } from '../form.ts';
 import { withParameters } from '../redirect-uri.ts';
 import { bodyOf, ownFormBody, pageAnswers } from './described.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { Html } from '../../http/html.ts';
+import { Html } from '../../http/response/html.ts';
 
 /** Of all pages; colours have a contrast of at least 7 on both backgrounds (WCAG 2.2, 1.4.6), lines of inputs of 3 (1.4.11). */
 const style = `

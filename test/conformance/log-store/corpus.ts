@@ -1,5 +1,5 @@
 /** Records such as a cluster writes, the same at each run, and among them all that is easily got wrong. */
-import type { LogRecord } from '../../../src/logs/log-store.ts';
+import type { LogRecord } from '../../../src/logs/stores/log-store.ts';
 
 /** What is to be found where. */
 export const corpus = {

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort, seed } from '../../../hack/cluster/chosen.ts';
 import type { RunningStore } from '../../../hack/log-stores/running.ts';
-import type { LogRecord } from '../../../src/logs/log-store.ts';
+import type { LogRecord } from '../../../src/logs/stores/log-store.ts';
 import type { Message } from '../../client/message.ts';
 import type { Answer } from '../../fakes/ask.ts';
 import { startLab, type Lab } from '../lab.ts';

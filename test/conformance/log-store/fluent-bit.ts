@@ -1,6 +1,6 @@
 /** Records as fluent-bit writes them for KubeSphere, loaded into a server by bulk. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LogRecord } from '../../../src/logs/log-store.ts';
+import type { LogRecord } from '../../../src/logs/stores/log-store.ts';
 
 export const indexPrefix = 'ks-whizard-logging';
 const perRequest = 5_000;

@@ -1,6 +1,6 @@
 /** Records as a shipper pushes them to Loki, a stream for each container and each of its two outputs. */
 import { until } from '../../../hack/cluster/until.ts';
-import type { LogRecord } from '../../../src/logs/log-store.ts';
+import type { LogRecord } from '../../../src/logs/stores/log-store.ts';
 
 const perRequest = 5_000;
 const mostBytes = 4 * 1024 * 1024;

@@ -9,7 +9,7 @@ import type {
   Selection,
   Statistics,
   WorkloadPods,
-} from '../../../src/logs/log-store.ts';
+} from '../../../src/logs/stores/log-store.ts';
 import { at } from './corpus.ts';
 
 export const everything: Selection = {

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort, seed } from '../../../hack/cluster/chosen.ts';
 import { startSearchServer, type SearchServerName } from '../../../hack/log-stores/search-servers.ts';
-import type { LogRecord } from '../../../src/logs/log-store.ts';
-import { SearchStore } from '../../../src/logs/search/store.ts';
+import type { LogRecord } from '../../../src/logs/stores/log-store.ts';
+import { SearchStore } from '../../../src/logs/stores/search/store.ts';
 import { indexPrefix, load } from './fluent-bit.ts';
-import { tokensOf } from '../../../src/logs/search/words.ts';
+import { tokensOf } from '../../../src/logs/stores/search/words.ts';
 import { storeSuite, type Stand } from './suite.ts';
 
 /** `shards`: of each index. */

@@ -1,4 +1,4 @@
-/** The contract of src/logs/log-store.ts, asked of a store that has the records of corpus.ts. */
+/** The contract of src/logs/stores/log-store.ts, asked of a store that has the records of corpus.ts. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   intervalUnits,
@@ -7,9 +7,9 @@ import {
   type LogStore,
   type Order,
   type Selection,
-} from '../../../src/logs/log-store.ts';
+} from '../../../src/logs/stores/log-store.ts';
 import { corpus, createRecords, megabyte, tenantName, tenantSince } from './corpus.ts';
-import { podsOfAny } from '../../../src/logs/workloads.ts';
+import { podsOfAny } from '../../../src/logs/query/workloads.ts';
 import { everything, Model } from './model.ts';
 
 export interface Stand {

@@ -10,7 +10,7 @@ import { Exec, KubeConfig, type V1Status } from '@kubernetes/client-node';
 import { stringify } from 'yaml';
 import { execute, type Executed } from '../../../hack/cluster/exec.ts';
 import { programs } from '../../../hack/cluster/programs.ts';
-import { nativeHashFunctions } from '../../../src/accounts/passwords.ts';
+import { nativeHashFunctions } from '../../../src/accounts/passwords/passwords.ts';
 import { median } from '../../bench/statistics.ts';
 import type { Cluster } from '../cluster.ts';
 import { names, tag } from '../images/all.ts';

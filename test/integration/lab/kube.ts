@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from 'node:tls';
 import { parse } from 'yaml';
-import type { KubeClient, KubeRequest, KubeResponse } from '../../../src/kube/client.ts';
-import { KubeError } from '../../../src/kube/kube-error.ts';
+import type { KubeClient, KubeRequest, KubeResponse } from '../../../src/cluster/client/client.ts';
+import { KubeError } from '../../../src/cluster/client/kube-error.ts';
 import { release } from '../../../hack/run/chart.ts';
 import { openURL } from '../../client/http1.ts';
 import { whole, type Message } from '../../client/message.ts';

@@ -1,5 +1,5 @@
 /** The users and clients of the lab's configuration. Nothing of these passwords and secrets may ever stand in a log. */
-import { nativeHashFunctions } from '../../../src/accounts/passwords.ts';
+import { nativeHashFunctions } from '../../../src/accounts/passwords/passwords.ts';
 
 export const passwords = {
   /** By a bcrypt hash in the configuration. */

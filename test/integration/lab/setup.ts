@@ -11,7 +11,7 @@ import { programs } from '../../../hack/cluster/programs.ts';
 import { installChart, release } from '../../../hack/run/chart.ts';
 import { serverIdentity } from '../../../hack/run/identity.ts';
 import { apisAvailable, setEndpoints } from '../../../hack/run/registration.ts';
-import { createKubeClient, type KubeClient } from '../../../src/kube/client.ts';
+import { createKubeClient, type KubeClient } from '../../../src/cluster/client/client.ts';
 import { auditFlags } from './audit.ts';
 import { buildGoClients, obtainChromium, obtainOtherKubectl, obtainPythonPackages } from './clients.ts';
 import { labFile, labVariable, type Lab, type Ports } from './lab.ts';

@@ -4,7 +4,7 @@ import { gateway } from './http.ts';
 import { create, get, releasePath, remove, type KubeObject } from './kube.ts';
 import { eventually } from './eventually.ts';
 import { passwords } from './people.ts';
-import { nativeHashFunctions } from '../../../src/accounts/passwords.ts';
+import { nativeHashFunctions } from '../../../src/accounts/passwords/passwords.ts';
 
 export const usersPath = '/apis/iam.platform.io/v1alpha2/users';
 export const userPath = (name: string): string => `${usersPath}/${name}`;

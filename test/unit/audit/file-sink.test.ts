@@ -4,7 +4,7 @@ import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FileSink } from '../../../src/audit/log-sink.ts';
-import { createLogger } from '../../../src/logger.ts';
+import { createLogger } from '../../../src/runtime/logger.ts';
 
 const made: string[] = [];
 afterEach(() => {

@@ -4,7 +4,7 @@ import type { Audited } from '../../../src/audit/event.ts';
 import { Body, BodyRoom, largestShown } from '../../../src/audit/bodies.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import { requestInfo } from '../../../src/http/filters/request-info.ts';
-import { shownURL } from '../../../src/redaction.ts';
+import { shownURL } from '../../../src/runtime/redaction.ts';
 import type { AuditEvent } from '../../fakes/audit-event.ts';
 import { auditor } from '../../fakes/auditor.ts';
 

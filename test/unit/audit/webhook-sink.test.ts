@@ -9,7 +9,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { WebhookSink, type WebhookSinkOptions } from '../../../src/audit/webhook-sink.ts';
-import { createLogger } from '../../../src/logger.ts';
+import { createLogger } from '../../../src/runtime/logger.ts';
 
 const servers: Server[] = [];
 afterEach(() => {

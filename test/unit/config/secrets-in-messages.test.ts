@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { formatProblem, parseConfiguration } from '../../../src/config/parse.ts';
 import { parseWrapped } from '../../../src/config/wrapped.ts';
-import { fileAccess } from '../../../src/kube/kubeconfig.ts';
+import { fileAccess } from '../../../src/cluster/client/access.ts';
 
 const secret = 'hunter2';
 

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { UserInfo } from '../../../src/auth/user.ts';
 import { callerOf } from '../../../src/gateway/caller.ts';
 import type { RequestContext } from '../../../src/http/route.ts';
-import { impersonationHeaders } from '../../../src/kube/impersonation.ts';
+import { impersonationHeaders } from '../../../src/cluster/client/impersonation.ts';
 
 const headersOf = (user: UserInfo, impersonated?: UserInfo): object =>
   impersonationHeaders(callerOf({ user, ...(impersonated === undefined ? {} : { impersonated }) } as RequestContext));

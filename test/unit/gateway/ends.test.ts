@@ -4,10 +4,10 @@ import type { Request, Response } from 'express';
 import { once } from 'node:events';
 import http, { type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { StatusError } from '../../../src/errors.ts';
+import { StatusError } from '../../../src/runtime/errors.ts';
 import { pass } from '../../../src/gateway/proxy.ts';
 import type { RequestContext, RequestInfo } from '../../../src/http/route.ts';
-import type { Upstream } from '../../../src/kube/upstream.ts';
+import type { Upstream } from '../../../src/cluster/client/upstream.ts';
 import { FakeKubeApiserver, upstreamAt } from '../../fakes/upstream.ts';
 
 const kube = new FakeKubeApiserver();

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { pass } from '../../../src/gateway/proxy.ts';
 import type { RequestContext, RequestInfo } from '../../../src/http/route.ts';
-import type { AnswerFlow, AnswerHandler, PassedRequest, Upstream } from '../../../src/kube/upstream.ts';
+import type { AnswerFlow, AnswerHandler, PassedRequest, Upstream } from '../../../src/cluster/client/upstream.ts';
 
 interface Exchange {
   readonly request: PassedRequest;

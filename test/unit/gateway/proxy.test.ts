@@ -5,13 +5,13 @@ import http, { type RequestListener, type ServerResponse } from 'node:http';
 import { duplexPair } from 'node:stream';
 import { gateway } from '../../../src/gateway/index.ts';
 import { requestEnded } from '../../../src/gateway/proxy.ts';
-import { createUpstream } from '../../../src/kube/upstream.ts';
-import { addressOf } from '../../../src/kube/wire/address.ts';
+import { createUpstream } from '../../../src/cluster/client/upstream.ts';
+import { addressOf } from '../../../src/cluster/wire/address.ts';
 import { open } from '../../client/http1.ts';
 import type { Message } from '../../client/message.ts';
 import { ask } from '../../fakes/ask.ts';
 import { FakeKubeApiserver } from '../../fakes/upstream.ts';
-import { as, face } from '../http/lab.ts';
+import { as, face } from '../../labs/http.ts';
 
 const kube = new FakeKubeApiserver();
 let renewed = 0;

@@ -7,8 +7,8 @@ import net, { type AddressInfo, type Socket } from 'node:net';
 import { duplexPair, PassThrough, Readable, type Duplex } from 'node:stream';
 import { upgrade } from '../../../src/gateway/upgrade.ts';
 import type { RequestContext } from '../../../src/http/route.ts';
-import { serveHandshakes } from '../../../src/http/web-socket.ts';
-import type { Upstream, UpgradeAnswer } from '../../../src/kube/upstream.ts';
+import { serveHandshakes } from '../../../src/http/listeners/web-socket.ts';
+import type { Upstream, UpgradeAnswer } from '../../../src/cluster/client/upstream.ts';
 
 interface Asked {
   readonly signal: AbortSignal;

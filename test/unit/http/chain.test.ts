@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Response } from 'express';
 import type { ChainOptions } from '../../../src/http/chain.ts';
 import { ask, type Answer, type Ask } from '../../fakes/ask.ts';
-import { as, doing, face, resourcePath } from './lab.ts';
+import { as, doing, face, resourcePath } from '../../labs/http.ts';
 
 describe('every answer', () => {
   test.each<[string, string, Ask, number]>([

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { Health, type HealthCheck } from '../../../src/http/health.ts';
 import { ask, type Answer } from '../../fakes/ask.ts';
-import { as, face } from './lab.ts';
+import { as, face } from '../../labs/http.ts';
 
 const good: HealthCheck = { name: 'good', problem: () => '' };
 const bad: HealthCheck = { name: 'bad', problem: () => 'the reason' };

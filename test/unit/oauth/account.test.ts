@@ -1,10 +1,10 @@
 /** The page on which people see who they are, change their password and end their sessions. */
 import { describe, expect, test } from '@jest/globals';
-import { unreachable } from '../../../src/kube/kube-error.ts';
+import { unreachable } from '../../../src/cluster/client/kube-error.ts';
 import { ask, type Answer } from '../../fakes/ask.ts';
 import { Browser, formIn } from '../../fakes/browser.ts';
 import { rightPassword } from '../../fakes/platform.ts';
-import { asClient, createLab, type Lab } from './lab.ts';
+import { asClient, createLab, type Lab } from '../../labs/oauth.ts';
 
 const path = '/oauth/account';
 const next = 'four green kettles';

@@ -2,9 +2,9 @@ import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import type { Request } from 'express';
 import type { Client } from '../../../src/accounts/directory/clients.ts';
-import { LoginLimiter } from '../../../src/accounts/login-limit.ts';
+import { LoginLimiter } from '../../../src/accounts/logins/limit.ts';
 import type { RequestContext } from '../../../src/http/route.ts';
-import { createLogger } from '../../../src/logger.ts';
+import { createLogger } from '../../../src/runtime/logger.ts';
 import { authenticateClient } from '../../../src/oauth/client-authentication.ts';
 
 const context = { auditID: '', sourceIP: '192.0.2.1', log: createLogger({ silent: true }) } as RequestContext;

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Answer, Ask } from '../../fakes/ask.ts';
 import { CountingHashes } from '../../fakes/hashes.ts';
-import { createLab, login, type Lab } from './lab.ts';
+import { createLab, login, type Lab } from '../../labs/oauth.ts';
 
 const secret = 'as long as a secret should be';
 const console = { name: 'console', secret };

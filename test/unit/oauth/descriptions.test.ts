@@ -1,10 +1,10 @@
 /** The OAuth part of the published OpenAPI document in api/ is the one that the endpoints describe. */
 import { beforeAll, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
-import { openapi31 } from '../../../src/describe/openapi31.ts';
-import { operationOf } from '../../../src/describe/operations.ts';
+import { openapi31 } from '../../../src/docs/openapi/openapi31.ts';
+import { operationOf } from '../../../src/docs/openapi/operations.ts';
 import { issuer } from '../../fakes/configuration.ts';
-import { createLab } from './lab.ts';
+import { createLab } from '../../labs/oauth.ts';
 
 interface Document {
   readonly paths: Readonly<Record<string, object>>;

@@ -4,7 +4,7 @@ import type { Request } from 'express';
 import http from 'node:http';
 import http2 from 'node:http2';
 import { duplexPair } from 'node:stream';
-import { OAuthError } from '../../../src/errors.ts';
+import { OAuthError } from '../../../src/runtime/errors.ts';
 import { decode, readForm, required } from '../../../src/oauth/form.ts';
 import { ask } from '../../fakes/ask.ts';
 

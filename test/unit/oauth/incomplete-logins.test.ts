@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { send } from '../../fakes/ask.ts';
-import { createLab, login } from './lab.ts';
+import { createLab, login } from '../../labs/oauth.ts';
 
 const head =
   'POST /oauth/token HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 10\r\n\r\n';

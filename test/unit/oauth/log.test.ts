@@ -1,13 +1,13 @@
 /** The log lines of tokens and logins, by which an operator traces what happened: each names the request, the actor and the address. */
 import { expect, test } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
-import type { Logger } from '../../../src/logger.ts';
+import type { Logger } from '../../../src/runtime/logger.ts';
 import { ask, type Answer } from '../../fakes/ask.ts';
 import { Browser } from '../../fakes/browser.ts';
 import { craftJWT } from '../../fakes/jwt.ts';
 import { logOfLines } from '../../fakes/log.ts';
 import { rightPassword } from '../../fakes/platform.ts';
-import { createLab, type Fields, type Lab } from './lab.ts';
+import { createLab, type Fields, type Lab } from '../../labs/oauth.ts';
 
 const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code';
 const exchangeGrant = 'urn:ietf:params:oauth:grant-type:token-exchange';

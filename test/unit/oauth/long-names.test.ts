@@ -1,7 +1,7 @@
 /** Names that callers make up are counted, and no more of them is kept than a count needs. */
 import { describe, expect, test } from '@jest/globals';
 import { heapUsed } from '../../fakes/heap.ts';
-import { createLab, login, type Fields, type Lab } from './lab.ts';
+import { createLab, login, type Fields, type Lab } from '../../labs/oauth.ts';
 
 const mebibyte = 1_024 * 1_024;
 /** One character beyond Latin-1 makes V8 take two bytes for each. */

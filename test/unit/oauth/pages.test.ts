@@ -1,12 +1,12 @@
 /** What holds for all pages: where their forms may lead, which field has the focus, and how failures and redirects are sent. */
 import { describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
-import { unreachable } from '../../../src/kube/kube-error.ts';
+import { unreachable } from '../../../src/cluster/client/kube-error.ts';
 import { ask, type Answer } from '../../fakes/ask.ts';
 import { Browser, formIn } from '../../fakes/browser.ts';
 import { logOfLines } from '../../fakes/log.ts';
 import { rightPassword } from '../../fakes/platform.ts';
-import { createLab, type Lab } from './lab.ts';
+import { createLab, type Lab } from '../../labs/oauth.ts';
 
 const https = 'https://console.example/callback';
 const app = 'com.example.app:/callback';

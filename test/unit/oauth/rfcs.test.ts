@@ -65,9 +65,9 @@ describe.each([...rfcs, 'Attacks'])('%s', (heading) => {
 test('a name is found in every way in which tests are written, and one that there is not is missed', () => {
   const here = 'unit/oauth/rfcs';
   expect(isThere(`${here} › has rows, each with tests that there are`)).toBe(true);
-  expect(isThere('unit/oauth/metadata › verifies the %s')).toBe(true);
-  expect(isThere('unit/auth/tokens › is one that %s › is empty')).toBe(true);
-  expect(isThere('unit/auth/tokens › is one that %s › is full')).toBe(false);
+  expect(isThere('unit/oauth/endpoints/metadata › verifies the %s')).toBe(true);
+  expect(isThere('unit/tokens/jwt › is one that %s › is empty')).toBe(true);
+  expect(isThere('unit/tokens/jwt › is one that %s › is full')).toBe(false);
   for (const name of ['', 'has rows', 'missing']) expect(isThere(`${here} › ${name}`)).toBe(false);
   expect(isThere('unit/oauth/nowhere › verifies the %s')).toBe(false);
 });

@@ -1,14 +1,14 @@
 /** `multipleLogin: false` on two replicas: of logins at one instant exactly one stays, whatever happens in which order. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import type { Session } from '../../../src/accounts/sessions/session.ts';
+import type { Session } from '../../../src/tokens/sessions/session.ts';
 import { sessionsPath } from '../../../src/config/names.ts';
 import type { RequestContext } from '../../../src/http/route.ts';
-import { unreachable } from '../../../src/kube/kube-error.ts';
-import { createLogger } from '../../../src/logger.ts';
+import { unreachable } from '../../../src/cluster/client/kube-error.ts';
+import { createLogger } from '../../../src/runtime/logger.ts';
 import { PasswordLogin } from '../../../src/oauth/password-login.ts';
 import { createPlatform, namespace, type Platform } from '../../fakes/platform.ts';
-import { settle } from '../kube/fakes.ts';
+import { settle } from '../../labs/cluster-fakes.ts';
 
 const log = createLogger({ silent: true });
 const context = { auditID: '', sourceIP: '192.0.2.1', userAgent: '', log } as RequestContext;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { KubeError } from '../../../src/kube/kube-error.ts';
-import { createLogger } from '../../../src/logger.ts';
+import { KubeError } from '../../../src/cluster/client/kube-error.ts';
+import { createLogger } from '../../../src/runtime/logger.ts';
 import { publishAuthority, publishCABundle } from '../../../src/tls/publish.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createPlatform, namespace, type Platform } from '../../../fakes/platform.ts';
 import { issuer } from '../../../fakes/configuration.ts';
-import { settle } from '../../kube/fakes.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
 
 const address = '192.0.2.1';
 const cheap = 'bcrypt:4';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { usersPath } from '../../../../src/config/names.ts';
 import { createPlatform, namespace, type Platform } from '../../../fakes/platform.ts';
-import { settle } from '../../kube/fakes.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
 
 let platform: Platform;
 beforeEach(async () => {

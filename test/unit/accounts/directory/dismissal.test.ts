@@ -2,12 +2,12 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
 import { credentialIDOf } from '../../../../src/accounts/directory/credentials.ts';
-import type { Identity } from '../../../../src/accounts/sessions/session.ts';
-import { configuredUserUID } from '../../../../src/accounts/uuid.ts';
+import type { Identity } from '../../../../src/tokens/sessions/session.ts';
+import { configuredUserUID } from '../../../../src/accounts/directory/uuid.ts';
 import { issuer } from '../../../fakes/configuration.ts';
-import { passwordSecretOf } from '../../../../src/accounts/users.ts';
+import { passwordSecretOf } from '../../../../src/accounts/directory/users.ts';
 import { createPlatform, namespace, type Platform } from '../../../fakes/platform.ts';
-import { settle } from '../../kube/fakes.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
 
 const minute = 60_000;
 const users = [{ username: 'alice' }, { username: 'eve' }];

@@ -3,9 +3,9 @@ import type { Request } from 'express';
 import { aggregatedAuthenticator } from '../../../../src/auth/authenticators/index.ts';
 import { bearer } from '../../../../src/auth/authenticators/bearer.ts';
 import type { Source, TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
-import { fingerprint } from '../../../../src/auth/tokens.ts';
+import { fingerprint } from '../../../../src/tokens/jwt.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
-import { serviceUnavailable } from '../../../../src/errors.ts';
+import { serviceUnavailable } from '../../../../src/runtime/errors.ts';
 
 const alice: UserInfo = { username: 'alice', groups: [], via: 'token' };
 const robot: UserInfo = { username: 'robot', groups: [], via: 'token-review' };

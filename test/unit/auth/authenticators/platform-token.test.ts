@@ -1,15 +1,15 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import type { Session } from '../../../../src/accounts/sessions/session.ts';
-import type { Subject } from '../../../../src/accounts/sessions/subject.ts';
-import type { AccessTokens, StandingToken } from '../../../../src/auth/access-tokens.ts';
-import { fingerprint } from '../../../../src/auth/tokens.ts';
+import type { Session } from '../../../../src/tokens/sessions/session.ts';
+import type { Subject } from '../../../../src/tokens/subject.ts';
+import type { AccessTokens, StandingToken } from '../../../../src/auth/authenticators/access-tokens.ts';
+import { fingerprint } from '../../../../src/tokens/jwt.ts';
 import { platformToken } from '../../../../src/auth/authenticators/platform-token.ts';
 import type { TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
 import { craftJWT, readJWT } from '../../../fakes/jwt.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { createPlatform, type Platform } from '../../../fakes/platform.ts';
-import { settle } from '../../kube/fakes.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
 
 const running: Platform[] = [];
 afterEach(() => {

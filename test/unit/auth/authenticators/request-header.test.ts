@@ -3,7 +3,10 @@ import type { Request } from 'express';
 import { X509Certificate } from 'node:crypto';
 import { createAuthority } from '../../../../hack/cluster/pki.ts';
 import { requestHeader } from '../../../../src/auth/authenticators/request-header.ts';
-import { readRequestHeaderConfig, type RequestHeaderConfig } from '../../../../src/auth/request-header-config.ts';
+import {
+  readRequestHeaderConfig,
+  type RequestHeaderConfig,
+} from '../../../../src/auth/authenticators/request-header-config.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
 
 const day = 86_400_000;

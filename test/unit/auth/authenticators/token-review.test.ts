@@ -2,14 +2,14 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import * as fc from 'fast-check';
 import { gatewayAuthenticator } from '../../../../src/auth/authenticators/index.ts';
 import { expiryOf, issuerOf, tokenReview } from '../../../../src/auth/authenticators/token-review.ts';
-import { fingerprint } from '../../../../src/auth/tokens.ts';
+import { fingerprint } from '../../../../src/tokens/jwt.ts';
 import type { Source, TokenAuthenticator } from '../../../../src/auth/authenticators/authenticator.ts';
-import { KubeError, unreachable } from '../../../../src/kube/kube-error.ts';
+import { KubeError, unreachable } from '../../../../src/cluster/client/kube-error.ts';
 import { ask, type Answer } from '../../../fakes/ask.ts';
 import { MemoryCluster, type MemoryClient } from '../../../fakes/cluster.ts';
 import { craftJWT, readJWT } from '../../../fakes/jwt.ts';
-import { face, resourcePath } from '../../http/lab.ts';
-import { settle } from '../../kube/fakes.ts';
+import { face, resourcePath } from '../../../labs/http.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
 
 const path = '/apis/authentication.k8s.io/v1/tokenreviews';
 const issuer = 'https://kubernetes.default.svc';

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { accessReview } from '../../../../src/auth/authorizers/access-review.ts';
 import { rechecking, type Attributes, type Authorizer } from '../../../../src/auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
-import { KubeError, unreachable } from '../../../../src/kube/kube-error.ts';
+import { KubeError, unreachable } from '../../../../src/cluster/client/kube-error.ts';
 import { MemoryCluster, type MemoryClient } from '../../../fakes/cluster.ts';
 
 const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { ask, type Ask } from '../../../fakes/ask.ts';
 import { logOfLines } from '../../../fakes/log.ts';
-import { settle } from '../../kube/fakes.ts';
-import { as, doing, face, resourcePath } from '../lab.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
+import { as, doing, face, resourcePath } from '../../../labs/http.ts';
 
 /** The lines that one request leaves. */
 async function logged(path: string, options: Ask = {}): Promise<Record<string, unknown>[]> {

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { ask } from '../../../fakes/ask.ts';
-import { face } from '../lab.ts';
+import { face } from '../../../labs/http.ts';
 
 const idOf = async (given: string | string[]): Promise<unknown> =>
   (await ask(face().app, '/livez', { headers: { 'audit-id': given } })).headers['audit-id'];

@@ -3,11 +3,11 @@ import type { Request, Response } from 'express';
 import { accessReview } from '../../../../src/auth/authorizers/access-review.ts';
 import type { Attributes, Authorizer, Decision } from '../../../../src/auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
-import { StatusError } from '../../../../src/errors.ts';
+import { StatusError } from '../../../../src/runtime/errors.ts';
 import { Exchange } from '../../../../src/http/exchange.ts';
 import { authorization } from '../../../../src/http/filters/authorization.ts';
 import { requestInfo } from '../../../../src/http/filters/request-info.ts';
-import { createLogger } from '../../../../src/logger.ts';
+import { createLogger } from '../../../../src/runtime/logger.ts';
 import { MemoryCluster } from '../../../fakes/cluster.ts';
 
 const alice: UserInfo = { username: 'alice', groups: [], via: 'token' };

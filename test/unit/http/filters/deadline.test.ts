@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { ask, type Answer } from '../../../fakes/ask.ts';
-import { as, doing, face, resourcePath } from '../lab.ts';
+import { as, doing, face, resourcePath } from '../../../labs/http.ts';
 
 beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask', 'performance'] });

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { ask, type Ask } from '../../../fakes/ask.ts';
-import { as, face } from '../lab.ts';
+import { as, face } from '../../../labs/http.ts';
 
 const html = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 const browser: Ask = { secure: true, headers: { accept: html } };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Duplex } from 'node:stream';
-import { registry } from '../../../../src/http/metrics.ts';
+import { registry } from '../../../../src/runtime/metrics.ts';
 import { ask, send, type Answer, type Ask } from '../../../fakes/ask.ts';
-import { as, doing, face, resourcePath } from '../lab.ts';
+import { as, doing, face, resourcePath } from '../../../labs/http.ts';
 
 interface Open {
   readonly answer: Promise<Answer>;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { ask, type Answer } from '../../../fakes/ask.ts';
-import { face, resourcePath } from '../lab.ts';
+import { face, resourcePath } from '../../../labs/http.ts';
 
 const known = 'https://console.example';
 

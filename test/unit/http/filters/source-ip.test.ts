@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { ask } from '../../../fakes/ask.ts';
-import { face } from '../lab.ts';
+import { face } from '../../../labs/http.ts';
 
 async function sourceIP(
   from: string,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { ask } from '../../../fakes/ask.ts';
 import { configuration } from '../../../fakes/configuration.ts';
-import { face, resourcePath } from '../lab.ts';
+import { face, resourcePath } from '../../../labs/http.ts';
 
 const year = { externalURL: 'https://platform.example', strictTransportSecurity: '8760h' };
 

@@ -1,0 +1,79 @@
+/** When each User object last logged in, in its status: give or take a minute, so that a busy user is not written all the time. */
+import { BoundedCache } from '../../runtime/bounded-cache.ts';
+import { usersPath } from '../../config/names.ts';
+import type { KubeClient } from '../../cluster/client/client.ts';
+import type { Clock } from '../../runtime/time.ts';
+import { isKubeError } from '../../cluster/client/kube-error.ts';
+import { parseMilliseconds } from '../../runtime/rfc3339.ts';
+import type { Logger } from '../../runtime/logger.ts';
+import type { Account } from '../directory/account.ts';
+import type { Users } from '../directory/users.ts';
+import { longestAnswer, WriteBehind } from '../../cluster/write-behind.ts';
+
+/** One write in that time, by whichever replica. */
+const interval = 60_000;
+
+/** Of a user, by the uid, and when. RFC 3339. */
+interface LastLogin {
+  readonly uid: string;
+  readonly time: string;
+}
+
+export class LastLogins {
+  readonly #client: Pick<KubeClient, 'json'>;
+  readonly #users: Pick<Users, 'get'>;
+  readonly #writes: WriteBehind<LastLogin>;
+  /** By uid, in milliseconds since the epoch. */
+  readonly #noted = new BoundedCache<number>({
+    name: 'last_logins',
+    maxEntries: 10_000,
+    maxBytes: 4 * 1024 * 1024,
+    ttl: 2 * interval,
+  });
+
+  constructor(options: { client: Pick<KubeClient, 'json'>; users: Pick<Users, 'get'>; clock?: Clock; log: Logger }) {
+    this.#client = options.client;
+    this.#users = options.users;
+    this.#writes = new WriteBehind<LastLogin>({
+      ...options,
+      what: 'the time of the last login of a user',
+      write: (username, login) => this.#write(username, login),
+      merge: (_, later) => later,
+    });
+  }
+
+  /** At once. What is configured has no status. */
+  note({ username, uid }: Pick<Account, 'username' | 'uid'>, time: string): void {
+    const at = parseMilliseconds(time);
+    if (at - (this.#noted.get(uid) ?? -Infinity) < interval || !this.#isDue(username, { uid, time })) return;
+    this.#noted.set(uid, at);
+    this.#writes.put(username, { uid, time });
+  }
+
+  stop(): Promise<void> {
+    return this.#writes.stop();
+  }
+
+  async #write(username: string, login: LastLogin): Promise<void> {
+    // Another replica may have been here meanwhile.
+    if (!this.#isDue(username, login)) return;
+    const { uid, time: lastLoginTime } = login;
+    try {
+      await this.#client.json(`${usersPath}/${username}/status`, {
+        method: 'PATCH',
+        contentType: 'application/merge-patch+json',
+        body: { metadata: { uid }, status: { lastLoginTime } },
+        signal: AbortSignal.timeout(longestAnswer),
+      });
+    } catch (error) {
+      // Gone, perhaps with another of the same name there.
+      if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
+    }
+  }
+
+  #isDue(username: string, { uid, time }: LastLogin): boolean {
+    const user = this.#users.get(username);
+    const before = parseMilliseconds(user?.status?.lastLoginTime ?? '');
+    return user?.metadata.uid === uid && !(parseMilliseconds(time) - before < interval);
+  }
+}

@@ -1,0 +1,442 @@
+/**
+ * Login protection (API.md 2): counts failures only, in bounded tables. A hard limit per (user, address), a delay per user that doubles
+ * from the third failure on, wider limits per address and per client within a sliding window. Names that do not exist count like
+ * those that do. A user is counted by the name that was typed: a count that an e-mail address and a username shared would reveal that
+ * they belong together. Failures by names other than the username share one more count per account, which logins by username ignore.
+ * Replicas share the first two counts (shared-failures.ts) and the addresses from which users have logged in: from there, failures of
+ * others do not delay a user. No login waits for other replicas.
+ */
+import { BoundedCache } from '../../runtime/bounded-cache.ts';
+import type { LoginLimit } from '../../config/schema.ts';
+import type { Account } from '../directory/account.ts';
+import { normalizedLogin } from '../directory/account-index.ts';
+import { addressKeys, hostOf } from '../../runtime/client-address.ts';
+import { UnderWay } from '../../runtime/in-progress.ts';
+
+/** A guess at the password of a user. */
+export interface LoginAttempt {
+  readonly guesses: 'password';
+  /** As it was typed. */
+  readonly username: string;
+  /** A unique name of the account, if `username` is another name for it. */
+  readonly account?: string;
+  readonly address: string;
+  readonly client: string;
+}
+
+/** A guess at a code that a device shows, by a user who is logged in: counted apart from logins. */
+export interface UserCodeAttempt extends Omit<LoginAttempt, 'guesses' | 'account'> {
+  readonly guesses: 'user code';
+}
+
+/** A guess at the secret of a client: without a delay, which would let strangers hold up the client itself. */
+export interface SecretAttempt extends Omit<LoginAttempt, 'guesses' | 'username' | 'account'> {
+  readonly guesses: 'secret';
+}
+
+/** A guess at the code of a login at an OpenID provider: counted by address alone, since the caller chooses everything else. */
+export interface ProviderCodeAttempt extends Pick<LoginAttempt, 'address'> {
+  readonly guesses: 'provider code';
+}
+
+export type Attempt = LoginAttempt | UserCodeAttempt | SecretAttempt | ProviderCodeAttempt;
+
+/**
+ * Prefixes of keys by what is guessed, so that no text of a caller makes a key of another kind. Replicas of other versions use the same
+ * prefixes for passwords and secrets.
+ */
+const kinds = {
+  password: { pair: 'p', user: 'u', address: 'a', client: 'c' },
+  secret: { pair: 's', user: '', address: 'b', client: 'd' },
+  'user code': { pair: 'f', user: 'g', address: 'h', client: 'i' },
+  'provider code': { pair: '', user: '', address: 'j', client: '' },
+} as const;
+/** Prefix for the failures at an account by names other than its username. */
+const accountKind = 'n';
+
+/** Limits of each table. A count takes some 300 bytes, a window with its parts at most 1 KiB. */
+const maxEntries = 16_000;
+const maxBytes = 16 * 1024 * 1024;
+const firstDelayed = 3;
+const longestDelay = 60_000;
+/** Failures allowed in an IPv6 /48, as a multiple of `perAddress`. */
+const networkFactor = 5;
+/** A window is counted in so many parts, so that it slides with little memory. */
+const parts = 10;
+const day = 24 * 3_600_000;
+/** How long a user's own address is remembered as such. */
+export const familiarFor = 30 * day;
+
+/** Failures that count until the last of them is a window old. Times in milliseconds since the epoch. */
+interface Failures {
+  readonly first: number;
+  last: number;
+  count: number;
+}
+
+/** Failures of a pair or of a user, each of which prolongs the time for which those before it count. */
+export interface Chain {
+  readonly count: number;
+  /** When the last one was, in milliseconds since the epoch. */
+  readonly last: number;
+  /** Those until then, on whichever replica, do not count any more. */
+  readonly forgiven?: number;
+}
+
+/** One that is counted here, with the keys of the user and the account that it belongs to. */
+interface OwnChain extends Chain {
+  readonly owners: readonly string[];
+}
+
+/** One whose key says nothing to whoever has not the key of `mark`. */
+export interface MarkedChain extends Chain {
+  readonly key: string;
+}
+
+export class LoginLimiter {
+  readonly #limit: () => LoginLimit;
+  readonly #clock: () => number;
+  readonly #mark: (text: string) => string;
+  /** Failures of pairs, users and accounts, counted here. */
+  readonly #chains: BoundedCache<OwnChain>;
+  /** The same, counted by other replicas. */
+  readonly #peers = new Map<string, ReadonlyMap<string, Chain>>();
+  /** When users and accounts were unlocked, by their keys: peers have yet to say that they have forgotten. */
+  readonly #unlocked: BoundedCache<number>;
+  /** Of addresses and clients: the parts of a window. */
+  readonly #windows: BoundedCache<Failures[]>;
+  /** When a pair last logged in, give or take a day. */
+  readonly #familiar: BoundedCache<number>;
+  /** Of attempts under way, which are asked about several times, and leave what they have entered. */
+  readonly #keys = new WeakMap<Attempt, Keys>();
+  readonly #underWay = new UnderWay('logins');
+  #changed: (what: 'failures' | 'familiar') => void = () => undefined;
+
+  /** `mark` makes of a pair or a user what other replicas may know it by. */
+  constructor(limit: () => LoginLimit, clock: () => number = Date.now, mark = (text: string): string => text) {
+    this.#limit = limit;
+    this.#clock = clock;
+    this.#mark = mark;
+    const options = { maxEntries, maxBytes, ttl: limit().within, clock };
+    this.#chains = new BoundedCache({ ...options, name: 'login_failures', sizeOf: () => 200 });
+    this.#windows = new BoundedCache({ ...options, name: 'login_windows', sizeOf: (all) => 80 * all.length });
+    this.#unlocked = new BoundedCache({ ...options, name: 'unlocked_users' });
+    this.#familiar = new BoundedCache({ ...options, name: 'familiar_logins', ttl: familiarFor });
+  }
+
+  /** Whole seconds to wait before this attempt may be judged; 0 if it may now. Asked before the password is looked at. */
+  retryAfter(attempt: Attempt): number {
+    const now = this.#clock();
+    return secondsUntil(this.#standingsOf(attempt, now), now);
+  }
+
+  /** What `judge` makes of an attempt while it is under way (see `enter`), or `refuse` of the seconds to wait. */
+  async during<T>(attempt: Attempt, refuse: (seconds: number) => T, judge: () => Promise<T>, guesses = 1): Promise<T> {
+    const entered = this.enter(attempt, guesses);
+    const seconds = typeof entered === 'number' ? entered : await entered;
+    if (seconds > 0) return refuse(seconds);
+    try {
+      return await judge();
+    } finally {
+      this.leave(attempt, guesses);
+    }
+  }
+
+  /**
+   * The same for an attempt that is under way from then on, until `leave`, if the answer is 0. What is under way counts as if it failed, so of
+   * attempts made at once no more are judged than the limits leave. One for which they leave none waits, and the answer with it, for the
+   * outcome of those: only failures refuse anybody. `guesses`: so many may fail with it.
+   */
+  enter(attempt: Attempt, guesses = 1): number | Promise<number> {
+    const outcome = this.#enter(attempt, guesses);
+    if (typeof outcome === 'number') return outcome;
+    return new Promise((resolve) => {
+      this.#underWay.wait(outcome, () => {
+        const again = this.#enter(attempt, guesses);
+        if (typeof again !== 'number') return again;
+        resolve(again);
+        return undefined;
+      });
+    });
+  }
+
+  /** After `failed` or `succeeded`, if there is such an outcome. */
+  leave(attempt: Attempt, guesses = 1): void {
+    this.#underWay.remove(allOf(this.#keysOf(attempt)), guesses);
+  }
+
+  /** Seconds to wait, or the key under which too many are under way. */
+  #enter(attempt: Attempt, guesses: number): number | string {
+    const now = this.#clock();
+    const standings = this.#standingsOf(attempt, now);
+    const seconds = secondsUntil(standings, now);
+    if (seconds > 0) return seconds;
+    const full = standings.find(({ key, left }) => this.#underWay.count(key) >= left);
+    if (full !== undefined) return full.key;
+    this.#underWay.add(allOf(this.#keysOf(attempt)), guesses);
+    return 0;
+  }
+
+  /** What each of the limits that an attempt is under says of it. */
+  #standingsOf(attempt: Attempt, now: number): Standing[] {
+    const { maxTries, within, perAddress, perClient } = this.#limit();
+    // One network must not use up the limit of a client.
+    const perNetwork = Math.max(perAddress, Math.min(perAddress * networkFactor, Math.floor(perClient / 2)));
+    const { pair, addresses, client, owners } = this.#keysOf(attempt);
+    // Otherwise anyone who fails often enough locks out everybody, or a chosen user.
+    const isFamiliar = pair !== undefined && this.#isFamiliar(pair, now);
+    const standings = (isFamiliar ? addresses.slice(0, 1) : addresses).map((key, at) =>
+      this.#ofWindow(key, at === 0 ? perAddress : perNetwork, now),
+    );
+    if (pair !== undefined) {
+      const { count, last } = this.#chain(pair, owners, now);
+      standings.unshift({ key: pair, left: maxTries - count, until: count < maxTries ? 0 : last + within });
+    }
+    if (isFamiliar) return standings;
+    if (client !== undefined) standings.push(this.#ofWindow(client, perClient, now));
+    for (const owner of owners) standings.push(this.#ofOwner(owner, owners, now));
+    return standings;
+  }
+
+  #ofOwner(key: string, owners: readonly string[], now: number): Standing {
+    const { count, last } = this.#chain(key, owners, now);
+    if (count < firstDelayed) return { key, left: firstDelayed - count, until: 0 };
+    return { key, left: 1, until: last + Math.min(longestDelay, 1_000 * 2 ** (count - firstDelayed)) };
+  }
+
+  /** Over when there are fewer failures than `most` again. */
+  #ofWindow(key: string, most: number, now: number): Standing {
+    const { within } = this.#limit();
+    const failures = this.#read(key, now);
+    const count = countOf(failures);
+    let left = count;
+    let until = 0;
+    for (const { last, count: here } of failures) {
+      if (left < most) break;
+      until = last + within;
+      left -= here;
+    }
+    return { key, left: most - count, until };
+  }
+
+  failed(attempt: Attempt): void {
+    const { pair, addresses, client, owners } = this.#keysOf(attempt);
+    const now = this.#clock();
+    for (const key of defined(pair, ...owners)) {
+      const { count } = this.#own(key, owners, now);
+      this.#remember(key, { ...this.#chains.get(key), owners, count: count + 1, last: now });
+    }
+    for (const key of defined(...addresses, client)) this.#count(key, this.#limit().within / parts);
+    this.#changed('failures');
+  }
+
+  /** A success forgives the user, not the address: one good account must not cover for guesses at others. */
+  succeeded(attempt: Attempt): void {
+    const { pair, owners } = this.#keysOf(attempt);
+    if (pair === undefined) return;
+    const now = this.#clock();
+    const before = this.#familiar.get(pair) ?? -Infinity;
+    if (now - before >= day) {
+      this.#familiar.set(pair, now);
+      this.#changed('familiar');
+    }
+    const forgiven = [pair, ...owners].filter((key) => this.#chain(key, owners, now).count > 0);
+    for (const key of forgiven) this.#remember(key, { owners, count: 0, last: 0, forgiven: now });
+    if (forgiven.length > 0) this.#changed('failures');
+  }
+
+  /**
+   * Forgets the failures of a user by any name and from any address; those of addresses and clients stay. Each replica calls it when the
+   * user is unlocked.
+   */
+  unlock({ username, email }: Pick<Account, 'username' | 'email'>): void {
+    const names = [username, ...(email === undefined ? [] : [email])];
+    const all = [
+      ...names.map((name) => this.#userKey('password', name)),
+      ...(['name', 'e-mail'] as const).map((kind) => this.#accountKey(kind, username)),
+    ];
+    for (const key of all) this.#unlocked.set(key, this.#clock(), this.#limit().within);
+    const before = this.#chains.entries;
+    this.#chains.retain(({ owners }) => !owners.some((owner) => all.includes(owner)));
+    if (this.#chains.entries < before) this.#changed('failures');
+  }
+
+  /** Calls `listener` when `shared` or `familiar` is something else. */
+  onChange(listener: (what: 'failures' | 'familiar') => void): void {
+    this.#changed = listener;
+  }
+
+  /** What other replicas should know: of too many those that have failed most, and what is forgiven before single failures. */
+  shared(most: number): MarkedChain[] {
+    const now = this.#clock();
+    const { within } = this.#limit();
+    return [...this.#chains]
+      .filter(([, { last, forgiven = 0 }]) => now - Math.max(last, forgiven) < within)
+      .map(([key, { count, last, forgiven }]) => ({
+        key,
+        count,
+        last,
+        ...(forgiven === undefined ? {} : { forgiven }),
+      }))
+      .toSorted((a, b) => weightOf(b) - weightOf(a) || b.last - a.last)
+      .slice(0, most);
+  }
+
+  /** Where users have logged in, and when (milliseconds since the epoch): of too many those that were here last. */
+  familiar(most: number): [key: string, at: number][] {
+    const now = this.#clock();
+    return [...this.#familiar].filter(([, at]) => now - at < familiarFor).slice(0, most);
+  }
+
+  /** Where users have logged in, by whichever replica. */
+  meet(familiar: Iterable<readonly [key: string, at: number]>): void {
+    const now = this.#clock();
+    for (const [key, at] of familiar)
+      if (at > (this.#familiar.peek(key) ?? -Infinity)) this.#familiar.set(key, Math.min(at, now));
+  }
+
+  /** What another replica has counted, in the place of what was known of it. */
+  learn(peer: string, chains: readonly MarkedChain[]): void {
+    // By a clock that is ahead nobody is locked out for longer.
+    const now = this.#clock();
+    const until = (time: number): number => Math.min(time, now);
+    this.#peers.set(
+      peer,
+      new Map(
+        chains.map(({ key, count, last, forgiven }) => [
+          key,
+          { count, last: until(last), ...(forgiven === undefined ? {} : { forgiven: until(forgiven) }) },
+        ]),
+      ),
+    );
+  }
+
+  /** It is gone, and what it had counted is too old. */
+  forget(peer: string): void {
+    this.#peers.delete(peer);
+  }
+
+  /** What counts, on all replicas together. */
+  #chain(key: string, owners: readonly string[], now: number): Chain {
+    const forgiven = this.#forgiven(key, owners);
+    const own = this.#own(key, owners, now);
+    let { count, last } = own;
+    for (const peer of this.#peers.values()) {
+      const chain = peer.get(key);
+      if (chain === undefined || chain.last <= forgiven || now - chain.last >= this.#limit().within) continue;
+      count += chain.count;
+      last = Math.max(last, chain.last);
+    }
+    return { count, last };
+  }
+
+  /** What counts of that which was counted here. */
+  #own(key: string, owners: readonly string[], now: number): Chain {
+    const chain = this.#chains.get(key);
+    const isOver =
+      chain === undefined || now - chain.last >= this.#limit().within || chain.last < this.#forgiven(key, owners);
+    return isOver ? noFailures : chain;
+  }
+
+  /** Until when all is forgiven, by whichever replica. */
+  #forgiven(key: string, owners: readonly string[]): number {
+    const times = [this.#chains.get(key), ...[...this.#peers.values()].map((peer) => peer.get(key))];
+    const unlocked = owners.map((owner) => this.#unlocked.get(owner) ?? 0);
+    return Math.max(0, ...unlocked, ...times.map((chain) => chain?.forgiven ?? 0));
+  }
+
+  #remember(key: string, chain: OwnChain): void {
+    this.#chains.set(key, chain, this.#limit().within);
+  }
+
+  /** One more failure, together with those that began less than `length` ago. */
+  #count(key: string, length: number): void {
+    const now = this.#clock();
+    const failures = this.#read(key, now);
+    const current = failures.at(-1);
+    if (current !== undefined && now - current.first < length) {
+      current.count += 1;
+      current.last = now;
+    } else failures.push({ first: now, last: now, count: 1 });
+    this.#windows.set(key, failures, this.#limit().within);
+  }
+
+  /** Those that still count, the oldest first. */
+  #read(key: string, now: number): Failures[] {
+    return this.#windows.get(key)?.filter(({ last }) => now - last < this.#limit().within) ?? [];
+  }
+
+  #isFamiliar(pair: string, now: number): boolean {
+    const at = this.#familiar.get(pair);
+    return at !== undefined && now - at < familiarFor;
+  }
+
+  #keysOf(attempt: Attempt): Keys {
+    let keys = this.#keys.get(attempt);
+    if (keys === undefined) this.#keys.set(attempt, (keys = this.#newKeysOf(attempt)));
+    return keys;
+  }
+
+  #newKeysOf(attempt: Attempt): Keys {
+    const { guesses } = attempt;
+    const kind = kinds[guesses];
+    const host = hostOf(attempt.address);
+    const addresses = addressKeys(attempt.address).map((key) => `${kind.address}:${key}`);
+    if (attempt.guesses === 'provider code') return { pair: undefined, addresses, client: undefined, owners: [] };
+    const { client } = attempt;
+    const username = attempt.guesses === 'secret' ? undefined : normalizedLogin(attempt.username);
+    const account = attempt.guesses === 'password' ? attempt.account : undefined;
+    return {
+      pair: this.#mark(`${kind.pair}:${JSON.stringify([username ?? client, host])}`),
+      addresses,
+      client: `${kind.client}:${client}`,
+      owners: [
+        ...(username === undefined ? [] : [this.#userKey(guesses, username)]),
+        ...(username === undefined || account === undefined
+          ? []
+          : [this.#accountKey(username.includes('@') ? 'e-mail' : 'name', account)]),
+      ],
+    };
+  }
+
+  #userKey(guesses: Attempt['guesses'], username: string): string {
+    return this.#mark(`${kinds[guesses].user}:${normalizedLogin(username)}`);
+  }
+
+  /** `kind`: the names that share the count. E-mail addresses of an account must not reveal its other names. */
+  #accountKey(kind: 'name' | 'e-mail', account: string): string {
+    return this.#mark(`${accountKind}:${JSON.stringify([kind, account])}`);
+  }
+}
+
+/** Under which the failures of an attempt are counted. */
+interface Keys {
+  readonly pair: string | undefined;
+  /** The host, and for IPv6 its network, which may fail more often. */
+  readonly addresses: readonly string[];
+  readonly client: string | undefined;
+  /** The user, and the account if it is counted too. */
+  readonly owners: readonly string[];
+}
+
+const defined = (...keys: readonly (string | undefined)[]): string[] => keys.filter((key) => key !== undefined);
+const allOf = ({ pair, addresses, client, owners }: Keys): string[] => defined(pair, ...addresses, client, ...owners);
+
+/** What the failures under a key leave: so many attempts, from a time on (milliseconds since the epoch). */
+interface Standing {
+  readonly key: string;
+  readonly left: number;
+  readonly until: number;
+}
+
+/** Whole seconds until all of them leave an attempt. */
+function secondsUntil(standings: readonly Standing[], now: number): number {
+  const until = Math.max(...standings.map((one) => one.until));
+  return until <= now ? 0 : Math.ceil((until - now) / 1_000);
+}
+
+const noFailures: Chain = { count: 0, last: 0 };
+
+const weightOf = ({ count }: Chain): number => (count === 0 ? firstDelayed : count);
+
+const countOf = (failures: readonly Failures[]): number => failures.reduce((sum, { count }) => sum + count, 0);

@@ -1,0 +1,44 @@
+import { randomInt } from 'node:crypto';
+import type { PlatformConfiguration } from '../../config/schema.ts';
+import { objectKeys, objectNames } from '../../config/names.ts';
+import type { KubeClient } from '../../cluster/client/client.ts';
+import { ensure } from '../../cluster/ensure.ts';
+import type { Logger } from '../../runtime/logger.ts';
+import type { Passwords } from './passwords.ts';
+import type { Secret } from '../../cluster/secret-refs.ts';
+
+/** Letters and digits that nobody confuses when typing. */
+const alphabet = 'ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789';
+const passwordLength = 20;
+
+/**
+ * The first administrator's password (API.md 8): if the configuration refers to the Secret platform-admin and there is none, one is
+ * made with a password of 116 bits and its hash. A template could not: it would make another one at each rendering.
+ */
+export async function ensureAdminSecret(options: {
+  client: KubeClient;
+  namespace: string;
+  configuration: PlatformConfiguration;
+  passwords: Passwords;
+  log: Logger;
+}): Promise<void> {
+  const { client, namespace, configuration, passwords, log } = options;
+  const name = objectNames.adminSecret;
+  if (!configuration.authentication.users.some((user) => user.passwordRef?.name === name)) return;
+  await ensure<Secret & { type: string; stringData?: Record<string, string> }>(
+    client,
+    `/api/v1/namespaces/${namespace}/secrets`,
+    name,
+    async () => {
+      const password = Array.from({ length: passwordLength }, () => alphabet[randomInt(alphabet.length)]).join('');
+      log.info(`a password was generated into Secret ${name}`);
+      return {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name, namespace },
+        type: 'Opaque',
+        stringData: { [objectKeys.password]: password, [objectKeys.passwordHash]: await passwords.hash(password) },
+      };
+    },
+  );
+}

@@ -1,0 +1,145 @@
+/**
+ * Passwords are hashed in native threads, so the event loop never waits, and few at a time, so that a flood of logins cannot
+ * starve reads. argon2id with the parameters OWASP names (19 MiB, 2 passes, 1 lane) is written; bcrypt is verified too.
+ */
+import { hash as argon2Hash, verify as argon2Verify } from '@node-rs/argon2';
+import bcrypt from 'bcrypt';
+import { randomBytes } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import { parametersOf, type HashParameters } from '../../config/hash-parameters.ts';
+import { systemClock, type Clock } from '../../runtime/time.ts';
+import { Slots } from '../../runtime/slots.ts';
+import { hashesAtOnce } from './threads.ts';
+import { addressKeys } from '../../runtime/client-address.ts';
+
+export const preferred: HashParameters = 'argon2id:19456:2:1';
+
+/** More than a thousand bytes are no password but an attack on the hash. */
+export const longestPassword = 1024;
+
+/** How a hash is made and compared; replaced in tests to count the work. */
+export interface HashFunctions {
+  hash(password: string, parameters: HashParameters): Promise<string>;
+  verify(hash: string, password: string): Promise<boolean>;
+}
+
+export const nativeHashFunctions: HashFunctions = {
+  async hash(password, parameters) {
+    const [name, ...costs] = parameters.split(':');
+    const [first = 0, second = 0, third = 0] = costs.map(Number);
+    if (name === 'bcrypt') return await bcrypt.hash(password, first);
+    return await argon2Hash(password, { memoryCost: first, timeCost: second, parallelism: third });
+  },
+  async verify(hash, password) {
+    // $2y$ is PHP's and htpasswd's name for what OpenBSD calls $2b$; the library knows the latter only.
+    if (hash.startsWith('$2')) return await bcrypt.compare(password, hash.replace('$2y$', '$2b$'));
+    return await argon2Verify(hash, password);
+  },
+};
+
+const workOf = (parameters: HashParameters): number =>
+  parameters
+    .split(':')
+    .slice(1, 3)
+    .map(Number)
+    .reduce((a, b) => a * b);
+
+/** Would a hash made now be stronger? */
+export function isWeaker(parameters: HashParameters | undefined): boolean {
+  if (parameters === undefined) return false;
+  if (parameters.startsWith('bcrypt')) return true;
+  return workOf(parameters) < workOf(preferred);
+}
+
+type Stopwatch = Pick<Clock, 'now' | 'after'>;
+
+/** The time of day may jump, and what a hash costs must not. */
+const stopwatch: Stopwatch = { now: () => performance.now(), after: (time, run) => systemClock.after(time, run) };
+
+export class Passwords {
+  readonly #functions: HashFunctions;
+  readonly #clock: Stopwatch;
+  readonly #slots = new Slots({
+    what: 'password checks',
+    total: hashesAtOnce(availableParallelism(), process.env),
+    queue: { total: 256, perUser: 64, timeout: 60_000 },
+  });
+  readonly #decoys = new Map<HashParameters, Promise<string>>();
+  /** Milliseconds that one verification takes, by its parameters: a running mean. */
+  readonly #costs = new Map<HashParameters, number>();
+  #inUse: readonly HashParameters[] = [preferred];
+
+  constructor(functions: HashFunctions = nativeHashFunctions, clock: Stopwatch = stopwatch) {
+    this.#functions = functions;
+    this.#clock = clock;
+  }
+
+  /** A new hash of the preferred kind. `source`: whom it is for. */
+  async hash(password: string, source = ''): Promise<string> {
+    return await this.#slots.run(source, () => this.#functions.hash(password, preferred));
+  }
+
+  /**
+   * Tells which parameters are in use, so that a failure never takes less than the slowest of them. Each is measured once, on a
+   * decoy; one that cannot be is measured at its first use. Never rejects.
+   */
+  async prepare(inUse: Iterable<HashParameters>): Promise<void> {
+    const all = [...new Set(inUse)];
+    this.#inUse = all.length === 0 ? [preferred] : all;
+    for (const parameters of this.#inUse)
+      if (!this.#costs.has(parameters)) await this.#verifyDecoy(parameters, '').catch(() => undefined);
+  }
+
+  /**
+   * Exactly one verification whatever `hash` is: of a decoy with the slowest parameters where there is no hash (no such user). A
+   * false answer comes no sooner than the slowest hash in use takes; so does that for a user who is not `active`, who is refused
+   * whatever the password. `source`: the address of the caller, by which callers share the threads (Slots). Throws 429.
+   */
+  async verify(
+    hash: string | undefined,
+    password: string,
+    { active = true, source = '' }: { readonly active?: boolean | undefined; readonly source?: string } = {},
+  ): Promise<boolean> {
+    const fits = Buffer.byteLength(password) <= longestPassword;
+    const tried = fits ? password : '';
+    return await this.#slots.run(addressKeys(source), async () => {
+      const started = this.#clock.now();
+      const slowest = this.#slowest();
+      const known = hash === undefined ? undefined : parametersOf(hash);
+      const right =
+        hash === undefined || known === undefined
+          ? (await this.#verifyDecoy(slowest, tried), false)
+          : await this.#measured(known, hash, tried);
+      if (right && fits && active) return true;
+      const missing = (this.#costs.get(slowest) ?? 0) - (this.#clock.now() - started);
+      if (known !== undefined && known !== slowest && missing > 0)
+        await new Promise<void>((resolve) => this.#clock.after(missing, resolve));
+      return false;
+    });
+  }
+
+  #slowest(): HashParameters {
+    const cost = (parameters: HashParameters): number => this.#costs.get(parameters) ?? 0;
+    return this.#inUse.reduce((a, b) => (cost(a) >= cost(b) ? a : b));
+  }
+
+  async #measured(parameters: HashParameters, hash: string, password: string): Promise<boolean> {
+    const started = this.#clock.now();
+    const right = await this.#functions.verify(hash, password);
+    const took = this.#clock.now() - started;
+    const before = this.#costs.get(parameters);
+    this.#costs.set(parameters, before === undefined ? took : before * 0.9 + took * 0.1);
+    return right;
+  }
+
+  async #verifyDecoy(parameters: HashParameters, password: string): Promise<void> {
+    let decoy = this.#decoys.get(parameters);
+    if (decoy === undefined) {
+      decoy = this.#functions.hash(randomBytes(16).toString('base64'), parameters);
+      this.#decoys.set(parameters, decoy);
+      // A failure is not for ever.
+      decoy.catch(() => this.#decoys.delete(parameters));
+    }
+    await this.#measured(parameters, await decoy, password);
+  }
+}

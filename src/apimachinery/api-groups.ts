@@ -1,0 +1,197 @@
+/**
+ * What there is: the documents by which clients find the groups and resources, in the old form (metav1.APIGroupList, APIGroup,
+ * APIResourceList) and aggregated (apidiscovery.k8s.io, k8s.io/apiserver pkg/endpoints/discovery/aggregated).
+ */
+import { createHash } from 'node:crypto';
+import { isKnown, negotiate } from '../http/request/negotiate.ts';
+import { json as answersJSON } from '../http/description.ts';
+import type { Handler, Route } from '../http/route.ts';
+import { typeMeta } from '../http/meta.ts';
+import { flag, list, named, object, text, type TypeOf } from '../http/schema.ts';
+import { writeJson } from '../http/response/write.ts';
+import type { ApiResource, ResourceDefinition } from '../cluster/catalogue/resource.ts';
+
+export interface ApiGroupVersion {
+  readonly group: string;
+  readonly version: string;
+  /** Another array when they are others. */
+  readonly resources: readonly ApiResource[];
+}
+
+/** The groups of these resources, one version each. */
+export function groupVersionsOf(definitions: readonly ResourceDefinition<unknown>[]): readonly ApiGroupVersion[] {
+  const groups = Map.groupBy(definitions, ({ served: { group, version } }) => `${group}/${version}`);
+  return [...groups.values()].map((members) => {
+    const { group, version } = (members[0] as ResourceDefinition<unknown>).served;
+    return { group, version, resources: members.map(apiResource) };
+  });
+}
+
+const apiResource = ({ served, singular, namespaced, kind, shortNames }: ResourceDefinition<unknown>): ApiResource => ({
+  name: served.resource,
+  singularName: singular,
+  namespaced,
+  kind,
+  verbs: ['get', 'list', 'watch'],
+  ...(shortNames.length === 0 ? {} : { shortNames }),
+});
+
+const versionSchema = named('GroupVersion', object({ groupVersion: text, version: text }));
+const inGroup = { name: text, versions: list(versionSchema), preferredVersion: versionSchema };
+const groupSchema = named('APIGroupListItem', object(inGroup));
+
+const apiGroupSchema = named('APIGroup', object({ ...typeMeta('APIGroup', 'v1'), ...inGroup }));
+const apiGroupListSchema = named(
+  'APIGroupList',
+  object({ ...typeMeta('APIGroupList', 'v1'), groups: list(groupSchema) }),
+);
+const apiResourceListSchema = named(
+  'APIResourceList',
+  object({
+    ...typeMeta('APIResourceList', 'v1'),
+    groupVersion: text,
+    resources: list(
+      named(
+        'APIResource',
+        object(
+          { name: text, singularName: text, namespaced: flag, kind: text, verbs: list(text) },
+          { group: text, version: text, shortNames: list(text), categories: list(text) },
+        ),
+      ),
+    ),
+  }),
+);
+
+const versionOf = ({ group, version }: ApiGroupVersion): { groupVersion: string; version: string } => ({
+  groupVersion: `${group}/${version}`,
+  version,
+});
+
+/** The versions of one group, the preferred one first. */
+function apiGroup(members: readonly [ApiGroupVersion, ...ApiGroupVersion[]]): TypeOf<typeof groupSchema> {
+  const versions = members.map(versionOf);
+  return { name: members[0].group, versions, preferredVersion: versionOf(members[0]) };
+}
+
+type AggregatedVersion = 'v2' | 'v2beta1';
+
+/** apidiscovery.k8s.io's APIGroupDiscoveryList. */
+function aggregated(version: AggregatedVersion, groups: readonly (readonly ApiGroupVersion[])[]): object {
+  return {
+    kind: 'APIGroupDiscoveryList',
+    apiVersion: `apidiscovery.k8s.io/${version}`,
+    metadata: {},
+    items: groups.map((members) => ({
+      metadata: { name: members[0]?.group, creationTimestamp: null },
+      versions: members.map(({ group, version: served, resources }) => ({
+        version: served,
+        resources: resources.map(({ name, kind, namespaced, singularName, shortNames, verbs }) => ({
+          resource: name,
+          responseKind: { group, version: served, kind },
+          scope: namespaced ? 'Namespaced' : 'Cluster',
+          singularResource: singularName,
+          verbs,
+          ...(shortNames === undefined ? {} : { shortNames }),
+        })),
+        freshness: 'Current',
+      })),
+    })),
+  };
+}
+
+const json = 'application/json';
+
+/** A document in the old form, which every JSON client reads. */
+const legacy =
+  (document: () => object): Handler =>
+  (req, res) =>
+    negotiate(req.headers.accept, [json], (_, { as }) =>
+      as === undefined || as === '' ? () => writeJson(req, res, document()) : undefined,
+    )();
+
+/** Both forms. Aggregated is asked for by parameters of the media type; a 304 answers a known ETag. */
+function both(document: object, groups: readonly (readonly ApiGroupVersion[])[]): Handler {
+  const make = (): Readonly<Record<string, { value: object; etag: string }>> =>
+    Object.fromEntries(
+      (['v2', 'v2beta1'] as const).map((version) => {
+        const value = aggregated(version, groups);
+        const body = Buffer.from(`${JSON.stringify(value)}\n`);
+        return [version, { value, etag: `"${createHash('sha512').update(body).digest('hex').toUpperCase()}"` }];
+      }),
+    );
+  let made: { readonly of: readonly unknown[]; readonly documents: ReturnType<typeof make> } | undefined;
+  /** Made anew when resources came or went. */
+  const current = (): ReturnType<typeof make> => {
+    const of = groups.flat().map(({ resources }) => resources);
+    if (made === undefined || of.some((resources, index) => resources !== made?.of[index]))
+      made = { of, documents: make() };
+    return made.documents;
+  };
+  return (req, res) =>
+    negotiate(req.headers.accept, [json], (_, { as = '', g, v = '' }) => {
+      if (as === '') return () => writeJson(req, res, document, { headers: { Vary: 'Accept' } });
+      const found = current()[v];
+      if (as !== 'APIGroupDiscoveryList' || g !== 'apidiscovery.k8s.io' || found === undefined) return undefined;
+      return async () => {
+        const headers = { ETag: found.etag, Vary: 'Accept', 'Cache-Control': 'public' };
+        if (isKnown(req.headers['if-none-match'], found.etag)) {
+          res.writeHead(304, headers).end();
+          return;
+        }
+        const contentType = `${json};g=apidiscovery.k8s.io;v=${v};as=APIGroupDiscoveryList`;
+        await writeJson(req, res, found.value, { contentType, headers });
+      };
+    })();
+}
+
+/** The routes of discovery below /apis or /kapis. */
+export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: readonly ApiGroupVersion[]): Route[] {
+  const groups = [...Map.groupBy(groupVersions, ({ group }) => group).values()] as [
+    ApiGroupVersion,
+    ...ApiGroupVersion[],
+  ][];
+  const all: TypeOf<typeof apiGroupListSchema> = {
+    kind: 'APIGroupList',
+    apiVersion: 'v1',
+    groups: groups.map(apiGroup),
+  };
+  return [
+    {
+      method: 'get',
+      path: prefix,
+      summary: 'The groups that are served',
+      answers: answersJSON(
+        apiGroupListSchema,
+        'OK. Asked for by parameters of the media type, an APIGroupDiscoveryList of apidiscovery.k8s.io, v2 or v2beta1',
+      ),
+      handler: both(all, groups),
+    },
+    ...groups.map((members): Route => ({
+      method: 'get',
+      path: `${prefix}/${members[0].group}`,
+      summary: 'The versions of the group',
+      answers: answersJSON(apiGroupSchema),
+      handler: legacy(
+        () => ({ kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(members) }) satisfies TypeOf<typeof apiGroupSchema>,
+      ),
+    })),
+    ...groupVersions.map((one): Route => {
+      const groupVersion = `${one.group}/${one.version}`;
+      return {
+        method: 'get',
+        path: `${prefix}/${groupVersion}`,
+        summary: 'The resources of the group and version',
+        answers: answersJSON(apiResourceListSchema),
+        handler: legacy(
+          () =>
+            ({
+              kind: 'APIResourceList',
+              apiVersion: 'v1',
+              groupVersion,
+              resources: one.resources,
+            }) satisfies TypeOf<typeof apiResourceListSchema>,
+        ),
+      };
+    }),
+  ];
+}

@@ -1,0 +1,113 @@
+/** The parameters of the routes, as the descriptions name them. */
+import { durationPattern, longestDuration } from '../../runtime/duration.ts';
+import { inPath, inQuery, type Parameter } from '../../http/description.ts';
+import { count, flag, oneOf, oneOrNone, text, type Schema } from '../../http/schema.ts';
+import { listedPathPattern, pathPattern } from './field-path.ts';
+import { mostPaths } from './projection.ts';
+import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
+
+const unless: Schema<boolean> = { ...flag, default: false };
+
+/** As JSON and its readers have them. */
+const maximum = Number.MAX_SAFE_INTEGER;
+
+export const limit = (description: string): Parameter =>
+  inQuery('limit', description, { type: 'integer', minimum: -1, maximum, default: -1 });
+
+export const nameParameter = inPath('name', 'The name');
+export const pretty = inQuery('pretty', 'Indented JSON', unless);
+export const timeout = inQuery('timeout', 'A duration such as "32s" after which the request is given up', {
+  ...text,
+  pattern: durationPattern,
+  maxLength: longestDuration,
+});
+
+/** Of what has no others; client-go adds its timeout. */
+export const commonParameters: readonly Parameter[] = [pretty, timeout];
+
+export const labelSelector = inQuery(
+  'labelSelector',
+  'Kubernetes label selector of at most 64 requirements, such as a=b,c in (d,e),!f',
+);
+export const watchParameters: readonly Parameter[] = [
+  inQuery('watch', 'Follow the changes instead of listing; over a WebSocket, one text message an event', unless),
+  inQuery('resourceVersion', 'Where to begin, or how old the answer may be'),
+  inQuery(
+    'resourceVersionMatch',
+    'How resourceVersion is meant; Exact is for /apis alone',
+    oneOrNone('NotOlderThan', 'Exact'),
+  ),
+  inQuery('allowWatchBookmarks', 'BOOKMARK events that say how far the watch has come', unless),
+  // Said at all it is about a watch.
+  inQuery('sendInitialEvents', 'Begin a watch with the present objects', flag),
+  inQuery('timeoutSeconds', 'How long a watch lasts, in seconds', { ...count, maximum }),
+];
+
+const shown = [
+  inQuery('managedFields', 'With metadata.managedFields', unless),
+  inQuery('fields', `Only these of at most ${mostPaths} paths, comma-separated, and what names the object`, {
+    ...text,
+    pattern: String.raw`^\.?${listedPathPattern}(?:,\.?${listedPathPattern}){0,${mostPaths - 1}}$`,
+  }),
+];
+
+export const kapisListParameters = (own: readonly Parameter[]): readonly Parameter[] => [
+  inQuery('page', 'From 1', { type: 'integer', minimum: 1, maximum, default: 1 }),
+  limit('Items of a page; -1 for all'),
+  inQuery('sortBy', 'name, createTime (also creationTimestamp), or any path, such as .status.nodeInfo.kubeletVersion', {
+    ...text,
+    pattern: String.raw`^(?:name|createTime|creationTimestamp|\.${pathPattern})$`,
+    default: 'createTime',
+  }),
+  inQuery('ascending', 'Oldest, or least, first', unless),
+  inQuery('name', 'The name contains this'),
+  inQuery('names', 'The name is one of this comma list'),
+  inQuery('uid', 'The uid is this'),
+  inQuery('namespace', 'The namespace is this'),
+  inQuery('ownerReference', 'An owner has this uid'),
+  inQuery('ownerKind', 'An owner is of this kind'),
+  inQuery('label', 'The same as labelSelector'),
+  inQuery('annotation', 'A selector over the annotations'),
+  inQuery('alias', 'The annotation platform.io/alias-name contains this, in whatever case'),
+  ...own,
+  labelSelector,
+  inQuery('fieldSelector', 'path=value and path!=value, over any path, comma-separated; at most 32 of them'),
+  ...shown,
+  pretty,
+  timeout,
+  ...watchParameters,
+];
+
+const statusParameter = (statuses: readonly string[]): readonly Parameter[] =>
+  statuses.length === 0 ? [] : [inQuery('status', 'The state of the object', oneOf(...statuses))];
+
+export const getParameters: readonly Parameter[] = [...shown, pretty, timeout];
+
+/** Without meaning for a watch, which has no pages and no order. */
+export const listOnly = ['page', 'limit', 'sortBy', 'ascending'];
+
+/** Those of a single object, which may be watched by whatever a list is, given those of the list. */
+export const objectParameters = (list: readonly Parameter[]): readonly Parameter[] =>
+  list
+    .filter(({ name }) => !listOnly.includes(name))
+    .map((one) =>
+      getParameters.includes(one) || one.name === 'watch'
+        ? one
+        : { ...one, description: `${one.description}; only with watch=true`, schema: withoutDefault(one.schema) },
+    );
+
+/** What may not be sent without another parameter is not what is meant when it is not sent: programs send defaults. */
+function withoutDefault({ default: _default, ...schema }: Schema): Schema {
+  return schema;
+}
+
+/** Those of one kind. */
+export const listParameters = ({
+  statuses,
+  filters,
+  selectedBy,
+}: Pick<ResourceDefinition<never>, 'statuses' | 'filters' | 'selectedBy'>): readonly Parameter[] =>
+  kapisListParameters([
+    ...statusParameter(statuses),
+    ...Object.entries({ ...filters, ...selectedBy }).map(([name, { description }]) => inQuery(name, description)),
+  ]);

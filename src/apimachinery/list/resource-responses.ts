@@ -1,0 +1,73 @@
+import type { Request, Response } from 'express';
+import { indented, writeDocument } from '../../http/response/pretty.ts';
+import { writeList, type Streamed } from '../../http/response/write.ts';
+import type { Waiting } from '../../runtime/slice.ts';
+import type { Store } from '../../cluster/cache/store.ts';
+import type { StoredObject } from '../../cluster/cache/stored-object.ts';
+import { PreparedLists } from './prepared.ts';
+import { projected } from './projection.ts';
+import { pageOf, type ListQuery, type parseObjectQuery } from './query.ts';
+import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
+import { coreView, listOf, type View } from './views.ts';
+
+const json = 'application/json';
+
+/** How the objects of one resource are answered, wherever they come from. */
+export class Answers<F> {
+  readonly #plain: View<F>;
+  readonly #full: View<F>;
+  /** By what is shown and its order. */
+  readonly #prepared = new Map<string, PreparedLists<F>>();
+
+  constructor(definition: ResourceDefinition<F>) {
+    this.#plain = coreView(definition, false);
+    this.#full = coreView(definition, true);
+  }
+
+  view({ managedFields, fields }: Pick<ListQuery<F>, 'managedFields' | 'fields'>): View<F> {
+    const view = managedFields ? this.#full : this.#plain;
+    return fields === undefined ? view : projected(view, fields);
+  }
+
+  /** `lasting`: the store will be asked again, so that it is worth preparing. */
+  async list(
+    req: Request,
+    res: Response,
+    waiting: Waiting,
+    query: ListQuery<F>,
+    { store, lasting }: { readonly store: Store<F>; readonly lasting: boolean },
+  ): Promise<void> {
+    const isWhole = lasting && query.limit === -1 && query.filters.length === 0 && typeof query.order === 'string';
+    const { objects, total, resourceVersion } = await pageOf(store, query, waiting);
+    const view = this.view(query);
+    const frame = view.frame({ resourceVersion }, total);
+    const plain = async (): Promise<Streamed> => {
+      if (isWhole && query.order === 'newest') await store.tidy(waiting);
+      const document = listOf(view, objects, frame, waiting);
+      return query.pretty ? indented(document.parts, waiting) : document;
+    };
+    const gzipped =
+      isWhole && view.own !== true && !query.pretty
+        ? (): Promise<Buffer[]> => this.#preparedFor(query, view).gzip(objects, frame)
+        : undefined;
+    await writeList(req, res, { contentType: json, items: objects, plain, gzipped });
+  }
+
+  async object(
+    req: Request,
+    res: Response,
+    waiting: Waiting,
+    query: ReturnType<typeof parseObjectQuery>,
+    object: StoredObject<F>,
+  ): Promise<void> {
+    const body = this.view(query).object(object);
+    await writeDocument(req, res, { contentType: json, body, pretty: query.pretty }, waiting);
+  }
+
+  #preparedFor({ managedFields, order, reversed }: ListQuery<F>, view: View<F>): PreparedLists<F> {
+    const key = JSON.stringify([managedFields, order, reversed]);
+    let lists = this.#prepared.get(key);
+    if (lists === undefined) this.#prepared.set(key, (lists = new PreparedLists(view)));
+    return lists;
+  }
+}

@@ -1,0 +1,216 @@
+/**
+ * How objects look on the wire: a view turns stored objects into documents and watch frames. Bytes are passed on, never decoded.
+ */
+import { lengthOf, type Streamed } from '../../http/response/write.ts';
+import { gather, type StoredObject } from '../../cluster/cache/stored-object.ts';
+import { Slice, type Waiting } from '../../runtime/slice.ts';
+import { groupVersion, type ResourceDefinition } from '../../cluster/catalogue/resource.ts';
+
+/** What a list says about itself. */
+export interface ListMetadata {
+  readonly resourceVersion: number;
+  readonly continue?: string;
+  readonly remainingItemCount?: number;
+}
+
+export type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED';
+
+/** The items of a list, each with the comma that follows it: their bytes and the length of these belong together. */
+export interface Items<F> {
+  bytesOf(objects: readonly StoredObject<F>[]): Buffer[];
+  /** Bytes of one; undefined where only making it tells. */
+  readonly sizeOf: ((object: StoredObject<F>) => number) | undefined;
+}
+
+export interface View<F> {
+  /** Made for one request: nobody else has a use for what it makes. */
+  readonly own?: true;
+  /** The lasting one that it was made from, and what was made of it, in full: those of one key show the same. */
+  readonly origin?: { readonly view: View<F>; readonly key: string };
+  /** A single object as a document. */
+  object(object: StoredObject<F>): Buffer[];
+  readonly items: Items<F>;
+  /** What stands before and behind the items. `totalItems`: the count before paging, of /kapis alone. */
+  readonly frame: (metadata: ListMetadata, totalItems?: number) => readonly [head: Buffer, tail: Buffer];
+  /** The object of a BOOKMARK. `initial`: the one that ends the initial events. */
+  readonly bookmark: (resourceVersion: number, initial: boolean) => Buffer[];
+}
+
+const close = Buffer.from('}');
+const closeItem = Buffer.from('},');
+const nothing = Buffer.from('null');
+const endOfList = Buffer.from(']}');
+
+/** So many items are made at a time. */
+const chunk = 256;
+
+/** A list as a document. Its parts are made in slices; making them throws the signal's reason. */
+export function listOf<F>(
+  view: View<F>,
+  objects: readonly StoredObject<F>[],
+  [head, tail]: readonly [Buffer, Buffer],
+  waiting: Waiting,
+): Streamed {
+  const pieces = (start: number): Buffer[] => {
+    const isFirst = start === 0;
+    const isLast = start + chunk >= objects.length;
+    const items = view.items.bytesOf(objects.slice(start, start + chunk));
+    return [...(isFirst ? [head] : []), ...(isLast ? [...withoutComma(items), tail] : items)];
+  };
+  if (objects.length <= chunk) {
+    const all = pieces(0);
+    return { length: lengthOf(all), parts: [all] };
+  }
+  async function* parts(): AsyncGenerator<Buffer[]> {
+    const slice = new Slice(waiting);
+    for (let start = 0; start < objects.length; start += chunk) {
+      if (slice.isOver) await slice.next();
+      yield pieces(start);
+    }
+  }
+  return { length: sizeOfList(view, objects, head.length + tail.length), parts: parts() };
+}
+
+function sizeOfList<F>(view: View<F>, objects: readonly StoredObject<F>[], frame: number): number | undefined {
+  const { sizeOf } = view.items;
+  if (sizeOf === undefined) return undefined;
+  let length = frame - 1;
+  for (const object of objects) length += sizeOf(object);
+  return length;
+}
+
+const bookmarkOf =
+  (kind: string, apiVersion: string): View<unknown>['bookmark'] =>
+  (resourceVersion, initial) => {
+    const metadata = {
+      resourceVersion: String(resourceVersion),
+      creationTimestamp: null,
+      ...(initial ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}),
+    };
+    return [Buffer.from(JSON.stringify({ kind, apiVersion, metadata }))];
+  };
+
+/** metav1.ListMeta and, on /kapis, the count behind the items. */
+function listFrame(
+  kind: string,
+  apiVersion: string,
+  { resourceVersion, ...more }: ListMetadata,
+  totalItems?: number,
+): [head: Buffer, tail: Buffer] {
+  const head = { kind, apiVersion, metadata: { resourceVersion: String(resourceVersion), ...more } };
+  return [
+    Buffer.from(`${JSON.stringify(head).slice(0, -1)},"items":[`),
+    totalItems === undefined ? endOfList : Buffer.from(`],"totalItems":${totalItems}}`),
+  ];
+}
+
+/** The object as the core API has it, with kind, apiVersion and selfLink. */
+export function coreView<F>(definition: ResourceDefinition<F>, managedFields: boolean): View<F> {
+  const { kind, underlying } = definition;
+  const apiVersion = groupVersion(underlying);
+  return {
+    object: (object) => withoutComma(managedFields ? whole(object) : [object.bytes]),
+    items: managedFields
+      ? { bytesOf: (objects) => objects.flatMap(whole), sizeOf: undefined }
+      : { bytesOf: gather, sizeOf: ({ length }) => length },
+    frame: (metadata, totalItems) => listFrame(`${kind}List`, apiVersion, metadata, totalItems),
+    bookmark: bookmarkOf(kind, apiVersion),
+  };
+}
+
+/** With the managed fields, and the comma that follows it. */
+function whole({ bytes, managedFields, metadataEnd }: StoredObject<unknown>): Buffer[] {
+  if (managedFields === undefined) return [bytes];
+  return [bytes.subarray(0, metadataEnd), managedFields, bytes.subarray(metadataEnd)];
+}
+
+/** Takes the last byte, which is a comma, off. */
+function withoutComma(pieces: Buffer[]): Buffer[] {
+  const last = pieces.pop();
+  if (last !== undefined) pieces.push(last.subarray(0, -1));
+  return pieces;
+}
+
+/** The object under the apiVersion of our own group, without selfLink. */
+export function servedView<F>({ kind, served }: ResourceDefinition<F>): View<F> {
+  const apiVersion = groupVersion(served);
+  const head = Buffer.from(`{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":{`);
+  return {
+    object: (object) => [head, object.bytes.subarray(object.selfLinkEnd, -1)],
+    items: {
+      bytesOf: (objects) => objects.flatMap(({ bytes, selfLinkEnd }) => [head, bytes.subarray(selfLinkEnd)]),
+      sizeOf: ({ length, selfLinkEnd }) => head.length + length - selfLinkEnd,
+    },
+    frame: (metadata) => listFrame(`${kind}List`, apiVersion, metadata),
+    bookmark: bookmarkOf(kind, apiVersion),
+  };
+}
+
+/** meta.k8s.io's versions of Table and PartialObjectMetadata are alike. */
+export type MetaVersion = 'v1' | 'v1beta1';
+
+const partialHead = (version: MetaVersion): Buffer =>
+  Buffer.from(`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/${version}","metadata":{`);
+
+const metadataOf = (object: StoredObject<unknown>): Buffer =>
+  object.bytes.subarray(object.selfLinkEnd, object.metadataEnd + 1);
+
+/** metav1.PartialObjectMetadata and its list: the metadata alone. */
+export function partialView(version: MetaVersion): View<unknown> {
+  const head = partialHead(version);
+  return {
+    object: (object) => [head, metadataOf(object), close],
+    items: {
+      bytesOf: (objects) => objects.flatMap((object) => [head, metadataOf(object), closeItem]),
+      sizeOf: undefined,
+    },
+    frame: (metadata) => listFrame('PartialObjectMetadataList', `meta.k8s.io/${version}`, metadata),
+    bookmark: bookmarkOf('PartialObjectMetadata', `meta.k8s.io/${version}`),
+  };
+}
+
+export interface TableOptions {
+  readonly version: MetaVersion;
+  readonly includeObject: 'None' | 'Metadata' | 'Object';
+  /** Without columnDefinitions: all frames of a watch but the first. */
+  readonly noHeaders: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+/** metav1.Table: what kubectl prints. */
+export function tableView<F>(definition: ResourceDefinition<F>, options: TableOptions): View<F> {
+  const { version, includeObject, noHeaders, now } = options;
+  const apiVersion = `meta.k8s.io/${version}`;
+  const served = servedView(definition);
+  const partial = partialView(version);
+  const columns = JSON.stringify(noHeaders ? null : definition.columns);
+
+  const frame = ({ resourceVersion, ...more }: ListMetadata): readonly [Buffer, Buffer] => {
+    const metadata = { resourceVersion: String(resourceVersion), ...more };
+    const head = JSON.stringify({ kind: 'Table', apiVersion, metadata }).slice(0, -1);
+    return [Buffer.from(`${head},"columnDefinitions":${columns},"rows":[`), endOfList];
+  };
+
+  function row(object: StoredObject<F>): Buffer[] {
+    const cells = Buffer.from(`{"cells":${JSON.stringify(definition.cells(object, now()))},"object":`);
+    if (includeObject === 'None') return [cells, nothing];
+    return [cells, ...(includeObject === 'Object' ? served : partial).object(object)];
+  }
+
+  const single = (resourceVersion: number, content: readonly Buffer[]): Buffer[] => {
+    const [head, tail] = frame({ resourceVersion });
+    return [head, ...content, close, tail];
+  };
+
+  return {
+    object: (object) => single(object.resourceVersion, row(object)),
+    items: { bytesOf: (objects) => objects.flatMap((object) => [...row(object), closeItem]), sizeOf: undefined },
+    frame,
+    bookmark: (resourceVersion, initial) =>
+      single(resourceVersion, [
+        Buffer.from(`{"cells":${JSON.stringify(definition.columns.map(() => ''))},"object":`),
+        ...partial.bookmark(resourceVersion, initial),
+      ]),
+  };
+}

@@ -1,0 +1,173 @@
+/**
+ * Following a resource (k8s.io/apiserver pkg/endpoints/handlers/watch.go and pkg/storage/cacher): what the store learns in one turn of
+ * the event loop is framed once for all that see the same, and handed to each of their connections.
+ */
+import type { Request, Response } from 'express';
+import { setImmediate as turn } from 'node:timers/promises';
+import { InProgress } from '../../runtime/bounded-cache.ts';
+import { expired, type StatusError } from '../../runtime/errors.ts';
+import { isHandshake } from '../../http/listeners/web-socket.ts';
+import type { Framing } from '../../http/response/streamed-body.ts';
+import { Wheel } from '../../runtime/wheel.ts';
+import { Slice } from '../../runtime/slice.ts';
+import type { Change } from '../../cluster/cache/history.ts';
+import type { Store } from '../../cluster/cache/store.ts';
+import type { View } from '../list/views.ts';
+import { beginWatch, refuse } from './response.ts';
+import { Channel } from './channel.ts';
+import type { Format } from './frames.ts';
+import { Watch, type WatchRequest } from './watch.ts';
+
+/** Changes go to the sockets together up to about so many bytes. */
+const partSize = 256 * 1024;
+
+/** The open watches of one store through one door. */
+export class Watches<F> {
+  readonly #store: Store<F>;
+  readonly #open = new Map<Watch<F>, number>();
+  readonly #channels = new Set<Channel<F>>();
+  /** Those that more watches may join, by what they show. */
+  readonly #joinable = new InProgress<Channel<F>>('watch_channels');
+  /** A number for each lasting view. */
+  readonly #views = new WeakMap<View<F>, number>();
+  #viewCount = 0;
+  readonly #wheel = new Wheel<Watch<F>>((watch) => this.#tick(watch));
+  /** Changes that are not yet handed on, and the place of the first in the store's history. */
+  #pending: Change<F>[] = [];
+  #position = 0;
+  #isPassing = false;
+  #unsubscribe: (() => void) | undefined;
+
+  constructor(store: Store<F>) {
+    this.#store = store;
+  }
+
+  /** Begins the answer; what follows is written as it happens, until the watch ends. Throws StatusError. */
+  serve(req: Request, res: Response, request: WatchRequest<F>): void {
+    const store = this.#store;
+    const { from, serverSentEvents, isResumed } = request;
+    const position = from === undefined ? store.position : store.positionAfter(from);
+    const tooOld = (): StatusError => expired(`too old resource version: ${from} (${store.oldestResourceVersion})`);
+    // After 200 a client of server-sent events would ask the same for ever.
+    if (position === undefined && serverSentEvents === true && isResumed !== true && !isHandshake(res)) throw tooOld();
+    const answer = beginWatch(req, res, serverSentEvents);
+    const { format, body } = answer;
+    if (req.method === 'HEAD') return body.end();
+    if (position === undefined) return refuse(answer, tooOld());
+    this.#follow();
+    const channel = this.#join(request, format, body.framing);
+    const closed = (watch: Watch<F>): void => this.#leave(watch);
+    const watch = new Watch({ request, store, channel, body, position, closed });
+    channel.watches.add(watch);
+    this.#open.set(watch, this.#wheel.put(watch, watch.due));
+    res.once('close', () => watch.end());
+    watch.start();
+  }
+
+  #follow(): void {
+    if (this.#unsubscribe !== undefined) return;
+    this.#position = this.#store.position;
+    this.#unsubscribe = this.#store.subscribe({
+      change: (change) => {
+        this.#pending.push(change);
+        if (!this.#isPassing) void this.#pass();
+      },
+      reset: () => {
+        const error = expired('too old resource version: the history of the cluster was replaced');
+        for (const watch of this.#open.keys()) watch.refuse(error);
+      },
+    });
+  }
+
+  #join({ view, filters }: WatchRequest<F>, format: Format, framing: Framing): Channel<F> {
+    const { view: lasting, key: made } = view.origin ?? { view, key: '' };
+    const isShared = filters.every((filter) => filter.key !== undefined);
+    const key = isShared
+      ? JSON.stringify([this.#numberOf(lasting), framing, format, made, ...filters.map((filter) => filter.key)])
+      : undefined;
+    const known = key === undefined ? undefined : this.#joinable.get(key);
+    if (known !== undefined) return known;
+    const channel = new Channel({ view, filters, format, framing, key });
+    this.#channels.add(channel);
+    if (key !== undefined) this.#joinable.set(key, channel);
+    return channel;
+  }
+
+  #numberOf(view: View<F>): number {
+    const number = this.#views.get(view) ?? (this.#viewCount += 1);
+    this.#views.set(view, number);
+    return number;
+  }
+
+  #leave(watch: Watch<F>): void {
+    const { channel } = watch;
+    this.#wheel.remove(watch, this.#open.get(watch) ?? 0);
+    this.#open.delete(watch);
+    channel.watches.delete(watch);
+    if (channel.watches.size > 0) return;
+    const { key } = channel.options;
+    this.#channels.delete(channel);
+    if (key !== undefined) this.#joinable.delete(key);
+    if (this.#channels.size > 0) return;
+    this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
+    this.#pending = [];
+  }
+
+  #tick(watch: Watch<F>): void {
+    watch.tick();
+    if (!watch.isOver) this.#open.set(watch, this.#wheel.put(watch, watch.due));
+  }
+
+  /** Hands on what is pending, a turn of the event loop later: all that one turn brought goes out together. */
+  async #pass(): Promise<void> {
+    this.#isPassing = true;
+    while (this.#pending.length > 0) {
+      // Also between two parts: a reader that keeps up has no part waiting when the next one comes.
+      await turn();
+      const changes = this.#take();
+      const start = this.#position;
+      this.#position += changes.length;
+      await this.#handOn(changes, start);
+      for (const watch of this.#open.keys()) if (watch.isLost) watch.cut();
+    }
+    this.#isPassing = false;
+  }
+
+  /** The next changes that go out together. */
+  #take(): readonly Change<F>[] {
+    let size = 0;
+    let count = 0;
+    while (count < this.#pending.length && size < partSize) {
+      size += (this.#pending[count] as Change<F>).object.length;
+      count += 1;
+    }
+    return this.#pending.splice(0, count);
+  }
+
+  /** With pauses of its own: while others do long work too, it has every other turn. */
+  async #handOn(changes: readonly Change<F>[], start: number): Promise<void> {
+    const end = start + changes.length;
+    let slice = new Slice();
+    for (const channel of this.#channels) {
+      // Its watches look at the changes in the lanes of their users.
+      const part = channel.isInLanes ? undefined : this.#partOf(channel, changes);
+      for (const watch of channel.watches) {
+        if (slice.isOver) {
+          await turn();
+          slice = new Slice();
+        }
+        watch.take(start, end, part);
+      }
+    }
+  }
+
+  #partOf(channel: Channel<F>, changes: readonly Change<F>[]): Buffer | undefined {
+    try {
+      return channel.part(changes);
+    } catch (error) {
+      for (const watch of channel.watches) watch.fail(error);
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * Whether a history reaches further back than the list that it begins with. A resourceVersion counts the changes of every resource: a
+ * client that comes from another replica, whose copy of a quiet resource stands at an older one, has missed nothing. kube-apiserver
+ * knows, and tells whoever begins a watch there.
+ */
+import type { Logger } from '../../runtime/logger.ts';
+import type { KubeClient } from '../client/client.ts';
+import { sleep, type Clock } from '../../runtime/time.ts';
+import type { Recalled } from './history.ts';
+import { isKubeError, KubeError } from '../client/kube-error.ts';
+import { readBody } from '../../runtime/read-body.ts';
+import { eventOf, hurriedSeconds, lines, metadataHeaders } from './reflector.ts';
+import type { Store } from './store.ts';
+
+export interface RecallOptions {
+  readonly client: Pick<KubeClient, 'stream'>;
+  /** Of the collection, such as /api/v1/nodes. */
+  readonly path: string;
+  readonly store: Pick<Store<unknown>, 'oldestPosition' | 'oldestResourceVersion' | 'isInDoubt' | 'recall'>;
+  /** Makes kube-apiserver find out how far the resource is, as its bookmarks tell no more than that. */
+  readonly latest: () => Promise<unknown>;
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+/** Of a question, and of who waits for an answer, in milliseconds. */
+const longestWait = 4_000;
+
+/**
+ * Returns what asks until the store need not be doubted at a resourceVersion, or nobody can tell, or the signal is aborted. There is one
+ * question at a time, whoever asks.
+ */
+export function createRecall({
+  client,
+  path,
+  store,
+  latest,
+  log,
+  clock,
+}: RecallOptions): (resourceVersion: number, signal: AbortSignal) => Promise<void> {
+  let asking: Promise<boolean> | undefined;
+  /** That those stand at who came meanwhile. */
+  let oldest = Infinity;
+
+  /** What happened after a resourceVersion, up to where the history begins; undefined if nobody can tell. */
+  async function changesAfter(from: number, begin: number, signal: AbortSignal): Promise<Recalled | undefined> {
+    let floor = 0;
+    try {
+      await latest();
+      const { status, body } = await client.stream(path, {
+        query: {
+          watch: 'true',
+          allowWatchBookmarks: 'true',
+          resourceVersion: from,
+          timeoutSeconds: hurriedSeconds,
+        },
+        headers: metadataHeaders,
+        signal,
+      });
+      if (status !== 200) throw KubeError.from(status, (await readBody(body)).toString('utf8'));
+      for await (const line of lines(body)) {
+        const { type, object } = eventOf(line);
+        const version = Number(object.metadata.resourceVersion);
+        if (type !== 'BOOKMARK') {
+          if (!(version > from)) throw new Error('a watch tells what there was before it');
+          if (version <= begin) floor = version;
+        }
+        if (version >= begin) return { floor, since: Math.max(from, floor) };
+      }
+    } catch (error) {
+      if (isKubeError(error, 410)) floor = Math.max(floor, from + 1);
+      else log.info('it was not told what had changed', { path, resourceVersion: from, error });
+    }
+    return floor === 0 ? undefined : { floor, since: begin };
+  }
+
+  /** False if nothing was found out. */
+  async function ask(from: number): Promise<boolean> {
+    const { oldestPosition, oldestResourceVersion } = store;
+    const limit = new AbortController();
+    const cancel = clock.after(longestWait, () => limit.abort());
+    const recalled = await changesAfter(from, oldestResourceVersion, limit.signal);
+    cancel();
+    asking = undefined;
+    if (recalled !== undefined) store.recall(oldestPosition, recalled);
+    return recalled !== undefined;
+  }
+
+  function answer(resourceVersion: number): Promise<boolean> {
+    if (asking === undefined) {
+      asking = ask(store.isInDoubt(oldest) ? Math.min(oldest, resourceVersion) : resourceVersion);
+      oldest = Infinity;
+    } else oldest = Math.min(oldest, resourceVersion);
+    return asking;
+  }
+
+  return async (resourceVersion, signal) => {
+    const over = new AbortController();
+    const late = sleep(clock, longestWait, AbortSignal.any([signal, over.signal])).then(() => false);
+    while (store.isInDoubt(resourceVersion) && (await Promise.race([answer(resourceVersion), late])));
+    over.abort();
+  };
+}

@@ -1,0 +1,38 @@
+/** Any resource that discovery names, with what its kind has of its own if there is a file for it. */
+import type { DiscoveredResource } from '../discovery.ts';
+import type { Kind, ResourceDefinition } from './resource.ts';
+
+/** Where everything that the cluster serves is read. */
+export const readingGroup = { group: 'resources.platform.io', version: 'v1alpha3' };
+
+const plain: Omit<Kind<unknown>, 'group' | 'resource'> = {
+  fields: () => undefined,
+  statuses: [],
+  statusOf: () => '',
+  filters: {},
+};
+
+/** Tables and field labels are of /apis, where only resources with a file of their own are served. */
+export function genericDefinition(
+  { group, version, resource, kind, singular, shortNames, namespaced }: DiscoveredResource,
+  kinds: readonly Kind<unknown>[],
+): ResourceDefinition<unknown> {
+  const own = kinds.find((candidate) => candidate.group === group && candidate.resource === resource) ?? plain;
+  return {
+    kind,
+    singular,
+    shortNames,
+    namespaced,
+    underlying: { group, version, resource },
+    served: { ...readingGroup, resource },
+    fields: (object) => own.fields(object),
+    columns: [],
+    cells: () => [],
+    fieldLabels: [],
+    fieldLabel: () => '',
+    statuses: own.statuses,
+    statusOf: (object) => own.statusOf(object),
+    filters: own.filters,
+    ...(own.selectedBy === undefined ? {} : { selectedBy: own.selectedBy }),
+  };
+}

@@ -1,0 +1,112 @@
+/**
+ * Where a caller may have rights: RBAC's RoleBindings, watched, by whom they name. A binding is no right yet, as it may name a role that
+ * is about something else: each namespace is confirmed by a review.
+ */
+import type { KubeClient } from '../client/client.ts';
+import type { Clock } from '../../runtime/time.ts';
+import type { KubeObject } from '../client/kube-object.ts';
+import { createReflector } from '../cache/reflector.ts';
+import type { Logger } from '../../runtime/logger.ts';
+
+/** rbac.authorization.k8s.io/v1 RoleBinding, as far as it is read. */
+interface RoleBinding extends KubeObject {
+  readonly subjects?: readonly {
+    readonly kind?: string;
+    readonly name?: string;
+    readonly namespace?: string;
+  }[];
+}
+
+/** What is kept of a binding. */
+interface Binding {
+  readonly namespace: string;
+  readonly name: string;
+  /** `u:` and a user's name, `g:` and a group's. */
+  readonly subjects: readonly string[];
+}
+
+export interface GrantedNamespacesOptions {
+  readonly client: Pick<KubeClient, 'stream'>;
+  readonly log: Logger;
+  readonly clock?: Clock;
+}
+
+const path = '/apis/rbac.authorization.k8s.io/v1/rolebindings';
+
+function decode({ metadata: { namespace = '', name }, subjects = [] }: RoleBinding): Binding {
+  const keys = subjects.flatMap((subject) => {
+    const { kind, name: who = '' } = subject;
+    if (kind === 'User') return [`u:${who}`];
+    if (kind === 'Group') return [`g:${who}`];
+    return kind === 'ServiceAccount' ? [`u:system:serviceaccount:${subject.namespace ?? namespace}:${who}`] : [];
+  });
+  return { namespace, name, subjects: [...new Set(keys)] };
+}
+
+export class GrantedNamespaces {
+  readonly #reflector: ReturnType<typeof createReflector>;
+  readonly #bindings = new Map<string, Binding>();
+  /** By subject the namespaces, each with the number of its bindings. */
+  readonly #bySubject = new Map<string, Map<string, number>>();
+
+  constructor(options: GrantedNamespacesOptions) {
+    this.#reflector = createReflector<Binding>({
+      ...options,
+      path,
+      decode,
+      replace: (items) => {
+        this.#bindings.clear();
+        this.#bySubject.clear();
+        for (const item of items) this.#add(item);
+      },
+      apply: (type, item) => {
+        this.#remove(item);
+        if (type !== 'DELETED') this.#add(item);
+      },
+      bookmark: () => undefined,
+    });
+  }
+
+  start(): void {
+    this.#reflector.start();
+  }
+
+  stop(): void {
+    this.#reflector.stop();
+  }
+
+  hasSynced(): boolean {
+    return this.#reflector.hasSynced();
+  }
+
+  /** The namespaces in which a binding names the user, one of its groups or its ServiceAccount, by code point. */
+  of({ username, groups }: { readonly username: string; readonly groups: readonly string[] }): readonly string[] {
+    const found = new Set<string>();
+    for (const subject of [`u:${username}`, ...groups.map((group) => `g:${group}`)])
+      for (const namespace of this.#bySubject.get(subject)?.keys() ?? []) found.add(namespace);
+    return [...found].toSorted((a, b) => (a < b ? -1 : 1));
+  }
+
+  #add(binding: Binding): void {
+    const { namespace, name, subjects } = binding;
+    this.#bindings.set(`${namespace}/${name}`, binding);
+    for (const subject of subjects) {
+      const namespaces = this.#bySubject.get(subject) ?? new Map<string, number>();
+      this.#bySubject.set(subject, namespaces.set(namespace, (namespaces.get(namespace) ?? 0) + 1));
+    }
+  }
+
+  #remove({ namespace, name }: Binding): void {
+    const key = `${namespace}/${name}`;
+    const before = this.#bindings.get(key);
+    if (before === undefined) return;
+    this.#bindings.delete(key);
+    for (const subject of before.subjects) {
+      const namespaces = this.#bySubject.get(subject) as Map<string, number>;
+      const left = (namespaces.get(namespace) ?? 0) - 1;
+      if (left > 0) namespaces.set(namespace, left);
+      else namespaces.delete(namespace);
+      if (namespaces.size === 0) this.#bySubject.delete(subject);
+    }
+  }
+}

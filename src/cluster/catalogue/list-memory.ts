@@ -1,0 +1,73 @@
+/** Memory for lists that are not cached. It is apart from the memory of the caches: no request for such a list evicts a cache. */
+import { InProgress } from '../../runtime/bounded-cache.ts';
+import { serviceUnavailable, tooManyRequests } from '../../runtime/errors.ts';
+import { mebibytes, retryAfter, type Share } from './memory-limit.ts';
+
+const busy = 'please try again later';
+
+export class ListMemory {
+  readonly #cacheSize: () => number;
+  readonly #byHolder = new InProgress<number>('list_memory');
+  #held = 0;
+
+  /** `cacheSize`: cache.maxBytes. All lists together hold at most half as much. */
+  constructor(cacheSize: () => number) {
+    this.#cacheSize = cacheSize;
+  }
+
+  get held(): number {
+    return this.#held;
+  }
+
+  /**
+   * The memory of one list, until its reader has read it. One holder (holderOf) has at most half of all; beyond that `hold` throws 429,
+   * and 503 for a list that is too large alone or where all together hold too much.
+   */
+  share(holder: string, name: string): Share {
+    let mine = 0;
+    let isReleased = false;
+    const set = (bytes: number): void => {
+      const all = this.#heldBy(holder) - mine + bytes;
+      this.#held += bytes - mine;
+      mine = bytes;
+      if (all === 0) this.#byHolder.delete(holder);
+      else this.#byHolder.set(holder, all);
+    };
+    return {
+      name,
+      hold: (bytes) => {
+        if (isReleased) return;
+        if (bytes > mine) this.#demandRoom({ holder, name, bytes, mine });
+        set(bytes);
+      },
+      release: () => {
+        isReleased = true;
+        set(0);
+      },
+    };
+  }
+
+  #heldBy(holder: string): number {
+    return this.#byHolder.get(holder) ?? 0;
+  }
+
+  #demandRoom({ holder, name, bytes, mine }: { holder: string; name: string; bytes: number; mine: number }): void {
+    const total = this.#cacheSize() / 2;
+    const perUser = total / 2;
+    if (bytes > perUser)
+      throw serviceUnavailable(
+        `${name} does not fit into the memory for one user, ${mebibytes(perUser)}: a quarter of the configuration's cache.maxBytes`,
+        retryAfter,
+      );
+    if (this.#heldBy(holder) - mine + bytes > perUser)
+      throw tooManyRequests(
+        `${name}: your share of ${mebibytes(perUser)} for lists that are not cached is in use; ${busy}`,
+        1,
+      );
+    if (this.#held - mine + bytes > total)
+      throw serviceUnavailable(
+        `${name}: all ${mebibytes(total)} of this server for lists that are not cached are in use; ${busy}`,
+        1,
+      );
+  }
+}

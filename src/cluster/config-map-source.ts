@@ -1,0 +1,155 @@
+/**
+ * Feeds the configuration in force from its ConfigMap, watched: a change is live within a second. An invalid one is refused as a
+ * whole and told by an Event; the last accepted one is saved, so that a restart which meets an invalid one starts from it.
+ */
+import type { LiveConfiguration } from '../config/live.ts';
+import { objectKeys, objectNames } from '../config/names.ts';
+import { formatProblem, parseConfiguration, type Problem } from '../config/parse.ts';
+import type { Logger } from '../runtime/logger.ts';
+import type { KubeClient } from './client/client.ts';
+import { rfc3339 } from '../runtime/time.ts';
+import { ensure } from './ensure.ts';
+import { createInformer, type Informer, type KubeObject } from './cache/informer.ts';
+
+interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+const merge = 'application/merge-patch+json';
+/** Of the saved copy: which ConfigMap it was accepted from. */
+const originAnnotation = 'platform.io/accepted-from';
+/** metav1: an Event's message is cut there anyway. */
+const longestMessage = 1_000;
+
+export class PlatformConfigSource {
+  readonly #client: KubeClient;
+  readonly #namespace: string;
+  readonly #name: string;
+  readonly #live: LiveConfiguration;
+  readonly #log: Logger;
+  readonly #informer: Informer<ConfigMap>;
+  #saving: Promise<void> = Promise.resolve();
+
+  constructor(options: { client: KubeClient; namespace: string; name: string; live: LiveConfiguration; log: Logger }) {
+    this.#client = options.client;
+    this.#namespace = options.namespace;
+    this.#name = options.name;
+    this.#live = options.live;
+    this.#log = options.log;
+    this.#informer = createInformer<ConfigMap>({
+      client: options.client,
+      path: `/api/v1/namespaces/${options.namespace}/configmaps`,
+      fieldSelector: `metadata.name=${options.name}`,
+      log: options.log,
+    });
+    options.live.onWarnings((warnings) => {
+      const configMap = this.#informer.get(this.#namespace, this.#name);
+      if (configMap !== undefined && warnings.length > 0) this.#tell(configMap, 'ConfigurationIncomplete', warnings);
+    });
+    this.#informer.onChange((type, configMap) => {
+      if (type === 'DELETED') this.#refuse(configMap, [{ path: '', message: `ConfigMap ${this.#name} was deleted` }]);
+      else this.#take(configMap);
+    });
+  }
+
+  /** Resolves when there is a configuration to work with. Throws when there is none, not even an earlier one. */
+  async start(signal: AbortSignal): Promise<void> {
+    this.#informer.start();
+    await this.#informer.waitForSync(signal);
+    if (this.#informer.get(this.#namespace, this.#name) === undefined)
+      this.#live.refuse([{ path: '', message: `ConfigMap ${this.#namespace}/${this.#name} does not exist` }]);
+    if (!this.#live.accepted) await this.#restore();
+  }
+
+  async stop(): Promise<void> {
+    this.#informer.stop();
+    await this.#saving;
+  }
+
+  #take(configMap: ConfigMap): void {
+    const text = configMap.data?.[objectKeys.config];
+    if (text === undefined) {
+      this.#refuse(configMap, [{ path: `data.${objectKeys.config}`, message: 'is missing' }]);
+      return;
+    }
+    const parsed = parseConfiguration(text);
+    if (!parsed.ok) {
+      this.#refuse(configMap, parsed.problems);
+      return;
+    }
+    this.#live.accept(parsed.value);
+    this.#log.info('configuration accepted', { resourceVersion: configMap.metadata.resourceVersion });
+    this.#later('the accepted configuration could not be saved', () => this.#save(text));
+  }
+
+  #refuse(configMap: ConfigMap, problems: readonly Problem[]): void {
+    this.#live.refuse(problems);
+    this.#log.error('configuration refused; the last good one stays in force', {
+      resourceVersion: configMap.metadata.resourceVersion,
+      problems: problems.map(formatProblem),
+    });
+    this.#tell(configMap, 'ConfigurationRefused', problems);
+  }
+
+  async #restore(): Promise<void> {
+    const problems = this.#live.problems;
+    const path = `/api/v1/namespaces/${this.#namespace}/configmaps/${objectNames.acceptedConfigMap}`;
+    const saved = await this.#client.json<ConfigMap>(path).catch(() => undefined);
+    const mine = saved?.metadata.annotations?.[originAnnotation] === this.#name;
+    const parsed = parseConfiguration((mine ? saved.data?.[objectKeys.config] : undefined) ?? '');
+    if (!parsed.ok)
+      throw new Error(
+        `there is no valid configuration in ConfigMap ${this.#namespace}/${this.#name}:\n${problems.map(formatProblem).join('\n')}`,
+      );
+    this.#live.accept(parsed.value);
+    this.#live.refuse(problems);
+    this.#log.warn('started from the configuration that was accepted last');
+  }
+
+  async #save(text: string): Promise<void> {
+    const path = `/api/v1/namespaces/${this.#namespace}/configmaps`;
+    const name = objectNames.acceptedConfigMap;
+    const data = { [objectKeys.config]: text };
+    const annotations = { [originAnnotation]: this.#name };
+    const saved = await ensure<ConfigMap>(this.#client, path, name, () => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name, namespace: this.#namespace, annotations },
+      data,
+    }));
+    if (saved.data?.[objectKeys.config] !== text || saved.metadata.annotations?.[originAnnotation] !== this.#name)
+      await this.#client.json(`${path}/${name}`, {
+        method: 'PATCH',
+        contentType: merge,
+        body: { metadata: { annotations }, data },
+      });
+  }
+
+  #tell(configMap: ConfigMap, reason: string, problems: readonly Problem[]): void {
+    const now = rfc3339(Date.now());
+    const { name, uid, resourceVersion } = configMap.metadata;
+    const body = {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { generateName: `${this.#name}.`, namespace: this.#namespace },
+      involvedObject: { apiVersion: 'v1', kind: 'ConfigMap', name, namespace: this.#namespace, uid, resourceVersion },
+      type: 'Warning',
+      reason,
+      message: problems.map(formatProblem).join('; ').slice(0, longestMessage),
+      source: { component: 'platform-apiserver' },
+      firstTimestamp: now,
+      lastTimestamp: now,
+      count: 1,
+    };
+    this.#later('the Event could not be written', async () => {
+      await this.#client.json(`/api/v1/namespaces/${this.#namespace}/events`, { method: 'POST', body });
+    });
+  }
+
+  /** One write after the other, and none that fails matters to those who wait for the configuration. */
+  #later(what: string, task: () => Promise<void>): void {
+    this.#saving = this.#saving.then(task).catch((error: unknown) => {
+      this.#log.warn(what, { error });
+    });
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * Which of several replicas does what one should do: the holder of a coordination.k8s.io/v1 Lease (k8s.io/client-go
+ * tools/leaderelection). For a moment two may believe that they hold it: what is done under it must bear that.
+ */
+import { rfc3339, systemClock, type Clock } from '../runtime/time.ts';
+import type { KubeClient } from './client/client.ts';
+import { isKubeError } from './client/kube-error.ts';
+import type { KubeObject } from './client/kube-object.ts';
+import type { Logger } from '../runtime/logger.ts';
+
+interface LeaseObject extends KubeObject {
+  readonly spec: {
+    readonly holderIdentity?: string;
+    readonly leaseDurationSeconds?: number;
+    readonly acquireTime?: string;
+    readonly renewTime?: string;
+    readonly leaseTransitions?: number;
+  };
+}
+
+export interface LeaseOptions {
+  readonly client: Pick<KubeClient, 'json'>;
+  readonly namespace: string;
+  readonly name: string;
+  /** Another one for each replica. */
+  readonly identity: string;
+  readonly clock?: Clock;
+  readonly log: Logger;
+}
+
+const duration = 15_000;
+const retry = 5_000;
+/** Until the server ends it must not wait longer for saying that it lets go. */
+const longestAnswer = 4_000;
+
+export class Lease {
+  readonly #options: LeaseOptions;
+  readonly #collection: string;
+  readonly #path: string;
+  readonly #clock: Clock;
+  /** The Lease as it was seen, and when it was first seen so: clocks of other machines say nothing. */
+  #seen: { readonly version: string | undefined; readonly at: number } | undefined;
+  #heldUntil = 0;
+  #failing = false;
+  #stopped = false;
+  #cancel: () => void = () => undefined;
+
+  constructor(options: LeaseOptions) {
+    this.#options = options;
+    this.#collection = `/apis/coordination.k8s.io/v1/namespaces/${options.namespace}/leases`;
+    this.#path = `${this.#collection}/${options.name}`;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  start(): void {
+    void this.#try().finally(() => {
+      if (!this.#stopped)
+        this.#cancel = this.#clock.after(retry * (0.8 + 0.4 * this.#clock.random()), () => this.start());
+    });
+  }
+
+  isHeld(): boolean {
+    return !this.#stopped && this.#clock.now() < this.#heldUntil;
+  }
+
+  /** Lets go, so that another need not wait until the Lease expires. */
+  async stop(): Promise<void> {
+    const held = this.isHeld();
+    this.#stopped = true;
+    this.#cancel();
+    if (!held) return;
+    try {
+      const lease = await this.#ask(this.#path);
+      if (lease.spec.holderIdentity === this.#options.identity) await this.#write(lease, '');
+    } catch {
+      // It expires.
+    }
+  }
+
+  async #try(): Promise<void> {
+    const { name, identity, log } = this.#options;
+    const held = this.isHeld();
+    const before = this.#clock.now();
+    try {
+      if (await this.#acquire()) this.#heldUntil = before + duration;
+      else this.#heldUntil = 0;
+      this.#failing = false;
+    } catch (error) {
+      if (!this.#failing) log.warn('the lease cannot be read or written now', { name, error });
+      this.#failing = true;
+    }
+    if (held !== this.isHeld()) log.info(held ? 'lease lost' : 'lease acquired', { name, identity });
+  }
+
+  /** True if it is ours now. */
+  async #acquire(): Promise<boolean> {
+    const { name, namespace, identity } = this.#options;
+    try {
+      const lease = await this.#read();
+      if (lease === undefined) {
+        const metadata = { name, namespace };
+        await this.#ask(this.#collection, { method: 'POST', body: this.#claimed({ metadata, spec: {} }, identity) });
+        return true;
+      }
+      const { holderIdentity = '' } = lease.spec;
+      const { resourceVersion } = lease.metadata;
+      const now = this.#clock.now();
+      if (this.#seen?.version !== resourceVersion) this.#seen = { version: resourceVersion, at: now };
+      const isFree = holderIdentity === '' || holderIdentity === identity || now - (this.#seen?.at ?? now) >= duration;
+      if (!isFree) return false;
+      await this.#write(lease, identity);
+      return true;
+    } catch (error) {
+      // Another was faster.
+      if (isKubeError(error, 409)) return false;
+      throw error;
+    }
+  }
+
+  async #read(): Promise<LeaseObject | undefined> {
+    try {
+      return await this.#ask(this.#path);
+    } catch (error) {
+      if (isKubeError(error, 404)) return undefined;
+      throw error;
+    }
+  }
+
+  async #write(lease: LeaseObject, identity: string): Promise<void> {
+    await this.#ask(this.#path, { method: 'PUT', body: this.#claimed(lease, identity) });
+  }
+
+  #claimed({ metadata, spec }: LeaseObject, identity: string): LeaseObject {
+    // metav1.MicroTime.
+    const now = rfc3339(this.#clock.now()).replace('Z', '000Z');
+    const isSame = spec.holderIdentity === identity;
+    return {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata,
+      spec: {
+        holderIdentity: identity,
+        leaseDurationSeconds: duration / 1_000,
+        acquireTime: isSame ? (spec.acquireTime ?? now) : now,
+        renewTime: now,
+        leaseTransitions: (spec.leaseTransitions ?? 0) + (isSame ? 0 : 1),
+      },
+    };
+  }
+
+  #ask(path: string, options: { method?: 'POST' | 'PUT'; body?: unknown } = {}): Promise<LeaseObject> {
+    return this.#options.client.json<LeaseObject>(path, { ...options, signal: AbortSignal.timeout(longestAnswer) });
+  }
+}

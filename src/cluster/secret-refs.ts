@@ -1,0 +1,97 @@
+/**
+ * The Secrets that the configuration points at (`passwordRef`, `secretRef`), each watched by its name.
+ */
+import type { KubeClient } from './client/client.ts';
+import { createInformer, type Informer, type KubeObject } from './cache/informer.ts';
+import type { Logger } from '../runtime/logger.ts';
+
+export interface SecretKeyRef {
+  readonly name: string;
+  readonly key: string;
+}
+
+export interface Secret extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+/** The value under the key, trimmed of the line end that `echo` leaves; undefined if there is none. */
+export function secretValue(secret: Secret | undefined, key: string): string | undefined {
+  const encoded = secret?.data?.[key];
+  return encoded === undefined
+    ? undefined
+    : Buffer.from(encoded, 'base64')
+        .toString('utf8')
+        .replace(/\r?\n$/, '');
+}
+
+export class SecretRefs {
+  readonly #client: KubeClient;
+  readonly #namespace: string;
+  readonly #log: Logger;
+  readonly #informers = new Map<string, Informer<Secret>>();
+  readonly #changed: () => void;
+
+  /** `changed` is told after any of the Secrets changed, and when all that are followed were read. */
+  constructor(options: { client: KubeClient; namespace: string; log: Logger; changed: () => void }) {
+    this.#client = options.client;
+    this.#namespace = options.namespace;
+    this.#log = options.log;
+    this.#changed = options.changed;
+  }
+
+  /** Watches exactly these Secrets from now on. */
+  follow(names: ReadonlySet<string>): void {
+    for (const [name, informer] of this.#informers)
+      if (!names.has(name)) {
+        this.#informers.delete(name);
+        informer.stop();
+      }
+    for (const name of names) {
+      if (this.#informers.has(name)) continue;
+      const informer = createInformer<Secret>({
+        client: this.#client,
+        path: `/api/v1/namespaces/${this.#namespace}/secrets`,
+        fieldSelector: `metadata.name=${name}`,
+        log: this.#log,
+      });
+      informer.onChange(() => this.#changed());
+      informer.start();
+      this.#informers.set(name, informer);
+      // That one is not there is no change.
+      void this.#tellRead(informer);
+    }
+  }
+
+  async #tellRead(informer: Informer<Secret>): Promise<void> {
+    await informer.waitForSync();
+    if (this.hasSynced()) this.#changed();
+  }
+
+  /** Resolves when every followed Secret was read once, or the signal fires. */
+  async settled(signal?: AbortSignal): Promise<void> {
+    await Promise.all([...this.#informers.values()].map((informer) => informer.waitForSync(signal)));
+  }
+
+  /** Whether that there is no Secret means that there is none. */
+  hasSynced(): boolean {
+    return [...this.#informers.values()].every((informer) => informer.hasSynced());
+  }
+
+  /** Why nothing is to be read there, for people. */
+  problemOf({ name, key }: SecretKeyRef): string | undefined {
+    const secret = this.#informers.get(name)?.get(this.#namespace, name);
+    if (secret === undefined) return `there is no Secret "${name}" in the namespace ${this.#namespace}`;
+    const value = secretValue(secret, key);
+    if (value === undefined) return `the Secret "${name}" has no key "${key}"`;
+    return value === '' ? `the key "${key}" of the Secret "${name}" is empty` : undefined;
+  }
+
+  /** Undefined if there is none (yet). */
+  read({ name, key }: SecretKeyRef): string | undefined {
+    return secretValue(this.#informers.get(name)?.get(this.#namespace, name), key);
+  }
+
+  stop(): void {
+    for (const informer of this.#informers.values()) informer.stop();
+  }
+}

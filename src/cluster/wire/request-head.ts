@@ -1,0 +1,76 @@
+/** Request line and headers as they go over the wire (RFC 9112 section 3). */
+import { badRequest } from '../../runtime/errors.ts';
+import { notInValues, token } from './response-parser.ts';
+
+/** RFC 9110 section 8.6: who might have a body says it when there is none. */
+const mayHaveBody = new Set(['POST', 'PUT', 'PATCH']);
+
+export interface RequestHead {
+  readonly method: string;
+  /** Path and query. */
+  readonly target: string;
+  readonly host: string;
+  /** Names and values by turns, a byte a character, with none that frames the body. */
+  readonly headers: readonly string[];
+  /** Of the body, in bytes; without one, in chunks. */
+  readonly length?: number | undefined;
+  readonly hasBody: boolean;
+}
+
+type HeaderFields = Readonly<Record<string, string | readonly string[]>>;
+
+/**
+ * Returns names and values by turns, a header with several values once for each. A later layer replaces the headers of the earlier
+ * ones that have the same name in any case (RFC 9110 section 5.1).
+ */
+export function fieldsOf(...layers: readonly HeaderFields[]): string[] {
+  const fields = new Map<string, string[]>();
+  for (const layer of layers)
+    for (const [name, values] of Object.entries(layer))
+      fields.set(
+        name.toLowerCase(),
+        [values].flat().flatMap((value) => [name, value]),
+      );
+  return [...fields.values()].flat();
+}
+
+const identity = /^(?:authorization$|impersonate-)/i;
+const single = new Set(['authorization', 'impersonate-user', 'impersonate-uid']);
+
+/**
+ * Throws if kube-apiserver could read more than one identity from the headers: it takes the first of several `Impersonate-User` headers,
+ * and ignores an empty one. The right to impersonate is root-equivalent.
+ */
+export function assertOneIdentity(headers: readonly string[]): void {
+  const seen = new Set<string>();
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = headers[at] as string;
+    if (!identity.test(name)) continue;
+    const lower = name.toLowerCase();
+    if (single.has(lower) && (seen.has(lower) || (headers[at + 1] ?? '').trim() === ''))
+      throw new Error(`a request to kube-apiserver has more than one header ${lower}, or an empty one`);
+    seen.add(lower);
+  }
+  seen.delete('authorization');
+  if (seen.size > 0 && !seen.has('impersonate-user'))
+    throw new Error('a request to kube-apiserver impersonates without a header impersonate-user');
+}
+
+/** Throws StatusError for what would be read as something else than it is. */
+export function headOf({ method, target, host, headers, length, hasBody }: RequestHead): string {
+  if (!token.test(method)) throw badRequest('the method of the request is malformed');
+  if (/[^\x21-\xff]/.test(target)) throw badRequest('the path has a character that must be percent-encoded');
+  assertOneIdentity(headers);
+  let head = `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\n`;
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = headers[at] as string;
+    const value = headers[at + 1] as string;
+    if (!token.test(name)) throw badRequest('the request has a header without a proper name');
+    if (notInValues.test(value)) throw badRequest(`the header ${name} has a character that no header may have`);
+    head += `${name}: ${value}\r\n`;
+  }
+  if (!hasBody) return mayHaveBody.has(method) ? `${head}Content-Length: 0\r\n\r\n` : `${head}\r\n`;
+  return length === undefined
+    ? `${head}Transfer-Encoding: chunked\r\n\r\n`
+    : `${head}Content-Length: ${length}\r\n\r\n`;
+}

@@ -1,0 +1,163 @@
+/**
+ * `/openapi/v2` and `/openapi/v3` of the aggregated face (k8s.io/kube-openapi pkg/handler and handler3): kube-apiserver merges the one
+ * and passes on the other, and kubectl explain reads them.
+ */
+import { createHash } from 'node:crypto';
+import { StatusError } from '../runtime/errors.ts';
+import { isKnown, negotiate } from '../http/request/negotiate.ts';
+import type { Handler, Route } from '../http/route.ts';
+import { write } from '../http/response/write.ts';
+import type { KubeClient } from '../cluster/client/client.ts';
+import type { Logger } from '../runtime/logger.ts';
+import { openapi3, swagger2 } from './openapi/group-documents.ts';
+import {
+  kindSchemas,
+  ownSchemas,
+  unknownSchemas,
+  type DescribedKind,
+  type DescribedResource,
+  type Schemas,
+} from './openapi/cluster-schemas.ts';
+
+export interface OpenapiOptions {
+  readonly client: Pick<KubeClient, 'json'>;
+  readonly log: Logger;
+  /** Of this server. */
+  readonly version: string;
+  /** The routes of the aggregated face that are to be described. */
+  readonly routes: readonly Route[];
+  readonly resources: readonly DescribedResource[];
+  /** What is answered and is no object of the cluster's: for kubectl explain. */
+  readonly kinds?: readonly DescribedKind[];
+  /** Each group and version has a document of its own. */
+  readonly groupVersions: readonly { readonly group: string; readonly version: string }[];
+}
+
+interface Document {
+  readonly body: Buffer;
+  /** SHA-512 in upper-case hexadecimal. */
+  readonly hash: string;
+}
+
+interface Documents {
+  readonly v2: Document;
+  /** By the path of the group and version. */
+  readonly v3: ReadonlyMap<string, Document>;
+  readonly root: Document;
+}
+
+/** The cluster is asked for its own schemas once in a while: it may have been upgraded. */
+const refreshInterval = 10 * 60_000;
+const retryInterval = 10_000;
+const coreDocument = '/openapi/v3/api/v1';
+
+const takesJson = (header: string | undefined): string => negotiate(header, ['application/json'], (type) => type);
+
+function documentOf(value: object): Document {
+  const body = Buffer.from(JSON.stringify(value));
+  return { body, hash: createHash('sha512').update(body).digest('hex').toUpperCase() };
+}
+
+export function openapiRoutes(options: OpenapiOptions): Route[] {
+  const { client, log, version, routes, resources, kinds = [] } = options;
+  const groupPaths = options.groupVersions.map((one) => `apis/${one.group}/${one.version}`);
+  let documents: Documents | undefined;
+  let fetchAfter = 0;
+  let fetching: Promise<Documents> | undefined;
+
+  const within = (groupPath: string): Route[] =>
+    routes.filter(({ path }) => path === `/${groupPath}` || path.startsWith(`/${groupPath}/`));
+
+  function build(schemas: Schemas): Documents {
+    const description = { title: 'platform-apiserver', version, resources, schemas, kinds };
+    const v3 = new Map(
+      groupPaths.map((path) => {
+        const own = {
+          ...(resources.some((one) => path === `apis/${one.group}/${one.version}`) ? schemas : {}),
+          ...kindSchemas(kinds.filter((one) => path === `apis/${one.group}/${one.version}`)),
+        };
+        return [path, documentOf(openapi3({ ...description, routes: within(path), schemas: own }))];
+      }),
+    );
+    const paths = Object.fromEntries(
+      [...v3].map(([path, { hash }]) => [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` }]),
+    );
+    const all = { ...schemas, ...kindSchemas(kinds) };
+    const v2 = documentOf(swagger2({ ...description, schemas: all, routes: groupPaths.flatMap(within) }));
+    return { v2, v3, root: documentOf({ paths }) };
+  }
+
+  async function fetchSchemas(): Promise<Documents> {
+    try {
+      const core = await client.json<{ components?: { schemas?: Schemas } }>(coreDocument, { timeout: 5_000 });
+      const cluster = core.components?.schemas ?? {};
+      fetchAfter = Date.now() + refreshInterval;
+      return build(
+        Object.assign(
+          {},
+          ...resources.map((resource) => ownSchemas(cluster, resource) ?? unknownSchemas(resource)),
+        ) as Schemas,
+      );
+    } catch (error) {
+      log.warn("the cluster's own schemas cannot be had", { error });
+      fetchAfter = Date.now() + retryInterval;
+      return documents ?? build(Object.assign({}, ...resources.map(unknownSchemas)) as Schemas);
+    }
+  }
+
+  /** What is known is answered at once, and looked at again behind the caller's back. */
+  async function current(): Promise<Documents> {
+    if (Date.now() >= fetchAfter)
+      fetching ??= fetchSchemas().then((found) => {
+        documents = found;
+        fetching = undefined;
+        return found;
+      });
+    return documents ?? (await (fetching as Promise<Documents>));
+  }
+
+  /** A 406 of these documents has no body; callers fall back to JSON. */
+  const answer =
+    (choose: (documents: Documents) => Document, hashed: boolean): Handler =>
+    async (req, res, { query }) => {
+      try {
+        takesJson(req.headers.accept);
+      } catch (error) {
+        if (!(error instanceof StatusError)) throw error;
+        res.writeHead(406, { 'Cache-Control': 'no-cache, private', Vary: 'Accept' }).end();
+        return;
+      }
+      const { body, hash } = choose(await current());
+      const etag = `"${hash}"`;
+      // Another hash is of another replica, or of before: kube-apiserver would make a redirect to ours a 502.
+      const isNamed = hashed && query.get('hash') === hash;
+      const headers = {
+        ETag: etag,
+        Vary: 'Accept',
+        ...(isNamed
+          ? {
+              'Cache-Control': 'public, immutable',
+              Expires: new Date(Date.now() + 365 * 24 * 3600 * 1000).toUTCString(),
+            }
+          : {}),
+      };
+      if (isKnown(req.headers['if-none-match'], etag)) res.writeHead(304, headers).end();
+      else await write(req, res, { contentType: 'application/json', body: [body], headers });
+    };
+
+  return [
+    { method: 'get', path: '/openapi/v2', summary: 'Swagger 2.0', handler: answer(({ v2 }) => v2, false) },
+    {
+      method: 'get',
+      path: '/openapi/v3',
+      summary: 'The OpenAPI documents',
+      handler: answer(({ root }) => root, false),
+    },
+    ...groupPaths.map((path): Route => ({
+      method: 'get',
+      path: `/openapi/v3/${path}`,
+      summary: 'OpenAPI 3.0',
+      handler: answer(({ v3 }) => v3.get(path) as Document, true),
+    })),
+  ];
+}

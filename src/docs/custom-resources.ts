@@ -1,0 +1,129 @@
+/**
+ * `/swagger/custom-resources.json` and `/swagger/custom-resources.v3.json`: the custom resources of the cluster, whoever installed them, in
+ * Swagger 2.0 and OpenAPI 3.1, made of their CustomResourceDefinitions. One that changed is read and written anew when somebody asks.
+ */
+import { serviceUnavailable } from '../runtime/errors.ts';
+import { json } from '../http/description.ts';
+import { documentSchema, PreparedDocument } from '../http/response/prepared-document.ts';
+import type { Route } from '../http/route.ts';
+import type { KubeClient } from '../cluster/client/client.ts';
+import type { Discovery } from '../cluster/discovery.ts';
+import { Slice, type Waiting } from '../runtime/slice.ts';
+import type { Logger } from '../runtime/logger.ts';
+import { documentOf, write, type Form, type Written } from './openapi/custom-documents.ts';
+import { withoutSchemas, type Definition } from './openapi/custom-resource.ts';
+
+export interface CustomResourcesOptions {
+  readonly client: Pick<KubeClient, 'json'>;
+  readonly discovery: Pick<Discovery, 'waitForSync' | 'resources'>;
+  readonly log: Logger;
+  /** Of this server. */
+  readonly version: string;
+  readonly issuer: () => string;
+}
+
+interface Known extends Written {
+  readonly revision: string;
+}
+
+const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+/** Definitions are read at once. */
+const atOnce = 8;
+/** For the first documents of the cluster, and for a definition, in milliseconds. */
+const longestWait = 5_000;
+/** What could not be read is asked for again after this, in milliseconds. */
+const retryInterval = 1_000;
+/** Bytes of a document: what is more is left out, and the document says so. */
+const largest = 64 * 1024 * 1024;
+
+export function customResourcesRoutes(options: CustomResourcesOptions): readonly Route[] {
+  const { client, discovery, log, version, issuer } = options;
+  /** By the names of their definitions. */
+  const known = new Map<string, Known>();
+  let made: { readonly of: string; readonly documents: Readonly<Record<Form, PreparedDocument>> } | undefined;
+  let making: Promise<void> | undefined;
+  let notBefore = 0;
+
+  /** The definitions that there are, each with its revision. */
+  const present = (): ReadonlyMap<string, string> =>
+    new Map(
+      discovery.resources
+        .filter(({ revision }) => revision !== '')
+        .map(({ resource, group, revision }) => [`${resource}.${group}`, revision]),
+    );
+
+  const keyOf = (all: ReadonlyMap<string, string>): string =>
+    JSON.stringify([issuer(), ...[...all].map((one) => one.join(' ')).toSorted()]);
+
+  async function read(name: string, revision: string, slice: Slice): Promise<void> {
+    const definition = await client.json<Definition>(`${definitions}/${name}`, { timeout: longestWait });
+    if (slice.isOver) await slice.next();
+    known.set(name, { revision, ...describe(name, definition) });
+  }
+
+  /** A schema may be so deep that nobody can write it down. */
+  function describe(name: string, definition: Definition): Written {
+    try {
+      return write(definition);
+    } catch (error) {
+      log.warn('the schema of a CustomResourceDefinition cannot be described', { name, error });
+      return write(withoutSchemas(definition));
+    }
+  }
+
+  async function make(): Promise<void> {
+    const all = present();
+    for (const name of known.keys()) if (!all.has(name)) known.delete(name);
+    const changed = [...all].filter(([name, revision]) => known.get(name)?.revision !== revision);
+    const slice = new Slice();
+    let problem: unknown;
+    for (let at = 0; at < changed.length; at += atOnce) {
+      const results = await Promise.allSettled(
+        changed.slice(at, at + atOnce).map(([name, revision]) => read(name, revision, slice)),
+      );
+      const failed = results.filter((one) => one.status === 'rejected');
+      problem = failed[0]?.reason ?? problem;
+      // Where none can be read, nobody waits for all the others.
+      if (failed.length === results.length) break;
+    }
+    if (problem !== undefined) {
+      notBefore = Date.now() + retryInterval;
+      log.warn('a CustomResourceDefinition cannot be read, so it is not described', { error: problem });
+    }
+    const written = [...known].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
+    const document = (form: Form): PreparedDocument =>
+      new PreparedDocument(documentOf(form, written, { version, issuer: issuer(), largest }));
+    made = {
+      // What could not be read is asked for again.
+      of: problem === undefined ? keyOf(all) : '',
+      documents: { v2: document('v2'), v3: document('v3') },
+    };
+  }
+
+  /** As the cluster is now; where something of it cannot be read, as it was. */
+  async function current(form: Form, { signal }: Waiting): Promise<PreparedDocument> {
+    const waiting = AbortSignal.any([signal, AbortSignal.timeout(longestWait)]);
+    await discovery.waitForSync(waiting).catch((cause: unknown) => {
+      signal.throwIfAborted();
+      throw serviceUnavailable('what the cluster serves is not known yet', 1, cause);
+    });
+    if (made?.of !== keyOf(present()) && (made === undefined || Date.now() >= notBefore))
+      await (making ??= make().finally(() => {
+        making = undefined;
+      }));
+    if (made === undefined) throw serviceUnavailable('the custom resources cannot be read now');
+    return made.documents[form];
+  }
+
+  const route = (path: string, summary: string, form: Form): Route => ({
+    method: 'get',
+    path,
+    summary,
+    answers: json(documentSchema),
+    handler: async (req, res, context) => (await current(form, context)).answer(req, res, context),
+  });
+  return [
+    route('/swagger/custom-resources.json', 'The custom resources of the cluster in Swagger 2.0', 'v2'),
+    route('/swagger/custom-resources.v3.json', 'The custom resources of the cluster in OpenAPI 3.1', 'v3'),
+  ];
+}

@@ -1,0 +1,195 @@
+/** The operations of a custom resource, as kube-apiserver has them for a CustomResourceDefinition (apiextensions-apiserver pkg/controller/openapi/builder). */
+import { inPath, type Answers, type Body, type Parameter } from '../../http/description.ts';
+import { objectMetaSchema } from '../../http/meta.ts';
+import { named, type Schema } from '../../http/schema.ts';
+import {
+  bodyOf,
+  contentOf,
+  deleteBody,
+  listOf,
+  parameters,
+  patchBody,
+  scale,
+  status,
+  type Action,
+} from './kube-operations.ts';
+import { camel, packageOf } from './names.ts';
+import type { Operation } from './operation.ts';
+import { refusalOf } from './error-responses.ts';
+
+/** apiextensions.k8s.io/v1 CustomResourceDefinition, as far as it is read. */
+export interface Definition {
+  readonly spec: {
+    readonly group: string;
+    readonly names: { readonly kind: string; readonly listKind?: string; readonly plural: string };
+    readonly scope: string;
+    readonly versions: readonly {
+      readonly name: string;
+      readonly served: boolean;
+      readonly deprecated?: boolean;
+      readonly schema?: { readonly openAPIV3Schema?: Schema };
+      readonly subresources?: { readonly status?: object; readonly scale?: object };
+    }[];
+  };
+}
+
+type Version = Definition['spec']['versions'][number];
+
+const methods = {
+  list: 'get',
+  get: 'get',
+  post: 'post',
+  put: 'put',
+  patch: 'patch',
+  delete: 'delete',
+  deletecollection: 'delete',
+} as const;
+const verbs = {
+  list: 'list',
+  get: 'read',
+  post: 'create',
+  put: 'replace',
+  patch: 'patch',
+  delete: 'delete',
+  deletecollection: 'delete',
+} as const;
+const summaries: Readonly<Record<Action, string>> = {
+  list: 'List or watch objects of kind',
+  get: 'Read the',
+  post: 'Create a',
+  put: 'Replace the',
+  patch: 'Change the',
+  delete: 'Delete the',
+  deletecollection: 'Delete objects of kind',
+};
+
+const refused: Readonly<Record<Action, readonly number[]>> = {
+  list: [410],
+  get: [404],
+  post: [404, 409, 413, 415, 422],
+  put: [404, 409, 413, 415, 422],
+  patch: [404, 409, 413, 415, 422],
+  delete: [404, 409],
+  deletecollection: [409],
+};
+const always = [400, 401, 403, 406, 429, 500, 503, 504];
+
+/** The object with what all objects have; the words of Kubernetes are read by who writes the document. */
+function objectSchema(name: string, { spec: { group, names } }: Definition, version: Version): Schema {
+  const given = version.schema?.openAPIV3Schema ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+  const properties = given['properties'] as Readonly<Record<string, Schema>> | undefined;
+  // By names that no kind can have.
+  const parts = ['spec', 'status'].flatMap((part) => {
+    const schema = properties?.[part];
+    return schema?.['properties'] === undefined ? [] : [[part, named(`${name}.${part}`, schema)]];
+  });
+  return named(name, {
+    ...given,
+    properties: {
+      apiVersion: { type: 'string' },
+      kind: { type: 'string' },
+      ...properties,
+      ...Object.fromEntries(parts),
+      metadata: objectMetaSchema,
+    },
+    'x-kubernetes-group-version-kind': [{ group, version: version.name, kind: names.kind }],
+  });
+}
+
+/** Of all versions that are served. */
+export const operationsOf = (definition: Definition): readonly Operation[] =>
+  definition.spec.versions.filter(({ served }) => served).flatMap((version) => ofVersion(definition, version));
+
+/** The same, of which nothing is said but what it is called. */
+export const withoutSchemas = ({ spec }: Definition): Definition => ({
+  spec: { ...spec, versions: spec.versions.map(({ schema: _schema, ...version }) => version) },
+});
+
+export const tagOf = (group: string, version: string): string =>
+  `${camel(group).charAt(0).toLowerCase()}${camel(group).slice(1)}_${version}`;
+
+function ofVersion(definition: Definition, version: Version): Operation[] {
+  const { group, names, scope } = definition.spec;
+  const { kind, plural, listKind = `${kind}List` } = names;
+  const namespaced = scope === 'Namespaced';
+  const base = `/apis/${group}/${version.name}`;
+  const collection = `${base}/${namespaced ? 'namespaces/{namespace}/' : ''}${plural}`;
+  const prefix = packageOf(group, version.name);
+  const object = objectSchema(`${prefix}.${kind}`, definition, version);
+  const list = listOf(`${prefix}.${listKind}`, object);
+  const about = `${camel(group)}${camel(version.name)}`;
+  const inNamespace = inPath('namespace', 'The namespace');
+  const name = inPath('name', 'The name');
+
+  /** `of`: what is read and written. */
+  function operation(
+    action: Action,
+    path: string,
+    { of = object, suffix = '', everywhere = false }: { of?: Schema; suffix?: string; everywhere?: boolean } = {},
+  ): Operation {
+    const many = action === 'deletecollection' ? 'Collection' : '';
+    const scoped = namespaced && !everywhere ? 'Namespaced' : '';
+    const inPaths = [
+      ...(path.includes('{namespace}') ? [inNamespace] : []),
+      ...(path.includes('{name}') ? [name] : []),
+    ];
+    const all: readonly Parameter[] = [...inPaths, ...parameters[action]];
+    const body: Body | undefined = {
+      post: bodyOf(of),
+      put: bodyOf(of),
+      patch: patchBody,
+      delete: deleteBody,
+      deletecollection: deleteBody,
+      get: undefined,
+      list: undefined,
+    }[action];
+    const what = suffix === '' ? kind : `${suffix.toLowerCase()} of the ${kind}`;
+    return {
+      method: methods[action],
+      path,
+      operationId: `${verbs[action]}${about}${many}${scoped}${kind}${suffix}${everywhere ? 'ForAllNamespaces' : ''}`,
+      tag: tagOf(group, version.name),
+      summary: `${summaries[action]} ${what}`,
+      ...(version.deprecated === true ? { deprecated: true } : {}),
+      parameters: all,
+      body,
+      answers: answersOf(action, of),
+      refusals: new Map(
+        [...always, ...refused[action]]
+          .toSorted((a, b) => a - b)
+          .map((code) => [code, refusalOf(code, { 'application/json': status })]),
+      ),
+      extensions: {
+        'x-kubernetes-action': action,
+        'x-kubernetes-group-version-kind':
+          of === scale
+            ? { group: 'autoscaling', version: 'v1', kind: 'Scale' }
+            : { group, version: version.name, kind },
+      },
+    };
+  }
+
+  function answersOf(action: Action, of: Schema): Answers {
+    const ok = { description: 'OK', content: contentOf(action === 'list' ? list : of) };
+    const created = { 201: { description: 'Created', content: contentOf(of) } };
+    if (action === 'list') return { 200: { ...ok, description: 'OK; with watch=true an event a line' } };
+    if (action === 'get') return { 200: ok };
+    if (action === 'put' || action === 'patch') return { 200: ok, ...created };
+    if (action === 'post') return { ...created, 200: ok, 202: { ...ok, description: 'Accepted' } };
+    const done = { description: 'OK', content: contentOf(status) };
+    return action === 'delete' ? { 200: done, 202: { ...done, description: 'Accepted' } } : { 200: done };
+  }
+
+  const one = `${collection}/{name}`;
+  const sub = (suffix: string, of: Schema): Operation[] =>
+    (['get', 'put', 'patch'] as const).map((action) =>
+      operation(action, `${one}/${suffix.toLowerCase()}`, { of, suffix }),
+    );
+  return [
+    ...(namespaced ? [operation('list', `${base}/${plural}`, { everywhere: true })] : []),
+    ...(['list', 'post', 'deletecollection'] as const).map((action) => operation(action, collection)),
+    ...(['get', 'put', 'patch', 'delete'] as const).map((action) => operation(action, one)),
+    ...(version.subresources?.status === undefined ? [] : sub('Status', object)),
+    ...(version.subresources?.scale === undefined ? [] : sub('Scale', scale)),
+  ];
+}

@@ -1,0 +1,98 @@
+/** What may go wrong with a route, as it follows from the rest of it; nobody says it twice. */
+import type { Answer, Content } from '../../http/description.ts';
+import { oauthErrorSchema, statusSchema } from '../../http/meta.ts';
+import type { Route } from '../../http/route.ts';
+import { text } from '../../http/schema.ts';
+import { speaksOAuth } from '../../http/response/write-error.ts';
+
+/** Which words a refusal is in (http/write-error.ts). */
+type Dialect = 'Status' | 'OAuth' | 'Page';
+
+export interface Refusal {
+  /** Under which the descriptions have it once, such as NotFound and OAuthNotFound. */
+  readonly name: string;
+  readonly answer: Answer;
+}
+
+const why: Readonly<Record<number, readonly [name: string, description: string]>> = {
+  400: ['BadRequest', 'The request is wrong; the answer says what would be right'],
+  401: ['Unauthorized', 'No valid credentials were sent'],
+  403: ['Forbidden', 'The caller may not do that'],
+  404: ['NotFound', 'There is no such thing'],
+  405: ['MethodNotAllowed', 'It cannot be done with this resource'],
+  406: ['NotAcceptable', 'None of the media types of Accept can be had'],
+  408: ['RequestTimeout', 'The body did not arrive in time'],
+  410: ['Gone', 'What is asked for is too old: list again'],
+  409: ['Conflict', 'There is one already, or it was changed meanwhile'],
+  413: ['ContentTooLarge', 'The body is too large'],
+  415: ['UnsupportedMediaType', 'The body is of another media type'],
+  422: ['Invalid', 'The request can be read, but what it asks for cannot be done; details name the fields'],
+  429: ['TooManyRequests', 'Too many requests, or failures: try again later'],
+  500: ['InternalError', 'A fault of the server; its log has the cause under the Audit-Id'],
+  502: ['BadGateway', 'A server behind this one, such as kube-apiserver or a log store, gave no sensible answer'],
+  503: ['ServiceUnavailable', 'It cannot be told now: try again'],
+  504: ['GatewayTimeout', 'It took too long'],
+};
+
+const retryAfter = { 'Retry-After': 'Seconds until it may be tried again' };
+const headers: Readonly<Record<number, Answer['headers']>> = {
+  401: { 'WWW-Authenticate': 'How to say who one is' },
+  429: retryAfter,
+  503: retryAfter,
+};
+
+/** For people. */
+export const isPage = ({ answers }: Route): boolean => answers?.[200]?.content?.['text/html'] !== undefined;
+
+const dialectOf = (route: Route): Dialect => {
+  if (!speaksOAuth(route.path)) return 'Status';
+  return isPage(route) ? 'Page' : 'OAuth';
+};
+
+const contents: Readonly<Record<Dialect, Content>> = {
+  Status: { 'application/json': statusSchema },
+  OAuth: { 'application/json': oauthErrorSchema },
+  Page: { 'text/html': text, 'application/json': oauthErrorSchema },
+};
+
+function statusesOf(
+  { method, path, open = false, credentials, body, refusals = [], removed }: Route,
+  dialect: Dialect,
+): number[] {
+  return [
+    400,
+    ...(open ? [] : [401, 403]),
+    ...(credentials === undefined ? [] : [401]),
+    // Pages are there over TLS alone, and their forms come from them alone.
+    ...(dialect === 'Page' ? [403, 404] : []),
+    ...(/[:*]/.test(path) || removed === true ? [404] : []),
+    // What is read is had in a media type of several, or in JSON or not at all; what is written is answered in JSON whatever is accepted.
+    ...(!open && method === 'get' && path.startsWith('/kapis') && removed !== true ? [406] : []),
+    ...(body === undefined ? [] : [408, 413, 415]),
+    ...refusals,
+    429,
+    500,
+    503,
+    504,
+  ];
+}
+
+/** `name`: of the part that says it. */
+export function refusalOf(status: number, content: Content, part = ''): Refusal {
+  const [name, description] = why[status] as readonly [string, string];
+  const more = headers[status];
+  const answer = { description, content, ...(more === undefined ? {} : { headers: more }) };
+  return { name: `${part}${name}`, answer };
+}
+
+/** By status. */
+export function refusalsOf(route: Route): ReadonlyMap<number, Refusal> {
+  const dialect = dialectOf(route);
+  const all = [...new Set(statusesOf(route, dialect))].toSorted((a, b) => a - b);
+  const part = dialect === 'Status' ? '' : dialect;
+  return new Map(
+    all
+      .filter((status) => route.answers?.[status] === undefined)
+      .map((status) => [status, refusalOf(status, contents[dialect], part)]),
+  );
+}

@@ -1,0 +1,73 @@
+/** OpenAPI 3.1. */
+import type { Content } from '../../http/description.ts';
+import type { Schema } from '../../http/schema.ts';
+import { Components } from './components.ts';
+import { headOf, type Description, type Head, type Operation } from './operation.ts';
+import { security31 } from './security.ts';
+import { Writer } from './writer.ts';
+
+/** Of an enumeration of one, generators make a type of its own, which has to be converted to and from. */
+function constant(schema: Schema): Schema {
+  const { enum: values, ...rest } = schema;
+  return Array.isArray(values) && values.length === 1 ? { ...rest, const: values[0] as unknown } : schema;
+}
+
+const bound = (inclusive: string, exclusive: string, limit: unknown, isExclusive: unknown): object =>
+  limit === undefined ? {} : { [isExclusive === true ? exclusive : inclusive]: limit };
+
+/** What CustomResourceDefinitions have in the words of OpenAPI 3.0, in those of JSON Schema. */
+function asJSONSchema(schema: Schema): Schema {
+  const { nullable, exclusiveMinimum, exclusiveMaximum, example, ...rest } = schema;
+  if ([nullable, exclusiveMinimum, exclusiveMaximum, example].every((one) => one === undefined))
+    return constant(schema);
+  const { minimum, maximum, type, enum: values, ...others } = rest;
+  return {
+    ...others,
+    ...(type === undefined ? {} : { type: nullable === true ? [type, 'null'] : type }),
+    ...(values === undefined ? {} : { enum: nullable === true ? [...(values as unknown[]), null] : values }),
+    ...bound('minimum', 'exclusiveMinimum', minimum, exclusiveMinimum),
+    ...bound('maximum', 'exclusiveMaximum', maximum, exclusiveMaximum),
+    ...(example === undefined ? {} : { examples: [example] }),
+  };
+}
+
+export class Writer31 extends Writer {
+  constructor() {
+    super(new Components('#/components/schemas/', asJSONSchema), '#/components/responses/');
+  }
+
+  protected override request({ parameters, body }: Operation): object {
+    return {
+      ...(parameters.length === 0
+        ? {}
+        : { parameters: parameters.map((one) => ({ ...one, schema: this.schemas.write(one.schema) })) }),
+      ...(body === undefined ? {} : { requestBody: { ...body, ...this.content(body.content) } }),
+    };
+  }
+
+  protected override header(description: string): object {
+    return { description, schema: { type: 'string' } };
+  }
+
+  protected override content(content: Content | undefined): object {
+    if (content === undefined) return {};
+    const written = Object.entries(content).map(([type, schema]) => [type, { schema: this.schemas.write(schema) }]);
+    return { content: Object.fromEntries(written) as object };
+  }
+}
+
+/** All but the paths and the components, and of these who must show what. */
+export function head31(
+  { info, tags }: Head,
+  issuer: string,
+): { readonly head: object; readonly securitySchemes: object } {
+  const { security, securitySchemes } = security31(issuer);
+  return { head: { openapi: '3.1.0', info, servers: [{ url: '/' }], security, tags }, securitySchemes };
+}
+
+export function openapi31(description: Description, issuer: string): object {
+  const writer = new Writer31();
+  const paths = writer.paths(description.operations);
+  const { head, securitySchemes } = head31(headOf(description), issuer);
+  return { ...head, paths, components: { securitySchemes, ...writer.components } };
+}

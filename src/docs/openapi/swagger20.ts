@@ -1,0 +1,87 @@
+/** Swagger 2.0. */
+import type { Body, Content, Parameter } from '../../http/description.ts';
+import type { Schema } from '../../http/schema.ts';
+import { Components } from './components.ts';
+import { headOf, type Description, type Head, type Operation } from './operation.ts';
+import { merged, type Properties } from './cluster-schemas.ts';
+import { security20 } from './security.ts';
+import { Writer } from './writer.ts';
+
+const form = 'application/x-www-form-urlencoded';
+
+/** 2.0 has neither null nor alternatives: what may be null may be anything. */
+function asSwagger(schema: Schema): Schema {
+  const { nullable, not: _not, oneOf: _oneOf, anyOf, ...rest } = schema;
+  if (nullable === true) return rest['description'] === undefined ? {} : { description: rest['description'] };
+  const areObjects = Array.isArray(anyOf) && anyOf.every((one: Schema) => one['properties'] !== undefined);
+  // Beside properties alternatives only say more of these.
+  return areObjects && rest['properties'] === undefined ? merged(schema) : rest;
+}
+
+/** A parameter's type stands beside its name, and one that may be repeated says how. */
+const parameterOf = ({ schema, ...parameter }: Parameter): object => ({
+  ...parameter,
+  ...(schema as object),
+  ...(schema['type'] === 'array' ? { collectionFormat: 'multi' } : {}),
+});
+
+export class Writer20 extends Writer {
+  constructor() {
+    super(new Components('#/definitions/', asSwagger), '#/responses/');
+  }
+
+  protected override request({ parameters, body, answers, refusals }: Operation): object {
+    const all = [...Object.values(answers), ...[...refusals.values()].map(({ answer }) => answer)];
+    const produces = new Set(all.flatMap(({ content = {} }) => Object.keys(content)));
+    const every = [...parameters.map(parameterOf), ...(body === undefined ? [] : this.#body(body))];
+    return {
+      ...(body === undefined ? {} : { consumes: Object.keys(body.content) }),
+      produces: [...produces],
+      ...(every.length === 0 ? {} : { parameters: every }),
+    };
+  }
+
+  protected override header(description: string): object {
+    return { description, type: 'string' };
+  }
+
+  /** An answer has one schema, whatever its media type. */
+  protected override content(content: Content = {}): object {
+    const [schema] = Object.values(content);
+    return schema === undefined ? {} : { schema: this.schemas.write(schema) };
+  }
+
+  #body({ required, content }: Body): object[] {
+    const fields = content[form];
+    if (fields === undefined) {
+      const schemas = new Set(Object.values(content).map((one) => JSON.stringify(this.schemas.write(one))));
+      const [schema = '{}', another] = schemas;
+      // Which one of several it is, says the media type.
+      return [
+        { name: 'body', in: 'body', required, schema: another === undefined ? (JSON.parse(schema) as object) : {} },
+      ];
+    }
+    const must = new Set((fields['required'] ?? []) as readonly string[]);
+    return Object.entries(fields['properties'] as Properties).map(([name, property]) => ({
+      name,
+      in: 'formData',
+      required: required && must.has(name),
+      ...(property as object),
+    }));
+  }
+}
+
+/** All but the paths, the responses and the definitions. */
+export const head20 = ({ info, tags }: Head, issuer: string): object => ({
+  swagger: '2.0',
+  info,
+  ...security20(issuer),
+  tags,
+});
+
+export function swagger20(description: Description, issuer: string): object {
+  const writer = new Writer20();
+  const paths = writer.paths(description.operations);
+  const { responses, schemas: definitions } = writer.components;
+  return { ...head20(headOf(description), issuer), paths, responses, definitions };
+}

@@ -1,0 +1,64 @@
+/** Writes the parts of one document, whichever language it is in: what they have in common comes together in its components. */
+import type { Answer, Content } from '../../http/description.ts';
+import type { Components } from './components.ts';
+import { byPath, sorted, type Operation } from './operation.ts';
+
+export abstract class Writer {
+  protected readonly schemas: Components;
+  readonly #responsesPrefix: string;
+  readonly #responses = new Map<string, object>();
+
+  /** `responsesPrefix`: before the names of responses, such as `#/responses/`. */
+  constructor(schemas: Components, responsesPrefix: string) {
+    this.schemas = schemas;
+    this.#responsesPrefix = responsesPrefix;
+  }
+
+  get components(): { readonly responses: object; readonly schemas: Readonly<Record<string, unknown>> } {
+    return { responses: sorted(this.#responses), schemas: this.schemas.schemas };
+  }
+
+  paths(operations: readonly Operation[]): object {
+    return byPath(operations, (operation) => this.#operation(operation));
+  }
+
+  /** What is asked with, and in which media types. */
+  protected abstract request(operation: Operation): object;
+  /** A header of an answer, which is a text. */
+  protected abstract header(description: string): object;
+  /** Of an answer. */
+  protected abstract content(content: Content | undefined): object;
+
+  #operation(operation: Operation): object {
+    const { operationId, tag, summary, deprecated, security, answers, refusals } = operation;
+    const refused = [...refusals].map(([status, { name, answer }]) => {
+      if (!this.#responses.has(name)) this.#responses.set(name, this.#response(answer));
+      return [String(status), { $ref: `${this.#responsesPrefix}${name}` }] as const;
+    });
+    return {
+      operationId,
+      tags: [tag],
+      summary,
+      ...(deprecated === true ? { deprecated } : {}),
+      ...(security === undefined ? {} : { security }),
+      ...this.request(operation),
+      responses: {
+        ...Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, this.#response(answer)])),
+        ...Object.fromEntries(refused),
+      },
+      ...operation.extensions,
+    };
+  }
+
+  #response({ description, content, headers }: Answer): object {
+    return {
+      description,
+      ...(headers === undefined
+        ? {}
+        : {
+            headers: Object.fromEntries(Object.entries(headers).map(([name, what]) => [name, this.header(what)])),
+          }),
+      ...this.content(content),
+    };
+  }
+}

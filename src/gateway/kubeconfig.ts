@@ -1,0 +1,147 @@
+/** `GET …/kubeconfig`: what kubectl needs to reach the Kubernetes API through this server, as the person who asks. */
+import type { Request } from 'express';
+import { bearerCredentials } from '../auth/authenticators/bearer-credentials.ts';
+import type { UserInfo } from '../auth/user.ts';
+import { toYAML } from '../config/to-yaml.ts';
+import { badRequest, noSuchPath, unauthorized } from '../runtime/errors.ts';
+import { negotiate } from '../http/request/negotiate.ts';
+import { inQuery } from '../http/description.ts';
+import type { Route } from '../http/route.ts';
+import { described, flag, list, named, object, oneOf, text, type TypeOf } from '../http/schema.ts';
+import { write } from '../http/response/write.ts';
+
+export const group = 'config.platform.io';
+export const version = 'v1alpha2';
+
+export interface KubeconfigParts {
+  /** `gateway.externalURL` of the configuration object; never anything that a request says. */
+  readonly externalURL: () => string;
+  /** Of the TLS listener, in PEM; undefined where it shows a certificate that clients believe anyway. */
+  readonly authority: () => string | undefined;
+}
+
+const yaml = 'application/yaml';
+const json = 'application/json';
+
+const clusterSchema = named(
+  'KubeconfigCluster',
+  object(
+    { server: text },
+    {
+      'certificate-authority-data': described(
+        'PEM in base64; left out where clients believe the certificate anyway',
+        text,
+      ),
+    },
+  ),
+);
+const pluginSchema = named(
+  'KubeconfigExec',
+  object({
+    apiVersion: text,
+    command: text,
+    args: list(text),
+    interactiveMode: text,
+    provideClusterInfo: flag,
+    installHint: text,
+  }),
+);
+const userSchema = named('KubeconfigUser', object({}, { token: text, exec: pluginSchema }));
+const contextSchema = named('KubeconfigContext', object({ cluster: text, user: text }));
+const kubeconfigSchema = named(
+  'Kubeconfig',
+  object({
+    apiVersion: oneOf('v1'),
+    kind: oneOf('Config'),
+    clusters: list(named('KubeconfigNamedCluster', object({ name: text, cluster: clusterSchema }))),
+    users: list(named('KubeconfigNamedUser', object({ name: text, user: userSchema }))),
+    contexts: list(named('KubeconfigNamedContext', object({ name: text, context: contextSchema }))),
+    'current-context': text,
+  }),
+);
+
+export const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route => ({
+  method: 'get',
+  path: `/kapis/${group}/${version}/kubeconfig`,
+  summary: 'A kubeconfig for kubectl through this server, with the credential plugin',
+  parameters: [
+    inQuery(
+      'token',
+      'embed: with the token of this request, for as long as that lives, in the place of the plugin',
+      oneOf('embed'),
+    ),
+  ],
+  answers: {
+    200: {
+      description: 'OK; the same in JSON if that is asked for',
+      content: { [yaml]: kubeconfigSchema, [json]: kubeconfigSchema },
+    },
+  },
+  refusals: [404],
+  handler: async (req, res, context) => {
+    const type = negotiate(req.headers.accept, [yaml, json], (one) => one);
+    const embeds = embedsToken(context.query);
+    const server = externalURL();
+    if (server === '')
+      throw noSuchPath(
+        'there is no kubeconfig: gateway.externalURL of the configuration object is to say where clients reach this server',
+      );
+    const { user } = context;
+    if (user === undefined) throw unauthorized();
+    const config = kubeconfigOf(server, authority(), user, embeds ? { token: bearerOf(req) } : plugin);
+    const written = type === json ? `${JSON.stringify(config)}\n` : toYAML(config);
+    await write(req, res, {
+      contentType: type,
+      body: [Buffer.from(written)],
+      headers: { 'Cache-Control': 'no-store' },
+    });
+  },
+});
+
+/** Throws 400 for what is no parameter of this. */
+function embedsToken(query: URLSearchParams): boolean {
+  const unknown = [...query.keys()].find((name) => name !== 'token');
+  if (unknown !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(unknown)}; the known one is token`);
+  const asked = query.getAll('token');
+  if (asked.length > 1 || (asked[0] ?? 'embed') !== 'embed') throw badRequest('token must be "embed", or left out');
+  return asked.length === 1;
+}
+
+/** RFC 6750 section 2.1. The caller's own, which was judged a moment ago. */
+function bearerOf({ headers }: Request): string {
+  const token = bearerCredentials(headers.authorization);
+  if (token === undefined) throw badRequest('only a bearer token can be embedded');
+  return token;
+}
+
+/** docs/kubectl.md. */
+const plugin = {
+  exec: {
+    apiVersion: 'client.authentication.k8s.io/v1',
+    command: 'platform-apiserver',
+    args: ['credential'],
+    interactiveMode: 'IfAvailable',
+    provideClusterInfo: true,
+    installHint: 'in a clone of platform-apiserver: npm ci && npm run build && npm link (docs/kubectl.md)',
+  },
+};
+
+/** Named by the host, so that those of several platforms can be merged. */
+function kubeconfigOf(
+  server: string,
+  authority: string | undefined,
+  { username }: UserInfo,
+  credential: TypeOf<typeof userSchema>,
+): TypeOf<typeof kubeconfigSchema> {
+  const { host } = new URL(server);
+  const user = `${username}@${host}`;
+  const ca = authority === undefined ? {} : { 'certificate-authority-data': Buffer.from(authority).toString('base64') };
+  return {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: host, cluster: { server, ...ca } }],
+    users: [{ name: user, user: credential }],
+    contexts: [{ name: host, context: { cluster: host, user } }],
+    'current-context': host,
+  };
+}

@@ -1,0 +1,83 @@
+/**
+ * A document that is the same for everybody: its bytes are made once, and so is what they are when they are compressed. A response takes
+ * no memory but for the piece that is with the socket, so a slow reader needs no slot.
+ */
+import type { Request, Response } from 'express';
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { createGzip } from 'node:zlib';
+import { acceptsGzip, isKnown } from '../request/negotiate.ts';
+import { described, named, open } from '../schema.ts';
+import { BodyWriter } from './body-writer.ts';
+import { lengthOf } from './write.ts';
+import type { RequestContext } from '../route.ts';
+
+export const documentSchema = named('Document', described('In Swagger or OpenAPI', open({ type: 'object' })));
+
+interface Kind {
+  readonly contentType: string;
+  /** In the place of, or beside, `Cache-Control: no-cache, private`. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Bytes that go to the socket at once: TLS copies them. */
+const pieceSize = 16 * 1024;
+
+export class PreparedDocument {
+  readonly #body: readonly Buffer[];
+  readonly #contentType: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #hash: string;
+  #gzipped: Promise<readonly Buffer[]> | undefined;
+
+  /** `body`: in pieces, which are not joined. JSON unless stated. */
+  constructor(body: readonly Buffer[], { contentType, headers = {} }: Kind = { contentType: 'application/json' }) {
+    this.#body = body;
+    this.#contentType = contentType;
+    this.#headers = headers;
+    const hash = createHash('sha256');
+    for (const piece of body) hash.update(piece);
+    this.#hash = hash.digest('base64url');
+  }
+
+  /** 200, or 304 to who has it. */
+  async answer(req: Request, res: Response, context: Pick<RequestContext, 'freeSlots'>): Promise<void> {
+    const gzip = acceptsGzip(req.headers['accept-encoding']);
+    // RFC 9110 section 8.8.3.3: compressed it is another representation.
+    const etag = `"${this.#hash}${gzip ? '.gzip' : ''}"`;
+    const headers = { ETag: etag, Vary: 'Accept-Encoding', ...this.#headers };
+    if (isKnown(req.headers['if-none-match'], etag)) {
+      res.writeHead(304, headers).end();
+      return;
+    }
+    const body = gzip ? await (this.#gzipped ??= compressed(this.#body)) : this.#body;
+    if (res.headersSent || res.destroyed) return;
+    res.writeHead(200, {
+      'Cache-Control': 'no-cache, private',
+      ...headers,
+      'Content-Type': this.#contentType,
+      ...(gzip ? { 'Content-Encoding': 'gzip' } : {}),
+      'Content-Length': lengthOf(body),
+    });
+    if (req.method === 'HEAD') {
+      res.end();
+      return;
+    }
+    context.freeSlots();
+    await writePieces(res, body);
+  }
+}
+
+async function writePieces(res: Response, body: readonly Buffer[]): Promise<void> {
+  const writer = new BodyWriter(res);
+  for (const part of body)
+    for (let at = 0; at < part.length && !writer.closed; at += pieceSize)
+      await writer.write(part.subarray(at, at + pieceSize));
+  writer.end();
+}
+
+async function compressed(body: readonly Buffer[]): Promise<readonly Buffer[]> {
+  const pieces: Buffer[] = [];
+  for await (const piece of Readable.from(body).pipe(createGzip())) pieces.push(piece as Buffer);
+  return pieces;
+}

@@ -1,0 +1,35 @@
+import { badRequest } from '../runtime/errors.ts';
+import { recordOf } from '../http/request/json-body.ts';
+
+/** RFC 6901. */
+const isPointer = (value: unknown): boolean => typeof value === 'string' && /^(?:\/|$)/.test(value);
+
+/**
+ * RFC 6902 section 4. Throws 400 naming the operation: kube-apiserver breaks the connection off instead of an answer where the whole is to be
+ * replaced by a value that is not there.
+ */
+export function demandJsonPatch(value: unknown): void {
+  if (!Array.isArray(value)) throw badRequest('a JSON patch is a list of operations (RFC 6902)');
+  for (const [index, one] of (value as unknown[]).entries()) {
+    const problem = problemOf(recordOf(one) ?? {});
+    if (problem !== undefined) throw badRequest(`operation ${index} of the JSON patch: ${problem}`);
+  }
+}
+
+function problemOf(operation: Readonly<Record<string, unknown>>): string | undefined {
+  const { op, path, from } = operation;
+  if (!isPointer(path)) return 'path must be a JSON pointer, such as /spec/displayName';
+  switch (op) {
+    case 'remove':
+      return undefined;
+    case 'add':
+    case 'replace':
+    case 'test':
+      return Object.hasOwn(operation, 'value') ? undefined : `${op} needs a value`;
+    case 'move':
+    case 'copy':
+      return isPointer(from) ? undefined : `${op} needs from, a JSON pointer`;
+    default:
+      return 'op must be add, remove, replace, move, copy or test';
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * `users/{u}/password`. One's own needs the current password, whatever else one may do: a token alone, perhaps a stolen one, must not
+ * lock its owner out. Another's needs the right to it, the right to impersonate each group that the user is in, and no less power than
+ * the user has by name: whoever sets a password may act as that user.
+ */
+import type { Account } from '../accounts/directory/account.ts';
+import { OwnPassword, type OwnPasswordParts } from '../accounts/passwords/own.ts';
+import { problemWith } from '../accounts/passwords/rules.ts';
+import { isChangeable } from '../accounts/passwords/store.ts';
+import type { Authorizer } from '../auth/authorizers/authorizer.ts';
+import type { UserInfo } from '../auth/user.ts';
+import { badRequest, forbidden, invalid, tooManyRequests } from '../runtime/errors.ts';
+import { json } from '../http/description.ts';
+import { doneSchema } from '../http/meta.ts';
+import type { RequestContext, Route } from '../http/route.ts';
+import { writeDone } from '../http/response/write.ts';
+import type { KubeClient } from '../cluster/client/client.ts';
+import { readJson, recordOf } from '../http/request/json-body.ts';
+import { commonParameters } from '../apimachinery/list/parameters.ts';
+import { demandNoParameters } from '../apimachinery/list/query.ts';
+import { accountOf, demandOn, nameInPath, targetOf, usersResource } from './caller.ts';
+import { powerBeyond, resourcePath, type Release } from './powers.ts';
+import { passwordSchema, type Password } from './schemas.ts';
+import { base, group } from './user-store.ts';
+
+export interface PasswordParts extends OwnPasswordParts {
+  readonly authorizer: Authorizer;
+  readonly client: Pick<KubeClient, 'stream'>;
+  readonly release: Release;
+}
+
+/** Counts beside the OAuth clients, none of which can have this name. */
+const client = 'users/password';
+
+export function passwordRoute(parts: PasswordParts): Route {
+  const { authorizer, directory, passwordStore } = parts;
+  const ownPassword = new OwnPassword(parts);
+
+  async function demandGroups(caller: UserInfo, { username, groups }: Account): Promise<void> {
+    const mayAct = async (name: string): Promise<boolean> =>
+      (await authorizer.authorize(caller, { verb: 'impersonate', group: '', resource: 'groups', name })).allowed;
+    if (groups.length === 0 || (await mayAct(''))) return;
+    for (const name of groups)
+      if (!(await mayAct(name)))
+        throw forbidden(
+          usersResource,
+          username,
+          `to set the password of a user needs the right to impersonate the groups of that user, and it is missing for ${JSON.stringify(name)}`,
+        );
+  }
+
+  async function demandPower(caller: UserInfo, account: Account): Promise<void> {
+    const power = await powerBeyond(parts, caller, account);
+    if (power === undefined) return;
+    const { verb, name } = power;
+    const right = JSON.stringify([verb, resourcePath(power), ...(name === undefined ? [] : [name])].join(' '));
+    throw forbidden(
+      usersResource,
+      account.username,
+      `this user has the right to ${right} by name: only a caller who has it too, or may impersonate the user, can set the password`,
+    );
+  }
+
+  async function changeOwn(
+    own: Account,
+    current: string | undefined,
+    next: string,
+    { auditID, sourceIP, log }: RequestContext,
+  ): Promise<void> {
+    const { username } = own;
+    if (current === undefined)
+      throw invalidPassword(username, 'currentPassword', 'is required to change your own password');
+    const refused = await ownPassword.change(own, current, next, { client, auditID, sourceIP, log });
+    if (refused === undefined) return;
+    const { message } = refused;
+    if (refused.why === 'unfit') throw invalidPassword(username, 'password', message);
+    if (refused.why === 'limited') throw tooManyRequests(message, refused.retryAfter);
+    throw forbidden(usersResource, username, message);
+  }
+
+  async function changeOther(account: Account, next: string, context: RequestContext, caller: UserInfo): Promise<void> {
+    const { username } = account;
+    await demandGroups(caller, account);
+    await demandPower(caller, account);
+    if (!isChangeable(account))
+      throw forbidden(usersResource, username, 'the hash of this password stands in the cluster configuration object');
+    const problem = await problemWith(next, account);
+    if (problem !== undefined) throw invalidPassword(username, 'password', problem);
+    await passwordStore.change(account, next, false);
+    context.log.info('a password was changed', { auditID: context.auditID, user: username, by: caller.username });
+  }
+
+  return {
+    method: 'put',
+    path: `${base}/users/:name/password`,
+    summary: 'Set a password: your own with the current one beside it',
+    parameters: [nameInPath, ...commonParameters],
+    body: { required: true, content: { 'application/json': passwordSchema } },
+    answers: json(doneSchema, 'Set; logins with the one before are over'),
+    refusals: [422],
+    handler: async (req, res, context) => {
+      demandNoParameters(context);
+      const target = targetOf(directory, context);
+      if (target.own === undefined) await demandOn(authorizer, context, target);
+      const { password, currentPassword } = fieldsOf((await readJson(req, ['application/json'])).value);
+      if (target.own === undefined) {
+        await changeOther(accountOf(directory, target), password, context, target.caller);
+      } else await changeOwn(target.own, currentPassword, password, context);
+      await writeDone(req, res);
+    },
+  };
+}
+
+const invalidPassword = (username: string, field: string, message: string): Error =>
+  invalid({ group, kind: 'User' }, username, [{ reason: 'FieldValueInvalid', field, message }]);
+
+function fieldsOf(value: unknown): Password {
+  const { password, currentPassword, ...rest } = recordOf(value) ?? {};
+  if (
+    typeof password !== 'string' ||
+    !['string', 'undefined'].includes(typeof currentPassword) ||
+    Object.keys(rest).length > 0
+  )
+    throw badRequest('the body must be {"password": "…"}, with "currentPassword" for your own');
+  return { password, currentPassword: currentPassword as string | undefined };
+}

@@ -1,0 +1,63 @@
+import { impersonatedOf } from '../auth/impersonated.ts';
+import type { ResourceAttributes } from '../auth/authorizers/authorizer.ts';
+import type { UserInfo } from '../auth/user.ts';
+import { serviceUnavailable } from '../runtime/errors.ts';
+import type { KubeClient } from '../cluster/client/client.ts';
+import { asUser } from '../cluster/client/impersonation.ts';
+import { readBody } from '../runtime/read-body.ts';
+
+/** A ResourceRule of authorization.k8s.io/v1. */
+interface Rule {
+  readonly verbs: readonly string[];
+  readonly apiGroups?: readonly string[];
+  readonly resources?: readonly string[];
+  readonly resourceNames?: readonly string[];
+}
+
+const reviews = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
+/** A few times the largest object of etcd. */
+const maxBytes = 8 * 1024 * 1024;
+
+/** Reads that reveal no credential and reach no process. */
+const isPlainRead = ({ verb, resource, subresource }: ResourceAttributes): boolean =>
+  ['get', 'list', 'watch'].includes(verb) &&
+  !['secrets', '*'].includes(resource) &&
+  [undefined, 'status', 'scale', 'log'].includes(subresource);
+
+/** Each combination that a rule grants. A wildcard stays one: only a wildcard covers it. */
+const rightsIn = (
+  namespace: string,
+  { verbs, apiGroups = [], resources = [], resourceNames = [] }: Rule,
+): ResourceAttributes[] =>
+  verbs.flatMap((verb) =>
+    apiGroups.flatMap((group) =>
+      resources.flatMap((path) => {
+        const [resource = '', subresource] = path.split('/');
+        const right = { verb, group, resource, ...(subresource === undefined ? {} : { subresource }), namespace };
+        return resourceNames.length === 0 ? [right] : resourceNames.map((name) => ({ ...right, name }));
+      }),
+    ),
+  );
+
+/**
+ * Returns what RBAC allows the user in the namespace beyond plain reads, ClusterRoleBindings included, by a SelfSubjectRulesReview in the
+ * user's name. Throws 503. `incomplete` is ignored: it is true wherever there is a webhook authorizer. The rights that a webhook can grant
+ * are reviewed one by one (powers.ts).
+ */
+export async function rightsOf(
+  client: Pick<KubeClient, 'stream'>,
+  user: UserInfo,
+  namespace: string,
+): Promise<readonly ResourceAttributes[]> {
+  const { status, body } = await asUser(client, impersonatedOf(user)).stream(reviews, {
+    method: 'POST',
+    lane: 'reviews',
+    body: { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace } },
+  });
+  const text = (await readBody(body, maxBytes)).toString('utf8');
+  if (status !== 201)
+    throw serviceUnavailable(`the rights of the user cannot be read: kube-apiserver returned ${status}`, 1);
+  const review = JSON.parse(text) as { status: { resourceRules: Rule[] | null } };
+  const rights = (review.status.resourceRules ?? []).flatMap((rule) => rightsIn(namespace, rule));
+  return rights.filter((right) => !isPlainRead(right));
+}

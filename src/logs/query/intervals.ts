@@ -1,0 +1,69 @@
+/** The buckets of histograms: all stores cut time at the same places (log-store.ts). */
+import { badRequest } from '../../runtime/errors.ts';
+import type { Interval } from '../stores/log-store.ts';
+
+export const mostBuckets = 10_000;
+
+const day = 86_400_000;
+/** Milliseconds. */
+const lengths = { s: 1_000, m: 60_000, h: 3_600_000, d: day };
+/** 1970-01-05 was a Monday. */
+const firstMonday = 4 * day;
+
+const isFixed = (unit: Interval['unit']): unit is keyof typeof lengths => Object.hasOwn(lengths, unit);
+
+const months = { M: 1, q: 3, y: 12 } as const;
+
+function monthsIn(unit: Interval['unit']): number {
+  return unit === 'M' || unit === 'q' || unit === 'y' ? months[unit] : 1;
+}
+
+/** Where the bucket begins that has this time; both milliseconds since the epoch. */
+export function bucketOf(time: number, { count, unit }: Interval): number {
+  if (isFixed(unit)) {
+    const length = count * lengths[unit];
+    return Math.floor(time / length) * length;
+  }
+  if (unit === 'w') return Math.floor((time - firstMonday) / (7 * day)) * 7 * day + firstMonday;
+  const date = new Date(time);
+  const month = Math.floor(date.getUTCMonth() / monthsIn(unit)) * monthsIn(unit);
+  return Date.UTC(date.getUTCFullYear(), month, 1);
+}
+
+/** Where the next bucket begins. */
+export function nextBucket(start: number, { count, unit }: Interval): number {
+  if (isFixed(unit)) return start + count * lengths[unit];
+  if (unit === 'w') return start + 7 * day;
+  const date = new Date(start);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + monthsIn(unit), 1);
+}
+
+/** Milliseconds, of calendar units the least. */
+export function lengthOf({ count, unit }: Interval): number {
+  if (isFixed(unit)) return count * lengths[unit];
+  return unit === 'w' ? 7 * day : (365 / 12 - 3) * day * monthsIn(unit);
+}
+
+/** Throws 400 for what would have too many buckets. */
+export function demandFewBuckets(from: number, to: number, interval: Interval): void {
+  if ((to - from) / lengthOf(interval) <= mostBuckets) return;
+  const message = `${interval.count}${interval.unit} would make more than ${mostBuckets} buckets: take a longer one, or a shorter time`;
+  throw badRequest(`interval: ${message}`, {
+    details: { causes: [{ reason: 'FieldValueInvalid', field: 'interval', message }] },
+  });
+}
+
+/** What a histogram shows of the counts by the beginnings of buckets: those between the first and the last without any too. */
+export function bucketsBetween(
+  counts: ReadonlyMap<number, number>,
+  interval: Interval,
+): { readonly time: number; readonly count: number }[] {
+  if (counts.size === 0) return [];
+  let [first, last] = [Infinity, -Infinity];
+  for (const time of counts.keys()) [first, last] = [Math.min(first, time), Math.max(last, time)];
+  demandFewBuckets(first, last, interval);
+  const buckets = [];
+  for (let time = first; time <= last; time = nextBucket(time, interval))
+    buckets.push({ time, count: counts.get(time) ?? 0 });
+  return buckets;
+}

@@ -1,0 +1,44 @@
+import type { Request } from 'express';
+import { badRequest, timeout } from '../../runtime/errors.ts';
+import { parseAccept } from '../../http/request/negotiate.ts';
+import { requestTimeout } from '../../http/request/request-timeout.ts';
+import type { RequestContext } from '../../http/route.ts';
+import { group, version } from '../group.ts';
+
+/** Throws 400 telling `kubectl get logs`, which asks for a list of objects in pages or as a table, how logs are had. */
+export function demandNoList(
+  { headers }: Pick<Request, 'headers'>,
+  { info, query }: Pick<RequestContext, 'info' | 'query'>,
+): void {
+  if (info.prefix !== 'apis') return;
+  const isTable = parseAccept(headers.accept).some(({ parameters }) => parameters['as'] === 'Table');
+  if (!isTable && !query.has('limit')) return;
+  const field = query.has('limit') ? 'limit' : 'Accept';
+  const message = `is of lists of objects, which logs are not; read them by: kubectl get --raw '/apis/${group}/${version}/logs?namespaces=default&size=10'`;
+  throw badRequest(`${field}: ${message}`, { details: { causes: [{ reason: 'FieldValueInvalid', field, message }] } });
+}
+
+/** Of kube-apiserver's --request-timeout, in milliseconds. */
+const longest = 60_000;
+/** For the last words to arrive. */
+const margin = 5_000;
+/** Of setTimeout: 24 days. */
+const longestTimer = 2 ** 31 - 1;
+
+/**
+ * What goes on and on ends after `timeout`. Beyond that kube-apiserver breaks off what it has passed on for 60 s, or for as long as `timeout` says,
+ * unless it takes it for a watch. Aborted shortly before: what ends by itself can say why, and where it need not. Throws StatusError 400.
+ */
+export function streamLimit(context: Pick<RequestContext, 'info' | 'query' | 'onEnd'>): AbortSignal {
+  const over = new AbortController();
+  const asked = requestTimeout(context.query);
+  const isPassedOn = context.info.prefix === 'apis';
+  if (asked === 0 && !isPassedOn) return over.signal;
+  const limit = isPassedOn && (asked === 0 || asked > longest) ? longest : Math.min(asked, longestTimer);
+  const reason = isPassedOn
+    ? `kube-apiserver passes nothing on for longer than ${limit / 1_000} s: /kapis/${group}/${version}/logs of the gateway has no such limit`
+    : `the request was to be given up after ${context.query.get('timeout')}, as its timeout says`;
+  const timer = setTimeout(() => over.abort(timeout(reason)), isPassedOn ? limit - Math.min(margin, limit / 4) : limit);
+  context.onEnd(() => clearTimeout(timer));
+  return over.signal;
+}

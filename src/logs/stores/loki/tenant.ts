@@ -1,0 +1,53 @@
+/** What Loki is asked as, and how much at once: what a tenant may is learnt from its refusals. */
+import type { LokiSettings } from '../../../config/log-stores.ts';
+import { endpointOf, type SecretReader } from '../remote/endpoint.ts';
+import { LimitExceeded, LokiClient, type Limits } from './client.ts';
+
+const day = 86_400;
+/** As Loki has them by default; a tenant may have less. */
+const usual: Limits = { entries: 5_000, series: 500, length: 30 * day };
+const leastLength = 3_600;
+
+export class Tenant {
+  readonly client: LokiClient;
+  readonly settings: LokiSettings;
+  #limits = usual;
+
+  constructor(name: string, settings: LokiSettings, secrets: SecretReader) {
+    const { tenant } = settings;
+    this.settings = settings;
+    this.client = new LokiClient(name, {
+      ...endpointOf(name, settings, secrets),
+      headers: {
+        ...(tenant === undefined ? {} : { 'X-Scope-OrgID': tenant }),
+        // A stream is what its labels say, whatever else is known of each of its records.
+        'X-Loki-Response-Encoding-Flags': 'categorize-labels',
+      },
+    });
+  }
+
+  get limits(): Limits {
+    return this.#limits;
+  }
+
+  /** Asks again for less where it may ask for less than usual. */
+  async within<T>(ask: () => Promise<T>): Promise<T> {
+    for (;;)
+      try {
+        return await ask();
+      } catch (error) {
+        if (!this.learns(error)) throw error;
+      }
+  }
+
+  /** Whether to ask again helps. */
+  learns(error: unknown): boolean {
+    if (!(error instanceof LimitExceeded)) return false;
+    const { limit, most } = error.allowed;
+    const before = this.#limits[limit];
+    const now = limit === 'length' ? Math.max(leastLength, Math.floor(before / 2)) : (most ?? before);
+    if (now >= before || now < 1) return false;
+    this.#limits = { ...this.#limits, [limit]: now };
+    return true;
+  }
+}

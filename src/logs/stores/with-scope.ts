@@ -1,0 +1,48 @@
+import type { LogRecord, LogStore, Selection } from './log-store.ts';
+import { timeText } from '../query/times.ts';
+
+/** Reports how many records of a store were dropped. */
+export type Drop = (store: string, records: number) => void;
+
+/**
+ * Drops records of namespaces that the selection does not have, and records older than the selection has for their namespace, and
+ * reports their number. The query names what the caller is allowed to see, but the store is not trusted to filter by it.
+ */
+export function withScope(store: LogStore, drop: Drop): LogStore {
+  const follow = store.follow?.bind(store);
+
+  function within({ namespaces }: Selection): (records: readonly LogRecord[]) => readonly LogRecord[] {
+    if (namespaces === undefined) return (records) => records;
+    const oldest = new Map([...namespaces].map(([name, since]) => [name, timeText(since)]));
+    return (records) => {
+      // '~' comes after every time.
+      const inScope = records.filter(({ namespace, time }) => time >= (oldest.get(namespace) ?? '~'));
+      if (inScope.length < records.length) drop(store.name, records.length - inScope.length);
+      return inScope;
+    };
+  }
+
+  async function* filtered(selection: Selection, pieces: ReturnType<LogStore['export']>): typeof pieces {
+    const filter = within(selection);
+    try {
+      for (;;) {
+        const piece = await pieces.next();
+        if (piece.done === true) return piece.value;
+        yield filter(piece.value);
+      }
+    } finally {
+      await pieces.return({});
+    }
+  }
+
+  return {
+    ...store,
+    async query(selection, page, signal) {
+      const found = await store.query(selection, page, signal);
+      const records = within(selection)(found.records);
+      return { ...found, records, total: found.total - (found.records.length - records.length) };
+    },
+    export: (selection, order, signal) => filtered(selection, store.export(selection, order, signal)),
+    ...(follow === undefined ? {} : { follow: (selection, signal) => filtered(selection, follow(selection, signal)) }),
+  };
+}

@@ -1,0 +1,110 @@
+/** `/oauth/account`: who somebody is, their password, and where they are logged in; for whoever is logged in at the browser. */
+import { pagesClient } from '../../accounts/directory/built-in-clients.ts';
+import type { Account } from '../../accounts/directory/account.ts';
+import { loginOf, loginsOf } from '../../accounts/logins/open-sessions.ts';
+import { changeableHere, OwnPassword, type OwnPasswordParts } from '../../accounts/passwords/own.ts';
+import { OAuthError } from '../../runtime/errors.ts';
+import type { Route } from '../../http/route.ts';
+import {
+  accountPath,
+  beginInBrowser,
+  browserLogin,
+  type BrowserLogin,
+  type BrowserLoginParts,
+} from '../browser-login.ts';
+import { required } from '../form.ts';
+import { accountPage } from '../pages/account.ts';
+import { donePage } from '../pages/done.ts';
+import type { ShowLogin } from '../pages/login.ts';
+import { newPasswordIn } from '../pages/new-password.ts';
+import { formRoute, pageRoute, seeOther, type PageRequest } from '../pages/route.ts';
+import { passwordRefusal } from '../password-refusal.ts';
+
+export interface AccountParts extends BrowserLoginParts, OwnPasswordParts {
+  readonly showLogin: ShowLogin;
+}
+
+interface Who extends BrowserLogin {
+  readonly account: Account;
+}
+
+export function accountRoutes(parts: AccountParts): Route[] {
+  const { directory, sessions, showLogin } = parts;
+  const ownPassword = new OwnPassword(parts);
+
+  /** Only who is logged in sees anything. */
+  async function withLogin(page: PageRequest, go: (who: Who) => void | Promise<void>): Promise<void> {
+    const login = await browserLogin(page, parts);
+    const account = login && directory.account(login.subject.username);
+    if (login === undefined || account === undefined) showLogin(page, { next: accountPath });
+    else await go({ ...login, account });
+  }
+
+  function show(page: PageRequest, { session, subject, account }: Who, refused?: OAuthError): void {
+    const changeable = changeableHere(account, directory);
+    accountPage(page, {
+      action: accountPath,
+      subject,
+      sessions: loginsOf(account, parts),
+      current: session.metadata.name,
+      unchangeable: typeof changeable === 'string' ? changeable : undefined,
+      ...(refused && {
+        problem: `That did not work: ${refused.message}.`,
+        status: refused.code,
+        headers: refused.headers,
+      }),
+    });
+  }
+
+  async function changePassword(page: PageRequest, { account }: Who): Promise<void> {
+    const { form, res, context } = page;
+    const { auditID, sourceIP, log } = context;
+    const current = required(form, 'password');
+    const next = newPasswordIn(form) ?? required(form, 'new_password');
+    const from = { client: pagesClient.name, auditID, sourceIP, log };
+    const refused = await ownPassword.change(account, current, next, from);
+    if (refused !== undefined) throw passwordRefusal(refused);
+    const now = directory.account(account.username);
+    // A login with the old password is over, this one too.
+    if (now !== undefined && (await browserLogin(page, parts)) === undefined)
+      await beginInBrowser(parts, page, { account: now });
+    const text = 'Whoever has logged in as you with the old one has to log in again.';
+    donePage(res, 'Your password is changed', text, { path: accountPath, name: 'Back to your account' });
+  }
+
+  async function end(page: PageRequest, { session, account }: Who, which: string): Promise<void> {
+    const { auditID, log } = page.context;
+    const { username, uid } = account;
+    let ended = 0;
+    if (which === 'others') ended = await sessions.endAll({ userName: username, userUID: uid }, session.metadata.name);
+    else if ((await loginOf(account, which, parts)) !== undefined) {
+      await sessions.revoke(which);
+      ended = 1;
+    }
+    log.info('sessions were revoked', { auditID, user: username, by: username, sessions: ended });
+    seeOther(page.res, accountPath);
+  }
+
+  const summary = 'Shows people who they are, and lets them change their password and end their sessions';
+  const fields = {
+    end: 'The session to end, or others: all but this one',
+    password: 'The present one, to change it',
+    new_password: 'The one in its place',
+    new_password_again: 'The same again',
+  };
+  return [
+    pageRoute({ path: accountPath, summary }, (page) => withLogin(page, (who) => show(page, who))),
+    formRoute({ path: accountPath, summary, fields }, (page) =>
+      withLogin(page, async (who) => {
+        const which = page.form.get('end');
+        if (which !== undefined) return await end(page, who, which);
+        try {
+          await changePassword(page, who);
+        } catch (error) {
+          if (!(error instanceof OAuthError)) throw error;
+          show(page, who, error);
+        }
+      }),
+    ),
+  ];
+}

@@ -1,0 +1,45 @@
+import type { PublishedKey, SigningKeys } from '../../tokens/signing-keys.ts';
+import { list, named, object, oneOf, open, text, type Schema, type TypeOf } from '../../http/schema.ts';
+import { answerJSON, cacheable } from '../json-response.ts';
+import type { Endpoint } from '../endpoint.ts';
+
+const jwkSet = 'application/jwk-set+json';
+
+const keySetSchema = named(
+  'JWKS',
+  object({
+    keys: list(
+      named(
+        'JWK',
+        open(
+          object(
+            { kid: text, alg: text, use: oneOf('sig') },
+            { kty: text, crv: text, x: text, y: text, n: text, e: text },
+          ),
+        ) as Schema<PublishedKey>,
+      ),
+    ),
+  }),
+);
+
+/** `GET /oauth/keys`: the public keys with which our tokens are verified (RFC 7517 section 5). */
+export function keysEndpoint(keys: Pick<SigningKeys, 'published'>): Endpoint {
+  const path = '/oauth/keys';
+  return {
+    routes: [
+      {
+        method: 'get',
+        path,
+        summary: 'The public keys that verify tokens (RFC 7517)',
+        open: true,
+        answers: { 200: { description: 'OK', content: { [jwkSet]: keySetSchema } } },
+        handler: (_req, res) =>
+          answerJSON(res, { keys: keys.published() } satisfies TypeOf<typeof keySetSchema>, {
+            ...cacheable,
+            'Content-Type': jwkSet,
+          }),
+      },
+    ],
+    metadata: (at) => ({ jwks_uri: at(path) }),
+  };
+}

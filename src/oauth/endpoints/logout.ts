@@ -1,0 +1,126 @@
+/** `/oauth/logout` (OpenID Connect RP-Initiated Logout 1.0): ends the login at our pages, and the session that the client knows it by. */
+import type { Client } from '../../accounts/directory/clients.ts';
+import type { Directory } from '../../accounts/directory/directory.ts';
+import type { Sessions } from '../../tokens/sessions/sessions.ts';
+import type { IdentityClaims, Tokens } from '../../tokens/jwt.ts';
+import { OAuthError } from '../../runtime/errors.ts';
+import { inQuery, type Parameter } from '../../http/description.ts';
+import { browserLogin, type BrowserLogin } from '../browser-login.ts';
+import type { Endpoint } from '../endpoint.ts';
+import { readParameters } from '../form.ts';
+import { cookie, loginCookie } from '../pages/cookies.ts';
+import { donePage } from '../pages/done.ts';
+import { logoutPage } from '../pages/logout.ts';
+import { formRoute, pageRoute, postedRoute, seeOther, type PageRequest } from '../pages/route.ts';
+import { withParameters } from '../redirect-uri.ts';
+
+export interface LogoutParts {
+  readonly directory: Directory;
+  readonly sessions: Sessions;
+  readonly tokens: Tokens;
+}
+
+const path = '/oauth/logout';
+/** Takes the answer to the question, of a page that asks it. */
+export const confirmLogoutPath = '/oauth/logout/confirm';
+const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
+
+const logoutParameters: readonly Parameter[] = [
+  inQuery('id_token_hint', 'An id_token of the login that is to end; it may have expired'),
+  inQuery('client_id', 'The client that it was given to'),
+  inQuery('post_logout_redirect_uri', 'Where the user is sent in the end; registered for the client'),
+  inQuery('state', 'Comes back as it is'),
+];
+
+interface LogoutRequest {
+  readonly hint: IdentityClaims | undefined;
+  /** Where to send people afterwards; registered. */
+  readonly redirectURI: string | undefined;
+  readonly state: string | undefined;
+}
+
+export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): Endpoint {
+  function parse(parameters: URLSearchParams): LogoutRequest {
+    const given = readParameters(parameters);
+    const token = given.get('id_token_hint');
+    const hint = token === undefined ? undefined : tokens.readIdentity(token);
+    if (token !== undefined && hint === undefined) throw invalid('id_token_hint is no id_token of ours');
+    const clientID = given.get('client_id') ?? hint?.aud;
+    if (hint !== undefined && hint.aud !== clientID)
+      throw invalid('id_token_hint was given to another client than client_id');
+    const redirectURI = given.get('post_logout_redirect_uri');
+    if (redirectURI !== undefined && !mayLeadTo(directory.clients.get(clientID ?? ''), redirectURI))
+      throw invalid('the post_logout_redirect_uri is not registered for the application that sent you here');
+    return { hint, redirectURI, state: given.get('state') };
+  }
+
+  async function end({ res, context }: PageRequest, login: BrowserLogin, hint?: IdentityClaims): Promise<void> {
+    const { session, subject } = login;
+    await sessions.revoke(session.metadata.name);
+    // The hint is the user's own: it was compared with who is logged in.
+    if (hint !== undefined) await sessions.revoke(hint.sid);
+    res.appendHeader('Set-Cookie', cookie(loginCookie, ''));
+    const { auditID, sourceIP, log } = context;
+    log.info('logout', {
+      auditID,
+      username: subject.username,
+      client: hint?.aud,
+      sid: session.metadata.name,
+      sourceIP,
+    });
+  }
+
+  async function logOut(page: PageRequest, parameters: URLSearchParams): Promise<void> {
+    const request = parse(parameters);
+    const login = await browserLogin(page, { sessions, directory });
+    if (login !== undefined && request.hint?.sub !== login.subject.uid) {
+      // Section 2: without a hint that fits anybody might have sent the user here.
+      const { redirectURI } = request;
+      logoutPage(page, {
+        title: 'Log out?',
+        action: confirmLogoutPath,
+        username: login.subject.username,
+        query: parameters.toString(),
+        redirectURI,
+      });
+      return;
+    }
+    if (login !== undefined) await end(page, login, request.hint);
+    goOn(page, request);
+  }
+
+  const summary = 'Logs out at the pages of the server (OpenID Connect RP-Initiated Logout)';
+  const begin = { path, summary, parameters: logoutParameters };
+  return {
+    routes: [
+      pageRoute(begin, (page) => logOut(page, page.context.query)),
+      postedRoute(begin),
+      pageRoute(
+        { path: confirmLogoutPath, summary: 'Leads people who come by themselves to the question' },
+        async ({ res }) => seeOther(res, path),
+      ),
+      formRoute(
+        {
+          path: confirmLogoutPath,
+          summary: 'What the user said to the question of /oauth/logout',
+          fields: { request: 'The query of the request' },
+        },
+        async (page) => {
+          const request = parse(new URLSearchParams(page.form.get('request')));
+          const login = await browserLogin(page, { sessions, directory });
+          if (login !== undefined) await end(page, login);
+          goOn(page, request);
+        },
+      ),
+    ],
+    metadata: (at) => ({ end_session_endpoint: at(path) }),
+  };
+}
+
+const mayLeadTo = (client: Client | undefined, uri: string): boolean =>
+  client?.postLogoutRedirectURIs.includes(uri) === true;
+
+function goOn({ res }: PageRequest, { redirectURI, state }: LogoutRequest): void {
+  if (redirectURI !== undefined) seeOther(res, withParameters(redirectURI, { state }));
+  else donePage(res, 'You are logged out', 'You may close this page.');
+}

@@ -1,0 +1,195 @@
+/**
+ * Logging in at an OpenID provider. `POST /oauth/login/{provider}` sends the browser there, `GET /oauth/callback/{provider}` takes it back:
+ * 1 see that this browser was sent there by us, 2 ask the provider who it is, 3 find the user, 4 begin the session. Failures of 2 are
+ * counted by address.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Request } from 'express';
+import { pagesClient } from '../../accounts/directory/built-in-clients.ts';
+import type { Linking } from '../../accounts/providers/linking.ts';
+import type { Asked, OpenIDProviders } from '../../accounts/providers/openid.ts';
+import { PersonRefused, type Person } from '../../accounts/providers/person.ts';
+import type { LoginHistories } from '../../accounts/logins/history.ts';
+import type { LoginLimiter } from '../../accounts/logins/limit.ts';
+import { sameHash, type RefreshTokens } from '../../tokens/refresh-tokens.ts';
+import { isTold, OAuthError } from '../../runtime/errors.ts';
+import { inPath, inQuery } from '../../http/description.ts';
+import type { RequestContext, Route } from '../../http/route.ts';
+import { beginInBrowser, demandOurs, goOn, queryOf, type BrowserLoginParts } from '../browser-login.ts';
+import { required } from '../form.ts';
+import { cookie, formCookie, providerCookie, readCookie } from '../pages/cookies.ts';
+import { failurePage } from '../pages/failure.ts';
+import { leavingPage } from '../pages/leaving.ts';
+import { loginPath } from '../pages/login.ts';
+import { formRoute, pageRoute, seeOther, type PageRequest } from '../pages/route.ts';
+
+export interface ProviderLoginParts extends BrowserLoginParts {
+  readonly openIDProviders: OpenIDProviders;
+  readonly linking: Linking;
+  readonly loginHistories: LoginHistories;
+  readonly limiter: Pick<LoginLimiter, 'during' | 'failed'>;
+  readonly refreshTokens: Pick<RefreshTokens, 'derive'>;
+  readonly clock: () => number;
+}
+
+/** For a login elsewhere, with a second factor that is in another room. Milliseconds. */
+const longestAway = 600_000;
+/** Browsers keep no cookie of more than 4 KiB. */
+const longestNext = 2_800;
+
+/** What the browser keeps while it is away. */
+interface Away {
+  readonly secret: string;
+  readonly provider: string;
+  /** Milliseconds since the epoch. */
+  readonly until: number;
+  /** Where the login goes on. */
+  readonly next: string;
+}
+
+const encode = ({ secret, provider, until, next }: Away): string =>
+  [secret, provider, until, Buffer.from(next).toString('base64url')].join('.');
+
+function decode(text: string | undefined): Away | undefined {
+  const [secret, provider, until, next, ...rest] = text?.split('.') ?? [];
+  if (secret === undefined || provider === undefined || next === undefined || rest.length > 0) return undefined;
+  return { secret, provider, until: Number(until), next: Buffer.from(next, 'base64url').toString('utf8') };
+}
+
+const outOfDate = (): OAuthError =>
+  new OAuthError('invalid_request', 'this login was not begun here, or too long ago: go back and begin again');
+
+/** Whom it fails for is led back to the login page: where the login goes on nobody is logged in yet. */
+async function orBack(page: PageRequest, next: string, go: () => Promise<void>): Promise<void> {
+  try {
+    await go();
+  } catch (error) {
+    if (!isTold(error) || page.res.headersSent) throw error;
+    failurePage(page, error, next);
+  }
+}
+
+function refuse(seconds: number): never {
+  throw new OAuthError('access_denied', `too many failed logins; try again in ${seconds} s`, {
+    status: 429,
+    headers: { 'Retry-After': String(seconds) },
+  });
+}
+
+const nameOf = ({ req }: PageRequest): string => String(req.params['provider']);
+
+export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
+  const { openIDProviders, linking, loginHistories, limiter, refreshTokens, clock } = parts;
+
+  /**
+   * What the provider's response must match, derived from both cookies of this browser with a key that only the replicas have. So `state`
+   * authenticates the cookies, expiry included, and fits no other browser.
+   */
+  function askedBy(req: Request, away: Away): Asked | undefined {
+    const form = readCookie(req, formCookie);
+    if (form === undefined) return undefined;
+    const derive = (what: string): string =>
+      refreshTokens.derive(JSON.stringify(['provider login', what, form, encode(away)]));
+    return { state: derive('state'), nonce: derive('nonce'), verifier: derive('verifier') };
+  }
+
+  async function leave(page: PageRequest): Promise<void> {
+    const next = required(page.form, 'next');
+    demandOurs(next);
+    await orBack(page, next, () => sendTo(nameOf(page), page, next));
+  }
+
+  async function sendTo(provider: string, { req, res, context }: PageRequest, next: string): Promise<void> {
+    if (next.length > longestNext)
+      throw new OAuthError(
+        'invalid_request',
+        'what you log in for is too long to be kept; log in here with a password',
+      );
+    const away = { secret: randomBytes(32).toString('base64url'), provider, until: clock() + longestAway, next };
+    const asked = askedBy(req, away);
+    if (asked === undefined) throw outOfDate();
+    const query = queryOf(next);
+    const again = query.has('max_age') || /\b(login|select_account)\b/.test(query.get('prompt') ?? '');
+    const to = await openIDProviders.authorizationURL(provider, asked, again, context.sourceIP);
+    res.appendHeader('Set-Cookie', cookie(providerCookie, encode(away)));
+    const name = openIDProviders.all().find((one) => one.name === provider)?.displayName ?? provider;
+    leavingPage(res, { to, name });
+  }
+
+  async function comeBack(page: PageRequest): Promise<void> {
+    const away = decode(readCookie(page.req, providerCookie));
+    if (away === undefined) throw outOfDate();
+    demandOurs(away.next);
+    await orBack(page, away.next, () => logIn(nameOf(page), page, away));
+  }
+
+  async function personAt(provider: string, asked: Asked, { query, sourceIP }: RequestContext): Promise<Person> {
+    const attempt = { guesses: 'provider code', address: sourceIP } as const;
+    return await limiter.during(attempt, refuse, async () => {
+      try {
+        return await openIDProviders.person(provider, query, asked, sourceIP);
+      } catch (error) {
+        // A person who is refused has logged in there.
+        if (!(error instanceof PersonRefused)) limiter.failed(attempt);
+        throw error;
+      }
+    });
+  }
+
+  async function logIn(provider: string, page: PageRequest, away: Away): Promise<void> {
+    const { req, res, context } = page;
+    const asked = askedBy(req, away);
+    const state = context.query.get('state') ?? undefined;
+    const isOurs = asked !== undefined && sameHash(asked.state, state);
+    if (!isOurs || away.provider !== provider || away.until <= clock()) throw outOfDate();
+    // Once, whatever comes of it.
+    res.appendHeader('Set-Cookie', cookie(providerCookie, ''));
+    const { auditID, sourceIP, userAgent, log } = context;
+    try {
+      const person = await personAt(provider, asked, context);
+      const account = await linking.accountOf(person);
+      const reason = account.active ? 'LoggedIn' : 'Disabled';
+      loginHistories.add(account, { reason, client: pagesClient.name, sourceIP, userAgent });
+      if (!account.active) throw new PersonRefused('this user is disabled');
+      await beginInBrowser(parts, page, { account, person });
+      goOn(res, away.next);
+    } catch (error) {
+      if (!(error instanceof PersonRefused)) throw error;
+      log.info('login failed', { auditID, provider, why: error.message, client: pagesClient.name, sourceIP });
+      throw new OAuthError('access_denied', error.message, { status: 403 });
+    }
+  }
+
+  const atProvider = `${loginPath}/:provider`;
+  const provider = inPath('provider', 'The name of the identity provider in the configuration');
+  return [
+    pageRoute(
+      { path: atProvider, summary: 'Leads people who come by themselves to the login page', parameters: [provider] },
+      async ({ res }) => seeOther(res, loginPath),
+    ),
+    formRoute(
+      {
+        path: atProvider,
+        summary: 'Sends people to an OpenID provider, to log in there',
+        parameters: [provider],
+        fields: { next: 'Where the login goes on' },
+      },
+      leave,
+    ),
+    pageRoute(
+      {
+        path: '/oauth/callback/:provider',
+        summary: 'Where an OpenID provider sends people back to',
+        parameters: [
+          provider,
+          inQuery('state', 'As the provider was given it'),
+          inQuery('code', 'What the provider knows the login by'),
+          inQuery('iss', 'The issuer of the provider'),
+          inQuery('error', 'Why the provider let nobody in'),
+          inQuery('error_description', 'The same for people'),
+        ],
+      },
+      comeBack,
+    ),
+  ];
+}

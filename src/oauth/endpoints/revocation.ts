@@ -1,0 +1,54 @@
+import type { Directory } from '../../accounts/directory/directory.ts';
+import type { LoginLimiter } from '../../accounts/logins/limit.ts';
+import type { Sessions } from '../../tokens/sessions/sessions.ts';
+import type { Tokens } from '../../tokens/jwt.ts';
+import { answer, uncached } from '../json-response.ts';
+import { clientIdentificationMethods } from '../client-authentication.ts';
+import { clientRoute, mayKnow, tokenForm } from '../client-request.ts';
+import type { Endpoint } from '../endpoint.ts';
+import { required } from '../form.ts';
+
+/**
+ * `POST /oauth/revoke` (RFC 7009): ends the session of an access or a refresh token, and so all tokens of it, before it answers.
+ * Whatever the token is, the answer is the same (section 2.2).
+ */
+export function revocationEndpoint(parts: {
+  directory: Directory;
+  limiter: LoginLimiter;
+  sessions: Sessions;
+  tokens: Tokens;
+}): Endpoint {
+  const { directory, limiter, sessions, tokens } = parts;
+  const path = '/oauth/revoke';
+  const summary = 'Ends the session of a token (RFC 7009)';
+
+  /** The session of a token, and the client that it was given to. A refresh token that was used before is as good: it was genuine. */
+  async function find(token: string): Promise<{ sid: string; clientID: string } | undefined> {
+    const claims = tokens.verifyForAny(token);
+    if (claims !== undefined) return claims;
+    const presented = await sessions.rotation.presented(token);
+    return presented && { sid: presented.session.metadata.name, clientID: presented.session.spec.clientID };
+  }
+
+  const answers = { 200: { description: 'It has ended, if it was of the client' } };
+  return {
+    routes: [
+      clientRoute(
+        { path, summary, directory, limiter, mayBePublic: true, formName: 'RevocationRequest', ...tokenForm, answers },
+        async ({ form, client, context, res }) => {
+          const found = await find(required(form, 'token'));
+          if (found !== undefined && mayKnow(client, found.clientID)) {
+            await sessions.revoke(found.sid);
+            const { auditID, sourceIP } = context;
+            context.log.info('session revoked', { auditID, client: client.name, sid: found.sid, sourceIP });
+          }
+          answer(res, '', uncached);
+        },
+      ),
+    ],
+    metadata: (at) => ({
+      revocation_endpoint: at(path),
+      revocation_endpoint_auth_methods_supported: clientIdentificationMethods,
+    }),
+  };
+}

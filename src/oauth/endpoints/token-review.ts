@@ -1,0 +1,150 @@
+/**
+ * `POST /oauth/authenticate`: kube-apiserver's token webhook (k8s.io/apiserver plugin/pkg/authenticator/token/webhook), a TokenReview
+ * of authentication.k8s.io/v1 in and out. Only our own tokens are judged, so nothing asks in a circle; whatever is no such token, or
+ * not for the caller to know, is 200 with `authenticated: false`.
+ */
+import type { Request } from 'express';
+import type { AccessTokens } from '../../auth/authenticators/access-tokens.ts';
+import { bearerCredentials } from '../../auth/authenticators/bearer-credentials.ts';
+import type { Authenticator } from '../../auth/authenticators/index.ts';
+import { demand, type Authorizer } from '../../auth/authorizers/authorizer.ts';
+import { OAuthError } from '../../runtime/errors.ts';
+import { inQuery, json } from '../../http/description.ts';
+import { parseJSON } from '../../http/request/parse-json.ts';
+import type { RequestContext } from '../../http/route.ts';
+import { flag, list, named, object, oneOf, open, text, type TypeOf } from '../../http/schema.ts';
+import { answerJSON, uncached } from '../json-response.ts';
+import { readBody } from '../../http/request/slow-body.ts';
+import { authenticateClient, type ClientAuthentication } from '../client-authentication.ts';
+import { mayKnow } from '../client-request.ts';
+import type { Endpoint } from '../endpoint.ts';
+
+interface TokenReviewParts extends Pick<ClientAuthentication, 'directory' | 'limiter'> {
+  readonly accessTokens: AccessTokens;
+  readonly authenticator: Authenticator;
+  readonly authorizer: Authorizer;
+  /** Those of kube-apiserver; none if they are not known. */
+  readonly audiences: () => Promise<readonly string[]>;
+}
+
+interface Question {
+  readonly token: string;
+  readonly audiences: readonly string[];
+}
+
+type Status = TypeOf<typeof statusSchema>;
+
+const apiVersion = 'authentication.k8s.io/v1';
+const kind = 'TokenReview';
+const typed = { apiVersion: oneOf(apiVersion), kind: oneOf(kind) };
+const tokenReviewSchema = named(
+  'TokenReview',
+  open(
+    object({
+      ...typed,
+      spec: named('TokenReviewSpec', open(object({ token: { ...text, minLength: 1 } }, { audiences: list(text) }))),
+    }),
+  ),
+);
+const reviewedUserSchema = named('ReviewedUser', object({ username: text, uid: text, groups: list(text) }));
+const statusSchema = named(
+  'ReviewedTokenStatus',
+  object({ authenticated: flag }, { user: reviewedUserSchema, audiences: list(text) }),
+);
+const reviewedSchema = named('ReviewedToken', object({ ...typed, status: statusSchema }));
+
+const refused: Status = { authenticated: false };
+
+export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
+  const { directory, limiter, accessTokens, authenticator, authorizer, audiences } = parts;
+
+  /** Which clients' tokens the caller may learn of. */
+  async function authenticate(req: Request, context: RequestContext): Promise<(clientID: string) => boolean> {
+    if (/^basic /i.test(req.headers.authorization ?? '')) {
+      const client = await authenticateClient(req, new Map(), context, { directory, limiter });
+      if (client.isWellKnown)
+        throw new OAuthError('invalid_client', `everybody knows the secret of the client "${client.name}"`);
+      return (clientID) => mayKnow(client, clientID);
+    }
+    const user = await authenticator(req, context.sourceIP);
+    if (user === undefined)
+      throw new OAuthError(
+        'invalid_client',
+        'the caller must authenticate: as a client by HTTP Basic, or by a bearer token',
+      );
+    await demand(authorizer, user, { verb: 'create', group: 'authentication.k8s.io', resource: 'tokenreviews' });
+    return () => true;
+  }
+
+  /**
+   * kube-apiserver also sends a review of the credential of its own request, if it does not know it: a TokenReview of that credential
+   * would wait for this response. The body is searched and not parsed, because the caller is not authenticated yet.
+   */
+  function isAboutItself({ headers }: Request, body: Buffer): boolean {
+    const credential = bearerCredentials(headers.authorization) ?? '';
+    return credential !== '' && !accessTokens.isOurs(credential) && body.includes(JSON.stringify(credential));
+  }
+
+  async function judge(
+    { token, audiences: wanted }: Question,
+    mayLearn: (clientID: string) => boolean,
+  ): Promise<Status> {
+    const standing = await accessTokens.judgeForAny(token);
+    if (standing === undefined || !mayLearn(standing.claims.clientID)) return refused;
+    const { claims, subject } = standing;
+    const ofCluster = await audiences();
+    const meant = wanted.filter((one) => one === claims.aud || ofCluster.includes(one));
+    // Without an audience in the answer the token is for kube-apiserver: said only if we cannot know what its own are.
+    if (wanted.length > 0 && meant.length === 0 && ofCluster.length > 0) return refused;
+    return {
+      authenticated: true,
+      user: { username: subject.username, uid: subject.uid, groups: subject.groups },
+      ...(meant.length === 0 ? {} : { audiences: meant }),
+    };
+  }
+
+  return {
+    routes: [
+      {
+        method: 'post',
+        path: '/oauth/authenticate',
+        summary: "Judges a token of ours for kube-apiserver's webhook (authentication.k8s.io/v1 TokenReview)",
+        open: true,
+        credentials: ['client', 'bearer'],
+        parameters: [inQuery('timeout', 'Means nothing here')],
+        body: { required: true, content: { 'application/json': tokenReviewSchema } },
+        answers: json(reviewedSchema),
+        refusals: [403],
+        handler: async (req, res, context) => {
+          const { query } = context;
+          // client-go adds its timeout.
+          if ([...query.keys()].some((name) => name !== 'timeout'))
+            throw new OAuthError('invalid_request', 'a TokenReview belongs in the body');
+          const body = await readBody(req, 'application/json', context.arrival);
+          const status = isAboutItself(req, body)
+            ? refused
+            : await authenticate(req, context).then((mayLearn) => judge(parse(body), mayLearn));
+          answerJSON(res, { apiVersion, kind, status } satisfies TypeOf<typeof reviewedSchema>, uncached);
+        },
+      },
+    ],
+    metadata: () => ({}),
+  };
+}
+
+function parse(body: Buffer): Question {
+  let review: unknown;
+  try {
+    review = parseJSON(body);
+  } catch (error) {
+    throw new OAuthError('invalid_request', `the body ${(error as SyntaxError).message}`);
+  }
+  const { spec, apiVersion: version, kind: name } = (review ?? {}) as Readonly<Record<string, unknown>>;
+  const { token, audiences = [] } = (spec ?? {}) as Readonly<Record<string, unknown>>;
+  if (version !== apiVersion || name !== kind)
+    throw new OAuthError('invalid_request', `the body must be a ${kind} of ${apiVersion}`);
+  if (typeof token !== 'string' || token === '') throw new OAuthError('invalid_request', 'spec.token is missing');
+  if (!Array.isArray(audiences) || !audiences.every((one) => typeof one === 'string'))
+    throw new OAuthError('invalid_request', 'spec.audiences must be a list of strings');
+  return { token, audiences };
+}

@@ -1,0 +1,130 @@
+/**
+ * `POST /oauth/token`. The steps are shared by all grants, so none can forget one:
+ * 1 read the form, 2 authenticate the client, 3 find the grant, 4 see that the client may use it, 5 see whom the token shall be for,
+ * 6 let the grant judge, 7 see again that its subject may have such a token, 8 make the tokens.
+ */
+import type { Directory } from '../../accounts/directory/directory.ts';
+import type { LoginLimiter } from '../../accounts/logins/limit.ts';
+import type { Subject } from '../../tokens/subject.ts';
+import { annotations } from '../../audit/annotations.ts';
+import { identityClaims, kubernetesAudience, type Tokens } from '../../tokens/jwt.ts';
+import { clientScopes } from '../../config/schema.ts';
+import { OAuthError } from '../../runtime/errors.ts';
+import { json } from '../../http/description.ts';
+import { count, described, named, object, oneOf, text, type Schema, type TypeOf } from '../../http/schema.ts';
+import { answerJSON, uncached } from '../json-response.ts';
+import { audienceOf, demandAudience } from '../audience.ts';
+import { clientIdentificationMethods } from '../client-authentication.ts';
+import { clientRoute } from '../client-request.ts';
+import type { Endpoint } from '../endpoint.ts';
+import { required } from '../form.ts';
+import type { Grant } from '../grants/grant.ts';
+
+/** RFC 6749 section 5.1, OpenID Connect Core section 3.1.3.3, RFC 8693 section 2.2.1. */
+const tokenResponseSchema = named(
+  'TokenResponse',
+  object(
+    { access_token: text, token_type: oneOf('Bearer'), expires_in: described('Seconds', count) },
+    {
+      refresh_token: described('For the grant refresh_token, once', text),
+      scope: described('What was granted, by blanks; it may be less than was asked for', text),
+      id_token: described('If the scope has openid', text),
+      issued_token_type: described('Of a token that was exchanged for another', text),
+    },
+  ),
+);
+
+/** Of all grants, each with those that have it. */
+function fieldsOf(grants: readonly Grant[]): Readonly<Record<string, Schema>> {
+  const all = grants.flatMap(({ grantType, parameters }) => parameters.map((one) => ({ ...one, grantType })));
+  return Object.fromEntries(
+    [...Map.groupBy(all, ({ name }) => name)].map(([name, those]) => [
+      name,
+      described(
+        those
+          .map(
+            ({ grantType, required: must, description }) => `${grantType}${must ? '' : ' (optional)'}: ${description}`,
+          )
+          .join('; '),
+        text,
+      ),
+    ]),
+  );
+}
+
+export function tokenEndpoint(options: {
+  grants: readonly Grant[];
+  directory: Directory;
+  limiter: LoginLimiter;
+  tokens: Tokens;
+  issuer: () => string;
+}): Endpoint {
+  const { grants, directory, limiter, tokens, issuer } = options;
+  const byType = new Map(grants.map((grant) => [grant.grantType, grant]));
+  const path = '/oauth/token';
+  const summary = 'Exchanges credentials for an access token (RFC 6749)';
+  const route = {
+    path,
+    summary,
+    directory,
+    limiter,
+    mayBePublic: true,
+    formName: 'TokenRequest',
+    fields: { grant_type: oneOf(...byType.keys()) },
+    optional: {
+      ...fieldsOf(grants),
+      audience: described(`Whom the token is for: the issuer, which is the default, or ${kubernetesAudience}`, text),
+    },
+    answers: json(tokenResponseSchema),
+  };
+  return {
+    routes: [
+      clientRoute(route, async ({ form, client, context, res }) => {
+        const grantType = required(form, 'grant_type');
+        const grant = byType.get(grantType);
+        if (grant !== undefined) context.audit?.annotate(annotations.grantType, grantType);
+        if (grant === undefined)
+          throw new OAuthError('unsupported_grant_type', `grant_type must be one of ${[...byType.keys()].join(', ')}`);
+        if (!client.grantTypes.includes(grantType))
+          throw new OAuthError('unauthorized_client', `the client "${client.name}" may not use the grant ${grantType}`);
+        const audience = audienceOf(form, issuer());
+        const demand = (one: Subject): void => demandAudience(one, audience, issuer());
+        const { session, subject, refreshToken, scope, nonce, issuedTokenType } = await grant.grant({
+          form,
+          client,
+          context,
+          audience,
+          demandAudience: demand,
+        });
+        demand(subject);
+        context.audit?.identify(subject);
+        context.audit?.annotate(annotations.session, session.metadata.name);
+        const { token, expiresIn } = tokens.issueAccess(session, subject, scope, audience);
+        const body: TypeOf<typeof tokenResponseSchema> = {
+          access_token: token,
+          token_type: 'Bearer',
+          ...(issuedTokenType === undefined ? {} : { issued_token_type: issuedTokenType }),
+          ...(refreshToken !== undefined && client.grantTypes.includes('refresh_token')
+            ? { refresh_token: refreshToken }
+            : {}),
+          expires_in: expiresIn,
+          ...(scope === undefined ? {} : { scope }),
+          // An id_token says to others who somebody is, and nothing of a password that must be changed.
+          ...(scope?.split(' ').includes('openid') && subject.passwordChangeRequired !== true
+            ? { id_token: tokens.issueIdentity(session, subject, scope, nonce) }
+            : {}),
+        };
+        answerJSON(res, body, uncached);
+      }),
+    ],
+    metadata: (at) => ({
+      token_endpoint: at(path),
+      token_endpoint_auth_methods_supported: clientIdentificationMethods,
+      grant_types_supported: [...byType.keys()],
+      scopes_supported: clientScopes,
+      subject_types_supported: ['public'],
+      id_token_signing_alg_values_supported: ['RS256'],
+      claims_supported: identityClaims,
+    }),
+  };
+}

@@ -1,0 +1,245 @@
+/**
+ * The platform's own workloads and how they are: Deployments, StatefulSets and DaemonSets of the release's namespace and of kube-system
+ * that are labelled as part of the platform, and in kube-system those of the cluster itself. Who may not list one of these kinds in one of
+ * these namespaces does not see it.
+ */
+import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
+import { noSuchPath, notFound, unauthorized, type StatusError } from '../runtime/errors.ts';
+import { writeDocument } from '../http/response/pretty.ts';
+import { json } from '../http/description.ts';
+import { demandJson } from '../http/request/negotiate.ts';
+import type { Handler, RequestContext, Route } from '../http/route.ts';
+import type { TypeOf } from '../http/schema.ts';
+import type { KubeObject } from '../cluster/client/kube-object.ts';
+import type { StoredObject } from '../cluster/cache/stored-object.ts';
+import type { Catalogue } from '../cluster/catalogue/catalogue.ts';
+import { componentHealthSchema, componentListSchema, componentSchema, type Component } from './component-schemas.ts';
+import { decoded, fromCopy } from '../cluster/catalogue/use.ts';
+import { readingGroup } from '../cluster/catalogue/generic.ts';
+import { commonParameters as parameters, nameParameter } from '../apimachinery/list/parameters.ts';
+import { demandNoParameters, parsePretty } from '../apimachinery/list/query.ts';
+import { daemonCount } from './kinds/daemonsets.ts';
+import type { NodeFields } from './kinds/nodes.ts';
+import { scaled, type Count } from './kinds/replicas.ts';
+import { selectorOf } from './kinds/services.ts';
+import type { ApiResource } from '../cluster/catalogue/resource.ts';
+
+export interface ComponentsDeps {
+  readonly authorizer: Authorizer;
+  readonly catalogue: Pick<Catalogue, 'find' | 'use'>;
+  /** The release's. */
+  readonly namespace: string;
+}
+
+const system = 'kube-system';
+const partOf = 'app.kubernetes.io/part-of';
+const platform = 'platform';
+/** What the cluster's own add-ons are labelled by. */
+const systemLabel = 'k8s-app';
+
+const workloads: readonly { readonly name: string; readonly count: (object: KubeObject) => Count }[] = [
+  { name: 'deployments.apps', count: scaled },
+  { name: 'statefulsets.apps', count: scaled },
+  { name: 'daemonsets.apps', count: daemonCount },
+];
+
+const apiVersion = `${readingGroup.group}/${readingGroup.version}`;
+const served = { group: readingGroup.group, resource: 'components' };
+
+export const componentResources: readonly ApiResource[] = [
+  { name: 'components', singularName: 'component', namespaced: false, kind: 'Component', verbs: ['get', 'list'] },
+  {
+    name: 'componenthealth',
+    singularName: 'componenthealth',
+    namespaced: false,
+    kind: 'ComponentHealth',
+    verbs: ['list'],
+  },
+];
+
+/** What a path says that is near theirs and none of them; undefined for one that is not near. */
+export function nearComponents(name: string): StatusError | undefined {
+  if (name === 'components') return noSuchPath('components are at …/components and …/components/{name}');
+  if (name === 'componenthealth') return noSuchPath('componenthealth is one document, at …/componenthealth');
+  return undefined;
+}
+
+interface Workload extends KubeObject {
+  readonly metadata: KubeObject['metadata'] & { readonly selfLink?: string };
+  readonly spec?: {
+    readonly template?: { readonly metadata?: { readonly labels?: Readonly<Record<string, string>> } };
+  };
+}
+
+const isOurs = ({ namespace, labels }: StoredObject<unknown>): boolean =>
+  labels[partOf] === platform || (namespace === system && labels[systemLabel] !== undefined);
+
+const leadsTo = (service: KubeObject, { spec: workload, metadata }: Workload): boolean => {
+  const selector = Object.entries(selectorOf(service));
+  const labels = workload?.template?.metadata?.labels ?? {};
+  return (
+    selector.length > 0 &&
+    metadata.namespace === service.metadata.namespace &&
+    selector.every(([key, value]) => labels[key] === value)
+  );
+};
+
+export function componentRoutes({ authorizer, catalogue, namespace }: ComponentsDeps): Route[] {
+  const namespaces = [...new Set([namespace, system])];
+
+  /**
+   * What the caller may see of a resource, in these namespaces or ('') at cluster scope; undefined if nothing may be. `hidden` gets
+   * what may not.
+   */
+  async function read(
+    name: string,
+    within: readonly string[],
+    context: RequestContext,
+    hidden: string[],
+  ): Promise<readonly StoredObject<unknown>[] | undefined> {
+    const { user, signal } = context;
+    if (user === undefined) throw unauthorized();
+    const entry = await catalogue.find(name, signal);
+    const { group, resource } = entry.definition.underlying;
+    const visible = new Set<string>();
+    for (const one of within) {
+      const attributes = { verb: 'list', group, resource, namespace: one, name: '' };
+      if ((await authorizer.authorize(user, attributes)).allowed) visible.add(one);
+      else hidden.push(one === '' ? name : `${name} in ${one}`);
+    }
+    if (visible.size === 0) return undefined;
+    return fromCopy(catalogue, entry, context, (store) =>
+      store.order('name').filter((object) => visible.has(object.namespace)),
+    );
+  }
+
+  /** By namespace, the release's first, then by name. Throws 403 if the caller may see none of the kinds. */
+  async function all(context: RequestContext, hidden: string[] = []): Promise<Component[]> {
+    const kinds = await Promise.all(
+      workloads.map(async ({ name, count }) => ({ count, objects: await read(name, namespaces, context, hidden) })),
+    );
+    if (context.user !== undefined && kinds.every(({ objects }) => objects === undefined))
+      await demand(authorizer, context.user, { verb: 'list', group: 'apps', resource: 'deployments', namespace });
+    const services = ((await read('services', namespaces, context, hidden)) ?? []).map(decoded);
+    return kinds
+      .flatMap(({ count, objects = [] }) =>
+        objects.filter(isOurs).map((object) => componentOf(decoded(object) as Workload, count, services)),
+      )
+      .toSorted(
+        (a, b) =>
+          namespaces.indexOf(a.metadata.namespace) - namespaces.indexOf(b.metadata.namespace) ||
+          (a.metadata.name < b.metadata.name ? -1 : 1),
+      );
+  }
+
+  const list: Handler = async (...request) => {
+    const hidden: string[] = [];
+    const items = await all(checked(request), hidden);
+    await answer(request, {
+      kind: 'ComponentList',
+      apiVersion,
+      metadata: {},
+      items,
+      totalItems: items.length,
+      ...partial(hidden),
+    } satisfies TypeOf<typeof componentListSchema>);
+  };
+
+  const get: Handler = async (...request) => {
+    const { info } = checked(request);
+    const found = (await all(request[2])).find(({ metadata: { name } }) => name === info.name);
+    if (found === undefined) throw notFound(served, info.name);
+    await answer(request, found);
+  };
+
+  const health: Handler = async (...request) => {
+    const hidden: string[] = [];
+    const components = await all(checked(request), hidden);
+    const nodes = (await read('nodes', [''], request[2], hidden)) as readonly StoredObject<NodeFields>[] | undefined;
+    const unhealthy = components.filter(({ healthy }) => !healthy);
+    await answer(request, {
+      kind: 'ComponentHealth',
+      apiVersion,
+      metadata: {},
+      healthy: unhealthy.length === 0 && (nodes ?? []).every(isWell),
+      components: {
+        total: components.length,
+        healthy: components.length - unhealthy.length,
+        unhealthy: unhealthy.map(({ metadata: { name, namespace: of }, workload, replicas }) => ({
+          name,
+          namespace: of,
+          kind: workload.kind,
+          replicas,
+        })),
+      },
+      // Only for those who may list nodes.
+      ...(nodes === undefined ? {} : { nodes: { total: nodes.length, healthy: nodes.filter(isWell).length } }),
+      ...partial(hidden),
+    } satisfies TypeOf<typeof componentHealthSchema>);
+  };
+
+  const base = `/kapis/${apiVersion}`;
+  return [
+    {
+      method: 'get',
+      path: `${base}/components`,
+      summary: 'The workloads of the platform: those of its release, and of kube-system',
+      parameters,
+      answers: json(componentListSchema),
+      handler: list,
+    },
+    {
+      method: 'get',
+      path: `${base}/components/:name`,
+      summary: 'A workload of the platform; of several with this name that of the release',
+      parameters: [nameParameter, ...parameters],
+      answers: json(componentSchema),
+      handler: get,
+    },
+    {
+      method: 'get',
+      path: `${base}/componenthealth`,
+      summary: 'How many workloads of the platform, and nodes, are well',
+      parameters,
+      answers: json(componentHealthSchema),
+      handler: health,
+    },
+  ];
+}
+
+function componentOf(
+  workload: Workload,
+  count: (object: KubeObject) => Count,
+  services: readonly KubeObject[],
+): Component {
+  const { kind = '', apiVersion: of = '', metadata } = workload;
+  const { name, namespace = '', uid = '', creationTimestamp, labels, selfLink = '' } = metadata;
+  const { wanted: desired, ready } = count(workload);
+  return {
+    kind: 'Component',
+    apiVersion,
+    metadata: { name, namespace, uid, creationTimestamp, labels, selfLink },
+    workload: { apiVersion: of, kind },
+    services: services.filter((service) => leadsTo(service, workload)).map((service) => service.metadata.name),
+    replicas: { desired, ready },
+    healthy: ready >= desired,
+  };
+}
+
+const isWell = ({ fields }: StoredObject<NodeFields>): boolean => fields.ready.startsWith('Ready') && !fields.isUnwell;
+
+/** What stands in an answer that is not about everything. */
+const partial = (hidden: readonly string[]): { readonly partial?: { readonly reason: string } } =>
+  hidden.length === 0 ? {} : { partial: { reason: `you may not list ${[...hidden].toSorted().join(', ')}` } };
+
+/** Throws 400 for a parameter that they do not have. */
+function checked([req, , context]: Parameters<Handler>): RequestContext {
+  demandJson(req.headers);
+  demandNoParameters(context);
+  return context;
+}
+
+async function answer([req, res, context]: Parameters<Handler>, value: object): Promise<void> {
+  const body = [Buffer.from(JSON.stringify(value))];
+  await writeDocument(req, res, { contentType: 'application/json', body, pretty: parsePretty(context.query) }, context);
+}

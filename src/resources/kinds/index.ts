@@ -1,0 +1,30 @@
+/**
+ * The resources that have something of their own. Served on /apis too: `nodes`. The others are served on /kapis as all that the cluster
+ * has; a new one: a file here and a line in `kinds`.
+ */
+import type { Kind } from '../../cluster/catalogue/resource.ts';
+import { daemonsets } from './daemonsets.ts';
+import { deployments } from './deployments.ts';
+import { jobs } from './jobs.ts';
+import { namespaces } from './namespaces.ts';
+import { persistentvolumeclaims } from './persistentvolumeclaims.ts';
+import { persistentvolumes } from './persistentvolumes.ts';
+import { pods } from './pods.ts';
+import { secrets } from './secrets.ts';
+import { statefulsets } from './statefulsets.ts';
+import { volumesnapshots } from './volumesnapshots.ts';
+
+export { nodes } from './nodes.ts';
+
+export const kinds: readonly Kind<unknown>[] = [
+  daemonsets,
+  deployments,
+  jobs,
+  namespaces,
+  persistentvolumeclaims,
+  persistentvolumes,
+  pods,
+  secrets,
+  statefulsets,
+  volumesnapshots,
+];

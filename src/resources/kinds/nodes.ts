@@ -1,0 +1,140 @@
+import type { KubeObject } from '../../cluster/client/kube-object.ts';
+import { humanDuration } from '../human-duration.ts';
+import type { Column, ResourceDefinition } from '../../cluster/catalogue/resource.ts';
+import { nodeSchema } from './node-schema.ts';
+
+/** core/v1 Node, as far as it is shown in a table or filtered by. */
+interface Node extends KubeObject {
+  readonly spec?: { readonly unschedulable?: boolean };
+  readonly status?: {
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+    readonly addresses?: readonly { readonly type: string; readonly address: string }[];
+    readonly nodeInfo?: {
+      readonly kubeletVersion?: string;
+      readonly osImage?: string;
+      readonly kernelVersion?: string;
+      readonly architecture?: string;
+      readonly containerRuntimeVersion?: string;
+    };
+  };
+}
+
+export interface NodeFields {
+  readonly unschedulable: boolean;
+  /** That something is wrong with it does not keep it from being cordoned too. */
+  readonly isUnwell: boolean;
+  readonly ready: string;
+  readonly roles: string;
+  readonly version: string;
+  /** Internal-IP to Container-Runtime. */
+  readonly wide: readonly string[];
+}
+
+const both = ['warning', 'unschedulable'];
+
+const rolePrefix = 'node-role.kubernetes.io/';
+
+/** findNodeRoles in pkg/printers/internalversion/printers.go. */
+function rolesOf(labels: Readonly<Record<string, string>> = {}): string {
+  const roles = new Set<string>();
+  for (const [key, value] of Object.entries(labels))
+    if (key.startsWith(rolePrefix)) roles.add(key.slice(rolePrefix.length));
+    else if (key === 'kubernetes.io/role') roles.add(value);
+  roles.delete('');
+  return [...roles].toSorted((a, b) => (a < b ? -1 : 1)).join(',') || '<none>';
+}
+
+/** Conditions that are well when they are false, and those that are well when they are true. */
+const troubles = new Set(['MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable']);
+const needs = new Set(['Ready', 'ConfigOK', 'KubeletReady']);
+
+function fields(object: KubeObject): NodeFields {
+  const { metadata, spec, status } = object as Node;
+  const conditions = status?.conditions ?? [];
+  const info = status?.nodeInfo ?? {};
+  const unschedulable = spec?.unschedulable === true;
+  const isUnwell = conditions.some(
+    (condition) =>
+      (troubles.has(condition.type) && condition.status !== 'False') ||
+      (needs.has(condition.type) && condition.status !== 'True'),
+  );
+  const ready = conditions.findLast(({ type }) => type === 'Ready');
+  const readiness = ready === undefined ? 'Unknown' : ready.status === 'True' ? 'Ready' : 'NotReady';
+  const address = (type: string): string =>
+    status?.addresses?.find((candidate) => candidate.type === type)?.address ?? '<none>';
+  return {
+    unschedulable,
+    isUnwell,
+    ready: unschedulable ? `${readiness},SchedulingDisabled` : readiness,
+    roles: rolesOf(metadata.labels),
+    version: info.kubeletVersion ?? '',
+    wide: [
+      address('InternalIP'),
+      address('ExternalIP'),
+      info.osImage || '<unknown>',
+      `${info.kernelVersion || '<unknown>'}${info.architecture ? ` (${info.architecture})` : ''}`,
+      info.containerRuntimeVersion || '<unknown>',
+    ],
+  };
+}
+
+const column = (name: string, priority: number, description: string, format = ''): Column => ({
+  name,
+  type: 'string',
+  format,
+  description,
+  priority,
+});
+
+/** The descriptions are those of the fields in core/v1. */
+const name =
+  'Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names';
+const creationTimestamp =
+  'CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata';
+const addresses =
+  "List of addresses reachable to the node. Queried from cloud provider, if available. More info: https://kubernetes.io/docs/reference/node/node-status/#addresses Note: This field is declared as mergeable, but the merge key is not sufficiently unique, which can cause data corruption when it is merged. Callers should instead use a full-replacement patch. See https://pr.k8s.io/79391 for an example. Consumers should assume that addresses can change during the lifetime of a Node. However, there are some exceptions where this may not be possible, such as Pods that inherit a Node's address in its own status or consumers of the downward API (status.hostIP).";
+
+/** AddHandlers and printNode in pkg/printers/internalversion/printers.go. */
+const columns: readonly Column[] = [
+  column('Name', 0, name, 'name'),
+  column('Status', 0, 'The status of the node'),
+  column('Roles', 0, 'The roles of the node'),
+  column('Age', 0, creationTimestamp),
+  column('Version', 0, 'Kubelet Version reported by the node.'),
+  column('Internal-IP', 1, addresses),
+  column('External-IP', 1, addresses),
+  column('OS-Image', 1, 'OS Image reported by the node from /etc/os-release (e.g. Debian GNU/Linux 7 (wheezy)).'),
+  column('Kernel-Version', 1, "Kernel Version reported by the node from 'uname -r' (e.g. 3.16.0-0.bpo.4-amd64)."),
+  column(
+    'Container-Runtime',
+    1,
+    'ContainerRuntime Version reported by the node through runtime remote API (e.g. containerd://1.4.2).',
+  ),
+];
+
+export const nodes: ResourceDefinition<NodeFields> = {
+  kind: 'Node',
+  singular: 'node',
+  // Not "no": that is the core nodes' own.
+  shortNames: [],
+  namespaced: false,
+  underlying: { group: '', version: 'v1', resource: 'nodes' },
+  served: { group: 'resources.platform.io', version: 'v1alpha3', resource: 'nodes' },
+  schema: nodeSchema,
+  fields,
+  columns,
+  cells: ({ name: nodeName, createdAt, fields: { ready, roles, version, wide } }, now) => [
+    nodeName,
+    ready,
+    roles,
+    createdAt === 0 ? '<unknown>' : humanDuration(now - createdAt),
+    version,
+    ...wide,
+  ],
+  fieldLabels: ['metadata.name', 'spec.unschedulable'],
+  fieldLabel: (node, label) => (label === 'metadata.name' ? node.name : String(node.fields.unschedulable)),
+  statuses: ['running', 'warning', 'unschedulable'],
+  statusOf: ({ fields: { unschedulable, isUnwell } }) =>
+    unschedulable ? (isUnwell ? both : 'unschedulable') : isUnwell ? 'warning' : 'running',
+  filters: {},
+};

@@ -1,0 +1,115 @@
+/** One Session: what it says in the cluster, under a name that is never used again. */
+import type { KubeObject } from '../../cluster/cache/informer.ts';
+import { parseMilliseconds } from '../../runtime/rfc3339.ts';
+
+/** Who somebody is at an identity provider. */
+export interface Identity {
+  readonly provider: string;
+  /** What the provider never gives to anybody else. */
+  readonly subject: string;
+}
+
+/** What a session waits for in phase Pending. */
+export interface SessionCode {
+  /** Of the code that redeems it, once. */
+  readonly hash: string;
+  /** RFC 3339: not any more from then on. */
+  readonly redeemBefore: string;
+  /** Of an authorization code: what must come with it (RFC 6749 section 4.1.3, RFC 7636 section 4.6). */
+  readonly redirectURI?: string;
+  readonly challenge?: string;
+  /** OpenID Connect Core section 3.1.2.1. */
+  readonly nonce?: string;
+  /** Of a device code: where it was asked from. */
+  readonly sourceIP?: string;
+  /** When the user last showed who they are. RFC 3339. */
+  readonly authenticatedAt?: string;
+  /** The sid of the login to our pages that it was given for: both end together, until the code is redeemed. */
+  readonly login?: string;
+}
+
+export interface SessionSpec {
+  /** Whose session it is; a user of the directory's unless it says otherwise. */
+  readonly subjectKind?: 'Client' | 'ServiceAccount';
+  /** Empty while a device waits for somebody to let it in; so is the UID. */
+  readonly userName: string;
+  readonly userUID: string;
+  readonly clientID: string;
+  readonly scope?: string;
+  /** Of a user who has logged in with a password of ours. */
+  readonly credentialID?: string;
+  /** Of a user who has logged in at an identity provider: who that is there. */
+  readonly identity?: Identity;
+  /** Of a ServiceAccount, as kube-apiserver told them; of a user, those that the identity provider told at the login. */
+  readonly groups?: readonly string[];
+  /** Of a user: where they logged in, and by which program. */
+  readonly sourceIP?: string;
+  readonly userAgent?: string;
+  /** Of one that is begun by a code. */
+  readonly code?: SessionCode;
+  /** RFC 3339. */
+  readonly createdAt: string;
+  readonly expiresAt: string;
+}
+
+export interface Session extends KubeObject {
+  readonly spec: SessionSpec;
+  readonly status: {
+    readonly phase: 'Pending' | 'Active' | 'Revoked';
+    readonly currentHash?: string;
+    readonly previousHash?: string;
+    readonly rotatedAt?: string;
+    readonly lastUsedAt?: string;
+    /** Of a login to our pages: which clients the user lets have what, each as `client scope scope`. */
+    readonly consents?: readonly string[];
+  };
+}
+
+export const apiVersion = 'iam.platform.io/v1alpha2';
+
+/** Whose a session is, and by what they logged in. */
+export type Holder = Pick<
+  SessionSpec,
+  'userName' | 'userUID' | 'credentialID' | 'identity' | 'groups' | 'sourceIP' | 'userAgent'
+>;
+
+/** The same for what that login lets in. */
+export const holderOf = ({
+  userName,
+  userUID,
+  credentialID,
+  identity,
+  groups,
+  sourceIP,
+  userAgent,
+}: SessionSpec): Holder => ({
+  userName,
+  userUID,
+  ...(credentialID === undefined ? {} : { credentialID }),
+  ...(identity === undefined ? {} : { identity }),
+  ...(groups === undefined ? {} : { groups }),
+  ...(sourceIP === undefined ? {} : { sourceIP }),
+  ...(userAgent === undefined ? {} : { userAgent }),
+});
+
+interface Times {
+  readonly expiresAt: number;
+  readonly lastUse: number;
+}
+
+/** Every request asks for them, and a session is not altered. */
+const times = new WeakMap<Session, Times>();
+
+/** Milliseconds since the epoch. */
+export function timesOf(session: Session): Times {
+  let known = times.get(session);
+  if (known === undefined) {
+    const { spec, status } = session;
+    known = {
+      expiresAt: parseMilliseconds(spec.expiresAt),
+      lastUse: parseMilliseconds(status.lastUsedAt ?? spec.createdAt),
+    };
+    times.set(session, known);
+  }
+  return known;
+}

@@ -1,0 +1,227 @@
+/**
+ * The keys that sign tokens, in the Secret platform-signing-keys so that every replica has the same: one ES256 and one RS256, and
+ * while they are rotated those before and after them, see key-rotation.ts.
+ */
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPair,
+  type JsonWebKey,
+  type KeyObject,
+} from 'node:crypto';
+import { promisify } from 'node:util';
+import { objectNames } from '../config/names.ts';
+import type { KubeClient } from '../cluster/client/client.ts';
+import type { Clock } from '../runtime/time.ts';
+import type { Logger } from '../runtime/logger.ts';
+import { KeySecret, type KeyData } from './key-secret.ts';
+
+export type Algorithm = 'ES256' | 'RS256';
+
+/** What verifies: also of keys that sign no more, or do not yet. */
+export interface VerifyingKey {
+  /** RFC 7638 thumbprint of the public key. */
+  readonly kid: string;
+  readonly alg: Algorithm;
+  readonly publicKey: KeyObject;
+}
+
+export interface SigningKey extends VerifyingKey {
+  readonly privateKey: KeyObject;
+}
+
+/** A key that signs no more. */
+export interface RetiredKey {
+  readonly alg: Algorithm;
+  /** The public half, PEM. */
+  readonly publicKey: string;
+  /** RFC 3339: then the last of its tokens has expired. */
+  readonly until: string;
+}
+
+/** A public key with what clients need to know of it. */
+export interface PublishedKey extends JsonWebKey {
+  readonly kid: string;
+  readonly alg: Algorithm;
+  readonly use: 'sig';
+}
+
+const generate = promisify(generateKeyPair);
+
+/** A private key for this algorithm, PKCS #8 in PEM. */
+export type MakeKey = (alg: Algorithm) => Promise<Buffer>;
+
+/** An RSA key takes long to find. */
+async function newKey(alg: Algorithm): Promise<Buffer> {
+  const { privateKey } =
+    alg === 'ES256' ? await generate('ec', { namedCurve: 'P-256' }) : await generate('rsa', { modulusLength: 2048 });
+  return Buffer.from(privateKey.export({ type: 'pkcs8', format: 'pem' }));
+}
+
+/** RFC 7638 section 3: the required members of the key in lexicographic order. */
+function thumbprint(jwk: JsonWebKey): string {
+  const { crv, e, kty, n, x, y } = jwk;
+  const members = kty === 'EC' ? { crv, kty, x, y } : { e, kty, n };
+  return createHash('sha256').update(JSON.stringify(members)).digest('base64url');
+}
+
+/** What RFC 7518 section 3.1 asks of a key for each algorithm. */
+function fits(alg: Algorithm, { asymmetricKeyType, asymmetricKeyDetails }: KeyObject): boolean {
+  return alg === 'ES256'
+    ? asymmetricKeyType === 'ec' && asymmetricKeyDetails?.namedCurve === 'prime256v1'
+    : asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) >= 2048;
+}
+
+const algorithms = ['ES256', 'RS256'] as const;
+
+/** Under which names the Secret holds what signs, and what will. */
+export const keyNames = algorithms.map((alg) => ({ alg, current: `${alg}.pem`, next: `next.${alg}.pem` }) as const);
+
+/** Throws for what is no key for this algorithm: found at the start, not at the first login. */
+function checked(alg: Algorithm, name: string, read: () => KeyObject): KeyObject {
+  try {
+    const key = read();
+    if (!fits(alg, key)) throw new Error(`it is for another algorithm, or too short`);
+    return key;
+  } catch (cause) {
+    throw new Error(
+      `${name} in Secret ${objectNames.signingKeysSecret} is no key for ${alg}; delete the Secret and a new one is made`,
+      { cause },
+    );
+  }
+}
+
+const verifying = (alg: Algorithm, publicKey: KeyObject): VerifyingKey => ({
+  kid: thumbprint(publicKey.export({ format: 'jwk' })),
+  alg,
+  publicKey,
+});
+
+function readKey(alg: Algorithm, name: string, pem: Buffer): SigningKey {
+  const privateKey = checked(alg, name, () => createPrivateKey(pem.toString('utf8')));
+  return { ...verifying(alg, createPublicKey(privateKey)), privateKey };
+}
+
+/** Those that sign no more, as the Secret holds them. */
+export const retiredOf = (data: KeyData): RetiredKey[] =>
+  JSON.parse(data[retiredName]?.toString('utf8') ?? '[]') as RetiredKey[];
+
+const retiredName = 'retired.json';
+
+/** Those that sign, as they are kept when they sign no more. `until` is RFC 3339. */
+export const retiring = (data: KeyData, until: string): RetiredKey[] =>
+  readKeys(data).current.map(({ alg, publicKey }) => ({
+    alg,
+    publicKey: String(publicKey.export({ type: 'spki', format: 'pem' })),
+    until,
+  }));
+
+interface KeySet {
+  readonly current: readonly SigningKey[];
+  /** Those that are published and do not sign. */
+  readonly others: readonly VerifyingKey[];
+}
+
+function readKeys(data: KeyData): KeySet {
+  const current = keyNames.map(({ alg, current: name }) => {
+    const pem = data[name];
+    if (pem === undefined)
+      throw new Error(
+        `Secret ${objectNames.signingKeysSecret} has no key ${name}; delete the Secret and a new one is made`,
+      );
+    return readKey(alg, name, pem);
+  });
+  const next = keyNames.flatMap(({ alg, next: name }) => {
+    const pem = data[name];
+    return pem === undefined ? [] : [verifying(alg, readKey(alg, name, pem).publicKey)];
+  });
+  const retired = retiredOf(data).map(({ alg, publicKey }) =>
+    verifying(
+      alg,
+      checked(alg, retiredName, () => createPublicKey(publicKey)),
+    ),
+  );
+  return { current, others: [...next, ...retired] };
+}
+
+export class SigningKeys {
+  readonly #secret: KeySecret;
+  #byKid: ReadonlyMap<string, VerifyingKey> = new Map();
+  #byAlgorithm: ReadonlyMap<Algorithm, SigningKey> = new Map();
+  #published: readonly PublishedKey[] = [];
+  #generation = 0;
+  readonly #makeKey: MakeKey;
+
+  private constructor(client: KubeClient, namespace: string, makeKey: MakeKey) {
+    this.#makeKey = makeKey;
+    this.#secret = new KeySecret({
+      client,
+      namespace,
+      name: objectNames.signingKeysSecret,
+      make: () => this.make('current'),
+      use: (data) => this.#use(readKeys(data)),
+    });
+  }
+
+  /** Reads the keys from the Secret, or makes them. Throws if the Secret holds something else. */
+  static async load(client: KubeClient, namespace: string, makeKey: MakeKey = newKey): Promise<SigningKeys> {
+    const keys = new SigningKeys(client, namespace, makeKey);
+    await keys.#secret.load();
+    return keys;
+  }
+
+  /** From now on the keys are those that are in the cluster. */
+  follow(log: Logger, clock?: Clock): void {
+    this.#secret.follow(log, clock);
+  }
+
+  stop(): void {
+    this.#secret.stop();
+  }
+
+  /** Another number whenever a key is gone: what was verified before says nothing then. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  current(alg: Algorithm): SigningKey {
+    const key = this.#byAlgorithm.get(alg);
+    if (key === undefined) throw new Error(`there is no ${alg} key`);
+    return key;
+  }
+
+  /** The public keys as JSON Web Keys (RFC 7517 section 4), those of every algorithm. */
+  published(): readonly PublishedKey[] {
+    return this.#published;
+  }
+
+  find(kid: string): VerifyingKey | undefined {
+    return this.#byKid.get(kid);
+  }
+
+  /** New private keys, by their names in the Secret. */
+  async make(which: 'current' | 'next'): Promise<KeyData> {
+    const made = keyNames.map(async (names) => [names[which], await this.#makeKey(names.alg)] as const);
+    return Object.fromEntries(await Promise.all(made));
+  }
+
+  /** Changes what the Secret holds, see KeySecret. */
+  change(change: Parameters<KeySecret['change']>[0]): Promise<void> {
+    return this.#secret.change(change);
+  }
+
+  #use({ current, others }: KeySet): void {
+    const all = new Map([...current, ...others].map((key) => [key.kid, key]));
+    const isOneGone = [...this.#byKid.keys()].some((kid) => !all.has(kid));
+    this.#byKid = all;
+    this.#byAlgorithm = new Map(current.map((key) => [key.alg, key]));
+    this.#published = [...all.values()].map(({ kid, alg, publicKey }) => ({
+      ...publicKey.export({ format: 'jwk' }),
+      kid,
+      alg,
+      use: 'sig',
+    }));
+    if (isOneGone) this.#generation += 1;
+  }
+}

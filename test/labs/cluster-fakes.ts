@@ -1,0 +1,172 @@
+import { PassThrough, Readable } from 'node:stream';
+import type { Clock } from '../../src/runtime/time.ts';
+import type { KubeClient, KubeRequest, KubeResponse } from '../../src/cluster/client/client.ts';
+import type { Change } from '../../src/cluster/cache/history.ts';
+import type { KubeObject } from '../../src/cluster/client/kube-object.ts';
+import type { Store } from '../../src/cluster/cache/store.ts';
+
+/** A clock that stands still until it is told to go on. */
+export class FakeClock implements Clock {
+  #now = 1_000_000;
+  #timers = new Map<number, { at: number; run: () => void }>();
+  #next = 0;
+
+  now(): number {
+    return this.#now;
+  }
+
+  after(milliseconds: number, run: () => void): () => void {
+    const id = (this.#next += 1);
+    this.#timers.set(id, { at: this.#now + milliseconds, run });
+    return () => this.#timers.delete(id);
+  }
+
+  random(): number {
+    return 0.5;
+  }
+
+  /** Milliseconds until each pending timer, the soonest first. */
+  pending(): number[] {
+    return [...this.#timers.values()].map(({ at }) => at - this.#now).toSorted((a, b) => a - b);
+  }
+
+  async advance(milliseconds: number): Promise<void> {
+    const end = this.#now + milliseconds;
+    for (;;) {
+      const due = [...this.#timers].filter(([, { at }]) => at <= end).toSorted(([, a], [, b]) => a.at - b.at)[0];
+      if (due === undefined) break;
+      this.#now = due[1].at;
+      this.#timers.delete(due[0]);
+      due[1].run();
+      await settle();
+    }
+    this.#now = end;
+    await settle();
+  }
+}
+
+/** Lets everything that is ready run. */
+export async function settle(): Promise<void> {
+  for (let i = 0; i < 5; i += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** One request that a test answers when it likes. */
+export class FakeRequest {
+  readonly path: string;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly signal: AbortSignal | undefined;
+  readonly body: PassThrough = new PassThrough();
+  readonly #resolve: (response: KubeResponse) => void;
+  readonly #reject: (error: Error) => void;
+
+  constructor(
+    path: string,
+    options: KubeRequest,
+    resolve: (response: KubeResponse) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.path = path;
+    this.query = Object.fromEntries(Object.entries(options.query ?? {}).filter(([, value]) => value !== undefined));
+    this.signal = options.signal;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.body.on('error', () => undefined);
+    options.signal?.addEventListener('abort', () => {
+      const reason = options.signal?.reason as Error;
+      this.#reject(reason);
+      this.body.destroy(reason);
+    });
+  }
+
+  async answer(status: number, body: unknown): Promise<void> {
+    this.#resolve({ status, headers: {}, body: Readable.from([Buffer.from(JSON.stringify(body))]) });
+    await settle();
+  }
+
+  async fail(error: Error): Promise<void> {
+    this.#reject(error);
+    await settle();
+  }
+
+  /** Begins a 200 answer whose body is written piece by piece. */
+  async open(): Promise<void> {
+    this.#resolve({ status: 200, headers: {}, body: this.body });
+    await settle();
+  }
+
+  async send(...events: unknown[]): Promise<void> {
+    this.body.write(events.map((event) => `${JSON.stringify(event)}\n`).join(''));
+    await settle();
+  }
+
+  async sendBytes(bytes: Buffer): Promise<void> {
+    this.body.write(bytes);
+    await settle();
+  }
+
+  async end(): Promise<void> {
+    this.body.end();
+    await settle();
+  }
+
+  async reset(): Promise<void> {
+    this.body.destroy(new Error('read ECONNRESET'));
+    await settle();
+  }
+}
+
+/** A kube-apiserver that holds each request until the test answers it. */
+export class FakeCluster implements Pick<KubeClient, 'stream'> {
+  readonly requests: FakeRequest[] = [];
+
+  stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
+    return new Promise((resolve, reject) => {
+      this.requests.push(new FakeRequest(path, options, resolve, reject));
+    });
+  }
+
+  get last(): FakeRequest {
+    const request = this.requests.at(-1);
+    if (request === undefined) throw new Error('nothing was asked');
+    return request;
+  }
+}
+
+export const status = (code: number, reason: string): Record<string, unknown> => ({
+  kind: 'Status',
+  apiVersion: 'v1',
+  status: 'Failure',
+  message: `${reason} in a test`,
+  reason,
+  code,
+});
+
+export const configMap = (name: string, resourceVersion: string, data = {}): KubeObject & { data: object } => ({
+  kind: 'ConfigMap',
+  apiVersion: 'v1',
+  metadata: { name, namespace: 'default', uid: `uid-${name}`, resourceVersion },
+  data,
+});
+
+export const bookmark = (resourceVersion: string, initial = false): unknown => ({
+  type: 'BOOKMARK',
+  object: {
+    kind: 'ConfigMap',
+    apiVersion: 'v1',
+    metadata: {
+      resourceVersion,
+      creationTimestamp: null,
+      ...(initial ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}),
+    },
+  },
+});
+
+/** The changes after a resourceVersion as a watch reads them, oldest first; undefined if they are not all remembered. */
+export function changesAfter<F>(store: Store<F>, resourceVersion: number): readonly Change<F>[] | undefined {
+  const first = store.positionAfter(resourceVersion);
+  if (first === undefined) return undefined;
+  const changes: Change<F>[] = [];
+  for (let change = store.changeAt(first); change !== undefined; change = store.changeAt(first + changes.length))
+    changes.push(change);
+  return changes;
+}

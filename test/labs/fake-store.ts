@@ -1,0 +1,35 @@
+import type { LogRecord, LogStore, Selection } from '../../src/logs/stores/log-store.ts';
+
+export const everything: Selection = {
+  start: undefined,
+  end: 2_000_000_000,
+  namespaces: undefined,
+  workloads: [],
+  pods: [],
+  containers: [],
+  keywords: { namespace: [], workload: [], pod: [], container: [], log: [] },
+};
+
+export const record = (log: string): LogRecord => ({
+  time: '2026-03-01T00:00:00.000000000Z',
+  namespace: 'a',
+  pod: 'b',
+  container: 'c',
+  log,
+});
+
+/** Has nothing, unless it is told otherwise. */
+export const fakeStore = (more: Partial<LogStore> = {}): LogStore => ({
+  name: 'fake',
+  capabilities: { intervals: ['s'] },
+  query: async () => ({ total: 0, records: [] }),
+  statistics: async () => ({ containers: 0, logs: 0 }),
+  histogram: async () => ({ total: 0, histograms: [] }),
+  async *export() {
+    yield [record('one')];
+    return {};
+  },
+  check: async () => undefined,
+  close: async () => undefined,
+  ...more,
+});

@@ -1,0 +1,80 @@
+/** A face with routes of the test's own, behind the filters of production. */
+import type { Attributes } from '../../src/auth/authorizers/authorizer.ts';
+import type { UserInfo } from '../../src/auth/user.ts';
+import { unauthorized } from '../../src/runtime/errors.ts';
+import { createFace, type ChainOptions } from '../../src/http/chain.ts';
+import type { Face } from '../../src/http/listeners/express-on-http2.ts';
+import { OpenWatches } from '../../src/http/open-streams.ts';
+import type { RequestContext, Route } from '../../src/http/route.ts';
+import { createLogger } from '../../src/runtime/logger.ts';
+import { auditor } from '../fakes/auditor.ts';
+import type { Ask } from '../fakes/ask.ts';
+import { configuration } from '../fakes/configuration.ts';
+
+export const resourcePath = '/kapis/resources.platform.io/v1alpha3/nodes';
+
+export interface Lab {
+  readonly app: Face;
+  /** What the handler of the routes of `answers` was given. */
+  readonly handled: RequestContext[];
+  /** What the authorizer was asked. */
+  readonly asked: Attributes[];
+}
+
+export interface LabOptions extends Partial<ChainOptions> {
+  readonly settings?: Readonly<Record<string, unknown>>;
+  readonly routes?: readonly Route[];
+  readonly allowed?: boolean;
+}
+
+/** The bearer token is the name of the user; the one called "bad" is none. */
+const authenticator: ChainOptions['authenticator'] = async ({ headers }): Promise<UserInfo | undefined> => {
+  const username = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1];
+  if (username === 'bad') throw unauthorized({ error: 'invalid_token' });
+  return username === undefined ? undefined : { username, groups: [], via: 'token' };
+};
+
+export const as = (username: string, headers: Readonly<Record<string, string>> = {}): Pick<Ask, 'headers'> => ({
+  headers: { authorization: `Bearer ${username}`, ...headers },
+});
+
+export function face({ settings = {}, routes, allowed = true, ...options }: LabOptions = {}): Lab {
+  const handled: RequestContext[] = [];
+  const asked: Attributes[] = [];
+  const paths = [resourcePath, `${resourcePath}/:name`, '/metrics', '/livez', '/kapis/version', '/oauth/open', '/'];
+  const answers = paths.map((path): Route => ({
+    method: 'get',
+    path,
+    summary: '',
+    // As in production.
+    hot: path.startsWith(resourcePath),
+    handler: (_req, res, context) => {
+      handled.push(context);
+      res.end('answered');
+    },
+  }));
+  const { requests } = configuration({ requests: settings });
+  const app = createFace(routes ?? answers, {
+    authenticator,
+    authorizer: {
+      authorize: async (_, attributes) => {
+        asked.push(attributes);
+        return { allowed, reason: '' };
+      },
+    },
+    requests: () => requests,
+    watches: new OpenWatches(),
+    auditor: auditor(),
+    log: createLogger({ silent: true }),
+    ...options,
+  });
+  return { app, handled, asked };
+}
+
+/** A route that does this. */
+export const doing = (handler: Route['handler'], path = '/kapis/version', method: Route['method'] = 'get'): Route => ({
+  method,
+  path,
+  summary: '',
+  handler,
+});

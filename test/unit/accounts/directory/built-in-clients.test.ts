@@ -1,0 +1,13 @@
+import { expect, test } from '@jest/globals';
+import { builtInClients } from '../../../../src/accounts/directory/built-in-clients.ts';
+
+test('without configuration there are a client for kubectl and one for the documentation, each with its own redirect URIs', () => {
+  const clients = builtInClients('https://platform.example');
+  expect(clients.map(({ name, redirectURIs, consent }) => ({ name, redirectURIs, consent }))).toEqual([
+    // Any program of the machine can receive the code, so the user is asked.
+    { name: 'platform-cli', redirectURIs: ['http://127.0.0.1/callback', 'http://[::1]/callback'], consent: true },
+    { name: 'platform-docs', redirectURIs: ['https://platform.example/docs/callback'], consent: false },
+  ]);
+  for (const client of clients)
+    expect(client).toMatchObject({ public: true, introspection: false, groups: [], postLogoutRedirectURIs: [] });
+});

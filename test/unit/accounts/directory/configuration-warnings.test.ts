@@ -1,0 +1,116 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { warningsOf } from '../../../../src/accounts/directory/configuration-warnings.ts';
+import { formatProblem } from '../../../../src/config/parse.ts';
+import type { PlatformConfiguration } from '../../../../src/config/schema.ts';
+import { createPlatform, namespace, rightPassword, type Platform } from '../../../fakes/platform.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
+
+const secrets = `/api/v1/namespaces/${namespace}/secrets`;
+const value = 'neither a hash nor for anybody to see';
+
+let platform: Platform;
+beforeEach(async () => {
+  platform = await createPlatform();
+});
+afterEach(() => platform.stop());
+
+const warnings = (): string[] => platform.live.warnings.map(formatProblem);
+
+async function configure(authentication: object): Promise<void> {
+  platform.configure({ ...authentication });
+  await settle();
+}
+
+async function put(name: string, values: Readonly<Record<string, string>>): Promise<void> {
+  const data = Object.fromEntries(
+    Object.entries(values).map(([key, text]) => [key, Buffer.from(text).toString('base64')]),
+  );
+  platform.cluster.put(secrets, { metadata: { name }, type: 'Opaque', data });
+  await settle();
+}
+
+const ldap = { url: 'ldaps://ldap.example', bindDN: 'cn=a', userSearch: { base: 'dc=a' } };
+const oidc = { issuer: 'https://sso.example', clientID: 'a' };
+
+test.each<[string, string, (ref: object) => object]>([
+  ['clients[0] (web).secretRef', 'a client', (secretRef) => ({ clients: [{ name: 'web', secretRef }] })],
+  [
+    'identityProviders[0] (corp).ldap.bindPasswordRef',
+    'a directory',
+    (bindPasswordRef) => ({ identityProviders: [{ name: 'corp', type: 'LDAP', ldap: { ...ldap, bindPasswordRef } }] }),
+  ],
+  [
+    'identityProviders[0] (sso).oidc.clientSecretRef',
+    'an OpenID provider',
+    (clientSecretRef) => ({ identityProviders: [{ name: 'sso', type: 'OIDC', oidc: { ...oidc, clientSecretRef } }] }),
+  ],
+])('%s: what is not there is told as long as it is not', async (path, _, referringTo) => {
+  await configure(referringTo({ name: 'one', key: 'two' }));
+  const told = (message: string): string[] => [`authentication.${path}: ${message}`];
+  const missing = told(`there is no Secret "one" in the namespace ${namespace}`);
+  expect(warnings()).toEqual(missing);
+  await put('one', { three: value });
+  expect(warnings()).toEqual(told('the Secret "one" has no key "two"'));
+  await put('one', { two: '\n' });
+  expect(warnings()).toEqual(told('the key "two" of the Secret "one" is empty'));
+  await put('one', { two: value });
+  expect(warnings()).toEqual([]);
+  platform.cluster.delete(secrets, 'one');
+  await settle();
+  expect(warnings()).toEqual(missing);
+  await configure({});
+  expect(warnings()).toEqual([]);
+});
+
+test('the password of a user must be a hash', async () => {
+  const passwordRef = { name: 'erin', key: 'passwordHash' };
+  await configure({ users: [{ username: 'erin', passwordHash: undefined, passwordRef }] });
+  const path = 'authentication.users[0] (erin).passwordRef';
+  expect(warnings()).toEqual([`${path}: there is no Secret "erin" in the namespace ${namespace}`]);
+  await put('erin', { passwordHash: value });
+  expect(warnings()).toEqual([
+    `${path}: the key "passwordHash" of the Secret "erin" holds no hash that is verified here; "platform-apiserver hash-password" makes one`,
+  ]);
+  await put('erin', { passwordHash: platform.hashes.of(rightPassword, 'bcrypt:4') });
+  expect(warnings()).toEqual([]);
+});
+
+test('nothing is told of Secrets that are not read yet', async () => {
+  await put('one', { two: value });
+  const told: unknown[] = [];
+  platform.live.onWarnings((now) => told.push(now));
+  await configure({
+    clients: [
+      { name: 'a', secretRef: { name: 'one', key: 'two' } },
+      { name: 'b', secretRef: { name: 'other', key: 'two' } },
+    ],
+  });
+  expect(told).toEqual([[expect.objectContaining({ path: 'authentication.clients[1] (b).secretRef' })]]);
+});
+
+test('an e-mail address that two configured users have is told of both', async () => {
+  await configure({
+    users: [
+      { username: 'erin', email: 'Both@example.com' },
+      { username: 'frank', email: 'frank@example.com' },
+      { username: 'grace', email: 'both@example.com' },
+      { username: 'heidi' },
+    ],
+  });
+  expect(warnings()).toEqual([
+    'authentication.users[0] (erin).email: is that of grace too: nobody can log in by it',
+    'authentication.users[2] (grace).email: is that of erin too: nobody can log in by it',
+  ]);
+});
+
+test('a missing token of the audit webhook and a missing credential of the log store are reported with their paths', () => {
+  const tokenRef = { name: 'one', key: 'two' };
+  const audit = { webhook: { tokenRef } } as unknown as PlatformConfiguration['audit'];
+  const logging = { store: 'loki', loki: { tokenRef } } as unknown as PlatformConfiguration['logging'];
+  const { authentication } = platform.live.value;
+  const secretRefs = { read: () => undefined, problemOf: ({ name }: { name: string }) => `no ${name}` };
+  expect(warningsOf({ authentication, audit, logging }, secretRefs)).toEqual([
+    { path: 'audit.webhook.tokenRef', message: 'no one' },
+    { path: 'logging.loki.tokenRef', message: 'no one' },
+  ]);
+});

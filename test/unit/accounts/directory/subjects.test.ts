@@ -1,0 +1,206 @@
+/** Whom a session stands for, which access tokens, access reviews and audit events repeat. */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { holderOf, type Session, type SessionSpec } from '../../../../src/tokens/sessions/session.ts';
+import { loggedIn, subjectOf } from '../../../../src/accounts/directory/subjects.ts';
+import type { Subject } from '../../../../src/tokens/subject.ts';
+import { usersPath } from '../../../../src/config/names.ts';
+import { createPlatform, type Platform } from '../../../fakes/platform.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
+
+const exchange = 'urn:ietf:params:oauth:grant-type:token-exchange';
+const corp = { name: 'corp', type: 'LDAP', ldap: { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } } };
+const identity = { provider: 'corp', subject: '1' };
+const programs = { name: 'programs', secret: 'x', grantTypes: ['client_credentials', exchange], groups: ['p'] };
+const people = { name: 'people', secret: 'x' };
+const clients = [people, programs];
+
+let platform: Platform;
+beforeEach(async () => {
+  platform = await createPlatform({ authentication: { clients, identityProviders: [corp] } });
+});
+afterEach(() => platform.stop());
+
+/** A session of bob with his password, unless `changes` says otherwise. */
+function sessionOf(changes: Partial<SessionSpec> = {}): Session {
+  const { uid: userUID = '', credentialID = '' } = platform.directory.account('bob') ?? {};
+  const spec = { userName: 'bob', userUID, clientID: 'people', credentialID, createdAt: '', expiresAt: '', ...changes };
+  return { metadata: { name: 'sid' }, spec, status: { phase: 'Active' } };
+}
+
+const bob = async (spec: Parameters<Platform['putUser']>[1] = {}): Promise<string> =>
+  await platform.putUser('bob', { groups: ['b'], ...spec });
+const subject = (session: Session): Subject | undefined => subjectOf(session, platform.directory);
+
+describe('the session of a user', () => {
+  test('stands for the user as they are now', async () => {
+    await bob();
+    const session = sessionOf();
+    expect(subject(session)).toMatchObject({ username: 'bob', groups: ['b'] });
+    await bob({ groups: ['c'], displayName: 'Bob' });
+    expect(subject(session)).toMatchObject({ groups: ['c'], displayName: 'Bob' });
+  });
+
+  test.each<[string, () => unknown]>([
+    ['is disabled', () => bob({ state: 'Disabled' })],
+    ['is gone', () => platform.cluster.delete(usersPath, 'bob')],
+    [
+      'is another of the same name',
+      async () => {
+        platform.cluster.delete(usersPath, 'bob');
+        await bob();
+      },
+    ],
+    ['gets a group of Kubernetes itself', () => bob({ groups: ['b', 'system:masters'] })],
+    ['loses the client', () => platform.configure({ clients: [programs], identityProviders: [corp] })],
+  ])('stands for nobody once the user %s', async (_, change) => {
+    await bob();
+    const session = sessionOf();
+    await change();
+    await settle();
+    expect(subject(session)).toBeUndefined();
+  });
+
+  test('stands for nobody when it began with another password', async () => {
+    await bob();
+    expect(subject(sessionOf({ credentialID: 'another' }))).toBeUndefined();
+  });
+
+  test('that an identity provider started stands for the user while they are linked and the provider is there', async () => {
+    await bob({ identities: [identity] });
+    const session = sessionOf({ identity, credentialID: 'another' });
+    expect(subject(session)).toMatchObject({ username: 'bob' });
+    await bob({ identities: [{ provider: 'corp', subject: '2' }] });
+    expect(subject(session)).toBeUndefined();
+    await bob({ identities: [identity] });
+    platform.configure({ clients });
+    expect(subject(session)).toBeUndefined();
+  });
+
+  test('stands for nobody while two users have the identity', async () => {
+    await bob({ identities: [identity] });
+    await platform.putUser('carol', { identities: [identity] });
+    expect(subject(sessionOf({ identity }))).toBeUndefined();
+  });
+
+  test.each([
+    ['of an identity provider', identity, ['b', 'staff']],
+    ['by a password, which has none of it', undefined, ['b']],
+  ])('adds the groups of a login %s', async (_, by, groups) => {
+    await bob({ identities: [identity] });
+    const session = sessionOf({ ...(by === undefined ? {} : { identity: by }), groups: ['staff'] });
+    expect(subject(session)?.groups).toEqual(groups);
+  });
+
+  test('adds no groups where the identity provider gave none', async () => {
+    await bob({ identities: [identity] });
+    for (const groups of [{}, { groups: [] }])
+      expect(subject(sessionOf({ identity, ...groups }))?.groups).toEqual(['b']);
+  });
+
+  test('stands for nobody where the identity provider gave a group of Kubernetes itself', async () => {
+    await bob({ identities: [identity] });
+    expect(subject(sessionOf({ identity, groups: ['staff', 'system:masters'] }))).toBeUndefined();
+    expect(subject(sessionOf({ identity, groups: ['no-system:'] }))?.groups).toEqual(['b', 'no-system:']);
+  });
+
+  test('has no groups while the password must be changed, also none of an identity provider', async () => {
+    await bob({ identities: [identity], passwordChangeRequired: true });
+    for (const session of [sessionOf(), sessionOf({ identity, groups: ['staff'] })]) {
+      expect(subject(session)).toMatchObject({ username: 'bob', groups: [], passwordChangeRequired: true });
+      expect(subject(session)?.uid).toBe(session.spec.userUID);
+    }
+  });
+
+  test.each([
+    ['of a password', {}, {}],
+    ['with groups of an identity provider', { identity, groups: ['staff'] }, {}],
+    ['while the password must be changed', {}, { passwordChangeRequired: true }],
+  ])('gives the same object as long as nothing changes: %s', async (_, changes, spec) => {
+    await bob({ identities: [identity], ...spec });
+    const session = sessionOf(changes);
+    const before = subject(session);
+    expect(before).toBeDefined();
+    expect(subject(session)).toBe(before);
+    await bob({ identities: [identity], ...spec, groups: ['c'] });
+    expect(subject(session)).not.toBe(before);
+  });
+
+  test('with the groups of one login does not give them to another', async () => {
+    await bob({ identities: [identity] });
+    const account = platform.directory.account('bob');
+    if (account === undefined) throw new Error('there is no bob');
+    const [one, other] = ['a', 'b'].map((group) => sessionOf({ identity, groups: [group] }));
+    expect([one, other].map((session) => session && loggedIn(account, session).groups)).toEqual([
+      ['b', 'a'],
+      ['b', 'b'],
+    ]);
+  });
+});
+
+/** A session of the client itself. */
+const own = (clientID = 'programs', changes: Partial<SessionSpec> = {}): Session => {
+  const { username: userName = '', uid: userUID = '' } = platform.directory.clients.get(clientID)?.subject ?? {};
+  return sessionOf({ subjectKind: 'Client', userName, userUID, clientID, ...changes });
+};
+
+describe('the session of a client', () => {
+  test('stands for the client and its groups', () => {
+    expect(subject(own())).toMatchObject({ username: 'platform:client:programs', groups: ['p'] });
+  });
+
+  test('stands for nobody with another uid', () => {
+    expect(subject(own('programs', { userUID: 'another' }))).toBeUndefined();
+  });
+
+  test.each(['Client', 'ServiceAccount'] as const)(
+    'of kind %s stands for nobody where the client may not have it',
+    (subjectKind) => {
+      expect(subject(own('people', { subjectKind }))).toBeUndefined();
+      const session = own('programs', { subjectKind });
+      expect(subject(session)).toBeDefined();
+      platform.configure({ clients: [people, { ...programs, groups: [], grantTypes: ['password'] }] });
+      expect(subject(session)).toBeUndefined();
+    },
+  );
+});
+
+describe('the session of a ServiceAccount', () => {
+  const serviceAccount = {
+    subjectKind: 'ServiceAccount',
+    userName: 'system:serviceaccount:a:b',
+    userUID: 'uid-b',
+    clientID: 'programs',
+  } as const;
+
+  test('stands for what kube-apiserver said', () => {
+    const groups = ['system:serviceaccounts', 'system:serviceaccounts:a'];
+    const session = sessionOf({ ...serviceAccount, groups });
+    expect(subject(session)).toEqual({
+      username: 'system:serviceaccount:a:b',
+      uid: 'uid-b',
+      groups,
+      displayName: undefined,
+      email: undefined,
+    });
+    expect(subject(session)).toBe(subject(session));
+  });
+
+  test('has no groups where it said none', () => {
+    expect(subject(sessionOf(serviceAccount))?.groups).toEqual([]);
+  });
+});
+
+test('what a login starts is held by the same user, from the same place', () => {
+  const holder = {
+    userName: 'bob',
+    userUID: 'uid-bob',
+    credentialID: 'c1',
+    identity,
+    groups: ['staff'],
+    sourceIP: '192.0.2.1',
+    userAgent: 'curl/8',
+  };
+  const rest = { clientID: 'people', createdAt: 'now', expiresAt: 'later', scope: 'openid' };
+  expect(holderOf({ ...holder, ...rest })).toEqual(holder);
+  expect(Object.keys(holderOf({ userName: 'bob', userUID: 'uid-bob', ...rest }))).toEqual(['userName', 'userUID']);
+});

@@ -1,0 +1,524 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { LoginLimiter, type LoginAttempt } from '../../../../src/accounts/logins/limit.ts';
+import { SharedFailures } from '../../../../src/accounts/logins/shared-failures.ts';
+import { loginFailuresPath } from '../../../../src/config/names.ts';
+import { KubeError, unreachable } from '../../../../src/cluster/client/kube-error.ts';
+import { MemoryCluster, type MemoryClient } from '../../../fakes/cluster.ts';
+import { logOfLines } from '../../../fakes/log.ts';
+import { FakeClock, settle } from '../../../labs/cluster-fakes.ts';
+
+const namespace = 'platform-system';
+const path = loginFailuresPath(namespace);
+const second = 1_000;
+const minute = 60 * second;
+const day = 24 * 60 * minute;
+const limit = { maxTries: 5, within: 10 * minute, perAddress: 1_000, perClient: 1_000 };
+
+interface Replica {
+  readonly client: MemoryClient;
+  readonly limiter: LoginLimiter;
+  readonly shared: SharedFailures;
+  readonly lines: () => string[];
+}
+
+let clock: FakeClock;
+/** Milliseconds by which it is later than timers know. */
+let ahead: number;
+let cluster: MemoryCluster;
+let replicas: Replica[];
+beforeEach(() => {
+  clock = new FakeClock();
+  ahead = 0;
+  cluster = new MemoryCluster(clock);
+  replicas = [];
+});
+afterEach(async () => {
+  for (const { shared } of replicas) await shared.stop();
+});
+
+async function replica(maySweep = false): Promise<Replica> {
+  const client = cluster.client();
+  const { log, lines } = logOfLines();
+  const limiter = new LoginLimiter(
+    () => limit,
+    () => clock.now() + ahead,
+    (text) => `mark of ${text}`,
+  );
+  const shared = new SharedFailures({
+    client,
+    namespace,
+    limiter,
+    within: () => limit.within,
+    maySweep: () => maySweep,
+    clock: {
+      now: () => clock.now() + ahead,
+      after: (time, run) => clock.after(time, run),
+      random: () => clock.random(),
+    },
+    log,
+  });
+  shared.start();
+  await settle();
+  const made = { client, limiter, shared, lines };
+  replicas.push(made);
+  return made;
+}
+
+const pair = async (): Promise<[Replica, Replica]> => [await replica(), await replica()];
+const attempt = (username = 'alice', address = '10.0.0.1'): LoginAttempt => ({
+  guesses: 'password',
+  username,
+  address,
+  client: 'platform',
+});
+
+function fail({ limiter }: Replica, times: number, one = attempt()): void {
+  for (let time = 0; time < times; time += 1) limiter.failed(one);
+}
+
+const travel = (): Promise<void> => clock.advance(2 * second);
+
+describe('failures at one replica', () => {
+  test.each(['alice', 'nobody'])('count at the other, for %s, from any address', async (username) => {
+    const [one, other] = await pair();
+    fail(one, 3, attempt(username));
+    await clock.advance(500);
+    fail(other, 2, attempt(username));
+    await travel();
+    for (const { limiter } of [one, other]) {
+      expect(limiter.retryAfter(attempt(username))).toBeGreaterThan(9 * 60);
+      expect(limiter.retryAfter(attempt(username, '10.9.9.9'))).toBeGreaterThan(0);
+      expect(limiter.retryAfter(attempt('other'))).toBe(0);
+    }
+    await clock.advance(limit.within);
+    for (const { limiter } of [one, other]) expect(limiter.retryAfter(attempt(username))).toBe(0);
+  });
+
+  test('are no more tries for who has many replicas to guess at', async () => {
+    const tries = async (all: readonly Replica[]): Promise<number> => {
+      let made = 0;
+      for (let time = 0; time < 20 * minute; time += 2 * second) {
+        for (const { limiter } of all)
+          if (limiter.retryAfter(attempt()) === 0) {
+            limiter.failed(attempt());
+            made += 1;
+            break;
+          }
+        await clock.advance(2 * second);
+      }
+      return made;
+    };
+    const alone = await tries([await replica()]);
+    await clock.advance(limit.within);
+    expect(await tries([await replica(), await replica(), await replica()])).toBe(alone);
+  });
+
+  test('are known to one that starts later, and outlive the one that counted them', async () => {
+    const one = await replica();
+    fail(one, limit.maxTries);
+    await one.shared.stop();
+    const later = await replica();
+    expect(later.limiter.retryAfter(attempt())).toBeGreaterThan(0);
+  });
+
+  test('travel again once the cluster answers', async () => {
+    const [one, other] = await pair();
+    one.client.before = ({ method }) => {
+      if (method !== 'GET') throw unreachable(new Error('down'));
+    };
+    fail(one, limit.maxTries);
+    await clock.advance(5 * second);
+    expect(other.limiter.retryAfter(attempt())).toBe(0);
+    one.client.before = () => undefined;
+    await clock.advance(12 * second);
+    expect(other.limiter.retryAfter(attempt())).toBeGreaterThan(0);
+  });
+
+  test('of a clock that is ahead lock nobody out for longer', async () => {
+    const [, other] = await pair();
+    const last = new Date(clock.now() + 1_000 * minute).toISOString();
+    const failures = [{ key: `mark of u:alice`, count: 50, last }];
+    cluster.put(path, { metadata: { name: 'ahead' }, status: { failures } });
+    await settle();
+    expect(other.limiter.retryAfter(attempt())).toBe(60);
+    await clock.advance(minute);
+    expect(other.limiter.retryAfter(attempt())).toBe(0);
+  });
+});
+
+describe('forgiven', () => {
+  test('is on every replica who logs in, from that address', async () => {
+    const [one, other] = await pair();
+    fail(one, 4);
+    fail(other, 2, attempt('alice', '10.0.0.2'));
+    await travel();
+    await clock.advance(minute);
+    other.limiter.succeeded(attempt());
+    expect(other.limiter.retryAfter(attempt())).toBe(0);
+    await travel();
+    fail(one, 2);
+    fail(other, 1, attempt('alice', '10.0.0.2'));
+    await travel();
+    // Two of here and one of there, of the user; of the pairs two, and three.
+    for (const { limiter } of [one, other]) {
+      for (const address of ['10.0.0.1', '10.0.0.3']) expect(limiter.retryAfter(attempt('alice', address))).toBe(0);
+      limiter.failed(attempt('alice', '10.0.0.4'));
+    }
+    await travel();
+    for (const { limiter } of [one, other]) {
+      const elsewhere = limiter.retryAfter(attempt('alice', '10.0.0.3'));
+      expect(elsewhere).toBeGreaterThan(0);
+      expect(elsewhere).toBeLessThanOrEqual(60);
+    }
+  });
+
+  test('is who is unlocked, which every replica is told, before the others have said so', async () => {
+    const [one, other] = await pair();
+    fail(one, 5);
+    fail(other, 5);
+    await travel();
+    other.limiter.unlock({ username: 'alice', email: undefined });
+    expect(other.limiter.retryAfter(attempt())).toBe(0);
+    expect(one.limiter.retryAfter(attempt())).toBeGreaterThan(0);
+    one.limiter.unlock({ username: 'alice', email: undefined });
+    await travel();
+    for (const { limiter } of [one, other]) {
+      expect(limiter.retryAfter(attempt())).toBe(0);
+      expect(limiter.retryAfter(attempt('alice', '10.0.0.2'))).toBe(0);
+    }
+    const later = await replica();
+    expect(later.limiter.retryAfter(attempt())).toBe(0);
+  });
+});
+
+interface Familiar {
+  readonly familiar: Readonly<Record<string, string>>;
+}
+
+const familiar = (): Readonly<Record<string, string>> =>
+  (cluster.get(path, 'familiar') as unknown as { status: Familiar } | undefined)?.status.familiar ?? {};
+
+/** Strangers everywhere guess at alice. */
+const guess = (one: Replica): void => {
+  for (let index = 0; index < 6; index += 1) fail(one, 1, attempt('alice', `10.9.0.${index}`));
+};
+
+const expectFamiliar = ({ limiter }: Replica): void => {
+  expect(limiter.retryAfter(attempt())).toBe(0);
+  expect(limiter.retryAfter(attempt('alice', '10.0.0.2'))).toBeGreaterThan(0);
+};
+
+describe('where a user has logged in', () => {
+  test('is known to every replica, and to those that begin later, also when all have gone meanwhile', async () => {
+    const [one, other] = await pair();
+    one.limiter.succeeded(attempt());
+    guess(other);
+    expect(other.limiter.retryAfter(attempt())).toBeGreaterThan(0);
+    await travel();
+    for (const each of [one, other]) expectFamiliar(each);
+    for (const { shared } of [one, other]) await shared.stop();
+    ahead += 20 * day;
+    const later = await replica(true);
+    guess(later);
+    expectFamiliar(later);
+    await clock.advance(5 * minute);
+    guess(later);
+    expectFamiliar(later);
+    expect(Object.keys(familiar())).toHaveLength(1);
+    ahead += 11 * day;
+    guess(later);
+    expect(later.limiter.retryAfter(attempt())).toBeGreaterThan(0);
+  });
+
+  test('is kept of both where two replicas write at one instant', async () => {
+    const [one, other] = await pair();
+    one.limiter.succeeded(attempt('alice'));
+    other.limiter.succeeded(attempt('bob'));
+    await travel();
+    expect(Object.keys(familiar())).toHaveLength(2);
+    one.limiter.succeeded(attempt('carol'));
+    other.limiter.succeeded(attempt('dave'));
+    await travel();
+    expect(Object.keys(familiar())).toHaveLength(4);
+  });
+
+  test('is bounded: those who were there last stay, and what is a month old goes', async () => {
+    const [one, other] = await pair();
+    one.limiter.succeeded(attempt('first'));
+    await travel();
+    for (let index = 0; index < 2_500; index += 1) {
+      const { limiter } = index % 2 === 0 ? one : other;
+      limiter.succeeded(attempt(`name-${index}`));
+      if (index % 50 === 0) await clock.advance(100);
+    }
+    await travel();
+    one.limiter.succeeded(attempt('last'));
+    await travel();
+    const names = Object.keys(familiar()).join(' ');
+    expect(Object.keys(familiar())).toHaveLength(2_000);
+    expect(names).toContain('name-2499');
+    expect(names).toContain('"last"');
+    expect(names).not.toContain('"first"');
+    ahead += 31 * day;
+    one.limiter.succeeded(attempt('alice'));
+    await travel();
+    expect(Object.keys(familiar())).toHaveLength(1);
+  });
+
+  test('is written again where somebody has deleted it', async () => {
+    const one = await replica();
+    one.limiter.succeeded(attempt());
+    await travel();
+    cluster.delete(path, 'familiar');
+    await settle();
+    one.limiter.succeeded(attempt('bob'));
+    await travel();
+    expect(Object.keys(familiar())).toHaveLength(2);
+  });
+
+  test('cannot be said to be in the future', async () => {
+    const one = await replica();
+    const at = new Date(clock.now() + 365 * day).toISOString();
+    const key = `mark of p:${JSON.stringify(['alice', '10.0.0.1'])}`;
+    cluster.put(path, { metadata: { name: 'familiar' }, status: { failures: [], familiar: { [key]: at } } });
+    await settle();
+    guess(one);
+    expectFamiliar(one);
+    ahead += 31 * day;
+    guess(one);
+    expect(one.limiter.retryAfter(attempt())).toBeGreaterThan(0);
+  });
+});
+
+const writes = ({ client }: Replica): number => client.requests.filter(({ method }) => method !== 'GET').length;
+
+describe('what a replica writes', () => {
+  test('is at most one object a second, however many names are guessed at, and bounded', async () => {
+    const one = await replica();
+    fail(one, 4, attempt('victim'));
+    for (let index = 0; index < 1_500; index += 1) {
+      fail(one, 1, attempt(`name-${index}`, `10.${index % 7}.0.1`));
+      if (index % 50 === 0) await clock.advance(100);
+    }
+    await travel();
+    expect(writes(one)).toBeLessThanOrEqual(8);
+    const [{ status } = { status: undefined }, ...others] = cluster.list(path);
+    expect(others).toEqual([]);
+    const { failures } = status as { failures: { key: string; count: number }[] };
+    expect(failures).toHaveLength(1_000);
+    expect(failures.filter(({ key }) => key.includes('victim'))).toMatchObject([{ count: 4 }, { count: 4 }]);
+  });
+
+  test('is nothing while nobody fails, but once a day where somebody logs in', async () => {
+    const [one, other] = await pair();
+    await travel();
+    expect(writes(one)).toBe(0);
+    for (let time = 0; time < 20; time += 1) {
+      for (const { limiter } of [one, other]) limiter.succeeded(attempt());
+      await clock.advance(minute);
+    }
+    // The first one may have had to make the object, and both may have written at one instant.
+    expect(writes(one) + writes(other)).toBeLessThanOrEqual(4);
+    const before = writes(one) + writes(other);
+    ahead += day;
+    one.limiter.succeeded(attempt());
+    await travel();
+    other.limiter.succeeded(attempt());
+    await travel();
+    expect(writes(one) + writes(other)).toBe(before + 1);
+  });
+
+  test('is swept when it is too old to count, by the holder of the Lease', async () => {
+    const one = await replica();
+    fail(one, 1);
+    await clock.advance(minute);
+    await one.shared.stop();
+    const sweeper = await replica(true);
+    await clock.advance(limit.within - 2 * minute);
+    expect(cluster.list(path)).toHaveLength(1);
+    await clock.advance(4 * minute);
+    expect(cluster.list(path)).toHaveLength(0);
+    fail(sweeper, 1);
+    await clock.advance(20 * minute);
+    expect(cluster.list(path)).toHaveLength(0);
+    fail(sweeper, 1);
+    await travel();
+    expect(cluster.list(path)).toHaveLength(1);
+  });
+});
+
+const tables = (): string[] => cluster.list(path).map(({ metadata }) => metadata.name);
+
+/** A table as a replica left it, with one failure at this time. */
+const leave = (name: string, at: number): void => {
+  const failures = [{ key: 'mark of u:alice', count: 9, last: new Date(at).toISOString() }];
+  cluster.put(path, { metadata: { name }, status: { failures } });
+};
+
+const deletions = ({ client }: Replica): string[] =>
+  client.requests.filter(({ method }) => method === 'DELETE').map((request) => request.path.slice(path.length + 1));
+
+test('a table that an administrator deletes counts no more', async () => {
+  const one = await replica();
+  leave('other', clock.now());
+  await settle();
+  expect(one.limiter.retryAfter(attempt())).toBeGreaterThan(0);
+  cluster.delete(path, 'other');
+  await settle();
+  expect(one.limiter.retryAfter(attempt())).toBe(0);
+});
+
+test('what is forgiven is written without a time of the last failure', async () => {
+  const one = await replica();
+  fail(one, 2);
+  await travel();
+  one.limiter.succeeded(attempt());
+  await travel();
+  const table = cluster.list(path).find(({ metadata }) => metadata.name !== 'familiar');
+  const failures = (table?.['status'] as { failures: object[] } | undefined)?.failures ?? [];
+  for (const entry of failures)
+    expect(entry).toEqual({ key: expect.any(String) as unknown, count: 0, forgiven: expect.any(String) as unknown });
+  expect(failures).toHaveLength(2);
+});
+
+describe.each([
+  ['failed logins', (one: Replica) => one.limiter.failed(attempt())],
+  ['a login', (one: Replica) => one.limiter.succeeded(attempt())],
+])('a write of %s', (_, log) => {
+  test.each([0, 403, 500])('that kube-apiserver answers with %i makes no object', async (code) => {
+    const one = await replica();
+    one.client.before = ({ method }) => {
+      if (method === 'PATCH') throw new KubeError(code, {});
+    };
+    log(one);
+    await travel();
+    expect(writes(one)).toBe(1);
+  });
+});
+
+describe('where users have logged in', () => {
+  test('is one object, to which a login adds itself alone', async () => {
+    const one = await replica();
+    one.limiter.succeeded(attempt('alice'));
+    await travel();
+    one.limiter.succeeded(attempt('bob'));
+    await travel();
+    const bodies = one.client.requests.filter(({ method }) => method !== 'GET').map(({ body }) => body);
+    const at = expect.any(String) as unknown;
+    const [alice, bob] = ['alice', 'bob'].map((name) => `mark of p:${JSON.stringify([name, '10.0.0.1'])}`) as [
+      string,
+      string,
+    ];
+    expect(bodies).toEqual([
+      { status: { familiar: { [alice]: at } } },
+      expect.objectContaining({ metadata: { name: 'familiar' }, status: { failures: [], familiar: { [alice]: at } } }),
+      { status: { familiar: { [bob]: at } } },
+    ]);
+  });
+
+  test('is added to the object that another replica makes at the same time', async () => {
+    const one = await replica();
+    one.client.before = ({ method }) => {
+      if (method === 'POST')
+        cluster.put(path, {
+          metadata: { name: 'familiar' },
+          status: { failures: [], familiar: { theirs: new Date(clock.now()).toISOString() } },
+        });
+    };
+    one.limiter.succeeded(attempt());
+    await travel();
+    expect(Object.keys(familiar())).toHaveLength(2);
+  });
+
+  test('is written later if the object cannot be made now', async () => {
+    const one = await replica();
+    one.client.before = ({ method }) => {
+      if (method === 'POST') throw unreachable(new Error('reset'));
+    };
+    one.limiter.succeeded(attempt());
+    await travel();
+    expect(one.client.asked('PATCH', '/familiar')).toHaveLength(1);
+    one.client.before = () => undefined;
+    await clock.advance(15 * second);
+    expect(Object.keys(familiar())).toHaveLength(1);
+  });
+});
+
+/** A failure at that time counts no more. */
+const old = (): number => clock.now() - limit.within;
+
+describe('a sweep', () => {
+  const sweepTime = 2 * minute;
+
+  test('is not made by a replica that does not hold the Lease', async () => {
+    await replica();
+    leave('old', old());
+    await clock.advance(sweepTime);
+    expect(tables()).toEqual(['old']);
+  });
+
+  test('deletes what is too old, and keeps what still counts', async () => {
+    await replica(true);
+    leave('old', old());
+    leave('young', clock.now());
+    const forgiven = [{ key: 'k', count: 0, forgiven: new Date(old()).toISOString() }];
+    cluster.put(path, { metadata: { name: 'forgiven' }, status: { failures: forgiven } });
+    await clock.advance(sweepTime);
+    expect(tables()).toEqual(['young']);
+  });
+
+  test('keeps a table that is written meanwhile', async () => {
+    const one = await replica(true);
+    leave('old', old());
+    one.client.before = ({ method }) => {
+      if (method === 'DELETE') leave('old', clock.now());
+    };
+    await clock.advance(sweepTime);
+    expect(deletions(one)).toEqual(['old']);
+    expect(tables()).toEqual(['old']);
+    expect(one.lines().join('\n')).not.toContain('swept');
+  });
+
+  test('goes on with the others when a table is already deleted', async () => {
+    const one = await replica(true);
+    for (const name of ['first', 'second']) leave(name, old());
+    one.client.before = ({ method, path: target }) => {
+      if (method === 'DELETE' && target.endsWith('first')) cluster.delete(path, 'first');
+    };
+    await clock.advance(sweepTime);
+    expect(tables()).toEqual([]);
+    expect(one.lines().join('\n')).not.toContain('swept');
+  });
+
+  test('that fails is logged with its cause, and made again', async () => {
+    const one = await replica(true);
+    leave('old', old());
+    one.client.before = ({ method }) => {
+      if (method === 'DELETE') throw unreachable(new Error('reset'));
+    };
+    await settle();
+    await clock.advance(minute);
+    expect(one.lines().filter((line) => line.includes('swept'))).toEqual([expect.stringContaining('reset')]);
+    one.client.before = () => undefined;
+    await clock.advance(sweepTime);
+    expect(tables()).toEqual([]);
+  });
+
+  test('ends with the request that is under way when the replica stops', async () => {
+    const one = await replica(true);
+    for (const name of ['first', 'second']) leave(name, old());
+    one.client.before = async ({ method }) => {
+      if (method === 'DELETE') await one.shared.stop();
+    };
+    await clock.advance(sweepTime);
+    expect(tables()).toEqual(['second']);
+    expect(clock.pending()).toEqual([]);
+  });
+});
+
+test('after a stop nothing is watched and nothing is scheduled', async () => {
+  const one = await replica(true);
+  await one.shared.stop();
+  await settle();
+  expect(clock.pending()).toEqual([]);
+});

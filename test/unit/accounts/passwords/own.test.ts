@@ -1,0 +1,101 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { OwnPassword, type NotChanged } from '../../../../src/accounts/passwords/own.ts';
+import { logOfLines } from '../../../fakes/log.ts';
+import { createPlatform, rightPassword, type Platform } from '../../../fakes/platform.ts';
+
+const corp = { name: 'corp', type: 'LDAP', ldap: { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } } };
+const next = 'a long new password';
+
+let platform: Platform;
+let from: Parameters<OwnPassword['change']>[3];
+let lines: () => string[];
+beforeEach(async () => {
+  const { log, lines: written } = logOfLines();
+  lines = written;
+  from = { client: 'console', sourceIP: '192.0.2.1', auditID: 'audit-1', log };
+  platform = await createPlatform({ authentication: { identityProviders: [{ ...corp, displayName: 'Corp' }] } });
+  await platform.putUser('bob');
+});
+afterEach(() => platform.stop());
+
+type How = 'change' | 'replace';
+
+async function set(current: string, password: string, how: How = 'change'): Promise<NotChanged | undefined> {
+  const account = platform.directory.account('bob');
+  if (account === undefined) throw new Error('there is no bob');
+  return await new OwnPassword(platform)[how](account, current, password, from);
+}
+
+const logIn = (password: string): Promise<boolean> =>
+  platform.passwords.verify(platform.directory.account('bob')?.passwordHash, password);
+const attempt = { guesses: 'password', username: 'bob', address: '192.0.2.1', client: 'console' } as const;
+
+test.each<How>(['change', 'replace'])(
+  'a user can %s their password, which the log says without either',
+  async (how) => {
+    expect(await set(rightPassword, next, how)).toBeUndefined();
+    expect(await logIn(next)).toBe(true);
+    expect(lines().map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { level: 'info', auditID: 'audit-1', user: 'bob', by: 'bob' },
+    ]);
+    for (const secret of [rightPassword, next]) expect(lines().join('\n')).not.toContain(secret);
+  },
+);
+
+test.each([
+  ['wrong', 'wrong password', next],
+  ['unfit', rightPassword, 'short'],
+  ['unfit', rightPassword, rightPassword],
+  ['unfit', rightPassword, 'password123'],
+])('a change that is %s leaves the password: %j to %j', async (why, current, password) => {
+  expect(await set(current, password)).toMatchObject({ why, message: expect.any(String) });
+  expect(await logIn(rightPassword)).toBe(true);
+});
+
+test('a wrong current password is logged and counts like a failed login', async () => {
+  for (let time = 0; time < 3; time += 1) expect(await set('wrong', next)).toMatchObject({ why: 'wrong' });
+  expect(lines().map((line) => JSON.parse(line) as unknown)).toContainEqual(
+    expect.objectContaining({ level: 'info', auditID: 'audit-1', user: 'bob', sourceIP: '192.0.2.1' }),
+  );
+  expect(platform.limiter.retryAfter(attempt)).toBeGreaterThan(0);
+  const { length } = platform.hashes.verified;
+  expect(await set(rightPassword, next)).toEqual({
+    why: 'limited',
+    message: expect.stringContaining('try again'),
+    retryAfter: platform.limiter.retryAfter(attempt),
+  });
+  expect(platform.hashes.verified).toHaveLength(length);
+});
+
+test('the right current password forgives failed logins', async () => {
+  for (let time = 0; time < 2; time += 1) platform.limiter.failed(attempt);
+  expect(await set(rightPassword, next)).toBeUndefined();
+  for (let time = 0; time < 2; time += 1) platform.limiter.failed(attempt);
+  expect(platform.limiter.retryAfter(attempt)).toBe(0);
+});
+
+test('a user who was disabled meanwhile cannot change the password', async () => {
+  await platform.putUser('bob', { state: 'Disabled' });
+  expect(await set(rightPassword, next)).toMatchObject({ why: 'wrong' });
+});
+
+describe('a password that is kept elsewhere is not changed', () => {
+  test('by a user who stands in the configuration', async () => {
+    const alice = platform.directory.account('alice');
+    if (alice === undefined) throw new Error('there is no alice');
+    expect(await new OwnPassword(platform).change(alice, rightPassword, next, from)).toMatchObject({
+      why: 'unchangeable',
+      message: expect.stringContaining('configuration'),
+    });
+  });
+
+  test('by a user of an identity provider, who is told which', async () => {
+    platform.cluster.delete('/apis/iam.platform.io/v1alpha2/users', 'bob');
+    await platform.putUser('bob', { identities: [{ provider: 'corp', subject: '1' }] }, false);
+    expect(await set(rightPassword, next)).toMatchObject({
+      why: 'unchangeable',
+      message: expect.stringContaining('Corp'),
+    });
+    expect(platform.client.asked('PATCH', '')).toEqual([]);
+  });
+});

@@ -1,0 +1,259 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import {
+  longestPassword,
+  nativeHashFunctions,
+  Passwords,
+  preferred,
+} from '../../../../src/accounts/passwords/passwords.ts';
+import { parametersOf } from '../../../../src/config/hash-parameters.ts';
+import { CountingHashes } from '../../../fakes/hashes.ts';
+import { FakeClock, settle } from '../../../labs/cluster-fakes.ts';
+
+const slow = 'argon2id:65536:3:4';
+const fast = 'bcrypt:4';
+
+describe('the hash functions', () => {
+  test.each([
+    // crypt_blowfish's own vectors.
+    ['U*U', '$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW'],
+    ['U*U*U', '$2b$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a'],
+    ['U*U*U', '$2y$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a'],
+    // The reference implementation's own vectors.
+    ['password', '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc'],
+    ['password', '$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4'],
+    ['password', '$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc'],
+  ])('know that %j made %s', async (password, hash) => {
+    expect(parametersOf(hash)).toBeDefined();
+    expect(await nativeHashFunctions.verify(hash, password)).toBe(true);
+    for (const other of [`${password}x`, password.slice(0, -1), password.toLowerCase().replace('p', 'P'), ''])
+      expect(await nativeHashFunctions.verify(hash, other)).toBe(false);
+  });
+
+  test.each(['bcrypt:4', 'bcrypt:5', 'argon2id:256:2:1', 'argon2id:1024:1:4', preferred])(
+    'make a hash of %s that says so and fits its password only',
+    async (parameters) => {
+      const [one, two] = [
+        await nativeHashFunctions.hash('pässword', parameters),
+        await nativeHashFunctions.hash('pässword', parameters),
+      ];
+      expect(parametersOf(one)).toBe(parameters);
+      expect(one).not.toBe(two);
+      expect(await nativeHashFunctions.verify(one, 'pässword')).toBe(true);
+      expect(await nativeHashFunctions.verify(one, 'password')).toBe(false);
+    },
+  );
+
+  test.each(['bcrypt:4', 'argon2id:256:2:1'])('of %s see all of a password with a NUL in it', async (parameters) => {
+    const hash = await nativeHashFunctions.hash('a\0b', parameters);
+    expect(await nativeHashFunctions.verify(hash, 'a\0b')).toBe(true);
+    expect(await nativeHashFunctions.verify(hash, 'a\0c')).toBe(false);
+    expect(await nativeHashFunctions.verify(hash, 'a')).toBe(false);
+  });
+});
+
+describe('a new hash', () => {
+  test('is of the preferred kind, with which OWASP is content', async () => {
+    const hash = await new Passwords().hash('correct horse');
+    expect(parametersOf(hash)).toBe('argon2id:19456:2:1');
+    expect(await new Passwords().verify(hash, 'correct horse')).toBe(true);
+  });
+});
+
+const ways = (hashes: CountingHashes): [string, string | undefined, string, boolean][] => [
+  ['no such user', undefined, 'right', true],
+  ['a wrong password', hashes.of('right', slow), 'wrong', true],
+  ['a disabled user', hashes.of('right', slow), 'right', false],
+  ['a disabled user with a wrong password', hashes.of('right', slow), 'wrong', false],
+  ['something that is no hash', 'right', 'right', true],
+  ['an empty hash', '', '', true],
+  ['a password that is too long', hashes.of('right', slow), 'x'.repeat(longestPassword + 1), true],
+  ['a password that is too long, and the hash of none', hashes.of('', slow), 'é'.repeat(longestPassword), true],
+  ['an empty password', hashes.of('right', slow), '', true],
+];
+
+/** Verifications that end when the test says so. */
+function held() {
+  const { promise: gate, resolve: release } = Promise.withResolvers<void>();
+  const hashes = new CountingHashes();
+  const passwords = new Passwords({
+    hash: (password, parameters) => hashes.hash(password, parameters),
+    verify: async (hash, password) => {
+      await gate;
+      return await hashes.verify(hash, password);
+    },
+  });
+  const hash = hashes.of('right', fast);
+  const verify = (source: string): Promise<unknown> =>
+    passwords.verify(hash, 'right', { source }).catch((error: unknown) => error);
+  return { release, hashes, passwords, hash, verify };
+}
+
+describe('the verification of a password', () => {
+  test.each(ways(new CountingHashes()).map(([name], index) => [name, index] as const))(
+    'is false for %s after exactly one verification with the parameters in use',
+    async (_name, index) => {
+      const hashes = new CountingHashes();
+      const passwords = new Passwords(hashes);
+      await passwords.prepare([slow]);
+      hashes.verified.length = 0;
+      hashes.hashed.length = 0;
+      const [, hash, password, active] = ways(hashes)[index] ?? ['', '', '', true];
+      expect(await passwords.verify(hash, password, { active })).toBe(false);
+      expect(hashes.verified).toEqual([slow]);
+      expect(hashes.hashed).toEqual([]);
+    },
+  );
+
+  test('is true for the right password of an active user, after one verification too', async () => {
+    const hashes = new CountingHashes();
+    const passwords = new Passwords(hashes);
+    await passwords.prepare([slow]);
+    hashes.verified.length = 0;
+    expect(await passwords.verify(hashes.of('right', slow), 'right')).toBe(true);
+    expect(await passwords.verify(hashes.of('x'.repeat(longestPassword), slow), 'x'.repeat(longestPassword))).toBe(
+      true,
+    );
+    expect(hashes.verified).toEqual([slow, slow]);
+  });
+
+  test('never hands on more than the longest password', async () => {
+    const hashes = new CountingHashes();
+    const passwords = new Passwords(hashes);
+    await passwords.verify(hashes.of('right', slow), 'é'.repeat(longestPassword));
+    expect(hashes.tried).toEqual(['']);
+  });
+
+  test('works before anything was prepared', async () => {
+    const hashes = new CountingHashes();
+    const passwords = new Passwords(hashes);
+    expect(await passwords.verify(undefined, 'x')).toBe(false);
+    expect(hashes.verified).toEqual([preferred]);
+  });
+
+  test('of no user is done with the slowest parameters in use, whichever they are now', async () => {
+    const clock = new FakeClock();
+    const hashes = new CountingHashes({ clock, costs: { [fast]: 10, [slow]: 200, [preferred]: 50 } });
+    const passwords = new Passwords(hashes, clock);
+    const decoyFor = async (...inUse: string[]): Promise<string | undefined> => {
+      await passwords.prepare(inUse);
+      hashes.verified.length = 0;
+      await passwords.verify(undefined, 'x');
+      return hashes.verified[0];
+    };
+    expect(await decoyFor(fast)).toBe(fast);
+    expect(await decoyFor(fast, slow)).toBe(slow);
+    expect(await decoyFor(slow, fast)).toBe(slow);
+    expect(await decoyFor(fast)).toBe(fast);
+    expect(await decoyFor()).toBe(preferred);
+  });
+
+  test.each([
+    ['a wrong password', 'wrong', true],
+    ['the right password of a disabled user', 'right', false],
+    ['a password that is too long', 'x'.repeat(2_000), true],
+  ])('with a cheaper hash is not false sooner than with the slowest: %s', async (_what, password, active) => {
+    const clock = new FakeClock();
+    const hashes = new CountingHashes({ clock, costs: { [fast]: 10, [slow]: 200 } });
+    const passwords = new Passwords(hashes, clock);
+    await passwords.prepare([fast, slow]);
+    const started = clock.now();
+    let answer: boolean | undefined;
+    const answered = passwords.verify(hashes.of('right', fast), password, { active }).then((value) => (answer = value));
+    await settle();
+    expect(answer).toBeUndefined();
+    await clock.advance(started + 199 - clock.now());
+    expect(answer).toBeUndefined();
+    await clock.advance(1);
+    await answered;
+    expect(answer).toBe(false);
+  });
+
+  test('with a cheaper hash is true at once', async () => {
+    const clock = new FakeClock();
+    const hashes = new CountingHashes({ clock, costs: { [fast]: 10, [slow]: 200 } });
+    const passwords = new Passwords(hashes, clock);
+    await passwords.prepare([fast, slow]);
+    expect(await passwords.verify(hashes.of('right', fast), 'right')).toBe(true);
+    expect(clock.pending()).toEqual([]);
+  });
+
+  const retryLater = { headers: { 'Retry-After': '1' } };
+
+  test('of many from one address is refused with 429 to that address alone, and goes on afterwards', async () => {
+    const { release, hashes, passwords, hash, verify } = held();
+    const all = Array.from({ length: 500 }, (_, index) => verify(`2001:db8:1:2::${index.toString(16)}`));
+    expect(await Promise.race(all)).toMatchObject({ reason: 'TooManyRequests', code: 429, ...retryLater });
+    const other = verify('192.0.2.1');
+    release();
+    const answers = await Promise.all(all);
+    const passed = answers.filter((answer) => answer === true).length;
+    expect(passed).toBeGreaterThanOrEqual(65);
+    expect(passed).toBeLessThan(200);
+    expect(await other).toBe(true);
+    expect(hashes.verified).toHaveLength(passed + 1);
+    expect(await passwords.verify(hash, 'right')).toBe(true);
+  });
+
+  test('of many from many addresses is refused with 429 when the queue is full, the address that waits most first', async () => {
+    const { release, verify } = held();
+    const all = Array.from({ length: 1_000 }, (_, index) => verify(`192.0.2.${index % 10}`));
+    const other = verify('198.51.100.1');
+    release();
+    const answers = await Promise.all(all);
+    expect(answers).toContainEqual(expect.objectContaining({ code: 429, ...retryLater }));
+    expect(await other).toBe(true);
+  });
+
+  test('waits for one from each other address at most, not for all that one of them sends', async () => {
+    const ends: (() => void)[] = [];
+    const passwords = new Passwords({
+      hash: () => Promise.reject(new Error('nothing is hashed')),
+      verify: async () => {
+        const { promise, resolve } = Promise.withResolvers<boolean>();
+        ends.push(() => resolve(true));
+        return await promise;
+      },
+    });
+    const hash = new CountingHashes().of('right', fast);
+    const flood = Array.from({ length: 60 }, () => passwords.verify(hash, 'right', { source: '192.0.2.1' }));
+    await settle();
+    const atOnce = ends.length;
+    let isIn = false;
+    const other = passwords.verify(hash, 'right', { source: '192.0.2.2' }).then(() => (isIn = true));
+    for (let index = 0; index < 2 * atOnce + 1; index += 1) {
+      ends[index]?.();
+      await settle();
+    }
+    expect(isIn).toBe(true);
+    for (let index = 0; index < 61; index += 1) {
+      ends[index]?.();
+      await settle();
+    }
+    await Promise.all([...flood, other]);
+  });
+
+  test('that fails leaves nothing behind: not in prepare, not in the decoys', async () => {
+    const hashes = new CountingHashes();
+    const passwords = new Passwords(hashes);
+    hashes.failure = new Error('out of memory');
+    await passwords.prepare([slow, fast]);
+    await expect(passwords.verify(undefined, 'x')).rejects.toThrow('out of memory');
+    hashes.failure = undefined;
+    expect(await passwords.verify(undefined, 'x')).toBe(false);
+    await passwords.prepare([slow, fast]);
+    hashes.verified.length = 0;
+    expect(await passwords.verify(undefined, 'x')).toBe(false);
+    expect(hashes.verified).toHaveLength(1);
+  });
+
+  test('is true for nothing but the password, whatever is tried', async () => {
+    const hashes = new CountingHashes();
+    const passwords = new Passwords(hashes);
+    await fc.assert(
+      fc.asyncProperty(fc.string({ minLength: 1 }), fc.string(), fc.boolean(), async (password, tried, active) => {
+        expect(await passwords.verify(hashes.of(password, fast), tried, { active })).toBe(active && tried === password);
+      }),
+    );
+  });
+});

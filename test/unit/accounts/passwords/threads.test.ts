@@ -1,0 +1,81 @@
+import { expect, test } from '@jest/globals';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { hashesAtOnce, poolSizeFor } from '../../../../src/accounts/passwords/threads.ts';
+
+const run = promisify(execFile);
+
+/**
+ * In a process of its own, whose machine seems to have 16 cores. Each hash holds a thread of the pool, in open(2) of a named pipe, until
+ * the pipe has a writer; the addresses differ, so that no queue but the pool's bounds them.
+ */
+const script = `
+import { lookup } from 'node:dns/promises';
+import { open, readFile } from 'node:fs/promises';
+import os from 'node:os';
+import { constants, closeSync, openSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+os.availableParallelism = () => 16;
+syncBuiltinESMExports();
+const { Passwords } = await import('./src/accounts/passwords/passwords.ts');
+const pipe = process.env.PIPE;
+let hashing = 0;
+let most = 0;
+const block = async () => {
+  most = Math.max(most, (hashing += 1));
+  await (await open(pipe, 'r')).close();
+  hashing -= 1;
+  return '';
+};
+const passwords = new Passwords({ hash: block, verify: block });
+const logins = Array.from({ length: 32 }, (_, index) => passwords.hash('secret', '10.0.0.' + index));
+await lookup('localhost');
+await readFile('package.json');
+await promisify(gzip)('text');
+const writer = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
+await Promise.all(logins);
+closeSync(writer);
+console.log(most);
+`;
+
+test('DNS, files and compression have threads while logins fill the hash queue', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'hash-threads-'));
+  try {
+    const pipe = join(folder, 'pipe');
+    await run('mkfifo', [pipe]);
+    const { UV_THREADPOOL_SIZE: _, ...env } = process.env;
+    const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', script], {
+      env: { ...env, PIPE: pipe },
+      timeout: 30_000,
+      killSignal: 'SIGKILL',
+    });
+    expect(stdout.trim()).toBe('2');
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test.each([
+  [1, '', 1],
+  [2, '', 1],
+  [5, '', 2],
+  [5, '6', 4],
+  [64, '128', 8],
+  [64, '1', 1],
+])('%i cores and UV_THREADPOOL_SIZE "%s" run %i hashes at once', (cores, size, expected) => {
+  expect(hashesAtOnce(cores, { UV_THREADPOOL_SIZE: size })).toBe(expected);
+});
+
+test.each([
+  [1, 4],
+  [2, 4],
+  [5, 6],
+  [64, 10],
+])('a server with %i cores starts a pool of %i threads', (cores, expected) => {
+  expect(poolSizeFor(cores)).toBe(expected);
+});

@@ -1,0 +1,25 @@
+import { expect, test } from '@jest/globals';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** In a process of its own: a thread cannot be made more important again. */
+const script = `
+import { readdir, readFile } from 'node:fs/promises';
+import { getPriority } from 'node:os';
+import { lowerWorkers } from './src/accounts/passwords/worker-priority.ts';
+await lowerWorkers();
+const threads = await Promise.all((await readdir('/proc/self/task')).map(async (thread) =>
+  [(await readFile('/proc/self/task/' + thread + '/comm', 'utf8')).trim(), getPriority(Number(thread))]));
+console.log(JSON.stringify({ own: getPriority(), threads }));
+`;
+
+test('the threads that hash weigh less, and no other does', async () => {
+  const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', script]);
+  const { own, threads } = JSON.parse(stdout) as { own: number; threads: [string, number][] };
+  const workers = threads.filter(([name]) => name === 'libuv-worker');
+  expect(workers.length).toBeGreaterThan(0);
+  expect(new Set(workers.map(([, priority]) => priority))).toEqual(new Set([10]));
+  expect(threads.filter(([name, priority]) => name !== 'libuv-worker' && priority !== own)).toEqual([]);
+});

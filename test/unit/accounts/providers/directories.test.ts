@@ -1,0 +1,517 @@
+/** Passwords that an LDAP directory judges, at the token endpoint; what a real one says is in test/integration. */
+import { describe, expect, test } from '@jest/globals';
+import { BindRefused, type askDirectory, type Question } from '../../../../src/accounts/providers/ldap.ts';
+import type { Statement } from '../../../../src/accounts/providers/person.ts';
+import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
+import type { Logger } from '../../../../src/runtime/logger.ts';
+import type { Answer } from '../../../fakes/ask.ts';
+import { logOfLines } from '../../../fakes/log.ts';
+import { rightPassword } from '../../../fakes/platform.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
+import { createLab, login, refreshWith, type Lab } from '../../../labs/oauth.ts';
+
+const elsewhere = 'known elsewhere';
+
+const typed = [elsewhere, rightPassword, 'wrong'];
+
+interface Entry extends Partial<Statement> {
+  readonly subject: string;
+}
+
+/** A directory in memory, and who was asked about. */
+class Fake {
+  readonly entries = new Map<string, Entry>();
+  readonly asked: string[] = [];
+  /** Names that came with a password that somebody typed. */
+  readonly shown: string[] = [];
+  /** Before each response. */
+  wait = async (): Promise<void> => undefined;
+  isDown = false;
+  refusesUs = false;
+
+  readonly ask: typeof askDirectory = async ({ settings, login: name, password, found }: Question) => {
+    this.asked.push(settings.url);
+    if (typed.includes(password)) this.shown.push(`${settings.url} ${name}`);
+    await this.wait();
+    if (this.isDown) throw new Error('connect ECONNREFUSED');
+    if (this.refusesUs) throw new BindRefused('the directory refuses the bindDN');
+    const entry = this.entries.get(name.toLowerCase());
+    if (entry === undefined) return undefined;
+    found(entry.subject);
+    if (password !== elsewhere) return undefined;
+    return { username: name.toLowerCase(), email: null, displayName: undefined, groups: [], ...entry };
+  };
+}
+
+const provider = (name: string, mapping = 'auto'): object => ({
+  name,
+  type: 'LDAP',
+  mapping,
+  ldap: { url: `ldaps://${name}.example`, userSearch: { base: 'dc=example' } },
+});
+
+async function lab(mapping = 'auto', log?: Logger): Promise<Lab & { directoryFake: Fake }> {
+  const directoryFake = new Fake();
+  directoryFake.entries.set('erin', { subject: '1' });
+  const made = await createLab({ identityProviders: [provider('corp', mapping)] }, log, directoryFake.ask);
+  return { ...made, directoryFake };
+}
+
+const as = (made: Lab, username: string, password = elsewhere): Promise<Answer> =>
+  made.token({ ...login, username, password });
+const description = (answer: Answer): unknown => answer.json()['error_description'];
+const usual = 'the username or the password is wrong';
+
+describe('who is linked', () => {
+  test('is the user, whatever it is called', async () => {
+    const made = await lab('lookup');
+    const uid = await made.putUser('e.miller', { identities: [{ provider: 'corp', subject: '1' }] }, false);
+    const answer = await as(made, 'erin');
+    expect(answer.status).toBe(200);
+    expect(made.sessions.ofUser(uid)).toHaveLength(1);
+  });
+
+  test('is nobody as long as two users are linked so, or the link is to another provider or subject', async () => {
+    const made = await lab('lookup');
+    await made.putUser('a', { identities: [{ provider: 'other', subject: '1' }] }, false);
+    await made.putUser('b', { identities: [{ provider: 'corp', subject: '2' }] }, false);
+    expect(description(await as(made, 'erin'))).toContain('no user is linked');
+    await made.putUser('c', { identities: [{ provider: 'corp', subject: '1' }] }, false);
+    expect((await as(made, 'erin')).status).toBe(200);
+    await made.putUser('d', { identities: [{ provider: 'corp', subject: '1' }] }, false);
+    expect(description(await as(made, 'erin'))).toContain('more than one user');
+  });
+
+  test('is never found by name or e-mail address', async () => {
+    const made = await lab('lookup');
+    made.directoryFake.entries.set('erin', { subject: '1', email: 'alice@example.org', username: 'bob' });
+    await made.putUser('bob', { email: 'alice@example.org' });
+    expect(description(await as(made, 'erin'))).toContain('no user is linked');
+  });
+
+  test('must not be whom the name means in the platform by another link', async () => {
+    const made = await lab('lookup');
+    await made.putUser('erin', { identities: [{ provider: 'corp', subject: '7' }] }, false);
+    await made.putUser('other', { identities: [{ provider: 'corp', subject: '1' }] }, false);
+    expect(description(await as(made, 'erin'))).toBe(usual);
+  });
+
+  test('and must change a password here, does that first', async () => {
+    const made = await lab('lookup');
+    const identities = [{ provider: 'corp', subject: '1' }];
+    await made.putUser('e.miller', { identities, passwordChangeRequired: true }, false);
+    expect(description(await as(made, 'erin'))).toContain('password of this user must be changed');
+  });
+
+  test('and disabled is refused like a wrong password', async () => {
+    const made = await lab('lookup');
+    await made.putUser('erin', { identities: [{ provider: 'corp', subject: '1' }], state: 'Disabled' }, false);
+    expect(description(await as(made, 'erin'))).toBe(usual);
+  });
+});
+
+describe('who comes for the first time', () => {
+  test('gets a user, with what the provider says, and keeps it', async () => {
+    const made = await lab();
+    made.directoryFake.entries.set('erin', { subject: '1', displayName: 'Erin', email: 'e@example.org' });
+    expect((await as(made, 'erin')).status).toBe(200);
+    expect(made.cluster.get(usersPath, 'erin')?.['spec']).toEqual({
+      displayName: 'Erin',
+      email: 'e@example.org',
+      identities: [{ provider: 'corp', subject: '1' }],
+    });
+    made.directoryFake.entries.set('erin', { subject: '1', displayName: 'Erin Miller', username: 'erin.miller' });
+    expect((await as(made, 'erin')).status).toBe(200);
+    expect(made.cluster.list(usersPath)).toHaveLength(1);
+    expect(made.cluster.get(usersPath, 'erin')?.['spec']).toMatchObject({ displayName: 'Erin Miller' });
+    expect(made.cluster.get(usersPath, 'erin')?.['spec']).not.toHaveProperty('email');
+  });
+
+  test.each([
+    ['a configured user', 'ALICE'],
+    ['a User', 'bob'],
+    ['no username', '爱丽丝'],
+  ])('is refused where the name is that of %s', async (_, username) => {
+    const made = await lab();
+    await made.putUser('bob');
+    made.directoryFake.entries.set('erin', { subject: '1', username });
+    const answer = await as(made, 'erin');
+    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error: 'invalid_grant' });
+    expect(made.cluster.list(usersPath)).toHaveLength(1);
+  });
+
+  test('does not take the e-mail address of another, who could not log in with it any more', async () => {
+    const made = await lab();
+    await made.putUser('bob', { email: 'Bob@example.org' });
+    made.directoryFake.entries.set('erin', { subject: '1', email: 'bob@example.org' });
+    expect((await as(made, 'erin')).status).toBe(200);
+    expect((await as(made, 'bob@example.org', rightPassword)).status).toBe(200);
+  });
+});
+
+describe('an e-mail address that an administrator has set', () => {
+  test.each<[string, Partial<Entry>, string | undefined]>([
+    ['stays where the provider says none that is believed', { email: undefined }, 'set@example.org'],
+    ['stays where the provider says that of somebody else', { email: 'bob@example.org' }, 'set@example.org'],
+    ['gives way to that which the provider says', { email: 'e@example.org' }, 'e@example.org'],
+    ['goes where the provider says that there is none', {}, undefined],
+  ])('%s', async (_, said, expected) => {
+    const made = await lab();
+    await made.putUser('bob', { email: 'bob@example.org' });
+    await made.putUser('erin', { ...linked, email: 'set@example.org' }, false);
+    made.directoryFake.entries.set('erin', { subject: '1', ...said });
+    expect((await as(made, 'erin')).status).toBe(200);
+    const { spec } = made.cluster.get(usersPath, 'erin') as { readonly spec?: { readonly email?: string } };
+    expect(spec?.email).toBe(expected);
+  });
+});
+
+/** Logs in; answers what tells the groups of that session, undefined when it is over. */
+const begin = async (made: Lab & { directoryFake: Fake }): Promise<() => Promise<readonly string[] | undefined>> => {
+  made.directoryFake.entries.set('erin', { subject: '1', groups: ['engineers'] });
+  const token = String((await as(made, 'erin')).json()['access_token']);
+  return async () => (await made.accessTokens.judge(token))?.subject.groups;
+};
+
+describe('a session of somebody from elsewhere', () => {
+  test('has the groups as of the login beside those of the user', async () => {
+    const made = await lab();
+    const groups = await begin(made);
+    expect(await groups()).toEqual(['corp:engineers']);
+    const { spec } = made.cluster.get(usersPath, 'erin') as { spec?: object };
+    await made.putUser('erin', { ...spec, groups: ['staff'] }, false);
+    expect(await groups()).toEqual(['staff', 'corp:engineers']);
+    made.directoryFake.entries.set('erin', { subject: '1', groups: [] });
+    expect(await groups()).toEqual(['staff', 'corp:engineers']);
+    const again = String((await as(made, 'erin')).json()['access_token']);
+    expect((await made.accessTokens.judge(again))?.subject.groups).toEqual(['staff']);
+  });
+
+  test.each<[string, (made: Lab) => unknown]>([
+    ['disabled', (made) => made.putUser('erin', { ...linked, state: 'Disabled' }, false)],
+    ['no longer linked', (made) => made.putUser('erin', {}, false)],
+    ['linked to another', (made) => made.putUser('erin', { identities: [{ provider: 'corp', subject: '2' }] }, false)],
+    ['linked twice', (made) => made.putUser('second', linked, false)],
+    ['deleted', (made) => made.cluster.delete(usersPath, 'erin')],
+    ['without a provider', (made) => made.configure({ identityProviders: [] })],
+  ])('ends when the user is %s', async (_, change) => {
+    const made = await lab();
+    const groups = await begin(made);
+    await change(made);
+    await settle();
+    expect(await groups()).toBeUndefined();
+  });
+
+  test('goes on by its refresh token until it is too old', async () => {
+    const made = await lab();
+    await begin(made);
+    const first = await as(made, 'erin');
+    const second = await made.token(refreshWith(first.json()['refresh_token']));
+    expect(second.status).toBe(200);
+    made.configure({ identityProviders: [] });
+    expect((await made.token(refreshWith(second.json()['refresh_token']))).status).toBe(400);
+  });
+
+  test('does not end when a password is set here, by which the user logs in from then on', async () => {
+    const made = await lab();
+    const groups = await begin(made);
+    const { spec } = made.cluster.get(usersPath, 'erin') as { spec?: object };
+    await made.putUser('erin', { ...spec });
+    expect(await groups()).toEqual(['corp:engineers']);
+    expect((await as(made, 'erin', rightPassword)).status).toBe(200);
+    expect((await as(made, 'erin')).status).toBe(400);
+  });
+});
+
+const linked = { identities: [{ provider: 'corp', subject: '1' }] };
+
+describe('who has a password here', () => {
+  test.each(['alice', 'Alice', 'ALICE', 'alice@example.org', 'bob'])(
+    'is not named elsewhere, nor is the password shown: %s',
+    async (name) => {
+      const made = await lab();
+      made.configure({
+        users: [{ username: 'alice', email: 'alice@example.org' }],
+        identityProviders: [provider('corp')],
+      });
+      await made.putUser('bob', linked);
+      made.directoryFake.entries.set(name.toLowerCase(), { subject: '1' });
+      expect(description(await as(made, name))).toBe(usual);
+      expect(made.directoryFake.shown).toEqual([]);
+    },
+  );
+
+  test('is not named elsewhere by an address that several users have', async () => {
+    const made = await lab();
+    const email = 'both@example.org';
+    made.configure({ identityProviders: [provider('corp')] });
+    await made.putUser('bob', { email });
+    await made.putUser('carol', { email });
+    made.directoryFake.entries.set(email, { subject: '1' });
+    expect(description(await as(made, email))).toBe(usual);
+    expect(made.directoryFake.shown).toEqual([]);
+  });
+});
+
+const outcomeOf = ({ events }: Lab): string | undefined => events.at(-1)?.annotations?.['oauth.platform.io/login'];
+
+describe('the audit log says of a login that failed', () => {
+  test.each([
+    ['erin', 'WrongPassword'],
+    ['alice', 'WrongPassword'],
+    ['passwordless', 'NoPassword'],
+  ])('of %s: %s', async (name, outcome) => {
+    const made = await lab();
+    await made.putUser('erin', linked, false);
+    await made.putUser('passwordless', {}, false);
+    await as(made, name, 'wrong');
+    expect(outcomeOf(made)).toBe(outcome);
+  });
+
+  test('nothing while a provider is unavailable, unless the password is one of ours', async () => {
+    const made = await lab();
+    await made.putUser('erin', linked, false);
+    made.directoryFake.isDown = true;
+    const outcomes: unknown[] = [];
+    for (const name of ['erin', 'nobody', 'alice']) {
+      await as(made, name, 'wrong');
+      outcomes.push(outcomeOf(made));
+    }
+    expect(outcomes).toEqual([undefined, undefined, 'WrongPassword']);
+  });
+});
+
+test('a name of 256 characters is looked up, a longer one is not', async () => {
+  const made = await lab();
+  for (const length of [256, 257]) await as(made, 'n'.repeat(length), 'wrong');
+  expect(made.directoryFake.shown.filter((one) => one.includes('nn'))).toEqual([
+    `ldaps://corp.example ${'n'.repeat(256)}`,
+  ]);
+});
+
+test('a username from the provider that begins with "system:" is refused with the reason', async () => {
+  const made = await lab();
+  made.directoryFake.entries.set('erin', { subject: '1', username: 'system:erin' });
+  const answer = await as(made, 'erin');
+  expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error: 'invalid_grant' });
+  expect(description(answer)).toContain('says of you what is not taken here');
+});
+
+describe('passwords', () => {
+  test('are shown only to the first provider that knows the name', async () => {
+    const made = await lab();
+    made.configure({ identityProviders: [provider('one'), provider('two'), provider('three')] });
+    made.directoryFake.entries.clear();
+    await as(made, 'erin');
+    expect(made.directoryFake.shown).toHaveLength(3);
+    made.directoryFake.entries.set('erin', { subject: '1' });
+    await as(made, 'erin', 'wrong');
+    expect(made.directoryFake.shown.slice(3)).toEqual(['ldaps://one.example erin']);
+  });
+
+  test('are shown to no provider after one that is unavailable, which may be the one that knows the name', async () => {
+    const made = await lab();
+    made.configure({ identityProviders: [provider('one'), provider('two')] });
+    made.directoryFake.isDown = true;
+    expect((await as(made, 'erin')).status).toBe(503);
+    expect(made.directoryFake.shown).toEqual(['ldaps://one.example erin']);
+  });
+
+  test('of a linked user are shown to the providers of the links only', async () => {
+    const made = await lab();
+    made.configure({ identityProviders: [provider('one'), provider('two')] });
+    await made.putUser('erin', { identities: [{ provider: 'two', subject: '1' }] }, false);
+    expect((await as(made, 'erin')).status).toBe(200);
+    await as(made, 'erin', 'wrong');
+    expect(made.directoryFake.shown).toEqual(['ldaps://two.example erin', 'ldaps://two.example erin']);
+  });
+
+  test.each(['', 'x'.repeat(1_025)])('that cannot be right are shown to nobody', async (password) => {
+    const made = await lab();
+    expect((await as(made, 'erin', password)).status).toBe(400);
+    expect(made.directoryFake.asked).toEqual([]);
+  });
+});
+
+describe('failures', () => {
+  test('count for one name in whatever case', async () => {
+    const made = await lab();
+    const statuses: number[] = [];
+    for (const name of ['erin', 'ERIN', 'Erin', 'eRin']) statuses.push((await as(made, name, 'wrong')).status);
+    expect(statuses).toEqual([400, 400, 400, 429]);
+    expect((await as(made, 'erIn')).status).toBe(429);
+  });
+
+  test('take the work of a failed login of our own', async () => {
+    const made = await lab();
+    const before = made.hashes.verified.length;
+    await as(made, 'erin', 'wrong');
+    expect(made.hashes.verified).toHaveLength(before + 1);
+  });
+
+  test.each(['alice', 'erin', 'nobody'])(
+    'count while a provider is unavailable, are temporary, and leave others alone: %s',
+    async (name) => {
+      const made = await lab();
+      await made.putUser('bob');
+      made.directoryFake.isDown = true;
+      for (let tries = 0; tries < 3; tries += 1) {
+        const answer = await as(made, name, 'wrong');
+        expect(answer.status).toBe(503);
+        expect(answer.json()['error']).toBe('temporarily_unavailable');
+        expect(answer.headers['retry-after']).toBeDefined();
+      }
+      expect((await as(made, name, 'wrong')).status).toBe(429);
+      expect((await as(made, 'bob', rightPassword)).status).toBe(200);
+    },
+  );
+
+  test.each<[string, Partial<Pick<Fake, 'isDown' | 'refusesUs'>>]>([
+    ['answer', {}],
+    ['are down', { isDown: true }],
+    ['refuse bindDN', { refusesUs: true }],
+  ])('look the same and take the same requests for every name while the providers %s', async (_, state) => {
+    const made = await lab();
+    made.configure({
+      users: [{ username: 'alice', email: 'alice@example.org' }],
+      identityProviders: [provider('one'), provider('two')],
+      loginLimit: { perAddress: 10_000 },
+    });
+    await made.putUser('disabled', { state: 'Disabled' });
+    await made.putUser('passwordless', {}, false);
+    await made.putUser('linked', { identities: [{ provider: 'two', subject: '2' }] }, false);
+    made.directoryFake.entries.set('linked', { subject: '2' });
+    Object.assign(made.directoryFake, state);
+    const names = ['nobody', 'nobody@example.org', 'erin', 'linked', 'alice', 'ALICE', 'alice@example.org'];
+    const seen: object[] = [];
+    for (const name of [...names, 'disabled', 'passwordless']) {
+      made.directoryFake.asked.length = 0;
+      const hashed = made.hashes.verified.length;
+      const { status, headers, text } = await as(made, name, 'wrong');
+      seen.push({
+        response: [status, headers['retry-after'], text],
+        requests: made.directoryFake.asked.toSorted(),
+        hashed: made.hashes.verified.length - hashed,
+      });
+    }
+    for (const one of seen) expect(one).toEqual(seen[0]);
+    expect(seen[0]).toMatchObject({ requests: ['ldaps://one.example', 'ldaps://two.example'], hashed: 1 });
+  });
+
+  test('wait for a provider that is silent, for every name; a right password of a local user does not', async () => {
+    const made = await lab();
+    const names = ['alice', 'erin', 'nobody'];
+    const all = Promise.withResolvers<void>();
+    const timeout = Promise.withResolvers<void>();
+    made.directoryFake.wait = async () => {
+      if (made.directoryFake.asked.length === names.length) all.resolve();
+      await timeout.promise;
+    };
+    const failures = names.map((name) => as(made, name, 'wrong'));
+    expect((await as(made, 'alice', rightPassword)).status).toBe(200);
+    await all.promise;
+    expect(made.directoryFake.asked).toHaveLength(names.length);
+    timeout.reject(new Error('timeout'));
+    for (const failure of failures) expect((await failure).status).toBe(503);
+  });
+
+  test('of an unavailable provider leave alone who is linked to another', async () => {
+    const made = await lab();
+    made.configure({ identityProviders: [provider('one'), provider('two')] });
+    await made.putUser('erin', { identities: [{ provider: 'two', subject: '1' }] }, false);
+    made.directoryFake.wait = async () => {
+      if (made.directoryFake.asked.at(-1) === 'ldaps://one.example') throw new Error('timeout');
+    };
+    expect((await as(made, 'erin')).status).toBe(200);
+    expect((await as(made, 'erin', 'wrong')).status).toBe(503);
+  });
+
+  test('to be somebody here are no failures of the password', async () => {
+    const made = await lab('lookup');
+    for (let tries = 0; tries < 10; tries += 1)
+      expect(description(await as(made, 'erin'))).toContain('no user is linked');
+  });
+});
+
+describe('the log names who could be linked, with the subject that a link needs', () => {
+  const message = 'somebody who logged in is not to be found here';
+  const told = (lines: readonly string[]): Record<string, unknown>[] =>
+    lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line['message'] === message);
+
+  test('where nobody is linked', async () => {
+    const { log, lines } = logOfLines();
+    const made = await lab('lookup', log);
+    await as(made, 'erin', 'wrong');
+    expect(told(lines())).toEqual([]);
+    await as(made, 'erin');
+    expect(told(lines())).toMatchObject([
+      { level: 'info', provider: 'corp', subject: '1', username: 'erin', why: 'no user is linked to this identity' },
+    ]);
+  });
+
+  test('where two are', async () => {
+    const { log, lines } = logOfLines();
+    const made = await lab('lookup', log);
+    for (const name of ['b', 'a']) await made.putUser(name, linked, false);
+    await as(made, 'erin');
+    expect(told(lines())[0]).toMatchObject({
+      subject: '1',
+      why: 'more than one user is linked to this identity',
+    });
+  });
+
+  test('where the name belongs to somebody', async () => {
+    const { log, lines } = logOfLines();
+    const made = await lab('auto', log);
+    await made.putUser(
+      'erin',
+      {
+        identities: [
+          { provider: 'other', subject: '1' },
+          { provider: 'corp', subject: '2' },
+        ],
+      },
+      false,
+    );
+    await as(made, 'erin');
+    expect(told(lines())[0]).toMatchObject({
+      subject: '1',
+      why: 'the username erin belongs to somebody already',
+    });
+  });
+});
+
+test('a directory that refuses us is told beside the configuration, until it does not', async () => {
+  const made = await lab();
+  made.directoryFake.refusesUs = true;
+  expect((await as(made, 'erin')).status).toBe(503);
+  const told = [
+    {
+      path: 'authentication.identityProviders[0] (corp).ldap.bindPasswordRef',
+      message: 'the directory refuses the bindDN',
+    },
+  ];
+  expect(made.live.warnings).toEqual(told);
+  made.directoryFake.refusesUs = false;
+  made.directoryFake.isDown = true;
+  expect((await as(made, 'erin')).status).toBe(503);
+  expect(made.live.warnings).toEqual(told);
+  made.directoryFake.isDown = false;
+  expect((await as(made, 'nobody')).status).toBe(400);
+  expect(made.live.warnings).toEqual([]);
+});
+
+test.each(['system:masters', 'system:authenticated'])(
+  'a token is refused once its Session object has the group %s, which only kube-apiserver gives',
+  async (group) => {
+    const made = await lab();
+    const token = String((await as(made, 'erin')).json()['access_token']);
+    await expect(made.accessTokens.judge(token)).resolves.toBeDefined();
+    const sessions = sessionsPath('platform-system');
+    const [session] = made.cluster.list(sessions);
+    if (session === undefined) throw new Error('the login made no Session');
+    made.cluster.put(sessions, { ...session, spec: { ...(session['spec'] as object), groups: [group] } });
+    await settle();
+    expect(await made.accessTokens.judge(token)).toBeUndefined();
+  },
+);

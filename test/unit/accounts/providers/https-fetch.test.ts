@@ -1,0 +1,149 @@
+/** Requests to an HTTPS server in the process of the test, which responds as it likes. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { createAuthority } from '../../../../hack/cluster/pki.ts';
+import { fetchOverTLS } from '../../../../src/accounts/providers/https-fetch.ts';
+
+let server: Server;
+let ca: string;
+let url: string;
+let respond: (req: IncomingMessage, res: ServerResponse) => unknown;
+let requests = 0;
+
+beforeAll(async () => {
+  const authority = await createAuthority('provider-ca');
+  ca = authority.certificate;
+  const { certificate, key } = await authority.issue({ commonName: 'provider', server: ['127.0.0.1'] });
+  server = createServer({ cert: certificate, key }, (req, res) => {
+    requests += 1;
+    respond(req, res);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/path?query`;
+});
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+beforeEach(() => {
+  requests = 0;
+  respond = (_, res) => res.end('{}');
+});
+
+const get = (options: { readonly signal?: AbortSignal } = {}): Promise<Response> =>
+  fetchOverTLS(ca)(url, { method: 'GET', headers: {}, ...options });
+/** Bytes as the server writes them. */
+const raw = (bytes: string) => (_: IncomingMessage, res: ServerResponse) => res.socket?.end(bytes);
+
+describe('a request to an OpenID provider', () => {
+  test.each<[string, unknown, string]>([
+    ['text', 'größe', 'größe'],
+    ['a form', new URLSearchParams({ code: 'a b' }), 'code=a+b'],
+    ['no body', undefined, ''],
+    ['an empty form', new URLSearchParams(), ''],
+  ])('sends its method, path, headers and %s', async (_, body, sent) => {
+    const received = Promise.withResolvers<unknown>();
+    respond = async (req, res) => {
+      const { method, url: path, headers } = req;
+      received.resolve({ method, path, headers, body: await text(req) });
+      res.end();
+    };
+    await fetchOverTLS(ca)(url, { method: 'POST', headers: { 'x-a': 'b' }, body });
+    const { headers, ...request } = (await received.promise) as { headers: Record<string, string> };
+    expect(request).toEqual({ method: 'POST', path: '/path?query', body: sent });
+    expect(headers).toMatchObject({ 'x-a': 'b', connection: 'close' });
+    expect(headers['content-length']).toBe(String(Buffer.byteLength(sent)));
+  });
+
+  test.each<[string, string | undefined]>([
+    ['without a CA', undefined],
+    ['with another CA', 'other'],
+  ])('%s is not sent to a server of a private CA', async (_, other) => {
+    const authority = other && (await createAuthority(other)).certificate;
+    const response = fetchOverTLS(authority)(url, { method: 'GET', headers: {} });
+    await expect(response).rejects.toThrow('unable to verify');
+    expect(requests).toBe(0);
+  });
+
+  test('is not sent without TLS', async () => {
+    const response = fetchOverTLS(ca)('http://127.0.0.1:1/', { method: 'GET', headers: {} });
+    await expect(response).rejects.toMatchObject({ code: 'ERR_INVALID_PROTOCOL' });
+  });
+
+  test('fails when nobody listens', async () => {
+    const response = fetchOverTLS(ca)('https://127.0.0.1:1/', { method: 'GET', headers: {} });
+    await expect(response).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+  });
+
+  test.each(['before', 'during'])('ends with its signal, %s the response', async (when) => {
+    const controller = new AbortController();
+    const arrived = Promise.withResolvers<void>();
+    respond = (_, res) => {
+      if (when === 'during') res.write('{');
+      arrived.resolve();
+    };
+    const response = get({ signal: controller.signal });
+    await arrived.promise;
+    controller.abort();
+    await expect(response).rejects.toMatchObject({ name: 'AbortError' });
+  });
+});
+
+describe('a response of an OpenID provider', () => {
+  test('has its status, its headers and its body', async () => {
+    respond = (_, res) => {
+      res.writeHead(418, { 'content-type': 'application/json', 'set-cookie': ['a=1', 'b=2'] });
+      res.write('{"a":');
+      res.end('"ö"}');
+    };
+    const response = await get();
+    expect(response.status).toBe(418);
+    expect(response.headers.get('content-type')).toBe('application/json');
+    await expect(response.json()).resolves.toEqual({ a: 'ö' });
+  });
+
+  test('that redirects is not followed', async () => {
+    respond = (_, res) => res.writeHead(302, { location: '/elsewhere' }).end();
+    expect((await get()).status).toBe(302);
+    expect(requests).toBe(1);
+  });
+
+  test.each([200, 204, 304])('with the status %i may have no body', async (status) => {
+    respond = (_, res) => res.writeHead(status).end();
+    const response = await get();
+    expect({ status: response.status, body: response.body }).toEqual({ status, body: null });
+  });
+
+  test('may have 1 MiB', async () => {
+    respond = (_, res) => res.end('x'.repeat(1_048_576));
+    expect(await (await get()).text()).toHaveLength(1_048_576);
+  });
+
+  test('is refused beyond 1 MiB, however much follows', async () => {
+    const closed = Promise.withResolvers<void>();
+    respond = (_, res) => {
+      res.once('close', () => closed.resolve());
+      res.write('x'.repeat(1_048_577));
+    };
+    await expect(get()).rejects.toThrow(/127\.0\.0\.1:\d+ is too large/);
+    await closed.promise;
+  });
+
+  test.each([
+    ['is cut off', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}', 'aborted'],
+    ['is no HTTP', 'no', 'Parse Error'],
+    ['is nothing', '', 'socket hang up'],
+    // Response takes statuses from 200 to 599, and for 205 no body.
+    ['has a status that there is not', 'HTTP/1.1 999 No\r\nContent-Length: 2\r\n\r\n{}', 'status'],
+    ['has a status below 200', 'HTTP/1.1 000 No\r\nContent-Length: 2\r\n\r\n{}', 'status'],
+    ['has the status 205 and a body', 'HTTP/1.1 205 Reset\r\nContent-Length: 2\r\n\r\n{}', 'status code 205'],
+  ])('that %s is an error of this request alone', async (_, bytes, message) => {
+    respond = raw(bytes);
+    await expect(get()).rejects.toThrow(message);
+  });
+});

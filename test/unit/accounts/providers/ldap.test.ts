@@ -1,0 +1,281 @@
+/** A login at an LDAP server in the process of the test. */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { askDirectory, BindRefused, type Question } from '../../../../src/accounts/providers/ldap.ts';
+import type { LDAPSettings } from '../../../../src/config/identity-providers.ts';
+import { LDAPServer, type LDAPEntry, type LDAPRequest } from '../../../fakes/ldap-server.ts';
+
+const service = { dn: 'cn=service,dc=example', password: 'of the service' };
+const dn = 'uid=erin,dc=example';
+const typed = 'typed at the login';
+const attributes = { subject: 'entryUUID', username: 'uid', email: 'mail', displayName: 'cn' };
+const erin = { entryUUID: ['7'], uid: ['erin'], mail: ['erin@example.org'], cn: ['Erin'] };
+const ref = { name: 'directory', key: 'password' };
+
+let server: LDAPServer;
+let url: string;
+const found: string[] = [];
+
+beforeEach(async () => {
+  server = new LDAPServer();
+  url = `ldap://127.0.0.1:${await server.listen()}`;
+  server.passwords.set(service.dn, service.password).set(dn, typed);
+  server.entries.set('(uid=erin)', [{ dn, attributes: erin }]);
+  found.length = 0;
+});
+afterEach(() => server.close());
+
+const ask = (changes: Partial<Omit<Question, 'settings'>> = {}, settings: Partial<LDAPSettings> = {}) =>
+  askDirectory({
+    settings: {
+      url,
+      startTLS: false,
+      bindDN: service.dn,
+      bindPasswordRef: ref,
+      userSearch: { base: 'dc=example', filter: '(uid={username})', attributes },
+      timeout: 5_000,
+      ...settings,
+    },
+    bindPassword: service.password,
+    login: 'erin',
+    password: typed,
+    found: (subject) => void found.push(subject),
+    ...changes,
+  });
+const groupSearch = { base: 'ou=groups', filter: '(member={dn})', attribute: 'cn' };
+const asGroups = (...names: readonly string[][]): LDAPEntry[] =>
+  names.map((cn, at) => ({ dn: `cn=${at},ou=groups`, attributes: { cn } }));
+const withEntry = (changed: LDAPEntry['attributes']): void => {
+  server.entries.set('(uid=erin)', [{ dn, attributes: { ...erin, ...changed } }]);
+};
+
+test('an LDAP login binds as the service, searches, binds as the entry, and reads the groups as the service', async () => {
+  server.entries.set('(member=uid=erin,dc=example)', asGroups(['engineers'], ['staff']));
+  const person = { subject: '7', username: 'erin', email: 'erin@example.org', displayName: 'Erin' };
+  await expect(ask({}, { groupSearch })).resolves.toEqual({ ...person, groups: ['engineers', 'staff'] });
+  const bind = { operation: 'bind', ...service };
+  expect(server.requests).toEqual([
+    bind,
+    {
+      operation: 'search',
+      base: 'dc=example',
+      filter: '(uid=erin)',
+      sizeLimit: 2,
+      attributes: ['entryuuid', 'uid', 'mail', 'cn'],
+    },
+    { operation: 'bind', dn, password: typed },
+    bind,
+    {
+      operation: 'search',
+      base: 'ou=groups',
+      filter: '(member=uid=erin,dc=example)',
+      sizeLimit: 201,
+      attributes: ['cn'],
+    },
+  ]);
+  expect(found).toEqual(['7']);
+});
+
+test('without groupSearch LDAP users have no groups, and without bindDN the search is anonymous', async () => {
+  await expect(ask({ bindPassword: undefined }, { bindDN: undefined })).resolves.toMatchObject({ groups: [] });
+  expect(server.requests.filter(({ operation }) => operation === 'bind')).toEqual([
+    { operation: 'bind', dn: '', password: '' },
+    { operation: 'bind', dn, password: typed },
+    { operation: 'bind', dn: '', password: '' },
+  ]);
+});
+
+test('without bindDN a password that is configured nevertheless is not sent', async () => {
+  await ask({ bindPassword: service.password }, { bindDN: undefined });
+  expect(server.requests[0]).toEqual({ operation: 'bind', dn: '', password: '' });
+});
+
+test('an empty password is never sent to the server, which would accept it (RFC 4513 section 5.1.2)', async () => {
+  await expect(ask({ password: '' })).resolves.toBeUndefined();
+  expect(server.sockets).toEqual([]);
+});
+
+test.each([undefined, ''])(
+  'with the password %j of bindDN nothing is sent, and the error names the Secret',
+  async (password) => {
+    await expect(ask({ bindPassword: password })).rejects.toThrow(
+      'there is no password in password of the Secret directory',
+    );
+    expect(server.requests).toEqual([]);
+  },
+);
+
+describe('the entry of an LDAP login', () => {
+  test.each<[string, LDAPEntry[]]>([
+    ['no entry has the name', []],
+    [
+      'two entries have the name',
+      [
+        { dn, attributes: erin },
+        { dn: 'uid=other', attributes: erin },
+      ],
+    ],
+    ['the entry has no DN, with which a bind is anonymous', [{ dn: '', attributes: erin }]],
+  ])('is unknown where %s: the password is not sent', async (_, entries) => {
+    server.entries.set('(uid=erin)', entries);
+    await expect(ask()).resolves.toBeUndefined();
+    expect(server.requests.filter((request) => request.operation === 'bind').map((request) => request.dn)).toEqual([
+      service.dn,
+      service.dn,
+    ]);
+    expect(found).toEqual([]);
+  });
+
+  test.each([
+    ['none', []],
+    ['two', ['7', '8']],
+  ])('is refused where it has %s of the attribute that identifies it', async (_, entryUUID) => {
+    withEntry({ entryUUID });
+    await expect(ask()).rejects.toThrow(`the entry ${dn} has not one entryUUID`);
+    expect(JSON.stringify(server.requests)).not.toContain(typed);
+    expect(found).toEqual([]);
+  });
+
+  test('is reported before the password is tried, and an error ends the login', async () => {
+    const refused = new Error('too many failed logins');
+    const login = ask({
+      found: () => {
+        throw refused;
+      },
+    });
+    await expect(login).rejects.toBe(refused);
+    expect(JSON.stringify(server.requests)).not.toContain(typed);
+  });
+
+  test.each<[string, LDAPEntry['attributes'], object]>([
+    ['no e-mail address', { mail: [] }, { email: null }],
+    ['two e-mail addresses', { mail: ['a@example.org', 'b@example.org'] }, { email: 'a@example.org' }],
+    ['no names', { uid: [], cn: [] }, { username: undefined, displayName: undefined }],
+    ['attributes that are not UTF-8', { cn: [Buffer.from([0x45, 0xff])] }, { displayName: 'E\uFFFD' }],
+    ['a username in several spellings', { uid: ['erin', 'e.miller'] }, { username: 'erin' }],
+  ])('may have %s', async (_, changed, expected) => {
+    withEntry(changed);
+    await expect(ask()).resolves.toMatchObject(expected);
+  });
+
+  test('is read whatever the case of its attributes (RFC 4512 section 2.5)', async () => {
+    server.entries.set('(uid=erin)', [
+      { dn, attributes: { ENTRYUUID: ['7'], Uid: ['erin'], MAIL: ['e@a'], CN: ['E'] } },
+    ]);
+    await expect(ask()).resolves.toEqual({
+      subject: '7',
+      username: 'erin',
+      email: 'e@a',
+      displayName: 'E',
+      groups: [],
+    });
+  });
+
+  test.each([
+    ['objectGUID', '00112233445566778899aabbccddeeff'],
+    ['OBJECTGUID', '00112233445566778899aabbccddeeff'],
+    ['objectguid', '00112233445566778899aabbccddeeff'],
+    // These bytes are UTF-8 too.
+    ['objectGUID', '41424344454647484950515253545556'],
+  ])('is identified by %s in hexadecimal: %s', async (subject, bytes) => {
+    withEntry({ objectGUID: [Buffer.from(bytes, 'hex')] });
+    const userSearch = { base: 'dc=example', filter: '(uid={username})', attributes: { ...attributes, subject } };
+    await ask({}, { userSearch });
+    expect(found).toEqual([bytes]);
+  });
+
+  test('is not identified by its DN, which changes when the entry is moved', async () => {
+    const userSearch = { base: 'dc=example', filter: '(uid={username})', attributes: { ...attributes, subject: 'dn' } };
+    await expect(ask({}, { userSearch })).rejects.toThrow('has not one dn');
+  });
+});
+
+describe('groups of an LDAP login', () => {
+  test('are found by the username of the entry, not by the name of the login', async () => {
+    server.entries.set('(mail=e@example.org)', [{ dn, attributes: erin }]);
+    server.entries.set('(memberuid=erin)', asGroups(['engineers']));
+    const userSearch = { base: 'dc=example', filter: '(mail={username})', attributes };
+    const answer = await ask(
+      { login: 'e@example.org' },
+      { userSearch, groupSearch: { ...groupSearch, filter: '(memberUid={username})' } },
+    );
+    expect(answer?.groups).toEqual(['engineers']);
+  });
+
+  test('have the first value of the attribute, and none without a value', async () => {
+    server.entries.set('(member=uid=erin,dc=example)', asGroups(['a', 'b'], [], ['c']));
+    expect((await ask({}, { groupSearch }))?.groups).toEqual(['a', 'c']);
+  });
+
+  test('of an entry without a username are found by an empty name', async () => {
+    withEntry({ uid: [] });
+    const filter = '(|(member={dn})(memberUid={username}))';
+    await ask({}, { groupSearch: { ...groupSearch, filter } });
+    expect(server.requests.at(-1)).toMatchObject({ filter: '(|(member=uid=erin,dc=example)(memberuid=))' });
+  });
+});
+
+/** RFC 4511 section 4.1.9. */
+const busy = 51;
+const refusals = [19, 48, 49, 53];
+const isBindOf =
+  (name: string, count = 1) =>
+  (request: LDAPRequest): boolean =>
+    request.operation === 'bind' &&
+    request.dn === name &&
+    server.requests.filter((one) => one.operation === 'bind' && one.dn === name).length === count;
+
+describe('an LDAP bind', () => {
+  test.each(refusals)('as the entry that fails with %i is a wrong password', async (code) => {
+    server.fault = (request) => (isBindOf(dn)(request) ? code : undefined);
+    await expect(ask()).resolves.toBeUndefined();
+  });
+
+  test.each([1, 2, 8, 32, busy, 52, 80])('as the entry that fails with %i is no wrong password', async (code) => {
+    server.fault = (request) => (isBindOf(dn)(request) ? code : undefined);
+    await expect(ask()).rejects.toMatchObject({ code });
+  });
+
+  test('as the entry that is cut off is no wrong password', async () => {
+    server.fault = (request) => (isBindOf(dn)(request) ? 'close' : undefined);
+    await expect(ask()).rejects.toThrow('Connection closed');
+  });
+
+  test.each(refusals)('as the service that fails with %i is reported with the Secret', async (code) => {
+    server.fault = (request) => (isBindOf(service.dn)(request) ? code : undefined);
+    const error: unknown = await ask().catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(BindRefused);
+    expect(error).toMatchObject({ cause: { code } });
+    const { message } = error as Error;
+    expect(message).toContain(`(${code})`);
+    expect(message).toContain(
+      `the bindDN "${service.dn}" or its password, the key "password" of the Secret "directory"`,
+    );
+  });
+
+  test.each([busy, 'close'] as const)('as the service that fails with %s is temporary', async (fault) => {
+    server.fault = (request) => (isBindOf(service.dn)(request) ? fault : undefined);
+    const error: unknown = await ask().catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(Error);
+    expect(error).not.toBeInstanceOf(BindRefused);
+  });
+
+  test('without bindDN that is refused is reported as that', async () => {
+    server.fault = (request) => (isBindOf('')(request) ? 48 : undefined);
+    await expect(ask({}, { bindDN: undefined, bindPasswordRef: undefined })).rejects.toThrow(
+      /^the directory refuses to be asked without bindDN: \w+ \(48\)$/,
+    );
+  });
+
+  test('as the service that is refused after that of the entry says nothing of the password', async () => {
+    server.fault = (request) => (isBindOf(service.dn, 2)(request) ? 49 : undefined);
+    await expect(ask()).rejects.toBeInstanceOf(BindRefused);
+  });
+});
+
+test.each(['(uid=erin)', '(member=uid=erin,dc=example)'])(
+  'an LDAP search %s that fails is no wrong password',
+  async (filter) => {
+    server.fault = (request) => (request.operation === 'search' && request.filter === filter ? busy : undefined);
+    await expect(ask({}, { groupSearch })).rejects.toMatchObject({ code: busy });
+  },
+);

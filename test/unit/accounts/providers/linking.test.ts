@@ -1,0 +1,193 @@
+/** Users of people from elsewhere, while other replicas and administrators change them. */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Linking } from '../../../../src/accounts/providers/linking.ts';
+import { PersonRefused, type Person } from '../../../../src/accounts/providers/person.ts';
+import type { UserSpec } from '../../../../src/accounts/directory/users.ts';
+import { usersPath } from '../../../../src/config/names.ts';
+import type { KubeRequest } from '../../../../src/cluster/client/client.ts';
+import { logOfLines } from '../../../fakes/log.ts';
+import { createPlatform, type Platform } from '../../../fakes/platform.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
+
+const provider = (name: string, mapping: string): object => ({
+  name,
+  type: 'LDAP',
+  mapping,
+  ldap: { url: `ldaps://${name}.example`, userSearch: { base: 'dc=example' } },
+});
+const identity = { provider: 'corp', subject: '1' };
+const erin: Person = { identity, username: 'erin', email: null, displayName: 'Erin', groups: [] };
+
+let platform: Platform;
+let linking: Linking;
+let lines: () => string[];
+let requests: string[];
+/** Runs before a request of this method, and may fail it or take its place. */
+let before: Partial<Record<string, () => unknown>>;
+let bodies: unknown[];
+
+beforeEach(async () => {
+  platform = await createPlatform({
+    authentication: { identityProviders: [provider('other', 'lookup'), provider('corp', 'auto')] },
+  });
+  requests = [];
+  before = {};
+  bodies = [];
+  const log = logOfLines();
+  ({ lines } = log);
+  linking = new Linking({
+    config: platform.live,
+    client: {
+      json: async <T>(path: string, request: KubeRequest = {}): Promise<T> => {
+        const { method = 'GET' } = request;
+        requests.push(method);
+        const instead = await before[method]?.();
+        if (method === 'PATCH') bodies.push(request.body);
+        return instead === undefined ? await platform.client.json<T>(path, request) : (instead as T);
+      },
+    },
+    directory: platform.directory,
+    log: log.log,
+  });
+});
+afterEach(() => platform.stop());
+
+/** Puts a user into the cluster, which replicas see later. */
+const put = (name: string, spec: UserSpec | undefined): void =>
+  platform.cluster.put(usersPath, {
+    apiVersion: 'iam.platform.io/v1alpha2',
+    kind: 'User',
+    metadata: { name },
+    ...(spec === undefined ? {} : { spec }),
+  });
+const failure = (): never => {
+  throw new Error('connect ECONNREFUSED');
+};
+/** The result of a login that waits for a user longer than it should. */
+async function afterWaiting<T>(login: Promise<T>): Promise<T> {
+  const result = login.then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  );
+  await settle();
+  await platform.clock.advance(60_000);
+  const settled = await result;
+  if ('error' in settled) throw settled.error;
+  return settled.value;
+}
+
+describe('a user that a first login creates', () => {
+  test('is logged with the identity', async () => {
+    await expect(linking.accountOf(erin)).resolves.toMatchObject({ username: 'erin', displayName: 'Erin' });
+    expect(lines().map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { level: 'info', user: 'erin', provider: 'corp', subject: '1' },
+    ]);
+  });
+
+  test.each<[string, NonNullable<UserSpec['identities']>]>([
+    ['this identity', [identity]],
+    ['this identity among others', [{ provider: 'other', subject: '2' }, identity]],
+  ])('is taken from another replica that was faster, with %s', async (_, identities) => {
+    before = { POST: () => put('erin', { identities }) };
+    await expect(linking.accountOf(erin)).resolves.toMatchObject({ username: 'erin' });
+    expect(requests).toEqual(['POST', 'GET']);
+  });
+
+  test.each<[string, UserSpec | undefined]>([
+    ['no spec', undefined],
+    ['no identities', {}],
+    ['the same subject of another provider', { identities: [{ provider: 'other', subject: '1' }] }],
+    ['another subject of this provider', { identities: [{ provider: 'corp', subject: '2' }] }],
+  ])('is not merged with one that was created meanwhile, with %s', async (_, spec) => {
+    before = { POST: () => put('erin', spec) };
+    const login = linking.accountOf(erin);
+    await expect(login).rejects.toBeInstanceOf(PersonRefused);
+    await expect(login).rejects.toThrow('the username erin belongs to somebody already');
+  });
+
+  test('is 503 when kube-apiserver fails, and nothing else is tried', async () => {
+    before = { POST: failure };
+    await expect(linking.accountOf(erin)).rejects.toMatchObject({ code: 503, cause: expect.anything() as unknown });
+    expect(requests).toEqual(['POST']);
+  });
+
+  test('is 503 when the user of the same name cannot be read', async () => {
+    before = { POST: () => put('erin', {}), GET: failure };
+    await expect(linking.accountOf(erin)).rejects.toMatchObject({ code: 503, cause: expect.anything() as unknown });
+  });
+
+  test.each<[string, () => unknown]>([
+    ['is not seen in time', () => ({ metadata: { name: 'erin', uid: 'unseen' } })],
+    [
+      'is not seen in time, but another that is linked to the same identity',
+      () => {
+        put('second', { identities: [identity] });
+        return { metadata: { name: 'erin', uid: 'unseen' } };
+      },
+    ],
+    ['is one of two that are linked to the same identity', () => put('second', { identities: [identity] })],
+  ])('is 503 when it %s', async (_, post) => {
+    before = { POST: post };
+    await expect(afterWaiting(linking.accountOf(erin))).rejects.toMatchObject({
+      code: 503,
+      message: expect.stringContaining('not seen yet') as unknown,
+    });
+  });
+});
+
+describe('the user of a later login', () => {
+  const linked = { identities: [identity], displayName: 'Erin', email: 'e@example.org' };
+
+  test.each<[string, Partial<Person>, UserSpec]>([
+    ['nothing', { email: 'e@example.org' }, linked],
+    ['nothing of an e-mail address that is not believed', { email: undefined }, linked],
+    ['the display name', { email: 'e@example.org', displayName: 'Erin M.' }, { ...linked, displayName: 'Erin M.' }],
+    ['the e-mail address', { email: 'm@example.org' }, { ...linked, email: 'm@example.org' }],
+    ['the case of its e-mail address', { email: 'E@example.org' }, { ...linked, email: 'E@example.org' }],
+  ])('is returned with %s changed', async (_, changes, expected) => {
+    await platform.putUser('e.miller', linked, false);
+    const account = await linking.accountOf({ ...erin, ...changes });
+    const { displayName, email } = account;
+    expect({ displayName, email }).toEqual({ displayName: expected.displayName, email: expected.email });
+    expect(platform.cluster.get(usersPath, 'e.miller')?.['spec']).toEqual(expected);
+    expect(requests).toEqual(expected === linked ? [] : ['PATCH']);
+  });
+
+  test('is changed with its uid, so that kube-apiserver changes no other user that has its name by then', async () => {
+    const uid = await platform.putUser('erin', linked, false);
+    await linking.accountOf({ ...erin, displayName: undefined });
+    expect(bodies).toEqual([{ metadata: { uid }, spec: { displayName: null, email: null } }]);
+  });
+
+  test('logs in when it cannot be changed, with a warning in the log', async () => {
+    await platform.putUser('erin', linked, false);
+    before = { PATCH: failure };
+    await expect(linking.accountOf({ ...erin, displayName: 'Erin M.' })).resolves.toMatchObject({
+      displayName: 'Erin',
+    });
+    expect(lines().map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { level: 'warn', user: 'erin', error: expect.anything() as unknown },
+    ]);
+  });
+
+  test('is returned as it was when it is deleted meanwhile', async () => {
+    await platform.putUser('erin', linked, false);
+    before = {
+      PATCH: () => {
+        platform.cluster.delete(usersPath, 'erin');
+        return {};
+      },
+    };
+    const login = linking.accountOf({ ...erin, displayName: 'Erin M.' });
+    await expect(afterWaiting(login)).resolves.toMatchObject({ username: 'erin', displayName: 'Erin' });
+  });
+
+  test('is not changed by a provider that is not in the configuration any more', async () => {
+    await platform.putUser('erin', linked, false);
+    platform.configure({});
+    await expect(linking.accountOf({ ...erin, displayName: 'Erin M.' })).resolves.toMatchObject({
+      displayName: 'Erin',
+    });
+    expect(requests).toEqual([]);
+  });
+});

@@ -1,0 +1,186 @@
+/** Failed logins by one name of a user tell nothing of the other names: neither whether they exist nor whose they are. */
+import { afterEach, describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import type { askDirectory } from '../../../../src/accounts/providers/ldap.ts';
+import type { Changeable } from '../../../../src/accounts/passwords/store.ts';
+import { rightPassword } from '../../../fakes/platform.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
+import { createLab, login, type Lab } from '../../../labs/oauth.ts';
+
+const second = 1_000;
+const users = [
+  { username: 'alice', email: 'alice@example.org' },
+  { username: 'bob', email: 'robert@example.org' },
+];
+const loginLimit = { perAddress: 10_000, perClient: 10_000 };
+
+/** Response of a login as an attacker sees it, and the work that it took. */
+async function seen(lab: Lab, username: string, from = '198.51.100.1', password = 'wrong'): Promise<unknown[]> {
+  const before = lab.hashes.verified.length;
+  const { status, headers, text } = await lab.token({ ...login, username, password }, { from });
+  return [status, headers['retry-after'], text, lab.hashes.verified.slice(before)];
+}
+
+const statusOf = async (...attempt: Parameters<typeof seen>): Promise<unknown> => (await seen(...attempt))[0];
+
+const platform = (limit: object = loginLimit): Promise<Lab> => createLab({ users, loginLimit: limit });
+
+describe('failed logins by e-mail address and by username', () => {
+  test('do not tell that they belong together', async () => {
+    for (const [first, next] of [
+      ['alice@example.org', 'alice'],
+      ['alice', 'alice@example.org'],
+    ] as const) {
+      const made = await platform();
+      for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);
+      expect(await statusOf(made, first)).toBe(429);
+      expect(await statusOf(made, next)).toBe(400);
+    }
+  });
+
+  test('look the same whether an address is that of the user, of another user, or of nobody', async () => {
+    const guess = fc.record({
+      isEmail: fc.boolean(),
+      isUpper: fc.boolean(),
+      host: fc.nat(2),
+      pause: fc.constantFrom(0, second, 10 * second, 40 * second),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(guess, { minLength: 6, maxLength: 20 }), async (guesses) => {
+        const transcripts = await Promise.all(
+          [
+            ['alice', 'alice@example.org'],
+            ['alice', 'robert@example.org'],
+            ['alice', 'nobody@example.org'],
+            ['nobody', 'nobody@example.org'],
+          ].map(async ([username = '', email = '']) => {
+            const made = await platform({ ...loginLimit, within: '30s' });
+            const transcript: unknown[] = [];
+            for (const { isEmail, isUpper, host, pause } of guesses) {
+              await made.clock.advance(pause);
+              const name = isEmail ? email : username;
+              transcript.push(await seen(made, isUpper ? name.toUpperCase() : name, `198.51.100.${host}`));
+            }
+            return transcript;
+          }),
+        );
+        for (const transcript of transcripts) expect(transcript).toEqual(transcripts[0]);
+      }),
+      { numRuns: 10 },
+    );
+  });
+
+  test.each(['alice@example.org', 'nobody@example.org', 'alice', 'nobody'])(
+    'count by the name in whatever case: %s',
+    async (name) => {
+      const made = await platform();
+      const spellings = [name, name.toUpperCase(), `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`];
+      for (const spelling of spellings) expect(await statusOf(made, spelling)).toBe(400);
+      expect(await statusOf(made, name)).toBe(429);
+    },
+  );
+
+  test('count at the user also when the address changes, but not at the username', async () => {
+    const made = await createLab({ loginLimit });
+    await made.putUser('carol', { email: 'carol@example.org' });
+    for (let time = 0; time < 3; time += 1) expect(await statusOf(made, 'carol@example.org')).toBe(400);
+    await made.putUser('carol', { email: 'new@example.org' });
+    expect(await statusOf(made, 'new@example.org')).toBe(429);
+    expect(await statusOf(made, 'carol')).toBe(400);
+  });
+
+  test('are both forgotten when the user is unlocked', async () => {
+    const made = await createLab({ loginLimit });
+    await made.putUser('carol', { email: 'Carol@example.org' });
+    const names = ['carol', 'carol@example.org'];
+    for (const name of names) for (let time = 0; time < 4; time += 1) await seen(made, name);
+    for (const name of names) expect(await statusOf(made, name)).toBe(429);
+    await made.passwordStore.unlock(made.directory.account('carol') as Changeable);
+    await settle();
+    for (const name of names) expect(await statusOf(made, name, '198.51.100.1', rightPassword)).toBe(200);
+  });
+});
+
+describe('failed logins by names that an LDAP directory knows', () => {
+  /** All names of one entry. */
+  const names = ['erin', 'e.miller', 'erin miller', 'erin@example.org', 'miller@example.org'];
+  /** Names with which a password came to the directory. */
+  const judged: string[] = [];
+  /** Called before each response; undefined unless a test holds responses back. */
+  let wait: (() => Promise<void>) | undefined;
+  afterEach(() => {
+    wait = undefined;
+  });
+  const ask: typeof askDirectory = async ({ login: name, found }) => {
+    if (names.some((one) => name.toLowerCase().startsWith(one))) found('1');
+    judged.push(name);
+    await wait?.();
+    return undefined;
+  };
+  const corp = {
+    name: 'corp',
+    type: 'LDAP',
+    ldap: { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } },
+  };
+
+  async function lab(): Promise<Lab> {
+    const made = await createLab({ loginLimit, identityProviders: [corp] }, undefined, ask);
+    await made.putUser('e.miller', { identities: [{ provider: 'corp', subject: '1' }] }, false);
+    return made;
+  }
+
+  test.each([
+    ['erin', 'e.miller'],
+    ['erin@example.org', 'e.miller'],
+    ['e.miller', 'erin'],
+    ['e.miller', 'erin@example.org'],
+    ['erin', 'erin@example.org'],
+    ['erin@example.org', 'erin'],
+  ])('do not tell that %s and %s belong together', async (first, next) => {
+    const made = await lab();
+    for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);
+    expect(await statusOf(made, first)).toBe(429);
+    expect(await statusOf(made, next)).toBe(400);
+  });
+
+  test.each([
+    ['erin', 'erin miller'],
+    ['erin@example.org', 'miller@example.org'],
+  ])('count at the account too, so that spellings are no more guesses: %s and %s', async (first, next) => {
+    const made = await lab();
+    for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);
+    expect(await statusOf(made, next)).toBe(429);
+  });
+
+  test('beyond the limit are not shown to the directory', async () => {
+    const made = await lab();
+    for (let time = 0; time < 3; time += 1) await seen(made, 'erin');
+    judged.length = 0;
+    expect(await statusOf(made, 'erin miller')).toBe(429);
+    expect(judged).toEqual([]);
+  });
+
+  test('at once are no more guesses than one after another, whatever the names', async () => {
+    const made = await lab();
+    // As many as a directory is asked at once.
+    const count = 8;
+    const all = Promise.withResolvers<void>();
+    judged.length = 0;
+    wait = () => {
+      if (judged.length === count) all.resolve();
+      return all.promise;
+    };
+    const answers = await Promise.all(Array.from({ length: count }, (_, index) => statusOf(made, `erin ${index}`)));
+    expect(answers.filter((status) => status === 400)).toHaveLength(3);
+    expect(answers.filter((status) => status === 429)).toHaveLength(count - 3);
+  });
+
+  test('are forgotten when the user is unlocked', async () => {
+    const made = await lab();
+    for (const name of names) for (let time = 0; time < 4; time += 1) await seen(made, name);
+    const account = made.directory.account('e.miller');
+    expect(account).toBeDefined();
+    if (account !== undefined) made.limiter.unlock(account);
+    for (const name of names) expect(await statusOf(made, name)).toBe(400);
+  });
+});

@@ -1,0 +1,349 @@
+/** Logins at an OpenID provider in the process of the test, whose responses each test sets. */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createHash, createPrivateKey } from 'node:crypto';
+import { OpenIDProviders } from '../../../../src/accounts/providers/openid.ts';
+import { PersonRefused } from '../../../../src/accounts/providers/person.ts';
+import { LiveConfiguration } from '../../../../src/config/live.ts';
+import { configuration, issuer } from '../../../fakes/configuration.ts';
+import { logOfLines } from '../../../fakes/log.ts';
+import { clientID, OpenIDServer } from '../../../fakes/openid-server.ts';
+import { keyMaker } from '../../../fakes/signing-keys.ts';
+import { FakeClock } from '../../../labs/cluster-fakes.ts';
+
+const asked = { state: 'the-state', nonce: 'the-nonce', verifier: 'v'.repeat(43) };
+const address = '192.0.2.1';
+const hour = 3_600_000;
+const discovery = '/.well-known/openid-configuration';
+const ref = { name: 'openid', key: 'secret' };
+
+let server: OpenIDServer;
+let clock: FakeClock;
+let live: LiveConfiguration;
+let providers: OpenIDProviders;
+let lines: () => string[];
+let secret: string | undefined;
+
+/** Puts the provider in force, with changes. */
+function configure(changes: object = {}, oidc: object = {}): void {
+  const { caCertificate } = server;
+  const settings = { issuer: server.issuer, clientID, clientSecretRef: ref, caCertificate, ...oidc };
+  const ldap = { url: 'ldaps://directory.example', userSearch: { base: 'dc=example' } };
+  live.accept(
+    configuration({
+      authentication: {
+        maximumClockSkew: '10s',
+        identityProviders: [
+          { name: 'directory', type: 'LDAP', ldap },
+          { name: 'sso', displayName: 'Our SSO', type: 'OIDC', oidc: settings, ...changes },
+        ],
+      },
+    }),
+  );
+}
+
+beforeEach(async () => {
+  server = new OpenIDServer();
+  await server.start();
+  server.claims = { nonce: asked.nonce };
+  clock = new FakeClock();
+  live = new LiveConfiguration();
+  configure();
+  secret = 'the-secret';
+  const log = logOfLines();
+  ({ lines } = log);
+  providers = new OpenIDProviders({ config: live, secrets: { read: () => secret }, clock, log: log.log });
+});
+afterEach(() => server.stop());
+
+const leave = (again = false, from = address): Promise<string> => providers.authorizationURL('sso', asked, again, from);
+const comeBack = (query: Readonly<Record<string, string>> = {}) =>
+  providers.person('sso', new URLSearchParams({ code: 'the-code', state: asked.state, ...query }), asked, address);
+const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+const now = (): number => Math.floor(Date.now() / 1_000);
+
+describe('a browser is sent to an OpenID provider', () => {
+  test('with a state, a nonce, a PKCE challenge and a redirect URI of this provider', async () => {
+    const url = new URL(await leave());
+    expect(url.href.startsWith(`${server.issuer}/authorization?`)).toBe(true);
+    expect(Object.fromEntries(url.searchParams)).toEqual({
+      response_type: 'code',
+      client_id: clientID,
+      redirect_uri: `${issuer}/oauth/callback/sso`,
+      scope: 'openid profile email',
+      state: asked.state,
+      nonce: asked.nonce,
+      code_challenge: createHash('sha256').update(asked.verifier).digest('base64url'),
+      code_challenge_method: 'S256',
+    });
+  });
+
+  test('to log in again, with prompt=login', async () => {
+    expect(new URL(await leave(true)).searchParams.get('prompt')).toBe('login');
+  });
+
+  test.each(['http://127.0.0.1/authorization', 'javascript:alert(1)', undefined])(
+    'never to the endpoint %s',
+    async (endpoint) => {
+      server.metadata = { authorization_endpoint: endpoint };
+      await expect(leave()).rejects.toMatchObject({ code: 503 });
+      expect(lines().join('\n')).toContain('"provider":"sso"');
+    },
+  );
+});
+
+describe.each(['directory', 'nowhere'])('the OpenID provider %s, which is not one,', (name) => {
+  const unknown = { error: 'invalid_request', code: 404 };
+
+  test('is unknown to browsers that leave and that come back', async () => {
+    expect(providers.all().map((one) => one.name)).toEqual(['sso']);
+    await expect(providers.authorizationURL(name, asked, false, address)).rejects.toMatchObject(unknown);
+    await expect(providers.person(name, new URLSearchParams(), asked, address)).rejects.toMatchObject(unknown);
+  });
+});
+
+describe('a person who comes back from an OpenID provider', () => {
+  test('is the one of the id_token and of userinfo, for which the code is sent with the secret', async () => {
+    configure({}, { claims: { groups: 'roles' } });
+    server.claims = { ...server.claims, preferred_username: 'erin', roles: ['a'] };
+    server.userinfo = { sub: '1', preferred_username: 'other', name: 'Erin', email: 'e@a.org', email_verified: true };
+    await expect(comeBack()).resolves.toEqual({
+      identity: { provider: 'sso', subject: '1' },
+      username: 'erin',
+      displayName: 'Erin',
+      email: 'e@a.org',
+      groups: ['sso:a'],
+    });
+    const [{ form, authorization } = {}] = server.to('/token');
+    expect(form).toMatchObject({
+      grant_type: 'authorization_code',
+      code: 'the-code',
+      code_verifier: asked.verifier,
+      redirect_uri: `${issuer}/oauth/callback/sso`,
+    });
+    expect([form?.['client_secret'], authorization]).toContain('the-secret');
+    expect(server.to('/userinfo')).toMatchObject([{ authorization: 'Bearer an-access-token' }]);
+  });
+
+  test('is the one of the id_token alone where there is no userinfo endpoint', async () => {
+    server.metadata = { userinfo_endpoint: undefined };
+    server.claims = { ...server.claims, preferred_username: 'erin' };
+    await expect(comeBack()).resolves.toMatchObject({ username: 'erin' });
+    expect(server.to('/userinfo')).toEqual([]);
+  });
+
+  test('is refused for a name that nobody from elsewhere may have', async () => {
+    server.claims = { ...server.claims, preferred_username: 'system:admin' };
+    await expect(comeBack()).rejects.toBeInstanceOf(PersonRefused);
+  });
+
+  test('is refused with the error of the provider', async () => {
+    const error = await errorOf(comeBack({ error: 'access_denied' }));
+    expect(error).toMatchObject({ error: 'access_denied', code: 403 });
+    expect((error as Error).message).toContain('Our SSO');
+    expect(server.to('/token')).toEqual([]);
+    expect(lines()).toEqual([]);
+  });
+
+  test.each([
+    ['has expired within the tolerance', () => ({ exp: now() - 5 })],
+    ['is for several clients, this one authorized', () => ({ aud: [clientID, 'other'], azp: clientID })],
+  ])('is accepted with an id_token that %s', async (_, claims) => {
+    server.claims = { ...server.claims, ...claims() };
+    await expect(comeBack()).resolves.toMatchObject({ identity: { subject: '1' } });
+  });
+
+  test.each<[string, () => unknown]>([
+    ['the state of another login', () => comeBack({ state: 'other' })],
+    ['no state', () => comeBack({ state: '' })],
+    ['the issuer of another provider (RFC 9207)', () => comeBack({ iss: 'https://other.example' })],
+    ...Object.entries({
+      'another issuer': () => ({ iss: 'https://other.example' }),
+      'another client': () => ({ aud: 'other' }),
+      'no client': () => ({ aud: undefined }),
+      'the nonce of another login': () => ({ nonce: 'other' }),
+      'no nonce': () => ({ nonce: undefined }),
+      'no subject': () => ({ sub: undefined }),
+      'an expiry beyond the tolerance': () => ({ exp: now() - 60 }),
+      'no expiry': () => ({ exp: undefined }),
+    }).map(([what, claims]): [string, () => unknown] => [
+      `an id_token of ${what}`,
+      () => {
+        server.claims = { ...server.claims, ...claims() };
+        return comeBack();
+      },
+    ]),
+    [
+      'an id_token whose signature is none',
+      () => {
+        server.key = undefined;
+        return comeBack();
+      },
+    ],
+    [
+      'an id_token without a signature',
+      () => {
+        server.header = { alg: 'none' };
+        return comeBack();
+      },
+    ],
+    [
+      'an id_token signed with another key',
+      async () => {
+        const make = keyMaker();
+        await make('RS256');
+        server.key = createPrivateKey(await make('RS256'));
+        return await comeBack();
+      },
+    ],
+    [
+      'an id_token of an unknown key',
+      () => {
+        server.header = { kid: 'other' };
+        return comeBack();
+      },
+    ],
+    [
+      'no id_token',
+      () => {
+        server.respond = (path) =>
+          path === '/token' ? { body: { access_token: 'a', token_type: 'Bearer' } } : undefined;
+        return comeBack();
+      },
+    ],
+    [
+      'a code that is unknown',
+      () => {
+        server.respond = (path) => (path === '/token' ? { status: 400, body: { error: 'invalid_grant' } } : undefined);
+        return comeBack();
+      },
+    ],
+    [
+      'userinfo of another person',
+      () => {
+        server.userinfo = { sub: '2' };
+        return comeBack();
+      },
+    ],
+  ])('with %s begins again', async (_, attempt) => {
+    const error = await errorOf(attempt() as Promise<unknown>);
+    expect(error).toMatchObject({ error: 'invalid_request', code: 400 });
+    expect((error as Error).message).toContain('Our SSO');
+    expect(lines().map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { level: 'warn', provider: 'sso', error: expect.anything() as unknown },
+    ]);
+  });
+});
+
+const fail = (at: string, status = 500, body: unknown = {}): void => {
+  server.respond = (path) => (path === at ? { status, body } : undefined);
+};
+
+describe('an OpenID provider that fails', () => {
+  test.each<[string, () => void]>([
+    ['cannot be discovered', () => fail(discovery)],
+    ['publishes no keys', () => fail('/keys')],
+    ['fails at the token endpoint', () => fail('/token')],
+    ['refuses our secret', () => fail('/token', 401, { error: 'invalid_client' })],
+    ['fails at the userinfo endpoint', () => fail('/userinfo')],
+    ['has an endpoint without TLS', () => void (server.metadata = { token_endpoint: 'http://127.0.0.1:1/token' })],
+    ['has no certificate of its CA', () => configure({}, { caCertificate: undefined })],
+    ['has no secret here yet', () => void (secret = undefined)],
+    ['has stopped', () => server.stop()],
+  ])('is unavailable: it %s', async (_, break_) => {
+    break_();
+    await expect(comeBack()).rejects.toMatchObject({ code: 503 });
+    expect(lines().map((line) => JSON.parse(line) as unknown)).toMatchObject([{ level: 'warn', provider: 'sso' }]);
+  });
+
+  test('gets no code when it says that it is another issuer', async () => {
+    server.metadata = { issuer: 'https://other.example' };
+    await expect(comeBack()).rejects.toMatchObject({
+      code: 503,
+      message: 'Our SSO cannot be asked now; try again in a moment, or tell your administrator',
+    });
+    expect(server.to('/token')).toEqual([]);
+  });
+
+  test('is called by its name where it has no other', async () => {
+    configure({ displayName: undefined });
+    secret = undefined;
+    await expect(leave()).rejects.toThrow('sso cannot be asked now');
+    expect(lines().join('\n')).toContain('there is no secret in the Secret openid');
+    expect(server.requests).toEqual([]);
+  });
+});
+
+const count = (): number => server.to(discovery).length;
+
+describe('the discovery of an OpenID provider', () => {
+  test('is kept for an hour', async () => {
+    await leave();
+    await clock.advance(hour - 1);
+    await leave();
+    expect(count()).toBe(1);
+    await clock.advance(1);
+    await leave();
+    expect(count()).toBe(2);
+    await clock.advance(hour - 1);
+    await leave();
+    expect(count()).toBe(2);
+  });
+
+  test('is shared by logins at the same time', async () => {
+    await Promise.all([leave(), leave(), leave()]);
+    expect(count()).toBe(1);
+  });
+
+  test.each<[string, () => void]>([
+    ['the secret changes', () => void (secret = 'another')],
+    ['the configuration changes', () => configure({}, { clientID: 'another' })],
+  ])('is repeated when %s', async (_, change) => {
+    await leave();
+    change();
+    await leave();
+    expect(count()).toBe(2);
+  });
+
+  test('that fails is repeated by the next login', async () => {
+    fail(discovery);
+    await expect(leave()).rejects.toMatchObject({ code: 503 });
+    server.respond = () => undefined;
+    await expect(leave()).resolves.toContain(server.issuer);
+    expect(count()).toBe(2);
+  });
+
+  test('that fails leaves the earlier one in use, and is tried by each login', async () => {
+    await leave();
+    await clock.advance(hour);
+    fail(discovery);
+    await expect(leave()).resolves.toContain(server.issuer);
+    expect(lines().map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { level: 'warn', provider: 'sso', error: expect.anything() as unknown },
+    ]);
+    await leave();
+    expect(count()).toBe(3);
+  });
+
+  test('that fails after the secret changed leaves none in use', async () => {
+    await leave();
+    secret = 'another';
+    fail(discovery);
+    await expect(leave()).rejects.toMatchObject({ code: 503 });
+  });
+});
+
+test('logins at one OpenID provider beyond 8 requests and 8 that wait are refused, until these have ended', async () => {
+  const released = Promise.withResolvers<undefined>();
+  server.respond = (path) => (path === discovery ? released.promise : undefined);
+  // The digests of their PKCE challenges end in any order, so any of them can be the one that is refused.
+  const logins = Array.from({ length: 17 }, () => leave());
+  const settled = Promise.allSettled(logins);
+  await expect(Promise.race(logins)).rejects.toMatchObject({ code: 429 });
+  released.resolve(undefined);
+  expect((await settled).filter(({ status }) => status === 'fulfilled')).toHaveLength(16);
+  await expect(leave()).resolves.toContain(server.issuer);
+});

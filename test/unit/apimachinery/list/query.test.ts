@@ -1,0 +1,313 @@
+import { describe, expect, jest, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { StatusError } from '../../../../src/runtime/errors.ts';
+import {
+  byCodePoint,
+  pageOf,
+  parseGetQuery,
+  parseObjectQuery,
+  parseListQuery,
+  parseWatchQuery,
+  type Page,
+} from '../../../../src/apimachinery/list/query.ts';
+import { nodes, type NodeFields } from '../../../../src/resources/kinds/nodes.ts';
+import { Store } from '../../../../src/cluster/cache/store.ts';
+import type { StoredObject } from '../../../../src/cluster/cache/stored-object.ts';
+import { node } from '../../../labs/resources.ts';
+
+function storeOf(...items: StoredObject<NodeFields>[]): Store<NodeFields> {
+  const store = new Store<NodeFields>();
+  store.replace(items, 100);
+  return store;
+}
+
+const condition = (type: string, status: string): object => ({ type, status });
+const store = storeOf(
+  node('alpha', { second: 3, labels: { env: 'prod', rack: '10' }, annotations: { 'a.io/url': 'https://x/' } }),
+  node('beta', {
+    second: 1,
+    unschedulable: true,
+    labels: { env: 'dev', rack: '9' },
+    owner: { kind: 'Machine', uid: 'm1' },
+  }),
+  node('gamma', {
+    second: 3,
+    status: { conditions: [condition('Ready', 'False')], nodeInfo: { kubeletVersion: 'v1.36' } },
+  }),
+  node('delta', {
+    second: 2,
+    status: { conditions: [condition('Ready', 'True'), condition('DiskPressure', 'False')] },
+  }),
+);
+
+const wanted = new AbortController();
+
+const paged = (query: string, of = store): Promise<Page<NodeFields>> =>
+  pageOf(of, parseListQuery(new URLSearchParams(query), nodes), wanted);
+const names = async (query: string): Promise<string[]> => (await paged(query)).objects.map(({ name }) => name);
+
+const two = (value: number): string => String(value).padStart(2, '0');
+
+const watchOf = (query: string): unknown => parseWatchQuery(new URLSearchParams(query), nodes);
+
+describe('a list of /kapis', () => {
+  test.each([
+    ['', 'alpha gamma delta beta'],
+    ['ascending=true', 'beta delta alpha gamma'],
+    ['sortBy=createTime', 'alpha gamma delta beta'],
+    ['sortBy=creationTimestamp&ascending=true', 'beta delta alpha gamma'],
+    ['sortBy=name', 'gamma delta beta alpha'],
+    ['sortBy=name&ascending=true', 'alpha beta delta gamma'],
+    ['sortBy=name&ascending=true&limit=2', 'alpha beta'],
+    ['sortBy=name&ascending=true&limit=2&page=2', 'delta gamma'],
+    ['sortBy=name&limit=3', 'gamma delta beta'],
+    ['sortBy=name&limit=3&page=2', 'alpha'],
+    ['sortBy=name&limit=3&page=3', ''],
+    ['limit=0', ''],
+    ['limit=-1', 'alpha gamma delta beta'],
+    ['limit=-1&page=2', ''],
+    ['limit=100', 'alpha gamma delta beta'],
+    ['page=9007199254740991&limit=9007199254740991', ''],
+    ['sortBy=.metadata.labels.rack&ascending=true', 'beta alpha delta gamma'],
+    ['sortBy=.metadata.labels.rack', 'alpha beta delta gamma'],
+    ['sortBy=.metadata.creationTimestamp&ascending=true', 'beta delta alpha gamma'],
+    ['sortBy=.spec.unschedulable', 'beta alpha delta gamma'],
+    ['sortBy=.status.conditions.0.status&ascending=true', 'gamma delta alpha beta'],
+    ['name=l', 'alpha delta'],
+    ['name=', 'alpha gamma delta beta'],
+    ['names=beta,alpha,none', 'alpha beta'],
+    ['uid=uid-beta', 'beta'],
+    ['namespace=default', ''],
+    ['ownerReference=m1', 'beta'],
+    ['ownerKind=Machine', 'beta'],
+    ['ownerKind=Node', ''],
+    ['label=env', 'alpha beta'],
+    ['labelSelector=env%20in%20(prod)', 'alpha'],
+    ['labelSelector=env!=prod', 'gamma delta beta'],
+    ['annotation=a.io/url=https://x/', 'alpha'],
+    ['status=unschedulable', 'beta'],
+    ['status=warning', 'gamma'],
+    ['status=running', 'alpha delta'],
+    ['fieldSelector=metadata.name=beta', 'beta'],
+    ['fieldSelector=metadata.name!=beta,metadata.name!=alpha', 'gamma delta'],
+    ['fieldSelector=spec.unschedulable=false', 'alpha gamma delta'],
+    ['fieldSelector=.spec.unschedulable=false', 'alpha gamma delta'],
+    ['fieldSelector=.spec.unschedulable!=false', 'beta'],
+    [String.raw`fieldSelector=spec.un\schedulable=false`, 'alpha gamma delta'],
+    ['fieldSelector=spec.unschedulable=true', 'beta'],
+    ['fieldSelector=.spec.unschedulable=true', 'beta'],
+    ['fieldSelector=.metadata.name=beta', 'beta'],
+    ['fieldSelector=status.nodeInfo.kubeletVersion=v1.36', 'gamma'],
+    ['fieldSelector=.status.nodeInfo.kubeletVersion=', 'alpha delta beta'],
+    ['fieldSelector=metadata.annotations.a\\.io/url=https://x/', 'alpha'],
+    ['fieldSelector=status.conditions.1.type=DiskPressure', 'delta'],
+    ['fieldSelector=status.conditions=', 'alpha gamma delta beta'],
+    ['name=a&status=running&limit=1', 'alpha'],
+  ])('?%s', async (query, expected) => {
+    expect((await names(query)).join(' ')).toBe(expected);
+  });
+
+  test('counts before paging', async () => {
+    expect((await paged('limit=1')).total).toBe(4);
+    expect((await paged('limit=0&name=l')).total).toBe(2);
+  });
+
+  test('takes thousands of names', async () => {
+    const others = Array.from({ length: 5_000 }, (_, index) => `other-${index}`).join(',');
+    expect(await names(`names=${others},beta`)).toEqual(['beta']);
+  });
+
+  test.each(['fieldSelector=spec.x!=1', 'sortBy=.metadata.name', 'label=!x&sortBy=.spec.x'])(
+    '?%s is of one moment, whatever changes while it is made',
+    async (query) => {
+      const changing = storeOf(...Array.from({ length: 50 }, (_, index) => node(`n${index}`)));
+      const turns = jest.spyOn(performance, 'now').mockImplementation(() => (changes += 1));
+      let changes = 0;
+      const page = paged(query, changing);
+      let version = 100;
+      while (version < 150) {
+        changing.apply('DELETED', node(`n${version - 100}`, { resourceVersion: (version += 1) }));
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      const { objects, total, resourceVersion } = await page;
+      turns.mockRestore();
+      expect(changing.size).toBe(0);
+      expect(resourceVersion).toBeGreaterThan(100);
+      expect([objects.length, total]).toEqual([150 - resourceVersion, 150 - resourceVersion]);
+    },
+  );
+
+  test('gives way to others after each few objects, and is not made for nobody', async () => {
+    const large = storeOf(...Array.from({ length: 50 }, (_, index) => node(`n${index}`)));
+    let looked = 0;
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => (looked += 1));
+    const controller = new AbortController();
+    const query = parseListQuery(new URLSearchParams('fieldSelector=spec.x!=1'), nodes);
+    const page = pageOf(large, query, controller);
+    const atFirst = looked;
+    controller.abort();
+    await expect(page).rejects.toThrow('aborted');
+    clock.mockRestore();
+    expect(atFirst).toBeLessThan(10);
+  });
+
+  test.each([
+    ['page=0', 'page: must be a whole number from 1, not "0"'],
+    ['page=-1', 'page: '],
+    ['page=1.5', 'page: '],
+    ['page=', 'page: '],
+    ['page=1e3', 'page: '],
+    ['page=٣', 'page: '],
+    ['limit=-2', 'limit: must be a whole number from 0, or -1 for all, not "-2"'],
+    ['limit=ten', 'limit: '],
+    ['limit=9999999999999999', 'limit: '],
+    ['ascending=yes', 'ascending: must be true (or 1) or false (or 0), not "yes"'],
+    [
+      'sortBy=age',
+      'sortBy: must be name, createTime, creationTimestamp or a path with a leading dot such as .status.nodeInfo.kubeletVersion, not "age"',
+    ],
+    ['sortBy=.', 'sortBy: "." is no path'],
+    ['sortBy=.a..b', 'sortBy: ".a..b" is no path'],
+    ['status=Ready', 'status: must be one of running, warning, unschedulable, not "Ready"'],
+    ['labelSelector=a%20b', "labelSelector: unable to parse requirement: found 'b'"],
+    ['label=,', 'label: '],
+    ['annotation=-a', 'annotation: '],
+    ['fieldSelector=a', "fieldSelector: invalid selector: 'a'; can't understand 'a'"],
+    ['fieldSelector=spec.taints', 'each of its terms is path=value or path!=value, as in spec.unschedulable=true'],
+    ['fieldSelector=a..b=c', 'fieldSelector: "a..b" is no path'],
+    ['sortBy=.spec.nodeName,name', 'sortBy: ".spec.nodeName,name" is no path, for its ","'],
+    ['sortBy=.metadata.labels["kubernetes.io/os"]', String.raw`as in .metadata.labels.kubernetes\.io/os`],
+    ['sortBy=status.nodeInfo', 'a path with a leading dot such as .status.nodeInfo.kubeletVersion'],
+    ['fields=metadata.labels["kubernetes.io/os"]', 'fields: '],
+    ['fields=.status.conditions[0].type', 'as in .status.conditions.0.type'],
+    ['fieldSelector=status.conditions[0].type=Ready', 'fieldSelector: "status.conditions[0].type" is no path'],
+    ['fieldSelector=metadata.labels["a"]=b', 'fieldSelector: '],
+    ['ascending=yes', 'ascending: must be true (or 1) or false (or 0), not "yes"'],
+    ['watch=', 'watch: must be true (or 1)'],
+    ['timeoutSeconds=-1', 'timeoutSeconds: must be a whole number from 0, not "-1"'],
+    ['managedFields=1.0', 'managedFields: '],
+    ['pretty=x', 'pretty: '],
+    ['limit=1&limit=1', 'limit: the parameter is given more than once'],
+    ['continue=abc', 'continue: /kapis has pages (page, limit); continue belongs to /apis'],
+    ['lable=a', 'unknown parameter "lable"; the known ones are page, limit, sortBy'],
+    ['__proto__=a', 'unknown parameter "__proto__"'],
+  ])('?%s is 400', (query, message) => {
+    const parse = (): unknown => parseListQuery(new URLSearchParams(query), nodes);
+    expect(parse).toThrow(StatusError);
+    expect(parse).toThrow(message);
+  });
+
+  test('as a watch has no pages', () => {
+    expect(() => watchOf('watch=true&page=1')).toThrow('page: a watch has no pages and no order');
+    expect(() => watchOf('watch=true&ascending=true')).toThrow('ascending: ');
+    expect(watchOf('watch=true&name=a&resourceVersion=1')).toMatchObject({ managedFields: false });
+  });
+
+  test.each(['watch=maybe', 'watch=yes', 'watch=TRUE', 'watch=1&timeoutSeconds=-1', 'watch=1&timeoutSeconds=1.5'])(
+    'a watch with ?%s is 400',
+    (query) => {
+      expect(() => watchOf(query)).toThrow(expect.objectContaining({ code: 400 }));
+    },
+  );
+
+  test.each(['watch=true&allowWatchBookmarks=yes', 'watch=true&sendInitialEvents=maybe'])(
+    'nor is it guessed what ?%s means',
+    (query) => {
+      expect(() => watchOf(query)).toThrow('must be true (or 1) or false (or 0)');
+    },
+  );
+
+  test('has other parameters than a single object', () => {
+    expect(parseGetQuery(new URLSearchParams('managedFields=true&pretty=1'))).toEqual({
+      managedFields: true,
+      pretty: true,
+    });
+    expect(parseObjectQuery(new URLSearchParams('watch=false&pretty=1'))).toMatchObject({ pretty: true });
+    expect(() => parseObjectQuery(new URLSearchParams('watch=perhaps'))).toThrow('watch');
+    expect(() => parseGetQuery(new URLSearchParams('limit=1'))).toThrow(
+      'unknown parameter "limit"; the known ones are managedFields, fields, pretty, timeout',
+    );
+  });
+
+  test('is paged like a naive model', () => {
+    const item = fc.record({ second: fc.nat(4), rack: fc.option(fc.constantFrom('9', '10', 'a', 'Z', 'é')) });
+    return fc.assert(
+      fc.asyncProperty(
+        fc.array(item, { maxLength: 20 }),
+        fc.constantFrom('name', 'createTime', '.metadata.labels.rack'),
+        fc.boolean(),
+        fc.integer({ min: 1, max: 5 }),
+        fc.integer({ min: -1, max: 7 }),
+        async (items, sortBy, ascending, page, limit) => {
+          const all = items.map(({ second, rack }, index) => ({
+            name: `n${String(index).padStart(2, '0')}`,
+            second,
+            rack,
+          }));
+          const sign = ascending ? 1 : -1;
+          const ranks = ['9', '10', 'Z', 'a', 'é'];
+          const sorted = all.toSorted((a, b) => {
+            const ties = a.name < b.name ? -1 : 1;
+            if (sortBy === 'name') return sign * ties;
+            if (sortBy === 'createTime') return sign * (a.second - b.second) || ties;
+            if (a.rack === null || b.rack === null) return Number(a.rack === null) - Number(b.rack === null) || ties;
+            return sign * (ranks.indexOf(a.rack) - ranks.indexOf(b.rack)) || ties;
+          });
+          const start = (page - 1) * limit;
+          const expected = limit === -1 ? (page === 1 ? sorted : []) : sorted.slice(start, start + limit);
+          const filled = storeOf(
+            ...all.map(({ name, second, rack }) =>
+              node(name, { second, ...(rack === null ? {} : { labels: { rack } }) }),
+            ),
+          );
+          const query = new URLSearchParams({
+            sortBy,
+            ascending: String(ascending),
+            page: String(page),
+            limit: String(limit),
+          });
+          const got = await pageOf(filled, parseListQuery(query, nodes), wanted);
+          expect(got.objects.map(({ name }) => name)).toEqual(expected.map(({ name }) => name));
+          expect(got.total).toBe(all.length);
+        },
+      ),
+    );
+  });
+
+  test('sortBy orders RFC 3339 times by every digit, whatever their offsets and however they are written', () => {
+    const minute = fc.integer({ min: 28_000_000, max: 28_000_002 });
+    const nanosecond = fc.oneof(
+      fc.constantFrom(0, 1, 999, 1_000, 999_999, 1_000_000, 999_999_999),
+      fc.nat(999_999_999),
+    );
+    const offset = fc.integer({ min: -23 * 60, max: 23 * 60 });
+    const time = fc.record({ minute, nanosecond, offset, digits: fc.integer({ min: 0, max: 9 }) });
+    return fc.assert(
+      fc.asyncProperty(fc.array(time, { maxLength: 12 }), fc.boolean(), async (times, ascending) => {
+        const all = times.map(({ minute: at, nanosecond: nano, offset: ahead, digits }, index) => {
+          const written = String(nano).padStart(9, '0').replace(/0+$/, '').padEnd(digits, '0');
+          const local = new Date((at + ahead) * 60_000).toISOString().slice(0, 19);
+          const size = Math.abs(ahead);
+          const zone = ahead === 0 ? 'Z' : `${ahead < 0 ? '-' : '+'}${two(Math.floor(size / 60))}:${two(size % 60)}`;
+          const value = BigInt(at) * 60_000_000_000n + BigInt(nano);
+          return { name: `n${two(index)}`, value, text: `${local}${written === '' ? '' : `.${written}`}${zone}` };
+        });
+        const sign = ascending ? 1 : -1;
+        const expected = all.toSorted((a, b) =>
+          a.value === b.value ? (a.name < b.name ? -1 : 1) : a.value < b.value ? -sign : sign,
+        );
+        const filled = storeOf(...all.map(({ name, text }) => node(name, { annotations: { time: text } })));
+        const got = await paged(`sortBy=.metadata.annotations.time&ascending=${String(ascending)}`, filled);
+        expect(got.objects.map(({ name }) => name)).toEqual(expected.map(({ name }) => name));
+      }),
+    );
+  });
+
+  test('sorts texts by code point', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (a, b) => {
+        expect(Math.sign(byCodePoint(a, b))).toBe(Math.sign(Buffer.compare(Buffer.from(a), Buffer.from(b))));
+      }),
+    );
+  });
+});

@@ -1,0 +1,216 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { StatusError } from '../../../../src/runtime/errors.ts';
+import {
+  matcher,
+  parseFieldSelector,
+  parseLabelSelector,
+  type LabelRequirement,
+} from '../../../../src/apimachinery/list/selectors.ts';
+
+const labels = { env: 'prod', tier: '', 'kubernetes.io/arch': 'amd64', size: '12', in: 'notin' };
+
+const write = ({ key, operator, values }: LabelRequirement, gap: string): string => {
+  if (operator === 'exists') return `${gap}${key}${gap}`;
+  if (operator === '!') return `!${gap}${key}`;
+  if (operator === 'in' || operator === 'notin')
+    return `${key} ${operator}${gap}(${gap}${values.join(`${gap},${gap}`)})`;
+  return `${key}${gap}${operator}${gap}${values[0]}${gap}`;
+};
+
+const matches = (requirements: readonly LabelRequirement[], of: Readonly<Record<string, string>>): boolean =>
+  matcher<typeof of>(requirements, (object, key) => (Object.hasOwn(object, key) ? object[key] : undefined))(of);
+
+describe('a label selector', () => {
+  test.each([
+    ['', true],
+    [' \t\n', true],
+    ['env', true],
+    ['!env', false],
+    ['! missing', true],
+    ['env=prod', true],
+    ['env==prod', true],
+    [' env = prod , tier = ', true],
+    ['tier=', true],
+    ['missing=', false],
+    ['env!=prod', false],
+    ['missing!=x', true],
+    ['env in (dev,prod)', true],
+    ['env in(dev,prod)', true],
+    ['env in ( dev )', false],
+    ['env notin (dev)', true],
+    ['missing notin (dev)', true],
+    ['tier in ()', true],
+    ['tier in (,a)', true],
+    ['tier in (a,)', true],
+    ['env in (a,,b)', false],
+    ['kubernetes.io/arch=amd64,env', true],
+    ['size>11', true],
+    ['size>12', false],
+    ['size<13', true],
+    ['env>1', false],
+    ['missing<1', false],
+    ['in=notin', true],
+    ['in in (in,notin)', true],
+    ['toString', false],
+    ['constructor', false],
+  ])('%j', (selector, selected) => {
+    expect(matches(parseLabelSelector(selector), labels)).toBe(selected);
+  });
+
+  test.each([
+    ['env=prod,', "found '', expected: identifier after ','"],
+    [',env', "found ',', expected: !, identifier, or 'end of string'"],
+    ['env prod', "found 'prod', expected: =, !=, ==, in, notin, >, <"],
+    ['env=a b', "found 'b', expected: ',' or 'end of string'"],
+    ['env=!a', "found '!', expected: identifier"],
+    ['!env=a', "found '=', expected: ',' or 'end of string'"],
+    ['!', "found '', expected: identifier"],
+    ['env in prod', "found 'prod', expected: '('"],
+    ['env in (a b)', "found 'b', expected: ',' or ')'"],
+    ['env in (a', "found '', expected: ',' or ')'"],
+    ['env in (a=b)', "found '=', expected: ',' or ')'"],
+    ['env=>1', "found '>', expected: identifier"],
+    ['env===a', "found '=', expected: identifier"],
+    ['a/b/c=d', 'a valid label key must consist of'],
+    ['/b=d', 'prefix part must be non-empty'],
+    ['A.io/b=d', 'prefix part must be a lowercase RFC 1123 subdomain'],
+    [`${'a'.repeat(254)}/b`, 'no more than 253 characters'],
+    ['a/=d', 'name part must be non-empty'],
+    ['-a=d', 'name part must consist of'],
+    [`${'a'.repeat(64)}=d`, 'name part must be no more than 63 characters'],
+    ['a=-b', 'a valid label must be an empty string or consist of'],
+    [`a=${'b'.repeat(64)}`, 'must be no more than 63 characters'],
+    ['a in (b,ü)', 'values[a]: Invalid value: "ü"'],
+    ['a>b', "for 'Gt', 'Lt' operators, the value must be an integer"],
+    ['a>9223372036854775808', 'the value must be an integer'],
+  ])('%j is 400', (selector, message) => {
+    const parse = (): unknown => parseLabelSelector(selector);
+    expect(parse).toThrow(StatusError);
+    expect(parse).toThrow(message);
+  });
+
+  test('for annotations takes any value', () => {
+    expect(matches(parseLabelSelector('a=https://x/?y', true), { a: 'https://x/?y' })).toBe(true);
+    expect(matches(parseLabelSelector('a=https://x/', true), { a: 'https://x/' })).toBe(true);
+  });
+
+  const name = fc.stringMatching(/^[A-Za-z0-9]([-A-Za-z0-9_.]{0,20}[A-Za-z0-9])?$/);
+  const space = fc.constantFrom('', ' ', '\t');
+  const requirement = fc.oneof(
+    fc.record({ key: name, operator: fc.constantFrom('exists' as const, '!' as const), values: fc.constant([]) }),
+    fc.record({ key: name, operator: fc.constantFrom('=' as const, '!=' as const), values: fc.tuple(name) }),
+    fc.record({
+      key: name,
+      operator: fc.constantFrom('in' as const, 'notin' as const),
+      values: fc.uniqueArray(name, { minLength: 1, maxLength: 4 }),
+    }),
+  );
+
+  test('is read back from however it was written', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(requirement, { selector: JSON.stringify }), space, (requirements, gap) => {
+        expect(parseLabelSelector(requirements.map((one) => write(one, gap)).join(','))).toEqual(requirements);
+      }),
+    );
+  });
+
+  test('selects what a naive reading selects', () => {
+    fc.assert(
+      fc.property(fc.array(requirement, { maxLength: 3 }), fc.dictionary(name, name), (requirements, object) => {
+        const has = (key: string): boolean => Object.keys(object).includes(key);
+        const naive = requirements.every(({ key, operator, values }) => {
+          const hit = has(key) && (values as string[]).includes(object[key] ?? '');
+          return { exists: has(key), '!': !has(key), '=': hit, in: hit, '!=': !hit, notin: !hit }[operator];
+        });
+        expect(matches(requirements, object)).toBe(naive);
+      }),
+    );
+  });
+
+  test('of any text is read or refused, never anything else', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[ab/!=<>(), innot]*$/)), (selector) => {
+        let refusal: unknown;
+        try {
+          parseLabelSelector(selector);
+        } catch (error) {
+          refusal = error;
+        }
+        expect([undefined, 400]).toContain(refusal instanceof StatusError ? refusal.code : refusal);
+      }),
+    );
+  });
+});
+
+describe('a field selector', () => {
+  test.each([
+    ['', []],
+    [',', []],
+    ['a.b=c', [{ path: 'a.b', equals: true, value: 'c' }]],
+    ['a==c', [{ path: 'a', equals: true, value: 'c' }]],
+    [
+      'a!=c,b=',
+      [
+        { path: 'a', equals: false, value: 'c' },
+        { path: 'b', equals: true, value: '' },
+      ],
+    ],
+    ['a=x\\,y\\=z\\\\', [{ path: 'a', equals: true, value: 'x,y=z\\' }]],
+    [
+      'a=\\\\,b=1',
+      [
+        { path: 'a', equals: true, value: '\\' },
+        { path: 'b', equals: true, value: '1' },
+      ],
+    ],
+  ])('%j', (selector, terms) => {
+    expect(parseFieldSelector(selector)).toEqual(terms);
+  });
+
+  test.each([
+    ['a', "invalid selector: 'a'; can't understand 'a'"],
+    ['a=b=c', 'unescaped character in value: ='],
+    ['a=b\\c', 'invalid escape sequence: \\c'],
+    ['a=b\\', 'invalid escape sequence: \\'],
+  ])('%j is 400', (selector, message) => {
+    expect(() => parseFieldSelector(selector)).toThrow(StatusError);
+    expect(() => parseFieldSelector(selector)).toThrow(message);
+  });
+
+  test('carries any value when it is escaped', () => {
+    fc.assert(
+      fc.property(fc.array(fc.string()), (values) => {
+        const text = values.map((value, index) => `p${index}=${value.replace(/[\\,=]/g, '\\$&')}`).join(',');
+        expect(parseFieldSelector(text).map(({ value }) => value)).toEqual(values);
+      }),
+    );
+  });
+});
+
+const many = (count: number, part: (index: number) => string): string =>
+  Array.from({ length: count }, (_, index) => part(index)).join(',');
+
+const aRequirement = (index: number): string => `k${index}=v`;
+const aTerm = (index: number): string => `metadata.name!=n${index}`;
+
+describe('what is asked of every object has bounds', () => {
+  test.each<[string, (selector: string) => readonly unknown[], (index: number) => string, number]>([
+    ['a selector has at most 64 requirements, not 65', parseLabelSelector, aRequirement, 64],
+    ['a field selector has at most 32 terms, not 33', parseFieldSelector, aTerm, 32],
+  ])('%s', (message, parse, part, most) => {
+    expect(parse(many(most, part))).toHaveLength(most);
+    expect(() => parse(many(most + 1, part))).toThrow(StatusError);
+    expect(() => parse(many(most + 1, part))).toThrow(message);
+    // What is said twice is asked once.
+    expect(parse(many(300, () => part(0)))).toEqual(parse(part(0)));
+  });
+
+  test.each([
+    ['label', parseLabelSelector],
+    ['field', parseFieldSelector],
+  ])('a %s selector has no more than 8192 characters', (_, parse) => {
+    expect(() => parse(many(2_048, () => 'a=b'))).not.toThrow();
+    expect(() => parse(many(2_049, () => 'a=b'))).toThrow('a selector has at most 8192 characters, not 8195');
+  });
+});

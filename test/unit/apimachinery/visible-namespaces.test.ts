@@ -1,0 +1,171 @@
+import { beforeEach, expect, test } from '@jest/globals';
+import type { Attributes, ResourceAttributes } from '../../../src/auth/authorizers/authorizer.ts';
+import type { RequestContext, RequestInfo } from '../../../src/http/route.ts';
+import { sameNamespaces, visibleNamespaces } from '../../../src/apimachinery/visible-namespaces.ts';
+
+const pods = { underlying: { group: '', version: 'v1', resource: 'pods' }, namespaced: true };
+const namespacesOfAnotherGroup = {
+  underlying: { group: 'example.com', version: 'v1', resource: 'namespaces' },
+  namespaced: false,
+};
+const nodes = { underlying: { group: '', version: 'v1', resource: 'nodes' }, namespaced: false };
+
+/** `verb namespace/name`, '*' for all namespaces. */
+let allowed: Set<string>;
+let asked: string[];
+let most: number;
+let granted: string[];
+let synced: boolean;
+beforeEach(() => {
+  allowed = new Set();
+  asked = [];
+  most = 0;
+  granted = [];
+  synced = true;
+});
+
+async function visible(of: typeof pods, info: Partial<RequestInfo>, query = ''): Promise<string[] | undefined> {
+  let open = 0;
+  const found = await visibleNamespaces(
+    {
+      granted: { of: () => granted, hasSynced: () => synced },
+      authorizer: {
+        async authorize(_, attributes: Attributes) {
+          const { verb, namespace, name } = attributes as ResourceAttributes;
+          const key = `${verb} ${namespace || '*'}${name === '' ? '' : `/${name}`}`;
+          asked.push(key);
+          most = Math.max(most, (open += 1));
+          await new Promise((resolve) => setImmediate(resolve));
+          open -= 1;
+          return { allowed: allowed.has(key), reason: '' };
+        },
+      },
+    },
+    {
+      user: { username: 'anna', groups: [], via: 'token' },
+      info: { verb: 'list', namespace: '', name: '', ...info },
+      query: new URLSearchParams(query),
+    } as unknown as RequestContext,
+    of,
+  );
+  return found && [...found].toSorted();
+}
+
+test('the right to all namespaces shows all', async () => {
+  allowed.add('list *');
+  granted = ['a'];
+  expect(await visible(pods, {})).toBeUndefined();
+  expect(asked).toEqual(['list *']);
+});
+
+test('a request about one namespace, one object or the cluster needs that right', async () => {
+  allowed = new Set(['list a', 'get a/p', 'list *']);
+  expect(await visible(pods, { namespace: 'a' })).toBeUndefined();
+  expect(await visible(pods, { verb: 'get', namespace: 'a', name: 'p' })).toBeUndefined();
+  expect(await visible(nodes, {})).toBeUndefined();
+  allowed.clear();
+  granted = ['a'];
+  for (const [of, info] of [
+    [pods, { namespace: 'a' }],
+    [pods, { verb: 'get', namespace: 'a', name: 'p' }],
+    [nodes, {}],
+  ] as const)
+    await expect(visible(of, info)).rejects.toMatchObject({ code: 403 });
+});
+
+test.each<[typeof pods, Partial<RequestInfo>]>([
+  [pods, { namespace: 'a' }],
+  [pods, { verb: 'watch', namespace: 'a' }],
+  [pods, { verb: 'get', namespace: 'a', name: 'p' }],
+  [pods, { verb: 'get', name: 'p' }],
+  [nodes, {}],
+  [nodes, { verb: 'get', name: 'n' }],
+  // A role can grant them by that name in a namespace, which kube-apiserver does not look at for what is cluster-scoped.
+  [namespacesOfAnotherGroup, {}],
+  [namespacesOfAnotherGroup, { name: 'b' }],
+])('a role in another namespace allows nothing of %j %j', async (of, info) => {
+  granted = ['b'];
+  const { verb = 'list', name = '' } = info;
+  const key = `${verb} b${name === '' ? '' : `/${name}`}`;
+  allowed = new Set([key, `${verb} b/b`, 'get b/b']);
+  await expect(visible(of, info)).rejects.toMatchObject({ code: 403 });
+  expect(asked).toHaveLength(1);
+});
+
+test('a request without an identity is 401', async () => {
+  const request = { user: undefined, info: { verb: 'list', namespace: '', name: '' }, query: new URLSearchParams() };
+  const access = {
+    granted: { of: () => [], hasSynced: () => true },
+    authorizer: { authorize: async () => ({ allowed: true, reason: '' }) },
+  };
+  const found = visibleNamespaces(access, request as unknown as RequestContext, pods);
+  await expect(found).rejects.toMatchObject({ code: 401 });
+});
+
+test('of the namespaces, those are shown that a role in them lets one get', async () => {
+  const namespaces = { underlying: { group: '', version: 'v1', resource: 'namespaces' }, namespaced: false };
+  granted = ['a', 'b', 'c'];
+  allowed = new Set(['get a/a', 'get c/c', 'watch b/b']);
+  expect(await visible(namespaces, {})).toEqual(['a', 'c']);
+  expect(await visible(namespaces, { verb: 'watch' })).toEqual(['b']);
+  expect(await visible(namespaces, { name: 'c' })).toEqual(['c']);
+  await expect(visible(namespaces, { name: 'b' })).rejects.toMatchObject({ code: 403 });
+  expect(asked.filter((key) => key.includes('list'))).toEqual(['list *', 'list */c', 'list */b', 'list */b']);
+});
+
+test('else each candidate is confirmed, so many at once', async () => {
+  granted = Array.from({ length: 100 }, (_, index) => `n${index}`);
+  allowed = new Set(['list n7', 'list n77']);
+  expect(await visible(pods, {})).toEqual(['n7', 'n77']);
+  expect(asked).toHaveLength(101);
+  expect(most).toBe(32);
+});
+
+test('a list of one name is confirmed for that name', async () => {
+  granted = ['a', 'b'];
+  allowed = new Set(['watch b/p']);
+  expect(await visible(pods, { verb: 'watch', name: 'p' })).toEqual(['b']);
+});
+
+test('none allowed is refused as at the cluster scope', async () => {
+  granted = ['a'];
+  await expect(visible(pods, {})).rejects.toMatchObject({
+    code: 403,
+    message: 'pods is forbidden: User "anna" cannot list resource "pods" in API group "" at the cluster scope',
+  });
+});
+
+test('a namespace that is named needs no binding', async () => {
+  synced = false;
+  allowed = new Set(['list a', 'list b']);
+  expect(await visible(pods, {}, 'namespace=a')).toEqual(['a']);
+  await expect(visible(pods, {}, 'namespace=c')).rejects.toMatchObject({ code: 403 });
+  await expect(visible(pods, {})).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
+});
+
+test('a thousand candidates are reviewed', async () => {
+  granted = Array.from({ length: 1000 }, (_, index) => `n${index}`);
+  allowed = new Set(['list n999']);
+  expect(await visible(pods, {})).toEqual(['n999']);
+});
+
+test('more candidates than can be asked about are too many', async () => {
+  granted = Array.from({ length: 1001 }, (_, index) => `n${index}`);
+  await expect(visible(pods, {})).rejects.toMatchObject({
+    code: 403,
+    message: expect.stringContaining('1001 namespaces, more than 1000: name one') as unknown,
+    details: { kind: 'pods' },
+  });
+  expect(asked).toEqual(['list *']);
+});
+
+const set = (...members: string[]): Set<string> => new Set(members);
+
+test('sets are the same when they have the same members', () => {
+  expect(sameNamespaces(undefined, undefined)).toBe(true);
+  expect(sameNamespaces(undefined, set())).toBe(false);
+  expect(sameNamespaces(set('a'), undefined)).toBe(false);
+  expect(sameNamespaces(set('a', 'b'), set('b', 'a'))).toBe(true);
+  expect(sameNamespaces(set('a', 'b'), set('a', 'c'))).toBe(false);
+  expect(sameNamespaces(set('a'), set('a', 'b'))).toBe(false);
+});

@@ -1,0 +1,490 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { forbidden, serviceUnavailable } from '../../../../src/runtime/errors.ts';
+import { apisRoutes, kapisRoutes } from '../../../../src/resources/routes.ts';
+import type { Route } from '../../../../src/http/route.ts';
+import {
+  call,
+  FakeAuthorizer,
+  fakeResource,
+  node,
+  refused,
+  type Call,
+  type FakeResource,
+} from '../../../labs/resources.ts';
+
+const path = '/apis/resources.platform.io/v1alpha3/nodes';
+let resource: FakeResource;
+let authorizer: FakeAuthorizer;
+let routes: Route[];
+let calls: Call[];
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+  calls = [];
+  resource = fakeResource();
+  authorizer = new FakeAuthorizer();
+  routes = apisRoutes({ authorizer, resources: [resource] });
+  resource.store.replace([node('a', { resourceVersion: 5 }), node('b', { resourceVersion: 6 })], 10);
+});
+afterEach(async () => {
+  for (const { abort, done } of calls) {
+    abort();
+    await done;
+  }
+  jest.useRealTimers();
+});
+
+const settle = async (): Promise<void> => {
+  for (let i = 0; i < 6; i += 1) await new Promise((resolve) => setImmediate(resolve));
+};
+
+async function until(condition: () => boolean): Promise<void> {
+  for (let turns = 0; !condition(); turns += 1) {
+    if (turns === 5_000) throw new Error('it does not come');
+    await settle();
+  }
+}
+
+async function watch(query: string, headers: Record<string, string> = {}, of = path): Promise<Call> {
+  const begun = call(routes, `${of}?watch=true&${query}`, { headers });
+  calls.push(begun);
+  await settle();
+  return begun;
+}
+
+const told = ({ response }: Call): string[] =>
+  response.events.map(({ type, object: { metadata } }) => `${type} ${metadata.name ?? ''}@${metadata.resourceVersion}`);
+
+const modify = (name: string, resourceVersion: number, labels: Record<string, string> = {}): void =>
+  resource.store.apply('MODIFIED', node(name, { resourceVersion, labels }));
+
+describe('a watch', () => {
+  test('answers at once, before there is anything to say', async () => {
+    const { response } = await watch('resourceVersion=10');
+    expect(response.headersSent).toBe(true);
+    expect(response.headers).toEqual({ 'content-type': 'application/json', 'cache-control': 'no-cache, private' });
+    expect(response.text).toBe('');
+  });
+
+  test('gives way to others while it looks through what is there, however little of that it shows', async () => {
+    const names = Array.from({ length: 20 }, (_, index) => `n${index + 10}`);
+    resource.store.replace(
+      names.map((name) => node(name, { resourceVersion: 5 })),
+      20,
+    );
+    let now = 0;
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => (now += 1));
+    const begun = await watch('labelSelector=!a');
+    expect(told(begun).length).toBeLessThan(20);
+    await until(() => told(begun).length === 20);
+    clock.mockRestore();
+  });
+
+  test.each(['', 'resourceVersion=0'])('?%s begins with what is there', async (query) => {
+    const begun = await watch(query);
+    expect(told(begun)).toEqual(['ADDED a@5', 'ADDED b@6']);
+    modify('a', 11);
+    await settle();
+    expect(told(begun).slice(2)).toEqual(['MODIFIED a@11']);
+    expect(begun.response.events[0]?.object).toMatchObject({
+      kind: 'Node',
+      apiVersion: 'resources.platform.io/v1alpha3',
+    });
+  });
+
+  test('of a past resourceVersion begins with what has changed since', async () => {
+    modify('a', 11);
+    resource.store.apply('DELETED', node('b', { resourceVersion: 12 }));
+    resource.store.apply('ADDED', node('c', { resourceVersion: 13 }));
+    const begun = await watch('resourceVersion=11');
+    modify('c', 14);
+    await settle();
+    expect(told(begun)).toEqual(['DELETED b@12', 'ADDED c@13', 'MODIFIED c@14']);
+  });
+
+  test('of a resourceVersion that lies ahead tells only what comes after it', async () => {
+    const begun = await watch('resourceVersion=12');
+    modify('a', 11);
+    modify('a', 12);
+    modify('a', 13);
+    await settle();
+    expect(told(begun)).toEqual(['MODIFIED a@13']);
+  });
+
+  test('sees objects come into its selector and leave it', async () => {
+    const begun = await watch('resourceVersion=10&labelSelector=env');
+    modify('a', 11, { env: 'prod' });
+    modify('a', 12, { env: 'dev' });
+    modify('b', 13);
+    modify('a', 14);
+    modify('a', 15, { env: 'prod' });
+    resource.store.apply('DELETED', node('a', { resourceVersion: 16, labels: { env: 'prod' } }));
+    resource.store.apply('DELETED', node('b', { resourceVersion: 17 }));
+    await settle();
+    expect(told(begun)).toEqual(['ADDED a@11', 'MODIFIED a@12', 'DELETED a@14', 'ADDED a@15', 'DELETED a@16']);
+    // What is taken away is shown as it was last seen.
+    expect(begun.response.events[2]?.object.metadata.labels).toEqual({ env: 'dev' });
+  });
+
+  test('of one object, by its name or the old form of a watch, sees no other', async () => {
+    const oldPath = path.replace('/nodes', '/watch/nodes/a');
+    const byName = await watch('resourceVersion=10&fieldSelector=metadata.name%3Da');
+    const old = await watch('resourceVersion=10', {}, oldPath);
+    modify('b', 11);
+    modify('a', 12);
+    await settle();
+    expect(told(byName)).toEqual(['MODIFIED a@12']);
+    expect(told(old)).toEqual(['MODIFIED a@12']);
+    const error = await refused(routes, `${oldPath}?watch=true&fieldSelector=metadata.name%3Db`);
+    expect(error).toMatchObject({ code: 400, message: "fieldSelector metadata.name doesn't match requested name" });
+  });
+
+  test('as a streaming list marks the end of what was there', async () => {
+    const begun = await watch('sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true');
+    expect(told(begun)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);
+    expect(begun.response.events[2]?.object).toEqual({
+      kind: 'Node',
+      apiVersion: 'resources.platform.io/v1alpha3',
+      metadata: {
+        resourceVersion: '10',
+        creationTimestamp: null,
+        annotations: { 'k8s.io/initial-events-end': 'true' },
+      },
+    });
+    expect(resource.confirmations).toEqual(['list']);
+  });
+
+  test('without initial events begins with the next change', async () => {
+    const begun = await watch('sendInitialEvents=false&resourceVersionMatch=NotOlderThan');
+    modify('a', 11);
+    await settle();
+    expect(told(begun)).toEqual(['MODIFIED a@11']);
+  });
+
+  test.each(['', 'resourceVersion=0'])('?%s with bookmarks says where what was there ends', async (query) => {
+    const begun = await watch(`${query}&allowWatchBookmarks=true`);
+    expect(told(begun)).toEqual(['ADDED a@5', 'ADDED b@6', 'BOOKMARK @10']);
+    expect(begun.response.events[2]?.object).toMatchObject({
+      metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } },
+    });
+  });
+
+  test('too short for a bookmark before its end has none', async () => {
+    const begun = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2');
+    await jest.advanceTimersByTimeAsync(2000);
+    await settle();
+    expect(told(begun)).toEqual([]);
+    expect(begun.response.writableEnded).toBe(true);
+  });
+
+  test('just begun has none, in whatever second of a minute that was', async () => {
+    const begun: Call[] = [];
+    for (let second = 0; second < 60; second += 1) {
+      begun.push(await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=2'));
+      await jest.advanceTimersByTimeAsync(1_000);
+    }
+    await jest.advanceTimersByTimeAsync(2_000);
+    await settle();
+    expect(begun.map(told)).toEqual(begun.map(() => []));
+  });
+
+  test('from a resourceVersion ahead of the cache has no bookmark before it, as that would go back', async () => {
+    const begun = await watch('resourceVersion=20&allowWatchBookmarks=true&timeoutSeconds=200');
+    for (const version of [10, 19, 20]) {
+      resource.store.bookmark(version);
+      await jest.advanceTimersByTimeAsync(60_000);
+      await settle();
+    }
+    expect(told(begun)).toEqual(['BOOKMARK @20']);
+  });
+
+  test('has bookmarks each minute and before its end, if it wants them', async () => {
+    const begun = await watch('resourceVersion=10&allowWatchBookmarks=true&timeoutSeconds=200');
+    const plain = await watch('resourceVersion=10&timeoutSeconds=200');
+    for (const version of [20, 30, 40]) {
+      resource.store.bookmark(version);
+      await jest.advanceTimersByTimeAsync(60_000);
+      await settle();
+    }
+    expect(told(begun)).toEqual(['BOOKMARK @20', 'BOOKMARK @30', 'BOOKMARK @40']);
+    await jest.advanceTimersByTimeAsync(17_900);
+    await settle();
+    const minutes = told(begun).length;
+    resource.store.bookmark(50);
+    await jest.advanceTimersByTimeAsync(300);
+    await settle();
+    expect(told(begun).slice(minutes)).toEqual(['BOOKMARK @50']);
+    expect(begun.response.writableEnded).toBe(false);
+    await jest.advanceTimersByTimeAsync(2000);
+    await settle();
+    expect(begun.response.writableEnded).toBe(true);
+    expect(plain.response.writableEnded).toBe(true);
+    expect(told(plain)).toEqual([]);
+  });
+
+  test('ends by itself after half an hour to an hour', async () => {
+    const begun = await watch('resourceVersion=10');
+    await jest.advanceTimersByTimeAsync(1_799_000);
+    expect(begun.response.writableEnded).toBe(false);
+    await jest.advanceTimersByTimeAsync(1_801_000);
+    await settle();
+    expect(begun.response.writableEnded).toBe(true);
+  });
+
+  test('of a forgotten resourceVersion is one ERROR, and ends', async () => {
+    const begun = await watch('resourceVersion=9');
+    await begun.done;
+    expect(begun.response.statusCode).toBe(200);
+    expect(begun.response.events).toMatchObject([
+      {
+        type: 'ERROR',
+        object: { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version: 9 (10)' },
+      },
+    ]);
+    expect(begun.response.writableEnded).toBe(true);
+  });
+
+  test.each([
+    ['resourceVersion=7', {}, path],
+    ['resourceVersion=7', {}, '/kapis/resources.platform.io/v1alpha3/nodes'],
+    ['resourceVersion=7', { accept: 'text/event-stream' }, '/kapis/resources.platform.io/v1alpha3/nodes'],
+    [
+      'resourceVersion=2',
+      { accept: 'text/event-stream', 'last-event-id': '7' },
+      '/kapis/resources.platform.io/v1alpha3/nodes',
+    ],
+  ])('?%s %o of %s begins before the history if nothing has happened there', async (query, headers, of) => {
+    routes = [...routes, ...kapisRoutes({ authorizer, resources: [resource] })];
+    const { promise, resolve } = Promise.withResolvers<void>();
+    resource.onRecall = (resourceVersion) => {
+      expect(resourceVersion).toBe(7);
+      return promise;
+    };
+    const begun = await watch(query, headers, of);
+    expect(begun.response.headersSent).toBe(false);
+    modify('a', 11);
+    resource.store.recall(resource.store.oldestPosition, { floor: 0, since: 7 });
+    modify('a', 12);
+    resolve();
+    await settle();
+    const versions = begun.response.text.matchAll(/"type":"(\w+)".*?"resourceVersion":"(\d+)"/g);
+    expect([...versions].map(([, type, version]) => `${type} ${version}`)).toEqual(['MODIFIED 11', 'MODIFIED 12']);
+    // From now on that is known.
+    resource.onRecall = () => Promise.reject(new Error('it is asked again'));
+    expect((await watch('resourceVersion=8')).response.events).toHaveLength(2);
+  });
+
+  test('as a streaming list not older than what does not come is one ERROR', async () => {
+    const begun = await watch('sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99');
+    await jest.advanceTimersByTimeAsync(3000);
+    await begun.done;
+    expect(begun.response.events).toMatchObject([{ type: 'ERROR', object: { code: 504, reason: 'Timeout' } }]);
+  });
+
+  test('ends with an ERROR when the cluster was restored from a backup', async () => {
+    const begun = await watch('resourceVersion=10');
+    resource.store.replace([], 3);
+    await begun.done;
+    expect(begun.response.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
+  });
+
+  test('ends when its caller may no longer watch, and goes on while that cannot be told', async () => {
+    const begun = await watch('resourceVersion=10');
+    authorizer.authorize = () => Promise.reject(serviceUnavailable('kube-apiserver cannot be reached'));
+    await begun.recheck();
+    expect(begun.response.writableEnded).toBe(false);
+    authorizer.authorize = () => Promise.reject(forbidden({ group: '', resource: 'nodes' }, '', 'no more'));
+    await begun.recheck();
+    await begun.done;
+    expect(begun.response.events).toMatchObject([{ type: 'ERROR', object: { code: 403, reason: 'Forbidden' } }]);
+  });
+
+  test('ends when the server drains', async () => {
+    const begun = await watch('resourceVersion=10');
+    begun.abort();
+    await begun.done;
+    expect(begun.response.writableEnded).toBe(true);
+  });
+
+  test('waits for a slow reader, and cuts off one whose next change is forgotten', async () => {
+    const begun = await watch('resourceVersion=10');
+    begun.response.stalled = true;
+    for (let version = 11; version < 20; version += 1) modify('a', version);
+    await settle();
+    begun.response.read();
+    await until(() => told(begun).length === 9);
+    begun.response.stalled = true;
+    for (let version = 20; version < 100; version += 1) modify('a', version);
+    await settle();
+    // These fill what is kept for the reader; what follows is not.
+    for (let version = 100; version < 10_100; version += 1) modify('a', version);
+    await settle();
+    expect(begun.response.destroyed).toBe(false);
+    modify('a', 10_100);
+    await until(() => begun.response.destroyed);
+    expect(told(begun).at(-1)).toBe('MODIFIED a@99');
+  });
+
+  test('that is slow while it is told what is there is cut off when it could not go on from there', async () => {
+    for (let index = 0; index < 500; index += 1)
+      resource.store.apply('ADDED', node(`n${index}`, { resourceVersion: 11 + index }));
+    const begun = call(routes, `${path}?watch=true`);
+    const { response } = begun;
+    response.stalled = true;
+    calls.push(begun);
+    await settle();
+    const reader = await watch('resourceVersion=510');
+    for (let version = 1000; version < 11_000; version += 1) modify('a', version);
+    await until(() => told(reader).length === 10_000);
+    expect(response.destroyed).toBe(false);
+    modify('a', 11_000);
+    await until(() => response.destroyed);
+  });
+
+  test('bears many changes at once', async () => {
+    const begun = await watch('resourceVersion=10');
+    for (let version = 11; version <= 20_010; version += 1) modify('a', version);
+    await until(() => told(begun).length >= 20_000);
+    expect(told(begun).at(-1)).toBe('MODIFIED a@20010');
+    expect(told(begun)).toHaveLength(20_000);
+  });
+
+  test('as tables names the columns once', async () => {
+    const begun = await watch('', { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' });
+    modify('a', 11);
+    await settle();
+    const tables = begun.response.events.map(({ type, object }) => ({
+      type,
+      columns: (object['columnDefinitions'] as unknown[] | null)?.length,
+      cell: (object['rows'] as { cells: string[] }[])[0]?.cells[0],
+    }));
+    expect(tables).toEqual([
+      { type: 'ADDED', columns: 10, cell: 'a' },
+      { type: 'ADDED', columns: undefined, cell: 'b' },
+      { type: 'MODIFIED', columns: undefined, cell: 'a' },
+    ]);
+  });
+
+  test('of metadata alone has nothing else', async () => {
+    const begun = await watch('', { accept: 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io' });
+    expect(begun.response.events.map(({ object }) => Object.keys(object))).toEqual([
+      ['kind', 'apiVersion', 'metadata'],
+      ['kind', 'apiVersion', 'metadata'],
+    ]);
+  });
+
+  test('of some fields shows these to all that ask for them, and others to others', async () => {
+    const deps = { authorizer, resources: [resource] };
+    routes = kapisRoutes(deps);
+    const of = '/kapis/resources.platform.io/v1alpha3/nodes';
+    const queries = ['metadata.uid,spec', 'spec,metadata.uid', 'status', 'spec', 'spec&managedFields=true'];
+    const begun: Call[] = [];
+    for (const fields of queries) begun.push(await watch(`resourceVersion=10&fields=${fields}`, {}, of));
+    modify('a', 11);
+    await settle();
+    const shown = begun.map(({ response }) =>
+      response.events.map(({ object }) =>
+        [...Object.keys(object), ...Object.keys(object.metadata)].toSorted().join(' '),
+      ),
+    );
+    const always = ['apiVersion kind metadata', 'name'];
+    expect(shown).toEqual([
+      ['apiVersion kind metadata name spec uid'],
+      ['apiVersion kind metadata name spec uid'],
+      [`${always.join(' ')} status`],
+      [`${always.join(' ')} spec`],
+      [`${always.join(' ')} spec`],
+    ]);
+  });
+
+  describe('of server-sent events', () => {
+    const accept = 'text/event-stream';
+    const follow = (query: string, headers: Record<string, string> = {}): Promise<Call> => {
+      routes = kapisRoutes({ authorizer, resources: [resource] });
+      return watch(query, { accept, ...headers }, '/kapis/resources.platform.io/v1alpha3/nodes');
+    };
+
+    test('says what to go on from once what is there is told, also where that is nothing', async () => {
+      const all = await follow('fields=metadata.name');
+      expect(all.response.text).toMatch(/^data: .*"a".*\n\ndata: .*"b".*\n\nid: 10\n\n$/);
+      expect((await follow('name=zzz')).response.text).toBe('id: 10\n\n');
+      expect((await follow('resourceVersion=10')).response.text).toBe('');
+      expect((await follow('', { 'last-event-id': '10' })).response.text).toBe('');
+    });
+
+    test.each(['name=a', 'fieldSelector=metadata.uid%3Duid-a'])(
+      'by %s says that it is alive when nothing was told for 15 seconds',
+      async (filter) => {
+        const begun = await follow(`resourceVersion=10&${filter}`);
+        await jest.advanceTimersByTimeAsync(10_000);
+        modify('a', 11);
+        await settle();
+        const { text } = begun.response;
+        await jest.advanceTimersByTimeAsync(10_000);
+        expect(begun.response.text.slice(text.length)).toBe('');
+        modify('b', 12);
+        await jest.advanceTimersByTimeAsync(6_000);
+        await settle();
+        expect(begun.response.text.slice(text.length)).toBe(': keep-alive\nid: 12\n\n');
+        await jest.advanceTimersByTimeAsync(16_000);
+        expect(begun.response.text.slice(text.length)).toBe(': keep-alive\nid: 12\n\n'.repeat(2));
+        const lines = await watch('resourceVersion=12', {}, '/kapis/resources.platform.io/v1alpha3/nodes');
+        await jest.advanceTimersByTimeAsync(40_000);
+        expect(lines.response.text).toBe('');
+      },
+    );
+
+    test('says nothing to who does not read', async () => {
+      const begun = await follow('resourceVersion=10');
+      begun.response.stalled = true;
+      resource.store.apply('MODIFIED', node('a', { resourceVersion: 11, annotations: { x: 'x'.repeat(20_000) } }));
+      await settle();
+      await jest.advanceTimersByTimeAsync(40_000);
+      begun.response.read();
+      await settle();
+      expect(begun.response.text).not.toContain('keep-alive');
+    });
+
+    test('does not let a client ask again and again for what is too old', async () => {
+      routes = kapisRoutes({ authorizer, resources: [resource] });
+      const of = '/kapis/resources.platform.io/v1alpha3/nodes';
+      const error = await refused(routes, `${of}?watch=true&resourceVersion=1`, { headers: { accept } });
+      expect(error).toMatchObject({ code: 410, reason: 'Expired' });
+      const resumed = await follow('', { 'last-event-id': '1' });
+      expect(resumed.response.text).toMatch(/^id:\ndata: \{"type":"ERROR","object":\{.*"code":410.*\n\n$/);
+      expect(resumed.response.writableEnded).toBe(true);
+    });
+  });
+
+  test.each([
+    ['sendInitialEvents=true', 422],
+    ['resourceVersionMatch=NotOlderThan', 422],
+    ['sendInitialEvents=true&resourceVersionMatch=Exact', 422],
+    ['resourceVersion=x', 400],
+    ['timeoutSeconds=x', 400],
+    ['fieldSelector=spec.x%3Dy', 400],
+  ])('?%s is %i', async (query, code) => {
+    expect(await refused(routes, `${path}?watch=true&${query}`)).toMatchObject({ code });
+  });
+
+  test('follows the store whatever happens', async () => {
+    const begun = await watch('resourceVersion=10&labelSelector=odd');
+    const seen = new Map<string, number>();
+    let version = 10;
+    for (let i = 0; i < 500; i += 1) {
+      version += 1;
+      const name = `n${(i * 7) % 13}`;
+      if (i % 5 === 4) resource.store.apply('DELETED', node(name, { resourceVersion: version }));
+      else modify(name, version, i % 3 === 0 ? { odd: '' } : {});
+      if (i % 50 === 0) await settle();
+    }
+    await settle();
+    for (const { type, object } of begun.response.events) {
+      const { name, resourceVersion } = object.metadata;
+      expect(seen.has(name)).toBe(type !== 'ADDED');
+      if (type === 'DELETED') seen.delete(name);
+      else seen.set(name, Number(resourceVersion));
+    }
+    const expected = resource.store.order('name').filter(({ labels }) => 'odd' in labels);
+    expect(seen).toEqual(new Map(expected.map((object) => [object.name, object.resourceVersion])));
+  });
+});

@@ -1,0 +1,160 @@
+/** Client certificates that the chains of client-chain.test.ts do not have: cross-signed CAs, and odd but readable encodings. */
+import 'reflect-metadata';
+import { BasicConstraintsExtension, Extension, X509CertificateGenerator } from '@peculiar/x509';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { KeyObject, sign, webcrypto, X509Certificate } from 'node:crypto';
+import type { TLSSocket } from 'node:tls';
+import { presentedChain, verifiedUntil } from '../../../../src/auth/authenticators/client-chain.ts';
+import { elementsIn } from '../../../../src/auth/authenticators/der.ts';
+
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+
+interface Entity {
+  readonly name: string;
+  readonly keys: webcrypto.CryptoKeyPair;
+}
+
+const entity = async (name: string): Promise<Entity> => ({
+  name: `CN=${name}`,
+  keys: await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']),
+});
+
+const ca = [new BasicConstraintsExtension(true, undefined, true)];
+
+async function certify(
+  subject: Entity,
+  issuer: Entity,
+  extensions: readonly Extension[] = ca,
+): Promise<X509Certificate> {
+  const certificate = await X509CertificateGenerator.create({
+    subject: subject.name,
+    issuer: issuer.name,
+    publicKey: subject.keys.publicKey,
+    signingKey: issuer.keys.privateKey,
+    signingAlgorithm: algorithm,
+    notBefore: new Date(Date.now() - 60_000),
+    notAfter: new Date(Date.now() + 3_600_000),
+    extensions: [...extensions],
+  });
+  return new X509Certificate(certificate.toString('pem'));
+}
+
+let client: Entity;
+let issuing: Entity;
+let root: Entity;
+let stranger: Entity;
+beforeAll(async () => {
+  [client, issuing, root, stranger] = (await Promise.all(['client', 'issuing', 'root', 'stranger'].map(entity))) as [
+    Entity,
+    Entity,
+    Entity,
+    Entity,
+  ];
+});
+
+const isVerified = (
+  leaf: X509Certificate,
+  intermediates: readonly X509Certificate[],
+  authorities: readonly X509Certificate[],
+): boolean => verifiedUntil({ leaf, intermediates }, authorities, Date.now()) !== undefined;
+
+describe('the certificate of a client whose CA has several certificates is verified', () => {
+  test.each<[string, () => Entity]>([
+    ['an unknown CA', () => stranger],
+    ['itself', () => issuing],
+  ])('although one of them is signed by %s', async (_, other) => {
+    const leaf = await certify(client, issuing, []);
+    const [useless, useful] = await Promise.all([certify(issuing, other()), certify(issuing, root)]);
+    const trusted = await certify(root, root);
+    expect(isVerified(leaf, [useless, useful], [trusted])).toBe(true);
+    expect(isVerified(leaf, [useful, useless], [trusted])).toBe(true);
+    expect(isVerified(leaf, [useless], [trusted])).toBe(false);
+  });
+});
+
+/** Extension basicConstraints of this DER. */
+const constraints = (hex: string): Extension => new Extension('2.5.29.19', true, Buffer.from(hex, 'hex'));
+
+describe('the form of a certificate', () => {
+  test.each<[string, Extension[], boolean]>([
+    ['has no basicConstraints', [], true],
+    ['has empty basicConstraints', [constraints('3000')], true],
+    ['says in full that it is no CA', [constraints('3003010100')], true],
+    ['has a path length without being a CA', [constraints('3003020100')], true],
+    ['is a CA', [constraints('30030101ff')], false],
+    ['has basicConstraints of an indefinite length', [constraints('30800000')], false],
+    ['has basicConstraints that end early', [constraints('3005')], false],
+  ])('decides about a leaf that %s', async (_, extensions, accepted) => {
+    const leaf = await certify(client, root, extensions);
+    expect(isVerified(leaf, [], [await certify(root, root)])).toBe(accepted);
+  });
+
+  test.each<[string, string, boolean]>([
+    ['basicConstraints in DER', '30030101ff', true],
+    ['basicConstraints that OpenSSL reads and DER forbids', '30800101ff0000', false],
+    ['basicConstraints that say in full that it is no CA', '3003010100', false],
+  ])('decides about an authority with %s', async (_, hex, accepted) => {
+    const authority = await certify(root, root, [constraints(hex)]);
+    expect(isVerified(await certify(client, root, []), [], [authority])).toBe(accepted);
+  });
+
+  test('may be without extensions, as openssl x509 -req makes it', async () => {
+    const leaf = await withoutExtensions(await certify(client, root, []), root);
+    expect(isVerified(leaf, [], [await certify(root, root)])).toBe(true);
+    expect(isVerified(leaf, [], [await certify(stranger, stranger)])).toBe(false);
+  });
+});
+
+const element = (tag: number, content: Buffer): Buffer => {
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(content.length);
+  return Buffer.concat([Buffer.from([tag, 0x82]), length, content]);
+};
+
+/** The certificate with neither version nor extensions, signed again. */
+async function withoutExtensions(certificate: X509Certificate, issuer: Entity): Promise<X509Certificate> {
+  const [whole] = elementsIn(certificate.raw);
+  const [body, algorithmID] = elementsIn(whole?.content as Buffer);
+  const kept = elementsIn(body?.content as Buffer).filter(({ tag }) => tag !== 0xa0 && tag !== 0xa3);
+  const signed = element(0x30, Buffer.concat(kept.map(({ tag, content }) => element(tag, content))));
+  const key = KeyObject.from(issuer.keys.privateKey);
+  const signature = element(0x03, Buffer.concat([Buffer.alloc(1), sign('sha256', signed, key)]));
+  return new X509Certificate(
+    element(0x30, Buffer.concat([signed, element(0x30, algorithmID?.content as Buffer), signature])),
+  );
+}
+
+test('a certificate is valid from its first to its last moment', async () => {
+  const [leaf, authority] = await Promise.all([certify(client, root, []), certify(root, root)]);
+  const verified = (now: number): number | undefined => verifiedUntil({ leaf, intermediates: [] }, [authority], now);
+  const [from, until] = [leaf.validFromDate.getTime(), leaf.validToDate.getTime()];
+  expect([from, until].map(verified)).toEqual([until, until]);
+  expect([from - 1, until + 1].map(verified)).toEqual([undefined, undefined]);
+});
+
+describe('of the certificates that a client presents', () => {
+  interface Presented {
+    readonly issuerCertificate?: Presented;
+  }
+  const presenting = (leaf: Presented | undefined): TLSSocket =>
+    ({ getPeerX509Certificate: () => leaf }) as unknown as TLSSocket;
+
+  test.each([
+    [0, 0],
+    [3, 3],
+    [10, 10],
+    [11, 10],
+    [1_000, 10],
+  ])('behind the leaf, %d, %d are looked at', (count, expected) => {
+    const others: Presented[] = [];
+    for (let index = 0; index < count; index += 1) others.unshift({ issuerCertificate: others[0] as Presented });
+    const leaf = { issuerCertificate: others[0] as Presented };
+    const chain = presentedChain(presenting(leaf));
+    expect(chain?.leaf).toBe(leaf);
+    expect(chain?.intermediates).toEqual(others.slice(0, expected));
+  });
+
+  test('there may be none', () => {
+    expect(presentedChain(presenting(undefined))).toBeUndefined();
+  });
+});

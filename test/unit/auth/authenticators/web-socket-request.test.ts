@@ -1,0 +1,66 @@
+import { expect, test } from '@jest/globals';
+import { isWebSocketRequest, subprotocolToken } from '../../../../src/auth/authenticators/web-socket-request.ts';
+
+type Asked = Parameters<typeof isWebSocketRequest>[0];
+
+const request = (headers: Asked['headers'] = {}, more: Partial<Asked> = {}): Asked => ({
+  method: 'GET',
+  httpVersion: '1.1',
+  headers: { connection: 'Upgrade', upgrade: 'websocket', ...headers },
+  ...more,
+});
+
+test.each<[string, Asked, boolean]>([
+  ['of most browsers', request(), true],
+  ['of Firefox', request({ connection: 'keep-alive, Upgrade' }), true],
+  [
+    'with other protocols beside it',
+    request({ upgrade: 'h2c , WebSocket', connection: 'UPGRADE,http2-settings' }),
+    true,
+  ],
+  ['for another protocol', request({ upgrade: 'SPDY/3.1' }), false],
+  ['for no protocol', request({ upgrade: undefined }), false],
+  ['that does not name Upgrade in Connection', request({ connection: 'keep-alive' }), false],
+  ['without Connection', request({ connection: undefined }), false],
+  ['by POST', request({}, { method: 'POST' }), false],
+  ['over HTTP/1.0', request({}, { httpVersion: '1.0' }), false],
+  ['over HTTP/2', request({}, { httpVersion: '2.0' }), false],
+])('a request %s asks for a WebSocket or not: %#', (_, asked, expected) => {
+  expect(isWebSocketRequest(asked)).toBe(expected);
+});
+
+const protocol = (token: string): string =>
+  `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
+const offering = (protocols: string): Asked => request({ 'sec-websocket-protocol': protocols });
+
+test.each([
+  [`${protocol('a.b-c')}, v4.channel.k8s.io`, 'a.b-c'],
+  [`v5.channel.k8s.io,,  ${protocol('a~b/c+d==')}`, 'a~b/c+d=='],
+  ['v4.channel.k8s.io', undefined],
+  ['', undefined],
+])('the token among the subprotocols %j is %j', (protocols, token) => {
+  expect(subprotocolToken(offering(protocols))).toBe(token);
+});
+
+test('the subprotocols of a request that is for no WebSocket have no token', () => {
+  const headers = { 'sec-websocket-protocol': `${protocol('a')}, any` };
+  expect(subprotocolToken(request(headers, { method: 'POST' }))).toBeUndefined();
+});
+
+test.each<[string, string]>([
+  ['that is alone', protocol('a')],
+  ['beside another one', `any, ${protocol('a')}, ${protocol('b')}`],
+  ['beside nothing but commas', `${protocol('a')}, ,`],
+  ['that is empty', `any, ${protocol('')}`],
+  ['with padding', `any, ${protocol('a')}=`],
+  ['in base64', `any, ${protocol('a')}+`],
+  ['with a bad character in front of the encoding', `any, ${protocol('a').replace(/\.(?=[^.]*$)/, '.=')}`],
+  ['that begins with a letter beyond ASCII', `any, ${protocol('éa')}`],
+  ['that ends with a letter beyond ASCII', `any, ${protocol('aé')}`],
+  ['with a space', `any, ${protocol('a b')}`],
+  ['with a line break', `any, ${protocol('a\nb')}`],
+])('a token among subprotocols %s is 401', (_, protocols) => {
+  expect(() => subprotocolToken(offering(protocols))).toThrow(
+    expect.objectContaining({ code: 401, headers: { 'WWW-Authenticate': expect.stringContaining('invalid_token') } }),
+  );
+});

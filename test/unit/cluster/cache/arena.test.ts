@@ -1,0 +1,113 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { Arena } from '../../../../src/cluster/cache/arena.ts';
+import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
+import { ManagedFields } from '../../../../src/cluster/cache/managed-fields.ts';
+import { gather, storeObject, type StoredObject } from '../../../../src/cluster/cache/stored-object.ts';
+
+type Stored = StoredObject<null>;
+
+const wanted = new AbortController();
+let made = 0;
+
+/** A new object of about so many bytes, and what its bytes have to be for ever. */
+function stored(size: number): { object: Stored; text: string } {
+  made += 1;
+  const decoded: KubeObject & { data: string } = {
+    kind: 'ConfigMap',
+    apiVersion: 'v1',
+    metadata: { name: `n${made}`, resourceVersion: String(made) },
+    data: String(made).repeat(size / 4),
+  };
+  const object = storeObject(decoded, Buffer.from(JSON.stringify(decoded)), {
+    selfLink: () => '/x',
+    fields: () => null,
+    managedFields: new ManagedFields(),
+  });
+  return { object, text: object.bytes.toString() };
+}
+
+const sum = (objects: Iterable<Stored>): number => [...objects].reduce((total, { length }) => total + length, 0);
+
+describe('an arena', () => {
+  test('keeps every object as it was, those that are past too, and holds little more than the present', async () => {
+    const step = fc.oneof(
+      fc.record({ what: fc.constant('add' as const), size: fc.constantFrom(100, 5_000, 40_000, 70_000, 200_000) }),
+      fc.record({ what: fc.constant('retire' as const), index: fc.nat(100) }),
+      fc.record({ what: fc.constant('tidy' as const), index: fc.nat(100) }),
+      fc.record({ what: fc.constant('retain' as const), index: fc.nat(4) }),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { minLength: 5, maxLength: 60 }),
+        fc.constantFrom(1_000_000_000, 300_000),
+        async (steps, limit) => {
+          const arena = new Arena(limit);
+          const texts = new Map<Stored, string>();
+          let present: Stored[] = [];
+          for (const happened of steps) {
+            if (happened.what === 'add') {
+              const { object, text } = stored(happened.size);
+              texts.set(object, text);
+              present.push(object);
+              arena.add(object);
+              arena.add(object);
+            } else if (happened.what === 'retire') {
+              const [gone] = present.splice(happened.index % Math.max(present.length, 1), 1);
+              if (gone !== undefined) arena.retire(gone);
+            } else if (happened.what === 'tidy') {
+              // Another order than that in which they came.
+              const middle = happened.index % Math.max(present.length, 1);
+              present = [...present.slice(middle), ...present.slice(0, middle)];
+              await arena.tidy(present, wanted);
+            } else {
+              present = present.filter((_, index) => index % 5 !== happened.index);
+              arena.retain(new Set(present));
+            }
+            const together = Buffer.concat(gather(present)).toString();
+            expect(together === present.map((object) => texts.get(object)).join('')).toBe(true);
+          }
+          for (const [object, text] of texts) expect(object.bytes.toString() === text).toBe(true);
+          const plain = sum(present.filter(({ slab }) => slab !== undefined));
+          expect(plain).toBeLessThanOrEqual(limit + 128 * 1024 + 200_000);
+          expect(arena.bytes).toBeLessThan(2 * plain + sum(present) / 5 + 256 * 1024);
+          for (const object of present) arena.retire(object);
+          expect(arena.bytes).toBeLessThanOrEqual(128 * 1024);
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+
+  test('lets a list be read in few pieces once it is tidy, and again after changes', async () => {
+    const arena = new Arena(1_000_000_000);
+    const objects = Array.from({ length: 1_000 }, () => stored(1_000).object);
+    for (const object of objects) arena.add(object);
+    const shuffled = objects.map((_, index) => objects[(index * 619) % 1_000] as Stored);
+    expect(gather(shuffled).length).toBeGreaterThan(900);
+    await arena.tidy(shuffled, wanted);
+    expect(gather(shuffled).length).toBeLessThan(20);
+    for (let i = 0; i < 1_000; i += 7) {
+      arena.retire(shuffled[i] as Stored);
+      arena.add((shuffled[i] = stored(1_000).object));
+    }
+    expect(gather(shuffled).length).toBeGreaterThan(200);
+    await arena.tidy(shuffled, wanted);
+    expect(gather(shuffled).length).toBeLessThan(50);
+    expect(arena.bytes).toBeLessThan(sum(shuffled) * 1.3 + 128 * 1024);
+  });
+
+  test('that could not finish tidying does so the next time', async () => {
+    const arena = new Arena(1_000_000_000);
+    const objects = Array.from({ length: 2_000 }, () => stored(1_000).object);
+    for (const object of objects) arena.add(object);
+    const backwards = objects.toReversed();
+    const gone = new AbortController();
+    const tidying = arena.tidy(backwards, gone);
+    gone.abort(new Error('gone'));
+    // It may have been quick enough.
+    await Promise.allSettled([tidying]);
+    await arena.tidy(backwards, wanted);
+    expect(gather(backwards).length).toBeLessThan(40);
+  });
+});

@@ -1,0 +1,108 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { createInformer, type Informer, type KubeObject } from '../../../../src/cluster/cache/informer.ts';
+import { createLogger } from '../../../../src/runtime/logger.ts';
+import { bookmark, configMap, FakeClock, FakeCluster, settle, status } from '../../../labs/cluster-fakes.ts';
+
+const running: Informer<KubeObject>[] = [];
+afterEach(() => {
+  for (const informer of running.splice(0)) informer.stop();
+});
+
+async function lab(): Promise<{
+  cluster: FakeCluster;
+  clock: FakeClock;
+  informer: Informer<KubeObject>;
+  told: string[];
+}> {
+  const cluster = new FakeCluster();
+  const clock = new FakeClock();
+  const told: string[] = [];
+  const informer = createInformer({
+    client: cluster,
+    path: '/api/v1/configmaps',
+    log: createLogger({ silent: true }),
+    clock,
+  });
+  running.push(informer);
+  informer.onChange((type, { metadata }) => told.push(`${type} ${metadata.name}@${metadata.resourceVersion}`));
+  informer.start();
+  await settle();
+  return { cluster, clock, informer, told };
+}
+
+const event = (type: string, name: string, version: string): unknown => ({ type, object: configMap(name, version) });
+
+describe('an informer', () => {
+  test('holds what the list and the watch told', async () => {
+    const { cluster, informer, told } = await lab();
+    const waiting = informer.waitForSync();
+    await cluster.last.open();
+    await cluster.last.send(event('ADDED', 'a', '5'), bookmark('10', true));
+    await waiting;
+    expect(informer.hasSynced()).toBe(true);
+    await cluster.last.send(event('ADDED', 'b', '11'), event('MODIFIED', 'a', '12'), event('DELETED', 'b', '13'));
+    expect(told).toEqual(['ADDED a@5', 'ADDED b@11', 'MODIFIED a@12', 'DELETED b@13']);
+    expect(informer.get('default', 'a')?.metadata.resourceVersion).toBe('12');
+    expect(informer.get('default', 'b')).toBeUndefined();
+    expect(informer.get('', 'a')).toBeUndefined();
+    expect(informer.list()).toHaveLength(1);
+    await informer.waitForSync();
+  });
+
+  test('turns what a second list shows into changes', async () => {
+    const { cluster, clock, informer, told } = await lab();
+    await cluster.last.open();
+    await cluster.last.send(
+      event('ADDED', 'same', '1'),
+      event('ADDED', 'changed', '2'),
+      event('ADDED', 'gone', '3'),
+      event('ADDED', 'again', '4'),
+      bookmark('10', true),
+    );
+    told.length = 0;
+    await cluster.last.send({ type: 'ERROR', object: status(410, 'Expired') });
+    await clock.advance(0);
+    await cluster.last.open();
+    const again = configMap('again', '14');
+    await cluster.last.send(
+      event('ADDED', 'same', '1'),
+      event('ADDED', 'changed', '12'),
+      { type: 'ADDED', object: { ...again, metadata: { ...again.metadata, uid: 'another' } } },
+      event('ADDED', 'new', '15'),
+      bookmark('20', true),
+    );
+    expect(told).toEqual([
+      'DELETED gone@3',
+      'MODIFIED changed@12',
+      'DELETED again@4',
+      'ADDED again@14',
+      'ADDED new@15',
+    ]);
+    expect(informer.list()).toHaveLength(4);
+  });
+
+  test('survives a listener that fails, and one that leaves', async () => {
+    const { cluster, informer, told } = await lab();
+    informer.onChange(() => {
+      throw new Error('a listener');
+    });
+    const late: string[] = [];
+    const leave = informer.onChange((_, { metadata }) => late.push(metadata.name));
+    await cluster.last.open();
+    await cluster.last.send(event('ADDED', 'a', '5'), bookmark('10', true));
+    leave();
+    await cluster.last.send(event('ADDED', 'b', '11'));
+    expect(told).toEqual(['ADDED a@5', 'ADDED b@11']);
+    expect(late).toEqual(['a']);
+  });
+
+  test('is not waited for longer than the signal allows', async () => {
+    const { informer } = await lab();
+    const late = AbortSignal.abort(new Error('too late'));
+    await expect(informer.waitForSync(late)).rejects.toThrow('too late');
+    const controller = new AbortController();
+    const waiting = informer.waitForSync(controller.signal);
+    controller.abort(new Error('the client went away'));
+    await expect(waiting).rejects.toThrow('the client went away');
+  });
+});

@@ -1,0 +1,128 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import {
+  decodeWithoutManagedFields,
+  elementsOf,
+  membersOf,
+  skipValue,
+  valueOf,
+} from '../../../../src/cluster/cache/json-scan.ts';
+import { splitList, withTypeMeta } from '../../../../src/cluster/cache/split-list.ts';
+
+/** The same value, written with and without white space. */
+const texts = (value: unknown): Buffer[] => [
+  Buffer.from(JSON.stringify(value)),
+  Buffer.from(JSON.stringify(value, null, 2)),
+];
+
+describe('scanning', () => {
+  test('finds every member of any object', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
+        for (const text of texts(object)) {
+          const members = membersOf(text, 0);
+          const found = members.map(({ start, end }) => JSON.parse(`{${text.toString('utf8', start, end)}}`) as object);
+          expect(Object.fromEntries(found.flatMap((one) => Object.entries(one)))).toEqual(JSON.parse(text.toString()));
+          expect(members.map(({ key }) => key).toSorted()).toEqual(Object.keys(object).toSorted());
+          expect(skipValue(text, 0)).toBe(text.length);
+        }
+      }),
+    );
+  });
+
+  test('finds every element of any array', () => {
+    fc.assert(
+      fc.property(fc.array(fc.jsonValue()), (array) => {
+        for (const text of texts(array))
+          expect(elementsOf(text, 0).map((element) => JSON.parse(element.toString()) as unknown)).toEqual(
+            JSON.parse(text.toString()),
+          );
+      }),
+    );
+  });
+
+  test('finds the value of any key, from any place on', () => {
+    const keys = fc.oneof(fc.string(), fc.constantFrom('a', 'ab', '<', '<a>', 'ä', '"', '\\'));
+    fc.assert(
+      fc.property(fc.dictionary(keys, fc.jsonValue()), keys, (object, absent) => {
+        for (const written of texts(object)) {
+          const text = Buffer.from(written.toString().replaceAll('<', String.raw`\u003c`));
+          const members = membersOf(text, 0);
+          for (const key of [absent, ...Object.keys(object)]) {
+            const at = members.find((one) => one.key === key);
+            expect(valueOf(text, 0, Buffer.from(key))).toBe(at?.value);
+            for (const { start, end } of members)
+              expect(valueOf(text, end, Buffer.from(key))).toBe(
+                at !== undefined && at.start > start ? at.value : undefined,
+              );
+          }
+        }
+      }),
+    );
+  });
+
+  test('stops behind the member that was looked for', () => {
+    expect(membersOf(Buffer.from('{"a":1,"b":2,"c"'), 0, 'b').map(({ key }) => key)).toEqual(['a', 'b']);
+  });
+
+  test.each(['{"a":"', '{"a":{', '{"a":}', '{"a"', '{a:1}', '[1]', ''])('refuses %j', (text) => {
+    expect(() => membersOf(Buffer.from(text), 0)).toThrow(SyntaxError);
+  });
+});
+
+const decode = (value: unknown): unknown => decodeWithoutManagedFields(Buffer.from(JSON.stringify(value)));
+
+describe('an object is decoded without its managedFields', () => {
+  const managedFields = [{ manager: 'kubelet', fieldsV1: { 'f:metadata': { 'k:{"a":"]},"}': {} } } }];
+  const metadata = { name: 'n', labels: { managedFields: '[]' }, annotations: { a: '"managedFields":[' } };
+
+  test.each<[string, Record<string, unknown>, Record<string, unknown>]>([
+    ['the last of its metadata', { ...metadata, managedFields }, metadata],
+    ['the first', { managedFields, ...metadata }, metadata],
+    ['all that there is', { managedFields }, {}],
+    ['none', metadata, metadata],
+    ['in the middle', { name: 'ä', managedFields, uid: 'ü' }, { name: 'ä', uid: 'ü' }],
+  ])('%s', (_, written, read) => {
+    const spec = { managedFields, template: { metadata: { managedFields } } };
+    expect(decode({ kind: 'Node', metadata: written, spec })).toEqual({ kind: 'Node', metadata: read, spec });
+    expect(decode({ type: 'ADDED', object: { metadata: written, spec } })).toEqual({
+      type: 'ADDED',
+      object: { metadata: read, spec },
+    });
+  });
+
+  test.each([['{}'], ['{"type":"ERROR","object":{"code":410}}'], ['{"metadata":null}'], ['{"metadata":{}}']])(
+    '%s',
+    (text) => {
+      expect(decodeWithoutManagedFields(Buffer.from(text))).toEqual(JSON.parse(text));
+    },
+  );
+});
+
+describe('a list', () => {
+  test('is taken apart with its keys in any order', () => {
+    fc.assert(
+      fc.property(fc.array(fc.record({ metadata: fc.dictionary(fc.string(), fc.jsonValue()) })), (items) => {
+        const typed = { kind: 'NodeList', apiVersion: 'v1', metadata: { resourceVersion: '7', continue: 'x' }, items };
+        const custom = Object.fromEntries(Object.entries(typed).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+        for (const text of [...texts(typed), ...texts(custom)]) {
+          const list = splitList(text);
+          expect(list).toMatchObject({ kind: 'Node', apiVersion: 'v1', metadata: typed.metadata });
+          expect(list.items.map((item) => JSON.parse(item.toString()) as unknown)).toEqual(
+            JSON.parse(JSON.stringify(items)),
+          );
+        }
+      }),
+    );
+  });
+
+  test('gives its items what they are', () => {
+    expect(withTypeMeta(Buffer.from('{"metadata":{}}'), 'Node', 'v1').toString()).toBe(
+      '{"kind":"Node","apiVersion":"v1","metadata":{}}',
+    );
+  });
+
+  test('that is none is refused', () => {
+    expect(() => splitList(Buffer.from('{"kind":"Status"}'))).toThrow('the answer is no list');
+  });
+});

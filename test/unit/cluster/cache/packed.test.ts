@@ -1,0 +1,104 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { ManagedFields } from '../../../../src/cluster/cache/managed-fields.ts';
+import { Packer, packTogether } from '../../../../src/cluster/cache/packed.ts';
+
+const sixtyFields = (n: number): Buffer =>
+  Buffer.from(JSON.stringify(Array.from({ length: 60 }, (_, i) => ({ [`f:field-${i}`]: i === 7 ? n : {} }))));
+
+const anyBytes = fc
+  .oneof(
+    fc.uint8Array({ maxLength: 200 }),
+    fc.uint8Array({ minLength: 5_000, maxLength: 6_000 }),
+    fc.nat(50).map((n) => Buffer.from(`{"a":"${'like the others '.repeat(n)}"}`)),
+  )
+  .map((array) => Buffer.from(array));
+
+describe('what is packed', () => {
+  test('comes back as it was, however unlike the others it is', () => {
+    const packer = new Packer();
+    fc.assert(fc.property(anyBytes, (bytes) => expect(packer.pack(bytes).bytes.equals(bytes)).toBe(true)));
+  });
+
+  test('is small where it is like what came before', () => {
+    const packer = new Packer();
+    packer.pack(sixtyFields(1));
+    expect(packer.pack(sixtyFields(2)).size).toBeLessThan(sixtyFields(2).length / 5);
+  });
+
+  test('together comes back one by one, in any order', () => {
+    fc.assert(
+      fc.property(fc.array(anyBytes, { maxLength: 20 }), (all) => {
+        const packed = packTogether(all);
+        for (const index of [...all.keys()].toReversed())
+          expect(packed[index]?.bytes.equals(all[index] as Buffer)).toBe(true);
+        expect(packed).toHaveLength(all.length);
+      }),
+    );
+  });
+
+  test('together takes little room', () => {
+    const all = Array.from({ length: 30 }, (_, index) => sixtyFields(index));
+    const size = packTogether(all).reduce((sum, one) => sum + one.size, 0);
+    expect(size).toBeLessThan(all.reduce((sum, { length }) => sum + length, 0) / 10);
+  });
+});
+
+interface Written {
+  readonly time: string;
+  readonly ip: string;
+  readonly uid: string;
+  readonly field: string;
+}
+
+/** As kube-apiserver writes the managedFields of a pod. */
+const managedFields = ({ time, ip, uid, field }: Written): Buffer => {
+  const fieldsV1 = {
+    'f:metadata': { 'f:ownerReferences': { '.': {}, [`k:{"uid":${JSON.stringify(uid)}}`]: {} } },
+    'f:status': {
+      'f:podIPs': { '.': {}, [`k:{"ip":${JSON.stringify(ip)}}`]: { '.': {}, 'f:ip': {} } },
+      [`f:${field}`]: {},
+    },
+  };
+  const entry = { manager: 'kubelet', operation: 'Update', apiVersion: 'v1', time, fieldsType: 'FieldsV1', fieldsV1 };
+  return Buffer.from(`,"managedFields":${JSON.stringify([entry, { ...entry, time: `${time}2` }])}`);
+};
+
+const ofOneMake = (index: number): Buffer =>
+  managedFields({ time: '2026-01-01T00:00:00Z', ip: `10.0.0.${index}`, uid: `uid-${index}`, field: 'phase' });
+const ofItsOwn = (index: number): Buffer =>
+  managedFields({ time: '', ip: '', uid: '', field: `only-here-${'x'.repeat(300)}-${index}` });
+
+describe('managedFields', () => {
+  test('come back as they were, whatever they hold', () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 20 }),
+      fc.constantFrom('', '\0', '"', '\\', '"time":"x"', '10.0.0.1'),
+    );
+    const written = fc.record({ time: text, ip: text, uid: text, field: fc.constantFrom('conditions', 'phase') });
+    const kept = new ManagedFields();
+    fc.assert(
+      fc.property(fc.oneof(written.map(managedFields), anyBytes), (bytes) => {
+        expect(kept.pack(bytes).bytes.equals(bytes)).toBe(true);
+        expect(kept.pack(bytes).bytes.equals(bytes)).toBe(true);
+      }),
+    );
+  });
+
+  test('of objects of one make hold no more than what differs', () => {
+    const kept = new ManagedFields();
+    kept.pack(ofOneMake(0));
+    for (let index = 1; index < 10; index += 1) {
+      const packed = kept.pack(ofOneMake(index));
+      expect(packed.size).toBeLessThan(80);
+      expect(packed.bytes.toString()).toBe(ofOneMake(index).toString());
+    }
+  });
+
+  test('that nobody else has are packed by themselves', () => {
+    const kept = new ManagedFields();
+    kept.pack(ofItsOwn(0));
+    expect(kept.pack(ofItsOwn(1)).size).toBeLessThan(ofItsOwn(1).length / 2);
+    expect(kept.pack(ofItsOwn(1)).size).toBeLessThan(20);
+  });
+});

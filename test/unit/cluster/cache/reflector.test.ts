@@ -1,0 +1,356 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { createReflector, type Reflector } from '../../../../src/cluster/cache/reflector.ts';
+import { logOfLines } from '../../../fakes/log.ts';
+import { bookmark, configMap, FakeClock, FakeCluster, settle, status } from '../../../labs/cluster-fakes.ts';
+
+interface Lab {
+  cluster: FakeCluster;
+  clock: FakeClock;
+  reflector: Reflector;
+  /** What the reflector told, in words. */
+  told: string[];
+  /** What it logged. */
+  lines: () => string[];
+}
+
+const running: Reflector[] = [];
+afterEach(() => {
+  for (const reflector of running.splice(0)) reflector.stop();
+});
+
+async function lab(options: { watchSeconds?: number; fieldSelector?: string } = {}): Promise<Lab> {
+  const cluster = new FakeCluster();
+  const clock = new FakeClock();
+  const told: string[] = [];
+  const { log, lines } = logOfLines();
+  const reflector = createReflector<string>({
+    client: cluster,
+    path: '/api/v1/configmaps',
+    log,
+    clock,
+    ...options,
+    decode: (object, bytes) => {
+      expect(JSON.parse(bytes.toString())).toEqual(object);
+      return `${object.kind}/${object.metadata.name}@${object.metadata.resourceVersion}`;
+    },
+    replace: (items, version) => told.push(`replace ${items.join(',')} at ${version}`),
+    apply: (type, item, version) => told.push(`${type} ${item} at ${version}`),
+    bookmark: (version) => told.push(`bookmark ${version}`),
+  });
+  running.push(reflector);
+  reflector.start();
+  await settle();
+  return { cluster, clock, reflector, told, lines };
+}
+
+const added = (name: string, version: string): unknown => ({ type: 'ADDED', object: configMap(name, version) });
+
+/** A lab whose streaming list is complete at resourceVersion 10. */
+async function synced(options: { watchSeconds?: number } = {}): Promise<Lab> {
+  const it = await lab(options);
+  await it.cluster.last.open();
+  await it.cluster.last.send(added('a', '5'), bookmark('10', true));
+  it.told.length = 0;
+  return it;
+}
+
+const list = (items: unknown[], metadata: object): unknown => ({
+  kind: 'ConfigMapList',
+  apiVersion: 'v1',
+  metadata,
+  items,
+});
+const bare = (name: string, version: string): unknown => {
+  const { metadata, data } = configMap(name, version, { text: 'a "quoted" {[\\' });
+  return { metadata, data };
+};
+
+describe('the first list', () => {
+  test('streams, and is complete at the bookmark that says so', async () => {
+    const { cluster, reflector, told } = await lab({ fieldSelector: 'metadata.name=a' });
+    expect(cluster.last.path).toBe('/api/v1/configmaps');
+    expect(cluster.last.query).toEqual({
+      fieldSelector: 'metadata.name=a',
+      watch: 'true',
+      allowWatchBookmarks: 'true',
+      sendInitialEvents: 'true',
+      resourceVersionMatch: 'NotOlderThan',
+      timeoutSeconds: 450,
+    });
+    await cluster.last.open();
+    await cluster.last.send(added('a', '5'), added('b', '6'));
+    expect(reflector.hasSynced()).toBe(false);
+    await cluster.last.send(bookmark('8'), { type: 'DELETED', object: configMap('b', '9') }, bookmark('10', true));
+    expect(reflector.hasSynced()).toBe(true);
+    expect(reflector.isWatching()).toBe(true);
+    expect(told).toEqual(['replace ConfigMap/a@5 at 10']);
+    expect(cluster.requests).toHaveLength(1);
+  });
+
+  test('is asked for in pages when streaming is refused, and items get their kind', async () => {
+    const { cluster, reflector, told } = await lab();
+    await cluster.last.answer(422, status(422, 'Invalid'));
+    expect(cluster.last.query).toEqual({ limit: 500 });
+    await cluster.last.answer(200, list([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));
+    expect(cluster.last.query).toEqual({ limit: 500, continue: 'next' });
+    expect(reflector.hasSynced()).toBe(false);
+    await cluster.last.answer(200, list([bare('b', '6')], { resourceVersion: '10' }));
+    expect(told).toEqual(['replace ConfigMap/a@5,ConfigMap/b@6 at 10']);
+    expect(cluster.last.query).toEqual({
+      watch: 'true',
+      allowWatchBookmarks: 'true',
+      resourceVersion: '10',
+      timeoutSeconds: 450,
+    });
+  });
+
+  test('of nothing is complete too', async () => {
+    const { cluster, told } = await lab();
+    await cluster.last.answer(400, status(400, 'BadRequest'));
+    await cluster.last.answer(200, { ...(list([], { resourceVersion: '3' }) as object), items: null });
+    expect(told).toEqual(['replace  at 3']);
+  });
+
+  test('that expires between two pages is asked for again, whole', async () => {
+    const { cluster, clock, told } = await lab();
+    await cluster.last.answer(422, status(422, 'Invalid'));
+    await cluster.last.answer(200, list([bare('a', '5')], { resourceVersion: '10', continue: 'next' }));
+    await cluster.last.answer(410, status(410, 'Expired'));
+    await clock.advance(0);
+    expect(cluster.last.query).toEqual({});
+    await cluster.last.answer(200, list([bare('b', '6')], { resourceVersion: '12' }));
+    expect(told).toEqual(['replace ConfigMap/b@6 at 12']);
+  });
+
+  test('that breaks off while streaming is a plain list the next time', async () => {
+    const { cluster, clock, told } = await lab();
+    await cluster.last.open();
+    await cluster.last.send(added('a', '5'));
+    await cluster.last.end();
+    await clock.advance(1000);
+    expect(cluster.last.query).toEqual({ limit: 500 });
+    await cluster.last.answer(200, list([bare('b', '6')], { resourceVersion: '12' }));
+    expect(told).toEqual(['replace ConfigMap/b@6 at 12']);
+  });
+
+  test('survives whatever comes: refusals, garbage, no connection', async () => {
+    const { cluster, clock, reflector } = await lab();
+    await cluster.last.answer(403, status(403, 'Forbidden'));
+    await clock.advance(60_000);
+    await cluster.last.answer(500, 'garbage');
+    await clock.advance(60_000);
+    await cluster.last.answer(200, { kind: 'Surprise' });
+    await clock.advance(60_000);
+    await cluster.last.fail(new Error('connect ECONNREFUSED'));
+    await clock.advance(60_000);
+    expect(cluster.requests).toHaveLength(5);
+    expect(reflector.hasSynced()).toBe(false);
+  });
+});
+
+describe('the watch', () => {
+  test('tells every change in order, from whatever pieces its lines come', async () => {
+    const { cluster, told } = await synced();
+    const text = Buffer.from(
+      [
+        added('ö', '11'),
+        { type: 'MODIFIED', object: configMap('ö', '12', { text: '\n"}{' }) },
+        { type: 'DELETED', object: configMap('ö', '13') },
+        bookmark('20'),
+      ]
+        .map((event) => `${JSON.stringify(event)}\n`)
+        .join(''),
+    );
+    for (let at = 0; at < text.length; at += 7) await cluster.last.sendBytes(text.subarray(at, at + 7));
+    expect(told).toEqual([
+      'ADDED ConfigMap/ö@11 at 11',
+      'MODIFIED ConfigMap/ö@12 at 12',
+      'DELETED ConfigMap/ö@13 at 13',
+      'bookmark 20',
+    ]);
+  });
+
+  test('goes on from the last resourceVersion at once when it ends', async () => {
+    const { cluster, clock } = await synced();
+    await cluster.last.send(added('b', '11'), bookmark('15'));
+    await clock.advance(30_000);
+    await cluster.last.end();
+    expect(cluster.requests).toHaveLength(2);
+    expect(cluster.last.query['resourceVersion']).toBe('15');
+  });
+
+  test('that ends at once with nothing to say waits before the next', async () => {
+    const { cluster, clock } = await synced();
+    await cluster.last.end();
+    expect(cluster.requests).toHaveLength(2);
+    await cluster.last.open();
+    await cluster.last.end();
+    expect(cluster.requests).toHaveLength(2);
+    await clock.advance(1000);
+    expect(cluster.requests).toHaveLength(3);
+  });
+
+  test('goes on from the last resourceVersion after a reset', async () => {
+    const { cluster, clock, reflector } = await synced();
+    await cluster.last.send(added('b', '11'));
+    await cluster.last.reset();
+    expect(reflector.isWatching()).toBe(false);
+    expect(cluster.requests).toHaveLength(1);
+    await clock.advance(500);
+    expect(cluster.last.query['resourceVersion']).toBe('11');
+  });
+
+  test.each([
+    ['as an HTTP status', (it: Lab) => it.cluster.last.answer(410, status(410, 'Expired'))],
+    [
+      'in the stream',
+      async (it: Lab) => {
+        await it.cluster.last.open();
+        await it.cluster.last.send({ type: 'ERROR', object: status(410, 'Expired') });
+      },
+    ],
+  ])('lists again when its resourceVersion is gone: 410 %s', async (_, expire) => {
+    const it = await synced();
+    await it.clock.advance(30_000);
+    await it.cluster.last.end();
+    await expire(it);
+    await it.clock.advance(0);
+    expect(it.cluster.last.query['sendInitialEvents']).toBe('true');
+    await it.cluster.last.open();
+    await it.cluster.last.send(added('c', '40'), bookmark('41', true));
+    expect(it.told).toEqual(['replace ConfigMap/c@40 at 41']);
+    expect(it.reflector.hasSynced()).toBe(true);
+  });
+
+  test('that cannot go on after an outage is listed again at once', async () => {
+    const { cluster, clock, told } = await synced();
+    await cluster.last.reset();
+    for (let i = 0; i < 6; i += 1) {
+      await clock.advance(30_000);
+      await cluster.last.fail(new Error('connect ECONNREFUSED'));
+    }
+    await clock.advance(30_000);
+    await cluster.last.answer(410, status(410, 'Expired'));
+    await clock.advance(0);
+    expect(cluster.last.query).toMatchObject({ sendInitialEvents: 'true' });
+    await cluster.last.open();
+    await cluster.last.send(added('b', '25'), bookmark('30', true));
+    expect(told).toEqual(['replace ConfigMap/b@25 at 30']);
+  });
+
+  test('that is silent for longer than a bookmark takes is resumed at once', async () => {
+    const { cluster, clock } = await synced();
+    await clock.advance(70_000);
+    await cluster.last.send(bookmark('11'));
+    await clock.advance(74_000);
+    expect(cluster.last.signal?.aborted).toBe(false);
+    await clock.advance(1000);
+    expect(cluster.requests[0]?.signal?.aborted).toBe(true);
+    await clock.advance(0);
+    expect(cluster.last.query['resourceVersion']).toBe('11');
+  });
+
+  test('is resumed as often as is asked for, so that signs of life are fresh', async () => {
+    const { cluster, clock, reflector } = await synced({ watchSeconds: 5 });
+    expect(cluster.last.query['timeoutSeconds']).toBe(5);
+    await clock.advance(5000);
+    await cluster.last.end();
+    await cluster.last.open();
+    expect(reflector.lastSignOfLife()).toBe(clock.now());
+    await clock.advance(10_000);
+    expect(cluster.requests[1]?.signal?.aborted).toBe(true);
+  });
+
+  test('that is hurried goes on where it was, short enough for a bookmark, once', async () => {
+    const { cluster, reflector, told } = await synced();
+    await cluster.last.send(added('b', '11'));
+    reflector.hurry();
+    await settle();
+    expect(cluster.requests[0]?.signal?.aborted).toBe(true);
+    expect(cluster.last.query).toMatchObject({ resourceVersion: '11', timeoutSeconds: 3, allowWatchBookmarks: 'true' });
+    await cluster.last.open();
+    reflector.hurry();
+    await settle();
+    await cluster.last.send(bookmark('20'));
+    expect(told.at(-1)).toBe('bookmark 20');
+    expect(cluster.requests).toHaveLength(2);
+    await cluster.last.end();
+    expect(cluster.last.query['resourceVersion']).toBe('20');
+    expect(cluster.last.query['timeoutSeconds']).toBeGreaterThanOrEqual(300);
+  });
+
+  test('that is not open cannot be hurried', async () => {
+    const { cluster, reflector } = await synced();
+    await cluster.last.reset();
+    reflector.hurry();
+    await settle();
+    expect(cluster.requests).toHaveLength(1);
+  });
+
+  test('a callback that fails leads to a new list, not to the end', async () => {
+    const { cluster, clock } = await synced();
+    await cluster.last.sendBytes(Buffer.from('{"type":"ADDED","object":{}}\n'));
+    await clock.advance(1000);
+    expect(cluster.requests).toHaveLength(2);
+    expect(cluster.last.query).toEqual({ limit: 500 });
+  });
+});
+
+/** The waits between so many failures that follow one another. */
+async function waitsOf({ cluster, clock }: Lab, failures: number): Promise<number[]> {
+  await cluster.last.reset();
+  const waits: number[] = [];
+  for (let i = 0; i < failures; i += 1) {
+    const [wait = 0] = clock.pending();
+    waits.push(wait);
+    await clock.advance(wait);
+    await cluster.last.fail(new Error('connect ECONNREFUSED'));
+  }
+  return waits;
+}
+
+test('failures in a row double the wait up to 30 s, and one success forgets them', async () => {
+  const it = await synced();
+  expect(await waitsOf(it, 9)).toEqual([375, 750, 1500, 3000, 6000, 12_000, 22_500, 22_500, 22_500]);
+  await it.clock.advance(22_500);
+  await it.cluster.last.open();
+  await it.cluster.last.send(bookmark('12'));
+  expect(await waitsOf(it, 1)).toEqual([375]);
+});
+
+test('failures in a row wait no longer than a watch of chosen length lasts', async () => {
+  expect(await waitsOf(await synced({ watchSeconds: 5 }), 6)).toEqual([375, 750, 1500, 3000, 3750, 3750]);
+});
+
+test.each([
+  [429, 'TooManyRequests', 'info'],
+  [500, 'InternalError', 'warn'],
+])('an answer %i is logged, and is asked for again', async (code, reason, level) => {
+  const { cluster, clock, lines } = await lab();
+  await cluster.last.answer(code, status(code, reason));
+  expect(JSON.parse(lines().at(-1) ?? '')).toMatchObject({ level, path: '/api/v1/configmaps' });
+  await clock.advance(500);
+  expect(cluster.requests).toHaveLength(2);
+});
+
+test('stop ends the watch and everything else', async () => {
+  const { cluster, clock, reflector } = await synced();
+  reflector.stop();
+  await settle();
+  await clock.advance(600_000);
+  expect(cluster.requests).toHaveLength(1);
+  expect(cluster.last.signal?.aborted).toBe(true);
+  expect(clock.pending()).toEqual([]);
+});
+
+test('a sign of life is anything that was received', async () => {
+  const { cluster, clock, reflector } = await lab();
+  expect(reflector.lastSignOfLife()).toBe(0);
+  await cluster.last.open();
+  expect(reflector.lastSignOfLife()).toBe(clock.now());
+  const begun = clock.now();
+  await clock.advance(10_000);
+  expect(reflector.lastSignOfLife()).toBe(begun);
+  await cluster.last.send(added('a', '5'));
+  expect(reflector.lastSignOfLife()).toBe(clock.now());
+});

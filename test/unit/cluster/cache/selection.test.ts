@@ -1,0 +1,272 @@
+import { describe, expect, jest, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
+import { byName, type OrderName } from '../../../../src/cluster/cache/order.ts';
+import { ManagedFields } from '../../../../src/cluster/cache/managed-fields.ts';
+import { orderByValue, type Filter, type Order } from '../../../../src/cluster/cache/selection.ts';
+import { Store } from '../../../../src/cluster/cache/store.ts';
+import { storeObject, type StoredObject } from '../../../../src/cluster/cache/stored-object.ts';
+
+type Stored = StoredObject<null>;
+
+const wanted = new AbortController();
+const managedFields = new ManagedFields();
+
+interface Made {
+  readonly name: string;
+  readonly namespace: string;
+  readonly second: number;
+  readonly rack: string;
+}
+
+function stored({ name, namespace, second, rack }: Made, resourceVersion: number): Stored {
+  const object: KubeObject = {
+    kind: 'Pod',
+    apiVersion: 'v1',
+    metadata: {
+      name,
+      namespace,
+      uid: `${namespace}-${name}`,
+      resourceVersion: String(resourceVersion),
+      creationTimestamp: new Date(1_700_000_000_000 + second * 1000).toISOString(),
+      labels: { rack },
+    },
+  };
+  return storeObject(object, Buffer.from(JSON.stringify(object)), {
+    selfLink: ({ metadata }) => `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}`,
+    fields: () => null,
+    managedFields,
+  });
+}
+
+const filter = (
+  key: string,
+  passes: (object: StoredObject<unknown>) => boolean,
+  within?: Filter<unknown>['within'],
+): Filter<unknown> => Object.assign(passes, { key, ...(within === undefined ? {} : { within }) });
+
+const filters: readonly Filter<unknown>[] = [
+  filter('in a', ({ namespace }) => namespace === 'a', { index: 'namespace', values: ['a'] }),
+  filter('in a or b', ({ namespace }) => namespace !== 'c', { index: 'namespace', values: ['a', 'b', 'a'] }),
+  filter('rack 1', ({ labels }) => labels['rack'] === '1', { index: 'label rack', values: ['1'] }),
+  filter('not rack 1', ({ labels }) => labels['rack'] !== '1'),
+  filter('of these names', ({ name }) => ['n1', 'n2'].includes(name), { index: 'name', values: ['n1', 'n2'] }),
+  ({ name }) => name !== 'n3',
+];
+
+const byRack: Order<unknown> = {
+  key: 'rack',
+  compare: (a, b) => Number(a.labels['rack']) - Number(b.labels['rack']) || byName(a, b),
+};
+
+const short = ({ namespace, name, resourceVersion }: StoredObject<unknown>): string =>
+  `${namespace}/${name}@${resourceVersion}`;
+
+const compares: Record<OrderName, (a: Stored, b: Stored) => number> = {
+  name: () => 0,
+  newest: (a, b) => b.createdAt - a.createdAt,
+  oldest: (a, b) => a.createdAt - b.createdAt,
+};
+
+const numbered = (version: number): Stored[] =>
+  Array.from({ length: 200 }, (_, index) =>
+    stored({ name: `n${index}`, namespace: 'a', second: 0, rack: '1' }, version),
+  );
+
+const inRack = (index: number, rack: string, version: number): Stored =>
+  stored({ name: `n${index}`, namespace: 'a', second: 0, rack }, version);
+
+describe('a selection', () => {
+  test('is what a naive model selects, whatever changes before and after, and however often it is asked for', async () => {
+    const made = fc.record({
+      name: fc.constantFrom('n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7'),
+      namespace: fc.constantFrom('a', 'b', 'c'),
+      second: fc.nat(3),
+      rack: fc.constantFrom('1', '2', '10'),
+    });
+    const question = fc.record({
+      kind: fc.constant('ask' as const),
+      filters: fc.subarray([...filters]),
+      order: fc.constantFrom<OrderName | 'rack'>('name', 'newest', 'oldest', 'rack'),
+    });
+    const event = fc.oneof(
+      fc.record({ kind: fc.constant('put' as const), made }),
+      fc.record({ kind: fc.constant('delete' as const), made }),
+      fc.record({ kind: fc.constant('list' as const), made }),
+      question,
+      question,
+    );
+    // Enough objects that selections are kept.
+    const many = Array.from({ length: 300 }, (_, index): Made => {
+      const rack = String(index % 3);
+      return { name: `m${index}`, namespace: index % 2 === 0 ? 'a' : 'b', second: index % 5, rack };
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { minLength: 10, maxLength: 40 }), async (events) => {
+        const store = new Store<null>();
+        let version = 1;
+        const model = new Map(many.map((one) => [`${one.namespace}/${one.name}`, stored(one, version)]));
+        store.replace([...model.values()], version);
+        const asked: Promise<readonly [string[], string[], number, number]>[] = [];
+        for (const happened of events) {
+          version += 1;
+          if (happened.kind === 'ask') {
+            const { order: name, filters: asking } = happened;
+            const order = name === 'rack' ? byRack : name;
+            asked.push(
+              store.select(asking, order, wanted, (objects, resourceVersion) => {
+                const compare = typeof order === 'string' ? compares[order] : order.compare;
+                const expected = [...model.values()]
+                  .filter((object) => asking.every((one) => one(object)))
+                  .toSorted((a, b) => compare(a, b) || byName(a, b));
+                return [objects.map(short), expected.map(short), resourceVersion, store.resourceVersion] as const;
+              }),
+            );
+            // Some are answered at once, others after what comes next.
+            if (version % 2 === 0) await asked.at(-1);
+            continue;
+          }
+          const { name, namespace } = happened.made;
+          const key = `${namespace}/${name}`;
+          const before = model.get(key);
+          // An object keeps its time of creation for as long as it lives.
+          const second = before === undefined ? happened.made.second : (before.createdAt - 1_700_000_000_000) / 1000;
+          const object = stored({ ...happened.made, second }, version);
+          if (happened.kind === 'delete') {
+            model.delete(key);
+            store.apply('DELETED', object);
+          } else {
+            model.set(key, object);
+            if (happened.kind === 'put') store.apply(before === undefined ? 'ADDED' : 'MODIFIED', object);
+            else store.replace([...model.values()], version);
+          }
+        }
+        for (const [objects, expected, resourceVersion, now] of await Promise.all(asked)) {
+          expect(objects).toEqual(expected);
+          expect(resourceVersion).toBe(now);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('is sorted by what is looked for once in each object', async () => {
+    const store = new Store<null>();
+    store.replace(numbered(1), 1);
+    let looks = 0;
+    const order = orderByValue(
+      'number',
+      ({ name }) => {
+        looks += 1;
+        return (Number(name.slice(1)) * 7) % 50;
+      },
+      (a, b) => b - a,
+    );
+    const sorted = await store.select([], order, wanted, (objects) => objects.slice());
+    expect(looks).toBe(200);
+    expect(sorted.map(short)).toEqual(numbered(1).toSorted(order.compare).map(short));
+  });
+
+  test('in an order that was sorted for others is not sorted again', async () => {
+    const store = new Store<null>();
+    store.replace(numbered(1), 1);
+    let looks = 0;
+    const order = orderByValue(
+      'number',
+      ({ name }) => {
+        looks += 1;
+        return (Number(name.slice(1)) * 7) % 50;
+      },
+      (a, b) => b - a,
+    );
+    const without = async (digit: string): Promise<void> => {
+      const passes = ({ name }: StoredObject<unknown>): boolean => !name.endsWith(digit);
+      const expected = numbered(1).filter(passes).toSorted(order.compare);
+      looks = 0;
+      const selected = await store.select([filter(`not ${digit}`, passes)], order, wanted, (found) => found.slice());
+      expect(selected.map(short)).toEqual(expected.map(short));
+    };
+    await without('1');
+    expect(looks).toBe(200);
+    await without('2');
+    expect(looks).toBe(0);
+    looks = 0;
+    // Of few, only those are looked at.
+    const few = filter('few', ({ name }) => name === 'n7' || name === 'n8');
+    expect(await store.select([few], { ...order, key: 'other' }, wanted, (found) => found.map(short))).toHaveLength(2);
+    expect(looks).toBe(2);
+  });
+
+  test.each([
+    ['short', ''],
+    ['long', 'x'.repeat(130)],
+  ])('that grows beyond the limit of a store evicts the oldest ones, with %s keys', async (_length, padding) => {
+    const count = 1_000;
+    const store = new Store<null>();
+    store.replace(
+      Array.from({ length: count }, (_, index) => inRack(index, 'none', 1)),
+      count,
+    );
+    let looks = 0;
+    const ofRack = (index: number): Filter<unknown> =>
+      filter(`full ${index} ${padding}`, ({ labels }) => {
+        looks += 1;
+        return labels['rack'] === 'full';
+      });
+    const indexes = Array.from({ length: 20 }, (_, index) => index);
+    const select = (index: number): Promise<number> =>
+      store.select([ofRack(index)], byRack, wanted, (objects) => objects.length);
+    for (const index of indexes) expect(await select(index)).toBe(0);
+    for (let index = 0; index < count; index += 1) store.apply('MODIFIED', inRack(index, 'full', count + index + 1));
+    looks = 0;
+    // The references of five selections have 40,000 bytes, which is the limit.
+    for (const index of indexes.slice(-5)) expect(await select(index)).toBe(count);
+    expect(looks).toBe(0);
+    for (const index of indexes.slice(0, 10)) {
+      expect(await select(index)).toBe(count);
+      expect(looks).toBeGreaterThan(0);
+      looks = 0;
+    }
+  });
+
+  test('begins anew with the store', async () => {
+    const store = new Store<null>();
+    store.replace(numbered(10), 10);
+    const count = (): Promise<number> =>
+      store.select([filters[2] as Filter<null>], 'name', wanted, (objects) => objects.length);
+    expect(await count()).toBe(200);
+    expect(await count()).toBe(200);
+    store.replace(numbered(5).slice(0, 150), 5);
+    expect(await count()).toBe(150);
+  });
+
+  test('that was being made when the store began anew is made anew', async () => {
+    const store = new Store<null>();
+    store.replace(numbered(10), 10);
+    const turns = jest.spyOn(performance, 'now').mockImplementation(() => (now += 10));
+    let now = 0;
+    const count = (): Promise<number> =>
+      store.select([filters[3] as Filter<null>], byRack, wanted, (objects) => objects.length);
+    const making = store.select([filters[2] as Filter<null>], 'name', wanted, (objects) => objects.length);
+    store.replace(numbered(5).slice(0, 150), 5);
+    expect(await making).toBe(150);
+    expect(await count()).toBe(0);
+    turns.mockRestore();
+    expect(await store.select([filters[2] as Filter<null>], 'name', wanted, (objects) => objects.length)).toBe(150);
+  });
+
+  test('that nobody waits for any more is given up', async () => {
+    const store = new Store<null>();
+    store.replace([stored({ name: 'n', namespace: 'a', second: 0, rack: '1' }, 1)], 1);
+    const reason = new Error('gone');
+    const first = store.select([filters[3] as Filter<null>], 'name', wanted, (objects) => objects.length);
+    const second = store.select(
+      [filters[3] as Filter<null>],
+      'name',
+      { signal: AbortSignal.abort(reason) },
+      () => 'told',
+    );
+    await expect(second).rejects.toBe(reason);
+    expect(await first).toBe(0);
+  });
+});

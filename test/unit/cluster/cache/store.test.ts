@@ -1,0 +1,357 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
+import type { Change } from '../../../../src/cluster/cache/history.ts';
+import type { OrderName } from '../../../../src/cluster/cache/order.ts';
+import { ManagedFields } from '../../../../src/cluster/cache/managed-fields.ts';
+import { Store } from '../../../../src/cluster/cache/store.ts';
+import { storeObject, type StoredObject } from '../../../../src/cluster/cache/stored-object.ts';
+import { changesAfter } from '../../../labs/cluster-fakes.ts';
+
+type Stored = StoredObject<null>;
+
+function stored(name: string, resourceVersion: number, second = 0, uid = `uid-${name}`): Stored {
+  const object: KubeObject & { spec: object } = {
+    kind: 'Node',
+    apiVersion: 'v1',
+    metadata: {
+      name,
+      uid,
+      resourceVersion: String(resourceVersion),
+      creationTimestamp: new Date(1_700_000_000_000 + second * 1000).toISOString(),
+    },
+    spec: {},
+  };
+  return storeObject(object, Buffer.from(JSON.stringify(object)), {
+    selfLink: ({ metadata }) => `/api/v1/nodes/${metadata.name}`,
+    fields: () => null,
+    managedFields: new ManagedFields(),
+  });
+}
+
+const short = ({ name, resourceVersion }: Stored): string => `${name}@${resourceVersion}`;
+const told = ({ type, object, previous }: Change<null>): string =>
+  `${type} ${short(object)}${previous === undefined ? '' : ` was ${short(previous)}`}`;
+
+describe('a store', () => {
+  test('keeps its orders, its history and its snapshots like a naive model', () => {
+    const event = fc.record({
+      name: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
+      second: fc.nat(3),
+      step: fc.integer({ min: 1, max: 3 }),
+      what: fc.constantFrom('put', 'put', 'delete', 'bookmark', 'list'),
+    });
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 40 }), (events) => {
+        const store = new Store<null>();
+        store.replace([], 1);
+        let version = 1;
+        let created = 0;
+        let model = new Map<string, Stored>();
+        const snapshots = new Map([[1, model]]);
+        const followed = new Map<string, Stored>();
+        store.subscribe({
+          change: ({ type, object, previous }) => {
+            expect(followed.get(object.name)).toBe(previous);
+            if (type === 'DELETED') followed.delete(object.name);
+            else followed.set(object.name, object);
+          },
+          reset: () => {
+            throw new Error('the history broke');
+          },
+        });
+        for (const { name, second, step, what } of events) {
+          // Between two lists an object is deleted and created anew in two steps.
+          version += what === 'list' ? step + 1 : step;
+          const before = model.get(name);
+          if (what === 'bookmark') store.bookmark(version);
+          else if (what === 'delete') {
+            if (before === undefined) continue;
+            model = new Map(model);
+            model.delete(name);
+            store.apply('DELETED', stored(name, version, 0, before.uid));
+          } else {
+            // A list shows several changes at once, also an object that was created anew.
+            const uid = what === 'list' || before === undefined ? `uid-${(created += 1)}` : before.uid;
+            const object = stored(name, version, second, uid);
+            model = new Map(model).set(name, object);
+            if (what === 'put') store.apply(before === undefined ? 'ADDED' : 'MODIFIED', object);
+            else {
+              const [gone] = model.keys();
+              if (gone !== undefined && gone !== name) model.delete(gone);
+              store.replace([...model.values()], (version += 1));
+            }
+          }
+          snapshots.set(version, model);
+          expect(store.resourceVersion).toBe(version);
+        }
+        const sorted = (compare: (a: Stored, b: Stored) => number): string[] =>
+          [...model.values()].toSorted((a, b) => compare(a, b) || (a.name < b.name ? -1 : 1)).map(short);
+        const compares: Record<OrderName, (a: Stored, b: Stored) => number> = {
+          name: () => 0,
+          newest: (a, b) => b.createdAt - a.createdAt,
+          oldest: (a, b) => a.createdAt - b.createdAt,
+        };
+        for (const [name, compare] of Object.entries(compares))
+          expect(store.order(name as OrderName).map(short)).toEqual(sorted(compare));
+        expect(store.size).toBe(model.size);
+        expect(followed).toEqual(model);
+        for (const [at, snapshot] of snapshots) {
+          expect(store.at(at)?.map(short)).toEqual([...snapshot.values()].map(short).toSorted());
+          const names = new Set(snapshot.keys());
+          for (const { type, object } of changesAfter(store, at) ?? []) {
+            expect(names.has(object.name)).toBe(type !== 'ADDED');
+            if (type === 'DELETED') names.delete(object.name);
+            else names.add(object.name);
+          }
+          expect([...names].toSorted()).toEqual([...model.keys()].toSorted());
+        }
+        const bytes = [...model.values()].reduce((sum, object) => sum + object.bytes.length, 0);
+        expect(store.bytes).toBeGreaterThanOrEqual(bytes);
+      }),
+    );
+  });
+
+  test('tells what a second list shows, deletions under the resourceVersion of the list', () => {
+    const store = new Store<null>();
+    store.replace([stored('same', 1), stored('changed', 2), stored('gone', 3), stored('again', 4)], 10);
+    const changes: string[] = [];
+    store.subscribe({ change: (change) => changes.push(told(change)), reset: () => changes.push('reset') });
+    store.replace([stored('same', 1), stored('changed', 12), stored('again', 14, 0, 'another'), stored('new', 15)], 20);
+    expect(changes).toEqual([
+      'MODIFIED changed@12 was changed@2',
+      'DELETED again@13 was again@4',
+      'ADDED again@14',
+      'ADDED new@15',
+      'DELETED gone@20 was gone@3',
+    ]);
+    expect(changesAfter(store, 12)?.map(told)).toEqual(changes.slice(1));
+    expect(changesAfter(store, 10)).toHaveLength(5);
+    expect(changesAfter(store, 9)).toBeUndefined();
+  });
+
+  test('tells deletions that a list shows under revisions that differ, so that a watch goes on after each', () => {
+    const store = new Store<null>();
+    store.replace(
+      ['a', 'b', 'c', 'd', 'again'].map((name, index) => stored(name, index + 1)),
+      10,
+    );
+    store.replace([stored('d', 20), stored('again', 18, 0, 'another'), stored('e', 17), stored('f', 14)], 20);
+    expect(changesAfter(store, 10)?.map(told)).toEqual([
+      'DELETED again@13 was again@5',
+      'ADDED f@14',
+      'DELETED c@15 was c@3',
+      'DELETED b@16 was b@2',
+      'ADDED e@17',
+      'ADDED again@18',
+      'DELETED a@19 was a@1',
+      'MODIFIED d@20 was d@4',
+    ]);
+  });
+
+  test('takes a list over that shows many changes', async () => {
+    const store = new Store<null>();
+    const count = 400;
+    const name = (index: number): string => `n${(index * 619) % count}`;
+    const first = Array.from({ length: count }, (_, index) => stored(name(index), index + 1, index % 7));
+    store.replace(first, 1_000);
+    const second = first
+      .flatMap((object, index) => {
+        if (index % 4 === 0) return [];
+        if (index % 4 === 1) return [stored(object.name, 2_000 + index * 2, index % 7)];
+        if (index % 4 === 2) return [stored(object.name, 2_000 + index * 2, (index + 1) % 7, `again-${index}`)];
+        return [object];
+      })
+      .concat(Array.from({ length: 100 }, (_, index) => stored(`new-${index}`, 3_000 + index, index % 5)));
+    const odd = Object.assign(({ resourceVersion }: StoredObject<unknown>) => resourceVersion % 2 === 1, {
+      key: 'odd',
+    });
+    const oddNames = (): Promise<string[]> =>
+      store.select([odd], 'name', new AbortController(), (objects) => objects.map(short));
+    await oddNames();
+    const followed = new Map(first.map((object) => [object.name, object]));
+    let last = 1_000;
+    store.subscribe({
+      change: ({ type, object, previous, resourceVersion }) => {
+        expect(followed.get(object.name)).toBe(previous);
+        expect(resourceVersion).toBeGreaterThan(last);
+        last = resourceVersion;
+        if (type === 'DELETED') followed.delete(object.name);
+        else followed.set(object.name, object);
+      },
+      reset: () => {
+        throw new Error('the history broke');
+      },
+    });
+    store.replace(second, 5_000);
+    expect(new Set(followed.values())).toEqual(new Set(second));
+    const sorted = (objects: readonly Stored[], compare: (a: Stored, b: Stored) => number): string[] =>
+      objects.toSorted((a, b) => compare(a, b) || (a.name < b.name ? -1 : 1)).map(short);
+    expect(store.order('name').map(short)).toEqual(sorted(second, () => 0));
+    expect(store.order('newest').map(short)).toEqual(sorted(second, (a, b) => b.createdAt - a.createdAt));
+    expect(store.order('oldest').map(short)).toEqual(sorted(second, (a, b) => a.createdAt - b.createdAt));
+    expect(await oddNames()).toEqual(sorted(second.filter(odd), () => 0));
+    expect(store.at(1_000)?.map(short)).toEqual(sorted(first, () => 0));
+  });
+
+  test('has one snapshot for all who ask before the next change', () => {
+    const store = new Store<null>();
+    store.replace([stored('b', 2), stored('a', 1)], 10);
+    const first = store.snapshot();
+    store.bookmark(11);
+    expect(store.snapshot()).toBe(first);
+    store.apply('ADDED', stored('c', 12));
+    expect(store.snapshot().map(short)).toEqual(['a@1', 'b@2', 'c@12']);
+    store.replace([stored('a', 1)], 20);
+    expect(store.snapshot().map(short)).toEqual(['a@1']);
+    store.replace([], 5);
+    expect(store.snapshot()).toEqual([]);
+    expect(first.map(short)).toEqual(['a@1', 'b@2']);
+  });
+
+  test('in which more is new than can be told begins anew', () => {
+    const store = new Store<null>();
+    store.replace([stored('a', 1)], 10);
+    const calls: string[] = [];
+    store.subscribe({ change: () => calls.push('change'), reset: () => calls.push('reset') });
+    store.replace(
+      Array.from({ length: 10_001 }, (_, index) => stored(`n${index}`, 11 + index)),
+      20_000,
+    );
+    expect(calls).toEqual(['reset']);
+    expect(store.size).toBe(10_001);
+    expect(store.oldestResourceVersion).toBe(20_000);
+  });
+
+  test('whose cluster was restored from a backup begins anew', () => {
+    const store = new Store<null>();
+    store.replace([stored('a', 5)], 10);
+    let resets = 0;
+    store.subscribe({ change: () => undefined, reset: () => (resets += 1) });
+    store.replace([stored('b', 3)], 7);
+    expect(resets).toBe(1);
+    expect(store.resourceVersion).toBe(7);
+    expect(store.get('', 'a')).toBeUndefined();
+    expect(changesAfter(store, 6)).toBeUndefined();
+    expect(store.at(10)).toBeUndefined();
+  });
+
+  test('forgets old changes', () => {
+    const store = new Store<null>();
+    store.replace([], 1);
+    for (let version = 2; version < 12_500; version += 1) store.apply('MODIFIED', stored('a', version));
+    expect(store.oldestResourceVersion).toBe(2499);
+    expect(changesAfter(store, 2498)).toBeUndefined();
+    expect(changesAfter(store, 2499)).toHaveLength(10_000);
+    expect(store.at(2499)?.map(short)).toEqual(['a@2499']);
+    expect(store.at(20_000)).toBeUndefined();
+    expect(store.position).toBe(12_499);
+    expect(store.oldestPosition).toBe(2499);
+    expect(store.positionAfter(2498)).toBeUndefined();
+    expect(store.positionAfter(2499)).toBe(2499);
+    expect(store.changeAt(2498)).toBeUndefined();
+    expect(store.changeAt(2499)?.resourceVersion).toBe(2500);
+    expect(store.changeAt(12_499)).toBeUndefined();
+    // Whoever read on from a place in the history finds that broken after a reset.
+    store.replace([], 3);
+    expect(store.position).toBe(12_500);
+    expect(store.oldestPosition).toBe(12_500);
+    expect(store.changeAt(12_498)).toBeUndefined();
+  });
+
+  test('ignores what it knows already', () => {
+    const store = new Store<null>();
+    store.replace([stored('a', 5)], 10);
+    store.apply('MODIFIED', stored('a', 5));
+    store.apply('DELETED', stored('b', 11));
+    expect(changesAfter(store, 10)).toEqual([]);
+    expect(store.resourceVersion).toBe(11);
+  });
+
+  test('says when it has reached a resourceVersion', async () => {
+    const store = new Store<null>();
+    store.replace([], 10);
+    expect(await store.reached(10, AbortSignal.abort())).toBe(true);
+    expect(await store.reached(11, AbortSignal.abort())).toBe(false);
+    const later = store.reached(12, new AbortController().signal);
+    store.bookmark(11);
+    store.apply('ADDED', stored('a', 12));
+    expect(await later).toBe(true);
+    const controller = new AbortController();
+    const never = store.reached(13, controller.signal);
+    controller.abort();
+    expect(await never).toBe(false);
+  });
+});
+
+describe('a stored object', () => {
+  const options = {
+    selfLink: ({ metadata }: KubeObject) => `/api/v1/nodes/${metadata.name}`,
+    fields: () => null,
+    managedFields: new ManagedFields(),
+  };
+
+  test('has kind, apiVersion and metadata first and loses nothing but managedFields', () => {
+    const extra = fc.dictionary(
+      fc.string().filter((key) => !['kind', 'apiVersion', 'metadata', '__proto__'].includes(key)),
+      fc.jsonValue(),
+    );
+    const meta = fc.dictionary(
+      fc.string().filter((key) => !['selfLink', 'managedFields', 'resourceVersion', 'name', '__proto__'].includes(key)),
+      fc.string(),
+    );
+    fc.assert(
+      fc.property(extra, meta, extra, fc.option(fc.array(fc.jsonValue())), (before, more, after, managedFields) => {
+        const object = {
+          ...before,
+          apiVersion: 'x.io/v1',
+          kind: 'Thing',
+          metadata: {
+            ...(managedFields === null ? {} : { managedFields }),
+            ...more,
+            name: 'n',
+            resourceVersion: '12',
+            selfLink: '/old',
+          },
+          ...after,
+        };
+        const source = Buffer.from(JSON.stringify(object));
+        const it = storeObject(object, source, options);
+        const text = it.bytes.toString();
+        const { managedFields: _, ...metadata } = object.metadata as Record<string, unknown>;
+        const expected = JSON.parse(
+          JSON.stringify({ ...object, metadata: { ...metadata, selfLink: '/api/v1/nodes/n' } }),
+        ) as object;
+        expect(text.endsWith('},')).toBe(true);
+        expect(
+          text.startsWith('{"kind":"Thing","apiVersion":"x.io/v1","metadata":{"selfLink":"/api/v1/nodes/n",'),
+        ).toBe(true);
+        expect(JSON.parse(text.slice(0, -1))).toEqual(expected);
+        const full = Buffer.concat([
+          it.bytes.subarray(0, it.metadataEnd),
+          it.managedFields ?? Buffer.alloc(0),
+          it.bytes.subarray(it.metadataEnd, -1),
+        ]);
+        expect(JSON.parse(full.toString())).toEqual(
+          JSON.parse(JSON.stringify({ ...object, metadata: { ...object.metadata, selfLink: '/api/v1/nodes/n' } })),
+        );
+        expect(text.slice(it.versionStart, it.versionEnd)).toBe('12');
+        expect(JSON.parse(it.bytes.toString('utf8', it.metadata, it.metadataEnd + 1))).toMatchObject({ name: 'n' });
+        const later = it.withResourceVersion(12_345);
+        expect(JSON.parse(later.bytes.toString().slice(0, -1))).toMatchObject({
+          metadata: { resourceVersion: '12345' },
+        });
+        expect(later.bytes.toString('utf8', later.metadataEnd, later.metadataEnd + 1)).toBe('}');
+      }),
+    );
+  });
+
+  test.each([
+    ['no metadata', '{"kind":"A"}'],
+    ['no resourceVersion', '{"kind":"A","metadata":{"name":"n"}}'],
+    ['an odd resourceVersion', '{"kind":"A","metadata":{"name":"n","resourceVersion":"x"}}'],
+  ])('is refused with %s', (_, source) => {
+    const object = { metadata: { name: 'n' }, ...(JSON.parse(source) as object) } as KubeObject;
+    expect(() => storeObject(object, Buffer.from(source), options)).toThrow(SyntaxError);
+  });
+});

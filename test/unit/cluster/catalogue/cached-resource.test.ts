@@ -1,0 +1,257 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createCached, type CachedResource } from '../../../../src/cluster/catalogue/cached-resource.ts';
+import { nodes as definition, type NodeFields } from '../../../../src/resources/kinds/nodes.ts';
+import { createLogger } from '../../../../src/runtime/logger.ts';
+import { bookmark, FakeClock, FakeCluster, settle, status, type FakeRequest } from '../../../labs/cluster-fakes.ts';
+import { nodeObject } from '../../../labs/resources.ts';
+
+let cluster: FakeCluster;
+let clock: FakeClock;
+let nodes: CachedResource<NodeFields>;
+let upstream: FakeRequest;
+const never = new AbortController().signal;
+
+beforeEach(async () => {
+  cluster = new FakeCluster();
+  clock = new FakeClock();
+  nodes = createCached(definition, { client: cluster, log: createLogger({ silent: true }), clock });
+  nodes.start();
+  await settle();
+  upstream = cluster.last;
+});
+afterEach(() => nodes.stop());
+
+const event = (type: string, name: string, resourceVersion: number): unknown => ({
+  type,
+  object: nodeObject(name, { resourceVersion }),
+});
+
+async function sync(): Promise<void> {
+  await upstream.open();
+  await upstream.send(event('ADDED', 'a', 5), event('ADDED', 'b', 6), bookmark('10', true));
+}
+
+/** Whether a promise has been kept by now. */
+const isKept = (promise: Promise<unknown>): Promise<boolean> =>
+  Promise.race([promise.then(() => true), settle().then(() => false)]);
+
+/** What a promise is broken with. */
+const broken = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+const list = (resourceVersion: string): unknown => ({
+  kind: 'PartialObjectMetadataList',
+  metadata: { resourceVersion },
+  items: [],
+});
+
+describe('a cached resource', () => {
+  test('is complete after the first list, and says what it holds', async () => {
+    const waiting = nodes.waitForSync(never);
+    expect(nodes.hasSynced()).toBe(false);
+    expect(nodes.figures()).toEqual({ objects: 0, bytes: 0, lastSignOfLife: 0 });
+    await expect(nodes.waitForSync(AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
+    await sync();
+    await waiting;
+    expect(nodes.hasSynced()).toBe(true);
+    expect(nodes.figures()).toMatchObject({ objects: 2, lastSignOfLife: clock.now() });
+    expect(nodes.figures().bytes).toBeGreaterThan(300);
+    expect(upstream.path).toBe('/api/v1/nodes');
+  });
+
+  test('is confirmed at once when the cluster has nothing newer', async () => {
+    await sync();
+    const confirming = nodes.confirm(never);
+    expect(cluster.last.query).toEqual({ limit: 1 });
+    await cluster.last.answer(200, list('10'));
+    expect(await isKept(confirming)).toBe(true);
+  });
+
+  test('waits for the change that the cluster has already, and no longer', async () => {
+    await sync();
+    const confirming = nodes.confirm(never);
+    await cluster.last.answer(200, list('11'));
+    expect(await isKept(confirming)).toBe(false);
+    await upstream.send(event('MODIFIED', 'a', 11));
+    expect(await isKept(confirming)).toBe(true);
+    expect(nodes.store.get('', 'a')?.resourceVersion).toBe(11);
+  });
+
+  test('believes an open watch that stays silent, as other resources count too', async () => {
+    await sync();
+    const confirming = nodes.confirm(never);
+    await cluster.last.answer(200, list('500'));
+    await clock.advance(49);
+    expect(await isKept(confirming)).toBe(false);
+    await clock.advance(1);
+    expect(await isKept(confirming)).toBe(true);
+  });
+
+  test('does not believe a watch that is interrupted', async () => {
+    await sync();
+    const confirming = nodes.confirm(never);
+    const question = cluster.last;
+    await upstream.reset();
+    await question.answer(200, list('500'));
+    await clock.advance(300);
+    expect(await isKept(confirming)).toBe(false);
+    await clock.advance(200);
+    await cluster.last.open();
+    await clock.advance(100);
+    expect(await isKept(confirming)).toBe(true);
+  });
+
+  test('gives up on a watch that stays interrupted', async () => {
+    await sync();
+    const refusal = broken(nodes.confirm(never));
+    const question = cluster.last;
+    await upstream.reset();
+    await question.answer(200, list('500'));
+    for (let i = 0; i < 220; i += 1) await clock.advance(50);
+    expect(await refusal).toMatchObject({
+      message: 'kube-apiserver cannot be reached: the watch of /api/v1/nodes is interrupted',
+    });
+  });
+
+  test('asks one question for all who came before it was asked', async () => {
+    await sync();
+    const before = cluster.requests.length;
+    const first = nodes.confirm(never);
+    const others = [nodes.confirm(never), nodes.confirm(never)];
+    expect(cluster.requests).toHaveLength(before + 1);
+    await cluster.last.answer(200, list('10'));
+    expect(await isKept(first)).toBe(true);
+    expect(cluster.requests).toHaveLength(before + 2);
+    await cluster.last.answer(200, list('10'));
+    await Promise.all(others);
+    expect(cluster.requests).toHaveLength(before + 2);
+  });
+
+  test('asks once for all who wait for one object, and for each object', async () => {
+    await sync();
+    const before = cluster.requests.length;
+    const first = nodes.confirmObject('', 'a', never);
+    const others = [nodes.confirmObject('', 'a', never), nodes.confirmObject('', 'a', never)];
+    const question = cluster.last;
+    const another = broken(nodes.confirmObject('', 'b', never));
+    expect(cluster.requests).toHaveLength(before + 2);
+    await cluster.last.answer(500, status(500, 'InternalError'));
+    expect(await another).toMatchObject({ code: 500 });
+    await question.answer(200, one('5'));
+    await first;
+    expect(cluster.requests).toHaveLength(before + 3);
+    await cluster.last.answer(200, one('5'));
+    await Promise.all(others);
+    expect(cluster.requests).toHaveLength(before + 3);
+  });
+
+  test('tells each who asked that the cluster cannot be asked', async () => {
+    await sync();
+    const first = broken(nodes.confirm(never));
+    const second = nodes.confirm(never);
+    await cluster.last.answer(500, status(500, 'InternalError'));
+    expect(await first).toMatchObject({ code: 500 });
+    await cluster.last.answer(200, list('10'));
+    await second;
+  });
+
+  test('hurries the watch for a resourceVersion that the cluster has and the copy of a quiet resource has not', async () => {
+    await sync();
+    const reaching = nodes.reach(500, never);
+    await cluster.last.answer(200, list('501'));
+    await clock.advance(50);
+    expect(upstream.signal?.aborted).toBe(true);
+    expect(cluster.last.query).toMatchObject({ watch: 'true', resourceVersion: '10', timeoutSeconds: 3 });
+    expect(await isKept(reaching)).toBe(false);
+    await cluster.last.open();
+    await cluster.last.send(bookmark('501'));
+    expect(await reaching).toBe(true);
+  });
+
+  test.each([
+    ['is there already', 10, '10'],
+    ['lies ahead of the cluster', 500, '499'],
+    ['comes by itself', 11, '11'],
+  ])('leaves the watch alone when what is waited for %s', async (_, version, latest) => {
+    await sync();
+    const limit = new AbortController();
+    const reaching = nodes.reach(version, limit.signal);
+    if (version > 10) await cluster.last.answer(200, list(latest));
+    if (version === 11) await upstream.send(event('MODIFIED', 'a', 11));
+    await clock.advance(100);
+    limit.abort();
+    expect(await reaching).toBe(version < 500);
+    expect(upstream.signal?.aborted).toBe(false);
+  });
+
+  test('finds out whether nothing has happened since before it began', async () => {
+    await sync();
+    const recalling = nodes.recall(8, never);
+    expect(cluster.last.query).toEqual({ limit: 1 });
+    await cluster.last.answer(200, list('12'));
+    expect(cluster.last.query).toMatchObject({ watch: 'true', resourceVersion: 8 });
+    await cluster.last.open();
+    await cluster.last.send(bookmark('12'));
+    await recalling;
+    expect(nodes.store.oldestResourceVersion).toBe(8);
+    expect(nodes.store.at(8)).toHaveLength(2);
+  });
+
+  test('does not wait for the cluster longer than the caller does', async () => {
+    await sync();
+    const controller = new AbortController();
+    const refusal = broken(nodes.confirm(controller.signal));
+    controller.abort(new Error('gone'));
+    expect(await refusal).toMatchObject({ message: 'gone' });
+  });
+});
+
+const one = (resourceVersion: string): unknown => ({ kind: 'PartialObjectMetadata', metadata: { resourceVersion } });
+
+describe('a single object', () => {
+  test('is confirmed by asking for its metadata alone', async () => {
+    await sync();
+    const confirming = nodes.confirmObject('', 'a', never);
+    expect(cluster.last.path).toBe('/api/v1/nodes/a');
+    await cluster.last.answer(200, one('5'));
+    expect(await isKept(confirming)).toBe(true);
+  });
+
+  test('is waited for when the cluster has a newer state', async () => {
+    await sync();
+    const confirming = nodes.confirmObject('', 'a', never);
+    await cluster.last.answer(200, one('12'));
+    expect(await isKept(confirming)).toBe(false);
+    await upstream.send(event('MODIFIED', 'a', 12));
+    expect(await isKept(confirming)).toBe(true);
+  });
+
+  test('that is in neither place needs no waiting', async () => {
+    await sync();
+    const confirming = nodes.confirmObject('', 'x', never);
+    await cluster.last.answer(404, status(404, 'NotFound'));
+    expect(await isKept(confirming)).toBe(true);
+  });
+
+  test('whose deletion is on the way is waited for', async () => {
+    await sync();
+    const confirming = nodes.confirmObject('', 'a', never);
+    await cluster.last.answer(404, status(404, 'NotFound'));
+    await cluster.last.answer(200, list('12'));
+    expect(await isKept(confirming)).toBe(false);
+    await upstream.send(event('DELETED', 'a', 12));
+    await clock.advance(50);
+    expect(await isKept(confirming)).toBe(true);
+    expect(nodes.store.get('', 'a')).toBeUndefined();
+  });
+
+  test('that the cluster refuses is refused', async () => {
+    await sync();
+    const refusal = broken(nodes.confirmObject('', 'a', never));
+    await cluster.last.answer(403, status(403, 'Forbidden'));
+    expect(await refusal).toMatchObject({ code: 403 });
+  });
+});

@@ -1,0 +1,439 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Catalogue, type Use } from '../../../../src/cluster/catalogue/catalogue.ts';
+import { nodes } from '../../../../src/resources/kinds/nodes.ts';
+import type { DiscoveredResource } from '../../../../src/cluster/discovery.ts';
+import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
+import { createLogger } from '../../../../src/runtime/logger.ts';
+import {
+  bookmark,
+  configMap,
+  FakeClock,
+  FakeCluster,
+  settle,
+  status,
+  type FakeRequest,
+} from '../../../labs/cluster-fakes.ts';
+
+const serves = (name: string, more: Partial<DiscoveredResource> = {}): DiscoveredResource => ({
+  group: '',
+  version: 'v1',
+  resource: name,
+  singular: name.slice(0, -1),
+  shortNames: [],
+  kind: name.slice(0, -1),
+  namespaced: true,
+  verbs: ['create', 'get', 'list', 'watch'],
+  revision: '',
+  ...more,
+});
+
+/** Names are resolved by the first that has them. */
+class FakeDiscovery {
+  resources: readonly DiscoveredResource[] = [
+    serves('configmaps'),
+    serves('pods'),
+    serves('secrets'),
+    serves('events'),
+    serves('events', { group: 'events.k8s.io' }),
+    serves('nodes', { namespaced: false }),
+    serves('componentstatuses', { verbs: ['get', 'list'] }),
+    serves('tokenreviews', { verbs: ['create'] }),
+    serves('deployments', { group: 'apps', shortNames: ['deploy'] }),
+    serves('deployments', { group: 'apps', version: 'v1beta1' }),
+    serves('sessions', { group: 'iam.platform.io' }),
+    serves('gizmos', { group: 'x.example.com', revision: '1' }),
+  ];
+  synced = true;
+  #listener = (): void => undefined;
+
+  hasSynced = (): boolean => this.synced;
+  waitForSync = (signal: AbortSignal): Promise<void> =>
+    new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason as Error));
+    });
+  onChange = (listener: () => void): (() => void) => {
+    this.#listener = listener;
+    return () => undefined;
+  };
+  resolve = (name: string): DiscoveredResource | undefined =>
+    this.resources.find((one) => one.resource === name) ??
+    this.resources.find((one) => `${one.resource}.${one.group}` === name);
+  find = (of: DiscoveredResource): DiscoveredResource | undefined =>
+    this.resources.find((one) => one.resource === of.resource && one.group === of.group && one.version === of.version);
+  become(name: string, change: Partial<DiscoveredResource> | undefined): void {
+    this.resources = this.resources.flatMap((one) => {
+      if (one.resource !== name) return [{ ...one }];
+      return change === undefined ? [] : [{ ...one, ...change }];
+    });
+    this.#listener();
+  }
+}
+
+const never = new AbortController().signal;
+let cluster: FakeCluster;
+let clock: FakeClock;
+let discovery: FakeDiscovery;
+let allowed: boolean | Error;
+let reviews: number;
+let limits: { maxBytes: number; idle: number };
+let catalogue: Catalogue;
+const known: string[] = [];
+beforeEach(() => {
+  cluster = new FakeCluster();
+  clock = new FakeClock();
+  discovery = new FakeDiscovery();
+  allowed = true;
+  reviews = 0;
+  limits = { maxBytes: 1_000_000, idle: 600_000 };
+  catalogue = new Catalogue({
+    client: cluster,
+    discovery,
+    rights: {
+      async mayListAndWatch() {
+        reviews += 1;
+        if (allowed instanceof Error) throw allowed;
+        return allowed;
+      },
+      forget: () => undefined,
+    },
+    limits: () => limits,
+    kinds: [],
+    known: (name) => known.push(name),
+    log: createLogger({ silent: true }),
+    clock,
+  });
+  catalogue.start();
+});
+afterEach(() => catalogue.stop());
+
+const use = async (name: string): Promise<Use | undefined> => catalogue.use(await catalogue.find(name, never));
+
+async function begun(name: string): Promise<{ use: Use; upstream: FakeRequest }> {
+  const found = await use(name);
+  if (found === undefined) throw new Error(`${name} is not copied`);
+  await settle();
+  return { use: found, upstream: cluster.last };
+}
+
+/** What somebody who waits for the first list is told. */
+const refusal = async ({ resource: copy }: Use): Promise<unknown> => {
+  try {
+    return await copy.waitForSync(never);
+  } catch (error) {
+    return error;
+  }
+};
+
+const added = (name: string, size: number, version: number): object => ({
+  type: 'ADDED',
+  object: configMap(name, String(version), { filler: 'x'.repeat(size) }),
+});
+
+describe('a name', () => {
+  test('is what the cluster means by it', async () => {
+    const { definition } = await catalogue.find('deployments', never);
+    expect(definition).toMatchObject({
+      kind: 'deployment',
+      namespaced: true,
+      underlying: { group: 'apps', version: 'v1', resource: 'deployments' },
+    });
+    expect(await catalogue.find('deployments', never)).toBe(await catalogue.find('deployments', never));
+  });
+
+  test('of nothing is 404', async () => {
+    await expect(catalogue.find('gadgets', never)).rejects.toMatchObject({ code: 404 });
+  });
+
+  test('cannot be told before the cluster has been asked', async () => {
+    discovery.synced = false;
+    const gone = new AbortController();
+    const finding = catalogue.find('pods', gone.signal);
+    gone.abort(new Error('gone'));
+    await expect(finding).rejects.toThrow('gone');
+  });
+});
+
+/** A copy that was complete when kube-apiserver started again, and that is refused until RBAC is loaded. */
+async function refusedAtStart(): Promise<Use> {
+  const { use: used, upstream } = await begun('pods');
+  await upstream.open();
+  await upstream.send(added('a', 10, 5), bookmark('7', true));
+  await used.resource.waitForSync(never);
+  await upstream.reset();
+  await clock.advance(500);
+  await cluster.last.answer(403, status(403, 'Forbidden'));
+  return used;
+}
+
+describe('a copy', () => {
+  test('begins at the first use, once, and is complete when the list is', async () => {
+    const { use: first, upstream } = await begun('configmaps');
+    const second = await use('configmaps');
+    expect(second?.resource).toBe(first.resource);
+    expect(reviews).toBe(1);
+    expect(known).toContain('configmaps');
+    expect(cluster.requests.map(({ path }) => path)).toEqual(['/api/v1/configmaps']);
+    await upstream.open();
+    await upstream.send(added('a', 10, 5), bookmark('7', true));
+    await first.resource.waitForSync(never);
+    expect(first.resource.store.get('default', 'a')?.name).toBe('a');
+    expect(catalogue.figures().get('configmaps')).toMatchObject({ objects: 1 });
+  });
+
+  test.each(['secrets', 'componentstatuses', 'sessions'])('is not made of %s', async (name) => {
+    expect(await use(name)).toBeUndefined();
+    expect(reviews).toBe(0);
+  });
+
+  test('is not made of what we may not read, or cannot tell', async () => {
+    allowed = false;
+    expect(await use('pods')).toBeUndefined();
+    allowed = new KubeError(0, {});
+    await expect(use('pods')).rejects.toMatchObject({ code: 503 });
+    expect(cluster.requests).toEqual([]);
+  });
+
+  test('that is kept is there from the start and for ever', async () => {
+    const kept = catalogue.keep(nodes);
+    await settle();
+    expect(cluster.last.path).toBe('/api/v1/nodes');
+    expect((await use('nodes'))?.resource).toBe(kept);
+    expect((await catalogue.find('nodes', never)).definition).toBe(nodes);
+    await clock.advance(3_600_000);
+    expect((await use('nodes'))?.resource).toBe(kept);
+  });
+
+  test('stays while somebody uses it', async () => {
+    const { use: first } = await begun('configmaps');
+    const second = await use('configmaps');
+    first.release();
+    first.release();
+    await clock.advance(1_000_000);
+    expect(second?.resource.ended?.aborted).toBe(false);
+    second?.release();
+    await clock.advance(1_000_000);
+    expect(second?.resource.ended?.aborted).toBe(true);
+  });
+
+  test('is another one after it was given up', async () => {
+    const { use: used } = await begun('configmaps');
+    used.release();
+    await clock.advance(599_000);
+    expect(used.resource.ended?.aborted).toBe(false);
+    await clock.advance(31_000);
+    expect(used.resource.ended?.aborted).toBe(true);
+    const { use: next } = await begun('configmaps');
+    expect(next.resource).not.toBe(used.resource);
+  });
+
+  test('ends with its definition', async () => {
+    const { use: used } = await begun('gizmos');
+    const waiting = refusal(used);
+    discovery.become('gizmos', {});
+    expect(used.resource.ended?.aborted).toBe(false);
+    discovery.become('gizmos', { revision: '2' });
+    expect(used.resource.ended?.aborted).toBe(true);
+    expect(await waiting).toMatchObject({ code: 503 });
+    const { use: next } = await begun('gizmos');
+    const missing = refusal(next);
+    discovery.become('gizmos', undefined);
+    expect(await missing).toMatchObject({ code: 404 });
+    await expect(use('gizmos')).rejects.toMatchObject({ code: 404 });
+  });
+
+  test('is not begun of what changes meanwhile', async () => {
+    const entry = await catalogue.find('gizmos', never);
+    const using = catalogue.use(entry);
+    discovery.become('gizmos', { revision: '2' });
+    await expect(using).rejects.toMatchObject({ code: 503 });
+    expect(await use('gizmos')).toBeDefined();
+  });
+
+  test.each([403, 404, 405])('that kube-apiserver refuses with %i is none', async (code) => {
+    const { use: used, upstream } = await begun('pods');
+    const waiting = refusal(used);
+    await upstream.answer(code, status(code, 'Whatever'));
+    expect(await waiting).toMatchObject({ code: 503 });
+    expect(await use('pods')).toBeUndefined();
+    await clock.advance(5_000);
+    expect(await use('pods')).toBeDefined();
+  });
+
+  test('stays through the 403 of a kube-apiserver that is starting', async () => {
+    const used = await refusedAtStart();
+    allowed = new KubeError(403, { reason: 'Forbidden' });
+    await clock.advance(2_000);
+    expect(reviews).toBe(2);
+    allowed = true;
+    await cluster.last.answer(403, status(403, 'Forbidden'));
+    await clock.advance(2_000);
+    expect(reviews).toBe(3);
+    expect(used.resource.ended?.aborted).toBe(false);
+    expect((await use('pods'))?.resource).toBe(used.resource);
+    expect(used.resource.store.get('default', 'a')?.name).toBe('a');
+  });
+
+  test('stays when kube-apiserver starts twice within a minute', async () => {
+    const used = await refusedAtStart();
+    await clock.advance(2_000);
+    const upstream = cluster.last;
+    await upstream.open();
+    await upstream.reset();
+    await clock.advance(5_000);
+    expect(cluster.last).not.toBe(upstream);
+    await cluster.last.answer(403, status(403, 'Forbidden'));
+    expect(used.resource.ended?.aborted).toBe(false);
+    await clock.advance(2_000);
+    expect(used.resource.ended?.aborted).toBe(false);
+  });
+
+  test('stays when kube-apiserver accepts the watch before the review ends, and starts again within a minute', async () => {
+    const used = await refusedAtStart();
+    await clock.advance(1_000);
+    const upstream = cluster.last;
+    await upstream.open();
+    await clock.advance(20_000);
+    expect(reviews).toBe(2);
+    await upstream.reset();
+    await clock.advance(5_000);
+    expect(cluster.last).not.toBe(upstream);
+    await cluster.last.answer(403, status(403, 'Forbidden'));
+    expect(used.resource.ended?.aborted).toBe(false);
+  });
+
+  test('ends when a review after a 403 confirms that the right was revoked', async () => {
+    const used = await refusedAtStart();
+    allowed = false;
+    await clock.advance(1_999);
+    expect(used.resource.ended?.aborted).toBe(false);
+    await clock.advance(1);
+    expect(used.resource.ended?.reason).toMatchObject({ code: 503 });
+    expect(await use('pods')).toBeUndefined();
+  });
+
+  test('ends when the 403 goes on after a review that allowed the watch', async () => {
+    const used = await refusedAtStart();
+    await clock.advance(2_000);
+    expect(used.resource.ended?.aborted).toBe(false);
+    await cluster.last.answer(403, status(403, 'Forbidden'));
+    expect(used.resource.ended?.reason).toMatchObject({ code: 503 });
+    const { use: next, upstream } = await begun('pods');
+    expect(next.resource).not.toBe(used.resource);
+    await upstream.answer(403, status(403, 'Forbidden'));
+    expect(await use('pods')).toBeUndefined();
+  });
+
+  test('is 503 while kube-apiserver refuses to review the right of this server', async () => {
+    allowed = new KubeError(403, { reason: 'Forbidden' });
+    await expect(use('pods')).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
+  });
+
+  test('of objects without a resourceVersion is none', async () => {
+    const { use: used, upstream } = await begun('pods');
+    const waiting = refusal(used);
+    await upstream.open();
+    await upstream.send({ type: 'ADDED', object: { metadata: { name: 'a' } } });
+    expect(await waiting).toMatchObject({ code: 503 });
+    expect(await use('pods')).toBeUndefined();
+  });
+});
+
+describe('memory', () => {
+  test('is counted while the first list arrives', async () => {
+    const { use: used, upstream } = await begun('configmaps');
+    const waiting = refusal(used);
+    await upstream.open();
+    await upstream.send(added('a', 600_000, 1));
+    await upstream.send(added('b', 600_000, 2));
+    expect(await waiting).toMatchObject({
+      code: 503,
+      message: expect.stringMatching(/^configmaps does not fit .*cache\.maxBytes/) as unknown,
+    });
+    expect(upstream.signal?.aborted).toBe(true);
+    // It is not read again for each who asks.
+    await expect(use('configmaps')).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '30' } });
+    expect(cluster.requests).toHaveLength(1);
+    limits = { ...limits, maxBytes: 2_000_000 };
+    expect(await use('configmaps')).toBeDefined();
+  });
+
+  test('is that of the last try alone', async () => {
+    const { upstream } = await begun('configmaps');
+    await upstream.open();
+    await upstream.send(added('a', 600_000, 1));
+    await upstream.reset();
+    await clock.advance(1_000);
+    const [, second] = cluster.requests;
+    await second?.answer(200, {
+      kind: 'ConfigMapList',
+      apiVersion: 'v1',
+      metadata: { resourceVersion: '3' },
+      items: [configMap('a', '1', { filler: 'x'.repeat(600_000) })],
+    });
+    expect(catalogue.figures().get('configmaps')).toMatchObject({ objects: 1 });
+    // What the first try held is free again.
+    const { use: other, upstream: more } = await begun('events');
+    await more.open();
+    await more.send(added('a', 300_000, 1));
+    expect(other.resource.ended?.aborted).toBe(false);
+  });
+
+  test('is taken from the copy that was used the longest ago, and never from one in use', async () => {
+    const sizes = async (name: string): Promise<Use> => {
+      const { use: used, upstream } = await begun(name);
+      await upstream.open();
+      await upstream.send(added('a', 400_000, 1), bookmark('2', true));
+      return used;
+    };
+    const first = await sizes('configmaps');
+    const second = await sizes('events');
+    first.release();
+    await clock.advance(1_000);
+    second.release();
+    const third = await sizes('pods');
+    expect([first, second].map((one) => one.resource.ended?.aborted)).toEqual([true, false]);
+    const held = await use('events');
+    const { upstream } = await begun('gizmos');
+    await upstream.open();
+    await upstream.send(added('a', 400_000, 1));
+    expect(upstream.signal?.aborted).toBe(true);
+    expect(held?.resource.ended?.aborted).toBe(false);
+    expect(third.resource.ended?.aborted).toBe(false);
+  });
+
+  test('is counted as a copy grows', async () => {
+    const { use: used, upstream } = await begun('configmaps');
+    await upstream.open();
+    await upstream.send(added('a', 600_000, 1), bookmark('2', true));
+    await upstream.send({ type: 'DELETED', object: configMap('a', '3') });
+    await upstream.send(added('b', 600_000, 4));
+    expect(used.resource.ended?.aborted).toBe(false);
+    await upstream.send(added('c', 600_000, 5));
+    expect(used.resource.ended?.aborted).toBe(true);
+  });
+});
+
+test('discovery names what can be read, each once and so that it is found by that name', () => {
+  const names = catalogue.apiResources.map(({ name }) => name);
+  expect(names).toEqual([
+    'configmaps',
+    'pods',
+    'secrets',
+    'events',
+    'events.events.k8s.io',
+    'nodes',
+    'componentstatuses',
+    'deployments',
+    'sessions',
+    'gizmos',
+  ]);
+  expect(catalogue.apiResources).toBe(catalogue.apiResources);
+  expect(catalogue.apiResources.find(({ name }) => name === 'deployments')).toEqual({
+    name: 'deployments',
+    singularName: 'deployment',
+    namespaced: true,
+    kind: 'deployment',
+    verbs: ['get', 'list', 'watch'],
+    shortNames: ['deploy'],
+  });
+});

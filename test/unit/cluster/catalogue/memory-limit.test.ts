@@ -1,0 +1,63 @@
+import { beforeEach, expect, test } from '@jest/globals';
+import { MemoryLimit } from '../../../../src/cluster/catalogue/memory-limit.ts';
+
+const mebibyte = 2 ** 20;
+let most: number;
+let rooms: (() => void)[];
+let limit: MemoryLimit;
+beforeEach(() => {
+  most = 10 * mebibyte;
+  rooms = [];
+  limit = new MemoryLimit({
+    most: () => most,
+    makeRoom: () => {
+      const room = rooms.shift();
+      room?.();
+      return room !== undefined;
+    },
+  });
+});
+
+test('shares are counted together', () => {
+  const pods = limit.share('pods');
+  const jobs = limit.share('jobs');
+  pods.hold(6 * mebibyte);
+  jobs.hold(4 * mebibyte);
+  expect(limit.held).toBe(10 * mebibyte);
+  expect(() => jobs.hold(5.5 * mebibyte)).toThrow(
+    expect.objectContaining({
+      code: 503,
+      message:
+        "jobs does not fit into the memory for copies of the cluster: 5.5 MiB of it were read so far, others hold 6.0 MiB, and the configuration's cache.maxBytes is 10.0 MiB",
+      headers: { 'Retry-After': '30' },
+    }),
+  );
+  expect(limit.held).toBe(10 * mebibyte);
+  pods.hold(5 * mebibyte);
+  jobs.hold(5 * mebibyte);
+  pods.release();
+  pods.hold(mebibyte);
+  expect(limit.held).toBe(5 * mebibyte);
+});
+
+test('room is made before anything is refused, and no more than is needed', () => {
+  const old = [limit.share('a'), limit.share('b'), limit.share('c')];
+  for (const share of old) share.hold(3 * mebibyte);
+  rooms = old.map((share) => () => share.release());
+  limit.share('new').hold(5 * mebibyte);
+  expect(limit.held).toBe(8 * mebibyte);
+  expect(rooms).toHaveLength(1);
+});
+
+test('a limit that sinks takes nothing away', () => {
+  const pods = limit.share('pods');
+  pods.hold(6 * mebibyte);
+  most = mebibyte;
+  pods.hold(5 * mebibyte);
+  expect(() => pods.hold(5 * mebibyte + 1)).toThrow('cache.maxBytes is 1.0 MiB');
+});
+
+test('what is essential is counted and never refused', () => {
+  limit.share('nodes', true).hold(20 * mebibyte);
+  expect(() => limit.share('pods').hold(1)).toThrow('others hold 20.0 MiB');
+});

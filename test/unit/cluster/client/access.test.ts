@@ -1,0 +1,192 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileAccess, inClusterAccess } from '../../../../src/cluster/client/access.ts';
+
+let directory = '';
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'kubeconfig-'));
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const put = (name: string, text: string): string => {
+  writeFileSync(join(directory, name), text);
+  return join(directory, name);
+};
+
+interface Parts {
+  readonly cluster?: object;
+  readonly user?: object;
+  readonly context?: object;
+}
+
+/** A program that prints a credential. */
+const plugin = (status: object): string => {
+  const file = put('plugin', `#!/bin/sh\necho '${JSON.stringify({ kind: 'ExecCredential', status })}'\n`);
+  chmodSync(file, 0o700);
+  return file;
+};
+
+/** The file of a kubeconfig; JSON is YAML. */
+const kubeconfig = ({ cluster = {}, user = {}, context = {} }: Parts = {}): string =>
+  put(
+    'config',
+    JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'here',
+      clusters: [
+        { name: 'there', cluster: { server: 'https://192.0.2.1' } },
+        { name: 'here', cluster: { server: 'https://192.0.2.2:6443/', ...cluster } },
+      ],
+      users: [{ name: 'me', user }],
+      contexts: [{ name: 'here', context: { cluster: 'here', user: 'me', ...context } }],
+    }),
+  );
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+
+describe('a kubeconfig', () => {
+  test('names the server of its current context', () => {
+    expect(fileAccess(kubeconfig()).server).toBe('https://192.0.2.2:6443');
+  });
+
+  test('in YAML is read too', async () => {
+    const file = put(
+      'config',
+      `apiVersion: v1
+current-context: a
+clusters: [{name: a, cluster: {server: "https://192.0.2.3"}}]
+users:
+- name: a
+  user: {token: t}
+contexts:
+- context: {cluster: a, user: a}
+  name: a
+`,
+    );
+    expect(await fileAccess(file).headers()).toEqual({ Authorization: 'Bearer t' });
+  });
+
+  test('has certificates in itself', async () => {
+    const file = kubeconfig({
+      cluster: { 'certificate-authority-data': base64('ca'), 'tls-server-name': 'kubernetes' },
+      user: { 'client-certificate-data': base64('cert'), 'client-key-data': base64('key') },
+    });
+    expect(await fileAccess(file).tls()).toEqual({
+      ca: Buffer.from('ca'),
+      cert: Buffer.from('cert'),
+      key: Buffer.from('key'),
+      servername: 'kubernetes',
+      rejectUnauthorized: true,
+    });
+  });
+
+  test('has certificates in files beside it', async () => {
+    for (const name of ['ca', 'cert', 'key']) put(name, name);
+    const file = kubeconfig({
+      cluster: { 'certificate-authority': 'ca' },
+      user: { 'client-certificate': 'cert', 'client-key': join(directory, 'key') },
+    });
+    expect(await fileAccess(file).tls()).toEqual({
+      ca: Buffer.from('ca'),
+      cert: Buffer.from('cert'),
+      key: Buffer.from('key'),
+      rejectUnauthorized: true,
+    });
+  });
+
+  test('trusts any certificate only where it says so', async () => {
+    expect(await fileAccess(kubeconfig()).tls()).toEqual({ rejectUnauthorized: true });
+    const file = kubeconfig({ cluster: { 'insecure-skip-tls-verify': true } });
+    expect(await fileAccess(file).tls()).toEqual({ rejectUnauthorized: false });
+  });
+
+  test('has a token in itself, in a file beside it, or none', async () => {
+    put('token', 'from-file');
+    expect(await fileAccess(kubeconfig({ user: { token: 't' } })).headers()).toEqual({ Authorization: 'Bearer t' });
+    expect(await fileAccess(kubeconfig({ user: { tokenFile: 'token' } })).headers()).toEqual({
+      Authorization: 'Bearer from-file',
+    });
+    expect(await fileAccess(kubeconfig()).headers()).toEqual({});
+  });
+
+  test('has a plugin that gives a token or a certificate', async () => {
+    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: plugin({ token: 'from-plugin' }) };
+    expect(await fileAccess(kubeconfig({ user: { exec } })).headers()).toEqual({ Authorization: 'Bearer from-plugin' });
+    plugin({ clientCertificateData: 'cert', clientKeyData: 'key' });
+    expect(await fileAccess(kubeconfig({ user: { exec } })).tls()).toMatchObject({ cert: 'cert', key: 'key' });
+  });
+
+  test('whose plugin prints something else than JSON is refused without quoting it', async () => {
+    const file = put('plugin', '#!/bin/sh\necho hunter2\n');
+    chmodSync(file, 0o700);
+    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: file };
+    await expect(fileAccess(kubeconfig({ user: { exec } })).headers()).rejects.toThrow(
+      /^the plugin of the user "me" did not print JSON$/,
+    );
+  });
+
+  test('that logs in by OpenID Connect presents its id_token', async () => {
+    const token = `e30.${Buffer.from(JSON.stringify({ exp: 9e9 })).toString('base64url')}.c2ln`;
+    const user = { 'auth-provider': { name: 'oidc', config: { 'id-token': token } } };
+    expect(await fileAccess(kubeconfig({ user })).headers()).toEqual({ Authorization: `Bearer ${token}` });
+  });
+
+  test('of a way to log in that is no longer known says so', async () => {
+    const user = { 'auth-provider': { name: 'gcp', config: {} } };
+    await expect(fileAccess(kubeconfig({ user })).headers()).rejects.toThrow(
+      'user me of the kubeconfig has the auth-provider gcp',
+    );
+  });
+
+  test.each<[string, Parts, string]>([
+    ['cluster', { context: { cluster: 'nowhere' } }, 'has no current cluster'],
+    ['user', { context: { user: 'nobody' } }, 'has no current user'],
+  ])('without a current %s is refused', (_, parts, message) => {
+    expect(() => fileAccess(kubeconfig(parts))).toThrow(message);
+  });
+
+  test.each(['as', 'as-uid', 'as-groups', 'as-user-extra'])('whose user has "%s" is refused', (key) => {
+    expect(() => fileAccess(kubeconfig({ user: { token: 't', [key]: 'jane' } }))).toThrow(
+      `sets "${key}" for the user "me"`,
+    );
+  });
+
+  test('with a password in the URL of its server is refused without repeating it', () => {
+    expect(() => fileAccess(kubeconfig({ cluster: { server: 'https://erin:hunter2@a.example' } }))).toThrow(
+      /^the kubeconfig \S+ has a username or password in the server of the cluster "[^"]+": put the credentials into "users"$/,
+    );
+  });
+
+  test('that is empty is refused', () => {
+    expect(() => fileAccess(put('config', ''))).toThrow('has no current cluster');
+  });
+});
+
+describe("the pod's ServiceAccount", () => {
+  const environment = { KUBERNETES_SERVICE_HOST: '10.96.0.1', KUBERNETES_SERVICE_PORT: '443' };
+
+  test('has the token and the CA that Kubernetes mounts', async () => {
+    put('ca.crt', 'ca');
+    put('token', 'mounted');
+    const access = inClusterAccess(environment, directory);
+    expect(access.server).toBe('https://10.96.0.1:443');
+    expect(await access.tls()).toEqual({ ca: Buffer.from('ca'), rejectUnauthorized: true });
+    expect(await access.headers()).toEqual({ Authorization: 'Bearer mounted' });
+  });
+
+  test('is reached by IPv6 too', () => {
+    expect(inClusterAccess({ ...environment, KUBERNETES_SERVICE_HOST: 'fd00::1' }).server).toBe(
+      'https://[fd00::1]:443',
+    );
+  });
+
+  test('is not there outside a pod', async () => {
+    mkdirSync(join(directory, 'empty'));
+    expect(() => inClusterAccess({})).toThrow('this is no pod of a cluster');
+    const access = inClusterAccess(environment, join(directory, 'empty'));
+    await expect(access.tls()).rejects.toThrow('ENOENT');
+  });
+});

@@ -1,0 +1,685 @@
+/** The authorization code flow (RFC 6749 section 4.1) with PKCE (RFC 7636), in a browser without scripts. */
+import { describe, expect, test } from '@jest/globals';
+import { createHash, randomBytes } from 'node:crypto';
+import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
+import { ask, type Answer } from '../../../fakes/ask.ts';
+import { Browser, formIn } from '../../../fakes/browser.ts';
+import { issuer } from '../../../fakes/configuration.ts';
+import { readJWT } from '../../../fakes/jwt.ts';
+import { rightPassword } from '../../../fakes/platform.ts';
+import { createLab, type Fields, type Lab } from '../../../labs/oauth.ts';
+
+const redirectURI = 'https://console.example/callback';
+const second = 1_000;
+const clients = [
+  { name: 'platform', secret: 'platform' },
+  {
+    name: 'console',
+    secret: 'console',
+    grantTypes: ['authorization_code', 'refresh_token'],
+    redirectURIs: [redirectURI, 'https://console.example/other?tab=1'],
+  },
+  { name: 'ours', secret: 'ours', grantTypes: ['authorization_code'], redirectURIs: [redirectURI], consent: false },
+  { name: 'spa', public: true, redirectURIs: ['https://spa.example/'] },
+  { name: 'grantless', secret: 'x', grantTypes: ['refresh_token'], redirectURIs: [redirectURI] },
+];
+const users = [{ username: 'alice', groups: ['a'] }, { username: 'bob' }];
+const verifier = randomBytes(32).toString('base64url');
+const challenge = createHash('sha256').update(verifier).digest('base64url');
+const base: Fields = {
+  response_type: 'code',
+  client_id: 'console',
+  redirect_uri: redirectURI,
+  scope: 'openid profile',
+  state: 'a state/&=+',
+  code_challenge: challenge,
+  code_challenge_method: 'S256',
+};
+
+const queryOf = (fields: Fields): string =>
+  new URLSearchParams(
+    Object.entries(fields).flatMap(([name, value]): [string, string][] => (value === undefined ? [] : [[name, value]])),
+  ).toString();
+const authorize = (fields: Fields = {}): string => `/oauth/authorize?${queryOf({ ...base, ...fields })}`;
+
+const lab = (authentication: object = {}): Promise<Lab> => createLab({ clients, users, ...authentication });
+const browserOf = ({ app }: Lab): Browser<Answer> => new Browser((path, options) => ask(app, path, options));
+const credentials = (username = 'alice'): Record<string, string> => ({ username, password: rightPassword });
+
+const aliceOf = ({ directory }: Lab): string => directory.account('alice')?.uid ?? '';
+
+/** What came back to the client. */
+function answerOf({ status, headers: { location = '' } }: Answer, to = redirectURI): Record<string, string> {
+  expect({ status, to: location.slice(0, to.length) }).toEqual({ status: 303, to });
+  return Object.fromEntries(new URL(location).searchParams);
+}
+
+async function codeOf(browser: Browser<Answer>, fields: Fields = {}): Promise<string> {
+  const login = await browser.open(authorize(fields));
+  const consent = await browser.submit(login, credentials());
+  const answer = consent.status === 200 ? await browser.submit(consent, { decision: 'allow' }) : consent;
+  return answerOf(answer, fields['redirect_uri'] ?? redirectURI)['code'] ?? '';
+}
+
+const exchange = (code: string, fields: Fields = {}): Fields => ({
+  grant_type: 'authorization_code',
+  code,
+  redirect_uri: redirectURI,
+  code_verifier: verifier,
+  client_id: 'console',
+  client_secret: 'console',
+  ...fields,
+});
+
+function expectRefused(answer: Answer, error: string): void {
+  expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error });
+}
+
+const twice = (text: string, again = text): Record<string, string> => ({
+  password: rightPassword,
+  new_password: text,
+  new_password_again: again,
+});
+
+describe('the whole way', () => {
+  test('leads by login and consent to tokens for the user', async () => {
+    const made = await lab();
+    const browser = browserOf(made);
+    const login = await browser.open(authorize({ nonce: 'n-1' }));
+    expect(login.status).toBe(200);
+    expect(formIn(login.text).action).toBe('/oauth/login');
+    const consent = await browser.submit(login, credentials());
+    expect(consent.text).toContain('<strong>console</strong>');
+    const { code = '', ...rest } = answerOf(await browser.submit(consent, { decision: 'allow' }));
+    expect(rest).toEqual({ state: 'a state/&=+', iss: issuer });
+    expect(made.events.at(-1)).toMatchObject({
+      user: { username: 'alice' },
+      annotations: { 'oauth.platform.io/client': 'console', 'oauth.platform.io/authorization': 'Allowed' },
+    });
+    await made.clock.advance(30 * second);
+    const answer = await made.token(exchange(code));
+    expect(answer.status).toBe(200);
+    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', pragma: 'no-cache' });
+    const { access_token, id_token, refresh_token, scope } = answer.json();
+    expect(scope).toBe('openid profile');
+    expect(refresh_token).toEqual(expect.any(String));
+    expect(readJWT(String(access_token)).claims).toMatchObject({
+      client_id: 'console',
+      username: 'alice',
+      groups: ['a'],
+    });
+    const identity = readJWT(String(id_token)).claims as Record<string, number>;
+    expect(identity).toMatchObject({ aud: 'console', nonce: 'n-1', preferred_username: 'alice' });
+    expect(Number(identity['iat']) - Number(identity['auth_time'])).toBe(30);
+    const again = await made.token({
+      grant_type: 'refresh_token',
+      refresh_token: String(refresh_token),
+      client_id: 'console',
+      client_secret: 'console',
+    });
+    expect(again.status).toBe(200);
+    expect(readJWT(String(again.json()['id_token'])).claims).not.toHaveProperty('nonce');
+  });
+
+  test('is shorter for who is logged in and has consented, and for a client that needs no consent', async () => {
+    const browser = browserOf(await lab());
+    await codeOf(browser);
+    expect(answerOf(await browser.open(authorize()))).toHaveProperty('code');
+    expect(answerOf(await browser.open(authorize({ client_id: 'ours' })))).toHaveProperty('code');
+    expect((await browser.open(authorize({ scope: 'openid email' }))).text).toContain('see your e-mail address');
+    expect((await browser.open(authorize({ prompt: 'consent' }))).text).toContain('value="allow"');
+  });
+
+  test('of a client without a secret needs none, and rotates its refresh tokens', async () => {
+    const made = await lab();
+    const at = { client_id: 'spa', redirect_uri: 'https://spa.example/' };
+    const code = await codeOf(browserOf(made), at);
+    const answer = await made.token(exchange(code, { ...at, client_secret: undefined }));
+    expect(answer.status).toBe(200);
+    const refresh = { grant_type: 'refresh_token', client_id: 'spa' };
+    const first = String(answer.json()['refresh_token']);
+    const next = await made.token({ ...refresh, refresh_token: first });
+    expect(next.status).toBe(200);
+    expect(next.json()['refresh_token']).not.toBe(first);
+  });
+
+  test('of a program on the machine of the user goes to any port, and always asks', async () => {
+    const made = await lab();
+    const browser = browserOf(made);
+    for (const redirect_uri of [
+      'http://127.0.0.1:49152/callback',
+      'http://[::1]:1/callback',
+      'http://127.0.0.1/callback',
+    ]) {
+      const first = await browser.open(authorize({ client_id: 'platform-cli', redirect_uri }));
+      const consent = formIn(first.text).action === '/oauth/login' ? await browser.submit(first, credentials()) : first;
+      const { code = '' } = answerOf(await browser.submit(consent, { decision: 'allow' }), redirect_uri);
+      const fields = { redirect_uri, client_id: 'platform-cli', client_secret: undefined };
+      expect((await made.token(exchange(code, fields))).status).toBe(200);
+    }
+  });
+
+  test('keeps the query of a registered address', async () => {
+    const redirect_uri = 'https://console.example/other?tab=1';
+    const made = await lab();
+    const browser = browserOf(made);
+    const login = await browser.open(authorize({ redirect_uri }));
+    const consent = await browser.submit(login, credentials());
+    expect(answerOf(await browser.submit(consent, { decision: 'deny' }), redirect_uri)).toMatchObject({
+      tab: '1',
+      error: 'access_denied',
+    });
+    expect(made.events.at(-1)?.annotations).toMatchObject({ 'oauth.platform.io/authorization': 'Refused' });
+  });
+
+  test('begins by a form of the client too', async () => {
+    const browser = browserOf(await lab());
+    const { headers } = await browser.open('/oauth/authorize');
+    expect(headers['content-type']).toMatch(/html/);
+    const page = await browser.send('/oauth/authorize', base as Record<string, string>, {
+      'sec-fetch-site': 'cross-site',
+    });
+    expect(formIn(page.text).action).toBe('/oauth/login');
+  });
+});
+
+describe('an authorization request', () => {
+  test.each<[string, Fields]>([
+    ['no client', { client_id: undefined }],
+    ['an unknown client', { client_id: 'nobody' }],
+    ['no redirect_uri', { redirect_uri: undefined }],
+    ['another host', { redirect_uri: 'https://evil.example/callback' }],
+    ['a longer path', { redirect_uri: `${redirectURI}/x` }],
+    ['a shorter path', { redirect_uri: 'https://console.example/' }],
+    ['a user in it', { redirect_uri: 'https://console.example@evil.example/callback' }],
+    ['another case', { redirect_uri: 'https://CONSOLE.example/callback' }],
+    ['a port', { redirect_uri: 'https://console.example:444/callback' }],
+    ['a fragment', { redirect_uri: `${redirectURI}#x` }],
+    ['a query', { redirect_uri: `${redirectURI}?x=1` }],
+    ['a line break', { redirect_uri: `${redirectURI}\r\nx: y` }],
+    ['a script', { redirect_uri: 'javascript:alert(1)' }],
+    ['loopback with another path', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/other' }],
+    ['loopback with a longer path', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/callback/x' }],
+    ['loopback with a longer name', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/callbackx' }],
+    ['loopback with a shorter path', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/call' }],
+    ['loopback with a query', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/callback?x=1' }],
+    ['loopback with a fragment', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1/callback#x' }],
+    ['loopback by name', { client_id: 'platform-cli', redirect_uri: 'http://localhost:1/callback' }],
+    ['loopback as a user', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:1@evil.example/callback' }],
+    ['a port that there is not', { client_id: 'platform-cli', redirect_uri: 'http://127.0.0.1:65536/callback' }],
+    ['such a port of IPv6', { client_id: 'platform-cli', redirect_uri: 'http://[::1]:99999/callback' }],
+    ['the client of our own pages', { client_id: 'platform-pages' }],
+  ])('with %s is told to people alone', async (_, fields) => {
+    const browser = browserOf(await lab());
+    await codeOf(browser);
+    const answer = await browser.open(authorize(fields));
+    expect(answer.status).toBe(400);
+    expect(answer.headers['location']).toBeUndefined();
+    expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(answer.text).toContain('role="alert"');
+  });
+
+  test('with two addresses is told to people alone', async () => {
+    const answer = await browserOf(await lab()).open(`${authorize()}&redirect_uri=${encodeURIComponent(redirectURI)}`);
+    expect(answer.status).toBe(400);
+  });
+
+  test.each<[string, Fields, string]>([
+    ['no response_type', { response_type: undefined }, 'invalid_request'],
+    ['the implicit flow', { response_type: 'token' }, 'unsupported_response_type'],
+    ['the hybrid flow', { response_type: 'code id_token' }, 'unsupported_response_type'],
+    ['no PKCE', { code_challenge: undefined, code_challenge_method: undefined }, 'invalid_request'],
+    ['PKCE of the method plain', { code_challenge_method: 'plain' }, 'invalid_request'],
+    ['PKCE without a method', { code_challenge_method: undefined }, 'invalid_request'],
+    ['a challenge that is none', { code_challenge: 'short' }, 'invalid_request'],
+    ['a client without the grant', { client_id: 'grantless' }, 'unauthorized_client'],
+    ['a request object', { request: 'e30.e30.' }, 'request_not_supported'],
+    ['a request_uri', { request_uri: 'https://console.example/r' }, 'request_uri_not_supported'],
+    ['another response_mode', { response_mode: 'fragment' }, 'invalid_request'],
+    ['a bad scope', { scope: 'a"b' }, 'invalid_scope'],
+    ['a scope of which nothing is known', { scope: 'everything' }, 'invalid_scope'],
+    ['a bad prompt', { prompt: 'none login' }, 'invalid_request'],
+    ['an unknown prompt', { prompt: 'sing' }, 'invalid_request'],
+    ['a bad max_age', { max_age: '-1' }, 'invalid_request'],
+    ['a long nonce', { nonce: 'n'.repeat(513) }, 'invalid_request'],
+    ['prompt=none and nobody logged in', { prompt: 'none' }, 'login_required'],
+  ])('with %s is told to the client', async (_, fields, error) => {
+    const answer = answerOf(await browserOf(await lab()).open(authorize(fields)));
+    expect(answer).toEqual({ error, error_description: expect.any(String), state: 'a state/&=+', iss: issuer });
+  });
+
+  test('that repeats a parameter is told to the client', async () => {
+    const answer = await browserOf(await lab()).open(`${authorize()}&scope=email`);
+    expect(answerOf(answer)).toMatchObject({
+      error: 'invalid_request',
+      error_description: expect.stringContaining('scope'),
+    });
+  });
+
+  test.each<[string, Fields]>([
+    ['quotation marks', { response_type: 'token' }],
+    ['what the client wrote', { 'ä"\\\n': 'x' }],
+  ])('that is refused with %s is told so in the characters of RFC 6749', async (_, fields) => {
+    const { error_description } = answerOf(
+      await browserOf(await lab()).open(`${authorize(fields)}&${queryOf({ ...fields, scope: 'email' })}`),
+    );
+    expect(error_description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
+  });
+
+  test('may have parameters that nobody knows, and some without a value, which count as left out', async () => {
+    const browser = browserOf(await lab());
+    await codeOf(browser);
+    const fields = { unknown: 'x', resource: 'https://a.example', state: '', nonce: '', prompt: '', max_age: '' };
+    expect(answerOf(await browser.open(authorize(fields)))).toEqual({ code: expect.any(String), iss: issuer });
+  });
+
+  test('with prompt=none asks nothing, once there is nothing to ask', async () => {
+    const browser = browserOf(await lab());
+    const login = await browser.open(authorize());
+    await browser.submit(login, credentials());
+    expect(answerOf(await browser.open(authorize({ prompt: 'none' })))).toMatchObject({ error: 'consent_required' });
+    await browser.submit(await browser.open(authorize()), { decision: 'allow' });
+    expect(answerOf(await browser.open(authorize({ prompt: 'none' })))).toHaveProperty('code');
+  });
+
+  test.each<[string, Fields]>([
+    ['prompt=login', { prompt: 'login' }],
+    ['prompt=select_account', { prompt: 'select_account' }],
+    ['max_age=0', { max_age: '0' }],
+    ['a login that is too old', { max_age: '60' }],
+  ])('with %s has the user log in again, once', async (_, fields) => {
+    const made = await lab();
+    const browser = browserOf(made);
+    await codeOf(browser);
+    const before = browser.cookies.get('__Host-platform-login');
+    await made.clock.advance(61 * second);
+    const login = await browser.open(authorize(fields));
+    expect(formIn(login.text).action).toBe('/oauth/login');
+    expect((await browser.submit(login, credentials())).text).toContain('value="allow"');
+    expect(browser.cookies.get('__Host-platform-login')).not.toBe(before);
+    browser.cookies.set('__Host-platform-login', before ?? '');
+    expect(formIn((await browser.open(authorize())).text).action).toBe('/oauth/login');
+  });
+
+  test.each([
+    [60, 60, 'code'],
+    [60, 61, 'login'],
+    [undefined, 3_600, 'code'],
+  ])('with max_age=%s after %d seconds leads to the %s', async (maxAge, seconds, next) => {
+    const made = await lab();
+    const browser = browserOf(made);
+    await codeOf(browser);
+    await made.clock.advance(seconds * second);
+    const answer = await browser.open(authorize(maxAge === undefined ? {} : { max_age: String(maxAge) }));
+    expect(answer.status === 303 ? 'code' : 'login').toBe(next);
+  });
+
+  test.each(['1x', '1'.repeat(10)])('with max_age=%s is told to the client', async (max_age) => {
+    const answer = await browserOf(await lab()).open(authorize({ max_age }));
+    expect(answerOf(answer)).toMatchObject({ error: 'invalid_request' });
+  });
+
+  test('may have a nonce of 512 characters', async () => {
+    expect((await browserOf(await lab()).open(authorize({ nonce: 'n'.repeat(512) }))).status).toBe(200);
+  });
+
+  test('while the cluster does not answer is told to the client, without a reason of ours', async () => {
+    const made = await lab();
+    const browser = browserOf(made);
+    await codeOf(browser);
+    made.client.before = () => {
+      throw unreachable(new Error('the socket hung up'));
+    };
+    expect(answerOf(await browser.open(authorize()))).toMatchObject({ error: 'temporarily_unavailable' });
+  });
+});
+
+describe('a code', () => {
+  test('that comes again ends what it began', async () => {
+    const made = await lab();
+    const code = await codeOf(browserOf(made));
+    const tokens = (await made.token(exchange(code))).json();
+    expectRefused(await made.token(exchange(code)), 'invalid_grant');
+    const refresh = {
+      grant_type: 'refresh_token',
+      refresh_token: String(tokens['refresh_token']),
+      client_id: 'console',
+      client_secret: 'console',
+    };
+    expectRefused(await made.token(refresh), 'invalid_grant');
+    expect(await made.accessTokens.judge(String(tokens['access_token']))).toBeUndefined();
+  });
+
+  test('is good once, however many come at once', async () => {
+    const made = await lab();
+    const code = await codeOf(browserOf(made));
+    const answers = await Promise.all(Array.from({ length: 5 }, () => made.token(exchange(code))));
+    expect(answers.filter(({ status }) => status === 200).length).toBe(1);
+  });
+
+  test.each<[string, Fields]>([
+    ['another verifier', { code_verifier: 'x'.repeat(43) }],
+    ['the address of another request', { redirect_uri: 'https://console.example/other?tab=1' }],
+    ['another client', { client_id: 'ours', client_secret: 'ours' }],
+  ])('with %s is refused, and stays good for whom it was made', async (_, fields) => {
+    const made = await lab();
+    const code = await codeOf(browserOf(made));
+    expectRefused(await made.token(exchange(code, fields)), 'invalid_grant');
+    expect((await made.token(exchange(code))).status).toBe(200);
+  });
+
+  test.each<[string, Fields, RegExp]>([
+    ['no code', { code: undefined }, /"code" is missing|'code' is missing/],
+    ['no redirect_uri', { redirect_uri: undefined }, /redirect_uri/],
+    ['no verifier', { code_verifier: undefined }, /code_verifier/],
+    ['a short verifier', { code_verifier: 'x'.repeat(42) }, /43 to 128/],
+  ])('with %s is told what is missing', async (_, fields, description) => {
+    const made = await lab();
+    const answer = await made.token(exchange('x', fields));
+    expectRefused(answer, 'invalid_request');
+    expect(answer.json()['error_description']).toMatch(description);
+  });
+
+  test('is over after a minute, and when the user is disabled', async () => {
+    const made = await lab();
+    const browser = browserOf(made);
+    const code = await codeOf(browser);
+    await made.clock.advance(60 * second);
+    expectRefused(await made.token(exchange(code)), 'invalid_grant');
+    const next = answerOf(await browser.open(authorize()))['code'] ?? '';
+    made.configure({ clients, users: [{ username: 'alice', state: 'Disabled' }] });
+    expectRefused(await made.token(exchange(next)), 'invalid_grant');
+  });
+
+  test('of who must change the password by then gives nothing for others', async () => {
+    const made = await lab();
+    await made.putUser('carol');
+    const browser = browserOf(made);
+    const page = await browser.open(authorize({ client_id: 'ours', scope: 'openid' }));
+    const { code = '' } = answerOf(await browser.submit(page, credentials('carol')));
+    await made.putUser('carol', { passwordChangeRequired: true });
+    const asOurs = { client_id: 'ours', client_secret: 'ours' };
+    expectRefused(await made.token(exchange(code, { ...asOurs, audience: 'kubernetes' })), 'invalid_target');
+    const own = await made.token(exchange(code, asOurs));
+    expect(own.status).toBe(200);
+    expect(own.json()).not.toHaveProperty('id_token');
+  });
+
+  test('is over with the login that it was given for, also when that ends at the same instant', async () => {
+    const made = await lab();
+    const browser = browserOf(made);
+    const code = await codeOf(browser);
+    await browser.submit(await browser.open('/oauth/logout'), {});
+    expectRefused(await made.token(exchange(code)), 'invalid_grant');
+    const again = browserOf(made);
+    await codeOf(again);
+    // Between the look at the login and the code.
+    made.client.before = async ({ method }) => {
+      if (method !== 'POST') return;
+      made.client.before = () => undefined;
+      await Promise.all(made.sessions.ofUser(aliceOf(made)).map(({ metadata }) => made.sessions.revoke(metadata.name)));
+    };
+    const late = answerOf(await again.open(authorize()))['code'] ?? '';
+    expect(made.sessions.ofUser(aliceOf(made))).toEqual([]);
+    expectRefused(await made.token(exchange(late)), 'invalid_grant');
+  });
+
+  test('is no refresh token, no access token, and a refresh token is no code', async () => {
+    const made = await lab();
+    const browser = browserOf(made);
+    const code = await codeOf(browser);
+    const client = { client_id: 'console', client_secret: 'console' };
+    expectRefused(await made.token({ grant_type: 'refresh_token', refresh_token: code, ...client }), 'invalid_grant');
+    expect(await made.accessTokens.judge(code)).toBeUndefined();
+    const tokens = (await made.token(exchange(code))).json();
+    expectRefused(await made.token(exchange(String(tokens['refresh_token']))), 'invalid_grant');
+    expectRefused(
+      await made.token({
+        grant_type: 'refresh_token',
+        refresh_token: browser.cookies.get('__Host-platform-login'),
+        ...client,
+      }),
+      'invalid_grant',
+    );
+  });
+
+  test('a refresh token that is presented as a code is refused, and its session goes on', async () => {
+    const made = await lab();
+    const tokens = (await made.token(exchange(await codeOf(browserOf(made))))).json();
+    const refreshToken = String(tokens['refresh_token']);
+    expectRefused(await made.token(exchange(refreshToken)), 'invalid_grant');
+    const refreshed = await made.token({
+      grant_type: 'refresh_token',
+      refresh_token: refreshToken,
+      client_id: 'console',
+      client_secret: 'console',
+    });
+    expect(refreshed.status).toBe(200);
+  });
+
+  test('is not made without end', async () => {
+    const made = await lab();
+    const browser = browserOf(made);
+    await codeOf(browser, { client_id: 'ours' });
+    for (let count = 0; count < 40; count += 1) await browser.open(authorize({ client_id: 'ours' }));
+    const pending = made.cluster
+      .list('/apis/iam.platform.io/v1alpha2/namespaces/platform-system/sessions')
+      .filter(({ status }) => (status as { phase: string }).phase === 'Pending');
+    expect(pending.length).toBeLessThanOrEqual(20);
+  });
+});
+
+describe('the login page', () => {
+  test('says what is wrong, and keeps what was typed but the password', async () => {
+    const browser = browserOf(await lab());
+    const login = await browser.open(authorize({ login_hint: '"><script>' }));
+    expect(login.text).not.toContain('<script>');
+    expect(formIn(login.text).fields['username']).toBe('"><script>');
+    const answer = await browser.submit(login, { username: 'alice', password: 'wrong-password' });
+    expect(answer.status).toBe(400);
+    expect(answer.text).toContain('the username or the password is wrong');
+    expect(answer.text).not.toContain('wrong-password');
+    expect(formIn(answer.text).fields).toMatchObject({ username: 'alice', password: '' });
+    expect((await browser.submit(answer, credentials())).text).toContain('value="allow"');
+  });
+
+  test('counts guesses with those at the token endpoint', async () => {
+    const made = await lab();
+    const browser = browserOf(made);
+    const login = await browser.open(authorize());
+    for (let count = 0; count < 5; count += 1) {
+      await browser.submit(login, { username: 'alice', password: 'wrong' });
+      await made.clock.advance(60 * second);
+    }
+    const answer = await browser.submit(login, credentials());
+    expect(answer.status).toBe(429);
+    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+    expect(answer.text).toContain('too many failed logins');
+  });
+
+  test('has who must change the password do so first', async () => {
+    const made = await lab();
+    await made.putUser('carol', { groups: ['c'], passwordChangeRequired: true });
+    const browser = browserOf(made);
+    const page = await browser.submit(await browser.open(authorize({ client_id: 'ours' })), credentials('carol'));
+    expect(formIn(page.text).fields).toHaveProperty('new_password');
+    expect(browser.cookies.has('__Host-platform-login')).toBe(false);
+    const mistyped = await browser.submit(page, twice('a longer way to go', 'a longer way to g'));
+    expect(mistyped.text).toContain('not the same both times');
+    const refused = await browser.submit(mistyped, twice('password'));
+    expect(refused.text).toContain('must not be one of the most common passwords');
+    const answer = await browser.submit(refused, twice('a longer way to go'));
+    const { code = '' } = answerOf(answer);
+    const token = await made.token(exchange(code, { client_id: 'ours', client_secret: 'ours' }));
+    expect(readJWT(String(token.json()['access_token'])).claims).toMatchObject({ username: 'carol', groups: ['c'] });
+  });
+
+  test.each([
+    ['no form token', {}, {}],
+    ['the form token of another browser', { form_token: 'A'.repeat(43) }, {}],
+    ['another site', undefined, { 'sec-fetch-site': 'cross-site' }],
+    ['another origin of the same site', undefined, { 'sec-fetch-site': 'same-site' }],
+  ])('takes nothing with %s', async (_, fields, headers) => {
+    const made = await lab();
+    const browser = browserOf(made);
+    const page = formIn((await browser.open(authorize())).text).fields;
+    const { form_token: token = '', ...rest } = page;
+    const sent = { ...rest, ...credentials(), ...(fields ?? { form_token: token }) };
+    const answer = await browser.send('/oauth/login', sent, headers);
+    expect(answer.status).toBe(403);
+    expect(browser.cookies.has('__Host-platform-login')).toBe(false);
+  });
+
+  test('takes nothing from a browser without its cookie, or with two of them', async () => {
+    const made = await lab();
+    const browser = browserOf(made);
+    const page = await browser.open(authorize());
+    const cookie = `__Host-platform-form=${browser.cookies.get('__Host-platform-form') ?? ''}`;
+    for (const cookies of ['', `${cookie}; ${cookie}x`]) {
+      const { fields } = formIn(page.text);
+      const answer = await browser.send('/oauth/login', { ...fields, ...credentials() }, { cookie: cookies });
+      expect(answer.status).toBe(403);
+    }
+  });
+
+  test.each([
+    'https://evil.example/',
+    '//evil.example/',
+    'https://evil.example/oauth/device',
+    '/oauth/authorize/../../x',
+    '/\\evil.example',
+    '/oauth/device\r\nx: y',
+    '/kapis',
+  ])('leads nowhere else: %j', async (next) => {
+    const browser = browserOf(await lab());
+    const answer = await browser.submit(await browser.open(authorize()), { ...credentials(), next });
+    expect({ status: answer.status, location: answer.headers['location'] }).toEqual({
+      status: 400,
+      location: undefined,
+    });
+  });
+
+  test('gives a cookie that scripts, other hosts and other sites do not get', async () => {
+    const made = await lab();
+    const browser = browserOf(made);
+    const page = await browser.open(authorize());
+    expect(page.headers['set-cookie']).toEqual([
+      expect.stringMatching(/^__Host-platform-form=[\w-]{22}; Path=\/; Secure; HttpOnly; SameSite=Lax$/),
+    ]);
+    const { action, fields } = formIn(page.text);
+    const answer = await ask(made.app, action, {
+      method: 'POST',
+      secure: true,
+      body: new URLSearchParams({ ...fields, ...credentials() }).toString(),
+      headers: {
+        'content-type': 'application/x-www-form-urlencoded',
+        cookie: [...browser.cookies].map((pair) => pair.join('=')).join('; '),
+      },
+    });
+    expect(answer.headers['set-cookie']).toEqual([
+      expect.stringMatching(/^__Host-platform-login=[\w.-]+; Path=\/; Secure; HttpOnly; SameSite=Lax$/),
+    ]);
+  });
+
+  test('is served over TLS alone', async () => {
+    const answer = await ask((await lab()).app, authorize());
+    expect(answer.status).toBe(404);
+    expect(answer.json()['error_description']).toContain('https');
+  });
+
+  test('can be framed by nobody, runs no script and sends nobody elsewhere', async () => {
+    const { headers, text } = await browserOf(await lab()).open(authorize());
+    expect(headers).toMatchObject({
+      'cache-control': 'no-store',
+      'x-frame-options': 'DENY',
+      'referrer-policy': 'same-origin',
+    });
+    const policy = String(headers['content-security-policy']);
+    expect(policy).toMatch(/^default-src 'none'; style-src 'sha256-[\w+/=]+'; form-action 'self' https:; /);
+    expect(policy).toContain("frame-ancestors 'none'");
+    const [, style = ''] = /<style>(.*)<\/style>/s.exec(text) ?? [];
+    expect(policy).toContain(createHash('sha256').update(style).digest('base64'));
+  });
+});
+
+describe('the consent page', () => {
+  test('says who asks for what, and where it leads', async () => {
+    const browser = browserOf(await lab());
+    const page = await browser.submit(await browser.open(authorize({ scope: 'openid groups' })), credentials());
+    for (const text of [
+      '<strong>alice</strong>',
+      '<strong>console</strong>',
+      'see the groups you are in',
+      'console.example',
+    ])
+      expect(page.text).toContain(text);
+  });
+
+  test.each(['deny', 'x', ''])('sends back who says %j', async (decision) => {
+    const browser = browserOf(await lab());
+    const page = await browser.submit(await browser.open(authorize()), credentials());
+    expect(answerOf(await browser.submit(page, { decision }))).toMatchObject({ error: 'access_denied' });
+  });
+
+  test('is remembered once for the same client and scope, in whatever order', async () => {
+    const made = await lab();
+    const browser = browserOf(made);
+    await codeOf(browser);
+    for (const scope of ['openid profile', 'profile openid'])
+      await browser.submit(await browser.open(authorize({ prompt: 'consent', scope })), { decision: 'allow' });
+    const logins = made.sessions.ofUser(aliceOf(made)).filter(({ spec }) => spec.clientID === 'platform-pages');
+    expect(logins.map(({ status }) => status.consents)).toEqual([['console openid profile']]);
+  });
+
+  test('is shown for a client that needed none before', async () => {
+    const made = await lab();
+    const browser = browserOf(made);
+    await codeOf(browser, { client_id: 'ours' });
+    made.configure({ users, clients: clients.map((client) => ({ ...client, consent: true })) });
+    expect((await browser.open(authorize({ client_id: 'ours' }))).text).toContain('value="allow"');
+  });
+
+  test('takes no consent that another site sends, and none for an address that is not registered', async () => {
+    const browser = browserOf(await lab());
+    const page = await browser.submit(await browser.open(authorize()), credentials());
+    const { action, fields } = formIn(page.text);
+    const forged = { request: fields['request'] ?? '', decision: 'allow' };
+    expect((await browser.send(action, forged, { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
+    const request = queryOf({ ...base, redirect_uri: 'https://evil.example/' });
+    const answer = await browser.submit(page, { request, decision: 'allow' });
+    expect({ status: answer.status, location: answer.headers['location'] }).toEqual({
+      status: 400,
+      location: undefined,
+    });
+  });
+
+  test('that is opened by itself, as by going back, says what to do', async () => {
+    const browser = browserOf(await lab());
+    const page = await browser.open('/oauth/consent');
+    expect({ status: page.status, type: page.headers['content-type'] }).toEqual({
+      status: 200,
+      type: 'text/html; charset=utf-8',
+    });
+    expect(page.text).toContain('begin again there');
+  });
+
+  test('of somebody who has logged out meanwhile is a login', async () => {
+    const browser = browserOf(await lab());
+    const page = await browser.submit(await browser.open(authorize()), credentials());
+    browser.cookies.delete('__Host-platform-login');
+    expect(formIn((await browser.submit(page, { decision: 'allow' })).text).action).toBe('/oauth/login');
+  });
+});
+
+test('a login ends the others of the user where only one is allowed, and what it begins goes on', async () => {
+  const made = await lab({ multipleLogin: false });
+  const first = browserOf(made);
+  const code = await codeOf(first);
+  const tokens = (await made.token(exchange(code))).json();
+  expect(await made.accessTokens.judge(String(tokens['access_token']))).toBeDefined();
+  const elsewhere = browserOf(made);
+  const other = (await made.token(exchange(await codeOf(elsewhere)))).json();
+  expect(await made.accessTokens.judge(String(tokens['access_token']))).toBeUndefined();
+  expect(await made.accessTokens.judge(String(other['access_token']))).toBeDefined();
+  expect(formIn((await first.open(authorize())).text).action).toBe('/oauth/login');
+});

@@ -1,0 +1,162 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setImmediate as turn } from 'node:timers/promises';
+import { accessReview } from '../../../../src/auth/authorizers/access-review.ts';
+import type { UserInfo } from '../../../../src/auth/user.ts';
+import { createKubeClient, type KubeClient } from '../../../../src/cluster/client/client.ts';
+import { asUser } from '../../../../src/cluster/client/impersonation.ts';
+import { craftJWT } from '../../../fakes/jwt.ts';
+import { FakeKubeApiserver } from '../../../fakes/upstream.ts';
+
+let client: KubeClient | undefined;
+let directory = '';
+afterEach(async () => {
+  await client?.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** A client whose own token is this one. */
+async function clientOf(token: string, server = 'https://127.0.0.1:1'): Promise<KubeClient> {
+  directory = mkdtempSync(join(tmpdir(), 'kubeconfig-'));
+  const file = join(directory, 'config');
+  // JSON is YAML.
+  const kubeconfig = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'here',
+    clusters: [{ name: 'here', cluster: { server } }],
+    users: [{ name: 'me', user: token === '' ? {} : { token } }],
+    contexts: [{ name: 'here', context: { cluster: 'here', user: 'me' } }],
+  };
+  writeFileSync(file, JSON.stringify(kubeconfig));
+  client = await createKubeClient({ kubeconfig: file });
+  return client;
+}
+
+const issuer = 'https://kubernetes.default.svc';
+
+test.each<[string, string, { issuer: string | undefined; audiences: string[] }]>([
+  ['a list', craftJWT({ alg: 'RS256' }, { iss: issuer, aud: [issuer, 'k3s'] }), { issuer, audiences: [issuer, 'k3s'] }],
+  ['one text', craftJWT({ alg: 'RS256' }, { iss: issuer, aud: issuer }), { issuer, audiences: [issuer] }],
+  ['none', craftJWT({ alg: 'RS256' }, {}), { issuer: undefined, audiences: [] }],
+  ['null', craftJWT({ alg: 'RS256' }, { iss: null, aud: null }), { issuer: undefined, audiences: [] }],
+  ['of no object', `e30.${Buffer.from('null').toString('base64url')}.e30`, { issuer: undefined, audiences: [] }],
+  ['of an opaque token', 'opaque', { issuer: undefined, audiences: [] }],
+  ['of an opaque token with dots', 'ya29.c.b0AXv0zTPl', { issuer: undefined, audiences: [] }],
+  ['of no token', '', { issuer: undefined, audiences: [] }],
+])('the audiences and the issuer of our own token: %s', async (_, token, expected) => {
+  const own = await clientOf(token);
+  expect({ issuer: await own.issuer(), audiences: await own.audiences() }).toEqual(expected);
+});
+
+test('no request waits for a watch, however many there are', async () => {
+  const kube = new FakeKubeApiserver();
+  kube.answer = ({ url }, res) => (url?.includes('watch') === true ? res.flushHeaders() : void res.end('{"a":1}'));
+  const own = await clientOf('opaque', await kube.listen());
+  try {
+    const many = Array.from({ length: 200 }, () => own.stream('/api/v1/pods', { query: { watch: true } }));
+    for (const { status } of await Promise.all(many)) expect(status).toBe(200);
+    expect(await own.json('/api')).toEqual({ a: 1 });
+  } finally {
+    await own.close();
+    kube.close();
+  }
+});
+
+const user = (username: string): UserInfo => ({ username, groups: [], via: 'token' });
+
+describe('one user who sends as many requests as possible', () => {
+  const review = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+  const reviewed = JSON.stringify({ status: { allowed: true } });
+  /** Never responds to the user 'hog'. */
+  async function lab(): Promise<{ kube: FakeKubeApiserver; own: KubeClient }> {
+    const kube = new FakeKubeApiserver();
+    kube.answer = (req, res) => {
+      const body: Buffer[] = [];
+      req.on('data', (chunk: Buffer) => body.push(chunk));
+      req.on('end', () => {
+        const isHog = req.headers['impersonate-user'] === 'hog' || Buffer.concat(body).includes('"hog"');
+        if (!isHog) res.end(req.url === review ? reviewed : '{"a":1}');
+      });
+    };
+    return { kube, own: await clientOf('opaque', await kube.listen()) };
+  }
+
+  test('delays neither requests of the server itself nor those of other users', async () => {
+    const { kube, own } = await lab();
+    const hogging = new AbortController();
+    try {
+      const as = (name: string): ReturnType<typeof asUser> => asUser(own, { ...user(name), proved: false });
+      const authorizer = accessReview(own);
+      const hogged = Array.from({ length: 300 }, (_, index) =>
+        Promise.allSettled([
+          as('hog').stream('/api/v1/pods', { signal: hogging.signal }),
+          authorizer.authorize(user('hog'), { verb: 'get', group: '', resource: 'pods', namespace: `n${index}` }),
+        ]),
+      );
+      while (kube.seen.length < 64 + 32) await turn();
+      const others = Array.from({ length: 20 }, async (_, index) => {
+        const name = `user-${index}`;
+        expect(await authorizer.authorize(user(name), { verb: 'get', group: '', resource: 'pods' })).toMatchObject({
+          allowed: true,
+        });
+        const { status, body } = await as(name).stream('/api/v1/pods');
+        expect([status, await text(body)]).toEqual([200, '{"a":1}']);
+        expect(await own.json('/apis/iam.platform.io/v1alpha2/sessions')).toEqual({ a: 1 });
+      });
+      await Promise.all(others);
+      hogging.abort(new Error('over'));
+      await own.close();
+      await Promise.all(hogged);
+    } finally {
+      kube.close();
+    }
+  }, 10_000);
+});
+
+test('a request that is aborted while it waits for a slot is a KubeError, as one that is aborted later', async () => {
+  const kube = new FakeKubeApiserver();
+  kube.answer = () => undefined;
+  const own = await clientOf('opaque', await kube.listen());
+  try {
+    const caller = asUser(own, { ...user('alice'), proved: false });
+    const gone = new AbortController();
+    const all = Array.from({ length: 65 }, () => caller.stream('/api', { signal: gone.signal }));
+    gone.abort(new Error('gone'));
+    for (const one of await Promise.allSettled(all))
+      expect(one).toMatchObject({ status: 'rejected', reason: { name: 'KubeError', code: 0 } });
+  } finally {
+    await own.close();
+    kube.close();
+  }
+});
+
+test('a credential that was renewed meanwhile is read again, once', async () => {
+  const kube = new FakeKubeApiserver();
+  const codes = [401, 200, 401, 401];
+  kube.answer = (_, res) => void res.writeHead(codes.shift() ?? 500).end('{}');
+  const own = await clientOf('opaque', await kube.listen());
+  try {
+    expect(await own.json('/api')).toEqual({});
+    await expect(own.json('/api')).rejects.toMatchObject({ code: 401 });
+    expect(kube.seen).toHaveLength(4);
+  } finally {
+    await own.close();
+    kube.close();
+  }
+});
+
+test('a caller cannot replace the credential of the server, in whatever case', async () => {
+  const kube = new FakeKubeApiserver();
+  const own = await clientOf('opaque', await kube.listen());
+  try {
+    await own.json('/api', { headers: { authorization: 'Bearer other', AUTHORIZATION: 'Bearer another' } });
+    expect(kube.seen.map(({ headers }) => headers.get('authorization'))).toEqual([['Bearer opaque']]);
+  } finally {
+    await own.close();
+    kube.close();
+  }
+});

@@ -1,0 +1,378 @@
+/** The device code flow (RFC 8628): a device without a browser, and somebody who lets it in. */
+import { describe, expect, test } from '@jest/globals';
+import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
+import { ask, type Answer } from '../../../fakes/ask.ts';
+import { Browser, formIn } from '../../../fakes/browser.ts';
+import { issuer } from '../../../fakes/configuration.ts';
+import { readJWT } from '../../../fakes/jwt.ts';
+import { rightPassword } from '../../../fakes/platform.ts';
+import { createLab, type Fields, type Lab } from '../../../labs/oauth.ts';
+
+const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
+const second = 1_000;
+const asCLI = { client_id: 'platform-cli' };
+const clients = [
+  { name: 'platform', secret: 'platform' },
+  { name: 'tv', secret: 'tv', grantTypes: [grantType] },
+];
+const users = [{ username: 'alice', groups: ['a'] }, { username: 'bob' }];
+
+interface Device {
+  readonly made: Lab;
+  readonly browser: Browser<Answer>;
+  readonly device: Readonly<Record<string, string>>;
+  readonly poll: (fields?: Fields) => Promise<Answer>;
+}
+
+const lab = (): Promise<Lab> => createLab({ clients, users });
+const begin = (made: Lab, fields: Fields = {}, from = '192.0.2.1'): Promise<Answer> =>
+  made.post('/oauth/device_authorization', { ...asCLI, scope: 'openid profile', ...fields }, { from });
+
+async function waiting(fields: Fields = {}): Promise<Device> {
+  const made = await lab();
+  const answer = await begin(made, fields);
+  expect(answer.status).toBe(200);
+  const device = answer.json() as Record<string, string>;
+  const poll = (more: Fields = {}): Promise<Answer> =>
+    made.token({ grant_type: grantType, device_code: device['device_code'], ...asCLI, ...more });
+  return { made, device, poll, browser: new Browser((path, options) => ask(made.app, path, options)) };
+}
+
+/** Logs in at the page and types the code in; the answer is what comes after it. */
+async function typeIn({ browser, device }: Device, typed: string = device['user_code'] ?? ''): Promise<Answer> {
+  const page = await browser.submit(await browser.open('/oauth/device'), {
+    username: 'alice',
+    password: rightPassword,
+  });
+  return await browser.submit(page, { user_code: typed });
+}
+
+const errorOf = (answer: Answer): string => `${answer.status} ${String(answer.json()['error'])}`;
+
+test('a device of who must change the password by then gets nothing for others', async () => {
+  const all = await waiting();
+  const { made, poll } = all;
+  await made.putUser('carol');
+  const { browser, device } = all;
+  const page = await browser.submit(await browser.open('/oauth/device'), {
+    username: 'carol',
+    password: rightPassword,
+  });
+  const question = await browser.submit(page, { user_code: device['user_code'] ?? '' });
+  expect((await browser.submit(question, { decision: 'allow' })).text).toContain('The device is in');
+  await made.putUser('carol', { passwordChangeRequired: true });
+  expect(errorOf(await poll({ audience: 'kubernetes' }))).toBe('400 invalid_target');
+  await made.clock.advance(30 * second);
+  const own = await poll();
+  expect(own.status).toBe(200);
+  expect(own.json()).not.toHaveProperty('id_token');
+});
+
+test('a device is let in, and gets tokens for the user', async () => {
+  const all = await waiting();
+  const { made, device, poll, browser } = all;
+  expect(device).toEqual({
+    device_code: expect.any(String),
+    user_code: expect.stringMatching(/^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/),
+    verification_uri: `${issuer}/oauth/device`,
+    verification_uri_complete: `${issuer}/oauth/device?user_code=${device['user_code'] ?? ''}`,
+    expires_in: 600,
+    interval: 5,
+  });
+  expect(errorOf(await poll())).toBe('400 authorization_pending');
+  const question = await typeIn(all);
+  for (const text of [
+    '<strong>alice</strong>',
+    '<strong>platform-cli</strong>',
+    '192.0.2.1',
+    device['user_code'] ?? '',
+  ])
+    expect(question.text).toContain(text);
+  await made.clock.advance(30 * second);
+  expect((await browser.submit(question, { decision: 'allow' })).text).toContain('The device is in');
+  expect(made.events.at(-1)).toMatchObject({
+    user: { username: 'alice' },
+    annotations: {
+      'oauth.platform.io/client': 'platform-cli',
+      'oauth.platform.io/authorization': 'Allowed',
+      'oauth.platform.io/session': expect.stringMatching(/./),
+    },
+  });
+  const answer = await poll();
+  expect(answer.status).toBe(200);
+  const { access_token, refresh_token, id_token, scope } = answer.json();
+  expect(scope).toBe('openid profile');
+  expect(readJWT(String(access_token)).claims).toMatchObject({
+    client_id: 'platform-cli',
+    username: 'alice',
+    groups: ['a'],
+  });
+  const identity = readJWT(String(id_token)).claims;
+  expect(Number(identity['iat']) - Number(identity['auth_time'])).toBe(30);
+  const refreshed = await made.token({ grant_type: 'refresh_token', refresh_token: String(refresh_token), ...asCLI });
+  expect(refreshed.status).toBe(200);
+});
+
+test('a device whose user code another one has already gets another', async () => {
+  const made = await lab();
+  let taken = 2;
+  made.client.before = ({ method }) => {
+    if (method === 'POST' && taken-- > 0) throw new KubeError(409, { reason: 'AlreadyExists', message: 'exists' });
+  };
+  expect((await begin(made)).json()).toMatchObject({ device_code: expect.any(String), user_code: expect.any(String) });
+});
+
+test('the address with the code in it asks for no more than a look', async () => {
+  const { browser, device } = await waiting();
+  const login = await browser.open(`/oauth/device?user_code=${device['user_code'] ?? ''}`);
+  const page = await browser.submit(login, { username: 'alice', password: rightPassword });
+  expect(formIn(page.text).fields['user_code']).toBe(device['user_code']);
+  expect((await browser.submit(page, {})).text).toContain('value="allow"');
+});
+
+test.each(['lower case', 'no hyphen', 'spaces'])('a code may be typed with %s', async (how) => {
+  const all = await waiting();
+  const code = all.device['user_code'] ?? '';
+  const typed = {
+    'lower case': code.toLowerCase(),
+    'no hyphen': code.replace('-', ''),
+    spaces: ` ${code.replace('-', ' ')} `,
+  };
+  expect((await typeIn(all, typed[how as keyof typeof typed])).text).toContain('value="allow"');
+});
+
+describe('a device', () => {
+  test('that is refused hears so', async () => {
+    const all = await waiting();
+    const answer = await all.browser.submit(await typeIn(all), { decision: 'deny' });
+    expect(answer.text).toContain('refused');
+    expect(errorOf(await all.poll())).toBe('400 access_denied');
+  });
+
+  test('that asks too often is slowed down, more and more', async () => {
+    const { made, poll } = await waiting();
+    await poll();
+    expect(errorOf(await poll())).toBe('400 slow_down');
+    await made.clock.advance(6 * second);
+    expect(errorOf(await poll())).toBe('400 slow_down');
+    await made.clock.advance(15 * second);
+    expect(errorOf(await poll())).toBe('400 authorization_pending');
+  });
+
+  // Each poll that comes too early adds 5 s to the interval; one second of it is left to the network.
+  test.each<[string, readonly (readonly [wait: number, error: string])[]]>([
+    [
+      '4 s',
+      [
+        [0, 'authorization_pending'],
+        [4_000, 'authorization_pending'],
+        [4_000, 'authorization_pending'],
+      ],
+    ],
+    [
+      'less than 4 s',
+      [
+        [0, 'authorization_pending'],
+        [3_999, 'slow_down'],
+        [9_000, 'authorization_pending'],
+      ],
+    ],
+    [
+      'less than 9 s after that',
+      [
+        [0, 'authorization_pending'],
+        [0, 'slow_down'],
+        [8_999, 'slow_down'],
+        [14_000, 'authorization_pending'],
+      ],
+    ],
+    [
+      '9 s from then on',
+      [
+        [0, 'authorization_pending'],
+        [0, 'slow_down'],
+        [9_000, 'authorization_pending'],
+        [8_999, 'slow_down'],
+      ],
+    ],
+  ])('that polls after %s hears the same as RFC 8628 section 3.5 says', async (_, polls) => {
+    const { made, poll } = await waiting();
+    const errors: unknown[] = [];
+    for (const [wait] of polls) {
+      await made.clock.advance(wait);
+      errors.push((await poll()).json()['error']);
+    }
+    expect(errors).toEqual(polls.map(([, error]) => error));
+  });
+
+  test('that is slowed down is told for how long', async () => {
+    const { poll } = await waiting();
+    await poll();
+    expect((await poll()).json()['error_description']).toBe('ask again in 10 s');
+    expect((await poll()).json()['error_description']).toBe('ask again in 15 s');
+  });
+
+  test('gets the same refusal each time for an unknown code, of which the server keeps nothing', async () => {
+    const { poll } = await waiting();
+    const forged = { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` };
+    const long = { device_code: `\u20ac${'x'.repeat(60_000)}` };
+    for (const fields of [forged, forged, long, long]) expect(errorOf(await poll(fields))).toBe('400 invalid_grant');
+  });
+
+  test('that nobody lets in for ten minutes must begin again', async () => {
+    const all = await waiting();
+    const question = await typeIn(all);
+    await all.made.clock.advance(600 * second);
+    expect((await all.browser.submit(question, { decision: 'allow' })).status).toBe(400);
+    expect(errorOf(await all.poll())).toBe('400 expired_token');
+  });
+
+  test('gets its tokens once, and keeps them when it asks again', async () => {
+    const all = await waiting();
+    await all.browser.submit(await typeIn(all), { decision: 'allow' });
+    const answers = await Promise.all([all.poll(), all.poll()]);
+    expect(answers.map(errorOf).toSorted()).toEqual(['200 undefined', '400 slow_down']);
+    await all.made.clock.advance(20 * second);
+    expect(errorOf(await all.poll())).toBe('400 invalid_grant');
+    const token = String(answers.find(({ status }) => status === 200)?.json()['access_token']);
+    expect(await all.made.accessTokens.judge(token)).toBeDefined();
+  });
+
+  test.each<[string, Fields]>([
+    ['of another client', { client_id: 'tv', client_secret: 'tv' }],
+    ['that is none', { device_code: 'x' }],
+    ['with another seal', { device_code: `${'a'.repeat(32)}.${'A'.repeat(43)}.${'A'.repeat(22)}` }],
+  ])('has no use for a code %s', async (_, fields) => {
+    const all = await waiting();
+    await all.browser.submit(await typeIn(all), { decision: 'allow' });
+    expect(errorOf(await all.poll(fields))).toBe('400 invalid_grant');
+  });
+
+  test('is not let in as somebody who was disabled meanwhile', async () => {
+    const all = await waiting();
+    await all.browser.submit(await typeIn(all), { decision: 'allow' });
+    all.made.configure({ clients, users: [{ username: 'alice', state: 'Disabled' }] });
+    expect(errorOf(await all.poll())).toBe('400 invalid_grant');
+  });
+
+  test('is not let in by a login that is over meanwhile', async () => {
+    const all = await waiting();
+    await all.browser.submit(await typeIn(all), { decision: 'allow' });
+    await all.browser.submit(await all.browser.open('/oauth/logout'), {});
+    expect(errorOf(await all.poll())).toBe('400 expired_token');
+  });
+
+  test('of a client that may have no such code is told so', async () => {
+    const answer = await begin(await lab(), { client_id: 'platform', client_secret: 'platform' });
+    expect(errorOf(answer)).toBe('400 unauthorized_client');
+    expect(errorOf(await begin(await lab(), { client_id: 'nobody' }))).toBe('401 invalid_client');
+  });
+
+  test('is one of few from its address, and of not too many in all', async () => {
+    const made = await lab();
+    for (let count = 0; count < 20; count += 1) expect((await begin(made)).status).toBe(200);
+    const refused = await begin(made);
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    expect((await begin(made, {}, '198.51.100.7')).status).toBe(200);
+    await made.clock.advance(600 * second);
+    expect((await begin(made)).status).toBe(200);
+  });
+
+  test.each([
+    ['one address', () => '192.0.2.1'],
+    ['one /64', (index: number) => `2001:db8:1:1::${index.toString(16)}`],
+  ])('is one of few from %s, also of those that ask at once', async (_, from) => {
+    const made = await lab();
+    const answers = await Promise.all(Array.from({ length: 60 }, (__, index) => begin(made, {}, from(index + 1))));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(20);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(40);
+    expect((await begin(made, {}, from(61))).status).toBe(429);
+    expect((await begin(made, {}, '2001:db8:1:2::1')).status).toBe(200);
+  });
+
+  test('is one of 40 from one /48, which does not hold up others', async () => {
+    const made = await lab();
+    const statuses: number[] = [];
+    for (let index = 1; index <= 41; index += 1)
+      statuses.push((await begin(made, {}, `2001:db8:1:${index.toString(16)}::1`)).status);
+    expect(statuses).toEqual([...Array.from({ length: 40 }, () => 200), 429]);
+    expect((await begin(made, {}, '2001:db8:2:1::1')).status).toBe(200);
+  });
+});
+
+describe('the page', () => {
+  test('shows at most 20 characters of a code in the address', async () => {
+    const { browser } = await waiting();
+    const login = await browser.open(`/oauth/device?user_code=${'B'.repeat(100)}`);
+    const page = await browser.submit(login, { username: 'alice', password: rightPassword });
+    expect(formIn(page.text).fields['user_code']).toBe('B'.repeat(20));
+  });
+
+  test('says that it was too late where the code ends while the user decides', async () => {
+    const all = await waiting();
+    const question = await typeIn(all);
+    all.made.client.before = ({ method, path }) => {
+      if (method === 'PUT' && path.includes('/sessions/')) throw new KubeError(404, { reason: 'NotFound' });
+    };
+    const answer = await all.browser.submit(question, { decision: 'allow' });
+    expect(answer.status).toBe(400);
+    expect(answer.text).toContain('That was too late');
+  });
+
+  test('shows nothing of a device to who is not logged in', async () => {
+    const { browser, device } = await waiting();
+    const page = await browser.open('/oauth/device');
+    const { form_token = '' } = formIn(page.text).fields;
+    const answer = await browser.send('/oauth/device', {
+      form_token,
+      user_code: device['user_code'] ?? '',
+      decision: 'allow',
+    });
+    expect(answer.text).not.toContain('platform-cli');
+    expect(formIn(answer.text).action).toBe('/oauth/login');
+  });
+
+  test('lets nobody guess codes', async () => {
+    const all = await waiting();
+    let page = await typeIn(all, 'BBBB-BBBB');
+    expect(page.status).toBe(400);
+    expect(page.text).toContain('role="alert"');
+    for (let count = 1; count < 5; count += 1) {
+      await all.made.clock.advance(60 * second);
+      page = await all.browser.submit(page, { user_code: 'not a code' });
+    }
+    await all.made.clock.advance(60 * second);
+    const answer = await all.browser.submit(page, { user_code: all.device['user_code'] ?? '' });
+    expect(answer.status).toBe(429);
+    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+  });
+
+  test('is not held up by failed logins, whatever the name that is typed', async () => {
+    const all = await waiting();
+    for (let count = 0; count < 4; count += 1)
+      await all.made.token(
+        {
+          grant_type: 'password',
+          username: 'device:alice',
+          password: 'x',
+          client_id: 'platform',
+          client_secret: 'platform',
+        },
+        { from: '198.51.100.7' },
+      );
+    expect((await typeIn(all)).status).toBe(200);
+  });
+
+  test('takes no decision that another site sends', async () => {
+    const all = await waiting();
+    const { fields } = formIn((await typeIn(all)).text);
+    const answer = await all.browser.send(
+      '/oauth/device',
+      { ...fields, decision: 'allow' },
+      { 'sec-fetch-site': 'cross-site' },
+    );
+    expect(answer.status).toBe(403);
+    expect(errorOf(await all.poll())).toBe('400 authorization_pending');
+  });
+});

@@ -1,0 +1,54 @@
+import { expect, test } from '@jest/globals';
+import { failureOf } from '../../../../src/cluster/client/upstream.ts';
+import type { Impersonated } from '../../../../src/cluster/client/impersonation.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { FakeKubeApiserver, upstreamAt } from '../../../fakes/upstream.ts';
+
+/** Nobody is there: what is refused is not even tried. */
+const upstream = upstreamAt('http://127.0.0.1:1');
+const anna: Impersonated = { username: 'anna', groups: ['dev'], proved: false };
+
+const nothing = (): void => undefined;
+const ignored = { onHead: nothing, onData: nothing, onEnd: nothing, onError: nothing };
+
+test.each<[string, Impersonated, string[]]>([
+  ['without a user', { ...anna, username: '' }, []],
+  ['of a user with a name of Kubernetes', { ...anna, username: 'system:admin' }, []],
+  ['of a user in a group of Kubernetes', { ...anna, groups: ['system:masters'] }, []],
+  ['of a user with a line break in a group', { ...anna, groups: ['dev\r\nImpersonate-User: root'] }, []],
+  ['that brings a user', anna, ['Impersonate-User', 'root']],
+  ['that brings a group', anna, ['impersonate-group', 'system:masters']],
+  ['that brings an extra', anna, ['IMPERSONATE-EXTRA-scopes', 'all']],
+  ['that brings a credential', anna, ['authorization', 'Bearer x']],
+])('a request %s is never sent', async (_, user, headers) => {
+  const request = { method: 'GET', target: '/api', headers, user, isLongRunning: false };
+  const heard: unknown[] = [];
+  const hear = (): void => void heard.push(0);
+  const handler = { onHead: hear, onData: hear, onEnd: hear, onError: hear };
+  await expect(upstream.send(request, handler)).rejects.toThrow(/./);
+  await expect(upstream.upgrade(request, 'websocket', new AbortController().signal)).rejects.toThrow(/./);
+  expect(heard).toEqual([]);
+});
+
+test('a change that cannot be sent may be tried again, one that was sent is not known', async () => {
+  const { promise, resolve } = Promise.withResolvers<Error>();
+  const request = { method: 'POST', target: '/api', headers: [], user: anna, isLongRunning: false };
+  await upstream.send(request, { ...ignored, onError: (error) => resolve(error) });
+  const error = await promise;
+  expect(failureOf(error, request, false)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
+  expect(failureOf(error, request, true)).toMatchObject({ code: 502, headers: {} });
+  expect(failureOf(error, { method: 'GET' }, true)).toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
+});
+
+test('no request waits for another one', async () => {
+  const kube = new FakeKubeApiserver();
+  kube.answer = () => undefined;
+  const busy = upstreamAt(await kube.listen());
+  const request = { method: 'GET', target: '/api', headers: [], user: anna, isLongRunning: false };
+  const many = 300;
+  for (let count = 0; count < many; count += 1) await busy.send(request, ignored);
+  while (kube.seen.length < many) await sleep(5);
+  expect(kube.sockets.size).toBe(many);
+  busy.close();
+  kube.close();
+});

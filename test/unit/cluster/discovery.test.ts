@@ -1,0 +1,297 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { hash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import type { KubeRequest, KubeResponse } from '../../../src/cluster/client/client.ts';
+import { Discovery } from '../../../src/cluster/discovery.ts';
+import { unreachable } from '../../../src/cluster/client/kube-error.ts';
+import { createLogger } from '../../../src/runtime/logger.ts';
+import { FakeClock, FakeRequest, settle } from '../../labs/cluster-fakes.ts';
+
+interface Found {
+  readonly resource: string;
+  readonly kind?: string;
+  readonly scope?: string;
+}
+interface Version {
+  readonly version: string;
+  readonly resources: readonly Found[];
+  readonly freshness?: string;
+}
+
+const group = (name: string, ...versions: Version[]): object => ({
+  metadata: { name },
+  versions: versions.map(({ version, freshness = 'Current', resources }) => ({
+    version,
+    freshness,
+    resources: resources.map(({ resource, kind = 'Thing', scope = 'Namespaced' }) => ({
+      resource,
+      responseKind: kind === '' ? undefined : { group: name, version, kind },
+      scope,
+      singularResource: '',
+      shortNames: ['x'],
+      verbs: ['get', 'list', 'watch'],
+    })),
+  })),
+});
+const aggregated = (...items: object[]): object => ({ kind: 'APIGroupDiscoveryList', items });
+
+const core = group('', { version: 'v1', resources: [{ resource: 'pods', kind: 'Pod' }, { resource: 'events' }] });
+const events = group('events.k8s.io', { version: 'v1', resources: [{ resource: 'events' }] });
+const apps = group(
+  'apps',
+  { version: 'v1', resources: [{ resource: 'deployments', kind: 'Deployment' }] },
+  { version: 'v1beta1', resources: [{ resource: 'deployments' }, { resource: 'scales' }] },
+);
+
+/** Answers the documents that are there; the two watches are held for the test. */
+class Cluster {
+  documents: Record<string, object | undefined> = { '/api': aggregated(core), '/apis': aggregated(apps, events) };
+  readonly asked: { path: string; headers: KubeRequest['headers']; status: number }[] = [];
+  readonly watches: FakeRequest[] = [];
+
+  async stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
+    if (options.query?.['watch'] === 'true')
+      return await new Promise((resolve, reject) => {
+        this.watches.push(new FakeRequest(path, options, resolve, reject));
+      });
+    const document = this.documents[path];
+    if (document === undefined) throw unreachable(new Error('no answer'));
+    const body = JSON.stringify(document);
+    const etag = `"${hash('sha256', body)}"`;
+    const status = options.headers?.['if-none-match'] === etag ? 304 : 200;
+    this.asked.push({ path, headers: options.headers, status });
+    return { status, headers: { etag }, body: Readable.from(status === 304 ? [] : [Buffer.from(body)]) };
+  }
+
+  watch(path: string): FakeRequest {
+    const found = this.watches.findLast((request) => request.path.endsWith(path));
+    if (found === undefined) throw new Error(`${path} is not watched`);
+    return found;
+  }
+}
+
+let clock: FakeClock;
+let cluster: Cluster;
+let discovery: Discovery;
+beforeEach(async () => {
+  clock = new FakeClock();
+  cluster = new Cluster();
+  discovery = new Discovery({ client: cluster, log: createLogger({ silent: true }), clock });
+});
+afterEach(() => discovery.stop());
+
+/** The first question after a change, and its two answers. */
+async function soon(): Promise<void> {
+  await clock.advance(50);
+  await settle();
+}
+
+async function start(): Promise<void> {
+  discovery.start();
+  await clock.advance(0);
+}
+
+const gvr = (name: string): string | undefined => {
+  const found = discovery.resolve(name);
+  return found && `${found.group}/${found.version}/${found.resource}`;
+};
+
+describe('a name', () => {
+  test.each([
+    ['pods', '/v1/pods'],
+    ['pods.v1.', '/v1/pods'],
+    ['events', '/v1/events'],
+    ['events.events.k8s.io', 'events.k8s.io/v1/events'],
+    ['events.v1.events.k8s.io', 'events.k8s.io/v1/events'],
+    ['deployments', 'apps/v1/deployments'],
+    ['deployments.apps', 'apps/v1/deployments'],
+    ['deployments.v1beta1.apps', 'apps/v1beta1/deployments'],
+    ['scales.apps', 'apps/v1beta1/scales'],
+    ['pod', undefined],
+    ['Pods', undefined],
+    ['deployments.batch', undefined],
+    ['deployments.v2.apps', undefined],
+    ['deployments.', undefined],
+    ['.apps', undefined],
+    ['__proto__', undefined],
+  ])('%s is %s', async (name, expected) => {
+    await start();
+    expect(gvr(name)).toBe(expected);
+  });
+});
+
+test('a resource has what discovery says of it', async () => {
+  await start();
+  expect(discovery.resolve('pods')).toEqual({
+    group: '',
+    version: 'v1',
+    resource: 'pods',
+    singular: 'pod',
+    shortNames: ['x'],
+    kind: 'Pod',
+    namespaced: true,
+    verbs: ['get', 'list', 'watch'],
+    revision: '',
+  });
+  expect(discovery.find({ group: 'apps', version: 'v1', resource: 'deployments' })?.kind).toBe('Deployment');
+});
+
+test('what has subresources alone is no resource', async () => {
+  cluster.documents['/apis'] = aggregated(group('x', { version: 'v1', resources: [{ resource: 'things', kind: '' }] }));
+  await start();
+  expect(discovery.resolve('things')).toBeUndefined();
+});
+
+describe('the documents of before', () => {
+  beforeEach(() => {
+    cluster.documents = {
+      '/api': { kind: 'APIVersions', versions: ['v1'] },
+      '/apis': {
+        kind: 'APIGroupList',
+        groups: [
+          {
+            name: 'apps',
+            versions: [{ version: 'v1beta1' }, { version: 'v1' }],
+            preferredVersion: { version: 'v1' },
+          },
+          { name: 'broken.example.com', versions: [{ version: 'v1' }] },
+        ],
+      },
+      '/api/v1': {
+        kind: 'APIResourceList',
+        resources: [
+          { name: 'pods', kind: 'Pod', singularName: 'pod', namespaced: true, verbs: ['get', 'list'] },
+          { name: 'pods/log', kind: 'Pod', namespaced: true, verbs: ['get'] },
+        ],
+      },
+      '/apis/apps/v1': { resources: [{ name: 'deployments', kind: 'Deployment', verbs: ['list'] }] },
+      '/apis/apps/v1beta1': { resources: [{ name: 'deployments', kind: 'Old', verbs: ['list'] }] },
+    };
+  });
+
+  test('are read where there are no others, and one that fails hides nothing else', async () => {
+    await start();
+    expect(discovery.resources.map(({ resource, kind }) => `${resource} ${kind}`)).toEqual([
+      'pods Pod',
+      'deployments Deployment',
+      'deployments Old',
+    ]);
+    expect(gvr('deployments')).toBe('apps/v1/deployments');
+  });
+
+  test('of a group that fails for once leave it as it was', async () => {
+    cluster.documents['/apis/broken.example.com/v1'] = { resources: [{ name: 'gizmos', kind: 'Gizmo' }] };
+    await start();
+    expect(gvr('gizmos')).toBe('broken.example.com/v1/gizmos');
+    cluster.documents['/apis/broken.example.com/v1'] = undefined;
+    await clock.advance(60_000);
+    expect(gvr('gizmos')).toBe('broken.example.com/v1/gizmos');
+  });
+});
+
+const gizmos = (freshness: string, resources: readonly Found[]): object =>
+  group('x.example.com', { version: 'v1', freshness, resources });
+
+const definition = (generation: number): object => ({
+  metadata: { name: 'gizmos.x.example.com', uid: 'u', generation, resourceVersion: String(generation) },
+});
+describe('what changes', () => {
+  test('is seen within a minute, and what did not change is not sent again', async () => {
+    await start();
+    let told = 0;
+    discovery.onChange(() => (told += 1));
+    await clock.advance(20_000);
+    expect(told).toBe(0);
+    expect(cluster.asked.filter(({ status }) => status === 200)).toHaveLength(2);
+    cluster.documents['/apis'] = aggregated(apps, events, gizmos('Current', [{ resource: 'gizmos' }]));
+    await clock.advance(60_000);
+    expect(gvr('gizmos')).toBe('x.example.com/v1/gizmos');
+    expect(told).toBe(1);
+    cluster.documents['/apis'] = aggregated(apps, events);
+    await clock.advance(60_000);
+    expect(gvr('gizmos')).toBeUndefined();
+    expect(told).toBe(2);
+  });
+
+  test('is not what is only stale', async () => {
+    cluster.documents['/apis'] = aggregated(apps, gizmos('Current', [{ resource: 'gizmos' }]));
+    await start();
+    cluster.documents['/apis'] = aggregated(apps, gizmos('Stale', []));
+    await clock.advance(80_000);
+    expect(gvr('gizmos')).toBe('x.example.com/v1/gizmos');
+    cluster.documents['/apis'] = undefined;
+    await clock.advance(60_000);
+    expect(gvr('gizmos')).toBe('x.example.com/v1/gizmos');
+  });
+
+  const bookmark = {
+    type: 'BOOKMARK',
+    object: { metadata: { resourceVersion: '1', annotations: { 'k8s.io/initial-events-end': 'true' } } },
+  };
+
+  test('is asked for soon after a CustomResourceDefinition or an APIService', async () => {
+    await start();
+    await clock.advance(20_000);
+    for (const path of ['customresourcedefinitions', 'apiservices']) {
+      expect(cluster.watch(path).query).toMatchObject({ sendInitialEvents: 'true' });
+      await cluster.watch(path).open();
+      await cluster.watch(path).send(bookmark);
+    }
+    await clock.advance(20_000);
+    cluster.documents['/apis'] = aggregated(apps, gizmos('Current', [{ resource: 'gizmos' }]));
+    await cluster
+      .watch('apiservices')
+      .send({ type: 'ADDED', object: { metadata: { name: 'a', resourceVersion: '2' } } });
+    await soon();
+    expect(gvr('gizmos')).toBe('x.example.com/v1/gizmos');
+    cluster.documents['/apis'] = aggregated(apps);
+    await cluster.watch('customresourcedefinitions').send({ type: 'DELETED', object: definition(1) });
+    await soon();
+    expect(gvr('gizmos')).toBeUndefined();
+  });
+
+  test('is also how a definition looks, a second after it', async () => {
+    cluster.documents['/apis'] = aggregated(apps, gizmos('Current', [{ resource: 'gizmos' }]));
+    await start();
+    const watch = cluster.watch('customresourcedefinitions');
+    await watch.open();
+    await watch.send({ type: 'ADDED', object: definition(1) }, bookmark);
+    await soon();
+    expect(discovery.resolve('gizmos')?.revision).toBe('u/1');
+    let told = 0;
+    discovery.onChange(() => (told += 1));
+    await watch.send({ type: 'MODIFIED', object: definition(1) });
+    await clock.advance(10_000);
+    expect(told).toBe(0);
+    await watch.send({ type: 'MODIFIED', object: definition(2) });
+    await clock.advance(999);
+    expect(told).toBe(0);
+    await clock.advance(1);
+    expect(told).toBe(1);
+    expect(discovery.resolve('gizmos')?.revision).toBe('u/2');
+  });
+});
+
+describe('before the first answer', () => {
+  test('who waits has it with the first', async () => {
+    const { documents } = cluster;
+    cluster.documents = {};
+    await start();
+    expect(discovery.hasSynced()).toBe(false);
+    const waited = discovery.waitForSync(new AbortController().signal);
+    cluster.documents = documents;
+    await clock.advance(1_000);
+    await waited;
+    expect(discovery.hasSynced()).toBe(true);
+    await discovery.waitForSync(new AbortController().signal);
+  });
+
+  test('who waits no longer is let go', async () => {
+    const limit = new AbortController();
+    const waited = discovery.waitForSync(limit.signal);
+    limit.abort(new Error('enough'));
+    await expect(waited).rejects.toThrow('enough');
+    await expect(discovery.waitForSync(limit.signal)).rejects.toThrow('enough');
+    await settle();
+  });
+});

@@ -1,0 +1,161 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { SecretRefs, secretValue } from '../../../src/cluster/secret-refs.ts';
+import { createLogger } from '../../../src/runtime/logger.ts';
+import { MemoryCluster, type MemoryClient } from '../../fakes/cluster.ts';
+import { FakeClock, settle } from '../../labs/cluster-fakes.ts';
+
+const namespace = 'platform-system';
+const path = `/api/v1/namespaces/${namespace}/secrets`;
+const key = 'password';
+
+let clock: FakeClock;
+let cluster: MemoryCluster;
+let client: MemoryClient;
+let changes: number;
+let release: () => void;
+let secrets: SecretRefs;
+beforeEach(() => {
+  clock = new FakeClock();
+  cluster = new MemoryCluster(clock);
+  client = cluster.client();
+  changes = 0;
+  release = () => undefined;
+  secrets = new SecretRefs({
+    client,
+    namespace,
+    log: createLogger({ silent: true }),
+    changed: () => {
+      changes += 1;
+    },
+  });
+});
+afterEach(async () => {
+  release();
+  await settle();
+  secrets.stop();
+});
+
+const encoded = (text: string): string => Buffer.from(text).toString('base64');
+const put = (name: string, value: string): void =>
+  cluster.put(path, { metadata: { name }, data: { [key]: encoded(value) } });
+
+async function follow(...names: readonly string[]): Promise<void> {
+  secrets.follow(new Set(names));
+  await settle();
+}
+
+/** The list of this Secret gets no response until `release` is called. */
+function hold(name: string): void {
+  const held = new Promise<void>((resolve) => (release = resolve));
+  client.before = async ({ query }) => {
+    if (query['fieldSelector'] === `metadata.name=${name}`) await held;
+  };
+}
+
+test.each([
+  ['secret', 'secret'],
+  ['secret\n', 'secret'],
+  ['secret\r\n', 'secret'],
+  ['secret\n\n', 'secret\n'],
+  ['two\nlines\n', 'two\nlines'],
+  ['\n', ''],
+  [' secret ', ' secret '],
+])('the value %j of a Secret is read as %j', (text, value) => {
+  expect(secretValue({ metadata: { name: 'a' }, data: { [key]: encoded(text) } }, key)).toBe(value);
+});
+
+test.each([
+  ['missing Secret', undefined],
+  ['Secret without data', { metadata: { name: 'a' } }],
+  ['Secret without the key', { metadata: { name: 'a' }, data: {} }],
+])('a %s has no value', (_, secret) => {
+  expect(secretValue(secret, key)).toBeUndefined();
+});
+
+describe('the Secrets that are followed', () => {
+  test('are read, and every change is reported', async () => {
+    put('a', 'first');
+    await follow('a');
+    expect(secrets.read({ name: 'a', key })).toBe('first');
+    const before = changes;
+    put('a', 'second');
+    await settle();
+    expect(secrets.read({ name: 'a', key })).toBe('second');
+    cluster.delete(path, 'a');
+    await settle();
+    expect(secrets.read({ name: 'a', key })).toBeUndefined();
+    expect(changes).toBe(before + 2);
+  });
+
+  test('are exactly those of the last call', async () => {
+    for (const name of ['a', 'b']) put(name, name);
+    await follow('a');
+    await follow('a', 'b');
+    expect(client.requests.filter(({ query }) => query['fieldSelector'] === 'metadata.name=a')).toHaveLength(1);
+    await follow('b');
+    expect(secrets.read({ name: 'a', key })).toBeUndefined();
+    expect(secrets.read({ name: 'b', key })).toBe('b');
+    const before = changes;
+    put('a', 'later');
+    await settle();
+    expect(changes).toBe(before);
+  });
+
+  test('are settled once all were read, though one is missing', async () => {
+    put('b', 'b');
+    hold('b');
+    await follow('a', 'b');
+    let settled = false;
+    const waiting = secrets.settled().then(() => (settled = true));
+    await settle();
+    expect([settled, secrets.hasSynced(), changes]).toEqual([false, false, 0]);
+    release();
+    await waiting;
+    await settle();
+    expect(secrets.hasSynced()).toBe(true);
+    expect(changes).toBeGreaterThan(0);
+  });
+
+  test('are reported once when all of them are missing', async () => {
+    await follow('a');
+    expect([secrets.hasSynced(), changes]).toEqual([true, 1]);
+  });
+
+  test('are awaited until the signal is aborted', async () => {
+    hold('a');
+    await follow('a');
+    await expect(secrets.settled(AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
+  });
+
+  test('are not watched after a stop', async () => {
+    put('a', 'a');
+    await follow('a');
+    secrets.stop();
+    await settle();
+    const before = changes;
+    put('a', 'later');
+    await settle();
+    expect(changes).toBe(before);
+    expect(clock.pending()).toEqual([]);
+  });
+});
+
+test('a value that cannot be used is explained', async () => {
+  cluster.put(path, { metadata: { name: 'a' }, data: { [key]: encoded('x'), empty: '' } });
+  await follow('a', 'b');
+  const problems = [
+    { name: 'a', key },
+    { name: 'a', key: 'empty' },
+    { name: 'a', key: 'other' },
+    { name: 'b', key },
+    { name: 'c', key },
+  ].map((ref) => secrets.problemOf(ref));
+  expect(problems).toEqual([
+    undefined,
+    'the key "empty" of the Secret "a" is empty',
+    'the Secret "a" has no key "other"',
+    'there is no Secret "b" in the namespace platform-system',
+    'there is no Secret "c" in the namespace platform-system',
+  ]);
+  expect(secrets.read({ name: 'c', key })).toBeUndefined();
+});

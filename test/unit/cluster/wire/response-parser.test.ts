@@ -1,0 +1,149 @@
+import { expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { AnswerParser } from '../../../../src/cluster/wire/response-parser.ts';
+
+interface Heard {
+  head?: [number, string, string[]];
+  body: string;
+  trailers?: string[];
+  mayGoOn?: boolean;
+  problem?: string;
+}
+
+/** What is heard of bytes that come in such pieces; `isLast`: the connection ends behind them. */
+function heard(pieces: readonly string[], { method = 'GET', isLast = false } = {}): Heard {
+  const told: Heard = { body: '' };
+  const parser = new AnswerParser({
+    onHead: (...head) => void (told.head = head),
+    onData: (chunk) => void (told.body += chunk.toString('latin1')),
+    onEnd: (trailers) => void (told.trailers = trailers),
+  });
+  parser.expect(method);
+  try {
+    for (const piece of pieces) parser.read(Buffer.from(piece, 'latin1'));
+    if (isLast) parser.finish();
+  } catch (error) {
+    told.problem = (error as Error).message;
+  }
+  if (told.trailers !== undefined) told.mayGoOn = parser.mayGoOn;
+  return told;
+}
+
+const ok = 'HTTP/1.1 200 OK\r\n';
+const length = (count: number): string => `Content-Length: ${count}\r\n`;
+const chunked = 'Transfer-Encoding: chunked\r\n';
+
+/** Whole answers, by what is special about them. */
+const whole: Record<string, [text: string, method: string, body: string, trailers: string[], mayGoOn: boolean]> = {
+  'a length': [`${ok}${length(5)}\r\nhello`, 'GET', 'hello', [], true],
+  'a length of nothing': [`${ok}${length(0)}\r\n`, 'GET', '', [], true],
+  chunks: [`${ok}${chunked}\r\n5\r\nhello\r\nA;x="y"\r\n, world...\r\n0\r\n\r\n`, 'GET', 'hello, world...', [], true],
+  'no chunk': [`${ok}${chunked}\r\n0\r\n\r\n`, 'GET', '', [], true],
+  trailers: [`${ok}${chunked}\r\n1\r\na\r\n0\r\nX-Sum: 7\r\ny:\r\n\r\n`, 'GET', 'a', ['X-Sum', '7', 'y', ''], true],
+  'lines in a chunk': [`${ok}${chunked}\r\n9\r\n0\r\n\r\nab\r\n\r\n0\r\n\r\n`, 'GET', '0\r\n\r\nab\r\n', [], true],
+  'the head only': [`${ok}${length(5)}\r\n`, 'HEAD', '', [], true],
+  'the head of chunks only': [`${ok}${chunked}\r\n`, 'HEAD', '', [], true],
+  'status 204': ['HTTP/1.1 204 No Content\r\n\r\n', 'DELETE', '', [], true],
+  'status 304 with the length of what it is about': [`HTTP/1.1 304\r\n${length(9)}\r\n`, 'GET', '', [], true],
+  'what goes before it': [
+    `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 x\r\nLink: a\r\n\r\n${ok}${length(1)}\r\na`,
+    'PUT',
+    'a',
+    [],
+    true,
+  ],
+  'a wish to close': [`${ok}connection: Keep-Alive, CLOSE\r\n${length(1)}\r\na`, 'GET', 'a', [], false],
+  'HTTP/1.0': [`HTTP/1.0 200 OK\r\n${length(1)}\r\na`, 'GET', 'a', [], false],
+};
+
+test.each(Object.entries(whole))(
+  'an answer with %s is the same however it is cut',
+  (_, [text, method, body, trailers, mayGoOn]) => {
+    const all = heard([text], { method });
+    expect(all).toMatchObject({ body, trailers, mayGoOn });
+    expect(all).not.toHaveProperty('problem');
+    expect(heard(text.split(''), { method })).toEqual(all);
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 1, max: text.length }), { maxLength: 5 }), (cuts) => {
+        const at = [0, ...cuts.toSorted((a, b) => a - b), text.length];
+        const pieces = at.slice(1).map((end, index) => text.slice(at[index], end));
+        expect(heard(pieces, { method })).toEqual(all);
+      }),
+    );
+  },
+);
+
+test('an answer of no length goes on until the connection ends, and is its last', () => {
+  const text = `${ok}\r\nhello`;
+  expect(heard([text])).toEqual({ head: [200, 'OK', []], body: 'hello' });
+  expect(heard([text], { isLast: true })).toEqual({
+    head: [200, 'OK', []],
+    body: 'hello',
+    trailers: [],
+    mayGoOn: false,
+  });
+});
+
+test('headers are as they came, without the blanks around them', () => {
+  const { head } = heard([`HTTP/1.1 201\r\nX-A:b \t\r\nx-a: \u00a0c:d\u00a0\r\nSet-Cookie:\r\n${length(0)}\r\n`]);
+  expect(head).toEqual([201, '', ['X-A', 'b', 'x-a', '\u00a0c:d\u00a0', 'Set-Cookie', '', 'Content-Length', '0']]);
+});
+
+test.each<[string, string]>([
+  ['another protocol', 'SSH-2.0-OpenSSH\r\n\r\n'],
+  ['HTTP/2', 'HTTP/2 200 OK\r\n\r\n'],
+  ['no status', 'HTTP/1.1 OK\r\n\r\n'],
+  ['a status of four digits', 'HTTP/1.1 2000 OK\r\n\r\n'],
+  ['a status line with a line break of its own', 'HTTP/1.1 200 O\nK\r\n\r\n'],
+  ['a protocol that nobody asked for', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n'],
+  ['a header without a colon', `${ok}nonsense\r\n\r\n`],
+  ['a header without a name', `${ok}: a\r\n\r\n`],
+  ['a blank before the colon', `${ok}Content-Length : 5\r\n\r\n`],
+  ['a header over two lines', `${ok}X-A: b\r\n c: d\r\n\r\n`],
+  ['a line feed in a value', `${ok}X-A: b\nContent-Length: 0\r\n\r\n`],
+  ['a carriage return in a value', `${ok}X-A: b\rc\r\n\r\n`],
+  ['a NUL in a value', `${ok}X-A: b\0c\r\n\r\n`],
+  ['two lengths', `${ok}${length(1)}${length(1)}\r\na`],
+  ['a list of lengths', `${ok}Content-Length: 1, 1\r\n\r\na`],
+  ['a length with a sign', `${ok}Content-Length: +1\r\n\r\na`],
+  ['a hexadecimal length', `${ok}Content-Length: 0x1\r\n\r\na`],
+  ['a length of 10^16', `${ok}Content-Length: 10000000000000000\r\n\r\na`],
+  ['no length in its header', `${ok}Content-Length:\r\n\r\na`],
+  ['a length and chunks', `${ok}${length(1)}${chunked}\r\n1\r\na\r\n0\r\n\r\n`],
+  ['chunks and a length', `${ok}${chunked}${length(1)}\r\n1\r\na\r\n0\r\n\r\n`],
+  ['another encoding', `${ok}Transfer-Encoding: gzip, chunked\r\n\r\n`],
+  ['an encoding twice', `${ok}${chunked}${chunked}\r\n`],
+  ['chunks in HTTP/1.0', `HTTP/1.0 200 OK\r\n${chunked}\r\n`],
+  ['a chunk without a size', `${ok}${chunked}\r\n\r\n`],
+  ['a chunk whose size is no number', `${ok}${chunked}\r\n0x1\r\na\r\n`],
+  ['a chunk with a negative size', `${ok}${chunked}\r\n-1\r\n`],
+  ['a chunk of 2^56 bytes', `${ok}${chunked}\r\n100000000000000\r\n`],
+  ['a chunk that is longer than it said', `${ok}${chunked}\r\n1\r\nab\r\n0\r\n\r\n`],
+  ['a line feed alone behind a size', `${ok}${chunked}\r\n1\na\r\n0\r\n\r\n`],
+  ['a trailer without a name', `${ok}${chunked}\r\n0\r\nnonsense\r\n\r\n`],
+  ['more behind its end', `${ok}${length(1)}\r\na${ok}${length(1)}\r\nb`],
+  ['a head without end', `${ok}X-A: ${'b'.repeat(300_000)}`],
+  ['a long head', `${ok}X-A: ${'b'.repeat(300_000)}\r\n\r\n`],
+  ['a line without end between chunks', `${ok}${chunked}\r\n1;${'x'.repeat(5_000)}`],
+  ['trailers without end', `${ok}${chunked}\r\n0\r\nX-A: ${'b'.repeat(300_000)}`],
+])('%s is no answer', (_, text) => {
+  expect(heard([text]).problem).toMatch(/^[a-z]/);
+});
+
+test.each([ok, `${ok}${length(5)}\r\nhell`, `${ok}${chunked}\r\n5\r\nhello\r\n`, `${ok}${chunked}\r\n0\r\n`, ''])(
+  'what is broken off is not whole: %j',
+  (text) => {
+    const told = heard(text === '' ? [] : [text], { isLast: true });
+    expect(told.problem).toBe('the answer was broken off');
+    expect(told).not.toHaveProperty('trailers');
+  },
+);
+
+test('what comes unasked is refused, also behind an answer', () => {
+  const parser = new AnswerParser({ onHead: () => undefined, onData: () => undefined, onEnd: () => undefined });
+  expect(() => parser.read(Buffer.from('a'))).toThrow('more came than was asked for');
+  parser.expect('GET');
+  parser.read(Buffer.from(`${ok}${length(0)}\r\n`));
+  expect(parser.isIdle).toBe(true);
+  expect(() => parser.read(Buffer.from(ok))).toThrow('more came than was asked for');
+});

@@ -1,0 +1,182 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { WriteBehind } from '../../../src/cluster/write-behind.ts';
+import { KubeError, unreachable } from '../../../src/cluster/client/kube-error.ts';
+import { logOfLines } from '../../fakes/log.ts';
+import { FakeClock, settle } from '../../labs/cluster-fakes.ts';
+
+let clock: FakeClock;
+let written: { readonly key: string; readonly value: string; readonly at: number }[];
+let fail: (key: string) => Error | undefined;
+let slowly: () => Promise<void>;
+let lines: () => string[];
+let writes: WriteBehind<string>;
+beforeEach(() => {
+  clock = new FakeClock();
+  written = [];
+  fail = () => undefined;
+  slowly = async () => undefined;
+  const logged = logOfLines();
+  ({ lines } = logged);
+  writes = new WriteBehind<string>({
+    what: 'a letter',
+    write: async (key, value) => {
+      const error = fail(key);
+      if (error !== undefined) throw error;
+      await slowly();
+      written.push({ key, value, at: clock.now() });
+    },
+    merge: (waiting, later) => waiting + later,
+    clock,
+    log: logged.log,
+  });
+});
+afterEach(() => writes.stop());
+
+const values = (): string[] => written.map(({ key, value }) => `${key}=${value}`);
+
+test('what comes for a key in the meantime is one write, and no key is written more than once a second', async () => {
+  for (let time = 0; time < 50; time += 1) {
+    writes.put('a', 'x');
+    if (time % 10 === 0) writes.put('b', 'y');
+    await clock.advance(100);
+  }
+  await clock.advance(2_000);
+  for (const key of ['a', 'b']) {
+    const times = written.filter((one) => one.key === key).map(({ at }) => at);
+    for (const [index, at] of times.slice(1).entries()) expect(at - (times[index] ?? 0)).toBeGreaterThanOrEqual(1_000);
+  }
+  expect(
+    written
+      .filter(({ key }) => key === 'a')
+      .map(({ value }) => value)
+      .join(''),
+  ).toBe('x'.repeat(50));
+});
+
+test('what is not written yet can be read, also while it is being written', async () => {
+  writes.put('a', 'x');
+  expect(writes.unwritten('a')).toBe('x');
+  let during: string | undefined;
+  fail = () => {
+    writes.put('a', 'y');
+    during = writes.unwritten('a');
+    return undefined;
+  };
+  await clock.advance(1_000);
+  expect(during).toBe('xy');
+  expect(writes.unwritten('a')).toBe('y');
+  fail = () => undefined;
+  await clock.advance(2_000);
+  expect(values()).toEqual(['a=x', 'a=y']);
+  expect(writes.unwritten('a')).toBeUndefined();
+});
+
+test('a failure is tried again, with what came since; others are not held up by it', async () => {
+  fail = (key) => (key === 'a' ? unreachable(new Error('down')) : undefined);
+  writes.put('a', 'x');
+  writes.put('b', 'y');
+  await clock.advance(1_000);
+  writes.put('a', 'z');
+  await clock.advance(11_000);
+  expect(values()).toEqual(['b=y']);
+  fail = () => undefined;
+  await clock.advance(11_000);
+  expect(values()).toEqual(['b=y', 'a=xz']);
+});
+
+test('what the cluster will never take is given up', async () => {
+  fail = (key) => (key === 'a' ? new KubeError(422, { message: 'invalid' }) : undefined);
+  writes.put('a', 'x');
+  writes.put('b', 'y');
+  await clock.advance(2_000);
+  fail = () => undefined;
+  await clock.advance(20_000);
+  expect(values()).toEqual(['b=y']);
+});
+
+test('only so many keys wait', async () => {
+  fail = () => unreachable(new Error('down'));
+  for (let index = 0; index < 5_000; index += 1) writes.put(`key-${index}`, 'x');
+  fail = () => undefined;
+  await clock.advance(100_000);
+  expect(written).toHaveLength(2_000);
+});
+
+test('the end writes what is left, at once, and tries nothing again', async () => {
+  writes.put('a', 'x');
+  writes.put('b', 'y');
+  await writes.stop();
+  expect(values()).toEqual(['a=x', 'b=y']);
+  fail = () => unreachable(new Error('down'));
+  writes.put('c', 'z');
+  await writes.stop();
+  await clock.advance(60_000);
+  await settle();
+  expect(written).toHaveLength(2);
+});
+
+test('a key that waits takes more while no other key can be added', async () => {
+  for (let index = 0; index < 2_000; index += 1) writes.put(`key-${index}`, 'x');
+  writes.put('key-7', 'y');
+  await clock.advance(1_200);
+  expect(values()).toContain('key-7=xy');
+});
+
+test('a slow write is the only one, whatever is put meanwhile', async () => {
+  const { promise: first, resolve: endFirst } = Promise.withResolvers<void>();
+  let open = 0;
+  let most = 0;
+  slowly = async () => {
+    open += 1;
+    most = Math.max(most, open);
+    await first;
+    open -= 1;
+  };
+  writes.put('a', 'x');
+  await clock.advance(1_000);
+  writes.put('b', 'y');
+  await clock.advance(5_000);
+  const openMeanwhile = open;
+  endFirst();
+  await settle();
+  await clock.advance(2_000);
+  await clock.advance(2_000);
+  expect(values()).toEqual(['a=x', 'b=y']);
+  expect([openMeanwhile, most]).toEqual([1, 1]);
+});
+
+test('a value that is put while its key fails is written with the earlier one, after the other keys', async () => {
+  fail = (key) => {
+    if (key !== 'a') return undefined;
+    fail = () => undefined;
+    writes.put('a', 'y');
+    writes.put('b', 'z');
+    return unreachable(new Error('down'));
+  };
+  writes.put('a', 'x');
+  await clock.advance(15_000);
+  expect(values()).toEqual(['b=z', 'a=xy']);
+});
+
+test('a failure is logged with its key and its cause', async () => {
+  fail = () => unreachable(new Error('connection refused'));
+  writes.put('a', 'x');
+  await clock.advance(1_000);
+  expect(lines().map((line) => JSON.parse(line) as unknown)).toMatchObject([
+    { level: 'warn', key: 'a', error: { message: expect.stringContaining('connection refused') as unknown } },
+  ]);
+});
+
+test('after a stop nothing is scheduled', async () => {
+  writes.put('a', 'x');
+  await writes.stop();
+  writes.put('b', 'y');
+  expect(clock.pending()).toEqual([]);
+});
+
+test('a stop gives slow writes three seconds', async () => {
+  slowly = () => clock.advance(1_000);
+  for (const key of ['a', 'b', 'c', 'd', 'e', 'f']) writes.put(key, 'x');
+  await writes.stop();
+  expect(values()).toEqual(['a=x', 'b=x', 'c=x', 'd=x']);
+});

@@ -1,0 +1,315 @@
+/** What kube-apiserver is served: tokens for its audience, and its token webhook. */
+import { describe, expect, test } from '@jest/globals';
+import type { OutgoingHttpHeaders } from 'node:http';
+import { sessionsPath } from '../../../src/config/names.ts';
+import { ask, type Answer } from '../../fakes/ask.ts';
+import { issuer } from '../../fakes/configuration.ts';
+import { craftJWT, readJWT } from '../../fakes/jwt.ts';
+import { namespace } from '../../fakes/platform.ts';
+import { asClient, createLab, login, refreshWith, type Fields, type Lab } from '../../labs/oauth.ts';
+
+const grantTypes = ['password', 'refresh_token', 'client_credentials'];
+const clients = [
+  { name: 'platform', secret: 'platform', grantTypes: ['password', 'refresh_token'] },
+  { name: 'webhook', secret: 'webhook', grantTypes: [], introspection: true },
+  { name: 'other', secret: 'other', grantTypes },
+];
+const ofCluster = 'https://kubernetes.example';
+const minute = 60_000;
+
+async function lab(): Promise<Lab> {
+  const made = await createLab({ clients });
+  made.client.ownAudiences = [ofCluster];
+  made.cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', ({ spec }) => ({
+    status:
+      (spec as { token: string }).token === serviceToken
+        ? { authenticated: true, user: { username: 'system:serviceaccount:a:b', uid: 'u', groups: [] } }
+        : { authenticated: false },
+  }));
+  made.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => {
+    const { user, resourceAttributes } = spec as {
+      user: string;
+      resourceAttributes?: Readonly<Record<string, string>>;
+    };
+    const { verb, group, resource } = resourceAttributes ?? {};
+    const isReview = [verb, group, resource].join(' ') === 'create authentication.k8s.io tokenreviews';
+    return { status: { allowed: isReview && user.startsWith('system:serviceaccount:') } };
+  });
+  return made;
+}
+
+const serviceToken = craftJWT({ alg: 'RS256' }, { iss: ofCluster });
+const tokenOf = async (made: Lab, fields: Fields = {}): Promise<string> =>
+  String((await made.token({ ...login, ...fields })).json()['access_token']);
+const basic = (name: string): OutgoingHttpHeaders => ({
+  authorization: `Basic ${Buffer.from(`${name}:${name}`).toString('base64')}`,
+});
+const bearer = (token: string): OutgoingHttpHeaders => ({ authorization: `Bearer ${token}` });
+
+const review = (
+  made: Lab,
+  token: unknown,
+  headers: OutgoingHttpHeaders = basic('webhook'),
+  audiences?: readonly string[],
+): Promise<Answer> => send(made, JSON.stringify({ ...type, spec: { token, audiences } }), headers);
+const send = (made: Lab, body: string, headers: OutgoingHttpHeaders, path = '/oauth/authenticate'): Promise<Answer> =>
+  ask(made.app, path, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } });
+
+const type = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview' };
+const no = { ...type, status: { authenticated: false } };
+const alice = (token: string): object => ({ username: 'alice', uid: readJWT(token).claims['sub'], groups: ['a'] });
+
+const must = async (made: Lab): Promise<unknown> => made.putUser('carol', { passwordChangeRequired: true });
+
+describe('a token for kube-apiserver', () => {
+  test.each([
+    ['password', () => login],
+    [
+      'refresh_token',
+      async (made: Lab) => refreshWith((await made.token({ ...login, scope: 'openid' })).json()['refresh_token']),
+    ],
+  ] as const)('is given by the grant %s, lives ten minutes, and is for nobody else', async (_, fields) => {
+    const made = await lab();
+    const answer = await made.token({ ...(await fields(made)), audience: 'kubernetes', scope: 'openid' });
+    const body = answer.json() as { access_token: string; expires_in: number };
+    const token = body.access_token;
+    expect(body.expires_in).toBe(600);
+    expect(readJWT(token).claims).toMatchObject({ iss: issuer, aud: 'kubernetes', username: 'alice', groups: ['a'] });
+    await expect(made.accessTokens.judge(token)).resolves.toBeUndefined();
+    const userinfo = await ask(made.app, '/oauth/userinfo', { headers: bearer(token) });
+    expect(userinfo.status).toBe(401);
+    const introspected = await made.post('/oauth/introspect', { token, ...asClient });
+    expect(introspected.json()).toEqual({ active: false });
+  });
+
+  describe('of who must change the password', () => {
+    const carol = { ...login, username: 'carol' };
+
+    test('is not given at a login, which begins nothing, nor is an id_token', async () => {
+      const made = await lab();
+      await must(made);
+      const refused = await made.token({ ...carol, audience: 'kubernetes' });
+      expect(refused.status).toBe(400);
+      expect(refused.json()).toMatchObject({
+        error: 'invalid_target',
+        error_description: expect.stringContaining('password must be changed') as unknown,
+      });
+      expect(made.cluster.list(sessionsPath(namespace))).toEqual([]);
+      const own = await made.token({ ...carol, scope: 'openid profile' });
+      expect(own.status).toBe(200);
+      expect(own.json()).not.toHaveProperty('id_token');
+      const again = await made.token({ ...refreshWith(own.json()['refresh_token']) });
+      expect(again.status).toBe(200);
+      expect(again.json()).not.toHaveProperty('id_token');
+    });
+
+    test('is not given for a refresh token, which is not spent', async () => {
+      const made = await lab();
+      await made.putUser('carol');
+      const { refresh_token: token } = (await made.token({ ...carol, scope: 'openid' })).json();
+      await must(made);
+      const refused = await made.token({ ...refreshWith(token), audience: 'kubernetes' });
+      expect([refused.status, refused.json()['error']]).toEqual([400, 'invalid_target']);
+      await made.clock.advance(minute);
+      const own = await made.token(refreshWith(token));
+      expect(own.status).toBe(200);
+      expect(own.json()).not.toHaveProperty('id_token');
+      expect(await made.accessTokens.judge(String(own.json()['access_token']))).toBeUndefined();
+    });
+  });
+
+  test('is known to nobody as one for us after it was judged as what it is', async () => {
+    const made = await lab();
+    const token = await tokenOf(made, { audience: 'kubernetes' });
+    expect(await made.accessTokens.judgeForAny(token)).toBeDefined();
+    await expect(made.accessTokens.judge(token)).resolves.toBeUndefined();
+  });
+
+  test.each([{}, { audience: issuer }, { resource: 'kubernetes' }])('is not given for %j', async (fields) => {
+    expect(readJWT(await tokenOf(await lab(), fields)).claims['aud']).toBe(issuer);
+  });
+
+  test('or for anybody else is refused before anything is spent', async () => {
+    const made = await lab();
+    const first = (await made.token(login)).json()['refresh_token'];
+    const answer = await made.token({ ...refreshWith(first), audience: 'https://evil.example' });
+    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error: 'invalid_target' });
+    expect((await made.token(refreshWith(first))).status).toBe(200);
+  });
+
+  test('revoked ends the session', async () => {
+    const made = await lab();
+    const token = await tokenOf(made, { audience: 'kubernetes' });
+    await made.post('/oauth/revoke', { token, ...asClient });
+    expect((await review(made, token)).json()).toEqual(no);
+  });
+});
+
+describe('the token webhook', () => {
+  test.each([
+    ['a client that may introspect', basic('webhook')],
+    ['who may create tokenreviews', bearer(serviceToken)],
+  ])('tells %s whose a token is', async (_, headers) => {
+    const made = await lab();
+    const token = await tokenOf(made);
+    const answer = await review(made, token, headers);
+    expect({ status: answer.status, body: answer.json() }).toEqual({
+      status: 200,
+      body: { ...type, status: { authenticated: true, user: alice(token) } },
+    });
+    expect(answer.headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' });
+  });
+
+  test.each<[readonly string[], readonly string[] | undefined]>([
+    [[ofCluster], [ofCluster]],
+    [[issuer, 'https://else.example'], [issuer]],
+    [['https://else.example'], undefined],
+    [['kubernetes'], undefined],
+  ])('asked for the audiences %j says %j', async (wanted, meant) => {
+    const made = await lab();
+    const { status } = (await review(made, await tokenOf(made), basic('webhook'), wanted)).json() as {
+      status: { authenticated: boolean; audiences?: readonly string[] };
+    };
+    expect([status.authenticated, status.audiences]).toEqual([meant !== undefined, meant]);
+  });
+
+  test('names no audience while those of kube-apiserver are unknown', async () => {
+    const made = await lab();
+    made.client.ownAudiences = [];
+    const token = await tokenOf(made);
+    expect((await review(made, token, basic('webhook'), [ofCluster])).json()).toEqual({
+      ...type,
+      status: { authenticated: true, user: alice(token) },
+    });
+  });
+
+  test('judges tokens for kube-apiserver too', async () => {
+    const made = await lab();
+    const token = await tokenOf(made, { audience: 'kubernetes' });
+    expect((await review(made, token, basic('webhook'), ['kubernetes'])).json()).toMatchObject({
+      status: { authenticated: true, audiences: ['kubernetes'] },
+    });
+  });
+
+  test('tells the groups of now, and that a token is none any more', async () => {
+    const made = await lab();
+    const token = await tokenOf(made);
+    made.configure({ clients, users: [{ username: 'alice', groups: ['b'] }] });
+    expect((await review(made, token)).json()).toMatchObject({ status: { user: { groups: ['b'] } } });
+    made.configure({ clients, users: [{ username: 'alice', state: 'Disabled' }] });
+    expect((await review(made, token)).json()).toEqual(no);
+  });
+
+  test('tells a client without introspection of its own tokens only', async () => {
+    const made = await lab();
+    const own = await tokenOf(made, { client_id: 'other', client_secret: 'other' });
+    expect((await review(made, own, basic('other'))).json()).toMatchObject({ status: { authenticated: true } });
+    expect((await review(made, await tokenOf(made), basic('other'))).json()).toEqual(no);
+  });
+
+  test('of whatever is no token of ours says no, and asks nobody', async () => {
+    const made = await lab();
+    const body = (await made.token({ ...login, scope: 'openid' })).json();
+    const claims = readJWT(String(body['access_token'])).claims;
+    for (const token of [
+      'x',
+      serviceToken,
+      body['id_token'],
+      body['refresh_token'],
+      craftJWT({ alg: 'none' }, claims),
+    ]) {
+      const answer = await review(made, token);
+      expect({ status: answer.status, body: answer.json() }).toEqual({ status: 200, body: no });
+    }
+    expect(made.client.asked('POST', '/tokenreviews')).toHaveLength(0);
+  });
+
+  test('does not ask kube-apiserver about the very token that it is asked about', async () => {
+    const made = await lab();
+    expect((await review(made, serviceToken, bearer(serviceToken))).json()).toEqual(no);
+    expect(made.client.asked('POST', '/tokenreviews')).toHaveLength(0);
+  });
+
+  test('is not for callers that prove nothing or may not', async () => {
+    const made = await lab();
+    const token = await tokenOf(made);
+    const callers: [OutgoingHttpHeaders, number][] = [
+      [{}, 401],
+      [basic('platform'), 401],
+      [basic('nobody'), 401],
+      [bearer(craftJWT({ alg: 'RS256' }, { iss: ofCluster, sub: 'x' })), 401],
+      [bearer(token), 403],
+    ];
+    for (const [headers, status] of callers) {
+      const answer = await review(made, token, headers);
+      expect([headers, answer.status]).toEqual([headers, status]);
+      expect(answer.text).not.toContain('alice"');
+    }
+  });
+
+  test.each<[string, string, number]>([
+    ['no JSON', '{', 400],
+    ['nothing', 'null', 400],
+    ['a text', JSON.stringify('x'.repeat(60_000)), 400],
+    [
+      'another version',
+      JSON.stringify({ ...type, apiVersion: 'authentication.k8s.io/v1beta1', spec: { token: 'x' } }),
+      400,
+    ],
+    ['another kind', JSON.stringify({ ...type, kind: 'TokenRequest', spec: { token: 'x' } }), 400],
+    ['no spec', JSON.stringify(type), 400],
+    ['no token', JSON.stringify({ ...type, spec: {} }), 400],
+    ['an empty token', JSON.stringify({ ...type, spec: { token: '' } }), 400],
+    ['audiences that are no list', JSON.stringify({ ...type, spec: { token: 'x', audiences: 'a' } }), 400],
+    ['a number', JSON.stringify({ ...type, spec: { token: 1 } }), 400],
+    ['bad audiences', JSON.stringify({ ...type, spec: { token: 'x', audiences: [1] } }), 400],
+    ['too much', JSON.stringify({ ...type, spec: { token: 'x'.repeat(65_536) } }), 413],
+  ])('refuses %s', async (_, body, status) => {
+    const answer = await send(await lab(), body, basic('webhook'));
+    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status, error: 'invalid_request' });
+  });
+
+  test.each([
+    '{',
+    '['.repeat(65),
+    JSON.stringify({ ...type, spec: {} }),
+    JSON.stringify({ ...type, spec: { token: '' } }),
+  ])('answers 401 to a caller without credentials before it parses %s', async (body) => {
+    const answer = await send(await lab(), body, {});
+    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({
+      status: 401,
+      error: 'invalid_client',
+    });
+  });
+
+  test('refuses JSON nested deeper than 64 levels', async () => {
+    const answer = await send(await lab(), '['.repeat(65) + ']'.repeat(65), basic('webhook'));
+    expect({ status: answer.status, body: answer.json() }).toEqual({
+      status: 400,
+      body: { error: 'invalid_request', error_description: 'the body is nested deeper than 64 levels' },
+    });
+  });
+
+  test('takes the timeout that client-go adds, and no other parameter', async () => {
+    const made = await lab();
+    const body = JSON.stringify({ ...type, spec: { token: 'x' } });
+    const statuses = await Promise.all(
+      ['timeout=30s', 'token=x'].map(async (query) =>
+        send(made, body, basic('webhook'), `/oauth/authenticate?${query}`).then(({ status }) => status),
+      ),
+    );
+    expect(statuses).toEqual([200, 400]);
+  });
+
+  test('refuses what is no JSON by its type', async () => {
+    const answer = await send(await lab(), 'token=x', { 'content-type': 'application/x-www-form-urlencoded' });
+    expect(answer.status).toBe(415);
+  });
+
+  test('of an expired token says no', async () => {
+    const made = await lab();
+    const token = await tokenOf(made, { audience: 'kubernetes' });
+    await made.clock.advance(11 * minute);
+    expect((await review(made, token)).json()).toEqual(no);
+  });
+});

@@ -1,0 +1,25 @@
+import { expect, test } from '@jest/globals';
+import { readdirSync, readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import type { Definition } from '../../../../src/docs/openapi/custom-resource.ts';
+import type { Schema } from '../../../../src/http/schema.ts';
+
+const folder = new URL('../../../../manifests/crds/', import.meta.url);
+const files = readdirSync(folder).filter((file) => file !== 'kustomization.yaml');
+
+/** The paths that kubectl explain would say nothing of; metadata is Kubernetes' own. */
+const silent = ({ properties = {}, items, additionalProperties }: Schema, path: string): string[] => [
+  ...Object.entries(properties as Readonly<Record<string, Schema>>)
+    .filter(([name]) => name !== 'metadata')
+    .flatMap(([name, one]) => [
+      ...(((one['description'] as string | undefined) ?? '').length < 10 ? [`${path}.${name}`] : []),
+      ...silent(one, `${path}.${name}`),
+    ]),
+  ...[items, additionalProperties].flatMap((one) => (typeof one === 'object' ? silent(one as Schema, path) : [])),
+];
+
+test.each(files)('%s says of every field what it is', (file) => {
+  const { spec } = parse(readFileSync(new URL(file, folder), 'utf8')) as Definition;
+  const all = spec.versions.flatMap(({ schema }) => silent(schema?.openAPIV3Schema ?? {}, spec.names.plural));
+  expect(all).toEqual([]);
+});

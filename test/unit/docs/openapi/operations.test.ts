@@ -1,0 +1,127 @@
+import { describe, expect, test } from '@jest/globals';
+import { Components } from '../../../../src/docs/openapi/components.ts';
+import { templated } from '../../../../src/docs/openapi/names.ts';
+import { operationIdOf, tagOf } from '../../../../src/docs/openapi/operations.ts';
+import { refusalsOf } from '../../../../src/docs/openapi/error-responses.ts';
+import { merged } from '../../../../src/docs/openapi/cluster-schemas.ts';
+import { json } from '../../../../src/http/description.ts';
+import type { Route } from '../../../../src/http/route.ts';
+import { count, eitherOf, flag, list, named, object, oneOf, text } from '../../../../src/http/schema.ts';
+
+const iam = '/kapis/iam.platform.io/v1alpha2';
+const resources = '/kapis/resources.platform.io/v1alpha3';
+const logging = '/kapis/logging.platform.io';
+
+const route = (path: string, more: Partial<Route> = {}): Route => ({
+  method: 'get',
+  path,
+  summary: 'What it does',
+  handler: () => undefined,
+  ...more,
+});
+
+describe('an operation is called', () => {
+  test.each([
+    ['get', `${iam}/users`, 'listIamUsers'],
+    ['get', `${iam}/users/:name`, 'getIamUser'],
+    ['post', `${iam}/users`, 'createIamUser'],
+    ['patch', `${iam}/users/:name`, 'patchIamUser'],
+    ['put', `${iam}/users/:name/password`, 'updateIamUserPassword'],
+    ['delete', `${iam}/users/:name/sessions`, 'deleteIamUserSessions'],
+    ['delete', `${iam}/users/:name/sessions/:session`, 'deleteIamUserSession'],
+    ['get', `${iam}/whoami`, 'getIamWhoami'],
+    ['get', `${resources}/nodes`, 'listNodes'],
+    ['get', `${resources}/nodes/:name`, 'getNode'],
+    ['get', `${resources}/:resources`, 'listResources'],
+    ['get', `${resources}/namespaces/:namespace/:resources/:name`, 'getNamespaceResource'],
+    ['get', `${logging}/v1alpha2/logs`, 'getLoggingLogs'],
+    ['put', `${logging}/:version/fluentbit/outputs/:output/*rest`, 'updateLoggingFluentbitOutputRest'],
+    ['get', '/kapis', 'getKapis'],
+    ['get', '/kapis/iam.platform.io/v1alpha2', 'getKapisIamPlatformIoV1alpha2'],
+    ['post', '/oauth/token', 'postOauthToken'],
+    ['get', '/livez/:check', 'getLivezCheck'],
+  ] as const)('%s %s: %s', (method, path, id) => {
+    expect(operationIdOf({ method, path })).toBe(id);
+  });
+});
+
+test('a path has its names in braces', () => {
+  expect(templated('/a/:b/c/*rest')).toBe('/a/{b}/c/{rest}');
+});
+
+test.each([
+  [route(`${iam}/users`), 'iam'],
+  [route('/oauth/token'), 'oauth'],
+  [route('/oauth/login', { answers: { 200: { description: 'A page', content: { 'text/html': text } } } }), 'pages'],
+  [route(`${logging}/:version/x`, { removed: true }), 'removed'],
+  [route('/livez'), 'server'],
+])('it stands among those of its kind: %#', (one, tag) => {
+  expect(tagOf(one).name).toBe(tag);
+});
+
+describe('what may go wrong follows from the route', () => {
+  const always = [400, 429, 500, 503, 504];
+  const body = { required: true, content: { 'application/json': object({}) } };
+  test.each([
+    ['open', route('/x', { open: true }), []],
+    ['with an identity', route('/x'), [401, 403]],
+    ['named', route('/x/:name', { open: true }), [404]],
+    ['below /kapis', route('/kapis/x'), [401, 403, 406]],
+    ['writing below /kapis', route('/kapis/x', { method: 'post' }), [401, 403]],
+    ['removed below /kapis', route('/kapis/x', { removed: true }), [401, 403, 404]],
+    ['with a body', route('/x', { open: true, body }), [408, 413, 415]],
+    ['of a client', route('/oauth/x', { open: true, credentials: ['client'] }), [401]],
+    ['with more of its own', route('/x', { open: true, refusals: [409, 502] }), [409, 502]],
+    ['removed', route('/x', { open: true, removed: true }), [404]],
+  ])('%s', (_, one, more) => {
+    expect([...refusalsOf(one).keys()]).toEqual([...always, ...more].toSorted((a, b) => a - b));
+  });
+
+  test('what it answers itself is no refusal', () => {
+    expect(refusalsOf(route('/x', { answers: { 503: { description: 'No' } } })).has(503)).toBe(false);
+  });
+
+  test('in the words of its part', () => {
+    const page = { answers: { 200: { description: 'A page', content: { 'text/html': text } } } };
+    const said = [route('/x'), route('/oauth/x'), route('/oauth/y', page)].map((one) => refusalsOf(one).get(429));
+    expect(said.map((refusal) => [refusal?.name, Object.keys(refusal?.answer.content ?? {})])).toEqual([
+      ['TooManyRequests', ['application/json']],
+      ['OAuthTooManyRequests', ['application/json']],
+      ['PageTooManyRequests', ['text/html', 'application/json']],
+    ]);
+    expect(said[0]?.answer.headers).toHaveProperty('Retry-After');
+  });
+});
+
+describe('schemas', () => {
+  const inner = named('Inner', object({ n: count }));
+
+  test('that have a name stand once, in the order of names', () => {
+    const components = new Components('#/x/');
+    const outer = named('Outer', object({ one: inner }, { more: list(inner) }));
+    expect(components.write(list(outer))).toEqual({ type: 'array', items: { $ref: '#/x/Outer' } });
+    expect(Object.keys(components.schemas)).toEqual(['Inner', 'Outer']);
+    expect(components.schemas['Outer']).toMatchObject({
+      properties: { one: { $ref: '#/x/Inner' }, more: { items: { $ref: '#/x/Inner' } } },
+    });
+  });
+
+  test('of which two have one name are none', () => {
+    const components = new Components('#/x/');
+    components.write(inner);
+    expect(() => components.write(named('Inner', object({ n: text })))).toThrow('two schemas have the name Inner');
+  });
+
+  test('are one object in Swagger 2.0 where they are one of several', () => {
+    const either = eitherOf(
+      object({ kind: oneOf('A'), a: text, same: flag }),
+      object({ kind: oneOf('B') }, { b: count, same: flag }),
+    );
+    expect(merged(either)).toEqual({
+      type: 'object',
+      properties: { kind: {}, a: text, b: count, same: flag },
+      additionalProperties: false,
+    });
+    expect(json(merged(text))[200]?.content).toEqual({ 'application/json': text });
+  });
+});

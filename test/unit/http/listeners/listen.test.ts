@@ -1,0 +1,430 @@
+import { afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import type { Response } from 'express';
+import { once } from 'node:events';
+import http2, {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+} from 'node:http2';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import tls from 'node:tls';
+import type { Face } from '../../../../src/http/listeners/express-on-http2.ts';
+import { listenHTTP, listenTLS, type Listener } from '../../../../src/http/listeners/listen.ts';
+import { registry } from '../../../../src/runtime/metrics.ts';
+import { PreparedDocument } from '../../../../src/http/response/prepared-document.ts';
+import { newMaterial, type ServingMaterial } from '../../../../src/tls/authority.ts';
+import { doing, face } from '../../../labs/http.ts';
+
+let material: ServingMaterial;
+beforeAll(async () => {
+  material = await newMaterial(['localhost'], Date.now());
+});
+
+const address = { host: '127.0.0.1', port: 0 };
+const { app } = face({
+  settings: { maxInFlight: 2, maxInFlightPerUser: 2 },
+  routes: [
+    doing((_, res) => void res.end('answered'), '/oauth/token', 'post'),
+    doing((_, res) => void res.end('answered')),
+  ],
+});
+const plain = (): Promise<Listener> => listenHTTP(app, address);
+const secure = (): Promise<Listener> =>
+  listenTLS(app, address, { key: material['tls.key'], cert: material['tls.crt'] }, true);
+
+async function opened(port: number): Promise<Socket> {
+  const socket = connect(port, address.host);
+  socket.on('error', () => undefined).resume();
+  await once(socket, 'connect');
+  return socket;
+}
+
+async function statusOf(stream: ClientHttp2Stream): Promise<unknown> {
+  stream.on('error', () => undefined);
+  const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders];
+  return headers[':status'];
+}
+
+const half = 'POST /oauth/token HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n';
+
+describe('a listener that closes', () => {
+  test.each([
+    ['without TLS, of clients that say nothing', plain, ''],
+    ['with TLS, of clients that say nothing', secure, ''],
+    ['without TLS, of clients that never end their request', plain, half],
+    ['with TLS, of clients that speak without it', secure, half],
+  ])('ends the connections %s', async (_, listen, said) => {
+    const listener = await listen();
+    const sockets = await Promise.all(Array.from({ length: 3 }, () => opened(listener.port)));
+    for (const socket of sockets) socket.write(said);
+    const ended = sockets.map((socket) => socket.closed || new Promise((resolve) => socket.once('close', resolve)));
+    await listener.close(50);
+    for (const one of ended) await one;
+    expect(sockets.map(({ closed }) => closed)).toEqual([true, true, true]);
+  });
+});
+
+test('over HTTP/2 a request that never ends is closed when it is answered, and gives its place back', async () => {
+  const listener = await secure();
+  const client: ClientHttp2Session = http2.connect(`https://localhost:${listener.port}`, { ca: material['ca.crt'] });
+  const statuses: unknown[] = [];
+  for (let number = 0; number < 5; number += 1) {
+    const stream = client.request({ ':method': 'POST', ':path': '/oauth/token', 'content-length': '10' });
+    stream.on('response', (headers) => statuses.push(headers[':status']));
+    stream.resume();
+    await once(stream, 'close');
+    expect(stream.rstCode).toBe(http2.constants.NGHTTP2_NO_ERROR);
+  }
+  expect(statuses).toEqual([200, 200, 200, 200, 200]);
+  client.destroy();
+  await listener.close(50);
+});
+
+/** A client that never reads what it is answered: over HTTP/2 it need not even take it from its socket. */
+async function unread(port: number): Promise<ClientHttp2Session> {
+  const client = http2.connect(`https://localhost:${port}`, {
+    ca: material['ca.crt'],
+    settings: { initialWindowSize: 0 },
+  });
+  client.on('error', () => undefined);
+  await once(client, 'remoteSettings');
+  return client;
+}
+
+/** Opens streams and resolves with them when the server has sent the headers of all responses. */
+async function openStreams(
+  client: ClientHttp2Session,
+  count: number,
+  headers: OutgoingHttpHeaders = {},
+): Promise<ClientHttp2Stream[]> {
+  const streams = Array.from({ length: count }, () => client.request({ ':path': '/kapis/version', ...headers }));
+  await Promise.all(streams.map(statusOf));
+  return streams;
+}
+
+/** Resolves when the client has received what the server sent before. */
+const roundTrip = (client: ClientHttp2Session): Promise<unknown> =>
+  new Promise((resolve) => client.ping((_, duration) => resolve(duration)));
+
+const cancelled = (streams: readonly ClientHttp2Stream[]): number[] =>
+  streams.flatMap(({ rstCode }, index) => (rstCode === http2.constants.NGHTTP2_CANCEL ? [index] : []));
+
+const serve = (served: Face): Promise<Listener> =>
+  listenTLS(served, address, { key: material['tls.key'], cert: material['tls.crt'] }, false);
+
+/** Waits until as many streams were closed, and for what the server may have sent after that. */
+async function settled(streams: readonly ClientHttp2Stream[], closed: number): Promise<void> {
+  while (streams.filter((stream) => stream.closed).length < closed) await new Promise(setImmediate);
+  for (const client of new Set(streams.flatMap(({ session }) => session ?? [])))
+    await roundTrip(client as ClientHttp2Session);
+}
+
+describe('over HTTP/2', () => {
+  test('the server cuts the oldest response when more than 4,000 small ones are unread', async () => {
+    const listener = await serve(app);
+    const clients = await Promise.all(Array.from({ length: 5 }, () => unread(listener.port)));
+    const streams: ClientHttp2Stream[] = [];
+    for (const client of clients) streams.push(...(await openStreams(client, 850)));
+    await settled(streams, 250);
+    expect(cancelled(streams)).toEqual(Array.from({ length: 250 }, (_, index) => index));
+    expect(streams.filter((stream) => stream.closed)).toHaveLength(250);
+    for (const client of clients) client.destroy();
+    await listener.close(50);
+  });
+
+  test.each([
+    ['address', () => '192.0.2.2'],
+    ['IPv6 /48', (number: number) => `2001:db8:1:${number}::1`],
+  ])('the server cuts unread responses of the %s that has the most of them', async (_, attacker) => {
+    const { app: proxied } = face({ settings: { trustedProxies: ['127.0.0.1'] } });
+    const listener = await serve(proxied);
+    const clients = await Promise.all(Array.from({ length: 6 }, () => unread(listener.port)));
+    const [reader, ...attackers] = clients as [ClientHttp2Session, ...ClientHttp2Session[]];
+    const kept = await openStreams(reader, 1, { 'x-forwarded-for': '192.0.2.1' });
+    const streams: ClientHttp2Stream[] = [];
+    for (const [number, client] of attackers.entries())
+      streams.push(...(await openStreams(client, 850, { 'x-forwarded-for': attacker(number) })));
+    await settled([...kept, ...streams], 251);
+    expect(cancelled(kept)).toEqual([]);
+    expect(cancelled(streams)).toEqual(Array.from({ length: 251 }, (__, index) => index));
+    for (const client of clients) client.destroy();
+    await listener.close(50);
+  });
+
+  test('unread small responses do not cut a document that the same address reads slowly', async () => {
+    const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
+    const { app: documents } = face({
+      routes: [
+        doing((req, res, context) => document.answer(req, res, context)),
+        doing((_, res) => void res.end('small'), '/livez'),
+      ],
+    });
+    const listener = await serve(documents);
+    const reader = http2.connect(`https://localhost:${listener.port}`, { ca: material['ca.crt'] });
+    const [slow] = (await openStreams(reader, 1)) as [ClientHttp2Stream];
+    const isClosed = once(slow, 'close');
+    const clients = await Promise.all(Array.from({ length: 5 }, () => unread(listener.port)));
+    const streams: ClientHttp2Stream[] = [];
+    for (const client of clients) streams.push(...(await openStreams(client, 850, { ':path': '/livez' })));
+    await settled(streams, 250);
+    let bytes = 0;
+    slow.on('data', (piece: Buffer) => (bytes += piece.length));
+    await isClosed;
+    expect([slow.rstCode, bytes]).toEqual([http2.constants.NGHTTP2_NO_ERROR, 1024 * 1024]);
+    for (const client of [...clients, reader]) client.destroy();
+    await listener.close(50);
+  });
+
+  test('the server cuts the oldest document when more than 1,000 are unread', async () => {
+    const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
+    const { app: documents } = face({ routes: [doing((req, res, context) => document.answer(req, res, context))] });
+    const listener = await serve(documents);
+    const clients = await Promise.all(Array.from({ length: 2 }, () => unread(listener.port)));
+    const streams: ClientHttp2Stream[] = [];
+    for (const client of clients) streams.push(...(await openStreams(client, 550)));
+    await settled(streams, 100);
+    expect(cancelled(streams)).toEqual(Array.from({ length: 100 }, (_, index) => index));
+    for (const client of clients) client.destroy();
+    await listener.close(50);
+  });
+
+  test('the server destroys the connection of a cut response whose client stops reading from TCP', async () => {
+    const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
+    const { promise: areCut, resolve: cut } = Promise.withResolvers<void>();
+    let handled = 0;
+    let closed = 0;
+    const { app: documents } = face({
+      routes: [
+        doing((req, res, context) => {
+          handled += 1;
+          res.once('close', () => {
+            closed += 1;
+            if (handled - closed <= 1_000) cut();
+          });
+          return document.answer(req, res, context);
+        }),
+      ],
+    });
+    const listener = await serve(documents);
+    const sockets: Socket[] = [];
+    // Node does not let a client of HTTP/2 pause its socket.
+    const relay = createServer((downstream) => {
+      const upstream = connect(listener.port, address.host);
+      sockets.push(upstream, downstream);
+      for (const socket of [upstream, downstream]) socket.on('error', () => undefined);
+      downstream.pipe(upstream);
+      upstream.pipe(downstream);
+    }).listen(0, address.host);
+    await once(relay, 'listening');
+    const { port } = relay.address() as AddressInfo;
+    const clients: ClientHttp2Session[] = [];
+    for (let number = 0; number < 2; number += 1) {
+      const client = http2.connect(`https://localhost:${port}`, {
+        ca: material['ca.crt'],
+        settings: { initialWindowSize: 2 ** 31 - 1 },
+      });
+      client.on('error', () => undefined);
+      client.once('connect', () => client.setLocalWindowSize(2 ** 31 - 1));
+      await once(client, 'remoteSettings');
+      await roundTrip(client);
+      clients.push(client);
+    }
+    for (const socket of sockets.filter((_, index) => index % 2 === 0)) socket.unpipe().pause();
+    for (const client of clients)
+      for (let number = 0; number < 550; number += 1)
+        client.request({ ':path': '/kapis/version' }).on('error', () => undefined);
+    await areCut;
+    expect(handled).toBe(1_100);
+    expect(closed).toBeGreaterThanOrEqual(100);
+    for (const client of clients) client.destroy();
+    for (const socket of sockets) socket.destroy();
+    relay.close();
+    await listener.close(50);
+  });
+});
+
+describe('a connection of HTTP/2', () => {
+  beforeEach(() => {
+    jest.useFakeTimers({
+      doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask', 'setTimeout', 'clearTimeout', 'Date'],
+    });
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  test('is closed when it has had no request for a while, also where nothing but TLS was ever spoken', async () => {
+    const listener = await secure();
+    const options = { port: listener.port, host: 'localhost', ca: material['ca.crt'], ALPNProtocols: ['h2'] };
+    const silent = tls.connect(options);
+    silent.on('error', () => undefined).resume();
+    const client = http2.connect(`https://localhost:${listener.port}`, options);
+    await Promise.all([once(silent, 'secureConnect'), once(client, 'remoteSettings')]);
+    await once(client.request({ ':path': '/nobody' }).resume(), 'close');
+    const isClosed = (): boolean[] => [silent.destroyed, client.destroyed];
+    jest.advanceTimersByTime(60_000);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(isClosed()).toEqual([false, false]);
+    while (isClosed().includes(false)) {
+      jest.advanceTimersByTime(15_000);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    await listener.close(50);
+  });
+
+  test('stays while a request is under way', async () => {
+    const { promise: handled, resolve: handling } = Promise.withResolvers<Response>();
+    const { app: slow } = face({ routes: [doing((_, res) => handling(res))] });
+    const { 'tls.key': key, 'tls.crt': cert } = material;
+    const listener = await listenTLS(slow, address, { key, cert }, false);
+    const client = http2.connect(`https://localhost:${listener.port}`, { ca: material['ca.crt'] });
+    const answer = statusOf(client.request({ ':path': '/kapis/version' }));
+    const res = await handled;
+    jest.advanceTimersByTime(600_000);
+    res.end();
+    expect(await answer).toBe(200);
+    client.destroy();
+    await listener.close(50);
+  });
+});
+
+describe('whoever does not read an answer', () => {
+  test('keeps no place with a small one', async () => {
+    const listener = await secure();
+    const client = await unread(listener.port);
+    const statuses: unknown[] = [];
+    for (const path of ['/nobody', '/nobody', '/nobody', '/oauth/nothing', '/oauth/nothing', '/oauth/nothing'])
+      statuses.push(await statusOf(client.request({ ':path': path })));
+    expect(statuses).toEqual([401, 401, 401, 404, 404, 404]);
+    client.destroy();
+    await listener.close(50);
+  });
+
+  test('takes no slot with a document that is the same for everybody', async () => {
+    const document = new PreparedDocument([Buffer.alloc(1024 * 1024)]);
+    const { app: shared } = face({
+      settings: { maxInFlight: 2, maxInFlightPerUser: 2 },
+      routes: [doing((req, res, context) => document.answer(req, res, context))],
+    });
+    const { 'tls.key': key, 'tls.crt': cert } = material;
+    const listener = await listenTLS(shared, address, { key, cert }, false);
+    const client = await unread(listener.port);
+    const statuses: unknown[] = [];
+    for (let number = 0; number < 5; number += 1)
+      statuses.push(await statusOf(client.request({ ':path': '/kapis/version' })));
+    expect(statuses).toEqual([200, 200, 200, 200, 200]);
+    client.destroy();
+    await listener.close(50);
+  });
+
+  // Over HTTP/1.1 more than both ends of a connection hold, over HTTP/2 no more than Node lets one hold.
+  const large = doing((req, res) => void res.end(Buffer.alloc((req.httpVersionMajor === 1 ? 8 : 1) * 1024 * 1024)));
+  const late = '/kapis/version?timeout=2s';
+  const { app: generous } = face({ settings: { maxInFlight: 8, maxInFlightPerUser: 8 }, routes: [large] });
+
+  test('is cut off when it is late, and then gives back the place of a large one: HTTP/2', async () => {
+    const { 'tls.key': key, 'tls.crt': cert } = material;
+    const listener = await listenTLS(generous, address, { key, cert }, false);
+    const client = await unread(listener.port);
+    const all = [client.request({ ':path': late }), client.request({ ':path': late })];
+    const closed = all.map((stream) => once(stream, 'close'));
+    expect(await Promise.all(all.map(statusOf))).toEqual([200, 200]);
+    expect(await statusOf(client.request({ ':path': late }))).toBe(429);
+    await Promise.all(closed);
+    expect(all.map(({ rstCode }) => rstCode)).toEqual(all.map(() => http2.constants.NGHTTP2_CANCEL));
+    expect(await statusOf(client.request({ ':path': late }))).toBe(200);
+    client.destroy();
+    await listener.close(50);
+  });
+
+  test('is cut off when it is late, and then gives back the place of a large one: HTTP/1.1', async () => {
+    const listener = await listenHTTP(generous, address);
+    const asked = `GET ${late} HTTP/1.1\r\nHost: a\r\n\r\n`;
+    const socket = await opened(listener.port);
+    socket.pause().write(asked.repeat(2));
+    const other = await opened(listener.port);
+    const answers = other.setEncoding('latin1').iterator() as AsyncIterator<string>;
+    const ask = async (): Promise<string> => {
+      other.write(asked.replace('GET', 'HEAD'));
+      return String((await answers.next()).value).slice(0, 12);
+    };
+    while ((await ask()) !== 'HTTP/1.1 429') continue;
+    let status = '';
+    while (status !== 'HTTP/1.1 200') status = await ask();
+    expect(status).toBe('HTTP/1.1 200');
+    other.destroy();
+    socket.resume();
+    await listener.close(50);
+  });
+});
+
+const anonymous = async (): Promise<number> =>
+  Number(/_in_flight\{kind="anonymous"\} (.+)/.exec(await registry.metrics())?.[1] ?? 0);
+
+test('a client that goes away gives its place back once, also where its request is refused later', async () => {
+  const { promise: judged, resolve: judge } = Promise.withResolvers<void>();
+  const refused = async (): Promise<void> => {
+    await judged;
+    throw new Error('too late');
+  };
+  const listener = await listenHTTP(face({ routes: [doing(refused)] }).app, address);
+  const before = await anonymous();
+  const gone = await opened(listener.port);
+  gone.write('GET /kapis/version HTTP/1.1\r\nHost: a\r\n\r\n');
+  while ((await anonymous()) === before) await new Promise(setImmediate);
+  gone.destroy();
+  while ((await anonymous()) !== before) await new Promise(setImmediate);
+  judge();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(await anonymous()).toBe(before);
+  await listener.close(50);
+});
+
+test('anonymous requests of one address cannot take all slots of anonymous requests', async () => {
+  const { app: open } = face({
+    settings: { maxInFlight: 40, maxInFlightPerUser: 8 },
+    routes: [doing((_, res) => void res.end(Buffer.alloc(1024 * 1024)))],
+  });
+  const { 'tls.key': key, 'tls.crt': cert } = material;
+  const listener = await listenTLS(open, address, { key, cert }, false);
+  const client = await unread(listener.port);
+  const statuses: unknown[] = [];
+  for (let number = 0; number < 3; number += 1)
+    statuses.push(await statusOf(client.request({ ':path': '/kapis/version' })));
+  expect(statuses).toEqual([200, 200, 429]);
+  client.destroy();
+  await listener.close(50);
+});
+
+test('a session of a client with a certificate is not resumed, nor after the certificate of the server changed', async () => {
+  const certificate = { key: material['tls.key'], cert: material['tls.crt'] };
+  const listener = await listenTLS(app, address, certificate, true);
+  const handshake = async (session?: Buffer): Promise<tls.TLSSocket> => {
+    const socket = tls.connect({
+      port: listener.port,
+      host: 'localhost',
+      ca: material['ca.crt'],
+      // Its client has the ticket when the handshake is over.
+      maxVersion: 'TLSv1.2',
+      ...(session === undefined ? {} : { session }),
+    });
+    socket.on('error', () => undefined);
+    await once(socket, 'secureConnect');
+    return socket;
+  };
+  const isResumed = async (): Promise<boolean> => {
+    const first = await handshake();
+    const second = await handshake(first.getSession());
+    const isReused = second.isSessionReused();
+    for (const socket of [first, second]) socket.destroy();
+    return isReused;
+  };
+  try {
+    expect(await isResumed()).toBe(false);
+    listener.setCertificate(certificate);
+    expect(await isResumed()).toBe(false);
+  } finally {
+    await listener.close(0);
+  }
+});

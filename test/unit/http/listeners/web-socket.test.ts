@@ -1,0 +1,83 @@
+import { expect, test } from '@jest/globals';
+import type { Request, Response } from 'express';
+import { once } from 'node:events';
+import http from 'node:http';
+import { duplexPair, type Duplex } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
+import { accept, isHandshake, serveHandshakes } from '../../../../src/http/listeners/web-socket.ts';
+import { clientFrame, framesIn, handshake } from '../../../fakes/web-socket.ts';
+
+type Seen = (res: Response) => void;
+
+/** The client's end of a connection whose handshake is accepted; it reads nothing by itself. */
+function connected(seen: Seen): Duplex {
+  const server = http.createServer();
+  serveHandshakes(server, (req, res) => {
+    accept(req as Request, res as Response);
+    seen(res as Response);
+  });
+  const [client, served] = duplexPair();
+  server.emit('connection', served);
+  const headers = Object.entries(handshake).map(([name, value]) => `${name}: ${String(value)}\r\n`);
+  client.write(`GET / HTTP/1.1\r\nHost: a\r\n${headers.join('')}\r\n`);
+  return client;
+}
+
+/** All that there is to read without waiting. */
+async function said(client: Duplex): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for (let quiet = 0; quiet < 10; quiet += 1) {
+    const chunk = client.read() as Buffer | null;
+    if (chunk !== null) {
+      chunks.push(chunk);
+      quiet = 0;
+    }
+    await turn();
+  }
+  const all = Buffer.concat(chunks);
+  return all.subarray(all.indexOf('\r\n\r\n') + 4);
+}
+
+test('who sends pings and reads no pong is owed a bounded number of them', async () => {
+  const client = connected(() => undefined);
+  const pings = 100_000;
+  for (let at = 0; at < pings; at += 1_000) {
+    client.write(Buffer.concat(Array.from({ length: 1_000 }, () => clientFrame(0x89, Buffer.alloc(100)))));
+    await turn();
+  }
+  const pongs = framesIn(await said(client));
+  expect(pongs.length).toBeGreaterThan(100);
+  expect(pongs.length).toBeLessThan(pings / 20);
+  client.destroy();
+});
+
+test('nothing is said after a close', async () => {
+  let res: Response | undefined;
+  const client = connected((one) => {
+    res = one;
+  });
+  client.write(Buffer.concat([clientFrame(0x88, Buffer.alloc(0)), clientFrame(0x89, Buffer.alloc(0))]));
+  expect(framesIn(await said(client)).map(({ opcode }) => opcode)).toEqual([8]);
+  expect(res?.writableEnded).toBe(true);
+  // Its end of the connection.
+  client.end();
+});
+
+test('a client that goes away without a close ends the answer', async () => {
+  let closed: Promise<unknown> | undefined;
+  const client = connected((res) => {
+    closed = once(res, 'close');
+  });
+  await said(client);
+  client.end();
+  await expect(closed).resolves.toEqual([]);
+});
+
+test('other upgrades are requests like others', async () => {
+  const server = http.createServer((_, res) => res.end(String(isHandshake(res))));
+  serveHandshakes(server, () => undefined);
+  const [client, served] = duplexPair();
+  server.emit('connection', served);
+  client.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n');
+  expect((await said(client)).toString()).toBe('false');
+});

@@ -1,0 +1,296 @@
+import { beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { kapisRoutes, apisRoutes } from '../../../src/resources/routes.ts';
+import { serviceUnavailable, tooManyRequests, unauthorized } from '../../../src/runtime/errors.ts';
+import { OpenWatches } from '../../../src/http/open-streams.ts';
+import { gatewayAuthenticator, tokenReview, type Authenticator } from '../../../src/auth/authenticators/index.ts';
+import type { UserInfo } from '../../../src/auth/user.ts';
+import { ask, type Answer } from '../../fakes/ask.ts';
+import { MemoryCluster } from '../../fakes/cluster.ts';
+import { craftJWT } from '../../fakes/jwt.ts';
+import { fakeResource, node } from '../../labs/resources.ts';
+import { settle } from '../../labs/cluster-fakes.ts';
+import { face } from '../../labs/http.ts';
+
+const resource = fakeResource();
+resource.store.replace([node('a')], 10);
+const paths = ['/kapis/resources.platform.io/v1alpha3/nodes', '/apis/resources.platform.io/v1alpha3/nodes'];
+
+let watches: OpenWatches;
+let judge: () => UserInfo | undefined;
+/** What a group of users may read: `*` all, else the resources of one API group. */
+let rights: Record<string, string>;
+/** Until then the authorizer does not answer. */
+let answers: Promise<void>;
+beforeEach(() => {
+  watches = new OpenWatches();
+  answers = Promise.resolve();
+  rights = { readers: '*', halves: '' };
+});
+
+const member = (...groups: string[]): UserInfo => ({ username: 'alice', groups, via: 'token' });
+
+/** An open watch of a user who is a reader. */
+async function open(
+  path: string,
+  sessionID?: string,
+  via: UserInfo['via'] = 'token',
+): Promise<{ answer: Promise<Answer>; asked: () => number }> {
+  let asked = 0;
+  judge = () => ({ ...member('readers'), via, ...(sessionID === undefined ? {} : { sessionID }) });
+  const before = watches.size;
+  const authorizer = {
+    authorize: async ({ groups }: UserInfo, attributes: object) => {
+      asked += 1;
+      await answers;
+      const wanted = 'group' in attributes ? attributes.group : undefined;
+      return { allowed: groups.some((group) => rights[group] === '*' || rights[group] === wanted), reason: '' };
+    },
+  };
+  const authenticator: Authenticator = async () => judge();
+  const deps = { authorizer, resources: [resource] };
+  const { app } = face({ routes: [...kapisRoutes(deps), ...apisRoutes(deps)], authenticator, authorizer, watches });
+  const answer = ask(app, `${path}?watch=true&resourceVersion=10`);
+  await settle();
+  expect(watches.size).toBe(before + 1);
+  return { answer, asked: () => asked };
+}
+
+const change = async (next: () => UserInfo | undefined): Promise<void> => {
+  judge = next;
+  await watches.recheck();
+  await settle();
+};
+
+describe.each(paths)('an open watch of %s, when users change,', (path) => {
+  test.each<[string, UserInfo]>([
+    ['no group', member()],
+    ['another group', member('writers')],
+    ['a group that may read only one of the two', member('halves')],
+  ])('ends with 403 at once if its user has now %s', async (_, user) => {
+    const { answer } = await open(path);
+    // Below /kapis the right to the core group is all that is needed.
+    if (path.startsWith('/kapis')) rights = { readers: '*' };
+    await change(() => user);
+    expect((await answer).json()).toMatchObject({ type: 'ERROR', object: { code: 403, reason: 'Forbidden' } });
+    expect(watches.size).toBe(0);
+  });
+
+  test.each<[string, () => UserInfo | undefined]>([
+    [
+      'is refused',
+      () => {
+        throw unauthorized();
+      },
+    ],
+    ['is nobody', () => undefined],
+  ])('ends if its credential %s', async (_, next) => {
+    const { answer } = await open(path);
+    await change(next);
+    expect(await answer).toMatchObject({ status: 200, text: '' });
+  });
+
+  test.each([serviceUnavailable('not now'), tooManyRequests('no slot', 1)])(
+    'goes on while a recheck has no decision: %s',
+    async (refusal) => {
+      const { answer } = await open(path);
+      answers = Promise.reject(refusal);
+      answers.catch(() => undefined);
+      await change(() => member('readers', 'writers'));
+      expect(watches.size).toBe(1);
+      answers = Promise.resolve();
+      await change(() => member());
+      expect((await answer).json()).toMatchObject({ type: 'ERROR', object: { code: 403 } });
+    },
+  );
+
+  test('goes on, and is asked about as its present user, if that may still read', async () => {
+    const { answer, asked } = await open(path);
+    const before = asked();
+    await change(() => member('readers'));
+    expect(asked()).toBe(before);
+    await change(() => {
+      throw serviceUnavailable('the sessions are not known now');
+    });
+    expect(asked()).toBe(before);
+    await change(() => member('readers', 'writers'));
+    expect(asked()).toBeGreaterThan(before);
+    expect(watches.size).toBe(1);
+    // What was asked about is the fresh one: it is refused as soon as it loses the right.
+    await change(() => member('writers'));
+    expect((await answer).json()).toMatchObject({ type: 'ERROR', object: { code: 403 } });
+  });
+});
+
+test('a user who changes while the watch begins is rechecked at once', async () => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+  try {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    answers = promise;
+    const { answer } = await open(paths[0] as string);
+    await change(() => member());
+    resolve();
+    expect((await answer).json()).toMatchObject({ object: { code: 403 } });
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
+test('a session that ends takes its own watches with it and no others', async () => {
+  const path = paths[0] as string;
+  const [first, second] = [await open(path, 'one'), await open(path, 'one')];
+  const other = await open(path, 'two');
+  const rest = await open(path);
+  watches.endSession('none');
+  expect(watches.size).toBe(4);
+  watches.endSession('one');
+  expect(await Promise.all([first.answer, second.answer])).toMatchObject([{ status: 200 }, { status: 200 }]);
+  expect(watches.size).toBe(2);
+  watches.endSession('one');
+  const again = await open(path, 'one');
+  watches.endSession('two');
+  expect(await other.answer).toMatchObject({ status: 200, text: '' });
+  expect(watches.size).toBe(2);
+  watches.endSession('one');
+  expect(await again.answer).toMatchObject({ status: 200, text: '' });
+  expect(watches.size).toBe(1);
+  watches.endAll(0);
+  await rest.answer;
+});
+
+describe('all open watches', () => {
+  test.each([0, 5])('end, spread over %i ms', async (spread) => {
+    const { answer } = await open(paths[0] as string);
+    watches.endAll(spread);
+    expect(await answer).toMatchObject({ status: 200, text: '' });
+  });
+});
+
+test('all open watches of a user are rechecked every ten seconds, in the same moment', async () => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+  try {
+    const opened: Awaited<ReturnType<typeof open>>[] = [];
+    for (let turn = 0; turn < 5; turn += 1) {
+      opened.push(await open(paths[turn % 2] as string));
+      await jest.advanceTimersByTimeAsync(1_700);
+    }
+    const asked = (): number[] => opened.map((one) => one.asked());
+    const before = asked();
+    let rechecks = 0;
+    for (let elapsed = 0; elapsed < 30_000; elapsed += 100) {
+      const now = asked();
+      await jest.advanceTimersByTimeAsync(100);
+      await settle();
+      const changed = asked().filter((count, index) => count !== now[index]).length;
+      expect([0, opened.length]).toContain(changed);
+      if (changed > 0) rechecks += 1;
+    }
+    expect(rechecks).toBe(3);
+    expect(asked().every((count, index) => count > (before[index] ?? 0))).toBe(true);
+    rights = {};
+    await jest.advanceTimersByTimeAsync(10_100);
+    for (const { answer } of opened) expect((await answer).text).toContain('"code":403');
+    expect([watches.size, jest.getTimerCount()]).toEqual([0, 0]);
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
+test('a watch by a token of kube-apiserver ends within ten seconds after kube-apiserver refuses the token', async () => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+  try {
+    const { answer } = await open(paths[0] as string);
+    const reviewed = await open(paths[0] as string, undefined, 'token-review');
+    judge = () => {
+      throw unauthorized({ error: 'invalid_token' });
+    };
+    await jest.advanceTimersByTimeAsync(10_100);
+    await settle();
+    // The session of the other watch reports its own end.
+    expect(watches.size).toBe(1);
+    expect((await reviewed.answer).status).toBe(200);
+    watches.endAll(0);
+    await jest.advanceTimersByTimeAsync(1);
+    await answer;
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
+const tokenOf = (sub: string): string => craftJWT({ alg: 'RS256' }, { iss: 'https://kubernetes.default.svc', sub });
+
+test('a watch by a refused token ends while reviews of forged tokens fill the queue of its address', async () => {
+  const reviewPath = '/apis/authentication.k8s.io/v1/tokenreviews';
+  const cluster = new MemoryCluster();
+  let isDeleted = false;
+  cluster.respond(reviewPath, () => ({ status: { authenticated: !isDeleted, user: { username: 'robot' } } }));
+  const client = cluster.client();
+  let now = 1_000;
+  const review = tokenReview(
+    client,
+    async () => [],
+    () => now,
+  );
+  const path = paths[0] as string;
+  const { app } = face({
+    routes: kapisRoutes({
+      authorizer: { authorize: async () => ({ allowed: true, reason: '' }) },
+      resources: [resource],
+    }),
+    authenticator: gatewayAuthenticator([review]),
+    watches,
+  });
+  const answer = ask(app, `${path}?watch=true&resourceVersion=10`, {
+    headers: { authorization: `Bearer ${tokenOf('robot')}` },
+  });
+  await settle();
+  expect(watches.size).toBe(1);
+
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  client.before = ({ body }) => {
+    const { token } = (body as { spec: { token: string } }).spec;
+    return token === tokenOf('robot') ? undefined : held;
+  };
+  const forged = Array.from({ length: 404 }, (_, index) => review(tokenOf(`nobody-${index}`), '192.0.2.1'));
+  const settled = Promise.allSettled(forged);
+  isDeleted = true;
+  // The address sends the token of the watch, too.
+  now += 10_001;
+  await settle();
+  await expect(review(tokenOf('robot'), '192.0.2.1')).rejects.toMatchObject({ code: 429 });
+  await watches.recheck();
+  await settle();
+  const remaining = watches.size;
+  watches.endAll(0);
+  release();
+  await settled;
+  expect(remaining).toBe(0);
+  expect((await answer).status).toBe(200);
+});
+
+test.each<[string, () => Promise<void> | void]>([
+  ['its session ends', () => watches.endSession('s')],
+  ['its user is gone', () => change(() => undefined)],
+  ['the server drains', () => watches.endAll(0)],
+])('a stream that is not let in yet, because rights are asked about, is 503 if %s', async (_, end) => {
+  const { promise: asked, resolve: answer } = Promise.withResolvers<void>();
+  judge = () => ({ ...member('readers'), sessionID: 's' });
+  let passed = 0;
+  const { app } = face({
+    authenticator: async () => judge(),
+    authorizer: {
+      authorize: async () => {
+        await asked;
+        return { allowed: true, reason: '' };
+      },
+    },
+    watches,
+    gateway: { prefixes: new Set(['api']), handler: (_req, res) => void res.end(String((passed += 1))) },
+  });
+  const told = ask(app, '/api/v1/nodes?watch=true', { headers: { 'impersonate-user': 'bob' } });
+  await settle();
+  await end();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  answer();
+  expect([(await told).status, passed]).toEqual([503, 0]);
+  expect(watches.size).toBe(0);
+});

@@ -1,0 +1,82 @@
+import { expect, jest, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { indented, wantsPretty } from '../../../../src/http/response/pretty.ts';
+
+const wanted = new AbortController();
+
+const indentedText = async (pieces: readonly Buffer[]): Promise<string> => {
+  const text: Buffer[] = [];
+  for await (const part of (await indented([pieces], wanted)).parts) text.push(...part);
+  return Buffer.concat(text).toString();
+};
+
+test('indents like JSON.stringify, wherever the text is cut into pieces', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.jsonValue(), fc.array(fc.nat(60)), async (value, lengths) => {
+      let rest = Buffer.from(JSON.stringify(value));
+      const pieces = lengths.map((length) => {
+        const piece = rest.subarray(0, length);
+        rest = rest.subarray(length);
+        return piece;
+      });
+      expect(await indentedText([...pieces, rest])).toBe(JSON.stringify(value, null, 2));
+    }),
+  );
+});
+
+const large = Array.from({ length: 20_000 }, (_, index) => ({ index, text: 'é"\\{}[],:', none: {}, some: [[], [1]] }));
+const text = Buffer.from(JSON.stringify(large));
+
+test('indents more than a block of memory', async () => {
+  expect(await indentedText([text])).toBe(JSON.stringify(large, null, 2));
+});
+
+test('indents as deep as it gets', async () => {
+  const deep = Buffer.from('['.repeat(1_000) + ']'.repeat(1_000));
+  expect(await indentedText([deep])).toBe(JSON.stringify(JSON.parse(deep.toString()), null, 2));
+});
+
+test('a document of one block has a length, a larger one is indented while it is read', async () => {
+  const small = await indented([[Buffer.from('{"a":1}')]], wanted);
+  expect(small.length).toBe(JSON.stringify({ a: 1 }, null, 2).length);
+  let taken = 0;
+  function* parts(): Generator<Buffer[]> {
+    for (; taken < 100; taken += 1) yield [Buffer.from(`"${'x'.repeat(10_000)}"`)];
+  }
+  const { length, parts: blocks } = await indented(parts(), wanted);
+  expect(length).toBeUndefined();
+  expect(taken).toBeLessThan(10);
+  for await (const block of blocks) if (block.length > 0) break;
+  expect(taken).toBeLessThan(10);
+});
+
+test('a nested document makes no more than a block at once', async () => {
+  const depth = 2_000;
+  const { parts } = await indented([[Buffer.from('['.repeat(depth))]], wanted);
+  for await (const blocks of parts) expect(Buffer.concat(blocks).length).toBeLessThanOrEqual(64 * 1024);
+});
+
+test('gives way to others after each few kilobytes, and is not made for nobody', async () => {
+  let looks = 0;
+  const clock = jest.spyOn(performance, 'now').mockImplementation(() => (looks += 1));
+  const controller = new AbortController();
+  const document = indented([[text]], controller);
+  const atFirst = looks;
+  controller.abort();
+  await expect(document).rejects.toThrow('aborted');
+  clock.mockRestore();
+  expect(atFirst).toBeLessThan(5);
+});
+
+test.each([
+  ['', 'kubectl/v1.36', false],
+  ['', 'curl/8', true],
+  ['', 'Mozilla/5.0 (X11)', true],
+  ['', undefined, false],
+  ['pretty=', 'curl/8', true],
+  ['pretty=0', 'curl/8', false],
+  ['pretty=true', 'kubectl', true],
+  ['pretty=1', 'kubectl', true],
+])('?%s by %s: %s', (query, userAgent, wants) => {
+  expect(wantsPretty(new URLSearchParams(query), userAgent)).toBe(wants);
+});

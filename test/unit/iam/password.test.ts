@@ -1,0 +1,420 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { preferred } from '../../../src/accounts/passwords/passwords.ts';
+import { passwordSecretType } from '../../../src/accounts/directory/users.ts';
+import { parametersOf } from '../../../src/config/hash-parameters.ts';
+import { logOfLines } from '../../fakes/log.ts';
+import { namespace, rightPassword } from '../../fakes/platform.ts';
+import { settle } from '../../labs/cluster-fakes.ts';
+import { createLab, type Lab } from '../../labs/iam.ts';
+
+const secrets = `/api/v1/namespaces/${namespace}/secrets`;
+const next = 'a much better horse';
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+const change = { currentPassword: rightPassword, password: next };
+
+let lab: Lab;
+afterEach(() => lab.stop());
+beforeEach(async () => {
+  lab = await createLab();
+  await lab.putUser('bob', { groups: ['b'], email: 'bob-the-builder@example.com' });
+});
+
+const status = async (token: string): Promise<number> => (await lab.call(token, 'GET', 'whoami')).status;
+
+describe('one’s own password', () => {
+  test('is changed by the current one, which ends every session', async () => {
+    const [one, other] = [await lab.login('bob'), await lab.login('bob')];
+    const answer = await lab.call(one, 'PUT', 'users/~/password', change);
+    expect(answer).toMatchObject({ status: 200 });
+    expect(answer.json()).toEqual({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success' });
+    expect([await status(one), await status(other)]).toEqual([401, 401]);
+    expect(await lab.loginAnswer('bob', rightPassword)).toMatchObject({ status: 400 });
+    expect(await lab.loginAnswer('bob', next)).toMatchObject({ status: 200 });
+    expect(parametersOf(lab.directory.account('bob')?.passwordHash ?? '')).toBe(preferred);
+  });
+
+  test.each([
+    ['without the current one', { password: next }, 422],
+    ['with a wrong current one', { currentPassword: 'not that one', password: next }, 403],
+    ['to one that is too short', { ...change, password: 'sho₂rt!' }, 422],
+    ['to one that is too long', { ...change, password: 'ü'.repeat(513) }, 422],
+    ['to a common one', { ...change, password: 'Password123' }, 422],
+    ['to the name', { ...change, password: 'bob-the-builder@example.COM' }, 422],
+    ['to the current one', { ...change, password: rightPassword }, 422],
+    ['to nothing', {}, 400],
+    ['to a number', { ...change, password: 12345678 }, 400],
+    ['with more', { ...change, groups: ['x'] }, 400],
+    ['with a list', [], 400],
+  ])('is not changed %s', async (_, body, code) => {
+    lab.rights.set('bob', ['update users/password']);
+    const token = await lab.login('bob');
+    const answer = await lab.call(token, 'PUT', 'users/bob/password', body);
+    expect(answer).toMatchObject({ status: code });
+    for (const text of Object.values(body)) expect(answer.text).not.toContain(`${String(text)}"`);
+    expect(await status(token)).toBe(200);
+    expect(await lab.loginAnswer('bob', rightPassword)).toMatchObject({ status: 200 });
+  });
+
+  test('may have eight characters of several bytes, or 1,024 bytes', async () => {
+    for (const password of ['パスワードは短い', 'ü'.repeat(512)]) {
+      const currentPassword = password.startsWith('パ') ? rightPassword : 'パスワードは短い';
+      const token = String((await lab.loginAnswer('bob', currentPassword)).json()['access_token']);
+      expect(await lab.call(token, 'PUT', 'users/~/password', { currentPassword, password })).toMatchObject({
+        status: 200,
+      });
+    }
+  });
+
+  test('is guarded by the limits of the login, in the same work', async () => {
+    const token = await lab.login('bob');
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      await lab.call(token, 'PUT', 'users/~/password', { ...change, currentPassword: 'wrong' });
+      expect(lab.hashes.tried.filter((tried) => tried === 'wrong')).toHaveLength(attempt + 1);
+    }
+    const limited = await lab.call(token, 'PUT', 'users/~/password', change);
+    expect(limited).toMatchObject({ status: 429 });
+    expect(limited.headers['retry-after']).toMatch(/^\d+$/);
+    expect(await lab.loginAnswer('bob', rightPassword)).toMatchObject({ status: 429 });
+  });
+
+  test('that an identity provider keeps is changed there, and that is said', async () => {
+    const ldap = { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } };
+    const other = await createLab({ identityProviders: [{ name: 'corp', displayName: 'Corp.', type: 'LDAP', ldap }] });
+    try {
+      const identity = { provider: 'corp', subject: '1' };
+      const userUID = await other.putUser('erin', { identities: [identity] }, false);
+      const session = await other.sessions.createFixed({ userName: 'erin', userUID, clientID: 'platform', identity });
+      const erin = other.directory.account('erin');
+      const { token } = other.tokens.issueAccess(session, erin as NonNullable<typeof erin>, undefined);
+      const answer = await other.call(token, 'PUT', 'users/~/password', change);
+      expect(answer).toMatchObject({ status: 403 });
+      expect(answer.json()['message']).toContain('kept by the identity provider Corp., and is changed there');
+      expect(other.hashes.tried).not.toContain(rightPassword);
+      // Who has one here as well changes that.
+      await other.putUser('erin', { identities: [identity] });
+      expect(await other.call(token, 'PUT', 'users/~/password', change)).toMatchObject({ status: 200 });
+    } finally {
+      other.stop();
+    }
+  });
+
+  test('stands in no log', async () => {
+    const { log, lines } = logOfLines();
+    const logged = await createLab({}, log);
+    try {
+      await logged.putUser('bob');
+      const token = await logged.login('bob');
+      await logged.call(token, 'PUT', 'users/~/password', { ...change, currentPassword: 'wrong secret' });
+      await logged.call(token, 'PUT', 'users/~/password', '{"password": "half a secr');
+      await logged.call(token, 'PUT', 'users/~/password', change);
+      const text = lines().join('\n');
+      expect(text).toContain('a password was changed');
+      for (const secret of [rightPassword, next, 'wrong secret', 'half a secr', token, '$argon2id'])
+        expect(text).not.toContain(secret);
+    } finally {
+      logged.stop();
+    }
+  });
+});
+
+describe('another’s password', () => {
+  beforeEach(async () => {
+    await lab.putUser('carol', { groups: ['helpers'] });
+  });
+
+  test('needs the right to it', async () => {
+    const token = await lab.login('carol');
+    for (const name of ['bob', 'nobody'])
+      expect(await lab.call(token, 'PUT', `users/${name}/password`, { password: next })).toMatchObject({ status: 403 });
+  });
+
+  test('needs the right to act as the groups of that user', async () => {
+    lab.rights.set('carol', ['update users/password']);
+    const token = await lab.login('carol');
+    const refused = await lab.call(token, 'PUT', 'users/bob/password', { password: next });
+    expect(refused).toMatchObject({ status: 403 });
+    expect(refused.text).toContain('impersonate');
+    lab.rights.set('carol', ['update users/password', 'impersonate groups b']);
+    expect(await lab.call(token, 'PUT', 'users/bob/password', { password: next })).toMatchObject({ status: 200 });
+    expect(await lab.loginAnswer('bob', next)).toMatchObject({ status: 200 });
+    expect(await lab.call(token, 'PUT', 'users/nobody/password', { password: next })).toMatchObject({ status: 404 });
+  });
+
+  test.each(['a configured user', 'a User'])('needs it too for %s who must change the password', async (who) => {
+    lab.rights.set('carol', ['update users/password', 'get users']);
+    if (who === 'a User') await lab.putUser('erin', { groups: ['platform:admins'], passwordChangeRequired: true });
+    else {
+      lab.cluster.put(secrets, { metadata: { name: 'erin' }, data: { hash: base64(lab.hashes.of('x', 'bcrypt:4')) } });
+      const passwordRef = { name: 'erin', key: 'hash' };
+      const groups = ['platform:admins'];
+      const erin = { username: 'erin', groups, passwordHash: undefined, passwordRef, passwordChangeRequired: true };
+      lab.configure({ users: [erin] });
+      await settle();
+    }
+    const token = await lab.login('carol');
+    const before = lab.directory.account('erin')?.passwordHash;
+    const refused = await lab.call(token, 'PUT', 'users/erin/password', { password: next });
+    expect(refused).toMatchObject({ status: 403 });
+    expect(refused.text).toContain('platform:admins');
+    expect(lab.directory.account('erin')?.passwordHash).toBe(before);
+    expect((await lab.call(token, 'GET', 'users/erin')).json()).toMatchObject({
+      spec: { groups: ['platform:admins'] },
+    });
+  });
+
+  describe.each([
+    '* *',
+    'impersonate users',
+    'impersonate groups',
+    'escalate clusterroles',
+    'bind clusterroles',
+    'patch mutatingwebhookconfigurations',
+    'deletecollection validatingadmissionpolicies',
+    'update customresourcedefinitions',
+    'create configmaps',
+    'update certificatesigningrequests/approval',
+    'create nodes/proxy',
+    'update users',
+    'update users/password',
+    'list secrets',
+    'get secrets platform-signing-keys',
+    'create serviceaccounts/token',
+    'create pods',
+    'patch deployments',
+    'patch configmaps platform-config',
+    'create sessions',
+  ])('of who may %s by name', (power) => {
+    const set = async (...rights: string[]): Promise<number> => {
+      lab.rights.set('boss', [power]);
+      lab.rights.set('carol', ['update users/password', ...rights]);
+      const token = await lab.login('carol');
+      return (await lab.call(token, 'PUT', 'users/boss/password', { password: next })).status;
+    };
+    beforeEach(() => lab.putUser('boss'));
+
+    test('is for who may do that too, or may act as that user', async () => {
+      // What everybody needs who sets passwords.
+      const isOwn = power === 'update users/password';
+      expect(await set()).toBe(isOwn ? 200 : 403);
+      expect(await set('impersonate users bob', 'impersonate groups b', 'get secrets other')).toBe(isOwn ? 200 : 403);
+      expect(await set(power)).toBe(200);
+      expect(await set('impersonate users boss')).toBe(200);
+    });
+  });
+
+  describe.each([
+    ['', 'groups', 'impersonate', 'platform:admins'],
+    ['', 'users', 'impersonate', 'admin'],
+    ['', 'secrets', 'get', 'platform-refresh-key'],
+    ['', 'secrets', 'patch', 'platform-admin'],
+    ['', 'secrets', 'get', 'any-other'],
+    ['', 'serviceaccounts/token', 'create', 'platform-apiserver'],
+    ['', 'pods/exec', 'create', 'platform-apiserver-0'],
+    ['apps', 'statefulsets', 'patch', 'etcd'],
+    ['rbac.authorization.k8s.io', 'clusterroles', 'bind', 'cluster-admin'],
+    ['iam.platform.io', 'users/password', 'update', 'admin'],
+    ['iam.platform.io', '*/password', 'update', 'admin'],
+    ['*', '*', '*', 'anything'],
+    ['apiextensions.k8s.io', 'customresourcedefinitions', 'patch', 'users.iam.platform.io'],
+    ['admissionregistration.k8s.io', 'validatingadmissionpolicybindings', 'delete', 'users.iam.platform.io'],
+    ['', 'configmaps', 'delete', 'platform-config'],
+    ['example.com', 'switches', 'flip', 'main'],
+  ])('of a user who has a right to one object by name: %s/%s %s %s', (group, path, verb, name) => {
+    const resource = path;
+    const [plain = ''] = resource.split('/');
+    beforeEach(async () => {
+      await lab.putUser('boss');
+      const rule = { verbs: [verb], apiGroups: [group], resources: [path], resourceNames: [name] };
+      lab.cluster.respond('/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', () => ({
+        status: { resourceRules: [rule] },
+      }));
+      lab.rights.set('boss', [`${verb} ${resource} ${name}`]);
+    });
+
+    test('is for callers who have that right too, or may impersonate the user', async () => {
+      const statuses: number[] = [];
+      for (const right of [`${verb} ${plain} other`, `${verb} ${resource} ${name}`, 'impersonate users boss']) {
+        lab.rights.set('carol', ['update users/password boss', right]);
+        const token = await lab.login('carol');
+        statuses.push((await lab.call(token, 'PUT', 'users/boss/password', { password: next })).status);
+      }
+      expect(statuses).toEqual([403, 200, 200]);
+    });
+  });
+
+  test('of a user who may only read is for callers who may set passwords', async () => {
+    await lab.putUser('dora');
+    const rules = [
+      { verbs: ['get', 'list', 'watch'], apiGroups: [''], resources: ['pods', 'pods/log', 'configmaps'] },
+      { verbs: ['get'], apiGroups: ['apps'], resources: ['deployments/scale'], resourceNames: ['web'] },
+    ];
+    lab.cluster.respond('/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', () => ({
+      status: { resourceRules: rules },
+    }));
+    lab.rights.set('dora', ['get pods', 'list pods', 'watch pods', 'get pods/log', 'get deployments/scale web']);
+    lab.rights.set('carol', ['update users/password']);
+    const token = await lab.login('carol');
+    expect(await lab.call(token, 'PUT', 'users/dora/password', { password: next })).toMatchObject({ status: 200 });
+  });
+
+  test('reads the rights of the user in the name of the user, without groups', async () => {
+    lab.rights.set('carol', ['update users/password', 'impersonate groups']);
+    const uid = await lab.putUser('dora', { groups: ['staff'] });
+    const token = await lab.login('carol');
+    await lab.call(token, 'PUT', 'users/dora/password', { password: next });
+    const asked = lab.client.asked('POST', '/selfsubjectrulesreviews');
+    expect(asked.map(({ body }) => body)).toEqual(
+      ['kube-system', namespace].map((one) => expect.objectContaining({ spec: { namespace: one } })),
+    );
+    for (const { headers = {} } of asked) {
+      expect(headers).toMatchObject({ 'impersonate-user': 'dora', 'impersonate-uid': uid });
+      expect([headers['impersonate-group']].flat()).toEqual(['system:authenticated']);
+    }
+  });
+
+  test('makes the Secret of a user who has none, which belongs to the user', async () => {
+    lab.rights.set('carol', ['update users/password']);
+    const uid = await lab.putUser('dora', {}, false);
+    const token = await lab.login('carol');
+    expect(await lab.call(token, 'PUT', 'users/dora/password', { password: next })).toMatchObject({ status: 200 });
+    expect(lab.cluster.get(secrets, `platform-user-${uid}`)).toMatchObject({
+      type: 'iam.platform.io/password',
+      metadata: { ownerReferences: [{ kind: 'User', name: 'dora', uid }] },
+    });
+    expect(await lab.loginAnswer('dora', next)).toMatchObject({ status: 200 });
+  });
+
+  test('of a configured user is changed where it is referred to, and nowhere else', async () => {
+    lab.rights.set('carol', ['update users/password', 'impersonate groups']);
+    const token = await lab.login('carol');
+    expect(await lab.call(token, 'PUT', 'users/alice/password', { password: next })).toMatchObject({ status: 403 });
+    const hash = lab.hashes.of(rightPassword, 'bcrypt:4');
+    lab.cluster.put(secrets, {
+      metadata: { name: 'platform-admin' },
+      data: { passwordHash: base64(hash), password: base64(rightPassword) },
+    });
+    lab.configure({
+      users: [
+        {
+          username: 'admin',
+          groups: ['platform:admins'],
+          passwordHash: undefined,
+          passwordRef: { name: 'platform-admin', key: 'passwordHash' },
+        },
+      ],
+    });
+    await settle();
+    expect(await lab.call(token, 'PUT', 'users/admin/password', { password: next })).toMatchObject({ status: 200 });
+    expect(Object.keys(lab.cluster.get(secrets, 'platform-admin')?.['data'] as object)).toEqual(['passwordHash']);
+    expect(await lab.loginAnswer('admin', next)).toMatchObject({ status: 200 });
+  });
+});
+
+describe('a hash that is weaker than those made now', () => {
+  test('is made anew at a login, and the sessions go on', async () => {
+    const before = lab.directory.account('bob');
+    const token = await lab.login('bob');
+    await settle();
+    const after = lab.directory.account('bob');
+    expect(parametersOf(before?.passwordHash ?? '')).toBe('bcrypt:4');
+    expect(parametersOf(after?.passwordHash ?? '')).toBe(preferred);
+    expect(after?.credentialID).toBe(before?.credentialID);
+    expect(await status(token)).toBe(200);
+    const second = await lab.login('bob');
+    await settle();
+    expect(lab.directory.account('bob')).toBe(after);
+    await lab.call(second, 'PUT', 'users/~/password', change);
+    expect([await status(token), await status(second)]).toEqual([401, 401]);
+  });
+
+  test.each([
+    [72, preferred],
+    [74, 'bcrypt:4'],
+  ])('is not made anew of more than bcrypt has read: %d bytes leave %s', async (bytes, expected) => {
+    const password = 'ü'.repeat(bytes / 2);
+    const uid = lab.directory.account('bob')?.uid ?? '';
+    const data = { passwordHash: base64(lab.hashes.of(password, 'bcrypt:4')) };
+    lab.cluster.put(secrets, { metadata: { name: `platform-user-${uid}` }, type: passwordSecretType, data });
+    await settle();
+    expect(await lab.loginAnswer('bob', password)).toMatchObject({ status: 200 });
+    await settle();
+    expect(parametersOf(lab.directory.account('bob')?.passwordHash ?? '')).toBe(expected);
+  });
+
+  test('that somebody replaced meanwhile stays replaced', async () => {
+    const uid = lab.directory.account('bob')?.uid ?? '';
+    const name = `platform-user-${uid}`;
+    const stolen = lab.hashes.of('another password', preferred);
+    lab.client.after = ({ method, path }) => {
+      if (method !== 'GET' || !path.endsWith(name)) return;
+      lab.client.after = () => undefined;
+      const secret = lab.cluster.get(secrets, name);
+      lab.cluster.put(secrets, {
+        ...secret,
+        metadata: { name },
+        data: { passwordHash: Buffer.from(stolen).toString('base64') },
+      });
+    };
+    await lab.login('bob');
+    await settle();
+    expect(lab.directory.account('bob')?.passwordHash).toBe(stolen);
+  });
+});
+
+describe('who must change the password', () => {
+  test('logs in, and may do that alone', async () => {
+    await lab.putUser('bob', { groups: ['b'], passwordChangeRequired: true }, false);
+    lab.rights.set('bob', ['list users', 'get users', 'update users/password']);
+    const token = await lab.login('bob');
+    for (const [method, path] of [
+      ['GET', 'users'],
+      ['GET', 'users/alice'],
+      ['DELETE', 'users/~'],
+      ['PATCH', 'users/~'],
+    ] as const) {
+      const refused = await lab.call(token, method, path);
+      expect(refused).toMatchObject({ status: 403 });
+      expect(refused.text).toContain('PasswordChangeRequired');
+    }
+    expect(await lab.call(token, 'PUT', 'users/alice/password', { password: next })).toMatchObject({ status: 403 });
+    expect((await lab.call(token, 'GET', 'users/~')).json()).toMatchObject({ spec: { passwordChangeRequired: true } });
+    expect((await lab.call(token, 'GET', 'whoami')).json()).toMatchObject({
+      status: { user: { passwordChangeRequired: true }, userInfo: { groups: ['system:authenticated'] } },
+    });
+    expect(await lab.call(token, 'PUT', 'users/~/password', change)).toMatchObject({ status: 200 });
+    const free = String((await lab.loginAnswer('bob', next)).json()['access_token']);
+    expect(await lab.call(free, 'GET', 'users')).toMatchObject({ status: 200 });
+    expect((await lab.call(free, 'GET', 'whoami')).json()).toMatchObject({
+      status: { userInfo: { groups: ['b', 'system:authenticated'] } },
+    });
+  });
+
+  test('is not freed by somebody else', async () => {
+    await lab.putUser('bob', { passwordChangeRequired: true });
+    await lab.putUser('carol');
+    lab.rights.set('carol', ['update users/password']);
+    await lab.call(await lab.login('carol'), 'PUT', 'users/bob/password', { password: next });
+    expect(lab.directory.account('bob')?.passwordChangeRequired).toBe(true);
+  });
+
+  test('as a configured user is free once it is done', async () => {
+    const data = { hash: Buffer.from(lab.hashes.of(rightPassword, 'bcrypt:4')).toString('base64') };
+    lab.cluster.put(secrets, { metadata: { name: 'erin' }, data });
+    lab.configure({
+      users: [
+        {
+          username: 'erin',
+          groups: ['e'],
+          passwordHash: undefined,
+          passwordChangeRequired: true,
+          passwordRef: { name: 'erin', key: 'hash' },
+        },
+      ],
+    });
+    await settle();
+    const token = await lab.login('erin');
+    expect(await lab.call(token, 'GET', 'users')).toMatchObject({ status: 403 });
+    expect(await lab.call(token, 'PUT', 'users/~/password', change)).toMatchObject({ status: 200 });
+    expect(lab.directory.account('erin')).toMatchObject({ passwordChangeRequired: false, groups: ['e'] });
+  });
+});

@@ -1,0 +1,29 @@
+import { expect, test } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import { userSchema } from '../../../src/iam/schemas.ts';
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/** What both say: the names, their types and what they may be one of. */
+function outline({ type, properties, items, enum: values }: Schema): unknown {
+  if (type === 'object')
+    return Object.fromEntries(
+      Object.entries((properties ?? {}) as Record<string, Schema>).map(([name, one]) => [name, outline(one)]),
+    );
+  return {
+    type,
+    ...(items === undefined ? {} : { items: outline(items as Schema) }),
+    ...(values === undefined ? {} : { values }),
+  };
+}
+
+test('a User is described as its CustomResourceDefinition has it', () => {
+  const file = new URL('../../../manifests/crds/users.iam.platform.io.yaml', import.meta.url);
+  const { spec } = parse(readFileSync(file, 'utf8')) as {
+    spec: { versions: { schema: { openAPIV3Schema: { properties: Record<string, Schema> } } }[] };
+  };
+  const crd = spec.versions[0]?.schema.openAPIV3Schema.properties;
+  const ours = userSchema['properties'] as Record<string, Schema>;
+  for (const part of ['spec', 'status']) expect(outline(ours[part] ?? {})).toEqual(outline(crd?.[part] ?? {}));
+});

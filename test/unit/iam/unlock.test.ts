@@ -1,0 +1,30 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { rightPassword } from '../../fakes/platform.ts';
+import { createLab, type Lab } from '../../labs/iam.ts';
+
+let lab: Lab;
+let bob: string;
+let carol: string;
+beforeEach(async () => {
+  lab = await createLab();
+  for (const name of ['bob', 'carol']) await lab.putUser(name);
+  [bob, carol] = [await lab.login('bob'), await lab.login('carol')];
+  for (let attempt = 0; attempt < 5; attempt += 1) await lab.loginAnswer('bob', 'wrong');
+});
+afterEach(() => lab.stop());
+
+test('who may unlocks a user, by what every replica watches', async () => {
+  expect(await lab.loginAnswer('bob', rightPassword)).toMatchObject({ status: 429 });
+  lab.rights.set('carol', ['create users/unlock bob', 'create users/unlock nobody', 'create users/unlock alice']);
+  expect(await lab.call(carol, 'POST', 'users/bob/unlock')).toMatchObject({ status: 200 });
+  expect(await lab.loginAnswer('bob', rightPassword)).toMatchObject({ status: 200 });
+  expect(await lab.call(carol, 'POST', 'users/nobody/unlock')).toMatchObject({ status: 404 });
+  expect(await lab.call(carol, 'POST', 'users/alice/unlock')).toMatchObject({ status: 403 });
+  expect(await lab.call(bob, 'GET', 'whoami')).toMatchObject({ status: 200 });
+});
+
+test('nobody else does, not even the user', async () => {
+  for (const token of [bob, carol])
+    expect(await lab.call(token, 'POST', 'users/bob/unlock')).toMatchObject({ status: 403 });
+  expect(await lab.loginAnswer('bob', rightPassword)).toMatchObject({ status: 429 });
+});

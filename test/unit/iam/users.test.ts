@@ -1,0 +1,296 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { usersPath } from '../../../src/config/names.ts';
+import { settle } from '../../labs/cluster-fakes.ts';
+import { createLab, type Lab } from '../../labs/iam.ts';
+
+const merge = 'application/merge-patch+json';
+const jsonPatch = 'application/json-patch+json';
+
+let lab: Lab;
+let bob: string;
+beforeEach(async () => {
+  lab = await createLab({ users: [{ username: 'alice', displayName: 'Alice', groups: ['a'] }] });
+  await lab.putUser('bob', { displayName: 'Bob', email: 'bob@example.com', groups: ['b'], state: 'Active' });
+  await lab.putUser('carol', { groups: ['c'], state: 'Disabled' });
+  bob = await lab.login('bob');
+});
+afterEach(() => lab.stop());
+
+const may = (...rights: string[]): void => {
+  lab.rights.set('bob', rights);
+};
+const names = (answer: { json(): Record<string, unknown> }): string[] =>
+  (answer.json()['items'] as { metadata: { name: string } }[]).map(({ metadata }) => metadata.name);
+const writes = (): unknown[] =>
+  lab.client.requests.filter(({ method, path }) => method !== 'GET' && path.includes('/users'));
+
+describe('who may not', () => {
+  test.each([
+    ['GET', 'users'],
+    ['GET', 'users/carol'],
+    ['GET', 'users/alice'],
+    ['GET', 'users/nobody'],
+    ['DELETE', 'users/alice'],
+  ])('%s %s: 403', async (method, path) => {
+    expect(await lab.call(bob, method, path)).toMatchObject({ status: 403 });
+  });
+
+  test('without an identity: 401', async () => {
+    for (const path of ['users', 'users/~', 'users/bob', 'whoami'])
+      expect(await lab.call(undefined, 'GET', path)).toMatchObject({ status: 401 });
+  });
+});
+
+describe('a list', () => {
+  beforeEach(() => may('list users'));
+
+  test('has both kinds of users, in the list language', async () => {
+    const all = await lab.call(bob, 'GET', 'users?sortBy=name&ascending=true');
+    expect(all.json()).toMatchObject({ kind: 'UserList', apiVersion: 'iam.platform.io/v1alpha2', totalItems: 3 });
+    expect(names(all)).toEqual(['alice', 'bob', 'carol']);
+    const page = await lab.call(bob, 'GET', 'users?sortBy=name&ascending=true&limit=1&page=2');
+    expect(page.json()).toMatchObject({ totalItems: 3 });
+    expect(names(page)).toEqual(['bob']);
+    expect(names(await lab.call(bob, 'GET', 'users?status=Disabled'))).toEqual(['carol']);
+    expect(names(await lab.call(bob, 'GET', 'users?group=a'))).toEqual(['alice']);
+    expect(names(await lab.call(bob, 'GET', 'users?fieldSelector=spec.email%3Dbob@example.com'))).toEqual(['bob']);
+  });
+
+  test('says what is configured, and follows changes', async () => {
+    expect(await lab.call(bob, 'GET', 'users?names=alice')).toMatchObject({ status: 200 });
+    const [alice] = (await lab.call(bob, 'GET', 'users?names=alice')).json()['items'] as unknown[];
+    expect(alice).toMatchObject({
+      kind: 'User',
+      metadata: { annotations: { 'iam.platform.io/source': 'configuration' } },
+      spec: { displayName: 'Alice', groups: ['a'], state: 'Active' },
+    });
+    await lab.putUser('alice');
+    await lab.putUser('dora');
+    expect(names(await lab.call(bob, 'GET', 'users?sortBy=name&ascending=true'))).toEqual([
+      'alice',
+      'bob',
+      'carol',
+      'dora',
+    ]);
+    lab.cluster.delete(usersPath, 'dora');
+    await settle();
+    expect(names(await lab.call(bob, 'GET', 'users?sortBy=name&ascending=true'))).toEqual(['alice', 'bob', 'carol']);
+  });
+
+  test('shows no hash', async () => {
+    expect((await lab.call(bob, 'GET', 'users')).text).not.toMatch(/\$2b\$|assword"/);
+  });
+
+  test.each(['users?watch=true', 'users?nothing=1', 'users?resourceVersionMatch=Exact&resourceVersion=1'])(
+    '%s: 400',
+    async (path) => {
+      may('list users', 'watch users');
+      expect(await lab.call(bob, 'GET', path)).toMatchObject({ status: 400 });
+    },
+  );
+});
+
+describe('oneself', () => {
+  test.each(['users/~', 'users/bob'])('is always readable: %s', async (path) => {
+    const { status, json } = await lab.call(bob, 'GET', path);
+    expect(status).toBe(200);
+    expect(json()).toMatchObject({ metadata: { name: 'bob' }, spec: { email: 'bob@example.com', groups: ['b'] } });
+  });
+
+  test('also when configured', async () => {
+    const { status, json } = await lab.call(await lab.login('alice'), 'GET', 'users/~');
+    expect(status).toBe(200);
+    expect(json()).toMatchObject({ metadata: { name: 'alice' } });
+  });
+
+  test('whoami', async () => {
+    expect((await lab.call(bob, 'GET', 'whoami')).json()).toMatchObject({
+      kind: 'WhoAmI',
+      status: {
+        userInfo: { username: 'bob', groups: ['b', 'system:authenticated'] },
+        user: { displayName: 'Bob', email: 'bob@example.com' },
+      },
+    });
+  });
+
+  test.each([
+    ['a merge patch', 'PATCH', { spec: { displayName: 'Bobby' } }, merge],
+    ['a JSON Patch', 'PATCH', [{ op: 'replace', path: '/spec/displayName', value: 'Bobby' }], jsonPatch],
+    [
+      'a whole object',
+      'PUT',
+      {
+        metadata: { name: 'bob' },
+        spec: { displayName: 'Bobby', email: 'bob@example.com', groups: ['b'], state: 'Active' },
+      },
+      'application/json',
+    ],
+  ])('changes the displayName by %s, and the answer and the next read show it', async (_, method, body, type) => {
+    const answer = await lab.call(bob, method, 'users/~', body, type);
+    expect(answer).toMatchObject({ status: 200 });
+    expect(answer.json()).toMatchObject({ spec: { displayName: 'Bobby', groups: ['b'] } });
+    expect((await lab.call(bob, 'GET', 'users/~')).json()).toMatchObject({ spec: { displayName: 'Bobby' } });
+    const uid = lab.users.get('bob')?.metadata.uid;
+    expect(writes()).toEqual([
+      expect.objectContaining({ headers: {}, body: { metadata: { uid }, spec: { displayName: 'Bobby' } } }),
+    ]);
+  });
+
+  test.each([
+    ['groups', 'PATCH', { spec: { displayName: 'B', groups: ['platform:admins'] } }, merge],
+    ['groups alone', 'PATCH', { spec: { groups: ['b', 'platform:admins'] } }, merge],
+    ['state', 'PATCH', { spec: { state: 'Disabled' } }, merge],
+    ['email', 'PATCH', { spec: { email: 'eve@example.com' } }, merge],
+    ['passwordChangeRequired', 'PATCH', { spec: { passwordChangeRequired: false } }, merge],
+    ['labels', 'PATCH', { metadata: { labels: { a: 'b' } } }, merge],
+    ['owner references', 'PATCH', { metadata: { ownerReferences: [] }, spec: { displayName: 'B' } }, merge],
+    ['status', 'PATCH', { status: {}, spec: { displayName: 'B' } }, merge],
+    ['spec as a whole', 'PATCH', { spec: null }, merge],
+    ['a displayName that is none', 'PATCH', { spec: { displayName: { groups: ['x'] } } }, merge],
+    ['nothing', 'PATCH', {}, merge],
+    ['a list', 'PATCH', [], merge],
+    ['groups by JSON Patch', 'PATCH', [{ op: 'add', path: '/spec/groups/-', value: 'platform:admins' }], jsonPatch],
+    ['spec by JSON Patch', 'PATCH', [{ op: 'replace', path: '/spec', value: {} }], jsonPatch],
+    ['an escaped path', 'PATCH', [{ op: 'add', path: '/spec~1displayName', value: 'x' }], jsonPatch],
+    ['a copy', 'PATCH', [{ op: 'copy', from: '/spec/groups/0', path: '/spec/displayName' }], jsonPatch],
+    [
+      'the name and then groups',
+      'PATCH',
+      [
+        { op: 'add', path: '/spec/displayName', value: 'x' },
+        { op: 'add', path: '/spec/groups/-', value: 'y' },
+      ],
+      jsonPatch,
+    ],
+    [
+      'groups by a whole object',
+      'PUT',
+      { metadata: { name: 'bob' }, spec: { email: 'bob@example.com', groups: [], state: 'Active' } },
+      'application/json',
+    ],
+    [
+      'another name',
+      'PUT',
+      { metadata: { name: 'carol' }, spec: { email: 'bob@example.com', groups: ['b'], state: 'Active' } },
+      'application/json',
+    ],
+    ['a null', 'PUT', null, 'application/json'],
+  ])('does not change %s', async (_, method, body, type) => {
+    expect(await lab.call(bob, method, 'users/bob', body, type)).toMatchObject({ status: 403 });
+    expect(writes()).toEqual([]);
+  });
+
+  test('users without rights neither delete nor create themselves', async () => {
+    const user = { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', metadata: { name: 'bob' }, spec: {} };
+    expect(await lab.call(bob, 'DELETE', 'users/~')).toMatchObject({ status: 403 });
+    expect(await lab.call(bob, 'POST', 'users', user)).toMatchObject({ status: 403 });
+    expect(writes()).toEqual([]);
+  });
+
+  test('as configured does not change here', async () => {
+    const alice = await lab.login('alice');
+    const answer = await lab.call(alice, 'PATCH', 'users/~', { spec: { displayName: 'x' } }, merge);
+    expect(answer).toMatchObject({ status: 403 });
+    expect(answer.text).toContain('cluster configuration object');
+  });
+});
+
+describe('a write', () => {
+  const identity = { 'impersonate-user': 'bob', 'impersonate-group': ['b'] };
+  beforeEach(() => may('create users', 'update users', 'patch users', 'delete users'));
+
+  test('is sent as the caller, and the next read shows it', async () => {
+    may('get users', 'create users', 'patch users', 'delete users');
+    const body = {
+      apiVersion: 'iam.platform.io/v1alpha2',
+      kind: 'User',
+      metadata: { name: 'dora' },
+      spec: { groups: ['d'] },
+    };
+    const made = await lab.call(bob, 'POST', 'users?dryRun=All', body);
+    expect(made).toMatchObject({ status: 201 });
+    expect(writes()).toMatchObject([
+      { method: 'POST', path: usersPath, query: { dryRun: 'All' }, headers: identity, body },
+    ]);
+    await settle();
+    expect(await lab.call(bob, 'PATCH', 'users/dora', { spec: { groups: [] } }, merge)).toMatchObject({ status: 200 });
+    expect((await lab.call(bob, 'GET', 'users/dora')).json()).toMatchObject({ spec: { groups: [] } });
+    expect(await lab.call(bob, 'DELETE', 'users/dora')).toMatchObject({ status: 200 });
+    expect(await lab.call(bob, 'GET', 'users/dora')).toMatchObject({ status: 404 });
+    expect(writes()).toHaveLength(3);
+    for (const one of writes()) expect(one).toMatchObject({ headers: identity });
+  });
+
+  test('of JSON Patch goes on as such', async () => {
+    const patch = [{ op: 'test', path: '/spec/state', value: 'Disabled' }];
+    await lab.call(bob, 'PATCH', 'users/carol', patch, jsonPatch);
+    expect(writes()).toMatchObject([{ method: 'PATCH', contentType: jsonPatch, body: patch, headers: identity }]);
+  });
+
+  test('what kube-apiserver refuses is its answer', async () => {
+    const answer = await lab.call(bob, 'PATCH', 'users/nobody', { spec: {} }, merge);
+    expect(answer).toMatchObject({ status: 404 });
+    expect(answer.json()).toMatchObject({ kind: 'Status', reason: 'NotFound' });
+  });
+
+  test('of a configured user is refused, to those who may write', async () => {
+    const body = { metadata: { name: 'alice' }, spec: {} };
+    expect(await lab.call(bob, 'POST', 'users', body)).toMatchObject({ status: 409 });
+    for (const [method, type] of [
+      ['PUT', 'application/json'],
+      ['PATCH', merge],
+      ['DELETE', 'application/json'],
+    ] as const) {
+      const answer = await lab.call(bob, method, 'users/alice', method === 'DELETE' ? undefined : body, type);
+      expect(answer.text).toContain('cluster configuration object');
+      expect(answer.status).toBe(403);
+    }
+    expect(writes()).toEqual([]);
+  });
+
+  test.each([
+    ['YAML', 'POST', 'a: b', 'application/yaml', 415],
+    ['a strategic merge patch', 'PATCH', {}, 'application/strategic-merge-patch+json', 415],
+    ['server-side apply', 'PATCH', {}, 'application/apply-patch+yaml', 415],
+    ['what is no JSON', 'PATCH', '{', merge, 400],
+    ['what is no UTF-8', 'PATCH', '{"a":"\uD800', merge, 400],
+    ['more than 64 KiB', 'PATCH', ' '.repeat(64 * 1024 + 1), merge, 413],
+  ])('of %s: refused', async (_, method, body, type, status) => {
+    const path = method === 'POST' ? 'users' : 'users/carol';
+    expect(await lab.call(bob, method, path, body, type)).toMatchObject({ status });
+    expect(writes()).toEqual([]);
+  });
+
+  test('with a parameter that there is not: 400', async () => {
+    expect(await lab.call(bob, 'DELETE', 'users/carol?force=true')).toMatchObject({ status: 400 });
+    expect(writes()).toEqual([]);
+  });
+});
+
+describe('the body of a request about users', () => {
+  const nested = '['.repeat(512 * 1024) + ']'.repeat(512 * 1024);
+  const requests = [
+    ['POST', 'users', 'application/json'],
+    ['PUT', 'users/carol', 'application/json'],
+    ['PATCH', 'users/carol', merge],
+    ['PATCH', 'users/carol', jsonPatch],
+    ['DELETE', 'users/carol', 'application/json'],
+    ['PUT', 'users/carol/password', 'application/json'],
+  ] as const;
+
+  test.each(requests)('%s %s (%s) of a caller without the right is 403, whatever the body', async (...request) => {
+    const [method, path, type] = request;
+    for (const body of [nested, '{', ' '.repeat(64 * 1024 + 1)])
+      expect(await lab.call(bob, method, path, body, type)).toMatchObject({ status: 403 });
+  });
+
+  test.each(requests)('%s %s (%s) is 400 where JSON is nested deeper than 64 levels', async (...request) => {
+    const [method, path, type] = request;
+    may('create users', 'update users', 'patch users', 'delete users', 'update users/password');
+    const answer = await lab.call(bob, method, path, '['.repeat(65) + ']'.repeat(65), type);
+    expect(answer).toMatchObject({ status: 400 });
+    expect(answer.json()).toMatchObject({ message: 'the body is nested deeper than 64 levels' });
+    expect(await lab.call(bob, method, path, nested, type)).toMatchObject({ status: 413 });
+    expect(writes()).toEqual([]);
+  });
+});

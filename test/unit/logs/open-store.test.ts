@@ -1,0 +1,110 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { StatusError } from '../../../src/runtime/errors.ts';
+import type { LogStore } from '../../../src/logs/stores/log-store.ts';
+import { Logs } from '../../../src/logs/open-store.ts';
+import type { LoggingSettings } from '../../../src/logs/stores/index.ts';
+import { createLogger } from '../../../src/runtime/logger.ts';
+import { MemoryCluster } from '../../fakes/cluster.ts';
+import { settle } from '../../labs/cluster-fakes.ts';
+
+const settings = (maxBytesPerContainer: number): LoggingSettings => ({ store: 'pods', pods: { maxBytesPerContainer } });
+
+let opened: number[];
+let closed: number[];
+let problem: Error | undefined;
+let isSlow: boolean;
+let configure: (logging: LoggingSettings) => void;
+let logs: Logs;
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+
+/** The section of the configuration in force. */
+const subscribe = (tell: (value: { readonly logging: LoggingSettings }) => void): void => {
+  configure = (logging) => tell({ logging });
+  configure(settings(1));
+};
+
+beforeEach(() => {
+  opened = [];
+  closed = [];
+  problem = undefined;
+  isSlow = false;
+  const open = ({ pods }: LoggingSettings) => {
+    const size = pods?.maxBytesPerContainer ?? 0;
+    opened.push(size);
+    const store: Pick<LogStore, 'name' | 'check' | 'close'> = {
+      name: `of ${size}`,
+      check: async (signal) => {
+        if (problem !== undefined) throw problem;
+        if (isSlow) await aborted(signal);
+      },
+      close: async () => void closed.push(size),
+    };
+    return () => store as LogStore;
+  };
+  logs = new Logs({
+    config: { subscribe },
+    open,
+    client: new MemoryCluster().client(),
+    log: createLogger({ silent: true }),
+    patience: 20,
+  });
+  logs.start();
+});
+
+const nameNow = (): string => {
+  const { storeFor, release } = logs.use();
+  release();
+  return storeFor(new MemoryCluster().client(), 'a').name;
+};
+
+describe('the store of the configuration', () => {
+  test('stays where its section stays', () => {
+    configure(settings(1));
+    expect([opened, closed, nameNow()]).toEqual([[1], [], 'of 1']);
+  });
+
+  test('is another one at once when its section is another', async () => {
+    configure(settings(2));
+    await settle();
+    expect([opened, closed, nameNow()]).toEqual([[1, 2], [1], 'of 2']);
+  });
+
+  test('closes when the last who uses it has ended; who follows it is told', async () => {
+    const [first, second] = [logs.use(), logs.use()];
+    configure(settings(2));
+    expect(first.replaced.reason).toBeInstanceOf(StatusError);
+    first.release();
+    first.release();
+    await settle();
+    expect(closed).toEqual([]);
+    second.release();
+    await settle();
+    expect(closed).toEqual([1]);
+  });
+
+  test('that does not answer is a warning, and no more', async () => {
+    expect(logs.warning).toBe('');
+    problem = new Error('it is down');
+    configure(settings(2));
+    await settle();
+    expect([logs.warning, nameNow()]).toEqual(['it is down', 'of 2']);
+    problem = undefined;
+    configure(settings(3));
+    await settle();
+    expect(logs.warning).toBe('');
+  });
+
+  test('that is slow is a warning that says so', async () => {
+    isSlow = true;
+    configure(settings(2));
+    while (logs.warning === '') await settle();
+    expect(logs.warning).toBe('the log store "of 2" did not answer in time');
+  });
+
+  test('is closed at the end, and then there is none', async () => {
+    await logs.stop();
+    expect(closed).toEqual([1]);
+    expect(() => logs.use()).toThrow('no log store is open');
+  });
+});

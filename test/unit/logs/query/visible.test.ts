@@ -1,0 +1,254 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Attributes, ResourceAttributes } from '../../../../src/auth/authorizers/authorizer.ts';
+import { StatusError } from '../../../../src/runtime/errors.ts';
+import {
+  demandSame,
+  demandStill,
+  visibleLogs,
+  type LogAccess,
+  type VisibleLogs,
+} from '../../../../src/logs/query/visible.ts';
+import { fakeResource, node } from '../../../labs/resources.ts';
+
+const user = { username: 'bob', groups: [], uid: '', extra: {}, via: 'token' } as const;
+const context = { user, signal: new AbortController().signal };
+const everything = { namespaces: [], keywords: { namespace: [], workload: [], pod: [], container: [], log: [] } };
+const never = (): never => {
+  throw new Error('nobody asks for namespaces');
+};
+
+/** Of whom may see everything, or nothing. */
+const access = (allowed: boolean): LogAccess => ({
+  authorizer: { authorize: async () => ({ allowed, reason: '' }) },
+  granted: { of: () => [], hasSynced: () => true },
+  catalogue: { find: never, use: never },
+});
+
+async function codeOf(allowed: boolean, before: VisibleLogs): Promise<number> {
+  const error: unknown = await demandSame(access(allowed), context, everything, before).catch((why: unknown) => why);
+  if (error !== undefined && !(error instanceof StatusError)) throw error;
+  return error === undefined ? 200 : error.code;
+}
+
+test.each<[string, VisibleLogs, boolean, number]>([
+  ['everything is everything', undefined, true, 200],
+  ['nothing is nothing', new Map(), false, 200],
+  ['nothing was everything', undefined, false, 403],
+  ['nothing was something', new Map([['shop', 5]]), false, 403],
+  ['everything was nothing', new Map(), true, 410],
+  ['everything was something', new Map([['shop', 5]]), true, 410],
+])('where %s', async (_what, before, allowed, code) => {
+  expect(await codeOf(allowed, before)).toBe(code);
+});
+
+const born = 1_700_000_000;
+
+interface Case {
+  /** Namespaces in which a RoleBinding names the caller. */
+  readonly bound?: readonly string[];
+  readonly hasSynced?: boolean;
+  /** Namespaces in which the caller may get pods/log; '' is all. */
+  readonly allowed?: readonly string[];
+  /** Namespaces that there are, each with the second of its creation after `born`. */
+  readonly present?: Readonly<Record<string, number>>;
+  readonly namespaces?: readonly string[];
+  readonly words?: readonly string[];
+}
+
+interface Seen {
+  readonly visible: VisibleLogs;
+  readonly reviews: readonly ResourceAttributes[];
+  readonly released: number;
+}
+
+/** Returns the logs that are visible to a caller, and the reviews for that. */
+async function see({ bound = [], hasSynced = true, allowed = [], present = {}, ...wanted }: Case): Promise<Seen> {
+  const reviews: ResourceAttributes[] = [];
+  let released = 0;
+  const resource = fakeResource();
+  resource.store.replace(
+    Object.entries(present).map(([name, second]) => node(name, { second, resourceVersion: 1 })),
+    1,
+  );
+  const entry = { definition: { underlying: { resource: 'namespaces' } } };
+  const all = {
+    authorizer: {
+      authorize: async (_user: unknown, attributes: Attributes) => {
+        reviews.push(attributes as ResourceAttributes);
+        return { allowed: allowed.includes((attributes as ResourceAttributes).namespace ?? 'none'), reason: '' };
+      },
+    },
+    granted: { of: () => bound, hasSynced: () => hasSynced },
+    catalogue: { find: async () => entry, use: async () => ({ resource, release: () => (released += 1) }) },
+  } as unknown as LogAccess;
+  const { namespaces = [], words = [] } = wanted;
+  const visible = await visibleLogs(all, context, {
+    namespaces: [...namespaces],
+    keywords: { ...everything.keywords, namespace: [...words] },
+  });
+  return { visible, reviews, released };
+}
+
+const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `n${index}`);
+
+describe('logs are visible', () => {
+  test('of everything to who may get pods/log in all namespaces, by one review', async () => {
+    const { visible, reviews } = await see({ allowed: [''], hasSynced: false, bound: ['a'] });
+    expect(visible).toBeUndefined();
+    expect(reviews).toEqual([
+      { verb: 'get', group: '', resource: 'pods', subresource: 'log', name: '', namespace: '' },
+    ]);
+  });
+
+  test('of named namespaces from the beginning to who may get pods/log in all namespaces', async () => {
+    const { visible } = await see({ allowed: [''], namespaces: ['gone', 'shop'], present: { shop: 5 } });
+    expect(visible).toEqual(
+      new Map([
+        ['gone', 0],
+        ['shop', 0],
+      ]),
+    );
+  });
+
+  test('of bound namespaces in which a review allows it, since each was created', async () => {
+    const { visible, reviews, released } = await see({
+      bound: ['blog', 'gone', 'shop'],
+      allowed: ['gone', 'shop', 'other'],
+      present: { blog: 3, shop: 5, other: 7 },
+    });
+    expect(visible).toEqual(new Map([['shop', born + 5]]));
+    expect(reviews.slice(1)).toEqual(
+      ['blog', 'gone', 'shop'].map((namespace) => ({
+        verb: 'get',
+        group: '',
+        resource: 'pods',
+        subresource: 'log',
+        name: '',
+        namespace,
+      })),
+    );
+    expect(released).toBe(1);
+  });
+
+  test('of named namespaces without a binding too, also while the bindings are not read yet', async () => {
+    const { visible } = await see({
+      hasSynced: false,
+      bound: ['blog'],
+      allowed: ['blog', 'shop'],
+      present: { blog: 3, shop: 5 },
+      namespaces: ['shop'],
+    });
+    expect(visible).toEqual(new Map([['shop', born + 5]]));
+  });
+
+  test.each<[readonly string[], readonly string[]]>([
+    [['SHOP'], ['shop', 'shop-test']],
+    [
+      ['test', 'log'],
+      ['blog', 'shop-test'],
+    ],
+    [['nothing'], []],
+  ])('of namespaces whose name contains one of %j', async (words, expected) => {
+    const all = ['blog', 'shop', 'shop-test'];
+    const { visible, reviews } = await see({
+      bound: all,
+      allowed: all,
+      present: { blog: 1, shop: 2, 'shop-test': 3 },
+      words,
+    });
+    expect([...(visible?.keys() ?? ['everything'])]).toEqual(expected);
+    expect(reviews.slice(1).map(({ namespace }) => namespace)).toEqual(expected);
+  });
+
+  test('nowhere to who may nothing, without a look at the namespaces', async () => {
+    expect(await see({ bound: ['shop'], present: { shop: 5 } })).toMatchObject({ visible: new Map(), released: 0 });
+  });
+
+  test('to nobody without an identity', async () => {
+    await expect(visibleLogs(access(true), { ...context, user: undefined }, everything)).rejects.toMatchObject({
+      code: 401,
+    });
+  });
+
+  test('to nobody while the bindings are not read yet and no namespace is named', async () => {
+    await expect(see({ hasSynced: false })).rejects.toMatchObject({ code: 503 });
+  });
+
+  test('of at most 10,000 bound namespaces', async () => {
+    expect((await see({ bound: names(10_000) })).visible).toEqual(new Map());
+    await expect(see({ bound: names(10_001) })).rejects.toMatchObject({
+      code: 403,
+      message: expect.stringContaining('User "bob" has role bindings in 10001 namespaces') as unknown,
+      details: { kind: 'pods' },
+    });
+  });
+
+  test('of at most 200 named namespaces without a binding', async () => {
+    const bound = names(50);
+    expect((await see({ bound, namespaces: names(250) })).reviews).toHaveLength(251);
+    await expect(see({ bound, namespaces: names(251) })).rejects.toMatchObject({ code: 400 });
+    // Bindings that are not read yet count for nothing.
+    await expect(see({ bound, hasSynced: false, namespaces: names(201) })).rejects.toMatchObject({ code: 400 });
+  });
+});
+
+const since = (...all: readonly (readonly [string, number])[]): VisibleLogs => new Map(all);
+
+/** Rechecks a stream that began with `before`, of a caller who is now allowed to see `shop`, created 5 s after `born`. */
+const recheck = (
+  before: VisibleLogs,
+  still: typeof demandStill | typeof demandSame = demandStill,
+): Promise<unknown> => {
+  const resource = fakeResource();
+  resource.store.replace([node('shop', { second: 5 })], 1);
+  const entry = { definition: { underlying: { resource: 'namespaces' } } };
+  const now = {
+    authorizer: {
+      authorize: async (_user: unknown, { namespace }: ResourceAttributes) => ({
+        allowed: namespace === 'shop',
+        reason: 'no role',
+      }),
+    },
+    granted: { of: () => ['shop'], hasSynced: () => true },
+    catalogue: { find: async () => entry, use: async () => ({ resource, release: () => undefined }) },
+  } as unknown as LogAccess;
+  return still(now, context, everything, before);
+};
+
+describe('a stream of logs', () => {
+  test.each<[string, VisibleLogs]>([
+    ['the same', since(['shop', born + 5])],
+    ['less', since()],
+    ['the same from a later second on', since(['shop', born + 6])],
+  ])('goes on if the caller saw %s', async (_what, before) => {
+    expect(await recheck(before)).toEqual(new Map([['shop', born + 5]]));
+  });
+
+  test.each<[string, VisibleLogs]>([
+    ['another namespace', since(['blog', born + 5])],
+    ['one namespace more', since(['shop', born + 5], ['blog', born + 5])],
+    // The namespace of that name was deleted and created again.
+    ['an earlier second', since(['shop', born + 4])],
+  ])('ends with 403 if the caller saw %s', async (_what, before) => {
+    await expect(recheck(before)).rejects.toMatchObject({
+      code: 403,
+      message: expect.stringContaining('the namespaces whose logs you may see are others now') as unknown,
+      details: { kind: 'pods' },
+    });
+  });
+
+  test("ends with kube-apiserver's own sentence if the caller saw everything", async () => {
+    await expect(recheck(undefined)).rejects.toMatchObject({
+      code: 403,
+      message: expect.stringContaining(
+        'cannot get resource "pods/log" in API group "" at the cluster scope: no role',
+      ) as unknown,
+    });
+  });
+
+  test('that must show all that the caller sees ends with 410 if that is more now', async () => {
+    await expect(recheck(since(), demandSame)).rejects.toMatchObject({ code: 410 });
+    await expect(recheck(since(['shop', born + 6]), demandSame)).rejects.toMatchObject({ code: 410 });
+    expect(await recheck(since(['shop', born + 5]), demandSame)).toBeUndefined();
+  });
+});

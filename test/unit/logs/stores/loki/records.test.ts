@@ -1,0 +1,79 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import type { Order } from '../../../../../src/logs/stores/log-store.ts';
+import type { LokiClient, Stream } from '../../../../../src/logs/stores/loki/client.ts';
+import { questionOf } from '../../../../../src/logs/stores/loki/logql.ts';
+import { recordsOf } from '../../../../../src/logs/stores/loki/records.ts';
+import type { Tenant } from '../../../../../src/logs/stores/loki/tenant.ts';
+import { everything } from '../../../../labs/fake-store.ts';
+
+const second = 1_700_000_000;
+const labels = { namespace: 'n', pod: 'p', container: 'c' };
+const settings = { labels: { namespace: 'namespace', pod: 'pod', container: 'container' } };
+
+/** Nanoseconds after `second`, in order. */
+type Times = readonly number[];
+
+/** As Loki 3.7.8 answers, also that the last entry of a chunk is left out where it is asked from its very time on. */
+const lokiWith =
+  (chunks: readonly Times[], leavesOut: boolean): LokiClient['streams'] =>
+  async (_, { from, to }, { order, limit }) => {
+    const sign = order === 'asc' ? 1 : -1;
+    const found = chunks
+      .filter((times) => !leavesOut || at(times.at(-1) ?? 0) !== from)
+      .flatMap((times) => times.map((time) => ({ time: at(time), line: `${time}` })))
+      .filter(({ time }) => time >= from && time < to)
+      .toSorted((a, b) => sign * Number(a.time - b.time))
+      .slice(0, limit);
+    return [{ labels, values: found.map(({ time, line }) => [String(time), line]) } as unknown as Stream];
+  };
+
+const at = (nanosecond: number): bigint => BigInt(second) * 1_000_000_000n + BigInt(nanosecond);
+
+async function told(
+  chunks: readonly Times[],
+  leavesOut: boolean,
+  order: Order,
+  entries: number,
+): Promise<readonly number[]> {
+  const tenant = {
+    settings,
+    limits: { entries, series: 1, length: 1 },
+    learns: () => false,
+    client: { streams: lokiWith(chunks, leavesOut) },
+  } as unknown as Tenant;
+  const question = questionOf(everything, { start: undefined, end: 0, visible: undefined }, settings);
+  const reasons = new Set<string>();
+  const lines: number[] = [];
+  const asked = { question, spans: [{ from: second, to: second + 1 }], end: undefined };
+  for await (const found of recordsOf(tenant, asked, { order, reasons }, new AbortController().signal))
+    lines.push(...found.map(({ log }) => Number(log)));
+  expect([...reasons]).toEqual([]);
+  return lines;
+}
+
+/** Close to one another, but for a few of one time; from the nanosecond before the one that is asked for. */
+const chunk = fc
+  .uniqueArray(fc.integer({ min: -1, max: 12 }), { minLength: 1, maxLength: 12 })
+  .map((times) => times.toSorted((a, b) => a - b));
+
+describe.each<Order>(['asc', 'desc'])('in the order %s every record is told once', (order) => {
+  test.each([
+    ['as Loki is', true, 7],
+    // Three of one time are the most.
+    ['also where an answer has hardly more than there are of one time', false, 4],
+  ])('%s', async (_, leavesOut, least) => {
+    const sign = order === 'asc' ? 1 : -1;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(chunk, { maxLength: 3 }),
+        fc.integer({ min: least, max: 9 }),
+        async (chunks, entries) => {
+          const expected = chunks.flat().filter((time) => time >= 0);
+          expect(await told(chunks, leavesOut, order, entries)).toEqual(expected.toSorted((a, b) => sign * (a - b)));
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+});

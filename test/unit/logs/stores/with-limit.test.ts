@@ -1,0 +1,86 @@
+import { expect, test } from '@jest/globals';
+import { limited } from '../../../../src/logs/stores/with-limit.ts';
+import type { LogStore, Statistics } from '../../../../src/logs/stores/log-store.ts';
+import { everything, fakeStore } from '../../../labs/fake-store.ts';
+
+const never = new AbortController().signal;
+
+function lab() {
+  const begun: (() => void)[] = [];
+  const limit = limited({ queries: 2, queriesPerUser: 1, waiting: 3, waitingPerUser: 2, streams: 1 });
+  const inner = fakeStore({
+    statistics: () => new Promise((resolve) => begun.push(() => resolve({ containers: 1, logs: begun.length }))),
+    async *export(_selection, _order, signal) {
+      yield [];
+      signal.throwIfAborted();
+      return {};
+    },
+  });
+  const storeOf = (user: string): LogStore => limit(inner, user);
+  const ask = (user = 'a', signal = never): Promise<Statistics> => storeOf(user).statistics(everything, signal);
+  return { begun, ask, store: storeOf('a'), storeOf };
+}
+
+const turns = async (): Promise<void> => {
+  for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+};
+
+test('queries of a user beyond their share wait, and delay no other user', async () => {
+  const { begun, ask } = lab();
+  const asked = [ask('a'), ask('a'), ask('a'), ask('b')];
+  await turns();
+  expect(begun.length).toBe(2);
+  await expect(ask('a')).rejects.toMatchObject({ code: 429, headers: { 'Retry-After': '1' } });
+  begun[1]?.();
+  await asked[3];
+  expect(begun.length).toBe(2);
+  begun[0]?.();
+  await asked[0];
+  await turns();
+  expect(begun.length).toBe(3);
+  begun[2]?.();
+  await asked[1];
+  await turns();
+  begun[3]?.();
+  await asked[2];
+});
+
+test('a query that is aborted while it waits takes no slot', async () => {
+  const { begun, ask } = lab();
+  const caller = new AbortController();
+  const asked = [ask()];
+  const waiting = [ask('a', caller.signal), ask()];
+  await turns();
+  const reason = new Error('gone');
+  caller.abort(reason);
+  await expect(waiting[0]).rejects.toBe(reason);
+  begun[0]?.();
+  await Promise.all(asked);
+  await turns();
+  expect(begun.length).toBe(2);
+  begun[1]?.();
+  await waiting[1];
+});
+
+test('an export has a place of its own until it ends', async () => {
+  const { store } = lab();
+  const first = store.export(everything, 'asc', never);
+  await first.next();
+  await expect(store.export(everything, 'asc', never).next()).rejects.toMatchObject({ code: 429 });
+  await first.return({});
+  const second = store.export(everything, 'asc', never);
+  expect(await second.next()).toEqual({ done: false, value: [] });
+  expect(await second.next()).toEqual({ done: true, value: {} });
+  expect((await store.export(everything, 'asc', never).next()).done).toBe(false);
+});
+
+test('whether it can be asked is asked however busy it is', async () => {
+  const { ask, store, begun } = lab();
+  const asked = [ask(), ask(), ask()];
+  await expect(store.check(never)).resolves.toBeUndefined();
+  for (let index = 0; index < 3; index += 1) {
+    await turns();
+    begun[index]?.();
+  }
+  await Promise.all(asked);
+});

@@ -1,0 +1,67 @@
+import { expect, test } from '@jest/globals';
+import type { LogStore } from '../../../../src/logs/stores/log-store.ts';
+import { withTimeout } from '../../../../src/logs/stores/with-timeout.ts';
+import { everything, fakeStore, record } from '../../../labs/fake-store.ts';
+
+const never = new AbortController().signal;
+const until = (signal: AbortSignal): Promise<never> =>
+  new Promise((_resolve, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
+  );
+
+test('a store that is slow is 504, and learns of it', async () => {
+  const store = withTimeout(fakeStore({ statistics: (_selection, signal) => until(signal) }), { statistics: 10 });
+  await expect(store.statistics(everything, never)).rejects.toMatchObject({ code: 504, reason: 'Timeout' });
+});
+
+test('a caller who goes is no slow store', async () => {
+  const store = withTimeout(fakeStore({ statistics: (_selection, signal) => until(signal) }), { statistics: 60_000 });
+  const caller = new AbortController();
+  const reason = new Error('gone');
+  const asked = store.statistics(everything, caller.signal);
+  caller.abort(reason);
+  await expect(asked).rejects.toBe(reason);
+});
+
+const slowAfterOne: LogStore['export'] = async function* slow(_selection, _order, signal) {
+  yield [record('one')];
+  await until(signal);
+  return {};
+};
+
+test('of an export each piece has its time, and a caller who pauses is not late', async () => {
+  const store = withTimeout(fakeStore({ export: slowAfterOne }), { export: 20 });
+  const pieces = store.export(everything, 'asc', never);
+  expect((await pieces.next()).value).toEqual([record('one')]);
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  await expect(pieces.next()).rejects.toMatchObject({ code: 504 });
+});
+
+test('an export that is left ends the one of the store', async () => {
+  let isEnded = false;
+  const store = withTimeout(
+    fakeStore({
+      async *export() {
+        try {
+          for (;;) yield [record('again')];
+        } finally {
+          isEnded = true;
+        }
+      },
+    }),
+  );
+  for await (const piece of store.export(everything, 'asc', never)) if (piece.length > 0) break;
+  expect(isEnded).toBe(true);
+});
+
+test('a tail may be silent for long', async () => {
+  const store = withTimeout(fakeStore({ follow: (selection, signal) => slowAfterOne(selection, 'asc', signal) }));
+  const caller = new AbortController();
+  const pieces = store.follow?.(everything, caller.signal);
+  expect((await pieces?.next())?.value).toEqual([record('one')]);
+  const next = pieces?.next();
+  const reason = new Error('gone');
+  caller.abort(reason);
+  await expect(next).rejects.toBe(reason);
+  expect(Object.keys(withTimeout(fakeStore()))).not.toContain('follow');
+});

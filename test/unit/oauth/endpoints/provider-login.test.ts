@@ -1,0 +1,278 @@
+/** Logging in at an OpenID provider, up to its responses; those of a real one are in test/integration. */
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import { createHash } from 'node:crypto';
+import { OpenIDProviders } from '../../../../src/accounts/providers/openid.ts';
+import { PersonRefused } from '../../../../src/accounts/providers/person.ts';
+import { serviceUnavailable } from '../../../../src/runtime/errors.ts';
+import { ask } from '../../../fakes/ask.ts';
+import { Browser, formIn } from '../../../fakes/browser.ts';
+import { createLab, login, type Lab } from '../../../labs/oauth.ts';
+
+const provider = (name: string, displayName?: string): object => ({
+  name,
+  type: 'OIDC',
+  displayName,
+  oidc: { issuer: `https://${name}.example`, clientID: 'a', clientSecretRef: { name: 'missing', key: 'a' } },
+});
+const lab = (): Promise<Lab> => createLab({ identityProviders: [provider('sso', 'Our <SSO>'), provider('two')] });
+const browserOf = ({ app }: Lab) => new Browser((path, options) => ask(app, path, options));
+const device = '/oauth/device';
+const again = (text: string): string | undefined => /<a href="([^"]*)">Try again/.exec(text)?.[1];
+const withCode = `${device}?user_code=BCDF-GHJK`;
+const kept = (until: number, to: string): string => `a.sso.${until}.${Buffer.from(to).toString('base64url')}`;
+
+const titleOf = (text: string): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1];
+
+describe('the login page', () => {
+  test('has a button for each provider, in the order of the configuration', async () => {
+    const made = await lab();
+    const { text } = await browserOf(made).open(device);
+    expect([...text.matchAll(/action="([^"]*)"/g)].map(([, action]) => action)).toEqual([
+      '/oauth/login',
+      '/oauth/login/sso',
+      '/oauth/login/two',
+    ]);
+    expect(text).toContain('Log in with Our &lt;SSO&gt;');
+    expect(new Set(text.match(/name="form_token" value="[^"]*"/g))).toHaveProperty('size', 1);
+    made.configure({});
+    expect((await browserOf(made).open(device)).text).not.toContain('/oauth/login/');
+  });
+});
+
+describe('the way to a provider', () => {
+  test.each<[string, string, Readonly<Record<string, string>>, number]>([
+    ['of a form that was not shown here', 'sso', { form_token: 'another' }, 403],
+    ['that there is not', 'three', {}, 404],
+    ['that would go on elsewhere', 'sso', { next: 'https://attacker.example/' }, 400],
+    ['that would go on nowhere', 'sso', { next: '' }, 400],
+    ['with more than a browser keeps', 'sso', { next: `/oauth/authorize?state=${'x'.repeat(2_800)}` }, 400],
+    ['whose secret is missing', 'sso', {}, 503],
+  ])('is refused: %s', async (_, name, changes, status) => {
+    const browser = browserOf(await lab());
+    const { fields } = formIn((await browser.open(device)).text);
+    const { form_token = '', next = '' } = fields;
+    const answer = await browser.send(`/oauth/login/${name}`, { form_token, next, ...changes });
+    expect(answer.status).toBe(status);
+    expect(browser.cookies.has('__Host-platform-provider')).toBe(false);
+  });
+});
+
+describe('whom the login failed for', () => {
+  test('on the way is led back to what it was for', async () => {
+    const browser = browserOf(await lab());
+    const page = await browser.open(withCode);
+    const { form_token = '' } = formIn(page.text).fields;
+    const failed = await browser.send('/oauth/login/sso', { form_token, next: withCode });
+    expect({ status: failed.status, again: again(failed.text) }).toEqual({ status: 503, again: withCode });
+    expect(formIn((await browser.open(withCode)).text).fields).toMatchObject({ next: withCode });
+  });
+
+  test.each([
+    ['after too long', withCode, withCode],
+    ['with a way that is not ours', 'https://evil.example/', undefined],
+    ['with no way at all', undefined, undefined],
+  ])('on the way back %s is led to %s', async (_, to, expected) => {
+    const browser = browserOf(await lab());
+    await browser.open(device);
+    if (to !== undefined) browser.cookies.set('__Host-platform-provider', kept(1, to));
+    const failed = await browser.open('/oauth/callback/sso?state=a&code=b');
+    expect({ status: failed.status, again: again(failed.text) }).toEqual({ status: 400, again: expected });
+  });
+});
+
+describe('the way back', () => {
+  test.each<[string, Readonly<Record<string, string>>]>([
+    ['without what the browser keeps', {}],
+    ['with what is none of that', { '__Host-platform-provider': 'a.b' }],
+    ['with what is too old', { '__Host-platform-provider': `a.sso.1.${btoa('/oauth/device')}` }],
+  ])('is refused %s', async (_, cookies) => {
+    const browser = browserOf(await lab());
+    await browser.open(device);
+    for (const [name, value] of Object.entries(cookies)) browser.cookies.set(name, value);
+    const answer = await browser.open('/oauth/callback/sso?state=a&code=b');
+    expect(answer.status).toBe(400);
+    expect(answer.text).toContain('not begun here');
+    expect(browser.cookies.has('__Host-platform-login')).toBe(false);
+  });
+
+  test('is there over TLS alone', async () => {
+    const { app } = await lab();
+    expect((await ask(app, '/oauth/callback/sso?state=a&code=b')).status).toBe(404);
+  });
+});
+
+/** A provider that sends everybody back, and knows nobody by their codes. */
+async function labWithProvider(error: Error = serviceUnavailable('the code is unknown')) {
+  let state = '';
+  jest.spyOn(OpenIDProviders.prototype, 'authorizationURL').mockImplementation(async (_, asked) => {
+    ({ state } = asked);
+    return 'https://sso.example/authorize';
+  });
+  const person = jest.spyOn(OpenIDProviders.prototype, 'person').mockRejectedValue(error);
+  const made = await createLab({ identityProviders: [provider('sso')], loginLimit: { perAddress: 3 } });
+  const browser = browserOf(made);
+  const leave = async (): Promise<string> => {
+    const { form_token = '', next = '' } = formIn((await browser.open(device)).text).fields;
+    expect((await browser.send('/oauth/login/sso', { form_token, next })).status).toBe(200);
+    return state;
+  };
+  const comeBack = (from = '198.51.100.1') => browser.open(`/oauth/callback/sso?state=${state}&code=guess`, { from });
+  return { made, browser, person, leave, comeBack };
+}
+
+describe('a login at a provider', () => {
+  afterEach(() => void jest.restoreAllMocks());
+  const identity = { provider: 'sso', subject: '1' };
+  const erin = { identity, username: 'erin', email: undefined, displayName: undefined, groups: [] };
+
+  test('begins a login here and leads on to the page that asked for it', async () => {
+    const { made, browser, person, leave, comeBack } = await labWithProvider();
+    const uid = await made.putUser('erin', { identities: [identity] }, false);
+    person.mockResolvedValue(erin);
+    await leave();
+    const page = await comeBack();
+    expect({ status: page.status, title: titleOf(page.text) }).toEqual({ status: 200, title: 'Let a device in' });
+    expect(browser.cookies.has('__Host-platform-provider')).toBe(false);
+    expect(made.sessions.ofUser(uid).map(({ spec }) => spec)).toMatchObject([{ clientID: 'platform-pages', identity }]);
+    const records = await made.loginHistories.of({ uid, username: 'erin' });
+    expect(records).toMatchObject([
+      { success: true, reason: 'LoggedIn', client: 'platform-pages', sourceIP: '198.51.100.1' },
+    ]);
+  });
+
+  test('of a disabled user is refused and sets no login cookie', async () => {
+    const { made, browser, person, leave, comeBack } = await labWithProvider();
+    await made.putUser('erin', { identities: [identity], state: 'Disabled' }, false);
+    person.mockResolvedValue(erin);
+    await leave();
+    const page = await comeBack();
+    expect({ status: page.status, title: titleOf(page.text) }).toEqual({ status: 403, title: 'That did not work' });
+    expect(page.text).toContain('this user is disabled');
+    expect(browser.cookies.has('__Host-platform-login')).toBe(false);
+  });
+
+  test('is refused at the callback of another provider', async () => {
+    const { browser, person, leave } = await labWithProvider();
+    const state = await leave();
+    expect((await browser.open(`/oauth/callback/two?state=${state}&code=guess`)).status).toBe(400);
+    expect(person).not.toHaveBeenCalled();
+  });
+});
+
+describe('the page on the way to a provider', () => {
+  afterEach(() => void jest.restoreAllMocks());
+
+  test.each([
+    ['sso', 'Our &lt;SSO&gt;'],
+    ['two', 'two'],
+  ])('leads there by itself, and names it: %s', async (name, shown) => {
+    jest.spyOn(OpenIDProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/?a=1&b=2');
+    const browser = browserOf(await lab());
+    const { form_token = '', next = '' } = formIn((await browser.open(device)).text).fields;
+    const page = await browser.send(`/oauth/login/${name}`, { form_token, next });
+    expect({ status: page.status, refresh: page.headers['refresh'] }).toEqual({
+      status: 200,
+      refresh: '0; url=https://sso.example/?a=1&b=2',
+    });
+    expect(page.text).toContain(`<h1>On to ${shown}</h1>`);
+    expect(page.text).toContain('href="https://sso.example/?a=1&amp;b=2"');
+  });
+
+  test.each([
+    ['', false],
+    ['?max_age=60', true],
+    ['?prompt=login', true],
+    ['?prompt=consent%20select_account', true],
+    ['?prompt=consent', false],
+    ['?state=login', false],
+  ])('for /oauth/authorize%s has the provider log them in again: %s', async (query, isAgain) => {
+    const asked = jest.spyOn(OpenIDProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/');
+    const browser = browserOf(await lab());
+    const { form_token = '' } = formIn((await browser.open(device)).text).fields;
+    await browser.send('/oauth/login/sso', { form_token, next: `/oauth/authorize${query}` });
+    expect(asked.mock.calls.map((call) => call[2])).toEqual([isAgain]);
+  });
+
+  test('keeps a way of 2,800 characters', async () => {
+    jest.spyOn(OpenIDProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/');
+    const browser = browserOf(await lab());
+    const { form_token = '' } = formIn((await browser.open(device)).text).fields;
+    const next = '/oauth/authorize?state='.padEnd(2_800, 'x');
+    expect((await browser.send('/oauth/login/sso', { form_token, next })).status).toBe(200);
+    expect((await browser.send('/oauth/login/sso', { form_token, next: `${next}x` })).status).toBe(400);
+  });
+});
+
+describe('the callback of a provider', () => {
+  afterEach(() => void jest.restoreAllMocks());
+
+  test('needs a login that this server has begun: nobody can make its cookie and its state', async () => {
+    const { made, person } = await labWithProvider();
+    const browser = browserOf(made);
+    const until = made.clock.now() + 600_000;
+    const away = `own-secret.sso.${until}.${Buffer.from(device).toString('base64url')}`;
+    browser.cookies.set('__Host-platform-form', 'mine');
+    browser.cookies.set('__Host-platform-provider', away);
+    const state = createHash('sha256').update(`state:mine:${away}`).digest('base64url');
+    expect((await browser.open(`/oauth/callback/sso?state=${state}&code=guess`)).status).toBe(400);
+    expect(person).not.toHaveBeenCalled();
+  });
+
+  test.each<[string, (parts: string[]) => string[]]>([
+    ['a later expiry', ([secret = '', name = '', until = '', ...next]) => [secret, name, `${until}0`, ...next]],
+    ['another destination', (parts) => [...parts.slice(0, 3), btoa('/oauth/account')]],
+    ['another secret', ([, ...others]) => ['own-secret', ...others]],
+  ])('is refused with %s in the cookie', async (_, change) => {
+    const { browser, person, leave, comeBack } = await labWithProvider();
+    await leave();
+    const away = browser.cookies.get('__Host-platform-provider') ?? '';
+    browser.cookies.set('__Host-platform-provider', change(away.split('.')).join('.'));
+    expect((await comeBack()).status).toBe(400);
+    browser.cookies.set('__Host-platform-provider', away);
+    expect(person).not.toHaveBeenCalled();
+    await comeBack();
+    expect(person).toHaveBeenCalledTimes(1);
+  });
+
+  test('is refused ten minutes after the login was begun', async () => {
+    const { made, person, leave, comeBack } = await labWithProvider();
+    await leave();
+    await made.clock.advance(600_000);
+    expect((await comeBack()).status).toBe(400);
+    expect(person).not.toHaveBeenCalled();
+  });
+
+  test('is good once at a browser', async () => {
+    const { person, leave, comeBack } = await labWithProvider();
+    await leave();
+    expect((await comeBack()).status).toBe(503);
+    expect((await comeBack()).status).toBe(400);
+    expect(person).toHaveBeenCalledTimes(1);
+  });
+
+  test('is limited by address when it fails, also with the cookie of one login, apart from passwords', async () => {
+    const { made, browser, person, leave, comeBack } = await labWithProvider();
+    await leave();
+    const away = browser.cookies.get('__Host-platform-provider') ?? '';
+    for (let guesses = 0; guesses < 3; guesses += 1) {
+      browser.cookies.set('__Host-platform-provider', away);
+      expect((await comeBack()).status).toBe(503);
+    }
+    await leave();
+    const limited = await comeBack();
+    expect(limited.status).toBe(429);
+    expect(limited.headers['retry-after']).toMatch(/^\d+$/);
+    expect(person).toHaveBeenCalledTimes(3);
+    expect((await made.token(login, { from: '198.51.100.1' })).status).toBe(200);
+    await leave();
+    expect((await comeBack('198.51.100.2')).status).toBe(503);
+  });
+
+  test('is not limited for people who have logged in there and are refused here', async () => {
+    const { leave, comeBack } = await labWithProvider(new PersonRefused('no user is linked'));
+    for (let logins = 0; logins < 5; logins += 1) {
+      await leave();
+      expect((await comeBack()).status).toBe(403);
+    }
+  });
+});

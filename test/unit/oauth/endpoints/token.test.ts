@@ -1,0 +1,349 @@
+import { describe, expect, test } from '@jest/globals';
+import { gzipSync } from 'node:zlib';
+import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
+import { ask, type Answer } from '../../../fakes/ask.ts';
+import { readJWT } from '../../../fakes/jwt.ts';
+import { logOfLines } from '../../../fakes/log.ts';
+import { rightPassword } from '../../../fakes/platform.ts';
+import { asClient, createLab, login, refreshWith, type Fields, type Lab } from '../../../labs/oauth.ts';
+
+/** RFC 6749 section 5.1: what every answer with a token, and every refusal, has. */
+function expectUncached({ headers }: Answer): void {
+  expect(headers).toMatchObject({
+    'content-type': 'application/json',
+    'cache-control': 'no-store',
+    pragma: 'no-cache',
+    'x-content-type-options': 'nosniff',
+    'audit-id': expect.any(String),
+  });
+}
+
+/** RFC 6749 section 5.2. */
+function expectRefused(answer: Answer, status: number, error: string, description: RegExp = /./): void {
+  expectUncached(answer);
+  expect(answer.json()).toEqual({ error, error_description: expect.stringMatching(description) });
+  expect(answer.status).toBe(status);
+  expect(answer.json()['error_description']).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
+}
+
+const clients = [
+  { name: 'platform', secret: 'platform', grantTypes: ['password', 'refresh_token'] },
+  { name: 'short', secret: 'short', grantTypes: ['password'] },
+];
+const asShort = { client_id: 'short', client_secret: 'short' };
+
+describe('a login', () => {
+  test('answers with what RFC 6749 section 5.1 says, and no more', async () => {
+    const answer = await (await createLab()).token(login);
+    expect(answer.status).toBe(200);
+    expectUncached(answer);
+    expect(answer.json()).toEqual({
+      access_token: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
+      token_type: 'Bearer',
+      refresh_token: expect.any(String),
+      expires_in: 7200,
+    });
+  });
+
+  test.each([
+    ['openid', 'openid', true],
+    ['groups', 'groups', false],
+    ['openid profile unknown', 'openid profile', true],
+  ])('for the scope %j is granted %j, with an id_token: %j', async (scope, granted, isIdentity) => {
+    const body = (await (await createLab()).token({ ...login, scope })).json();
+    expect(body['scope']).toBe(granted);
+    expect(readJWT(String(body['access_token'])).claims['scope']).toBe(granted);
+    expect('id_token' in body).toBe(isIdentity);
+  });
+
+  test('of a client that cannot refresh has no refresh token', async () => {
+    const { token } = await createLab({ clients });
+    const answer = await token({ ...login, ...asShort });
+    expect(answer.status).toBe(200);
+    expect(answer.json()).not.toHaveProperty('refresh_token');
+  });
+
+  test('may name its client by HTTP Basic', async () => {
+    const { token } = await createLab();
+    const authorization = `Basic ${Buffer.from('platform:platform').toString('base64')}`;
+    const fields = { ...login, client_id: undefined, client_secret: undefined };
+    expect((await token(fields, { headers: { authorization } })).status).toBe(200);
+  });
+
+  test('ends the other sessions of the user where only one is allowed', async () => {
+    const { token, tokens, sessions } = await createLab({ multipleLogin: false });
+    const sid = async (): Promise<string> =>
+      tokens.verifyAccess(String((await token(login)).json()['access_token']))?.sid ?? '';
+    const [first, second] = [await sid(), await sid()];
+    expect(await sessions.active(first)).toBeUndefined();
+    expect(await sessions.active(second)).toBeDefined();
+  });
+});
+
+describe('a request is refused', () => {
+  const both = `Basic ${Buffer.from('platform:platform').toString('base64')}`;
+
+  const refusals: [string, Fields, number, string, RegExp?][] = [
+    ['without a client', { ...login, client_id: undefined, client_secret: undefined }, 401, 'invalid_client'],
+    ['with an empty client secret', { ...login, client_secret: '' }, 401, 'invalid_client'],
+    ['of an unknown client', { ...login, client_id: 'nobody' }, 401, 'invalid_client', /unknown or its secret/],
+    ['with a wrong client secret', { ...login, client_secret: 'x' }, 401, 'invalid_client', /unknown or its secret/],
+    ['without a grant', { ...login, grant_type: undefined }, 400, 'invalid_request', /grant_type/],
+    ['with an empty grant', { ...login, grant_type: '' }, 400, 'invalid_request', /grant_type/],
+    ['with an unknown grant', { ...login, grant_type: 'magic' }, 400, 'unsupported_grant_type', /password/],
+    ['with a grant of another case', { ...login, grant_type: 'Password' }, 400, 'unsupported_grant_type'],
+    [
+      'with a grant that its client may not use',
+      { grant_type: 'refresh_token', refresh_token: 'x', ...asShort },
+      400,
+      'unauthorized_client',
+      /short/,
+    ],
+    ['without a username', { ...login, username: undefined }, 400, 'invalid_request', /username/],
+    ['with an empty username', { ...login, username: '' }, 400, 'invalid_request', /username/],
+    ['without a password', { ...login, password: undefined }, 400, 'invalid_request', /password/],
+    ['with a scope that is none', { ...login, scope: 'a  b' }, 400, 'invalid_scope'],
+    ['without a refresh token', { ...refreshWith(''), refresh_token: '' }, 400, 'invalid_request', /refresh_token/],
+    ['with a refresh token that is none', refreshWith('x'), 400, 'invalid_grant'],
+    ['with an unknown refresh token', refreshWith(`${'0'.repeat(32)}.${'A'.repeat(43)}`), 400, 'invalid_grant'],
+    ['of an unknown user', { ...login, username: 'nobody' }, 400, 'invalid_grant'],
+    ['with a wrong password', { ...login, password: 'wrong horse' }, 400, 'invalid_grant'],
+    ['of a disabled user', { ...login, username: 'mallory' }, 400, 'invalid_grant'],
+  ];
+  test.each(refusals.map(([how, fields, status, error, why = /./]) => ({ how, fields, status, error, why })))(
+    '$how',
+    async ({ fields, status, error, why }) => {
+      const users = [{ username: 'alice' }, { username: 'mallory', state: 'Disabled' }];
+      const answer = await (await createLab({ clients, users })).token(fields);
+      expectRefused(answer, status, error, why);
+      const challenge = error === 'invalid_client' ? 'Basic realm="platform", charset="UTF-8"' : undefined;
+      expect(answer.headers['www-authenticate']).toBe(challenge);
+    },
+  );
+
+  test.each(['grant_type', 'username', 'password', 'client_id', 'client_secret', 'scope', 'other'])(
+    'that repeats %s',
+    async (name) => {
+      const { token } = await createLab();
+      const body = `${new URLSearchParams({ scope: 'openid', other: 'x', ...login }).toString()}&${name}=again`;
+      expectRefused(await token({}, { body }), 400, 'invalid_request', new RegExp(`'${name}' is repeated`));
+    },
+  );
+
+  test('that authenticates its client twice', async () => {
+    const { token } = await createLab();
+    expectRefused(await token(login, { headers: { authorization: both } }), 400, 'invalid_request', /twice/);
+  });
+
+  test.each([
+    ['JSON', { headers: { 'content-type': 'application/json' }, body: JSON.stringify(login) }, 415],
+    ['nothing', { headers: { 'content-type': '' }, body: '' }, 415],
+    ['too much', { body: `a=${'x'.repeat(70_000)}` }, 413],
+    ['a broken encoding', { body: 'a=%' }, 400],
+    ['a compression that there is not', { headers: { 'content-encoding': 'magic' }, body: 'a=1' }, 415],
+    ['a compressed form', { headers: { 'content-encoding': 'gzip' }, body: gzipSync('a=1') }, 415],
+  ])('that brings %s', async (_, options, status) => {
+    expectRefused(await (await createLab()).token({}, options), status, 'invalid_request');
+  });
+
+  test.each(['GET', 'PUT', 'DELETE', 'PATCH'])('by %s: 405 that names POST', async (method) => {
+    const { token } = await createLab();
+    const answer = await token({}, { method, body: '' });
+    expectRefused(answer, 405, 'invalid_request');
+    expect(answer.headers.allow).toBe('POST');
+  });
+
+  test.each(['?grant_type=password', '?access_token=x', '?x'])('with parameters in the URL: %s', async (query) => {
+    const { app } = await createLab();
+    const answer = await ask(app, `/oauth/token${query}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams(login).toString(),
+    });
+    expectRefused(answer, 400, 'invalid_request');
+  });
+
+  test('while the cluster cannot be written: 503, to be tried again', async () => {
+    const { token, client } = await createLab();
+    client.before = () => {
+      throw unreachable(new Error('the socket hung up'));
+    };
+    const answer = await token(login);
+    expectRefused(answer, 503, 'temporarily_unavailable');
+    expect(answer.headers['retry-after']).toBe('1');
+    expect(answer.text).not.toContain('socket');
+  });
+
+  test('by a fault of ours: 500 without the cause', async () => {
+    const { token, hashes } = await createLab();
+    hashes.failure = new Error('out of memory at /srv/hash.js');
+    const answer = await token(login);
+    expectRefused(answer, 500, 'server_error');
+    expect(answer.text).not.toContain('memory');
+  });
+});
+
+describe('nothing tells apart', () => {
+  test('an unknown user, a wrong password and a disabled user: the same bytes after the same work', async () => {
+    const users = [{ username: 'alice' }, { username: 'mallory', state: 'Disabled' }];
+    const seen: unknown[] = [];
+    for (const fields of [
+      { username: 'nobody' },
+      { password: 'wrong horse' },
+      { username: 'mallory' },
+      { username: 'mallory', password: 'wrong horse' },
+    ]) {
+      const { token, hashes } = await createLab({ users });
+      const before = hashes.verified.length;
+      const { status, text, headers } = await token({ ...login, ...fields });
+      seen.push({ status, text, names: Object.keys(headers), work: hashes.verified.slice(before) });
+    }
+    expect(new Set(seen.map((one) => JSON.stringify(one))).size).toBe(1);
+  });
+});
+
+describe('after too many failures', () => {
+  const loginLimit = { maxTries: 3, within: '10m', perAddress: 100, perClient: 1000 };
+
+  test.each(['alice', 'nobody'])(
+    'a login as %s is 429, also with the right password, without more work',
+    async (username) => {
+      const { token, hashes } = await createLab({ loginLimit });
+      for (let time = 0; time < 3; time += 1)
+        expectRefused(await token({ ...login, username, password: 'wrong horse' }), 400, 'invalid_grant');
+      const before = hashes.verified.length;
+      const answer = await token({ ...login, username });
+      expectRefused(answer, 429, 'invalid_grant');
+      expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+      expect(hashes.verified).toHaveLength(before);
+    },
+  );
+
+  test.each(['alice', 'nobody'])(
+    'as %s, of many guesses at once no more are hashed than the limits leave',
+    async (username) => {
+      const { token, hashes } = await createLab({ loginLimit });
+      const before = hashes.verified.length;
+      const guess = (): Promise<Answer> => token({ ...login, username, password: 'wrong horse' });
+      const answers = await Promise.all(Array.from({ length: 64 }, guess));
+      expect(answers.filter(({ status }) => status === 400)).toHaveLength(3);
+      expect(answers.filter(({ status }) => status === 429)).toHaveLength(61);
+      expect(hashes.verified.slice(before)).toHaveLength(3);
+    },
+  );
+
+  test('right logins at once are all let in', async () => {
+    const { token } = await createLab({ loginLimit });
+    const answers = await Promise.all(Array.from({ length: 40 }, () => token(login)));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  });
+
+  test('the wait that the answer names is enough', async () => {
+    const { token, clock } = await createLab({ loginLimit });
+    for (let time = 0; time < 3; time += 1) await token({ ...login, password: 'wrong horse' });
+    const { headers } = await token(login);
+    await clock.advance(Number(headers['retry-after']) * 1_000);
+    expect((await token(login)).status).toBe(200);
+  });
+
+  test('from one address another address may still log in, but for the delay of the user', async () => {
+    const { token, clock } = await createLab({ loginLimit });
+    for (let time = 0; time < 3; time += 1) await token({ ...login, password: 'wrong horse' }, { from: '192.0.2.9' });
+    await clock.advance(5_000);
+    expect((await token(login, { from: '192.0.2.9' })).status).toBe(429);
+    expect((await token(login, { from: '192.0.2.10' })).status).toBe(200);
+  });
+});
+
+async function tokensOf(made: Lab, fields: Fields = login): Promise<{ access: string; refresh: string }> {
+  const body = (await made.token(fields)).json();
+  return { access: String(body['access_token']), refresh: String(body['refresh_token']) };
+}
+
+describe('a refresh', () => {
+  test('gives a new pair for the same session', async () => {
+    const made = await createLab();
+    const first = await tokensOf(made);
+    const second = await tokensOf(made, refreshWith(first.refresh));
+    expect(second.refresh).not.toBe(first.refresh);
+    expect(readJWT(second.access).claims['sid']).toBe(readJWT(first.access).claims['sid']);
+    expect(made.tokens.verifyAccess(second.access)).toBeDefined();
+  });
+
+  test('may ask for less than the login was granted: then the tokens say so, and later ones may have it all', async () => {
+    const made = await createLab();
+    const first = await tokensOf(made, { ...login, scope: 'openid profile groups' });
+    const narrowed = (await made.token({ ...refreshWith(first.refresh), scope: 'openid' })).json();
+    expect(narrowed['scope']).toBe('openid');
+    expect(readJWT(String(narrowed['access_token'])).claims['scope']).toBe('openid');
+    expect(readJWT(String(narrowed['id_token'])).claims).not.toHaveProperty('groups');
+    const whole = (await made.token(refreshWith(narrowed['refresh_token']))).json();
+    expect(whole['scope']).toBe('openid profile groups');
+  });
+
+  test('that asks for more is 400 invalid_scope and does not spend the token', async () => {
+    const made = await createLab();
+    const { refresh } = await tokensOf(made, { ...login, scope: 'openid' });
+    expectRefused(await made.token({ ...refreshWith(refresh), scope: 'openid groups' }), 400, 'invalid_scope');
+    expect((await made.token(refreshWith(refresh))).status).toBe(200);
+  });
+
+  test('with a token that was used before ends the session after the grace', async () => {
+    const made = await createLab({ refreshGrace: '10s' });
+    const { refresh } = await tokensOf(made);
+    const next = await tokensOf(made, refreshWith(refresh));
+    await made.clock.advance(10_001);
+    expectRefused(await made.token(refreshWith(refresh)), 400, 'invalid_grant');
+    expectRefused(await made.token(refreshWith(next.refresh)), 400, 'invalid_grant');
+  });
+
+  test.each<[string, (made: Lab) => void | Promise<void>]>([
+    ['of a user who was disabled', (made) => made.configure({ users: [{ username: 'alice', state: 'Disabled' }] })],
+    ['of a user who was deleted', (made) => made.configure({ users: [] })],
+    [
+      'of a user whose password was changed',
+      (made) =>
+        made.configure({ users: [{ username: 'alice', passwordHash: made.hashes.of('new horse', 'bcrypt:4') }] }),
+    ],
+    ['of a session that is too old', (made) => made.clock.advance(61 * 60_000)],
+    ['of a session that was idle', (made) => made.clock.advance(31 * 60_000)],
+  ])('%s is 400 invalid_grant', async (_, change) => {
+    const made = await createLab({ refreshTokenIdle: '30m', sessionMaxAge: '1h' });
+    const { refresh } = await tokensOf(made);
+    await change(made);
+    expectRefused(await made.token(refreshWith(refresh)), 400, 'invalid_grant');
+  });
+
+  test('of another client is 400 invalid_grant, and the token stays good for its own', async () => {
+    const made = await createLab({
+      clients: [...clients, { name: 'other', secret: 'x', grantTypes: ['refresh_token'] }],
+    });
+    const { refresh } = await tokensOf(made);
+    const stolen = { ...refreshWith(refresh), client_id: 'other', client_secret: 'x' };
+    expectRefused(await made.token(stolen), 400, 'invalid_grant');
+    // Later than the grace in which a token that was used before is still good.
+    await made.clock.advance(10_001);
+    expect((await made.token(refreshWith(refresh))).status).toBe(200);
+  });
+});
+
+test('no secret of a request is in an answer or in a log line', async () => {
+  const { log, lines } = logOfLines();
+  const made = await createLab({ clients }, log);
+  const secrets = [rightPassword, 'wrong-secret-horse', 'a-client-secret'];
+  const { access_token: access, refresh_token: refresh } = (await made.token(login)).json();
+  await made.token(refreshWith(refresh));
+  const refusals = [
+    await made.token({ ...login, password: 'wrong-secret-horse' }),
+    await made.token({ ...login, ...asClient, client_secret: 'a-client-secret' }),
+    await made.token(refreshWith('a-client-secret')),
+    await ask(
+      made.app,
+      `/oauth/token?password=wrong-secret-horse&refresh_token=${String(refresh)}&client_assertion=a-client-secret`,
+    ),
+  ];
+  const written = [...lines(), ...refusals.map(({ text }) => text)].join('\n');
+  expect(lines().length).toBeGreaterThan(4);
+  for (const secret of [...secrets, access, refresh])
+    for (const shape of [String(secret), String(secret).replaceAll(' ', '+')]) expect(written).not.toContain(shape);
+});

@@ -1,0 +1,257 @@
+/** What any watch tells, whatever happens and however slowly it is read, is what a naive model says: nothing twice, nothing missing. */
+import { expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { apisRoutes, kapisRoutes } from '../../../src/resources/routes.ts';
+import { changesAfter } from '../../labs/cluster-fakes.ts';
+import { call, FakeAuthorizer, fakeResource, node, type Call } from '../../labs/resources.ts';
+
+const served = 'resources.platform.io/v1alpha3/nodes';
+
+/** Labels of the objects by name: the whole state at one resourceVersion. */
+type State = ReadonlyMap<string, Record<string, string>>;
+
+interface Selector {
+  readonly query: string;
+  readonly sees: (name: string, labels: Record<string, string>) => boolean;
+}
+
+const selectors: readonly Selector[] = [
+  { query: '', sees: () => true },
+  { query: 'labelSelector=env', sees: (_, labels) => 'env' in labels },
+  { query: 'labelSelector=env%3Dprod', sees: (_, { env }) => env === 'prod' },
+  { query: 'labelSelector=env%21%3Dprod', sees: (_, { env }) => env !== 'prod' },
+  { query: 'fieldSelector=metadata.name%3Da', sees: (name) => name === 'a' },
+];
+const forms = ['application/json', 'application/json;as=Table;v=v1;g=meta.k8s.io'];
+
+/** These look for a value in the object. */
+const lookUps: readonly Selector[] = [
+  { query: 'fieldSelector=metadata.labels.env%3Dprod', sees: (_, { env }) => env === 'prod' },
+  { query: 'fieldSelector=metadata.labels.env%21%3Dprod,metadata.labels.x%3D', sees: (_, { env }) => env !== 'prod' },
+  { query: 'annotation=filling,!other&labelSelector=env', sees: (_, labels) => 'env' in labels },
+];
+
+const doors = [
+  { path: `/apis/${served}`, routes: apisRoutes, all: selectors, accept: forms },
+  { path: `/kapis/${served}`, routes: kapisRoutes, all: [...selectors, ...lookUps], accept: ['', ''] },
+];
+
+const event = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('put'),
+      name: fc.constantFrom('a', 'b', 'c', 'd'),
+      env: fc.constantFrom('', 'dev', 'prod'),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('delete'), name: fc.constantFrom('a', 'b', 'c', 'd') }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('relist'),
+      name: fc.constantFrom('a', 'b'),
+      env: fc.constantFrom('', 'prod'),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('watch'),
+      selector: fc.nat(),
+      form: fc.nat(1),
+      from: fc.nat(),
+      stalled: fc.boolean(),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('stall'), which: fc.nat() }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('read'), which: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('resume'), which: fc.nat() }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('settle') }) },
+);
+
+/** A few events are all that waits for a reader. */
+const annotations = { filling: 'x'.repeat(6000) };
+
+interface Told {
+  readonly type: string;
+  readonly name: string;
+  readonly version: number;
+}
+
+/** A client: its connections one after the other, and what they told it. */
+class Client {
+  readonly selector: Selector;
+  /** Undefined: it began with what was there. */
+  readonly from: number | undefined;
+  readonly begun: number;
+  readonly #connect: (query: string) => Call;
+  #call: Call;
+  #told: Told[] = [];
+
+  constructor(selector: Selector, from: number | undefined, present: number, connect: (query: string) => Call) {
+    this.selector = selector;
+    this.from = from;
+    this.begun = from ?? present;
+    this.#connect = connect;
+    this.#call = this.#open(from);
+  }
+
+  #open(from: number | undefined): Call {
+    return this.#connect(`${this.selector.query}${from === undefined ? '' : `&resourceVersion=${from}`}`);
+  }
+
+  set stalled(stalled: boolean) {
+    if (stalled) this.#call.response.stalled = true;
+    else this.#call.response.read();
+  }
+
+  get told(): Told[] {
+    return [
+      ...this.#told,
+      ...this.#call.response.events.map(({ type, object }) => {
+        const [row] = (object['rows'] as { object: typeof object }[] | undefined) ?? [];
+        const { name, resourceVersion } = (row?.object ?? object).metadata;
+        return { type, name, version: Number(resourceVersion) };
+      }),
+    ];
+  }
+
+  /** Goes away and comes back with the last resourceVersion that it saw; one that was not told all that was there begins anew. */
+  resume(initial: number): boolean {
+    const { told } = this;
+    if (this.from === undefined && told.length < initial) return false;
+    const last = Math.max(this.begun, ...told.map(({ version }) => version));
+    this.stop();
+    this.#told = told;
+    this.#call = this.#open(last);
+    return true;
+  }
+
+  stop(): void {
+    this.#call.response.destroy();
+    this.#call.abort();
+  }
+}
+
+const settle = async (): Promise<void> => {
+  for (let i = 0; i < 8; i += 1) await new Promise((resolve) => setImmediate(resolve));
+};
+
+/** What a watch is to tell between two states that follow each other. */
+function naive(before: State, after: State, version: (name: string) => number, { sees }: Selector): Told[] {
+  const all: Told[] = [];
+  for (const name of new Set([...before.keys(), ...after.keys()])) {
+    const was = before.get(name);
+    const is = after.get(name);
+    if (was === is) continue;
+    const saw = was !== undefined && sees(name, was);
+    const shows = is !== undefined && sees(name, is);
+    const type = shows ? (saw ? 'MODIFIED' : 'ADDED') : 'DELETED';
+    if (saw || shows) all.push({ type, name, version: version(name) });
+  }
+  return all;
+}
+
+test.each(doors)(
+  'every watch of $path tells exactly what its selector lets it see',
+  async ({ path, routes: routesOf, all, accept }) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { minLength: 5, maxLength: 60 }), async (events) => {
+        const resource = fakeResource();
+        const { store } = resource;
+        const routes = routesOf({ authorizer: new FakeAuthorizer(), resources: [resource] });
+        store.replace([], 1);
+        let version = 1;
+        /** Every state that there was, in order. */
+        const history: { readonly version: number; readonly state: State }[] = [{ version, state: new Map() }];
+        const clients: Client[] = [];
+        const state = (): State => history.at(-1)?.state ?? new Map();
+        const put = (name: string, env: string): void => {
+          version += 1;
+          const labels = env === '' ? {} : { env };
+          history.push({ version, state: new Map(state()).set(name, labels) });
+        };
+        const stored = (name: string): ReturnType<typeof node> => {
+          const at = history.findLast((entry, index) => entry.state.get(name) !== history[index - 1]?.state.get(name));
+          return node(name, { resourceVersion: at?.version ?? 0, labels: state().get(name) ?? {}, annotations });
+        };
+        const remove = (name: string): void => {
+          version += 1;
+          const next = new Map(state());
+          next.delete(name);
+          history.push({ version, state: next });
+        };
+        const clientOf = (which: number): Client | undefined => clients[which % Math.max(1, clients.length)];
+        for (const step of events)
+          if (step.do === 'put') {
+            const type = state().has(step.name) ? 'MODIFIED' : 'ADDED';
+            put(step.name, step.env);
+            store.apply(type, stored(step.name));
+          } else if (step.do === 'delete') {
+            const labels = state().get(step.name);
+            if (labels === undefined) continue;
+            remove(step.name);
+            store.apply('DELETED', node(step.name, { resourceVersion: version, labels, annotations }));
+          } else if (step.do === 'relist') {
+            // A list that shows a change, and deletions that no watch told: nobody knows in which order they were.
+            put(step.name, step.env);
+            const gone = ['c', 'd'].filter((name) => state().has(name));
+            const present = [...state().keys()].filter((name) => !gone.includes(name));
+            const begun = version;
+            store.replace(present.map(stored), version + gone.length);
+            for (const { object } of changesAfter(store, begun) ?? []) remove(object.name);
+          } else if (step.do === 'watch') {
+            const known = history.filter((entry) => entry.version >= store.oldestResourceVersion);
+            const from = step.from % 3 === 0 ? undefined : known[step.from % known.length]?.version;
+            const headers = { accept: accept[step.form] ?? '' };
+            const connect = (query: string): Call => {
+              const begun = call(routes, `${path}?watch=true&${query}`, { headers });
+              begun.response.stalled = step.stalled;
+              return begun;
+            };
+            clients.push(new Client(all[step.selector % all.length] as Selector, from, version, connect));
+            // It takes what is there when the caller's rights are known, within this turn of the event loop.
+            for (let i = 0; i < 50; i += 1) await Promise.resolve();
+          } else if (step.do === 'stall') {
+            const client = clientOf(step.which);
+            if (client !== undefined) client.stalled = true;
+          } else if (step.do === 'read') {
+            const client = clientOf(step.which);
+            if (client !== undefined) client.stalled = false;
+          } else if (step.do === 'resume') {
+            await settle();
+            const client = clientOf(step.which);
+            const entry = history.find(({ version: at }) => at === client?.begun);
+            const initial = [...(entry?.state ?? [])].filter(([name, labels]) => client?.selector.sees(name, labels));
+            client?.resume(initial.length);
+          } else await settle();
+        for (const client of clients) client.stalled = false;
+        // A watch that looks for values has its turns.
+        for (let i = 0; i < 10; i += 1) await settle();
+        for (const { selector, from, begun, told } of clients) {
+          const at = history.findIndex((entry) => entry.version === begun);
+          const first = from === undefined ? told.slice(0, initialOf(history[at]?.state, selector).length) : [];
+          expect(first.map(({ type, name }) => `${type} ${name}`)).toEqual(
+            from === undefined ? initialOf(history[at]?.state, selector) : [],
+          );
+          const expected = history
+            .slice(at + 1)
+            .flatMap((entry, index) =>
+              naive(history[at + index]?.state ?? new Map(), entry.state, () => entry.version, selector),
+            );
+          expect(told.slice(first.length)).toEqual(expected);
+        }
+        for (const client of clients) client.stop();
+      }),
+      { numRuns: 150 },
+    );
+  },
+  60_000,
+);
+
+const initialOf = (state: State | undefined, { sees }: Selector): string[] =>
+  [...(state ?? [])]
+    .filter(([name, labels]) => sees(name, labels))
+    .map(([name]) => `ADDED ${name}`)
+    .toSorted();

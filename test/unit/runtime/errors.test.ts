@@ -1,0 +1,113 @@
+import { describe, expect, test } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import * as errors from '../../../src/runtime/errors.ts';
+
+describe('a StatusError', () => {
+  test('tells the caller nothing of its cause', () => {
+    const cause = new Error('the cause');
+    const error = errors.serviceUnavailable('later', 3, cause);
+    expect(error.cause).toBe(cause);
+    expect(JSON.stringify(error.toStatus())).not.toContain('the cause');
+    expect(error.headers).toEqual({ 'Retry-After': '3' });
+  });
+
+  test.each([
+    [errors.unauthorized(), 'Bearer realm="platform"'],
+    [errors.unauthorized({ error: 'invalid_token' }), 'Bearer realm="platform", error="invalid_token"'],
+  ])('%s of 401 carries the challenge of RFC 6750', (error, challenge) => {
+    expect(error).toMatchObject({ code: 401, headers: { 'WWW-Authenticate': challenge } });
+  });
+
+  test('of 405 names what is allowed', () => {
+    expect(errors.methodNotAllowed(['GET', 'HEAD']).headers).toEqual({ Allow: 'GET, HEAD' });
+  });
+
+  test.each([
+    [errors.notFound({ group: '', resource: 'nodes' }, 'n"1'), 'nodes "n\\"1" not found'],
+    [errors.notFound({ group: 'g.io', resource: 'nodes' }, 'n1'), 'nodes.g.io "n1" not found'],
+    [errors.forbidden({ group: 'g.io', resource: 'nodes' }, '', 'why'), 'nodes.g.io is forbidden: why'],
+    [errors.invalid({ group: 'g', kind: 'K' }, 'x', [{ field: 'f', message: 'm' }]), 'K.g "x" is invalid: f: m'],
+    [
+      errors.invalid({ group: 'g', kind: 'K' }, '', [
+        { field: 'f', message: 'm' },
+        { field: 'g', message: 'n' },
+      ]),
+      'K.g "" is invalid: [f: m, g: n]',
+    ],
+  ])('speaks as kube-apiserver does: %s', (error, message) => {
+    expect(error.toStatus().message).toBe(message);
+  });
+});
+
+describe('an OAuthError', () => {
+  test.each([
+    ['invalid_request', 400],
+    ['invalid_client', 401],
+    ['invalid_grant', 400],
+    ['unauthorized_client', 400],
+    ['unsupported_grant_type', 400],
+    ['invalid_scope', 400],
+    ['server_error', 500],
+    ['temporarily_unavailable', 503],
+  ] as const)('%s is %d', (code, status) => {
+    expect(new errors.OAuthError(code, 'x').code).toBe(status);
+    expect('WWW-Authenticate' in new errors.OAuthError(code, 'x').headers).toBe(status === 401);
+  });
+});
+
+describe('docs/errors.md', () => {
+  const text = readFileSync(new URL('../../../docs/errors.md', import.meta.url), 'utf8');
+  /** The first two cells of the rows of a section, and the others. */
+  const rows = (section: string): { readonly is: string; readonly said: readonly string[] }[] => {
+    const [, part = ''] = text.split(`\n## ${section}\n`);
+    const lines = part.split('\n## ')[0]?.match(/^\| `.*$/gm) ?? [];
+    return lines.map((line) => {
+      const [name = '', code = '', ...said] = line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim());
+      return { is: `${name.replaceAll('`', '')} ${code}`, said };
+    });
+  };
+  const all = [...rows('Status'), ...rows('OAuth')];
+
+  const resource = { group: '', resource: 'nodes' };
+  /** Each constructor with some arguments. */
+  const made: Readonly<Record<string, () => errors.StatusError>> = {
+    badRequest: () => errors.badRequest('x'),
+    unauthorized: () => errors.unauthorized(),
+    forbidden: () => errors.forbidden(resource, 'x', 'x'),
+    alreadyExists: () => errors.alreadyExists(resource, 'x'),
+    forbiddenPath: () => errors.forbiddenPath('x'),
+    notFound: () => errors.notFound(resource, 'x'),
+    noSuchPath: () => errors.noSuchPath(),
+    methodNotAllowed: () => errors.methodNotAllowed([]),
+    notAcceptable: () => errors.notAcceptable([]),
+    expired: () => errors.expired('x'),
+    tooLarge: () => errors.tooLarge('x'),
+    unsupportedMediaType: () => errors.unsupportedMediaType([]),
+    invalid: () => errors.invalid({ group: '', kind: 'Node' }, 'x', []),
+    tooManyRequests: () => errors.tooManyRequests('x', 1),
+    headersTooLarge: () => errors.headersTooLarge(),
+    internalError: () => errors.internalError('x', undefined),
+    badGateway: () => errors.badGateway('x'),
+    serviceUnavailable: () => errors.serviceUnavailable('x'),
+    timeout: () => errors.timeout('x'),
+  };
+  /** What makes no StatusError. */
+  const others = ['StatusError', 'OAuthError', 'describable', 'isTold', 'oauthErrorCodes'];
+  /** Given by Node's own parser of HTTP, and by kube-apiserver, whose refusals of a write are passed on. */
+  const from = ['Timeout 408', 'Conflict 409'];
+
+  test('has every error that there is, and no other', () => {
+    expect(Object.keys(errors).toSorted()).toEqual([...Object.keys(made), ...others].toSorted());
+    const statuses = Object.values(made).map((make) => `${make().reason} ${make().code}`);
+    const codes = errors.oauthErrorCodes.map((code) => `${code} ${new errors.OAuthError(code, 'x').code}`);
+    expect(all.map(({ is }) => is).toSorted()).toEqual([...new Set([...statuses, ...from, ...codes])].toSorted());
+  });
+
+  test('says what causes each, and what to do', () => {
+    for (const { is, said } of all)
+      expect({ is, said }).toEqual({ is, said: [expect.stringMatching(/.{20}/), expect.stringMatching(/\w{4}/)] });
+  });
+});

@@ -1,0 +1,214 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { createLogger, logRequest, type RequestLine } from '../../../src/runtime/logger.ts';
+import { logOfLines } from '../../fakes/log.ts';
+
+function logged(message: string, fields: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  const { log, lines } = logOfLines();
+  log.info(message, fields);
+  const [line = ''] = lines();
+  return JSON.parse(line) as Record<string, unknown>;
+}
+
+test('a line is one JSON object with the time, the level and the fields', () => {
+  expect(logged('a message\nof two lines', { a: 1, b: { c: [true, null] } })).toEqual({
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    level: 'info',
+    message: 'a message\nof two lines',
+    a: 1,
+    b: { c: [true, null] },
+  });
+});
+
+test('an error is written with its cause and its stack', () => {
+  const { error } = logged('x', { error: new Error('outer', { cause: new Error('inner') }) });
+  expect(error).toMatchObject({
+    message: 'outer',
+    cause: { message: 'inner' },
+    stack: expect.stringContaining('.test.ts'),
+  });
+});
+
+test.each(['hunter2', '{"a": "b", "c": hunter2}', '{"token":"hunter2'])(
+  'an error of JSON.parse is written without the text that it quotes: %s',
+  (text) => {
+    let error: unknown;
+    try {
+      JSON.parse(text);
+    } catch (thrown) {
+      error = thrown;
+    }
+    const line = logged('x', { error: new Error('outer', { cause: error }) });
+    expect(JSON.stringify(line)).not.toContain('hunter2');
+    expect(line).toMatchObject({
+      error: {
+        cause: { message: expect.stringMatching(/^invalid syntax/), stack: expect.stringContaining('.test.ts') },
+      },
+    });
+  },
+);
+
+const jwt = 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl';
+
+describe('what is secret is not written', () => {
+  const names = fc.constantFrom(
+    'password',
+    'newPassword',
+    'Authorization',
+    'cookie',
+    'set-cookie',
+    'secret',
+    'client_secret',
+    'clientSecret',
+    'token',
+    'access_token',
+    'refreshToken',
+    'passwordHash',
+    'currentHash',
+    'code',
+    'code_verifier',
+    'client_assertion',
+  );
+
+  test('at any depth, under any of its names', () => {
+    fc.assert(
+      fc.property(names, fc.array(fc.constantFrom('a', 'list', 'error'), { maxLength: 4 }), (name, path) => {
+        const nested = path.reduceRight<unknown>(
+          (inner, key) =>
+            key === 'list' ? [inner] : key === 'error' ? new Error('x', { cause: inner }) : { [key]: inner },
+          { [name]: 'hush-hush' },
+        );
+        expect(JSON.stringify(logged('x', { nested, [name]: { inner: 'hush-hush' } }))).not.toContain('hush-hush');
+      }),
+    );
+  });
+
+  test.each([`Bearer ${jwt}`, `bearer x ${jwt}`, `at /x?token=${jwt}&y`, 'Basic aHVzaDpodXNo', 'Bearer opaque-0123'])(
+    'in any text: %s',
+    (text) => {
+      for (const line of [logged(text), logged('x', { text }), logged('x', { error: new Error(text) })])
+        expect(JSON.stringify(line)).not.toMatch(/eyJ|aHVz|opaque/);
+    },
+  );
+});
+
+test('no field makes a log line fail', () => {
+  const cycle: Record<string, unknown> = {};
+  cycle['self'] = cycle;
+  fc.assert(fc.property(fc.object(), (fields) => JSON.stringify(logged('x', { fields })).length > 0));
+  for (const value of [cycle, 1n, undefined, Symbol('x'), () => 1, new Map([[1, 2]]), NaN])
+    expect(logged('x', { value })).toMatchObject({ message: 'x' });
+});
+
+describe('the line of a request', () => {
+  const word = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom(`Bearer ${jwt}`, `/x?token=${jwt}`, 'Basic aHVzaDpodXNo', 'bearer', 'eyJ', '"\\\n'),
+  );
+  const optional = fc.option(word, { nil: undefined });
+  const request: fc.Arbitrary<RequestLine> = fc.record({
+    auditID: word,
+    method: word,
+    path: word,
+    verb: word,
+    status: fc.integer({ min: 100, max: 599 }),
+    seconds: fc.double({ min: 0, max: 1e5, noNaN: true }),
+    sourceIP: word,
+    userAgent: optional,
+    user: optional,
+    via: optional,
+    aborted: fc.boolean(),
+  });
+
+  test('is the one that the logger would make of the same fields', () => {
+    fc.assert(
+      fc.property(request, fc.constantFrom('info', 'warn'), (line, level) => {
+        const { log, lines } = logOfLines();
+        logRequest(log, level, line);
+        log.log(level, 'request', { ...line, aborted: line.aborted || undefined });
+        const [ours, theirs] = lines().map((text) => text.replace(/"time":"[^"]+"/, '"time":""'));
+        expect(ours).toBe(theirs);
+      }),
+    );
+  });
+
+  test('is not written where its level is not, nor by a silent logger', () => {
+    const line: RequestLine = fc.sample(request, 1)[0] as RequestLine;
+    const { log, lines } = logOfLines();
+    log.level = 'error';
+    logRequest(log, 'warn', line);
+    log.level = 'info';
+    log.silent = true;
+    logRequest(log, 'warn', line);
+    expect(lines()).toEqual([]);
+  });
+});
+
+describe('standard output', () => {
+  let written: string[];
+  beforeEach(() => {
+    written = [];
+    jest.useFakeTimers();
+    jest.spyOn(process.stdout, 'write').mockImplementation((text) => written.push(String(text)) > 0);
+  });
+  afterEach(() => {
+    jest.runAllTimers();
+    jest.useRealTimers();
+    jest.restoreAllMocks();
+  });
+
+  test('gets the lines of some milliseconds at once', () => {
+    const log = createLogger();
+    log.info('one');
+    jest.advanceTimersByTime(4);
+    log.info('two');
+    expect(written).toEqual([]);
+    jest.advanceTimersByTime(1);
+    expect(written.map((text) => text.split('\n').length)).toEqual([3]);
+    log.info('three');
+    jest.advanceTimersByTime(5);
+    expect(written).toHaveLength(2);
+  });
+
+  test('gets what is worse than information without waiting, behind what came before', () => {
+    const log = createLogger();
+    log.info('one');
+    log.error('two');
+    expect(written.join('')).toMatch(/one.*\n.*two.*\n$/);
+  });
+
+  test('gets what is left when the process ends', () => {
+    const log = createLogger();
+    const before = process.listeners('exit');
+    log.info('the last but one');
+    log.info('the last one');
+    const added = process.listeners('exit').filter((listener) => !before.includes(listener));
+    expect(added).toHaveLength(1);
+    expect(written).toEqual([]);
+    for (const listener of added) listener(0);
+    expect(written.join('')).toContain('the last one');
+    log.close();
+    expect(process.listeners('exit')).toEqual(before);
+  });
+
+  test('does not wait while very much is said', () => {
+    const log = createLogger();
+    for (let i = 0; i < 100; i += 1) log.info('x'.repeat(1_000));
+    expect(written.join('').length).toBeGreaterThan(60_000);
+  });
+});
+
+test('a closed standard output causes no errors, which would be logged there again', async () => {
+  const child = fork(new URL('../../fakes/logging-process.ts', import.meta.url), {
+    execArgv: [],
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  });
+  const message = async (): Promise<unknown> => (await once(child, 'message'))[0];
+  expect(await message()).toBe('ready');
+  child.stdout?.destroy();
+  child.send('closed');
+  expect(await message()).toBe(0);
+  await once(child, 'exit');
+});

@@ -1,0 +1,74 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { redactedJSON, redactText, shownURL } from '../../../src/runtime/redaction.ts';
+
+const jwt = 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl';
+
+describe('a token in a text', () => {
+  test.each([
+    ['alone', jwt, '[redacted]'],
+    ['without a signature', 'eyJh.eyJz.', '[redacted]'],
+    ['behind a hyphen', `token-${jwt}`, 'token-[redacted]'],
+    ['behind an underscore', `a_b_${jwt} c`, 'a_b_[redacted] c'],
+    ['behind other names with dots', `a.b.${jwt}`, 'a.b.[redacted]'],
+    ['twice', `${jwt},${jwt}`, '[redacted],[redacted]'],
+    ['with more behind it', `${jwt}.d.e`, '[redacted].d.e'],
+    ['one right behind the other', `${jwt}.${jwt}`, '[redacted].[redacted]'],
+    ['behind what only begins like one', `eyJa..${jwt}`, 'eyJa..[redacted]'],
+    ['of Bearer', 'Bearer abc.def', 'Bearer [redacted]'],
+    ['of Bearer in a query', '/x?a=Bearer%20abc&b=bearer+abc', '/x?a=Bearer [redacted]&b=bearer [redacted]'],
+  ])('is not shown: %s', (_, text, shown) => {
+    expect(redactText(text)).toBe(shown);
+  });
+
+  test.each(['eyJ', 'eyJa.b', 'keyJa.b.c', 'eyJ.b.c', 'a.eyJ', 'monkeyJ.x.y'])('what is none stays: %s', (text) => {
+    expect(redactText(text)).toBe(text);
+  });
+
+  const part = fc.array(fc.constantFrom('eyJ', 'a', '-', '_', 'Z9'), { maxLength: 6 }).map((all) => all.join(''));
+  const text = fc
+    .array(fc.oneof(part, fc.constantFrom('.', '.', ' ', '/', jwt)), { maxLength: 30 })
+    .map((all) => all.join(''));
+  test('is found wherever it is, and nothing else', () => {
+    const simple = /(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g;
+    fc.assert(fc.property(text, (one) => expect(redactText(one)).toBe(one.replace(simple, '[redacted]'))));
+  });
+});
+
+test.each(['eyJ-', 'eyJ_a', 'eyJ-.', 'a.eyJ-', 'bearer ', 'bearer+', 'bearer%20'])(
+  'a text of nothing but beginnings of tokens does not take the minutes that it might: %s',
+  (beginning) => {
+    expect(redactText(beginning.repeat(256 * 1024))).not.toBe('');
+  },
+);
+
+test.each([
+  ['/x?access_token=a&b=c', '/x?access_token=redacted&b=c'],
+  ['/x?b=c;token=a', '/x?b=c;token=redacted'],
+  ['/x?b;c', '/x?b;c'],
+  ['/x?%74oken=a', '/x?%74oken=redacted'],
+])('secrets in a query are not shown: %s', (url, shown) => {
+  expect(shownURL(url)).toBe(shown);
+});
+
+test('no password of an object is shown, whatever the object is', () => {
+  const object = {
+    spec: { password: 'hush', newPassword: 'hush', adminPasswd: 'hush', passwordRef: 'kept', password2: [1] },
+  };
+  expect(JSON.parse(redactedJSON(object))).toEqual({
+    spec: {
+      password: '[redacted]',
+      newPassword: '[redacted]',
+      adminPasswd: '[redacted]',
+      passwordRef: 'kept',
+      password2: [1],
+    },
+  });
+});
+
+const query = (count: number): string => Array.from({ length: count }, (_, index) => `token=${index}`).join('&');
+
+test('shownURL shows no query of more than 1,000 parameters', () => {
+  expect(shownURL(`/a?${query(1_000)}`)).toBe(`/a?${Array.from({ length: 1_000 }, () => 'token=redacted').join('&')}`);
+  expect(shownURL(`/a?${query(1_001)}`)).toBe('/a?[more than 1000 parameters]');
+});

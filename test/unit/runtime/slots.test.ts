@@ -1,0 +1,239 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { Slots, type SlotsOptions } from '../../../src/runtime/slots.ts';
+import { settle } from '../../labs/cluster-fakes.ts';
+
+/** Works that have started, in their order; each ends when the test says so. */
+let started: string[];
+let ends: Map<string, () => void>;
+beforeEach(() => {
+  started = [];
+  ends = new Map();
+});
+
+const queue = { total: 5, perUser: 4, timeout: 1_000 };
+const slotsOf = (options: Partial<SlotsOptions> = {}): Slots =>
+  new Slots({ what: 'works', total: 2, queue, ...options });
+
+/** Starts work of the user that its first letter names. Returns its name, or the code and message of its refusal. */
+const come = (slots: Slots, name: string, signal?: AbortSignal): Promise<string> =>
+  slots
+    .run(
+      name.charAt(0),
+      () => {
+        started.push(name);
+        return new Promise<string>((resolve) => {
+          ends.set(name, () => resolve(name));
+        });
+      },
+      signal,
+    )
+    .catch((error: { code?: number; message: string }) => `${error.code}: ${error.message}`);
+
+async function end(name: string): Promise<void> {
+  ends.get(name)?.();
+  await settle();
+}
+
+const tryLater = 'please try again later';
+
+describe('work that needs a slot', () => {
+  test('starts when a slot is free, each user in turn', async () => {
+    const slots = slotsOf();
+    const names = ['a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'c1'];
+    const all = names.map((name) => come(slots, name));
+    await settle();
+    expect(started).toEqual(['a1', 'a2']);
+    for (let i = 0; i < all.length; i += 1) await end(started[i] ?? '');
+    expect(started).toEqual(['a1', 'a2', 'a3', 'b1', 'c1', 'a4', 'a5']);
+    expect(await Promise.all(all)).toEqual(names);
+  });
+
+  test('of a user with a long name starts in its turn, and so does what comes after it', async () => {
+    const slots = slotsOf({ total: 1 });
+    const long = 'x'.repeat(200);
+    const order: string[] = [];
+    const free = await slots.wait('a');
+    const all = [long, long, 'b'].map(async (user) => {
+      const leave = await slots.wait(user);
+      order.push(user.charAt(0));
+      leave();
+    });
+    free();
+    await Promise.all(all);
+    expect(order).toEqual(['x', 'b', 'x']);
+  });
+
+  test('of one network waits while two shares are held, from whatever addresses in it', async () => {
+    const slots = slotsOf({ total: 4, perUser: 1 });
+    const holders = ['1', '2', '3'].map((host): [string, string] => [`address ${host}`, 'network']);
+    const [one] = [slots.take(holders[0] ?? ''), slots.take(holders[1] ?? '')];
+    expect(() => slots.take(holders[2] ?? '')).toThrow('works: your share of 2 is in use; please try again later');
+    const third = slots.wait(holders[2] ?? '');
+    slots.take('another');
+    one?.();
+    await third;
+  });
+
+  test('of a user with a full share waits, also while slots are free, and delays nobody', async () => {
+    const slots = slotsOf({ total: 3, perUser: 2 });
+    const all = ['a1', 'a2', 'a3', 'b1', 'b2'].map((name) => come(slots, name));
+    await settle();
+    expect(started).toEqual(['a1', 'a2', 'b1']);
+    await end('b1');
+    expect(started).toEqual(['a1', 'a2', 'b1', 'b2']);
+    await end('b2');
+    expect(started).toEqual(['a1', 'a2', 'b1', 'b2']);
+    await end('a1');
+    expect(started.at(-1)).toBe('a3');
+    for (const name of ['a2', 'a3']) await end(name);
+    await Promise.all(all);
+  });
+
+  test('is refused when the queue is full, the last of the longest line first', async () => {
+    const slots = slotsOf();
+    const all = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'b1', 'a7', 'c1'].map((name) => come(slots, name));
+    expect(await Promise.all([all[7], all[5]])).toEqual([
+      `429: works: your share of 4 waiting requests is in use; ${tryLater}`,
+      `429: works: 5 requests wait already, the limit of this server; ${tryLater}`,
+    ]);
+    for (let i = 0; i < 7; i += 1) await end(started[i] ?? '');
+    expect(await Promise.all(all)).toMatchObject(['a1', 'a2', 'a3', 'a4', 'a5', {}, 'b1', {}, 'c1']);
+  });
+
+  test('is refused when the queue is full, in the network with the longest queue first', async () => {
+    const slots = slotsOf({ total: 1 });
+    const free = await slots.wait('a');
+    const all = ['1', '2', '3'].map((host) => slots.wait([`address ${host}`, 'network 1']));
+    all.push(slots.wait(['address 4', 'network 2']), slots.wait('b'), slots.wait('b'), slots.wait('c'));
+    const settled = Promise.allSettled(all.map(async (slot) => (await slot)()));
+    await settle();
+    free();
+    expect((await settled).map(({ status }) => status === 'fulfilled')).toEqual([
+      true,
+      true,
+      false,
+      true,
+      true,
+      false,
+      true,
+    ]);
+  });
+
+  test('frees its slot when it fails', async () => {
+    const slots = slotsOf();
+    for (let i = 0; i < 10; i += 1)
+      await expect(slots.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    const last = come(slots, 'b1');
+    await settle();
+    await end('b1');
+    expect(await last).toBe('b1');
+  });
+
+  test('leaves the queue when its signal is aborted', async () => {
+    const slots = slotsOf();
+    const gone = new AbortController();
+    const all = [come(slots, 'a1'), come(slots, 'a2'), come(slots, 'a3', gone.signal), come(slots, 'a4')];
+    gone.abort(new Error('gone'));
+    expect(await all[2]).toBe('undefined: gone');
+    expect(await come(slots, 'a5', gone.signal)).toBe('undefined: gone');
+    for (const name of ['a1', 'a2', 'a4']) await end(name);
+    expect(started).toEqual(['a1', 'a2', 'a4']);
+  });
+
+  test('never exceeds the total or a share, and all of it runs', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 4 }),
+        fc.integer({ min: 1, max: 4 }),
+        fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.integer({ min: 0, max: 3 })), { maxLength: 40 }),
+        async (total, perUser, works) => {
+          const slots = new Slots({
+            what: 'works',
+            total,
+            perUser,
+            queue: { total: 40, perUser: 40, timeout: 60_000 },
+          });
+          const running: string[] = [];
+          let done = 0;
+          await Promise.all(
+            works.map(([user, turns]) =>
+              slots.run(user, async () => {
+                running.push(user);
+                expect(running.length).toBeLessThanOrEqual(total);
+                expect(running.filter((one) => one === user).length).toBeLessThanOrEqual(perUser);
+                for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+                running.splice(running.indexOf(user), 1);
+                done += 1;
+              }),
+            ),
+          );
+          expect(done).toBe(works.length);
+        },
+      ),
+    );
+  });
+});
+
+const refusalOf = (take: () => unknown): unknown => {
+  try {
+    take();
+    return undefined;
+  } catch (error) {
+    const { code: status, message, headers } = error as { code: number; message: string; headers: object };
+    return { status, message, headers };
+  }
+};
+
+const refusal = (why: string): object => ({
+  status: 429,
+  message: `watches: ${why}; ${tryLater}`,
+  headers: { 'Retry-After': '1' },
+});
+
+describe('slots without a queue', () => {
+  test('are refused beyond the share of a user and beyond the total', () => {
+    const slots = new Slots({ what: 'watches', total: 3, perUser: 2 });
+    const free = [slots.take('a'), slots.take('a')];
+    expect(refusalOf(() => slots.take('a'))).toEqual(refusal('your share of 2 is in use'));
+    free.push(slots.take('b'));
+    expect(refusalOf(() => slots.take('b'))).toEqual(refusal('all 3 of this server are in use'));
+    for (let twice = 0; twice < 2; twice += 1) free[0]?.();
+    slots.take('b');
+    expect(refusalOf(() => slots.take('c'))).toEqual(refusal('all 3 of this server are in use'));
+  });
+
+  test('count as many as are taken at once', () => {
+    const slots = new Slots({ what: 'watches', total: 100, perUser: 60 });
+    const free = slots.take('a', 50);
+    expect(refusalOf(() => slots.take('a', 11))).toEqual(refusal('your share of 60 is in use'));
+    expect(refusalOf(() => slots.take('b', 51))).toEqual(refusal('all 100 of this server are in use'));
+    free();
+    slots.take('a', 60);
+  });
+});
+
+describe('work that waits too long', () => {
+  beforeEach(() => {
+    jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  test('is 429 and leaves the queue', async () => {
+    const slots = slotsOf();
+    const [one, two, late, later] = ['a1', 'a2', 'b1', 'b2'].map((name) => come(slots, name));
+    await jest.advanceTimersByTimeAsync(999);
+    const inTime = come(slots, 'c1');
+    await jest.advanceTimersByTimeAsync(1);
+    const refused = `429: works: all 2 of this server are in use; ${tryLater}`;
+    expect(await Promise.all([late, later])).toEqual([refused, refused]);
+    for (const name of ['a1', 'a2', 'c1']) await end(name);
+    expect(await Promise.all([one, two, inTime])).toEqual(['a1', 'a2', 'c1']);
+    const again = come(slots, 'd1');
+    await settle();
+    await end('d1');
+    expect(await again).toBe('d1');
+  });
+});

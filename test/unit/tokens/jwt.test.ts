@@ -1,0 +1,431 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
+import type { Account } from '../../../src/accounts/directory/account.ts';
+import type { Session } from '../../../src/tokens/sessions/session.ts';
+import { SigningKeys } from '../../../src/tokens/signing-keys.ts';
+import { fingerprint, kubernetesAudience, Tokens, type TokenSettings } from '../../../src/tokens/jwt.ts';
+import { createLogger } from '../../../src/runtime/logger.ts';
+import { MemoryCluster } from '../../fakes/cluster.ts';
+import { craftJWT, readJWT } from '../../fakes/jwt.ts';
+import { keyMaker } from '../../fakes/signing-keys.ts';
+import { FakeClock, settle } from '../../labs/cluster-fakes.ts';
+
+const issuer = 'https://platform.example';
+const now = 1_800_000_000;
+const hour = 3_600;
+const secrets = '/api/v1/namespaces/platform-system/secrets';
+
+const account: Account = {
+  username: 'alice',
+  uid: 'uid-alice',
+  groups: ['a', 'b'],
+  displayName: 'Alice A.',
+  email: 'alice@example.com',
+  active: true,
+  passwordChangeRequired: false,
+  passwordHash: undefined,
+  passwordRef: undefined,
+  unlocked: undefined,
+  identities: [],
+  credentialID: 'c1',
+};
+
+const sessionWith = (spec: Partial<Session['spec']> = {}): Session => ({
+  metadata: { name: 'session-1' },
+  spec: {
+    userName: 'alice',
+    userUID: 'uid-alice',
+    clientID: 'platform',
+    credentialID: 'c1',
+    createdAt: new Date((now - hour) * 1_000).toISOString(),
+    expiresAt: new Date((now + 24 * hour) * 1_000).toISOString(),
+    ...spec,
+  },
+  status: { phase: 'Active' },
+});
+
+let keys: SigningKeys;
+beforeAll(async () => {
+  keys = await SigningKeys.load(new MemoryCluster().client(), 'platform-system', keyMaker());
+});
+
+interface Lab {
+  readonly tokens: Tokens;
+  readonly settings: { -readonly [K in keyof TokenSettings]: TokenSettings[K] };
+  /** Seconds after `now`. */
+  readonly at: (seconds: number) => void;
+}
+
+function lab(changes: Partial<TokenSettings> = {}, signedBy = keys): Lab {
+  let clock = now * 1_000;
+  const settings = {
+    issuer,
+    signingAlgorithm: 'ES256' as const,
+    accessTokenMaxAge: 2 * hour * 1_000,
+    maximumClockSkew: 10_000,
+    ...changes,
+  };
+  return {
+    tokens: new Tokens({ keys: signedBy, settings: () => settings, clock: () => clock }),
+    settings,
+    at: (seconds) => {
+      clock = (now + seconds) * 1_000;
+    },
+  };
+}
+
+describe('an access token', () => {
+  test.each(['ES256', 'RS256'] as const)('signed by %s is the JWT of RFC 9068 and is verified', (signingAlgorithm) => {
+    const { tokens } = lab({ signingAlgorithm });
+    const { token, expiresIn } = tokens.issueAccess(sessionWith({ scope: 'openid groups' }), account, 'openid groups');
+    const { header, claims } = readJWT(token);
+    expect(header).toEqual({ typ: 'at+jwt', alg: signingAlgorithm, kid: keys.current(signingAlgorithm).kid });
+    expect(claims).toEqual({
+      iss: issuer,
+      aud: issuer,
+      sub: 'uid-alice',
+      sid: 'session-1',
+      client_id: 'platform',
+      scope: 'openid groups',
+      username: 'alice',
+      groups: ['a', 'b'],
+      iat: now,
+      exp: now + 2 * hour,
+      jti: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    });
+    expect(expiresIn).toBe(2 * hour);
+    expect(tokens.verifyAccess(token)).toEqual({
+      aud: issuer,
+      jti: expect.any(String),
+      scope: 'openid groups',
+      iat: now,
+      sub: 'uid-alice',
+      sid: 'session-1',
+      username: 'alice',
+      clientID: 'platform',
+      exp: now + 2 * hour,
+    });
+  });
+
+  test('without a scope has no such claim', () => {
+    expect(readJWT(lab().tokens.issueAccess(sessionWith(), account, undefined).token).claims).not.toHaveProperty(
+      'scope',
+    );
+  });
+
+  test.each([
+    [undefined, 2 * hour, 2 * hour],
+    [kubernetesAudience, 2 * hour, 600],
+    [kubernetesAudience, 300, 300],
+  ])(
+    'for the audience %j lives at most 10 minutes unless that is this server: %d s become %d s',
+    (audience, configured, life) => {
+      const { tokens } = lab({ accessTokenMaxAge: configured * 1_000 });
+      expect(tokens.issueAccess(sessionWith(), account, undefined, audience).expiresIn).toBe(life);
+    },
+  );
+
+  test('does not outlive its session, and says so', () => {
+    const { tokens } = lab();
+    const session = sessionWith({ expiresAt: new Date((now + 90) * 1_000 + 700).toISOString() });
+    const { token, expiresIn } = tokens.issueAccess(session, account, undefined);
+    expect([expiresIn, readJWT(token).claims['exp']]).toEqual([90, now + 90]);
+  });
+
+  test('is never the same twice', () => {
+    const { tokens } = lab();
+    const issued = Array.from({ length: 20 }, () => tokens.issueAccess(sessionWith(), account, undefined).token);
+    expect(new Set(issued.map((token) => readJWT(token).claims['jti'])).size).toBe(20);
+  });
+
+  test.each([
+    [0, true],
+    [2 * hour - 1, true],
+    [2 * hour + 9, true],
+    [2 * hour + 10, false],
+    [3 * hour, false],
+    // iat is never compared with our clock.
+    [-hour, true],
+  ])('%d seconds after it was issued is good: %j, seen before or not', (seconds, good) => {
+    const { tokens, at } = lab();
+    const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+    at(seconds);
+    expect(tokens.verifyAccess(token) !== undefined).toBe(good);
+    at(0);
+    expect(tokens.verifyAccess(token)).toBeDefined();
+    at(seconds);
+    expect(tokens.verifyAccess(token) !== undefined).toBe(good);
+    expect(tokens.known(fingerprint(token)) !== undefined).toBe(good);
+  });
+
+  test.each([
+    [69, true],
+    [70, false],
+  ])('of 60 s that was verified is good %d s after it was issued: %j', (seconds, good) => {
+    const { tokens, at } = lab({ accessTokenMaxAge: 60_000 });
+    const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+    expect(tokens.verifyAccess(token)).toBeDefined();
+    at(seconds);
+    expect(tokens.known(fingerprint(token)) !== undefined).toBe(good);
+    expect(tokens.verifyAccess(token) !== undefined).toBe(good);
+  });
+
+  test('is known by its fingerprint once it was verified', () => {
+    const { tokens } = lab();
+    const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+    expect(tokens.known(fingerprint(token))).toBeUndefined();
+    const claims = tokens.verifyAccess(token);
+    expect(tokens.known(fingerprint(token))).toBe(claims);
+  });
+
+  test('changed in any character is none', () => {
+    const { tokens } = lab();
+    const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+    // The last characters of a part may hold bits that mean nothing.
+    const position = fc.nat(token.length - 1).filter((at) => !/^..?(\.|$)/.test(token.slice(at)) && token[at] !== '.');
+    fc.assert(
+      fc.property(position, fc.constantFrom('A', 'B', '-', '.', ' ', 'é'), (at, character) => {
+        fc.pre(token[at] !== character);
+        expect(tokens.verifyAccess(`${token.slice(0, at)}${character}${token.slice(at + 1)}`)).toBeUndefined();
+      }),
+    );
+  });
+
+  test('of another issuer is not ours, by name or by verification, even when the issuer was ours before', () => {
+    const { tokens, settings } = lab();
+    const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+    expect([tokens.isOurs(token), tokens.verifyAccess(token) !== undefined]).toEqual([true, true]);
+    settings.issuer = 'https://another.example';
+    expect([tokens.isOurs(token), tokens.verifyAccess(token) !== undefined]).toEqual([false, false]);
+    expect(tokens.known(fingerprint(token))).toBeUndefined();
+  });
+
+  test('for another audience is refused after the issuer has changed, although it was verified before', () => {
+    const { tokens, settings } = lab();
+    const { token } = tokens.issueAccess(sessionWith(), account, undefined, kubernetesAudience);
+    expect(tokens.verifyForAny(token)).toMatchObject({ aud: kubernetesAudience });
+    settings.issuer = 'https://another.example';
+    expect(tokens.verifyForAny(token)).toBeUndefined();
+    settings.issuer = issuer;
+    expect(tokens.verifyForAny(token)).toMatchObject({ aud: kubernetesAudience });
+  });
+});
+
+test('an access token is none any more when its key was replaced, although it was verified before', async () => {
+  const [cluster, elsewhere] = [new MemoryCluster(), new MemoryCluster()];
+  const makeKey = keyMaker();
+  const own = await SigningKeys.load(cluster.client(), 'platform-system', makeKey);
+  await SigningKeys.load(elsewhere.client(), 'platform-system', makeKey);
+  own.follow(createLogger({ silent: true }), new FakeClock());
+  const { tokens } = lab({}, own);
+  const { token } = tokens.issueAccess(sessionWith(), account, undefined);
+  await settle();
+  expect(tokens.verifyAccess(token)).toBeDefined();
+  for (const secret of elsewhere.list(secrets)) cluster.put(secrets, secret);
+  await settle();
+  own.stop();
+  expect(tokens.known(fingerprint(token))).toBeUndefined();
+  expect(tokens.verifyAccess(token)).toBeUndefined();
+});
+
+describe('no access token', () => {
+  const claims = {
+    iss: issuer,
+    aud: issuer,
+    sub: 'uid-alice',
+    sid: 'session-1',
+    client_id: 'platform',
+    username: 'alice',
+    exp: now + hour,
+    iat: now,
+    jti: 'jti-1',
+  };
+  type Forgery = () => string;
+  const signed =
+    (header: object, changes: object = {}, alg: 'ES256' | 'RS256' = 'ES256'): Forgery =>
+    () => {
+      const key = keys.current(alg);
+      return craftJWT({ typ: 'at+jwt', alg, kid: key.kid, ...header }, { ...claims, ...changes }, key.privateKey);
+    };
+  const without = (name: keyof typeof claims): Forgery => signed({}, { [name]: undefined });
+
+  test('is what these tests would forge if nothing were wrong', () => {
+    expect(lab().tokens.verifyAccess(signed({})())).toBeDefined();
+  });
+
+  test.each<[string, Forgery]>([
+    ['has no algorithm', signed({ alg: 'none' })],
+    ['has no signature', () => `${craftJWT({ typ: 'at+jwt', alg: 'none' }, claims).split('.').slice(0, 2).join('.')}.`],
+    [
+      'is signed with our public key as a shared secret',
+      () => {
+        const key = keys.current('RS256');
+        const content = craftJWT({ typ: 'at+jwt', alg: 'HS256', kid: key.kid }, claims)
+          .split('.')
+          .slice(0, 2)
+          .join('.');
+        const pem = key.publicKey.export({ type: 'spki', format: 'pem' });
+        return `${content}.${createHmac('sha256', pem).update(content).digest('base64url')}`;
+      },
+    ],
+    ['names another algorithm than the key has', signed({ alg: 'RS256' })],
+    ['names the other key', () => signed({ kid: keys.current('RS256').kid })()],
+    ['names a key that is not ours', signed({ kid: 'unknown' })],
+    ['names no key', signed({ kid: undefined })],
+    ...['../../../../dev/null', "x' UNION SELECT 'key", '__proto__', 'constructor', '', ['x'], { x: 1 }, null].map(
+      (kid): [string, Forgery] => [`names the key ${JSON.stringify(kid)}`, signed({ kid })],
+    ),
+    [
+      'says where its key is',
+      () => {
+        const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+        const at = { jku: 'https://evil.example/keys', x5u: 'https://evil.example/c', kid: keys.current('ES256').kid };
+        return craftJWT({ typ: 'at+jwt', alg: 'ES256', ...at }, claims, privateKey);
+      },
+    ],
+    ['demands what we do not understand', signed({ crit: ['x'], x: 1 })],
+    ['is not valid yet at some time', signed({}, { nbf: 'soon' })],
+    [
+      'brings its own key',
+      () => {
+        const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+        const jwk = publicKey.export({ format: 'jwk' });
+        return craftJWT({ typ: 'at+jwt', alg: 'ES256', kid: keys.current('ES256').kid, jwk }, claims, privateKey);
+      },
+    ],
+    ['is an id_token by type', signed({ typ: 'JWT' })],
+    ['has no type', signed({ typ: undefined })],
+    ['is of another issuer', signed({}, { iss: 'https://another.example' })],
+    ['is for somebody else', signed({}, { aud: 'platform' })],
+    ['is for kube-apiserver', signed({}, { aud: ['kubernetes'] })],
+    ['has expired', signed({}, { exp: now - 11 })],
+    ['is not valid yet', signed({}, { nbf: now + 11 })],
+    ['ends at no time', signed({}, { exp: 'never' })],
+    ['has a user that is no text', signed({}, { username: ['alice'] })],
+    ['was issued at no time', signed({}, { iat: 'once' })],
+    ...(['iss', 'aud', 'sub', 'sid', 'client_id', 'username', 'exp', 'iat', 'jti'] as const).map(
+      (name): [string, Forgery] => [`has no ${name}`, without(name)],
+    ),
+    ['is longer than any of ours', signed({}, { padding: 'x'.repeat(20_000) })],
+    ['is not a JWT', () => 'opaque'],
+    ['is empty', () => ''],
+    ['has two parts', () => 'e30.e30'],
+  ])('is one that %s', (_, forge) => {
+    expect(lab().tokens.verifyAccess(forge())).toBeUndefined();
+  });
+
+  test('is one that says a second time whose it is, unless the last word is right', () => {
+    const key = keys.current('ES256');
+    const header = craftJWT({ typ: 'at+jwt', alg: 'ES256', kid: key.kid }, {}).split('.')[0] ?? '';
+    const twice = (first: string, last: string): string => {
+      const text = JSON.stringify(claims).replace(`"iss":"${issuer}"`, `"iss":"${first}","iss":"${last}"`);
+      const content = `${header}.${Buffer.from(text).toString('base64url')}`;
+      const signature = sign('sha256', Buffer.from(content), { key: key.privateKey, dsaEncoding: 'ieee-p1363' });
+      return `${content}.${signature.toString('base64url')}`;
+    };
+    const { tokens } = lab();
+    expect(tokens.verifyAccess(twice('https://another.example', issuer))).toBeDefined();
+    expect(tokens.verifyAccess(twice(issuer, 'https://another.example'))).toBeUndefined();
+  });
+
+  test('is our own id_token', () => {
+    const { tokens } = lab();
+    const session = sessionWith({ clientID: issuer, scope: 'openid' });
+    expect(tokens.verifyAccess(tokens.issueIdentity(session, account, 'openid'))).toBeUndefined();
+  });
+
+  test.each(['Na.a.', 'Na.a.a', 'e30.a.', 'e30.bm8.x', 'bnVsbA.bnVsbA.', '..', '.', ''])(
+    'looks like a token and is none: %j',
+    (text) => {
+      const { tokens } = lab();
+      expect(tokens.verifyAccess(text)).toBeUndefined();
+      expect(tokens.isOurs(text)).toBe(false);
+    },
+  );
+
+  test('is recognized as ours if it is longer than 16 KiB', () => {
+    const { tokens } = lab();
+    // The signature is not checked.
+    const whole = signed({})();
+    expect([16_384, 16_385].map((length) => tokens.isOurs(whole.padEnd(length, 'A')))).toEqual([true, false]);
+  });
+
+  test('makes verification or recognition throw', () => {
+    const { tokens } = lab();
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[\w-]{0,20}\.[\w-]{0,20}\.[\w-]{0,20}$/)), (text) => {
+        expect(tokens.verifyAccess(text)).toBeUndefined();
+        expect(tokens.isOurs(text)).toBe(false);
+      }),
+    );
+  });
+});
+
+describe('an id_token', () => {
+  test.each([
+    ['openid', {}],
+    ['openid profile', { preferred_username: 'alice', name: 'Alice A.' }],
+    ['openid email', { email: 'alice@example.com', email_verified: true }],
+    ['openid groups', { groups: ['a', 'b'] }],
+  ])('for the scope %s says no more than that asks for', (scope, more) => {
+    const { tokens } = lab();
+    // What the login was granted is more than what this token was asked for.
+    const session = sessionWith({ scope: 'openid profile email groups' });
+    const { header, claims } = readJWT(tokens.issueIdentity(session, account, scope));
+    expect(header).toEqual({ typ: 'JWT', alg: 'RS256', kid: keys.current('RS256').kid });
+    expect(claims).toEqual({
+      iss: issuer,
+      sub: 'uid-alice',
+      aud: 'platform',
+      sid: 'session-1',
+      iat: now,
+      auth_time: now - hour,
+      exp: now + 2 * hour,
+      ...more,
+    });
+  });
+
+  test('names a user without a display name by the username, and has no e-mail where there is none', () => {
+    const { tokens } = lab();
+    const { claims } = readJWT(
+      tokens.issueIdentity(
+        sessionWith(),
+        { ...account, displayName: undefined, email: undefined },
+        'openid profile email',
+      ),
+    );
+    expect(claims).toMatchObject({ name: 'alice', preferred_username: 'alice' });
+    expect(claims).not.toHaveProperty('email');
+    expect(claims).not.toHaveProperty('email_verified');
+  });
+
+  test('is read for its session, even after it has expired', () => {
+    const { tokens, at } = lab();
+    const token = tokens.issueIdentity(sessionWith(), account, 'openid');
+    at(30 * 24 * hour);
+    expect(tokens.readIdentity(token)).toEqual({ sub: 'uid-alice', aud: 'platform', sid: 'session-1' });
+  });
+
+  const claims = { iss: issuer, sub: 'uid-alice', aud: 'platform', sid: 'session-1', iat: now, exp: now + hour };
+  const crafted = (header: object, changes: object = {}): string => {
+    const { kid, privateKey } = keys.current('RS256');
+    return craftJWT({ typ: 'JWT', alg: 'RS256', kid, ...header }, { ...claims, ...changes }, privateKey);
+  };
+
+  test.each<[string, () => string, boolean]>([
+    ['is what these tests forge if nothing is wrong', () => crafted({}), true],
+    ['is an access token by type', () => crafted({ typ: 'at+jwt' }), false],
+    ['is an access token of ours', () => lab().tokens.issueAccess(sessionWith(), account, 'openid').token, false],
+    ['has no subject', () => crafted({}, { sub: undefined }), false],
+    ['has no session', () => crafted({}, { sid: undefined }), false],
+    ['has a session that is no text', () => crafted({}, { sid: 1 }), false],
+    ['is for several clients', () => crafted({}, { aud: ['platform', 'other'] }), false],
+    ['is of another issuer', () => crafted({}, { iss: 'https://another.example' }), false],
+    ['names a key that is not ours', () => crafted({ kid: 'unknown' }), false],
+    ['is longer than any of ours', () => crafted({}, { padding: 'x'.repeat(20_000) }), false],
+    ['is not a JWT', () => 'opaque', false],
+  ])('that %s is accepted at logout: %#', (_, forge, accepted) => {
+    expect(lab().tokens.readIdentity(forge()) !== undefined).toBe(accepted);
+  });
+});

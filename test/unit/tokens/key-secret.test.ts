@@ -1,0 +1,266 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { randomBytes } from 'node:crypto';
+import { KeySecret } from '../../../src/tokens/key-secret.ts';
+import { KubeError, unreachable } from '../../../src/cluster/client/kube-error.ts';
+import { MemoryCluster, type MemoryClient } from '../../fakes/cluster.ts';
+import { logOfLines } from '../../fakes/log.ts';
+import { FakeClock, settle } from '../../labs/cluster-fakes.ts';
+
+const namespace = 'platform-system';
+const path = `/api/v1/namespaces/${namespace}/secrets`;
+const name = 'keys';
+const minute = 60_000;
+
+const running: KeySecret[] = [];
+afterEach(() => {
+  for (const secret of running.splice(0)) secret.stop();
+});
+
+interface Replica {
+  readonly client: MemoryClient;
+  readonly secret: KeySecret;
+  /** The key in force; undefined before there is one. */
+  readonly key: () => string | undefined;
+  readonly lines: () => string[];
+}
+
+interface Lab {
+  readonly cluster: MemoryCluster;
+  readonly clock: FakeClock;
+  readonly start: () => Promise<Replica>;
+  readonly stored: () => unknown;
+}
+
+function lab(): Lab {
+  const clock = new FakeClock();
+  const cluster = new MemoryCluster(clock);
+  return {
+    cluster,
+    clock,
+    stored: () => (cluster.get(path, name)?.['data'] as { key?: unknown } | undefined)?.key,
+    start: async () => {
+      const client = cluster.client();
+      const { log, lines } = logOfLines();
+      let key: string | undefined;
+      const secret = new KeySecret({
+        client,
+        namespace,
+        name,
+        make: () => ({ key: randomBytes(8) }),
+        use: ({ key: bytes }) => {
+          if (bytes?.length !== 8) throw new Error('no key');
+          key = bytes.toString('base64');
+        },
+      });
+      running.push(secret);
+      await secret.load();
+      secret.follow(log, clock);
+      await settle();
+      return { client, secret, key: () => key, lines };
+    },
+  };
+}
+
+const put = (cluster: MemoryCluster, data: object): void => cluster.put(path, { metadata: { name }, data });
+
+describe('replicas that follow the same Secret', () => {
+  test('have the key that the first of them made', async () => {
+    const { start, stored } = lab();
+    const all = await Promise.all([start(), start(), start()]);
+    expect(all.map(({ key }) => key())).toEqual(all.map(() => stored()));
+  });
+
+  test('have the same new key when somebody deletes it, as often as that is', async () => {
+    const { cluster, start, stored } = lab();
+    const [one, two] = [await start(), await start()];
+    const seen = new Set([one.key()]);
+    for (let time = 0; time < 3; time += 1) {
+      cluster.delete(path, name);
+      await settle();
+      expect([one.key(), two.key()]).toEqual([stored(), stored()]);
+      seen.add(one.key());
+    }
+    expect(seen.size).toBe(4);
+    expect(one.lines().join('\n')).toContain('there are new keys');
+  });
+
+  test('agree although another has made a new key before they could', async () => {
+    const { cluster, start, stored } = lab();
+    const [one, two] = [await start(), await start()];
+    const before = one.key();
+    for (const { client } of [one, two]) client.holdWatches();
+    cluster.delete(path, name);
+    const three = await start();
+    for (const { client } of [one, two]) client.releaseWatches();
+    await settle();
+    expect(three.key()).not.toBe(before);
+    expect([stored(), one.key(), two.key()]).toEqual([three.key(), three.key(), three.key()]);
+  });
+
+  test('take over what an administrator puts there', async () => {
+    const { cluster, start } = lab();
+    const [one, two] = [await start(), await start()];
+    const key = randomBytes(8).toString('base64');
+    put(cluster, { key });
+    await settle();
+    expect([one.key(), two.key()]).toEqual([key, key]);
+  });
+
+  test.each([{}, { key: 'AAAA' }])('keep theirs when %j is put there, and say so', async (data) => {
+    const { cluster, start } = lab();
+    const one = await start();
+    const before = one.key();
+    put(cluster, data);
+    await settle();
+    expect(one.key()).toBe(before);
+    expect(one.lines().join('\n')).toMatch(/no key.*not used/);
+  });
+});
+
+test('a Secret that cannot be made again at once is made within a minute', async () => {
+  const { cluster, clock, start, stored } = lab();
+  const { client, key, lines } = await start();
+  const before = key();
+  client.before = ({ method }) => {
+    if (method === 'POST') throw unreachable(new Error('reset'));
+  };
+  cluster.delete(path, name);
+  await settle();
+  expect(stored()).toBeUndefined();
+  expect(key()).toBe(before);
+  expect(lines().join('\n')).toMatch(/reset.*cannot be made again/);
+  client.before = () => undefined;
+  await clock.advance(minute);
+  expect(stored()).toBe(key());
+  expect(key()).not.toBe(before);
+});
+
+test('a Secret that holds no key is refused at the start', async () => {
+  const { cluster, start } = lab();
+  put(cluster, {});
+  await expect(start()).rejects.toThrow('no key');
+});
+
+test('a Secret that cannot be made again for some minutes is made afterwards', async () => {
+  const { cluster, clock, start, stored } = lab();
+  const { client, key } = await start();
+  client.before = ({ method }) => {
+    if (method === 'POST') throw unreachable(new Error('reset'));
+  };
+  cluster.delete(path, name);
+  await clock.advance(3 * minute);
+  expect(stored()).toBeUndefined();
+  client.before = () => undefined;
+  await clock.advance(minute);
+  expect(stored()).toBe(key());
+});
+
+test('a Secret that is there is neither made nor reported as deleted', async () => {
+  const { clock, start } = lab();
+  const { client, lines } = await start();
+  const before = client.asked('GET', `/${name}`).length;
+  await clock.advance(5 * minute);
+  expect(client.asked('GET', `/${name}`)).toHaveLength(before);
+  expect(lines().join('\n')).not.toContain('deleted');
+});
+
+test('a Secret that was not read yet is not taken for a deleted one', async () => {
+  const { cluster, clock } = lab();
+  const client = cluster.client();
+  const { log, lines } = logOfLines();
+  const secret = new KeySecret({
+    client,
+    namespace,
+    name,
+    make: () => ({ key: randomBytes(8) }),
+    use: () => undefined,
+  });
+  running.push(secret);
+  await secret.load();
+  client.holdWatches();
+  secret.follow(log, clock);
+  await clock.advance(minute);
+  expect(lines().join('\n')).not.toContain('deleted');
+});
+
+describe('a change of the Secret', () => {
+  const other = { key: Buffer.alloc(8) };
+
+  test('is given what is there, and is written', async () => {
+    const { start, stored } = lab();
+    const { secret, key } = await start();
+    const before = key();
+    let given: unknown;
+    await secret.change(async (data, metadata) => {
+      given = [data['key']?.toString('base64'), metadata.name];
+      return other;
+    });
+    await settle();
+    expect(given).toEqual([before, name]);
+    expect([stored(), key()]).toEqual([other.key.toString('base64'), other.key.toString('base64')]);
+  });
+
+  test('to undefined writes nothing', async () => {
+    const { start } = lab();
+    const { client, secret } = await start();
+    await secret.change(async () => undefined);
+    expect(client.asked('PUT', `/${name}`)).toEqual([]);
+  });
+
+  test('is not attempted before the Secret is followed, or while there is none', async () => {
+    const { cluster, start } = lab();
+    const client = cluster.client();
+    const early = new KeySecret({ client, namespace, name, make: () => other, use: () => undefined });
+    const late = await start();
+    late.client.before = ({ method }) => {
+      if (method === 'POST') throw unreachable(new Error('reset'));
+    };
+    cluster.delete(path, name);
+    await settle();
+    let calls = 0;
+    for (const secret of [early, late.secret])
+      await secret.change(async () => {
+        calls += 1;
+        return other;
+      });
+    expect(calls).toBe(0);
+  });
+
+  test('gives way to one that somebody else made meanwhile, and to a deletion', async () => {
+    const { cluster, start, stored } = lab();
+    const { client, secret } = await start();
+    const theirs = Buffer.alloc(8, 1).toString('base64');
+    client.before = ({ method }) => {
+      if (method === 'PUT') put(cluster, { key: theirs });
+    };
+    await secret.change(async () => other);
+    expect(stored()).toBe(theirs);
+    await settle();
+    client.before = ({ method }) => {
+      if (method === 'PUT') cluster.delete(path, name);
+    };
+    await secret.change(async () => other);
+    await settle();
+    expect(stored()).not.toBe(other.key.toString('base64'));
+  });
+
+  test.each([0, 403, 500])('fails when kube-apiserver answers %i', async (code) => {
+    const { start } = lab();
+    const { client, secret } = await start();
+    client.before = ({ method }) => {
+      if (method === 'PUT') throw new KubeError(code, { message: 'refused' });
+    };
+    await expect(secret.change(async () => other)).rejects.toThrow('refused');
+  });
+});
+
+test('after a stop the Secret is neither watched nor made again', async () => {
+  const { cluster, clock, start, stored } = lab();
+  const { secret } = await start();
+  secret.stop();
+  await settle();
+  expect(clock.pending()).toEqual([]);
+  cluster.delete(path, name);
+  await clock.advance(2 * minute);
+  expect(stored()).toBeUndefined();
+});

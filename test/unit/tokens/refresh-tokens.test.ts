@@ -1,0 +1,146 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { createHash } from 'node:crypto';
+import { hashToken, isSessionID, newSessionID, RefreshTokens, sameHash } from '../../../src/tokens/refresh-tokens.ts';
+import { createLogger } from '../../../src/runtime/logger.ts';
+import { MemoryCluster } from '../../fakes/cluster.ts';
+import { FakeClock, settle } from '../../labs/cluster-fakes.ts';
+
+const secrets = '/api/v1/namespaces/platform-system/secrets';
+const tokens = new RefreshTokens(Buffer.alloc(32, 7));
+
+describe('refresh tokens', () => {
+  test('carry 256 random bits behind the id of their session', () => {
+    const sid = newSessionID();
+    const all = new Set(Array.from({ length: 1_000 }, () => tokens.first(sid)));
+    expect(all.size).toBe(1_000);
+    for (const token of all) {
+      expect(tokens.sessionOf(token)).toBe(sid);
+      expect(Buffer.from(token.split('.')[1] ?? '', 'base64url')).toHaveLength(32);
+    }
+  });
+
+  test('have session ids of 128 random bits that can be names of objects', () => {
+    const all = new Set(Array.from({ length: 1_000 }, newSessionID));
+    expect(all.size).toBe(1_000);
+    for (const sid of all) expect(sid).toMatch(/^[0-9a-f]{32}$/);
+  });
+
+  test.each(['', '0'.repeat(31), '0'.repeat(33), `x${'0'.repeat(32)}`, `${'0'.repeat(32)}x`, 'A'.repeat(32)])(
+    'belong to no session of the name %j',
+    (name) => {
+      expect(isSessionID(name)).toBe(false);
+      expect(isSessionID('0'.repeat(32))).toBe(true);
+    },
+  );
+
+  test('have one successor, which needs the key and the whole token', () => {
+    const token = tokens.first(newSessionID());
+    expect(tokens.successor(token)).toBe(new RefreshTokens(Buffer.alloc(32, 7)).successor(token));
+    expect(tokens.successor(token)).not.toBe(new RefreshTokens(Buffer.alloc(32, 8)).successor(token));
+    expect(tokens.successor(token)).not.toBe(tokens.successor(tokens.first(newSessionID())));
+    expect(tokens.sessionOf(tokens.successor(token))).toBe(tokens.sessionOf(token));
+  });
+
+  test.each([
+    ['', 'nothing'],
+    ['x', 'a word'],
+    ['%.%', 'no seal'],
+    ['%.%.', 'an empty seal'],
+    ['%.%.%', 'the seal of nobody'],
+  ])('%j (%s) belongs to no session', (pattern) => {
+    const parts = [newSessionID(), 'b'.repeat(43), 'c'.repeat(22)];
+    expect(tokens.sessionOf(pattern.replaceAll('%', () => parts.shift() ?? ''))).toBeUndefined();
+  });
+
+  test.each([
+    ['a space before', (token: string) => ` ${token}`],
+    ['a line end after', (token: string) => `${token}\n`],
+    ['padding', (token: string) => `${token}==`],
+    ['the session id in capitals', (token: string) => token.slice(0, 32).toUpperCase() + token.slice(32)],
+    ['a longer secret', (token: string) => token.replace('.', '.A')],
+    ['a further part', (token: string) => `${token}.A`],
+  ])('with %s belong to no session', (_what, change) => {
+    const token = tokens.first('a'.repeat(32));
+    expect(tokens.sessionOf(token)).toBe('a'.repeat(32));
+    expect(tokens.sessionOf(change(token))).toBeUndefined();
+  });
+
+  test('of whatever text name no session', () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        expect(tokens.sessionOf(text)).toBeUndefined();
+      }),
+    );
+  });
+
+  test("are ours only with our seal: with any letter changed, or made with another key, they are nobody's", () => {
+    const token = tokens.first(newSessionID());
+    for (let at = 0; at < token.length; at += 1) {
+      // The last letter of base64url holds bits that mean nothing; 'A' and 'Q' differ in those that do.
+      const letter = token[at] === 'a' || token[at] === 'A' ? 'Q' : at < 32 ? 'a' : 'A';
+      const forged = `${token.slice(0, at)}${letter}${token.slice(at + 1)}`;
+      expect([forged, tokens.sessionOf(forged)]).toEqual([forged, undefined]);
+    }
+    expect(new RefreshTokens(Buffer.alloc(32, 8)).sessionOf(token)).toBeUndefined();
+  });
+
+  test('are all different along a chain', () => {
+    const chain = [tokens.first(newSessionID())];
+    for (let step = 0; step < 1_000; step += 1) chain.push(tokens.successor(chain[step] ?? ''));
+    expect(new Set(chain).size).toBe(1_001);
+    expect(new Set(chain.map((token) => tokens.sessionOf(token))).size).toBe(1);
+  });
+
+  test('are stored as SHA-256', () => {
+    expect(hashToken('abc')).toBe(createHash('sha256').update('abc').digest('hex'));
+    expect(sameHash(hashToken('a'), hashToken('a'))).toBe(true);
+    expect(sameHash(hashToken('a'), hashToken('b'))).toBe(false);
+    expect(sameHash(hashToken('a'), undefined)).toBe(false);
+    expect(sameHash(hashToken('a'), '')).toBe(false);
+    expect(sameHash(hashToken('a'), 'ä'.repeat(hashToken('a').length))).toBe(false);
+  });
+
+  test('and secrets that are derived share the key, and are never the same', () => {
+    const other = new RefreshTokens(Buffer.alloc(32, 8));
+    expect(tokens.derive('a')).toBe(new RefreshTokens(Buffer.alloc(32, 7)).derive('a'));
+    expect(tokens.derive('a')).toMatch(/^[\w-]{43}$/);
+    const all = [tokens.derive('a'), tokens.derive('b'), other.derive('a'), tokens.successor('a').split('.')[1]];
+    expect(new Set(all).size).toBe(all.length);
+  });
+});
+
+describe('the key of refresh tokens', () => {
+  test('is made once, and is the same for every replica, also for two that start at once', async () => {
+    const cluster = new MemoryCluster();
+    const loaded = await Promise.all(
+      Array.from({ length: 5 }, () => RefreshTokens.load(cluster.client(), 'platform-system')),
+    );
+    loaded.push(await RefreshTokens.load(cluster.client(), 'platform-system'));
+    const token = tokens.first(newSessionID());
+    expect(new Set(loaded.map((one) => one.successor(token))).size).toBe(1);
+    expect(cluster.list(secrets).map(({ metadata }) => metadata.name)).toEqual(['platform-refresh-key']);
+  });
+
+  test.each([
+    ['too short', { key: Buffer.alloc(31).toString('base64') }],
+    ['missing', {}],
+  ])('that is %s is an error that says what to do', async (_what, data) => {
+    const cluster = new MemoryCluster();
+    cluster.put(secrets, { metadata: { name: 'platform-refresh-key' }, data });
+    await expect(RefreshTokens.load(cluster.client(), 'platform-system')).rejects.toThrow(
+      /platform-refresh-key has no key of 32 bytes; delete the Secret/,
+    );
+  });
+});
+
+test('after a stop the Secret with the key of refresh tokens is not watched', async () => {
+  const clock = new FakeClock();
+  const loaded = await RefreshTokens.load(new MemoryCluster(clock).client(), 'platform-system');
+  loaded.follow(createLogger({ silent: true }), clock);
+  await settle();
+  expect(clock.pending()).not.toEqual([]);
+  loaded.stop();
+  await settle();
+  expect(clock.pending()).toEqual([]);
+});

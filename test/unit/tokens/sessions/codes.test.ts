@@ -1,0 +1,267 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { newSessionID, RefreshTokens } from '../../../../src/tokens/refresh-tokens.ts';
+import type { Redeemed, Unredeemed } from '../../../../src/tokens/sessions/codes.ts';
+import type { Session } from '../../../../src/tokens/sessions/session.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
+import {
+  always,
+  granted,
+  lab,
+  lives,
+  login,
+  minute,
+  path,
+  silent,
+  stored,
+  tokens,
+  type Lab,
+  type Replica,
+} from '../../../labs/sessions.ts';
+
+const never = (): boolean => false;
+const redirectURI = 'https://console.example/callback';
+const holder = { userName: 'alice', userUID: 'uid-alice', credentialID: 'c1' };
+const device = { userCode: 'BCDF-GHJK', sourceIP: '192.0.2.1', life: minute, refreshable: true };
+
+let made: Lab;
+let replica: Replica;
+beforeEach(async () => {
+  // Nothing that has expired is swept.
+  made = lab(lives, silent, never);
+  replica = await made.replica();
+});
+
+const reads = (): number => replica.client.requests.filter(({ method }) => method === 'GET').length;
+const phases = (): string[] => stored(made.cluster).map(({ status }) => status.phase);
+/** The code that a browser brings, or one without a redirect URI. */
+const newCode = (code: object = { redirectURI }): Promise<string> =>
+  replica.sessions.codes.create({ ...login, code }, minute, true);
+const redeem = (code: string, accept = always): Promise<Redeemed | Unredeemed> =>
+  replica.sessions.codes.redeem(code, accept, true);
+
+async function newDevice(): Promise<string> {
+  const code = await replica.sessions.devices.create({ clientID: 'platform-cli' }, device);
+  if (code === undefined) throw new Error('the user code is in use');
+  await settle();
+  return code;
+}
+
+async function waitingDevice(): Promise<Session> {
+  const session = await replica.sessions.devices.waitingFor(device.userCode);
+  if (session === undefined) throw new Error('no device waits');
+  return session;
+}
+
+async function approve(): Promise<boolean> {
+  const authenticatedAt = new Date(made.clock.now()).toISOString();
+  const { session } = await replica.sessions.create(login);
+  return await replica.sessions.devices.letIn(await waitingDevice(), {
+    ...holder,
+    authenticatedAt,
+    login: session.metadata.name,
+  });
+}
+
+describe('a code', () => {
+  test('starts an active session with a refresh token', async () => {
+    const code = await newCode();
+    expect(phases()).toEqual(['Pending']);
+    const redeemed = await redeem(code);
+    expect(redeemed).toMatchObject({ session: { status: { phase: 'Active' } }, refreshToken: expect.any(String) });
+    expect(replica.sessions.codes.sessionOf(code)).toBe((redeemed as Redeemed).session.metadata.name);
+    expect(await granted(replica.sessions, (redeemed as Redeemed).refreshToken ?? '')).toEqual(expect.any(String));
+  });
+
+  test('starts a session without a refresh token where none may be given, and that session does not idle', async () => {
+    const code = await replica.sessions.codes.create({ ...login, code: { redirectURI } }, minute, false);
+    const redeemed = (await replica.sessions.codes.redeem(code, always, false)) as Redeemed;
+    expect(redeemed).not.toHaveProperty('refreshToken');
+    expect(redeemed.session.status).not.toHaveProperty('currentHash');
+    await made.clock.advance(lives.accessTokenMaxAge - 1);
+    expect(await replica.sessions.active(redeemed.session.metadata.name)).toBeDefined();
+    await made.clock.advance(1);
+    expect(await replica.sessions.active(redeemed.session.metadata.name)).toBeUndefined();
+  });
+
+  test.each([
+    ['of another server', () => new RefreshTokens(Buffer.alloc(32, 8)).first(newSessionID())],
+    ['of no shape', () => 'code'],
+  ])('%s is unknown, without a read of the cluster', async (_, code) => {
+    const before = reads();
+    expect(await redeem(code())).toBe('unknown');
+    expect(replica.sessions.codes.sessionOf(code())).toBeUndefined();
+    expect(reads()).toBe(before);
+  });
+
+  test('of a session that is gone has expired', async () => {
+    expect(await redeem(tokens.first(newSessionID()))).toBe('ended');
+  });
+
+  test.each([
+    ['a sealed token of the same session', (code: string) => tokens.first(tokens.sessionOf(code) ?? '')],
+    ['its successor', (code: string) => tokens.successor(code)],
+  ])('is not redeemed by %s, and stays valid', async (_, other) => {
+    const code = await newCode();
+    expect(await redeem(other(code))).toBe('unknown');
+    expect(await redeem(code)).toMatchObject({ session: {} });
+  });
+
+  test('is not a refresh token, nor a refresh token a code', async () => {
+    const { refreshToken } = await replica.sessions.create(login);
+    expect(await redeem(refreshToken)).toBe('unknown');
+    expect(typeof (await replica.sessions.rotation.refresh(await newCode(), always))).toBe('string');
+  });
+
+  test('is valid until its life is over', async () => {
+    const [one, other] = [await newCode(), await newCode()];
+    await made.clock.advance(minute - 1);
+    expect(await redeem(one)).toMatchObject({ session: {} });
+    await made.clock.advance(1);
+    expect(await redeem(other)).toBe('ended');
+  });
+
+  test('that the caller refuses is unknown, and stays valid', async () => {
+    const code = await newCode();
+    expect(await redeem(code, never)).toBe('unknown');
+    expect(await redeem(code)).toMatchObject({ session: {} });
+  });
+
+  test('of a browser that comes again revokes what it started', async () => {
+    const code = await newCode();
+    const { session, refreshToken = '' } = (await redeem(code)) as Redeemed;
+    expect(await redeem(code)).toBe('reused');
+    await settle();
+    expect(await replica.sessions.active(session.metadata.name)).toBeUndefined();
+    expect(typeof (await replica.sessions.rotation.refresh(refreshToken, always))).toBe('string');
+  });
+
+  test('of a device that comes again revokes nothing', async () => {
+    const code = await newDevice();
+    expect(await approve()).toBe(true);
+    const { session } = (await redeem(code)) as Redeemed;
+    expect(await redeem(code)).toBe('reused');
+    expect(await replica.sessions.active(session.metadata.name)).toBeDefined();
+  });
+
+  test('that was revoked has expired', async () => {
+    const code = await newCode();
+    await replica.sessions.revoke(tokens.sessionOf(code) ?? '');
+    expect(await redeem(code)).toBe('ended');
+  });
+
+  test.each<[string, (sid: string) => Promise<void>]>([
+    ['is revoked', (sid) => replica.sessions.revoke(sid)],
+    ['is gone', async (sid) => made.cluster.delete(path, sid)],
+    ['has expired', () => made.clock.advance(lives.refreshTokenIdle)],
+  ])('of a login that %s has expired', async (_, end) => {
+    const { session } = await replica.sessions.create(login);
+    const { name } = session.metadata;
+    const code = await replica.sessions.codes.create(
+      { ...login, code: { redirectURI, login: name } },
+      60 * minute,
+      true,
+    );
+    await end(name);
+    expect(await redeem(code)).toBe('ended');
+  });
+
+  test('of a login that is active starts a session', async () => {
+    const { session } = await replica.sessions.create(login);
+    expect(await redeem(await newCode({ redirectURI, login: session.metadata.name }))).toMatchObject({ session: {} });
+  });
+
+  test('starts one session where two replicas redeem it at once, and none is left', async () => {
+    const other = await made.replica();
+    const code = await newCode();
+    const all = await Promise.all([replica, other].map((one) => one.sessions.codes.redeem(code, always, true)));
+    expect(all.filter((one) => typeof one === 'object')).toHaveLength(1);
+    expect(all).toContain('reused');
+    expect(phases()).toEqual(['Revoked']);
+  });
+});
+
+/** Has another replica write each session after each of so many reads. */
+function disturb(times: number): void {
+  let left = times;
+  replica.client.after = ({ method, path: at }) => {
+    if (method !== 'GET' || !at.startsWith(`${path}/`) || left === 0) return;
+    left -= 1;
+    for (const session of stored(made.cluster)) made.cluster.put(path, { ...session });
+  };
+}
+
+describe('a code whose session others change', () => {
+  test('is redeemed at the fifth attempt', async () => {
+    const code = await newCode();
+    disturb(4);
+    expect(await redeem(code)).toMatchObject({ session: { status: { phase: 'Active' } } });
+  });
+
+  test('is 503 after five', async () => {
+    const code = await newCode();
+    disturb(5);
+    await expect(redeem(code)).rejects.toMatchObject({ code: 503 });
+  });
+
+  test('revokes at a reuse, however often it has to try', async () => {
+    const code = await newCode();
+    await redeem(code);
+    disturb(1);
+    expect(await redeem(code)).toBe('reused');
+    expect(phases()).toEqual(['Revoked']);
+  });
+});
+
+describe('a device', () => {
+  test('that polls waits, and the cluster is not read for it', async () => {
+    const code = await newDevice();
+    const before = reads();
+    expect(await redeem(code)).toBe('waiting');
+    expect(reads()).toBe(before);
+  });
+
+  test('that polls with the wrong client is unknown', async () => {
+    expect(await redeem(await newDevice(), never)).toBe('unknown');
+  });
+
+  test('that polls while the watch is silent waits by a read of the cluster', async () => {
+    const code = await replica.sessions.devices.create({ clientID: 'platform-cli' }, { ...device, life: 60 * minute });
+    await settle();
+    replica.client.holdWatches();
+    await made.clock.advance(16_000);
+    const before = reads();
+    expect(await redeem(code ?? '')).toBe('waiting');
+    expect(reads()).toBe(before + 1);
+  });
+
+  test('whose code has expired is told so', async () => {
+    const code = await newDevice();
+    await made.clock.advance(minute);
+    expect(await redeem(code)).toBe('ended');
+  });
+
+  test('that was refused is told so', async () => {
+    const code = await newDevice();
+    await replica.sessions.revoke((await waitingDevice()).metadata.name);
+    await settle();
+    expect(await redeem(code)).toBe('refused');
+  });
+
+  test('that was approved and then revoked is not told that it was refused', async () => {
+    const code = await newDevice();
+    await approve();
+    await replica.sessions.revoke(tokens.sessionOf(code) ?? '');
+    expect(await redeem(code)).toBe('ended');
+  });
+
+  test('gets a session of the user who approves it, and of no one else', async () => {
+    const code = await newDevice();
+    expect(await approve()).toBe(true);
+    await settle();
+    const { session } = (await redeem(code)) as Redeemed;
+    expect(session.spec).toMatchObject({ ...holder, clientID: 'platform-cli' });
+    expect(replica.sessions.ofUser(login.userUID).map(({ metadata }) => metadata.name)).toContain(
+      session.metadata.name,
+    );
+  });
+});

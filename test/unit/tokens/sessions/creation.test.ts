@@ -1,0 +1,180 @@
+import { describe, expect, test } from '@jest/globals';
+import { newSessionID } from '../../../../src/tokens/refresh-tokens.ts';
+import { KubeError, unreachable } from '../../../../src/cluster/client/kube-error.ts';
+import { logOfLines } from '../../../fakes/log.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
+import {
+  always,
+  failing,
+  granted,
+  lab,
+  lives,
+  login,
+  minute,
+  namesIn,
+  second,
+  stored,
+  tokens,
+} from '../../../labs/sessions.ts';
+
+describe('a new session', () => {
+  test('is in the cluster before the login is answered, and holds no token', async () => {
+    const { cluster, clock, replica } = lab();
+    const { sessions } = await replica();
+    const { session, refreshToken } = await sessions.create({ ...login, scope: 'openid' });
+    expect(stored(cluster)).toEqual([session]);
+    expect(session.spec).toEqual({
+      ...login,
+      scope: 'openid',
+      createdAt: new Date(clock.now()).toISOString(),
+      expiresAt: new Date(clock.now() + lives.sessionMaxAge).toISOString(),
+    });
+    expect(session.status.phase).toBe('Active');
+    expect(session.metadata.name).toBe(tokens.sessionOf(refreshToken));
+    expect(JSON.stringify(stored(cluster))).not.toContain(refreshToken.split('.')[1]);
+  });
+
+  test('counts at once on the replica that made it, and with one read on another, before any watch tells', async () => {
+    const { replica } = lab();
+    const [one, two] = [await replica(), await replica()];
+    for (const { client } of [one, two]) client.holdWatches();
+    const { session } = await one.sessions.create(login);
+    const sid = session.metadata.name;
+    expect(await one.sessions.active(sid)).toEqual(session);
+    expect(one.client.asked('GET', sid)).toHaveLength(0);
+    expect(await two.sessions.active(sid)).toEqual(session);
+    expect(two.client.asked('GET', sid)).toHaveLength(1);
+  });
+
+  test('is asked of the cluster once by all who ask at once, and not again for a moment when there is none', async () => {
+    const { replica } = lab();
+    const { sessions, client } = await replica();
+    const sid = newSessionID();
+    const answers = await Promise.all(Array.from({ length: 50 }, () => sessions.active(sid)));
+    expect(answers).toEqual(Array.from({ length: 50 }, () => undefined));
+    await sessions.active(sid);
+    expect(client.asked('GET', sid)).toHaveLength(1);
+  });
+
+  test('is 503, and nothing else, when the cluster refuses or does not answer', async () => {
+    const { replica } = lab();
+    const { sessions, client } = await replica();
+    for (const failure of [unreachable(new Error('reset')), new KubeError(403, { message: 'forbidden' })]) {
+      client.before = () => {
+        throw failure;
+      };
+      const refused = { code: 503, reason: 'ServiceUnavailable', cause: failure };
+      await expect(sessions.create(login)).rejects.toMatchObject(refused);
+      await expect(sessions.active(newSessionID())).rejects.toMatchObject(refused);
+      await expect(sessions.rotation.refresh(tokens.first(newSessionID()), always)).rejects.toMatchObject(refused);
+    }
+  });
+});
+
+test.each([
+  ['the kind is not served', new KubeError(404, { message: '404 page not found' }), /sessions\.iam\.platform\.io/],
+  ['the name is taken', new KubeError(409, { message: 'exists' }), /exists/],
+])('a login that cannot be kept because %s is 503, and the log says why', async (_, failure, why) => {
+  const { log, lines } = logOfLines();
+  const { sessions, client } = await lab(lives, log).replica();
+  client.before = failing('POST', failure);
+  const error: unknown = await sessions.create(login).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ code: 503, reason: 'ServiceUnavailable', cause: failure });
+  expect(`${lines().join('\n')} ${String((error as Error).cause)}`).toMatch(why);
+});
+
+describe('the sessions of one user', () => {
+  const most = 100;
+  const bob = { ...login, userName: 'bob', userUID: 'uid-bob' };
+
+  test('are at most a hundred: one more ends the one that was used longest ago', async () => {
+    const { cluster, clock, replica } = lab();
+    const [one, two] = [await replica(), await replica()];
+    const { session: other } = await one.sessions.create(bob);
+    const begun = [];
+    for (let index = 0; index < most; index += 1) {
+      begun.push(await (index % 2 === 0 ? one : two).sessions.create(login));
+      await clock.advance(second);
+    }
+    const [refreshed, oldest] = begun;
+    await granted(one.sessions, refreshed?.refreshToken ?? '');
+    await settle();
+    expect(stored(cluster)).toHaveLength(most + 1);
+    const { session } = await two.sessions.create(login);
+    await settle();
+    const names = namesIn(cluster);
+    expect(names).toHaveLength(most + 1);
+    for (const kept of [other, session, refreshed?.session]) expect(names).toContain(kept?.metadata.name);
+    expect(names).not.toContain(oldest?.session.metadata.name);
+    for (const { ended } of [one, two]) expect(ended).toEqual([oldest?.session.metadata.name]);
+  });
+
+  test('that give way end at once on the replica of the login, before any watch tells', async () => {
+    const { clock, replica } = lab();
+    const { sessions, client } = await replica();
+    const { session: oldest } = await sessions.create(login);
+    for (let index = 1; index < most; index += 1) {
+      await clock.advance(1);
+      await sessions.create(login);
+    }
+    client.holdWatches();
+    await sessions.create(login);
+    expect(await sessions.active(oldest.metadata.name)).toBeUndefined();
+  });
+
+  test('do not give way while they are used: one that is refreshed just then goes on', async () => {
+    const { log, lines } = logOfLines();
+    const { clock, cluster, replica } = lab(lives, log);
+    const [one, two] = [await replica(), await replica()];
+    const { session: oldest, refreshToken } = await one.sessions.create(login);
+    for (let index = 1; index < most; index += 1) {
+      await clock.advance(1);
+      await one.sessions.create(login);
+    }
+    one.client.before = async ({ method }) => {
+      if (method === 'DELETE') await granted(two.sessions, refreshToken);
+    };
+    await one.sessions.create(login);
+    expect(namesIn(cluster)).toContain(oldest.metadata.name);
+    for (const { sessions } of [one, two]) expect(await sessions.active(oldest.metadata.name)).toBeDefined();
+    expect(lines().filter((line) => line.includes('"warn"'))).toEqual([]);
+  });
+
+  test('are not ended because one more could not begin, and begin although none could be ended', async () => {
+    const { log, lines } = logOfLines();
+    const { cluster, clock, replica } = lab(lives, log);
+    const { sessions, client } = await replica();
+    for (let index = 0; index < most; index += 1) await sessions.create(login);
+    await clock.advance(second);
+    const before = namesIn(cluster);
+    client.before = failing('POST');
+    await expect(sessions.create(login)).rejects.toMatchObject({ code: 503 });
+    expect(namesIn(cluster)).toEqual(before);
+    client.before = failing('DELETE');
+    await sessions.create(login);
+    expect(namesIn(cluster)).toHaveLength(most + 1);
+    expect(lines().filter((line) => line.includes('"warn"'))).toHaveLength(1);
+    client.before = () => undefined;
+    await sessions.create(login);
+    expect(namesIn(cluster)).toHaveLength(most);
+  });
+});
+
+describe('sessions of one kind do not push out others', () => {
+  test('codes that wait are at most 20 of a user, and end no session', async () => {
+    const { cluster, replica } = lab();
+    const { sessions } = await replica();
+    const { session } = await sessions.create(login);
+    for (let index = 0; index < 25; index += 1) await sessions.codes.create({ ...login, code: {} }, minute, true);
+    await settle();
+    expect(namesIn(cluster)).toHaveLength(21);
+    expect(namesIn(cluster)).toContain(session.metadata.name);
+  });
+
+  test.each(['Client', 'ServiceAccount'] as const)('a %s has more than a user', async (subjectKind) => {
+    const { cluster, replica } = lab();
+    const { sessions } = await replica();
+    for (let index = 0; index < 110; index += 1) await sessions.createFixed({ ...login, subjectKind });
+    expect(namesIn(cluster)).toHaveLength(110);
+  });
+});

@@ -1,0 +1,253 @@
+/** The grants of programs: client_credentials (RFC 6749 section 4.4) and token exchange (RFC 8693). */
+import { describe, expect, test } from '@jest/globals';
+import type { Session } from '../../../../src/tokens/sessions/session.ts';
+import { platformToken } from '../../../../src/auth/authenticators/index.ts';
+import { configuredUserUID } from '../../../../src/accounts/directory/uuid.ts';
+import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
+import type { Answer } from '../../../fakes/ask.ts';
+import { issuer } from '../../../fakes/configuration.ts';
+import { craftJWT, readJWT } from '../../../fakes/jwt.ts';
+import { logOfLines } from '../../../fakes/log.ts';
+import { createLab, login, type Fields, type Lab } from '../../../labs/oauth.ts';
+
+const exchange = 'urn:ietf:params:oauth:grant-type:token-exchange';
+const jwtType = 'urn:ietf:params:oauth:token-type:jwt';
+const accessType = 'urn:ietf:params:oauth:token-type:access_token';
+const all = ['password', 'refresh_token', 'client_credentials', exchange];
+const ci = { name: 'ci', secret: 'ci', grantTypes: all, groups: ['builders'] };
+const asCI = { client_id: 'ci', client_secret: 'ci' };
+const asItself: Fields = { grant_type: 'client_credentials', ...asCI };
+const sessionsPath = '/apis/iam.platform.io/v1alpha2/namespaces/platform-system/sessions';
+const minute = 60_000;
+
+interface Reviewed {
+  readonly username?: string;
+  readonly uid?: string;
+  readonly groups?: readonly string[];
+}
+const account: Required<Reviewed> = {
+  username: 'system:serviceaccount:apps:builder',
+  uid: 'uid-builder',
+  groups: ['system:serviceaccounts', 'system:serviceaccounts:apps'],
+};
+
+async function lab(client: object = ci, user: Reviewed | undefined = account, log?: Parameters<typeof createLab>[1]) {
+  const made = await createLab({ clients: [client] }, log);
+  made.cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', () => ({
+    status: { authenticated: user !== undefined, user },
+  }));
+  return made;
+}
+
+const who = async (made: Lab, answer: Answer) =>
+  await platformToken(made.accessTokens)(String(answer.json()['access_token']), '192.0.2.1');
+const isGood = (made: Lab, answer: Answer): Promise<boolean> =>
+  who(made, answer).then(
+    () => true,
+    () => false,
+  );
+
+const serviceToken = (clock: Lab['clock'], life = 60 * minute): string =>
+  craftJWT({ alg: 'RS256' }, { iss: 'https://kubernetes.example', exp: Math.floor((clock.now() + life) / 1_000) });
+const exchangeOf = (token: string, fields: Fields = {}): Fields => ({
+  grant_type: exchange,
+  subject_token: token,
+  subject_token_type: jwtType,
+  ...asCI,
+  ...fields,
+});
+const reviews = (made: Lab) => made.client.asked('POST', '/tokenreviews');
+const onlySession = ({ cluster }: Lab): Session => cluster.list(sessionsPath)[0] as unknown as Session;
+
+describe('client_credentials', () => {
+  test('is the client itself, with its groups and no refresh token', async () => {
+    const made = await lab();
+    const answer = await made.token({ ...asItself, scope: 'groups openid offline_access' });
+    expect({ status: answer.status, body: answer.json() }).toEqual({
+      status: 200,
+      body: { access_token: expect.any(String), token_type: 'Bearer', expires_in: 7200, scope: 'groups' },
+    });
+    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store' });
+    expect(readJWT(String(answer.json()['access_token'])).claims).toMatchObject({
+      sub: configuredUserUID(issuer, 'platform:client:ci'),
+      client_id: 'ci',
+      username: 'platform:client:ci',
+    });
+    expect(await who(made, answer)).toMatchObject({
+      username: 'platform:client:ci',
+      groups: ['builders', 'system:authenticated'],
+      via: 'token',
+    });
+    expect(onlySession(made).status).not.toHaveProperty('currentHash');
+  });
+
+  test.each<[string, () => Fields]>([
+    ['client_credentials', () => asItself],
+    [exchange, () => exchangeOf(craftJWT({ alg: 'RS256' }, { iss: 'https://kubernetes.example', exp: 9_999_999_999 }))],
+  ])('of the grant %s has the scope in its session, where one was requested', async (_, fields) => {
+    for (const scope of ['groups', undefined]) {
+      const made = await lab();
+      expect((await made.token({ ...fields(), scope })).json()['scope']).toBe(scope);
+      expect(onlySession(made).spec.scope).toBe(scope);
+    }
+  });
+
+  test('has the groups of now', async () => {
+    const made = await lab();
+    const answer = await made.token(asItself);
+    made.configure({ clients: [{ ...ci, groups: ['others'] }] });
+    expect((await who(made, answer))?.groups).toEqual(['others', 'system:authenticated']);
+  });
+
+  test.each([
+    ['its client is gone', []],
+    ['its client may no more', [{ ...ci, grantTypes: ['password'] }]],
+  ])('is over when %s', async (_, clients) => {
+    const made = await lab();
+    const answer = await made.token(asItself);
+    expect(await isGood(made, answer)).toBe(true);
+    made.configure({ clients });
+    expect(await isGood(made, answer)).toBe(false);
+  });
+
+  test('ends with its token, not when nobody refreshes it', async () => {
+    const made = await lab();
+    made.configure({ clients: [ci], refreshTokenIdle: '10m' });
+    const answer = await made.token(asItself);
+    await made.clock.advance(60 * minute);
+    expect(await isGood(made, answer)).toBe(true);
+    await made.clock.advance(61 * minute);
+    expect(await isGood(made, answer)).toBe(false);
+  });
+
+  test('is not for a client that may not use it', async () => {
+    const made = await lab({ ...ci, grantTypes: ['password'] });
+    const answer = await made.token(asItself);
+    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({
+      status: 400,
+      error: 'unauthorized_client',
+    });
+  });
+
+  test('can be revoked', async () => {
+    const made = await lab();
+    const answer = await made.token(asItself);
+    await made.post('/oauth/revoke', { token: String(answer.json()['access_token']), ...asCI });
+    expect(await isGood(made, answer)).toBe(false);
+  });
+});
+
+describe('token exchange', () => {
+  test('is whom kube-apiserver names, with the groups and names that are its own', async () => {
+    const made = await lab();
+    const answer = await made.token(exchangeOf(serviceToken(made.clock)));
+    expect({ status: answer.status, body: answer.json() }).toEqual({
+      status: 200,
+      body: { access_token: expect.any(String), issued_token_type: accessType, token_type: 'Bearer', expires_in: 3600 },
+    });
+    expect(await who(made, answer)).toEqual({
+      username: account.username,
+      uid: account.uid,
+      groups: [...account.groups, 'system:authenticated'],
+      via: 'token-review',
+      sessionID: onlySession(made).metadata.name,
+    });
+    expect(onlySession(made).spec).toMatchObject({
+      subjectKind: 'ServiceAccount',
+      userName: account.username,
+      userUID: account.uid,
+      groups: [...account.groups, 'system:authenticated'],
+    });
+  });
+
+  test.each([
+    [10 * minute, 600],
+    [600 * minute, 7200],
+  ])('of a token that has %d ms to live is good for %d s', async (life, expiresIn) => {
+    const made = await lab();
+    const answer = await made.token(exchangeOf(serviceToken(made.clock, life)));
+    expect(answer.json()['expires_in']).toBe(expiresIn);
+    await made.clock.advance(expiresIn * 1_000 - 1);
+    expect(await isGood(made, answer)).toBe(true);
+    // Not a moment longer, whatever clock skew is allowed.
+    await made.clock.advance(1);
+    expect(await isGood(made, answer)).toBe(false);
+  });
+
+  test('asks no directory: not even one that has a user of the same name', async () => {
+    const made = await lab();
+    const answer = await made.token(exchangeOf(serviceToken(made.clock)));
+    made.configure({ clients: [ci], users: [{ username: 'bob' }] });
+    expect(await isGood(made, answer)).toBe(true);
+    made.configure({ clients: [{ ...ci, grantTypes: ['password'] }] });
+    expect(await isGood(made, answer)).toBe(false);
+  });
+
+  test.each<[string, Reviewed | undefined]>([
+    ['kube-apiserver refuses', undefined],
+    ['is of a person', { username: 'jane', uid: 'uid-jane', groups: ['system:masters'] }],
+    ['has no uid', { username: account.username, groups: account.groups }],
+  ])('of a token that %s is refused', async (_, user) => {
+    const made = await createLab({ clients: [ci] });
+    made.cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', () => ({
+      status: { authenticated: user !== undefined, ...(user === undefined ? {} : { user }) },
+    }));
+    const answer = await made.token(exchangeOf(serviceToken(made.clock)));
+    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error: 'invalid_request' });
+    expect(made.cluster.list(sessionsPath)).toEqual([]);
+  });
+
+  test('of a token of ours is refused, and kube-apiserver is not asked about it', async () => {
+    const made = await lab();
+    const own = String((await made.token({ ...login, ...asCI })).json()['access_token']);
+    const answer = await made.token(exchangeOf(own));
+    expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error: 'invalid_request' });
+    expect(reviews(made)).toHaveLength(0);
+  });
+
+  test.each<[string, Fields, RegExp]>([
+    ['no token', { subject_token: undefined }, /subject_token'? is missing|subject_token/],
+    ['no type', { subject_token_type: undefined }, /subject_token_type/],
+    ['another type', { subject_token_type: 'urn:ietf:params:oauth:token-type:saml2' }, /subject_token_type must be/],
+    ['another wish', { requested_token_type: 'urn:ietf:params:oauth:token-type:id_token' }, /requested_token_type/],
+    ["kube-apiserver's audience", { audience: 'kubernetes' }, /exchanged for one for/],
+    ['another audience', { audience: 'https://evil.example' }, /tokens are given for/],
+    ['an actor', { actor_token: 'x', actor_token_type: jwtType }, /actor_token/],
+    ['an actor without a type', { actor_token: 'x' }, /actor_token/],
+    ['a type of an actor', { actor_token_type: jwtType }, /actor_token/],
+    ['no JWT', { subject_token: 'opaque' }, /no token of a ServiceAccount/],
+  ])('with %s is refused before anybody is asked', async (_, fields, why) => {
+    const made = await lab();
+    const answer = await made.token(exchangeOf(serviceToken(made.clock), fields));
+    const error = 'audience' in fields ? 'invalid_target' : 'invalid_request';
+    expect(answer.json()).toEqual({ error, error_description: expect.stringMatching(why) });
+    expect(reviews(made)).toHaveLength(0);
+  });
+
+  test('is 503 while kube-apiserver cannot be asked', async () => {
+    const made = await lab();
+    made.client.before = ({ path }) => {
+      if (path.endsWith('/tokenreviews')) throw new KubeError(503, {});
+    };
+    const answer = await made.token(exchangeOf(serviceToken(made.clock)));
+    expect(answer).toMatchObject({ status: 503, headers: { 'retry-after': '1' } });
+  });
+
+  test('writes neither token into the log', async () => {
+    const { log, lines } = logOfLines();
+    const made = await lab(ci, account, log);
+    const subject = serviceToken(made.clock);
+    const given = String((await made.token(exchangeOf(subject))).json()['access_token']);
+    const text = lines().join('\n');
+    expect(text).toContain('token exchanged');
+    for (const token of [subject, given]) expect(text).not.toContain(token);
+  });
+});
+
+test('a program has no more than a thousand sessions, one that was used long ago gives way', async () => {
+  const made = await lab();
+  await made.token(asItself);
+  const { spec } = onlySession(made);
+  for (let count = 0; count < 1_003; count += 1) await made.sessions.createFixed(spec);
+  expect(made.cluster.list(sessionsPath)).toHaveLength(1_000);
+});

@@ -1,0 +1,216 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { newSessionID, RefreshTokens } from '../../../../src/tokens/refresh-tokens.ts';
+import type { KubeRequest } from '../../../../src/cluster/client/client.ts';
+import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
+import { always, granted, lab, lives, login, minute, path, second, stored, tokens } from '../../../labs/sessions.ts';
+
+/** A refresh was written, and nobody heard of it. */
+async function lost() {
+  const made = lab();
+  const replicas = [await made.replica(), await made.replica()] as const;
+  const [{ sessions, client }] = replicas;
+  const { refreshToken } = await sessions.create(login);
+  client.after = ({ method }) => {
+    client.after = () => undefined;
+    if (method === 'PUT') throw unreachable(new Error('reset'));
+  };
+  await expect(sessions.rotation.refresh(refreshToken, always)).rejects.toMatchObject({ code: 503 });
+  await made.clock.advance(9 * minute);
+  return { ...made, one: sessions, two: replicas[1].sessions, client, refreshToken };
+}
+
+describe('a refresh', () => {
+  test('gives the successor and moves the idle life', async () => {
+    const { cluster, clock, replica } = lab();
+    const { sessions } = await replica();
+    const { session, refreshToken } = await sessions.create(login);
+    await clock.advance(20 * minute);
+    expect(await granted(sessions, refreshToken)).toBe(tokens.successor(refreshToken));
+    await clock.advance(20 * minute);
+    expect(await sessions.active(session.metadata.name)).toBeDefined();
+    expect(stored(cluster)).toHaveLength(1);
+  });
+
+  test('repeated within the grace gives the same successor, on any replica, and writes nothing', async () => {
+    const { cluster, clock, replica } = lab();
+    const [one, two] = [await replica(), await replica()];
+    const { refreshToken } = await one.sessions.create(login);
+    const successor = await granted(one.sessions, refreshToken);
+    await settle();
+    const before = stored(cluster);
+    await clock.advance(lives.refreshGrace);
+    expect(await granted(one.sessions, refreshToken)).toBe(successor);
+    expect(await granted(two.sessions, refreshToken)).toBe(successor);
+    expect(stored(cluster)).toEqual(before);
+    expect(await granted(two.sessions, successor)).toBe(tokens.successor(successor));
+  });
+
+  test('repeated after the grace ends the session everywhere', async () => {
+    const { clock, replica } = lab();
+    const [one, two] = [await replica(), await replica()];
+    const { session, refreshToken } = await one.sessions.create(login);
+    const successor = await granted(one.sessions, refreshToken);
+    await clock.advance(lives.refreshGrace + 1);
+    expect(await two.sessions.rotation.refresh(refreshToken, always)).toBe('reused');
+    await settle();
+    for (const { sessions, ended } of [one, two]) {
+      expect(await sessions.active(session.metadata.name)).toBeUndefined();
+      expect(await sessions.rotation.refresh(successor, always)).toBe('ended');
+      expect(ended).toEqual([session.metadata.name]);
+    }
+  });
+
+  test('with the token before the previous one ends the session, also within the grace', async () => {
+    const { replica } = lab();
+    const { sessions } = await replica();
+    const { session, refreshToken } = await sessions.create(login);
+    const next = await granted(sessions, refreshToken);
+    await granted(sessions, next);
+    expect(await sessions.rotation.refresh(refreshToken, always)).toBe('reused');
+    expect(await sessions.active(session.metadata.name)).toBeUndefined();
+  });
+
+  test('on a replica whose watch lags is judged by what the cluster has', async () => {
+    const { replica } = lab();
+    const [one, two] = [await replica(), await replica()];
+    const { session, refreshToken } = await one.sessions.create(login);
+    await settle();
+    two.client.holdWatches();
+    const next = await granted(one.sessions, refreshToken);
+    expect(await granted(two.sessions, refreshToken)).toBe(next);
+    const third = await granted(two.sessions, next);
+    const fourth = await granted(one.sessions, third);
+    expect(await granted(two.sessions, fourth)).toBe(tokens.successor(fourth));
+    await one.sessions.revoke(session.metadata.name);
+    expect(await two.sessions.rotation.refresh(tokens.successor(fourth), always)).toBe('ended');
+  });
+
+  test('of which the answer was lost is repeated with the same successor', async () => {
+    const { replica } = lab();
+    const { sessions, client } = await replica();
+    const { refreshToken } = await sessions.create(login);
+    client.after = ({ method }) => {
+      client.after = () => undefined;
+      if (method === 'PUT') throw unreachable(new Error('reset'));
+    };
+    await expect(sessions.rotation.refresh(refreshToken, always)).rejects.toMatchObject({ code: 503 });
+    expect(await granted(sessions, refreshToken)).toBe(tokens.successor(refreshToken));
+  });
+
+  describe('of which the answer was lost for longer than the grace', () => {
+    test('is repeated by the replica that gave none, and the grace begins then, everywhere', async () => {
+      const { one, two, clock, refreshToken } = await lost();
+      const successor = await granted(one, refreshToken);
+      expect(successor).toBe(tokens.successor(refreshToken));
+      await clock.advance(lives.refreshGrace);
+      for (const sessions of [one, two]) expect(await granted(sessions, refreshToken)).toBe(successor);
+      await clock.advance(1);
+      expect(await one.rotation.refresh(refreshToken, always)).toBe('reused');
+      expect(await one.rotation.refresh(successor, always)).toBe('ended');
+    });
+
+    test('ends the session once the successor was used, as always', async () => {
+      const { one, two, refreshToken } = await lost();
+      await granted(two, tokens.successor(refreshToken));
+      expect(await one.rotation.refresh(refreshToken, always)).toBe('reused');
+    });
+
+    test('ends the session where nobody knows of it: at another replica, and after ten minutes', async () => {
+      const elsewhere = await lost();
+      expect(await elsewhere.two.rotation.refresh(elsewhere.refreshToken, always)).toBe('reused');
+      const late = await lost();
+      await late.clock.advance(minute + 1);
+      expect(await late.one.rotation.refresh(late.refreshToken, always)).toBe('reused');
+    });
+
+    test('is still to be had when somebody has asked about it, or has asked for it without an answer again', async () => {
+      const { one, client, clock, refreshToken } = await lost();
+      expect(await one.rotation.presented(refreshToken)).toMatchObject({ isCurrent: true });
+      client.before = ({ method }) => {
+        if (method !== 'PUT') return;
+        client.before = () => undefined;
+        throw unreachable(new Error('reset'));
+      };
+      await expect(one.rotation.refresh(refreshToken, always)).rejects.toMatchObject({ code: 503 });
+      await clock.advance(30 * second);
+      expect(await granted(one, refreshToken)).toBe(tokens.successor(refreshToken));
+    });
+  });
+
+  test('that the cluster does not answer is given up while an honest client may still repeat it', async () => {
+    const { clock, replica } = lab();
+    const { sessions, client } = await replica();
+    const { refreshToken } = await sessions.create(login);
+    client.json = <T>(_path: string, options?: KubeRequest): Promise<T> =>
+      new Promise((_, reject) => {
+        options?.signal?.addEventListener('abort', () => reject(unreachable(options.signal?.reason)));
+      });
+    const answer = sessions.rotation.refresh(refreshToken, always).catch((error: unknown) => error);
+    await clock.advance(lives.refreshGrace / 2);
+    expect(await Promise.race([answer, settle()])).toMatchObject({ code: 503 });
+  });
+
+  test('that the caller does not accept spends nothing', async () => {
+    const { cluster, replica } = lab();
+    const { sessions } = await replica();
+    const { refreshToken } = await sessions.create(login);
+    const before = stored(cluster);
+    expect(await sessions.rotation.refresh(refreshToken, () => false)).toBe('unknown');
+    await expect(
+      sessions.rotation.refresh(refreshToken, () => {
+        throw new RangeError('too wide');
+      }),
+    ).rejects.toThrow(RangeError);
+    expect(stored(cluster)).toEqual(before);
+  });
+
+  test('with a token that was never ours asks nobody', async () => {
+    const { replica } = lab();
+    const { sessions, client } = await replica();
+    const { session } = await sessions.create(login);
+    const foreign = new RefreshTokens(Buffer.alloc(32, 8));
+    client.requests.length = 0;
+    for (const token of ['', 'x', foreign.first(newSessionID()), foreign.first(session.metadata.name)])
+      expect(await sessions.rotation.refresh(token, always)).toBe('unknown');
+    expect(client.requests).toEqual([]);
+    expect(await sessions.active(session.metadata.name)).toBeDefined();
+  });
+
+  test('made by many at once on two replicas gives all the same successor', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.array(fc.boolean(), { minLength: 2, maxLength: 8 }),
+        async (scheduler, calls) => {
+          const { cluster, replica } = lab();
+          const [one, two] = [await replica(), await replica()];
+          const { refreshToken } = await one.sessions.create(login);
+          await settle();
+          for (const { client } of [one, two]) {
+            client.before = async () => await scheduler.schedule(Promise.resolve());
+            client.after = async () => await scheduler.schedule(Promise.resolve());
+          }
+          const all = calls.map((first) => granted((first ? one : two).sessions, refreshToken));
+          await scheduler.waitFor(Promise.allSettled(all));
+          expect(await Promise.all(all)).toEqual(calls.map(() => tokens.successor(refreshToken)));
+          expect(stored(cluster).map(({ status }) => status.phase)).toEqual(['Active']);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  test('gives up with 503 when others change the session all the time', async () => {
+    const { cluster, replica } = lab();
+    const { sessions, client } = await replica();
+    const { session, refreshToken } = await sessions.create(login);
+    client.before = ({ method }) => {
+      if (method !== 'PUT') return;
+      const current = cluster.get(path, session.metadata.name);
+      if (current !== undefined) cluster.put(path, current);
+    };
+    await expect(sessions.rotation.refresh(refreshToken, always)).rejects.toMatchObject({ code: 503 });
+  });
+});

@@ -1,0 +1,62 @@
+import { describe, expect, test } from '@jest/globals';
+import { newSessionID } from '../../../../src/tokens/refresh-tokens.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
+import { lab, login, minute, second } from '../../../labs/sessions.ts';
+
+describe('a replica', () => {
+  test('whose watch gives no sign of life for 15 s says 503, although the cluster answers everything else', async () => {
+    const { clock, replica } = lab();
+    const { sessions, client } = await replica();
+    const { session } = await sessions.create(login);
+    await settle();
+    client.holdWatches();
+    await clock.advance(15 * second);
+    expect(await sessions.active(session.metadata.name)).toBeDefined();
+    await clock.advance(1);
+    await expect(sessions.active(session.metadata.name)).rejects.toMatchObject({ code: 503 });
+    await expect(sessions.active(newSessionID())).rejects.toMatchObject({ code: 503 });
+    client.releaseWatches();
+    await clock.advance(30 * second);
+    expect(await sessions.active(session.metadata.name)).toBeDefined();
+  });
+
+  test('believes its watch while nothing happens', async () => {
+    const { clock, replica } = lab();
+    const { sessions } = await replica();
+    const { session } = await sessions.create(login);
+    for (let elapsed = 0; elapsed < 3 * minute; elapsed += second) {
+      await clock.advance(second);
+      expect(await sessions.active(session.metadata.name)).toBeDefined();
+    }
+  });
+
+  test('says 503 until it has read the sessions once', async () => {
+    const { replica } = lab();
+    const { sessions: other } = await replica();
+    const { session } = await other.create(login);
+    const { sessions: late, client } = await replica((one) => one.holdWatches());
+    expect(late.hasSynced()).toBe(false);
+    await expect(late.active(session.metadata.name)).rejects.toMatchObject({ code: 503 });
+    client.releaseWatches();
+    await settle();
+    expect(late.hasSynced()).toBe(true);
+    expect(await late.active(session.metadata.name)).toBeDefined();
+  });
+
+  test('knows the active sessions of a user, also one that it has just made', async () => {
+    const { clock, replica } = lab();
+    const [one, two] = [await replica(), await replica()];
+    const first = await one.sessions.create(login);
+    await one.sessions.create({ ...login, userName: 'bob', userUID: 'uid-bob' });
+    await clock.advance(second);
+    one.client.holdWatches();
+    const latest = await one.sessions.create(login);
+    const names = one.sessions.ofUser(login.userUID).map(({ metadata }) => metadata.name);
+    expect(names.toSorted()).toEqual([first.session.metadata.name, latest.session.metadata.name].toSorted());
+    await two.sessions.revoke(latest.session.metadata.name);
+    await settle();
+    expect(two.sessions.ofUser(login.userUID).map(({ metadata }) => metadata.name)).toEqual([
+      first.session.metadata.name,
+    ]);
+  });
+});

@@ -1,0 +1,221 @@
+import { describe, expect, test } from '@jest/globals';
+import { newSessionID } from '../../../../src/tokens/refresh-tokens.ts';
+import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
+import type { MemoryClient } from '../../../fakes/cluster.ts';
+import { logOfLines } from '../../../fakes/log.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
+import { always, failing, granted, lab, lives, login, minute, path, stored } from '../../../labs/sessions.ts';
+
+describe('a session ends', () => {
+  test.each([
+    ['when it was not refreshed for the idle life', lives.refreshTokenIdle - 1],
+    ['at its greatest age, however often it is refreshed', lives.sessionMaxAge - 1],
+  ])('%s, and not a millisecond before', async (_what, life) => {
+    const { clock, replica } = lab();
+    const { sessions } = await replica();
+    const { session, refreshToken } = await sessions.create(login);
+    let token = refreshToken;
+    let left = life;
+    for (; left >= lives.refreshTokenIdle; left -= 20 * minute) {
+      await clock.advance(20 * minute);
+      token = await granted(sessions, token);
+    }
+    await clock.advance(left);
+    expect(await sessions.active(session.metadata.name)).toBeDefined();
+    await clock.advance(1);
+    expect(await sessions.active(session.metadata.name)).toBeUndefined();
+    expect(['ended', 'unknown']).toContain(await sessions.rotation.refresh(token, always));
+  });
+
+  test('by revocation: when that has returned it is over here, and elsewhere when the watch tells', async () => {
+    const { replica } = lab();
+    const [one, two] = [await replica(), await replica()];
+    const { session, refreshToken } = await one.sessions.create(login);
+    await settle();
+    await one.sessions.revoke(session.metadata.name);
+    expect(await one.sessions.active(session.metadata.name)).toBeUndefined();
+    await settle();
+    expect(await two.sessions.active(session.metadata.name)).toBeUndefined();
+    expect(await two.sessions.rotation.refresh(refreshToken, always)).toBe('ended');
+    expect([one.ended, two.ended]).toEqual([[session.metadata.name], [session.metadata.name]]);
+    await one.sessions.revoke(session.metadata.name);
+    await one.sessions.revoke(newSessionID());
+  });
+
+  test('by revocation although others change it at the same time', async () => {
+    const { cluster, replica } = lab();
+    const { sessions, client } = await replica();
+    const { session } = await sessions.create(login);
+    let conflicts = 3;
+    client.before = ({ method }) => {
+      const current = cluster.get(path, session.metadata.name);
+      if (method === 'PUT' && current !== undefined && conflicts-- > 0) cluster.put(path, current);
+    };
+    await sessions.revoke(session.metadata.name);
+    expect(stored(cluster).map(({ status }) => status)).toEqual([{ phase: 'Revoked' }]);
+  });
+
+  test.each(['deleted', 'revoked and deleted'])('when its object was %s, also where it had just begun', async (how) => {
+    const { cluster, replica } = lab();
+    const { sessions, ended } = await replica();
+    const { session, refreshToken } = await sessions.create(login);
+    const { name } = session.metadata;
+    if (how !== 'deleted') cluster.put(path, { ...session, status: { phase: 'Revoked' } });
+    cluster.delete(path, name);
+    await settle();
+    expect(await sessions.active(name)).toBeUndefined();
+    expect(await sessions.rotation.refresh(refreshToken, always)).toBe('unknown');
+    expect(ended).toContain(name);
+  });
+
+  test('when its object was deleted before the answer to our own write arrived', async () => {
+    const { cluster, replica } = lab();
+    const { sessions, client } = await replica();
+    const { session, refreshToken } = await sessions.create(login);
+    client.after = async ({ method }) => {
+      if (method !== 'PUT') return;
+      cluster.delete(path, session.metadata.name);
+      await settle();
+    };
+    await sessions.rotation.refresh(refreshToken, always);
+    expect(await sessions.active(session.metadata.name)).toBeUndefined();
+  });
+
+  test.each([{ status: {} }, { spec: {} }, { status: { phase: 'Active' }, spec: { ...login, expiresAt: 'never' } }])(
+    'when somebody made it unreadable: %j',
+    async (damage) => {
+      const { cluster, clock, replica } = lab();
+      const { sessions } = await replica();
+      const { session } = await sessions.create(login);
+      cluster.put(path, { ...session, ...damage });
+      await clock.advance(0);
+      expect(await sessions.active(session.metadata.name)).toBeUndefined();
+      expect(sessions.ofUser(login.userUID)).toEqual([]);
+    },
+  );
+});
+
+describe('a replica that is stopped', () => {
+  test('asks the cluster nothing more, and leaves no timer', async () => {
+    const { clock, replica } = lab();
+    const { sessions, client } = await replica();
+    await sessions.create(login);
+    sessions.stop();
+    await settle();
+    const before = client.requests.length;
+    await sessions.dismiss({ userUID: login.userUID });
+    await clock.advance(10 * minute);
+    expect(client.requests).toHaveLength(before);
+    expect(clock.pending()).toEqual([]);
+  });
+
+  test('during a sweep deletes nothing more', async () => {
+    const { cluster, clock, replica } = lab();
+    const { sessions, client } = await replica();
+    for (let index = 0; index < 5; index += 1) {
+      const { session } = await sessions.create(login);
+      await sessions.revoke(session.metadata.name);
+    }
+    client.before = ({ method }) => {
+      if (method === 'DELETE') sessions.stop();
+    };
+    await clock.advance(2 * minute);
+    expect(stored(cluster)).toHaveLength(4);
+    expect(clock.pending()).toEqual([]);
+  });
+});
+
+const reads = ({ requests }: MemoryClient): number => requests.filter(({ method }) => method === 'GET').length;
+
+describe('a session id', () => {
+  test.each(['', 'x', '../secrets/platform-admin', 'A'.repeat(32), `${'a'.repeat(32)}\n`])(
+    'that cannot be one, %j, never reaches the cluster',
+    async (sid) => {
+      const { replica } = lab();
+      const { sessions, client } = await replica();
+      const before = reads(client);
+      expect(await sessions.active(sid)).toBeUndefined();
+      expect(reads(client)).toBe(before);
+    },
+  );
+
+  test('that is unknown costs one read in two seconds, however many requests carry it', async () => {
+    const { clock, replica } = lab();
+    const { sessions, client } = await replica();
+    const sid = newSessionID();
+    const before = client.asked('GET', sid).length;
+    await Promise.all(Array.from({ length: 5 }, () => sessions.active(sid)));
+    await clock.advance(2_000);
+    await sessions.active(sid);
+    expect(client.asked('GET', sid)).toHaveLength(before + 1);
+    await clock.advance(1);
+    await sessions.active(sid);
+    expect(client.asked('GET', sid)).toHaveLength(before + 2);
+  });
+
+  test('that the watch has not brought is read each time: a revocation counts at once', async () => {
+    const { replica } = lab();
+    const [one, two] = [await replica(), await replica()];
+    one.client.holdWatches();
+    const { session } = await two.sessions.create(login);
+    const { name } = session.metadata;
+    for (let time = 0; time < 3; time += 1) expect(await one.sessions.active(name)).toBeDefined();
+    await two.sessions.revoke(name);
+    expect(await one.sessions.active(name)).toBeUndefined();
+  });
+});
+
+describe('the dismissal of sessions', () => {
+  test('ends the others where one cannot be ended, with a warning', async () => {
+    const { log, lines } = logOfLines();
+    const { cluster, replica } = lab(lives, log);
+    const { sessions, client } = await replica();
+    const begun = [await sessions.create(login), await sessions.create(login), await sessions.create(login)];
+    const stuck = begun[1]?.session.metadata.name ?? '';
+    client.before = ({ method, path: at }) => {
+      if (method === 'PUT' && at.endsWith(stuck)) throw unreachable(new Error('reset'));
+    };
+    await sessions.dismiss({ userUID: login.userUID });
+    for (const { metadata, status } of stored(cluster))
+      expect(status.phase).toBe(metadata.name === stuck ? 'Active' : 'Revoked');
+    expect(lines().filter((line) => line.includes('"warn"'))).toHaveLength(1);
+  });
+
+  test('writes nothing to those that are over', async () => {
+    const { replica } = lab();
+    const { sessions, client } = await replica();
+    const { session } = await sessions.create(login);
+    const writes = (): number => client.requests.filter(({ method }) => method === 'PUT').length;
+    await sessions.revoke(session.metadata.name);
+    await settle();
+    const before = writes();
+    await sessions.revoke(session.metadata.name);
+    await sessions.dismiss({ userUID: login.userUID });
+    await sessions.dismiss({ clientID: login.clientID });
+    expect(writes()).toBe(before);
+  });
+});
+
+test('a listener that is removed hears of no further end', async () => {
+  const { replica } = lab();
+  const { sessions } = await replica();
+  const heard: string[] = [];
+  const remove = sessions.onEnd((sid) => heard.push(sid));
+  const [one, other] = [await sessions.create(login), await sessions.create(login)];
+  await sessions.revoke(one.session.metadata.name);
+  await settle();
+  remove();
+  await sessions.revoke(other.session.metadata.name);
+  await settle();
+  expect(heard).toEqual([one.session.metadata.name]);
+});
+
+test('requests leave no timer behind, answered or not', async () => {
+  const { clock, replica } = lab();
+  const { sessions, client } = await replica();
+  const before = clock.pending().length;
+  const { session } = await sessions.create(login);
+  client.before = failing('GET');
+  await expect(sessions.revoke(session.metadata.name)).rejects.toMatchObject({ code: 503 });
+  expect(clock.pending()).toHaveLength(before);
+});
