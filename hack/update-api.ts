@@ -11,7 +11,7 @@ import { format, resolveConfig } from 'prettier';
 import { parse } from 'yaml';
 import { parseFlags } from '../src/config/flags.ts';
 import { readVersion } from '../src/config/version.ts';
-import { documentOf, write, type Form } from '../src/docs/openapi/custom-documents.ts';
+import { documentOf, write, type DocumentForm } from '../src/docs/openapi/custom-documents.ts';
 import type { Definition } from '../src/docs/openapi/custom-resource.ts';
 import { createLogger } from '../src/runtime/logger.ts';
 import { startServer } from '../src/server.ts';
@@ -62,7 +62,7 @@ function customResources(): Map<string, string> {
   const names = readdirSync(folder).filter((name) => name !== 'kustomization.yaml');
   const written = names.map((name) => write(parse(readFileSync(path.join(folder, name), 'utf8')) as Definition));
   const about = { version: readVersion(), issuer, largest: Infinity };
-  const text = (form: Form): string => Buffer.concat(documentOf(form, written, about)).toString('utf8');
+  const text = (form: DocumentForm): string => Buffer.concat(documentOf(form, written, about)).toString('utf8');
   return new Map([
     ['custom-resources.json', text('v2')],
     ['custom-resources.v3.json', text('v3')],

@@ -7,7 +7,7 @@ import type { Catalogue } from '../cluster/catalogue/catalogue.ts';
 import type { GrantedNamespaces } from '../cluster/catalogue/granted-namespaces.ts';
 import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
 
-export interface Access {
+export interface ReadAccess {
   readonly authorizer: Authorizer;
   readonly granted: Pick<GrantedNamespaces, 'of' | 'hasSynced'>;
   /** Of what a request reads beside the resource that it is about. */
@@ -28,7 +28,7 @@ const mostCandidates = 1_000;
  * 403 in kube-apiserver's words where there is none.
  */
 export async function visibleNamespaces(
-  { authorizer, granted }: Access,
+  { authorizer, granted }: ReadAccess,
   { user, info, query }: Pick<RequestContext, 'user' | 'info' | 'query'>,
   { underlying: { group, resource }, namespaced }: Pick<ResourceDefinition<unknown>, 'underlying' | 'namespaced'>,
 ): Promise<Visible> {

@@ -1,6 +1,6 @@
 /** Audit: who asked what of this server, and what came of it. */
 import type { AuditSettings } from '../config/audit.ts';
-import { Body, BodyRoom } from './bodies.ts';
+import { AuditBody, BodyRoom } from './bodies.ts';
 import type { Audited } from './event.ts';
 import { judge } from './policy.ts';
 import { AuditRecord } from './record.ts';
@@ -10,7 +10,7 @@ export interface Auditor {
   /** `received`: when the request came, in milliseconds since the epoch. */
   begin(request: Audited, received: number): AuditRecord;
   /** For the body of a request; undefined if there is no request of which one would be shown. */
-  body(): Body | undefined;
+  body(): AuditBody | undefined;
   /** A request has come; what is returned says that it is over, and written down. */
   enter(): () => void;
   /** Resolves once every request that has come is over. */
@@ -35,7 +35,7 @@ export function createAuditor(policy: () => AuditSettings['policy'], sinks: () =
     begin: (request, received) => new AuditRecord(request, judge(policy(), request), received, room, emit),
     body: () =>
       policy().rules.some(({ level }) => level === 'Request' || level === 'RequestResponse')
-        ? new Body(room)
+        ? new AuditBody(room)
         : undefined,
     enter() {
       open += 1;

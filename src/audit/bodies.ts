@@ -39,7 +39,7 @@ export class BodyRoom {
 }
 
 /** Collects a body while it passes. */
-export class Body {
+export class AuditBody {
   readonly #room: BodyRoom;
   readonly #most: number;
   #bytes = Buffer.alloc(0);

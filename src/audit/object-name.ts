@@ -1,13 +1,13 @@
 /** What a new object is called: who creates one names it in the body, or lets kube-apiserver choose. */
 import { skipValue, valueOf } from '../cluster/cache/json-scan.ts';
-import { Body, type BodyHeaders } from './bodies.ts';
+import { AuditBody, type BodyHeaders } from './bodies.ts';
 
 const [kindKey, metadataKey, detailsKey, nameKey] = ['kind', 'metadata', 'details', 'name'].map((key) =>
   Buffer.from(key),
 ) as [Buffer, Buffer, Buffer, Buffer];
 
 /** metadata.name of the object that was answered, or of what a Status is about; '' if it cannot be told. */
-export function nameIn(answer: Body, headers: BodyHeaders): string {
+export function nameIn(answer: AuditBody, headers: BodyHeaders): string {
   try {
     const bytes = answer.bytes(headers);
     return /^application\/vnd\.kubernetes\.protobuf\b/i.test(headers.type) ? ofProtobuf(bytes) : ofJSON(bytes);

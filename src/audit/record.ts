@@ -1,5 +1,5 @@
 import type { AuditLevel } from '../config/audit.ts';
-import { Body, largestNaming, largestShown, type BodyHeaders, type BodyRoom, type Shown } from './bodies.ts';
+import { AuditBody, largestNaming, largestShown, type BodyHeaders, type BodyRoom, type Shown } from './bodies.ts';
 import { levelFor } from './body-level.ts';
 import { beginEvent, endEvent, type Audited, type AuditedUser, type ResponseStatus, type Stage } from './event.ts';
 import { nameIn } from './object-name.ts';
@@ -25,8 +25,8 @@ export class AuditRecord {
   readonly #emit: (event: string) => void;
   /** Milliseconds since the epoch. */
   readonly #received: number;
-  #requestBody: Body | undefined;
-  readonly #responseBody: Body | undefined;
+  #requestBody: AuditBody | undefined;
+  readonly #responseBody: AuditBody | undefined;
   /** The answer says what the new object is called. */
   readonly #names: boolean;
   #annotations: Record<string, string> | undefined;
@@ -45,18 +45,18 @@ export class AuditRecord {
     this.#names = this.#level !== 'None' && isResourceRequest && verb === 'create' && name === '' && subresource === '';
     this.#responseBody =
       this.#names || this.#level === 'RequestResponse'
-        ? new Body(room, this.#names ? largestNaming : largestShown)
+        ? new AuditBody(room, this.#names ? largestNaming : largestShown)
         : undefined;
   }
 
   /** Given up at once if nobody wants to see it. */
-  showRequest(body: Body): void {
+  showRequest(body: AuditBody): void {
     if (this.#level === 'Request' || this.#level === 'RequestResponse') this.#requestBody = body;
     else body.giveUp();
   }
 
   /** Undefined unless there is something to see in it. */
-  get responseBody(): Body | undefined {
+  get responseBody(): AuditBody | undefined {
     return this.#responseBody;
   }
 
@@ -98,7 +98,7 @@ export class AuditRecord {
   }
 
   /** And says so where something is left out. */
-  #show(which: 'request' | 'response', body: Body | undefined, headers: BodyHeaders): Shown {
+  #show(which: 'request' | 'response', body: AuditBody | undefined, headers: BodyHeaders): Shown {
     const isMeant = this.#level === 'RequestResponse' || (this.#level === 'Request' && which === 'request');
     if (body === undefined || !isMeant) return {};
     const shown = body.show(headers, this.#verdict.omitManagedFields);

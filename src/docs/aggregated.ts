@@ -16,7 +16,7 @@ import {
   unknownSchemas,
   type DescribedKind,
   type DescribedResource,
-  type Schemas,
+  type ClusterSchemas,
 } from './openapi/cluster-schemas.ts';
 
 export interface OpenapiOptions {
@@ -68,7 +68,7 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
   const within = (groupPath: string): Route[] =>
     routes.filter(({ path }) => path === `/${groupPath}` || path.startsWith(`/${groupPath}/`));
 
-  function build(schemas: Schemas): Documents {
+  function build(schemas: ClusterSchemas): Documents {
     const description = { title: 'platform-apiserver', version, resources, schemas, kinds };
     const v3 = new Map(
       groupPaths.map((path) => {
@@ -89,19 +89,19 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
 
   async function fetchSchemas(): Promise<Documents> {
     try {
-      const core = await client.json<{ components?: { schemas?: Schemas } }>(coreDocument, { timeout: 5_000 });
+      const core = await client.json<{ components?: { schemas?: ClusterSchemas } }>(coreDocument, { timeout: 5_000 });
       const cluster = core.components?.schemas ?? {};
       fetchAfter = Date.now() + refreshInterval;
       return build(
         Object.assign(
           {},
           ...resources.map((resource) => ownSchemas(cluster, resource) ?? unknownSchemas(resource)),
-        ) as Schemas,
+        ) as ClusterSchemas,
       );
     } catch (error) {
       log.warn("the cluster's own schemas cannot be had", { error });
       fetchAfter = Date.now() + retryInterval;
-      return documents ?? build(Object.assign({}, ...resources.map(unknownSchemas)) as Schemas);
+      return documents ?? build(Object.assign({}, ...resources.map(unknownSchemas)) as ClusterSchemas);
     }
   }
 

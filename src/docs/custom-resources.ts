@@ -8,9 +8,9 @@ import { documentSchema, PreparedDocument } from '../http/response/prepared-docu
 import type { Route } from '../http/route.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import type { Discovery } from '../cluster/discovery.ts';
-import { Slice, type Waiting } from '../runtime/slice.ts';
+import { Slice, type WaitingSlice } from '../runtime/slice.ts';
 import type { Logger } from '../runtime/logger.ts';
-import { documentOf, write, type Form, type Written } from './openapi/custom-documents.ts';
+import { documentOf, write, type DocumentForm, type Written } from './openapi/custom-documents.ts';
 import { withoutSchemas, type Definition } from './openapi/custom-resource.ts';
 
 export interface CustomResourcesOptions {
@@ -40,7 +40,7 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
   const { client, discovery, log, version, issuer } = options;
   /** By the names of their definitions. */
   const known = new Map<string, Known>();
-  let made: { readonly of: string; readonly documents: Readonly<Record<Form, PreparedDocument>> } | undefined;
+  let made: { readonly of: string; readonly documents: Readonly<Record<DocumentForm, PreparedDocument>> } | undefined;
   let making: Promise<void> | undefined;
   let notBefore = 0;
 
@@ -91,7 +91,7 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
       log.warn('a CustomResourceDefinition cannot be read, so it is not described', { error: problem });
     }
     const written = [...known].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
-    const document = (form: Form): PreparedDocument =>
+    const document = (form: DocumentForm): PreparedDocument =>
       new PreparedDocument(documentOf(form, written, { version, issuer: issuer(), largest }));
     made = {
       // What could not be read is asked for again.
@@ -101,7 +101,7 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
   }
 
   /** As the cluster is now; where something of it cannot be read, as it was. */
-  async function current(form: Form, { signal }: Waiting): Promise<PreparedDocument> {
+  async function current(form: DocumentForm, { signal }: WaitingSlice): Promise<PreparedDocument> {
     const waiting = AbortSignal.any([signal, AbortSignal.timeout(longestWait)]);
     await discovery.waitForSync(waiting).catch((cause: unknown) => {
       signal.throwIfAborted();
@@ -115,7 +115,7 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
     return made.documents[form];
   }
 
-  const route = (path: string, summary: string, form: Form): Route => ({
+  const route = (path: string, summary: string, form: DocumentForm): Route => ({
     method: 'get',
     path,
     summary,

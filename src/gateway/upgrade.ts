@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import type { RequestContext } from '../http/route.ts';
-import type { Granted, Upstream } from '../cluster/client/upstream.ts';
+import type { UpgradedConnection, Upstream } from '../cluster/client/upstream.ts';
 import { callerOf } from './caller.ts';
 import { headersDown, headersUp } from './headers.ts';
 import { begin, refusalOfOurs, requestEnded } from './proxy.ts';
@@ -92,7 +92,7 @@ async function* chunksOf(answer: IncomingMessage, mayEnd: () => boolean): AsyncG
 }
 
 /** Each side's end is told to the other; when one is gone, so is the other. Resolves when that of kube-apiserver is. */
-async function join(res: Response, { connection, first }: Granted, over: AbortSignal): Promise<void> {
+async function join(res: Response, { connection, first }: UpgradedConnection, over: AbortSignal): Promise<void> {
   const closed = new Promise((resolve) => connection.once('close', resolve));
   if (first.length > 0) connection.unshift(first);
   const client = res.socket as Socket;

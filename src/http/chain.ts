@@ -9,7 +9,7 @@ import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { PlatformConfiguration } from '../config/schema.ts';
 import { methodNotAllowed, noSuchPath } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/logger.ts';
-import { Exchange, type Filter } from './exchange.ts';
+import { Exchange, type RequestFilter } from './exchange.ts';
 import { expressOnBothVersions, normalized, type Face } from './listeners/express-on-http2.ts';
 import {
   accessLog,
@@ -60,7 +60,7 @@ export interface ChainOptions {
 /** Serves these routes behind the filters, to requests of HTTP/1.1 and HTTP/2. */
 export function createFace(routes: readonly Route[], options: ChainOptions): Face {
   const { requests, gateway } = options;
-  const filters: readonly Filter[] = [
+  const filters: readonly RequestFilter[] = [
     auditID,
     sourceIP(() => requests().trustedProxies),
     accessLog,

@@ -1,7 +1,7 @@
 /** What a route says of itself beside what serves it. */
 import { text, type Schema } from './schema.ts';
 
-export interface Parameter {
+export interface ParameterDescription {
   readonly name: string;
   readonly in: 'path' | 'query' | 'header';
   readonly description: string;
@@ -10,25 +10,25 @@ export interface Parameter {
 }
 
 /** By media type. */
-export type Content = Readonly<Record<string, Schema>>;
+export type ContentDescription = Readonly<Record<string, Schema>>;
 
-export interface Body {
+export interface BodyDescription {
   readonly description?: string;
   readonly required: boolean;
-  readonly content: Content;
+  readonly content: ContentDescription;
 }
 
-export interface Answer {
+export interface ResponseDescription {
   readonly description: string;
-  readonly content?: Content;
+  readonly content?: ContentDescription;
   /** Those that a client has to know, by name, each with what it says. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** By status. */
-export type Answers = Readonly<Record<number, Answer>>;
+export type ResponseDescriptions = Readonly<Record<number, ResponseDescription>>;
 
-export const inQuery = (name: string, description: string, schema: Schema = text): Parameter => ({
+export const inQuery = (name: string, description: string, schema: Schema = text): ParameterDescription => ({
   name,
   in: 'query',
   description,
@@ -42,7 +42,7 @@ const segment: Schema<string> = {
   pattern: String.raw`^(?:[^./\\\x00-\x1f\x7f-\x9f]|\.[^./\\\x00-\x1f\x7f-\x9f]|\.\.[^/\\\x00-\x1f\x7f-\x9f])[^/\\\x00-\x1f\x7f-\x9f]*$`,
 };
 
-export const inPath = (name: string, description: string): Parameter => ({
+export const inPath = (name: string, description: string): ParameterDescription => ({
   name,
   in: 'path',
   description,
@@ -50,7 +50,7 @@ export const inPath = (name: string, description: string): Parameter => ({
   schema: segment,
 });
 
-export const inHeader = (name: string, description: string, schema: Schema = text): Parameter => ({
+export const inHeader = (name: string, description: string, schema: Schema = text): ParameterDescription => ({
   name,
   in: 'header',
   description,
@@ -58,6 +58,6 @@ export const inHeader = (name: string, description: string, schema: Schema = tex
 });
 
 /** 200 with a document in JSON. */
-export const json = (schema: Schema, description = 'OK'): Answers => ({
+export const json = (schema: Schema, description = 'OK'): ResponseDescriptions => ({
   200: { description, content: { 'application/json': schema } },
 });

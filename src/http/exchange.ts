@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { isDeepStrictEqual } from 'node:util';
-import type { Body } from '../audit/bodies.ts';
+import type { AuditBody } from '../audit/bodies.ts';
 import type { AuditRecord, Failure } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
 import { StatusError } from '../runtime/errors.ts';
@@ -44,7 +44,7 @@ export class Exchange implements RequestContext {
   audit: AuditRecord | undefined;
   arrival: Arrival | undefined;
   /** The body of the request, as far as it has arrived and the audit log may show it. */
-  sent: Body | undefined;
+  sent: AuditBody | undefined;
   /** What was answered in the place of what was asked for. */
   failure: Failure | undefined;
   readonly #url: string;
@@ -249,4 +249,4 @@ export class Exchange implements RequestContext {
 }
 
 /** A step that every request takes. It throws to refuse. */
-export type Filter = (exchange: Exchange) => void | Promise<void>;
+export type RequestFilter = (exchange: Exchange) => void | Promise<void>;

@@ -1,7 +1,7 @@
 /** /livez, /readyz and /healthz as kube-apiserver has them (k8s.io/apiserver pkg/server/healthz): each check by name. */
 import type { Response } from 'express';
 import { noSuchPath } from '../runtime/errors.ts';
-import { inPath, inQuery, type Answers } from './description.ts';
+import { inPath, inQuery, type ResponseDescriptions } from './description.ts';
 import type { RequestContext, Route } from './route.ts';
 import { list, text } from './schema.ts';
 import { endWith } from './response/write.ts';
@@ -48,7 +48,7 @@ const verbose = inQuery('verbose', 'Names every check; needs an identity');
 const report = { 'text/plain': text };
 /** Who shows an identity is asked for the right to the path. */
 const refusals = [403];
-const answers: Answers = {
+const answers: ResponseDescriptions = {
   200: { description: 'Yes', content: report },
   503: {
     description: 'No',

@@ -1,7 +1,7 @@
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import { StatusError } from '../runtime/errors.ts';
 import { Slice } from '../runtime/slice.ts';
-import type { Exchange, Filter } from './exchange.ts';
+import type { Exchange, RequestFilter } from './exchange.ts';
 import { Wheel } from '../runtime/wheel.ts';
 
 /** How often the rights of an open stream are checked, in milliseconds. */
@@ -20,7 +20,7 @@ export class OpenWatches {
   readonly #ofSession = new Map<string, Set<Exchange>>();
 
   /** Comes after authentication, by the same authenticator. */
-  filter(authenticate: Authenticator): Filter {
+  filter(authenticate: Authenticator): RequestFilter {
     return (exchange) => {
       if (!exchange.info.isLongRunning) return;
       // The same credential is never of another session.

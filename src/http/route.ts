@@ -3,7 +3,7 @@ import type { AuditRecord } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
 import type { StatusError } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/logger.ts';
-import type { Answers, Body, Parameter } from './description.ts';
+import type { ResponseDescriptions, BodyDescription, ParameterDescription } from './description.ts';
 
 /**
  * A request, described once (k8s.io/apiserver pkg/endpoints/request/requestinfo.go): nobody parses a path again.
@@ -80,10 +80,10 @@ export interface Route {
   readonly credentials?: readonly ('bearer' | 'client')[];
   /** Asked for so often that it is served without Express: its handler has none of what that adds, such as `req.params`. */
   readonly hot?: boolean;
-  readonly parameters?: readonly Parameter[];
-  readonly body?: Body;
+  readonly parameters?: readonly ParameterDescription[];
+  readonly body?: BodyDescription;
   /** When it does what is asked. */
-  readonly answers?: Answers;
+  readonly answers?: ResponseDescriptions;
   /** Statuses of what may go wrong, beside those that follow from the rest of the route (describe/refusals.ts). */
   readonly refusals?: readonly number[];
   /** It is here only to say what is in its place. */

@@ -8,7 +8,7 @@ import type { User, Users } from '../accounts/directory/users.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import { usersPath } from '../config/names.ts';
 import { alreadyExists, badRequest, forbidden, notFound, serviceUnavailable, StatusError } from '../runtime/errors.ts';
-import { inQuery, json, type Parameter } from '../http/description.ts';
+import { inQuery, json, type ParameterDescription } from '../http/description.ts';
 import { jsonPatchSchema } from '../http/meta.ts';
 import { demandJson } from '../http/request/negotiate.ts';
 import type { Handler, Route } from '../http/route.ts';
@@ -19,7 +19,7 @@ import { KubeError } from '../cluster/client/kube-error.ts';
 import type { KubeObject, ObjectMeta } from '../cluster/client/kube-object.ts';
 import { readBody } from '../runtime/read-body.ts';
 import { asCaller } from '../apimachinery/caller.ts';
-import { Answers } from '../apimachinery/list/resource-responses.ts';
+import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import { parseOldest } from '../apimachinery/list/list-options.ts';
 import {
   commonNames,
@@ -62,12 +62,12 @@ const handedOn = {
     inQuery('propagationPolicy', 'When what belongs to it is deleted', oneOrNone('Orphan', 'Background', 'Foreground')),
     inQuery('gracePeriodSeconds', 'Until it is deleted', count),
   ],
-} as const satisfies Readonly<Record<string, readonly Parameter[]>>;
+} as const satisfies Readonly<Record<string, readonly ParameterDescription[]>>;
 const jsonType = 'application/json';
 
 export function usersRoutes({ client, authorizer, directory, users }: UsersParts): Route[] {
   const store = new UserStore({ directory, users });
-  const answers = new Answers(usersDefinition);
+  const answers = new ResourceResponses(usersDefinition);
 
   function demandCurrent(): void {
     if (!users.isCurrent()) throw serviceUnavailable('the users cannot be read from the cluster now');

@@ -12,7 +12,7 @@ import type { KubeClient } from '../cluster/client/client.ts';
 import { demandCapable } from './stores/capabilities.ts';
 import type { Found, Histogram, LogRecord, LogStore, Selection, Statistics } from './stores/log-store.ts';
 import type { Logs, StoreUse } from './open-store.ts';
-import { parseQuestion, type Question } from './query/query.ts';
+import { parseQuestion, type LogQuery } from './query/query.ts';
 import { Slots } from '../runtime/slots.ts';
 import { asCaller } from '../apimachinery/caller.ts';
 import { demandServed } from '../apimachinery/reading.ts';
@@ -50,7 +50,7 @@ export class LogsBounds {
 const mostStreamsPerUser = 16;
 
 /** What stands before the answer: kind and apiVersion, where it is an object of Kubernetes. */
-export type Head = Readonly<Record<string, string>>;
+export type ResponseHead = Readonly<Record<string, string>>;
 
 type Answer = { query: Found } | { statistics: Statistics } | { histogram: Histogram };
 
@@ -72,7 +72,7 @@ const nothing: Pick<LogStore, 'query' | 'statistics' | 'histogram' | 'export'> =
 
 async function answerOf(
   store: typeof nothing,
-  { operation, page, interval }: Question,
+  { operation, page, interval }: LogQuery,
   selection: Selection,
   signal: AbortSignal,
 ): Promise<Answer> {
@@ -105,7 +105,7 @@ async function exportLogs(
   req: Request,
   res: Response,
   { export: exported }: Pick<typeof nothing, 'export'>,
-  { page: { order }, start, end }: Question,
+  { page: { order }, start, end }: LogQuery,
   selection: Selection,
   signal: AbortSignal,
   ended: AbortSignal,
@@ -141,10 +141,13 @@ async function exportLogs(
   }
 }
 
-export function logsHandler({ logs, client, bounds, now = Date.now, ...access }: LogsParts, head: Head): Handler {
+export function logsHandler(
+  { logs, client, bounds, now = Date.now, ...access }: LogsParts,
+  head: ResponseHead,
+): Handler {
   const recheckAccess = { ...access, authorizer: rechecking(access.authorizer) };
 
-  async function selectionOf(question: Question, context: RequestContext, visible: VisibleLogs): Promise<Selection> {
+  async function selectionOf(question: LogQuery, context: RequestContext, visible: VisibleLogs): Promise<Selection> {
     const { named, searched } = await workloadPods(access.catalogue, context, question, visible);
     const { start, end, pods, containers, keywords } = question;
     // Among the names that may be seen they were looked for already, unless these were given.
@@ -166,7 +169,7 @@ export function logsHandler({ logs, client, bounds, now = Date.now, ...access }:
 
   async function answer(
     use: StoreUse,
-    question: Question,
+    question: LogQuery,
     mediaType: string,
     ...[req, res, context]: Parameters<Handler>
   ): Promise<void> {

@@ -2,7 +2,8 @@
 import { serviceUnavailable, timeout } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Caller } from './stores/log-store.ts';
-import type { LoggingSettings, StoreFor } from './stores/index.ts';
+import type { LoggingSettings } from '../config/log-stores.ts';
+import type { StoreFor } from './stores/index.ts';
 
 export interface LogsOptions {
   readonly config: { subscribe(tell: (value: { readonly logging: LoggingSettings }) => void): void };

@@ -2,7 +2,7 @@
 import type { Client } from '../accounts/directory/clients.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { OAuthError } from '../runtime/errors.ts';
-import { inQuery, type Parameter } from '../http/description.ts';
+import { inQuery, type ParameterDescription } from '../http/description.ts';
 import { count, oneOf, text, type Schema } from '../http/schema.ts';
 import { readParameters, required } from './form.ts';
 import { isRegistered } from './redirect-uri.ts';
@@ -29,12 +29,12 @@ const longestNonce = 512;
 
 export const prompts: readonly string[] = ['none', 'login', 'consent', 'select_account'];
 
-const mandatory = (name: string, description: string, schema?: Schema): Parameter => ({
+const mandatory = (name: string, description: string, schema?: Schema): ParameterDescription => ({
   ...inQuery(name, description, schema),
   required: true,
 });
 
-export const authorizationParameters: readonly Parameter[] = [
+export const authorizationParameters: readonly ParameterDescription[] = [
   mandatory('client_id', 'The name of the client'),
   mandatory('redirect_uri', 'Where the user is sent with the code; registered for the client'),
   mandatory('response_type', 'What is asked for', oneOf('code')),

@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import { OAuthError } from '../runtime/errors.ts';
-import type { Body } from '../http/description.ts';
+import type { BodyDescription } from '../http/description.ts';
 import type { Arrival } from '../http/route.ts';
 import { named, object, type Schema } from '../http/schema.ts';
 import { maxParameters } from '../runtime/redaction.ts';
@@ -17,7 +17,7 @@ export function formBody(
   fields: Readonly<Record<string, Schema>>,
   optional: Readonly<Record<string, Schema>>,
   formName?: string,
-): Body {
+): BodyDescription {
   const must = Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, given(schema)]));
   const schema = { ...object(must, optional), additionalProperties: { type: 'string' } };
   return { required: true, content: { [formType]: formName === undefined ? schema : named(formName, schema) } };

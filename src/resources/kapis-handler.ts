@@ -12,13 +12,18 @@ import {
   parseObjectQuery,
   parseWatchQuery,
   shared,
-  type Filter,
+  type ObjectFilter,
 } from '../apimachinery/list/query.ts';
-import { Answers } from '../apimachinery/list/resource-responses.ts';
+import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import { reached, recalled } from '../apimachinery/reading.ts';
 import { synced } from '../cluster/catalogue/waiting.ts';
 import type { Resource, ResourceDefinition } from '../cluster/catalogue/resource.ts';
-import { sameNamespaces, visibleNamespaces, type Access, type Visible } from '../apimachinery/visible-namespaces.ts';
+import {
+  sameNamespaces,
+  visibleNamespaces,
+  type ReadAccess,
+  type Visible,
+} from '../apimachinery/visible-namespaces.ts';
 import { followSelecting, sameSelection, selectedBy } from './selected-by.ts';
 import { eventStream, watchDuration } from '../apimachinery/watch/response.ts';
 import type { Lanes } from '../apimachinery/watch/lanes.ts';
@@ -40,7 +45,7 @@ export interface Judged {
   /** Whose objects the caller may be shown. */
   readonly visible: Visible;
   /** What other resources select of them. */
-  readonly selected: readonly Filter<unknown>[];
+  readonly selected: readonly ObjectFilter<unknown>[];
 }
 
 type Serve = (judged: Judged, ...request: Parameters<Handler>) => Promise<void>;
@@ -52,7 +57,7 @@ export interface KapisHandlers {
 
 /** The caller's media type and rights, before anything else is looked at. Throws 406 and 403. */
 export async function judge(
-  access: Access,
+  access: ReadAccess,
   definition: ResourceDefinition<unknown>,
   ...[{ headers }, , context]: Parameters<Handler>
 ): Promise<Judged> {
@@ -69,12 +74,12 @@ function scopeFilters<F>(
   { namespaced }: ResourceDefinition<F>,
   info: Pick<RequestContext['info'], 'namespace' | 'name'>,
   visible: Visible,
-): readonly Filter<F>[] {
+): readonly ObjectFilter<F>[] {
   // A selection may be kept, and must not keep the URL.
   const namespace = copied(info.namespace);
   const name = copied(info.name);
-  const filters: Filter<F>[] = [];
-  const inOne = (namespaces: readonly string[], passes: Filter<F>): Filter<F> =>
+  const filters: ObjectFilter<F>[] = [];
+  const inOne = (namespaces: readonly string[], passes: ObjectFilter<F>): ObjectFilter<F> =>
     shared(`namespaces=${JSON.stringify(namespaces)}`, passes, among(namespaced ? 'namespace' : 'name', namespaces));
   if (namespaced && namespace !== '') filters.push(inOne([namespace], (object) => object.namespace === namespace));
   else if (visible !== undefined)
@@ -83,9 +88,9 @@ function scopeFilters<F>(
   return filters;
 }
 
-export function kapisHandlers<F>(resource: Resource<F>, access: Access, lanes: Lanes): KapisHandlers {
+export function kapisHandlers<F>(resource: Resource<F>, access: ReadAccess, lanes: Lanes): KapisHandlers {
   const { definition, store, ended } = resource;
-  const answers = new Answers(definition);
+  const answers = new ResourceResponses(definition);
   const watches = new Watches(store);
   const recheckAccess = { ...access, authorizer: rechecking(access.authorizer) };
   const notReady = (): Error & ReturnType<typeof serviceUnavailable> =>
@@ -112,7 +117,7 @@ export function kapisHandlers<F>(resource: Resource<F>, access: Access, lanes: L
     const outdated = new AbortController();
     const othersSelected = (): void =>
       outdated.abort(expired('what selects these objects selects others now: list again'));
-    const checkSelection = async (by: Access): Promise<void> => {
+    const checkSelection = async (by: ReadAccess): Promise<void> => {
       if (!sameSelection(selected, await selectedBy(by, definition, context))) othersSelected();
     };
     // The changed object may be in a namespace that the caller is not allowed to see.

@@ -19,16 +19,16 @@ import { Store } from '../cluster/cache/store.ts';
 import { storeObject, type StoredObject } from '../cluster/cache/stored-object.ts';
 import { asCaller } from '../apimachinery/caller.ts';
 import { splitAtCommas } from '../apimachinery/list/field-path.ts';
-import { Answers } from '../apimachinery/list/resource-responses.ts';
+import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import { lastEventID, type Judged, type KapisHandlers } from './kapis-handler.ts';
 import { parseOldest, parseWatchOptions } from '../apimachinery/list/list-options.ts';
 import type { ListMemory } from '../cluster/catalogue/list-memory.ts';
-import type { Share } from '../cluster/catalogue/memory-limit.ts';
+import type { MemoryShare } from '../cluster/catalogue/memory-limit.ts';
 import { parseListQuery, parseObjectQuery, parseWatchQuery } from '../apimachinery/list/query.ts';
 import { demandReached } from '../apimachinery/reading.ts';
 import { collectionPath, type ResourceDefinition } from '../cluster/catalogue/resource.ts';
 import { Slots } from '../runtime/slots.ts';
-import { visibleNamespaces, type Access, type Visible } from '../apimachinery/visible-namespaces.ts';
+import { visibleNamespaces, type ReadAccess, type Visible } from '../apimachinery/visible-namespaces.ts';
 import { beginWatch, eventStream, refuse, watchDuration } from '../apimachinery/watch/response.ts';
 import { frame, keepAliveFrame, keepAliveInterval, type EventType } from '../apimachinery/watch/frames.ts';
 
@@ -38,7 +38,7 @@ export const passedWatches = (): Slots =>
 
 export interface ReadThroughOptions {
   readonly client: Pick<KubeClient, 'stream'>;
-  readonly access: Access;
+  readonly access: ReadAccess;
   readonly memory: ListMemory;
   /** Shared by all resources. */
   readonly watches: Slots;
@@ -113,7 +113,7 @@ export function readThroughHandlers(
   { client, access, memory, watches }: ReadThroughOptions,
 ): KapisHandlers {
   const { underlying, kind } = definition;
-  const answers = new Answers(definition);
+  const answers = new ResourceResponses(definition);
   const managedFields = new ManagedFields();
   const recheckAccess = { ...access, authorizer: rechecking(access.authorizer) };
 
@@ -174,7 +174,7 @@ export function readThroughHandlers(
     return { objects, resourceVersion };
   }
 
-  async function list({ user, info, signal }: RequestContext, visible: Visible, share: Share): Promise<Listed> {
+  async function list({ user, info, signal }: RequestContext, visible: Visible, share: MemoryShare): Promise<Listed> {
     if (visible !== undefined && !definition.namespaced)
       throw forbidden(
         underlying,

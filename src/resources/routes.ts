@@ -1,12 +1,18 @@
 /** The routes of both doors, for each of the resources that they are handed. */
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import { noSuchPath, StatusError } from '../runtime/errors.ts';
-import { inHeader, inPath, inQuery, type Answers, type Parameter } from '../http/description.ts';
+import {
+  inHeader,
+  inPath,
+  inQuery,
+  type ResponseDescriptions,
+  type ParameterDescription,
+} from '../http/description.ts';
 import type { Handler, RequestInfo, Route } from '../http/route.ts';
 import { count, text, type Schema } from '../http/schema.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import { apisHandlers } from './apis-handler.ts';
-import type { Catalogue, Entry } from '../cluster/catalogue/catalogue.ts';
+import type { Catalogue, CatalogueEntry } from '../cluster/catalogue/catalogue.ts';
 import { componentResources, componentRoutes, nearComponents } from './components.ts';
 import { discoveryRoutes, groupVersionsOf, type ApiGroupVersion } from '../apimachinery/api-groups.ts';
 import { readingGroup } from '../cluster/catalogue/generic.ts';
@@ -24,7 +30,7 @@ import { anyListSchema, anyObjectSchema, schemasOf } from '../apimachinery/kube-
 import { judge, kapisHandlers, type KapisHandlers } from './kapis-handler.ts';
 import { passedWatches, readThroughHandlers } from './read-through.ts';
 import type { ApiResource, Kind, Resource } from '../cluster/catalogue/resource.ts';
-import type { Access } from '../apimachinery/visible-namespaces.ts';
+import type { ReadAccess } from '../apimachinery/visible-namespaces.ts';
 import { eventStream } from '../apimachinery/watch/response.ts';
 import { Lanes } from '../apimachinery/watch/lanes.ts';
 
@@ -35,7 +41,7 @@ export interface KapisDeps {
   /** For all that the cluster serves beside them. */
   readonly every?: {
     readonly catalogue: Pick<Catalogue, 'find' | 'use' | 'apiResources' | 'listMemory'>;
-    readonly granted: Access['granted'];
+    readonly granted: ReadAccess['granted'];
     readonly client: Pick<KubeClient, 'stream'>;
     readonly kinds: readonly Kind<unknown>[];
     /** The release's. */
@@ -53,7 +59,7 @@ const refusals = [410, 422];
 const refusalsOfAny = [405, 502, ...refusals];
 
 /** What is read, or what changes. */
-const watched = (schema: Schema): Answers => ({
+const watched = (schema: Schema): ResponseDescriptions => ({
   200: {
     description: 'OK. With watch=true each line is an event, {"type": …, "object": …}, until the watch ends',
     content: { 'application/json': schema, [eventStream]: text },
@@ -61,7 +67,7 @@ const watched = (schema: Schema): Answers => ({
 });
 
 /** Those that some kinds have, each saying which. */
-function kindParameters(kinds: readonly Kind<unknown>[]): readonly Parameter[] {
+function kindParameters(kinds: readonly Kind<unknown>[]): readonly ParameterDescription[] {
   const all = kinds.flatMap(({ resource, statuses, filters, selectedBy = {} }) => [
     ...(statuses.length === 0 ? [] : [{ name: 'status', what: `of ${resource}: ${statuses.join(', ')}` }]),
     ...Object.entries({ ...filters, ...selectedBy }).map(([name, { description }]) => ({
@@ -77,7 +83,7 @@ function kindParameters(kinds: readonly Kind<unknown>[]): readonly Parameter[] {
 const isEvery = ({ group, version }: ApiGroupVersion): boolean =>
   group === readingGroup.group && version === readingGroup.version;
 
-const noAccess: Access['granted'] = { of: () => [], hasSynced: () => true };
+const noAccess: ReadAccess['granted'] = { of: () => [], hasSynced: () => true };
 
 /** The same answer for as long as the question is the same. */
 function lastOnly<A, B>(make: (of: A) => B): (of: A) => B {
@@ -110,7 +116,7 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
           },
           ...own.filter((one) => !isEvery(one)),
         ];
-  const access: Access = {
+  const access: ReadAccess = {
     authorizer,
     granted: every?.granted ?? noAccess,
     ...(every === undefined ? {} : { catalogue: every.catalogue }),
@@ -159,7 +165,7 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
 }
 
 /** Throws 404 for a path on which such a resource is not, 405 for what its server does not offer. */
-function checkPath({ definition, discovered }: Entry, info: RequestInfo, what: string): void {
+function checkPath({ definition, discovered }: CatalogueEntry, info: RequestInfo, what: string): void {
   const { namespaced } = definition;
   const { namespace, resource, name, verb } = info;
   const object = what === 'object' ? '/{name}' : '';
@@ -185,14 +191,14 @@ function remember<K extends object>(all: WeakMap<K, KapisHandlers>, key: K, make
 /** Every resource of the cluster, by its name in the path. */
 function everyRoutes(
   { catalogue, client, kinds }: NonNullable<KapisDeps['every']>,
-  access: Access,
+  access: ReadAccess,
   lanes: Lanes,
 ): Route[] {
   const base = `/kapis/${readingGroup.group}/${readingGroup.version}`;
   const { listMemory: memory } = catalogue;
   const watches = passedWatches();
   const cached = new WeakMap<Resource<unknown>, KapisHandlers>();
-  const uncached = new WeakMap<Entry, KapisHandlers>();
+  const uncached = new WeakMap<CatalogueEntry, KapisHandlers>();
   const handler =
     (what: keyof KapisHandlers): Handler =>
     async (...request) => {
@@ -269,7 +275,7 @@ function everyRoutes(
   ];
 }
 
-const apisListParameters: readonly Parameter[] = [
+const apisListParameters: readonly ParameterDescription[] = [
   labelSelector,
   inQuery('fieldSelector', 'Kubernetes field selector of at most 32 terms'),
   inQuery('limit', 'Items of a chunk', count),

@@ -3,9 +3,9 @@ import type { RequestContext } from '../http/route.ts';
 import { labelOf } from '../cluster/cache/selection.ts';
 import type { StoredObject } from '../cluster/cache/stored-object.ts';
 import { decoded, fromCopy, useCopy } from '../cluster/catalogue/use.ts';
-import { among, shared, type Filter } from '../apimachinery/list/query.ts';
+import { among, shared, type ObjectFilter } from '../apimachinery/list/query.ts';
 import type { ResourceDefinition, SelectedBy } from '../cluster/catalogue/resource.ts';
-import { visibleNamespaces, type Access } from '../apimachinery/visible-namespaces.ts';
+import { visibleNamespaces, type ReadAccess } from '../apimachinery/visible-namespaces.ts';
 
 type Labels = readonly (readonly [string, string])[];
 
@@ -14,11 +14,11 @@ type Labels = readonly (readonly [string, string])[];
  * 403 where that is nowhere. What is not there selects nothing.
  */
 export async function selectedBy(
-  access: Access,
+  access: ReadAccess,
   { selectedBy: all = {} }: Pick<ResourceDefinition<unknown>, 'selectedBy'>,
   context: RequestContext,
-): Promise<readonly Filter<unknown>[]> {
-  const filters: Filter<unknown>[] = [];
+): Promise<readonly ObjectFilter<unknown>[]> {
+  const filters: ObjectFilter<unknown>[] = [];
   for (const [parameter, by] of Object.entries(all)) {
     const name = context.query.get(parameter);
     if (name !== null) filters.push(await filterBy(access, by, name, context));
@@ -27,11 +27,11 @@ export async function selectedBy(
 }
 
 async function filterBy(
-  access: Access,
+  access: ReadAccess,
   { resource, labels }: SelectedBy,
   name: string,
   context: RequestContext,
-): Promise<Filter<unknown>> {
+): Promise<ObjectFilter<unknown>> {
   const { catalogue } = access;
   if (catalogue === undefined) throw new Error(`${resource} cannot be read here`);
   const { user, info, query, signal } = context;
@@ -39,7 +39,7 @@ async function filterBy(
   const listing = { ...info, verb: 'list', name };
   const visible = await visibleNamespaces(access, { user, info: listing, query }, entry.definition);
   const named = shared(`names=${name}`, (object) => object.name === name, among('name', [name]));
-  const within: Filter<unknown> = ({ namespace }) =>
+  const within: ObjectFilter<unknown> = ({ namespace }) =>
     info.namespace === '' ? visible?.has(namespace) !== false : namespace === info.namespace;
   const selectors = await fromCopy(catalogue, entry, context, (store) =>
     store.select([named], 'name', context, (objects) =>
@@ -53,7 +53,7 @@ async function filterBy(
 }
 
 /** What has all of the labels, by namespace. */
-function selecting(selectors: ReadonlyMap<string, Labels>): Filter<unknown> {
+function selecting(selectors: ReadonlyMap<string, Labels>): ObjectFilter<unknown> {
   const [only, ...more] = selectors;
   const [first] = only?.[1] ?? [];
   return shared(
@@ -70,7 +70,7 @@ function selecting(selectors: ReadonlyMap<string, Labels>): Filter<unknown> {
  * followed, until the returned function is called.
  */
 export async function followSelecting(
-  { catalogue }: Access,
+  { catalogue }: ReadAccess,
   { selectedBy: all = {} }: Pick<ResourceDefinition<unknown>, 'selectedBy'>,
   { query, info, signal }: RequestContext,
   { changed, lost }: { readonly changed: () => void; readonly lost: () => void },
@@ -106,5 +106,7 @@ export async function followSelecting(
 }
 
 /** Do they select the same? */
-export const sameSelection = (some: readonly Filter<unknown>[], others: readonly Filter<unknown>[]): boolean =>
-  JSON.stringify(some.map(({ key }) => key)) === JSON.stringify(others.map(({ key }) => key));
+export const sameSelection = (
+  some: readonly ObjectFilter<unknown>[],
+  others: readonly ObjectFilter<unknown>[],
+): boolean => JSON.stringify(some.map(({ key }) => key)) === JSON.stringify(others.map(({ key }) => key));

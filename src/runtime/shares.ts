@@ -1,12 +1,12 @@
 import { InProgress } from './bounded-cache.ts';
 
 /** The holder of a share of a limit: a user, or the keys of an address, the narrowest first. */
-export type Holder = string | readonly [string, ...string[]];
+export type ShareHolder = string | readonly [string, ...string[]];
 
 /** Share of a network, as a multiple of the share of one address in it. */
 const networkFactor = 2;
 
-export const keysOf = (holder: Holder): readonly [string, ...string[]] =>
+export const keysOf = (holder: ShareHolder): readonly [string, ...string[]] =>
   typeof holder === 'string' ? [holder] : holder;
 
 /** Share of the key at this index, when the narrowest has `share`. */
@@ -22,7 +22,11 @@ export class Shares {
   }
 
   /** Returns the share that `count` more would exceed; undefined if there is room. */
-  exceeded(holder: Holder, count: number, share: number): { readonly key: string; readonly share: number } | undefined {
+  exceeded(
+    holder: ShareHolder,
+    count: number,
+    share: number,
+  ): { readonly key: string; readonly share: number } | undefined {
     const keys = keysOf(holder);
     const index = keys.findIndex((key, at) => (this.#counts.get(key) ?? 0) + count > shareAt(at, share));
     const key = keys[index];
@@ -30,12 +34,12 @@ export class Shares {
   }
 
   /** Returns what all of the widest key have: the network of an address, or the holder itself. */
-  countOfWidest(holder: Holder): number {
+  countOfWidest(holder: ShareHolder): number {
     return this.#counts.get(keysOf(holder).at(-1) ?? '') ?? 0;
   }
 
   /** A negative count takes away. */
-  add(holder: Holder, count: number): void {
+  add(holder: ShareHolder, count: number): void {
     for (const key of keysOf(holder)) {
       const total = (this.#counts.get(key) ?? 0) + count;
       if (total === 0) this.#counts.delete(key);

@@ -12,17 +12,17 @@ function turn(): Promise<unknown> {
 }
 
 /** Who waits for long work, a request for one: its signal is looked at, and made, only when the work takes longer than a slice. */
-export interface Waiting {
+export interface WaitingSlice {
   readonly signal: AbortSignal;
 }
 
 /** Long work on the event loop, done in slices: `if (slice.isOver) await slice.next();` */
 export class Slice {
-  readonly #waiting: Waiting | undefined;
+  readonly #waiting: WaitingSlice | undefined;
   #begun = performance.now();
 
   /** `waiting`: for whom the work is, as long as it is wanted. */
-  constructor(waiting?: Waiting) {
+  constructor(waiting?: WaitingSlice) {
     this.#waiting = waiting;
   }
 
@@ -45,7 +45,7 @@ const mostUnwatched = 64;
 /** Visits the items in their order, in slices, until `visit` returns false. */
 export async function visitInSlices<T>(
   items: Iterable<T>,
-  waiting: Waiting,
+  waiting: WaitingSlice,
   visit: (item: T) => unknown,
 ): Promise<void> {
   const slice = new Slice(waiting);
@@ -72,7 +72,7 @@ const run = 64;
 export async function sortInSlices<T>(
   items: readonly T[],
   compare: (a: T, b: T) => number,
-  waiting: Waiting,
+  waiting: WaitingSlice,
 ): Promise<T[]> {
   const slice = new Slice(waiting);
   let rows: T[][] = [];

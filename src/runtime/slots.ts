@@ -1,6 +1,6 @@
 import { InProgress } from './bounded-cache.ts';
 import { tooManyRequests, type StatusError } from './errors.ts';
-import { keysOf, Shares, type Holder } from './shares.ts';
+import { keysOf, Shares, type ShareHolder } from './shares.ts';
 
 export interface SlotsOptions {
   /** Purpose of the slots, in the plural. Refusals begin with it. */
@@ -25,7 +25,7 @@ interface Waiting {
 }
 
 interface Line {
-  readonly holder: Holder;
+  readonly holder: ShareHolder;
   readonly waiting: Set<Waiting>;
 }
 
@@ -48,13 +48,13 @@ export class Slots {
   }
 
   /** Returns the function that frees the slots. Throws 429 at once when there are not as many as `count`. */
-  take(holder: Holder, count = 1): () => void {
+  take(holder: ShareHolder, count = 1): () => void {
     if (!this.#hasRoom(holder, count)) throw this.#noSlot(holder, count);
     return this.#grant(holder, count);
   }
 
   /** The same for one slot, after its turn in the queue. Rejects with 429 and with the reason of the signal. */
-  async wait(holder: Holder, signal?: AbortSignal): Promise<() => void> {
+  async wait(holder: ShareHolder, signal?: AbortSignal): Promise<() => void> {
     signal?.throwIfAborted();
     const { queue } = this.#options;
     if (queue === undefined || this.#hasRoom(holder, 1)) return this.take(holder);
@@ -64,7 +64,7 @@ export class Slots {
   }
 
   /** Runs `work` with a slot. */
-  async run<T>(holder: Holder, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  async run<T>(holder: ShareHolder, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const free = await this.wait(holder, signal);
     try {
       return await work();
@@ -73,12 +73,12 @@ export class Slots {
     }
   }
 
-  #hasRoom(holder: Holder, count: number): boolean {
+  #hasRoom(holder: ShareHolder, count: number): boolean {
     const { total, perUser } = this.#options;
     return this.#used + count <= total && this.#held.exceeded(holder, count, perUser) === undefined;
   }
 
-  #grant(holder: Holder, count: number): () => void {
+  #grant(holder: ShareHolder, count: number): () => void {
     this.#used += count;
     this.#held.add(holder, count);
     let isHeld = true;
@@ -91,7 +91,7 @@ export class Slots {
     };
   }
 
-  #enqueue(holder: Holder, queue: QueueOptions, signal?: AbortSignal): Promise<() => void> {
+  #enqueue(holder: ShareHolder, queue: QueueOptions, signal?: AbortSignal): Promise<() => void> {
     return new Promise((resolve, reject) => {
       const [key] = keysOf(holder);
       const line = this.#lines.get(key) ?? { holder, waiting: new Set() };
@@ -151,7 +151,7 @@ export class Slots {
     }).line;
   }
 
-  #noSlot(holder: Holder, count: number): StatusError {
+  #noSlot(holder: ShareHolder, count: number): StatusError {
     const { total, perUser } = this.#options;
     const full = this.#held.exceeded(holder, count, perUser);
     return this.#refusal(

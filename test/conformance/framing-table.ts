@@ -1,5 +1,5 @@
 /** The requests of the table, made of what the routes say of themselves: a new route is in it without a line here. */
-import type { Parameter } from '../../src/http/description.ts';
+import type { ParameterDescription } from '../../src/http/description.ts';
 import type { Route } from '../../src/http/route.ts';
 
 export interface Case {
@@ -28,7 +28,7 @@ const values: Readonly<Record<string, readonly string[]>> = {
   resourceVersion: ['0'],
 };
 
-const valuesOf = ({ name, schema }: Parameter): readonly string[] => {
+const valuesOf = ({ name, schema }: ParameterDescription): readonly string[] => {
   const known = values[name];
   if (known !== undefined) return known;
   if (Array.isArray(schema['enum'])) return schema['enum'].map(String);
@@ -53,7 +53,7 @@ const metadataTypes = ['Table', 'PartialObjectMetadata', 'PartialObjectMetadataL
   (kind) => `application/json;as=${kind};v=v1;g=meta.k8s.io`,
 );
 
-function combined(parameters: readonly Parameter[]): Query[] {
+function combined(parameters: readonly ParameterDescription[]): Query[] {
   return parameters.reduce<Query[]>(
     (queries, parameter) => [
       ...queries,

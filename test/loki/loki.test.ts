@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { LogRecord, LogStore, Order, Selection } from '../../src/logs/stores/log-store.ts';
+import type { LogRecord, LogStore, TimeOrder, Selection } from '../../src/logs/stores/log-store.ts';
 import { at, corpus, createRecords, tenantName, tenantSince } from '../conformance/log-store/corpus.ts';
 import { lokiStand, openLoki } from '../conformance/log-store/loki-stand.ts';
 import { push } from '../conformance/log-store/loki-push.ts';
@@ -13,7 +13,7 @@ const small = createRecords(25_000).filter(
 );
 const hours = { count: 1, unit: 'h' } as const;
 
-async function exported(store: LogStore, selection: Selection, order: Order): Promise<LogRecord[]> {
+async function exported(store: LogStore, selection: Selection, order: TimeOrder): Promise<LogRecord[]> {
   const found: LogRecord[] = [];
   for await (const piece of store.export(selection, order, never)) found.push(...piece);
   return found;

@@ -31,7 +31,7 @@ export interface LoginRecord {
   readonly userAgent: string;
 }
 
-export type Login = Pick<LoginRecord, 'reason' | 'client' | 'sourceIP' | 'userAgent'>;
+export type RecordedLogin = Pick<LoginRecord, 'reason' | 'client' | 'sourceIP' | 'userAgent'>;
 
 interface LoginHistory extends KubeObject {
   readonly spec: { readonly userName: string };
@@ -131,7 +131,7 @@ export class LoginHistories {
   }
 
   /** At once: a login does not wait for it, and does not fail for it. */
-  add(user: Of, { reason, client, sourceIP, userAgent }: Login): void {
+  add(user: Of, { reason, client, sourceIP, userAgent }: RecordedLogin): void {
     const { username, uid } = user;
     const now = this.#clock.now();
     if (reason === 'Limited') {

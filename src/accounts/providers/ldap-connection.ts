@@ -5,7 +5,7 @@ import { connect as connectTCP, isIP, type Socket } from 'node:net';
 import { connect as connectTLS } from 'node:tls';
 import type { LDAPSettings } from '../../config/identity-providers.ts';
 
-export type Connection = Pick<Client, 'bind' | 'search'>;
+export type LDAPConnection = Pick<Client, 'bind' | 'search'>;
 export type { Entry };
 
 /** RFC 4511 section 4.14. */
@@ -40,7 +40,7 @@ export const fill = (filter: string, values: Readonly<Record<string, string>>): 
  */
 export async function withConnection<T>(
   settings: Pick<LDAPSettings, 'url' | 'startTLS' | 'caCertificate' | 'timeout'>,
-  use: (connection: Connection) => Promise<T>,
+  use: (connection: LDAPConnection) => Promise<T>,
 ): Promise<T> {
   const { url, timeout } = settings;
   const { protocol, hostname, port } = new URL(url);

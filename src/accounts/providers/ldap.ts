@@ -1,9 +1,9 @@
 /** Logging in at an LDAP directory: find the one entry of that name, then bind as it (RFC 4513 section 5.1.3). */
 import type { LDAPSettings } from '../../config/identity-providers.ts';
-import { fill, isRefusal, resultOf, withConnection, type Connection, type Entry } from './ldap-connection.ts';
+import { fill, isRefusal, resultOf, withConnection, type LDAPConnection, type Entry } from './ldap-connection.ts';
 import type { Statement } from './person.ts';
 
-export interface Question {
+export interface LDAPLoginRequest {
   readonly settings: LDAPSettings;
   /** Undefined while the Secret that holds it is missing. */
   readonly bindPassword: string | undefined;
@@ -24,7 +24,7 @@ const binary = 'objectGUID';
 const mostGroups = 201;
 
 /** What the directory says of somebody; undefined for a wrong password, and for a name that is not that of exactly one entry. */
-export async function askDirectory(question: Question): Promise<Statement | undefined> {
+export async function askDirectory(question: LDAPLoginRequest): Promise<Statement | undefined> {
   const { settings, login, password, found } = question;
   // RFC 4513 section 5.1.2: a bind without password succeeds, and says nothing of who it was.
   if (password === '') return undefined;
@@ -53,7 +53,7 @@ export async function askDirectory(question: Question): Promise<Statement | unde
   });
 }
 
-async function bindAsService(connection: Connection, { settings, bindPassword }: Question): Promise<void> {
+async function bindAsService(connection: LDAPConnection, { settings, bindPassword }: LDAPLoginRequest): Promise<void> {
   const { bindDN = '', bindPasswordRef } = settings;
   const { name = '', key = '' } = bindPasswordRef ?? {};
   if (bindDN !== '' && (bindPassword ?? '') === '')
@@ -72,7 +72,7 @@ async function bindAsService(connection: Connection, { settings, bindPassword }:
 }
 
 async function findOne(
-  connection: Connection,
+  connection: LDAPConnection,
   { userSearch: { base, filter, attributes } }: LDAPSettings,
   login: string,
 ): Promise<Entry | undefined> {
@@ -87,7 +87,7 @@ async function findOne(
   return others.length === 0 && entry?.dn !== '' ? entry : undefined;
 }
 
-async function mayBind(connection: Connection, dn: string, password: string): Promise<boolean> {
+async function mayBind(connection: LDAPConnection, dn: string, password: string): Promise<boolean> {
   try {
     await connection.bind(dn, password);
     return true;
@@ -98,7 +98,7 @@ async function mayBind(connection: Connection, dn: string, password: string): Pr
 }
 
 async function groupsOf(
-  connection: Connection,
+  connection: LDAPConnection,
   { groupSearch, userSearch }: LDAPSettings,
   entry: Entry,
 ): Promise<string[]> {

@@ -14,7 +14,7 @@ import { personOf, type Person, type Statement } from './person.ts';
 type OpenIDProvider = Extract<IdentityProvider, { readonly type: 'OIDC' }>;
 
 /** What makes an answer one to just this question; nobody but the browser that asked knows all of it. */
-export interface Asked {
+export interface ProviderRequest {
   readonly state: string;
   readonly nonce: string;
   /** RFC 7636. */
@@ -65,7 +65,7 @@ export class OpenIDProviders {
   }
 
   /** Where the browser goes, to log in there. `again`: also who is logged in there. Throws 404, and 503 while it cannot be told. */
-  async authorizationURL(name: string, asked: Asked, again: boolean, source: string): Promise<string> {
+  async authorizationURL(name: string, asked: ProviderRequest, again: boolean, source: string): Promise<string> {
     const provider = this.#provider(name);
     const challenge = await client.calculatePKCECodeChallenge(asked.verifier);
     return await this.#ask(provider, source, async () => {
@@ -86,7 +86,7 @@ export class OpenIDProviders {
    * Who has come back with this query: state, iss (RFC 9207), and of the id_token issuer, audience, nonce, times and signature are
    * verified. Throws OAuthError for an answer that is not one to what was asked, PersonRefused, and 503.
    */
-  async person(name: string, query: URLSearchParams, asked: Asked, source: string): Promise<Person> {
+  async person(name: string, query: URLSearchParams, asked: ProviderRequest, source: string): Promise<Person> {
     const provider = this.#provider(name);
     const said = await this.#ask(provider, source, async () => {
       const configuration = await this.#discover(provider);

@@ -10,7 +10,7 @@ import { addressKeys } from '../../runtime/client-address.ts';
 import { longestPassword } from '../passwords/passwords.ts';
 import type { SecretRefs } from '../../cluster/secret-refs.ts';
 import { resultOf } from './ldap-connection.ts';
-import { askDirectory, BindRefused, type Question } from './ldap.ts';
+import { askDirectory, BindRefused, type LDAPLoginRequest } from './ldap.ts';
 import { personOf, type Person } from './person.ts';
 import type { Identity } from '../../tokens/sessions/session.ts';
 
@@ -20,7 +20,7 @@ const connections = { what: 'logins by LDAP', total: 8, queue: { total: 32, perU
 type LDAPProvider = Extract<IdentityProvider, { readonly type: 'LDAP' }>;
 
 /** A login as nobody, with a password of nobody. */
-const decoy = (): Pick<Question, 'login' | 'password' | 'found'> => ({
+const decoy = (): Pick<LDAPLoginRequest, 'login' | 'password' | 'found'> => ({
   login: randomUUID(),
   password: randomUUID(),
   found: () => undefined,
@@ -96,7 +96,11 @@ export class Directories {
     return undefined;
   }
 
-  async #askOne(provider: LDAPProvider, source: string, question: Pick<Question, 'login' | 'password' | 'found'>) {
+  async #askOne(
+    provider: LDAPProvider,
+    source: string,
+    question: Pick<LDAPLoginRequest, 'login' | 'password' | 'found'>,
+  ) {
     const { name, ldap } = provider;
     const slots = this.#slots.get(name) ?? new Slots(connections);
     this.#slots.set(name, slots);

@@ -1,7 +1,7 @@
 /** metav1.ListOptions of a request, decoded and validated as k8s.io/apimachinery pkg/apis/meta/internalversion/validation does. */
 import { copied } from '../../runtime/bounded-cache.ts';
 import { badRequest, invalid, type StatusCause } from '../../runtime/errors.ts';
-import { among, fieldFilter, labelFilter, shared, type Filter } from './query.ts';
+import { among, fieldFilter, labelFilter, shared, type ObjectFilter } from './query.ts';
 import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 import { parseFieldSelector } from './selectors.ts';
 
@@ -154,8 +154,8 @@ export function selectorsOf<F>(
   query: URLSearchParams,
   definition: ResourceDefinition<F>,
   name: string,
-): readonly Filter<F>[] {
-  const filters: Filter<F>[] = [...labelFilter(copied(query.get('labelSelector') ?? ''))];
+): readonly ObjectFilter<F>[] {
+  const filters: ObjectFilter<F>[] = [...labelFilter(copied(query.get('labelSelector') ?? ''))];
   const terms = parseFieldSelector(copied(query.get('fieldSelector') ?? ''));
   for (const term of terms) {
     if (!definition.fieldLabels.includes(term.path)) throw badRequest(`field label not supported: ${term.path}`);

@@ -1,6 +1,6 @@
 /** The parameters of the routes, as the descriptions name them. */
 import { durationPattern, longestDuration } from '../../runtime/duration.ts';
-import { inPath, inQuery, type Parameter } from '../../http/description.ts';
+import { inPath, inQuery, type ParameterDescription } from '../../http/description.ts';
 import { count, flag, oneOf, oneOrNone, text, type Schema } from '../../http/schema.ts';
 import { listedPathPattern, pathPattern } from './field-path.ts';
 import { mostPaths } from './projection.ts';
@@ -11,7 +11,7 @@ const unless: Schema<boolean> = { ...flag, default: false };
 /** As JSON and its readers have them. */
 const maximum = Number.MAX_SAFE_INTEGER;
 
-export const limit = (description: string): Parameter =>
+export const limit = (description: string): ParameterDescription =>
   inQuery('limit', description, { type: 'integer', minimum: -1, maximum, default: -1 });
 
 export const nameParameter = inPath('name', 'The name');
@@ -23,13 +23,13 @@ export const timeout = inQuery('timeout', 'A duration such as "32s" after which 
 });
 
 /** Of what has no others; client-go adds its timeout. */
-export const commonParameters: readonly Parameter[] = [pretty, timeout];
+export const commonParameters: readonly ParameterDescription[] = [pretty, timeout];
 
 export const labelSelector = inQuery(
   'labelSelector',
   'Kubernetes label selector of at most 64 requirements, such as a=b,c in (d,e),!f',
 );
-export const watchParameters: readonly Parameter[] = [
+export const watchParameters: readonly ParameterDescription[] = [
   inQuery('watch', 'Follow the changes instead of listing; over a WebSocket, one text message an event', unless),
   inQuery('resourceVersion', 'Where to begin, or how old the answer may be'),
   inQuery(
@@ -51,7 +51,7 @@ const shown = [
   }),
 ];
 
-export const kapisListParameters = (own: readonly Parameter[]): readonly Parameter[] => [
+export const kapisListParameters = (own: readonly ParameterDescription[]): readonly ParameterDescription[] => [
   inQuery('page', 'From 1', { type: 'integer', minimum: 1, maximum, default: 1 }),
   limit('Items of a page; -1 for all'),
   inQuery('sortBy', 'name, createTime (also creationTimestamp), or any path, such as .status.nodeInfo.kubeletVersion', {
@@ -78,16 +78,16 @@ export const kapisListParameters = (own: readonly Parameter[]): readonly Paramet
   ...watchParameters,
 ];
 
-const statusParameter = (statuses: readonly string[]): readonly Parameter[] =>
+const statusParameter = (statuses: readonly string[]): readonly ParameterDescription[] =>
   statuses.length === 0 ? [] : [inQuery('status', 'The state of the object', oneOf(...statuses))];
 
-export const getParameters: readonly Parameter[] = [...shown, pretty, timeout];
+export const getParameters: readonly ParameterDescription[] = [...shown, pretty, timeout];
 
 /** Without meaning for a watch, which has no pages and no order. */
 export const listOnly = ['page', 'limit', 'sortBy', 'ascending'];
 
 /** Those of a single object, which may be watched by whatever a list is, given those of the list. */
-export const objectParameters = (list: readonly Parameter[]): readonly Parameter[] =>
+export const objectParameters = (list: readonly ParameterDescription[]): readonly ParameterDescription[] =>
   list
     .filter(({ name }) => !listOnly.includes(name))
     .map((one) =>
@@ -106,7 +106,7 @@ export const listParameters = ({
   statuses,
   filters,
   selectedBy,
-}: Pick<ResourceDefinition<never>, 'statuses' | 'filters' | 'selectedBy'>): readonly Parameter[] =>
+}: Pick<ResourceDefinition<never>, 'statuses' | 'filters' | 'selectedBy'>): readonly ParameterDescription[] =>
   kapisListParameters([
     ...statusParameter(statuses),
     ...Object.entries({ ...filters, ...selectedBy }).map(([name, { description }]) => inQuery(name, description)),

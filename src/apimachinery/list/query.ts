@@ -2,10 +2,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import { copied } from '../../runtime/bounded-cache.ts';
 import { badRequest, StatusError } from '../../runtime/errors.ts';
-import type { Parameter } from '../../http/description.ts';
+import type { ParameterDescription } from '../../http/description.ts';
 import type { OrderName } from '../../cluster/cache/order.ts';
-import { all, labelOf, orderByValue, type Filter, type IndexName, type Order } from '../../cluster/cache/selection.ts';
-import { visitInSlices, type Waiting } from '../../runtime/slice.ts';
+import {
+  all,
+  labelOf,
+  orderByValue,
+  type ObjectFilter,
+  type IndexName,
+  type ObjectOrder,
+} from '../../cluster/cache/selection.ts';
+import { visitInSlices, type WaitingSlice } from '../../runtime/slice.ts';
 import type { Store } from '../../cluster/cache/store.ts';
 import { memoryOf, type StoredObject } from '../../cluster/cache/stored-object.ts';
 import { compareTimes, parseTime, type Time } from '../../runtime/rfc3339.ts';
@@ -15,7 +22,7 @@ import { parseFields, type Projection } from './projection.ts';
 import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 import { matcher, parseFieldSelector, parseLabelSelector, type LabelRequirement } from './selectors.ts';
 
-export type { Filter } from '../../cluster/cache/selection.ts';
+export type { ObjectFilter } from '../../cluster/cache/selection.ts';
 
 export interface ListQuery<F> {
   /** From 1. */
@@ -23,11 +30,11 @@ export interface ListQuery<F> {
   /** -1: all. */
   readonly limit: number;
   /** A maintained order, or a path to sort by. */
-  readonly order: OrderName | Order<F>;
+  readonly order: OrderName | ObjectOrder<F>;
   /** `order` is read from its end. */
   readonly reversed: boolean;
   /** All must hold. */
-  readonly filters: readonly Filter<F>[];
+  readonly filters: readonly ObjectFilter<F>[];
   readonly managedFields: boolean;
   /** Undefined: everything. */
   readonly fields: Projection | undefined;
@@ -37,7 +44,8 @@ export interface ListQuery<F> {
 /** What of an object is shown. */
 type Shown = Pick<ListQuery<unknown>, 'managedFields' | 'fields'>;
 
-export const names = (parameters: readonly Parameter[]): readonly string[] => parameters.map(({ name }) => name);
+export const names = (parameters: readonly ParameterDescription[]): readonly string[] =>
+  parameters.map(({ name }) => name);
 /** `status` and those of the kind come to them. */
 const listNames = names(kapisListParameters([]));
 const getNames = names(getParameters);
@@ -188,8 +196,8 @@ function sorting(sortBy: string, ascending: boolean): Pick<ListQuery<unknown>, '
 export function shared<F>(
   key: string,
   passes: (object: StoredObject<F>) => boolean,
-  within?: Filter<F>['within'],
-): Filter<F> {
+  within?: ObjectFilter<F>['within'],
+): ObjectFilter<F> {
   return Object.assign((object: StoredObject<F>) => passes(object), {
     key,
     ...(within === undefined ? {} : { within }),
@@ -197,26 +205,32 @@ export function shared<F>(
 }
 
 /** The same for a value that is looked for in the object's bytes. */
-const lookUp = (key: string, passes: (object: StoredObject<unknown>) => boolean): Filter<unknown> =>
+const lookUp = (key: string, passes: (object: StoredObject<unknown>) => boolean): ObjectFilter<unknown> =>
   Object.assign(shared(key, passes), { isLookUp: true as const });
 
-export const among = (index: IndexName, values: readonly string[]): Filter<unknown>['within'] => ({ index, values });
+export const among = (index: IndexName, values: readonly string[]): ObjectFilter<unknown>['within'] => ({
+  index,
+  values,
+});
 
 /** No filter for a selector that selects everything. Throws 400. */
-export function labelFilter(text: string, key = `labelSelector=${text}`): readonly Filter<unknown>[] {
+export function labelFilter(text: string, key = `labelSelector=${text}`): readonly ObjectFilter<unknown>[] {
   const selector = parseLabelSelector(text);
   return selector.length === 0 ? [] : [shared(key, matcher(selector, labelOf), withinOf(selector))];
 }
 
 /** An index knows all objects that can meet one of these. */
-function withinOf(requirements: readonly LabelRequirement[]): Filter<unknown>['within'] {
+function withinOf(requirements: readonly LabelRequirement[]): ObjectFilter<unknown>['within'] {
   const one = requirements.find(({ operator }) => operator === '=' || operator === 'in');
   return one === undefined ? undefined : among(`label ${one.key}`, one.values);
 }
 
-function filtersOf<F>(query: URLSearchParams, definition: ResourceDefinition<F>): readonly Filter<F>[] {
-  const filters: Filter<F>[] = [];
-  const add = (name: string, make: (text: string, key: string) => Filter<F> | readonly Filter<F>[]): void => {
+function filtersOf<F>(query: URLSearchParams, definition: ResourceDefinition<F>): readonly ObjectFilter<F>[] {
+  const filters: ObjectFilter<F>[] = [];
+  const add = (
+    name: string,
+    make: (text: string, key: string) => ObjectFilter<F> | readonly ObjectFilter<F>[],
+  ): void => {
     const made = parameter(query, name, (text) => make(text, `${name}=${text}`));
     if (made !== undefined) filters.push(...[made].flat());
   };
@@ -272,7 +286,7 @@ const termsAre = '; each of its terms is path=value or path!=value, as in spec.u
 export function fieldFilter<F>(
   { path, equals, value }: { path: string; equals: boolean; value: string },
   definition: ResourceDefinition<F>,
-): Filter<F> {
+): ObjectFilter<F> {
   const segments = parseFieldPath(path);
   const key = `field ${JSON.stringify([segments, equals, value])}`;
   const label = definition.fieldLabels.find((one) => isDeepStrictEqual(parseFieldPath(one), segments));
@@ -287,8 +301,8 @@ export function fieldFilter<F>(
 /** The objects that pass all filters. The store may change meanwhile: what is selected from is as it was. */
 export async function select<F>(
   objects: readonly StoredObject<F>[],
-  filters: readonly Filter<F>[],
-  waiting: Waiting,
+  filters: readonly ObjectFilter<F>[],
+  waiting: WaitingSlice,
 ): Promise<readonly StoredObject<F>[]> {
   if (filters.length === 0) return objects;
   const passes = all(filters);
@@ -299,7 +313,7 @@ export async function select<F>(
   return selected;
 }
 
-export interface Page<F> {
+export interface ListPage<F> {
   readonly objects: readonly StoredObject<F>[];
   /** Before paging. */
   readonly total: number;
@@ -308,7 +322,7 @@ export interface Page<F> {
 }
 
 /** The page that a query asks for. Of a selection that is kept it is a slice, whatever the number of objects. */
-export const pageOf = <F>(store: Store<F>, query: ListQuery<F>, waiting: Waiting): Promise<Page<F>> =>
+export const pageOf = <F>(store: Store<F>, query: ListQuery<F>, waiting: WaitingSlice): Promise<ListPage<F>> =>
   store.select(query.filters, query.order, waiting, (objects, resourceVersion) => ({
     objects: partOf(objects, query),
     total: objects.length,
@@ -342,7 +356,7 @@ function keyOf(value: Scalar | undefined): Key | undefined {
 }
 
 /** Numbers as numbers, times as times, else by code point; in this order where they mix. What is missing comes last, either way. */
-function orderBy(path: readonly string[], ascending: boolean): Order<unknown> {
+function orderBy(path: readonly string[], ascending: boolean): ObjectOrder<unknown> {
   const direction = ascending ? 1 : -1;
   const field = scalarAt(path);
   const text = JSON.stringify(path);

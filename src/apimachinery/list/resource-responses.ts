@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { indented, writeDocument } from '../../http/response/pretty.ts';
 import { writeList, type Streamed } from '../../http/response/write.ts';
-import type { Waiting } from '../../runtime/slice.ts';
+import type { WaitingSlice } from '../../runtime/slice.ts';
 import type { Store } from '../../cluster/cache/store.ts';
 import type { StoredObject } from '../../cluster/cache/stored-object.ts';
 import { PreparedLists } from './prepared.ts';
@@ -13,7 +13,7 @@ import { coreView, listOf, type View } from './views.ts';
 const json = 'application/json';
 
 /** How the objects of one resource are answered, wherever they come from. */
-export class Answers<F> {
+export class ResourceResponses<F> {
   readonly #plain: View<F>;
   readonly #full: View<F>;
   /** By what is shown and its order. */
@@ -33,7 +33,7 @@ export class Answers<F> {
   async list(
     req: Request,
     res: Response,
-    waiting: Waiting,
+    waiting: WaitingSlice,
     query: ListQuery<F>,
     { store, lasting }: { readonly store: Store<F>; readonly lasting: boolean },
   ): Promise<void> {
@@ -56,7 +56,7 @@ export class Answers<F> {
   async object(
     req: Request,
     res: Response,
-    waiting: Waiting,
+    waiting: WaitingSlice,
     query: ReturnType<typeof parseObjectQuery>,
     object: StoredObject<F>,
   ): Promise<void> {

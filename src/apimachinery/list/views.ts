@@ -3,7 +3,7 @@
  */
 import { lengthOf, type Streamed } from '../../http/response/write.ts';
 import { gather, type StoredObject } from '../../cluster/cache/stored-object.ts';
-import { Slice, type Waiting } from '../../runtime/slice.ts';
+import { Slice, type WaitingSlice } from '../../runtime/slice.ts';
 import { groupVersion, type ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 
 /** What a list says about itself. */
@@ -49,7 +49,7 @@ export function listOf<F>(
   view: View<F>,
   objects: readonly StoredObject<F>[],
   [head, tail]: readonly [Buffer, Buffer],
-  waiting: Waiting,
+  waiting: WaitingSlice,
 ): Streamed {
   const pieces = (start: number): Buffer[] => {
     const isFirst = start === 0;

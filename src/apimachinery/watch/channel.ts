@@ -1,6 +1,6 @@
 import { framed, type Framing } from '../../http/response/streamed-body.ts';
 import type { Change } from '../../cluster/cache/history.ts';
-import { all, type Filter } from '../../cluster/cache/selection.ts';
+import { all, type ObjectFilter } from '../../cluster/cache/selection.ts';
 import type { StoredObject } from '../../cluster/cache/stored-object.ts';
 import type { View } from '../list/views.ts';
 import { frame, seen, type Format } from './frames.ts';
@@ -9,7 +9,7 @@ import type { Watch } from './watch.ts';
 /** What watches that share their frames have in common. */
 export interface ChannelOptions<F> {
   readonly view: View<F>;
-  readonly filters: readonly Filter<F>[];
+  readonly filters: readonly ObjectFilter<F>[];
   readonly format: Format;
   readonly framing: Framing;
   /** Identifies the content of the channel; undefined if no other watch can join. */

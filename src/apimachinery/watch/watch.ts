@@ -4,7 +4,7 @@ import { Slice } from '../../runtime/slice.ts';
 import { framed, type StreamedBody } from '../../http/response/streamed-body.ts';
 import type { Store } from '../../cluster/cache/store.ts';
 import type { StoredObject } from '../../cluster/cache/stored-object.ts';
-import type { Filter } from '../../cluster/cache/selection.ts';
+import type { ObjectFilter } from '../../cluster/cache/selection.ts';
 import type { View } from '../list/views.ts';
 import type { Channel } from './channel.ts';
 import type { Step } from './lanes.ts';
@@ -25,7 +25,7 @@ export interface WatchRequest<F> {
   readonly isResumed?: boolean;
   /** Until the server ends it, in milliseconds. */
   readonly duration: number;
-  readonly filters: readonly Filter<F>[];
+  readonly filters: readonly ObjectFilter<F>[];
   /** Has it work in the turns of its user, because its filters look for values in objects. */
   readonly inLane?: ((step: Step) => void) | undefined;
   readonly view: View<F>;

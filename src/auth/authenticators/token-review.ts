@@ -3,7 +3,7 @@ import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
 import { serviceUnavailable, unauthorized } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import { KubeError } from '../../cluster/client/kube-error.ts';
-import { keysOf, type Holder } from '../../runtime/shares.ts';
+import { keysOf, type ShareHolder } from '../../runtime/shares.ts';
 import { Slots } from '../../runtime/slots.ts';
 import { fingerprint } from '../../tokens/jwt.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
@@ -55,7 +55,7 @@ export function expiryOf(token: string): number | undefined {
   return typeof exp === 'number' ? exp * 1_000 : undefined;
 }
 
-const holderOf = (source: Source): Holder =>
+const holderOf = (source: Source): ShareHolder =>
   typeof source === 'string' ? addressKeys(source) : `streams of ${source.streamsOf}`;
 
 /**

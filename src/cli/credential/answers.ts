@@ -1,7 +1,7 @@
 /** What a server says, taken for nothing that it cannot be: it may be broken, or nobody's friend. Times in seconds. */
 import type { CachedTokens } from './token-cache.ts';
 
-export type Answer = Readonly<Record<string, unknown>>;
+export type TokenServerResponse = Readonly<Record<string, unknown>>;
 
 /** RFC 6750 section 2.1: what a header carries. */
 const accessTokenShape = /^[A-Za-z0-9._~+/-]+=*$/;
@@ -18,14 +18,19 @@ const isPositive = (value: unknown): value is number =>
 const isTime = (value: unknown): value is number => typeof value === 'number' && Math.abs(value) <= lastTime;
 
 /** Tokens that can be used, and kept. */
-export function tokensIn({ accessToken, refreshToken, obtainedAt, expiresAt }: Answer): CachedTokens | undefined {
+export function tokensIn({
+  accessToken,
+  refreshToken,
+  obtainedAt,
+  expiresAt,
+}: TokenServerResponse): CachedTokens | undefined {
   if (!matches(accessTokenShape, accessToken) || !matches(refreshTokenShape, refreshToken)) return undefined;
   if (!isTime(obtainedAt) || !isTime(expiresAt)) return undefined;
   return { accessToken, refreshToken, obtainedAt, expiresAt };
 }
 
 /** RFC 6749 section 5.1. `now`: milliseconds since the epoch. */
-export function tokensOf(said: Answer, now: number): CachedTokens | undefined {
+export function tokensOf(said: TokenServerResponse, now: number): CachedTokens | undefined {
   const { access_token: accessToken, refresh_token: refreshToken, expires_in: life } = said;
   if (!isPositive(life)) return undefined;
   const expiresAt = now + Math.min(life, longestLife) * 1_000;
@@ -41,7 +46,7 @@ export interface Device {
 }
 
 /** RFC 8628 section 3.2. Whatever is no number of seconds is left out. */
-export function deviceOf(said: Answer): Device | undefined {
+export function deviceOf(said: TokenServerResponse): Device | undefined {
   const {
     device_code: code,
     user_code: userCode,

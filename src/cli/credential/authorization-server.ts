@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { httpsURLExpected, isHTTPSURL } from '../../config/https-url.ts';
 import { readBody } from '../../runtime/read-body.ts';
-import type { Answer } from './answers.ts';
+import type { TokenServerResponse } from './answers.ts';
 
 /** Milliseconds, from the first byte sent to the last one read: a server must not keep kubectl waiting by dripping. */
 const longestRequest = 30_000;
@@ -11,7 +11,7 @@ const longestRequest = 30_000;
 const largestAnswer = 1024 * 1024;
 
 /** RFC 6749 section 5.2, or whatever else it said. */
-export class Refusal extends Error {
+export class OAuthRefusal extends Error {
   readonly error: string;
 
   constructor(error: string, description: string) {
@@ -36,7 +36,7 @@ const distrusts = new Set([
 const isDistrust = (error: unknown): error is Error =>
   error instanceof Error && distrusts.has((error as NodeJS.ErrnoException).code ?? '');
 
-export type Form = Readonly<Record<string, string>>;
+export type FormFields = Readonly<Record<string, string>>;
 
 export class AuthorizationServer {
   readonly #url: URL;
@@ -52,21 +52,21 @@ export class AuthorizationServer {
   }
 
   /** Posts a form. Throws Refusal, or what the network says. */
-  post(path: string, form: Form): Promise<Answer> {
+  post(path: string, form: FormFields): Promise<TokenServerResponse> {
     return this.#ask(path, { body: new URLSearchParams(form).toString() });
   }
 
   /** Reads what a token lets one read. Throws like `post`. */
-  get(path: string, token: string): Promise<Answer> {
+  get(path: string, token: string): Promise<TokenServerResponse> {
     return this.#ask(path, { token });
   }
 
-  async #ask(path: string, what: What): Promise<Answer> {
+  async #ask(path: string, what: What): Promise<TokenServerResponse> {
     const { status, answer } = await this.#send(path, what);
     const said = recordIn(answer);
     if (status === 200) return said;
     const { error = `status ${status}`, error_description: description = `the server answered ${status}` } = said;
-    throw new Refusal(String(error), String(description));
+    throw new OAuthRefusal(String(error), String(description));
   }
 
   async #send(path: string, what: What): Promise<{ readonly status: number; readonly answer: string }> {
@@ -106,10 +106,10 @@ export class AuthorizationServer {
 }
 
 /** Of no server of ours, nothing. */
-function recordIn(text: string): Answer {
+function recordIn(text: string): TokenServerResponse {
   try {
     const said: unknown = JSON.parse(text);
-    return typeof said === 'object' && said !== null ? (said as Answer) : {};
+    return typeof said === 'object' && said !== null ? (said as TokenServerResponse) : {};
   } catch {
     return {};
   }

@@ -4,10 +4,10 @@
  */
 import { readFile } from 'node:fs/promises';
 import { parseCredentialFlags, UsageError, type CredentialFlags } from '../../config/flags.ts';
-import { tokensOf, type Answer } from './answers.ts';
-import { AuthorizationServer, Refusal, type Form } from './authorization-server.ts';
+import { tokensOf, type TokenServerResponse } from './answers.ts';
+import { AuthorizationServer, OAuthRefusal, type FormFields } from './authorization-server.ts';
 import { execCredential, execInfoOf, type ExecInfo } from './exec-info.ts';
-import { logins, type Login } from './logins.ts';
+import { logins, type TerminalLogin } from './logins.ts';
 import { shown } from './terminal.ts';
 import { cacheFile, forgetTokens, readTokens, writeTokens, type CachedTokens } from './token-cache.ts';
 
@@ -21,7 +21,7 @@ const unseen = 60_000;
 /** Writes out what kubectl tells the plugin of its cluster. */
 const authorityOfCluster =
   "kubectl config view --raw --minify --flatten -o jsonpath='{.clusters[0].cluster.certificate-authority-data}' | base64 -d";
-const nothing: Answer = {};
+const nothing: TokenServerResponse = {};
 
 /** Returns the exit code. Throws UsageError. */
 export async function credential(
@@ -103,7 +103,7 @@ class Plugin {
     try {
       return await this.#ask({ grant_type: 'refresh_token', refresh_token: cached.refreshToken });
     } catch (error) {
-      if (error instanceof Refusal && error.error === 'invalid_grant') return undefined;
+      if (error instanceof OAuthRefusal && error.error === 'invalid_grant') return undefined;
       // Who cannot ask the platform now may still reach what takes its tokens.
       if (isGood) return cached;
       throw error;
@@ -132,19 +132,19 @@ class Plugin {
       throw new Error(`the password must be changed first, in a browser: ${new URL('/oauth/login', this.#url).href}`);
   }
 
-  async #ask(form: Form): Promise<CachedTokens> {
+  async #ask(form: FormFields): Promise<CachedTokens> {
     const { audience } = this.#flags;
     const whole = { ...form, ...(audience === undefined ? {} : { audience }), ...this.#login.client };
     return await this.#keep(await this.#server.post('/oauth/token', whole));
   }
 
-  async #keep(said: Answer): Promise<CachedTokens> {
+  async #keep(said: TokenServerResponse): Promise<CachedTokens> {
     const tokens = this.#tokensOf(said);
     await writeTokens(this.#file, tokens);
     return tokens;
   }
 
-  #tokensOf(said: Answer): CachedTokens {
+  #tokensOf(said: TokenServerResponse): CachedTokens {
     const tokens = tokensOf(said, Date.now());
     if (tokens === undefined) throw new Error(`${this.#url} answers like no server of the platform`);
     return tokens;
@@ -163,7 +163,7 @@ class Plugin {
     return `platform-apiserver credential ${given.join(' ')}${hint}`;
   }
 
-  get #login(): Login {
+  get #login(): TerminalLogin {
     return logins[this.#flags.login];
   }
 }

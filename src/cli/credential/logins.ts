@@ -1,16 +1,16 @@
 /** The ways in which somebody logs in at the terminal. Each answers what the token endpoint said. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { askSecretly } from '../ask.ts';
-import { deviceOf, longestPause, type Answer } from './answers.ts';
-import { Refusal, type AuthorizationServer } from './authorization-server.ts';
+import { deviceOf, longestPause, type TokenServerResponse } from './answers.ts';
+import { OAuthRefusal, type AuthorizationServer } from './authorization-server.ts';
 import { shown } from './terminal.ts';
 
 type Server = Pick<AuthorizationServer, 'post'>;
 
-export interface Login {
+export interface TerminalLogin {
   /** The OAuth client, and what it shows at the token endpoint. */
   readonly client: { readonly client_id: string; readonly client_secret?: string };
-  readonly logIn: (server: Server, username: string) => Promise<Answer>;
+  readonly logIn: (server: Server, username: string) => Promise<TokenServerResponse>;
 }
 
 const cli = { client_id: 'platform-cli' };
@@ -19,7 +19,7 @@ const platform = { client_id: 'platform', client_secret: 'platform' };
 const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
 
 /** RFC 8628: anywhere with a browser, be it another machine. */
-const device: Login = {
+const device: TerminalLogin = {
   client: cli,
   async logIn(server) {
     const begun = deviceOf(await server.post('/oauth/device_authorization', cli));
@@ -32,7 +32,7 @@ const device: Login = {
       try {
         return await server.post('/oauth/token', { grant_type: grantType, device_code: code, ...cli });
       } catch (error) {
-        if (!(error instanceof Refusal)) throw error;
+        if (!(error instanceof OAuthRefusal)) throw error;
         // RFC 8628 section 3.5.
         if (error.error === 'slow_down') pause = Math.min(pause + 5, longestPause);
         else if (error.error !== 'authorization_pending') throw error;
@@ -42,7 +42,7 @@ const device: Login = {
   },
 };
 
-const password: Login = {
+const password: TerminalLogin = {
   client: platform,
   async logIn(server, username) {
     const secret = await askSecretly(`Password of ${shown(username)}: `, process.stdin);
@@ -50,4 +50,4 @@ const password: Login = {
   },
 };
 
-export const logins: Readonly<Record<'device' | 'password', Login>> = { device, password };
+export const logins: Readonly<Record<'device' | 'password', TerminalLogin>> = { device, password };

@@ -3,7 +3,7 @@
  * copying, as far as its order is the order in which they lie; `tidy` sees to that. What is more than the arena may hold is packed.
  */
 import { Packer, packTogether } from './packed.ts';
-import { Slice, type Waiting } from '../../runtime/slice.ts';
+import { Slice, type WaitingSlice } from '../../runtime/slice.ts';
 import type { Slab, StoredObject } from './stored-object.ts';
 
 const slabSize = 128 * 1024;
@@ -95,7 +95,7 @@ export class Arena {
   }
 
   /** Lays objects that follow each other in a list side by side, unless they do already, in slices. Throws the signal's reason. */
-  async tidy(objects: readonly StoredObject<unknown>[], waiting: Waiting): Promise<void> {
+  async tidy(objects: readonly StoredObject<unknown>[], waiting: WaitingSlice): Promise<void> {
     // What comes while this waits is for the next time.
     const moves = this.#moves;
     if (moves === this.#tidyMoves) return;

@@ -5,11 +5,11 @@
 import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
 import type { Change } from './history.ts';
 import { byName, follow, stateAfter, type Compare } from './order.ts';
-import { sortInSlices, visitInSlices, type Waiting } from '../../runtime/slice.ts';
+import { sortInSlices, visitInSlices, type WaitingSlice } from '../../runtime/slice.ts';
 import type { StoredObject } from './stored-object.ts';
 
 /** One condition that objects have to meet. It must tell the same of an object whenever it is asked. */
-export interface Filter<F> {
+export interface ObjectFilter<F> {
   (object: StoredObject<F>): boolean;
   /** What it asks, in full. Without one a selection is made for one request. */
   readonly key?: string;
@@ -21,12 +21,12 @@ export interface Filter<F> {
 
 export type IndexName = 'name' | 'namespace' | 'uid' | `label ${string}`;
 
-export interface Order<F> {
+export interface ObjectOrder<F> {
   /** What it orders by, in full. */
   readonly key: string;
   readonly compare: Compare<F>;
   /** Sorts as `compare` does. */
-  readonly sort?: (objects: readonly Stored[], waiting: Waiting) => Promise<Stored[]>;
+  readonly sort?: (objects: readonly Stored[], waiting: WaitingSlice) => Promise<Stored[]>;
 }
 
 /** By what is found in each object, then by name. A sort looks for it once: an object does not remember much, and others sort too. */
@@ -34,7 +34,7 @@ export function orderByValue<V>(
   key: string,
   find: (object: Stored) => V,
   compareValues: (a: V, b: V) => number,
-): Order<unknown> {
+): ObjectOrder<unknown> {
   return {
     key,
     compare: (a, b) => compareValues(find(a), find(b)) || byName(a, b),
@@ -105,7 +105,7 @@ function indexChange(index: Index, name: IndexName, change: Change<unknown>): vo
 }
 
 /** What selections are made from. */
-export interface Source {
+export interface SelectionSource {
   readonly size: number;
   /** Sorted by that order, if it is one that is maintained. */
   ordered(key: string): readonly Stored[] | undefined;
@@ -116,14 +116,14 @@ export interface Source {
 }
 
 export class Selections {
-  readonly #source: Source;
+  readonly #source: SelectionSource;
   readonly #kept = new BoundedCache<Selection>(selections);
   readonly #making = new InProgress<Promise<void>>('selections_in_progress');
   /** The one that was not used for longest is first. */
   readonly #indexes = new Map<IndexName, Index>();
   readonly #indexing = new InProgress<Promise<void>>('indexes_in_progress');
 
-  constructor(source: Source) {
+  constructor(source: SelectionSource) {
     this.#source = source;
   }
 
@@ -132,9 +132,9 @@ export class Selections {
    * reason.
    */
   async select<T>(
-    filters: readonly Filter<unknown>[],
-    order: Order<unknown>,
-    waiting: Waiting,
+    filters: readonly ObjectFilter<unknown>[],
+    order: ObjectOrder<unknown>,
+    waiting: WaitingSlice,
     use: (objects: readonly Stored[]) => T,
   ): Promise<T> {
     const key = keyOf(filters, order);
@@ -186,9 +186,9 @@ export class Selections {
 
   /** `use` is called before anything else can change. */
   async #make<T>(
-    filters: readonly Filter<unknown>[],
-    order: Order<unknown>,
-    waiting: Waiting,
+    filters: readonly ObjectFilter<unknown>[],
+    order: ObjectOrder<unknown>,
+    waiting: WaitingSlice,
     use: (selection: Selection, visited: number) => T,
   ): Promise<T> {
     const source = this.#source;
@@ -223,7 +223,7 @@ export class Selections {
   }
 
   /** All objects in that order, if they are at hand. */
-  #ordered(order: Order<unknown>): readonly Stored[] | undefined {
+  #ordered(order: ObjectOrder<unknown>): readonly Stored[] | undefined {
     const maintained = this.#source.ordered(order.key);
     if (maintained !== undefined) return maintained;
     const key = keyOf([], order);
@@ -231,7 +231,7 @@ export class Selections {
   }
 
   /** The objects that can pass, as far as an index tells: the fewest that one of them does. */
-  #narrowed(filters: readonly Filter<unknown>[]): Stored[] | undefined {
+  #narrowed(filters: readonly ObjectFilter<unknown>[]): Stored[] | undefined {
     let fewest: Set<Stored>[] | undefined;
     let least = Infinity;
     for (const { within } of filters) {
@@ -249,7 +249,7 @@ export class Selections {
   }
 
   /** Sees to it that there is an index, made in slices by one for all who want it. Throws the signal's reason. */
-  async #indexed(name: IndexName, waiting: Waiting): Promise<void> {
+  async #indexed(name: IndexName, waiting: WaitingSlice): Promise<void> {
     for (;;) {
       const index = this.#indexes.get(name);
       if (index !== undefined) {
@@ -273,7 +273,7 @@ export class Selections {
     }
   }
 
-  async #makeIndex(name: IndexName, waiting: Waiting): Promise<void> {
+  async #makeIndex(name: IndexName, waiting: WaitingSlice): Promise<void> {
     const { position } = this.#source;
     const index: Index = new Map();
     await visitInSlices([...this.#source.all()], waiting, (object) => {
@@ -302,7 +302,7 @@ export class Selections {
 /** Or is it cheaper to look through all that is in order already? */
 const isWorthSorting = (some: number, present: number): boolean => some * Math.log2(some + 1) < present;
 
-function keyOf(filters: readonly Filter<unknown>[], { key }: Order<unknown>): string | undefined {
+function keyOf(filters: readonly ObjectFilter<unknown>[], { key }: ObjectOrder<unknown>): string | undefined {
   const keys = [key];
   for (const filter of filters) {
     if (filter.key === undefined) return undefined;

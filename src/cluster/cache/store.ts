@@ -6,8 +6,8 @@ import { Arena } from './arena.ts';
 import { History, mostChanges, type Change, type Recalled } from './history.ts';
 import type { ChangeType } from '../client/kube-object.ts';
 import { byName, exchanged, follow, orders, stateAfter, type OrderName } from './order.ts';
-import { Selections, type Filter, type Order } from './selection.ts';
-import type { Waiting } from '../../runtime/slice.ts';
+import { Selections, type ObjectFilter, type ObjectOrder } from './selection.ts';
+import type { WaitingSlice } from '../../runtime/slice.ts';
 import type { StoredObject } from './stored-object.ts';
 
 /** What subscribers are told. `reset`: the history broke, so every watch has to end and its client to list again. */
@@ -105,24 +105,24 @@ export class Store<F> {
    * array: take what is needed before anything else runs. Throws the signal's reason.
    */
   async select<T>(
-    filters: readonly Filter<F>[],
-    order: OrderName | Order<F>,
-    waiting: Waiting,
+    filters: readonly ObjectFilter<F>[],
+    order: OrderName | ObjectOrder<F>,
+    waiting: WaitingSlice,
     use: (objects: readonly StoredObject<F>[], resourceVersion: number) => T,
   ): Promise<T> {
     if (filters.length === 0 && typeof order === 'string') return use(this.#orders[order], this.#resourceVersion);
     const by = typeof order === 'string' ? { key: order, compare: orders[order] } : order;
     // Its objects are those of this store.
     return await this.#selections.select(
-      filters as readonly Filter<unknown>[],
-      by as Order<unknown>,
+      filters as readonly ObjectFilter<unknown>[],
+      by as ObjectOrder<unknown>,
       waiting,
       (objects) => use(objects as readonly StoredObject<F>[], this.#resourceVersion),
     );
   }
 
   /** Lays the bytes of all objects side by side in the order of the newest first, in slices. Throws the signal's reason. */
-  tidy(waiting: Waiting): Promise<void> {
+  tidy(waiting: WaitingSlice): Promise<void> {
     return this.#arena.tidy(this.#orders.newest.slice(), waiting);
   }
 

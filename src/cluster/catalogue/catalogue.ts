@@ -12,7 +12,7 @@ import type { Logger } from '../../runtime/logger.ts';
 import { createCached, type CachedResource, type CacheFigures } from './cached-resource.ts';
 import { genericDefinition } from './generic.ts';
 import { ListMemory } from './list-memory.ts';
-import { MemoryLimit, retryAfter, type Share } from './memory-limit.ts';
+import { MemoryLimit, retryAfter, type MemoryShare } from './memory-limit.ts';
 import type { ApiResource, Kind, Resource, ResourceDefinition } from './resource.ts';
 import { within } from './waiting.ts';
 
@@ -30,7 +30,7 @@ export interface CatalogueOptions {
 }
 
 /** A resource as it is served now. */
-export interface Entry {
+export interface CatalogueEntry {
   readonly discovered: DiscoveredResource;
   readonly definition: ResourceDefinition<unknown>;
 }
@@ -66,7 +66,7 @@ interface Copy {
   readonly cached: CachedResource<unknown>;
   readonly resource: Resource<unknown>;
   readonly discovered: DiscoveredResource;
-  readonly share: Share;
+  readonly share: MemoryShare;
   readonly ended: AbortController;
   uses: number;
   lastUsed: number;
@@ -79,7 +79,7 @@ export class Catalogue {
   /** For what is not copied. */
   readonly listMemory: ListMemory;
   readonly #copies = new Map<string, Copy>();
-  readonly #entries = new WeakMap<DiscoveredResource, Entry>();
+  readonly #entries = new WeakMap<DiscoveredResource, CatalogueEntry>();
   /** What did not fit, or what the cluster does not let us watch after all. */
   readonly #refused = new Map<
     string,
@@ -121,7 +121,7 @@ export class Catalogue {
   }
 
   /** What a name means. Throws 404 for what the cluster does not serve. */
-  async find(name: string, signal: AbortSignal): Promise<Entry> {
+  async find(name: string, signal: AbortSignal): Promise<CatalogueEntry> {
     const { discovery, kinds } = this.#options;
     if (!discovery.hasSynced()) {
       await within(signal, longestWait, late, (limited) => discovery.waitForSync(limited));
@@ -143,7 +143,7 @@ export class Catalogue {
   }
 
   /** The copy of a resource; undefined if there must be none. Throws 503 for one that has no room. */
-  async use({ discovered, definition }: Entry): Promise<Use | undefined> {
+  async use({ discovered, definition }: CatalogueEntry): Promise<Use | undefined> {
     const { discovery, rights, limits } = this.#options;
     const key = keyOf(discovered);
     const permanent = this.#kept.find((resource) => resource.definition === definition);

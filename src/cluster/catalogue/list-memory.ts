@@ -1,7 +1,7 @@
 /** Memory for lists that are not cached. It is apart from the memory of the caches: no request for such a list evicts a cache. */
 import { InProgress } from '../../runtime/bounded-cache.ts';
 import { serviceUnavailable, tooManyRequests } from '../../runtime/errors.ts';
-import { mebibytes, retryAfter, type Share } from './memory-limit.ts';
+import { mebibytes, retryAfter, type MemoryShare } from './memory-limit.ts';
 
 const busy = 'please try again later';
 
@@ -23,7 +23,7 @@ export class ListMemory {
    * The memory of one list, until its reader has read it. One holder (holderOf) has at most half of all; beyond that `hold` throws 429,
    * and 503 for a list that is too large alone or where all together hold too much.
    */
-  share(holder: string, name: string): Share {
+  share(holder: string, name: string): MemoryShare {
     let mine = 0;
     let isReleased = false;
     const set = (bytes: number): void => {

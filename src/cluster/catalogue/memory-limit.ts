@@ -2,7 +2,7 @@
 import { serviceUnavailable, type StatusError } from '../../runtime/errors.ts';
 
 /** What somebody holds of it. */
-export interface Share {
+export interface MemoryShare {
   /** For messages. */
   readonly name: string;
   /** Now so many bytes in all. Throws StatusError when there is no room, and then holds what it held before. */
@@ -34,7 +34,7 @@ export class MemoryLimit {
   }
 
   /** `essential`: is counted, and never refused. */
-  share(name: string, essential = false): Share {
+  share(name: string, essential = false): MemoryShare {
     let mine = 0;
     let released = false;
     const set = (bytes: number): void => {

@@ -2,13 +2,13 @@ import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeObject } from '../client/kube-object.ts';
 import type { Store } from '../cache/store.ts';
 import type { StoredObject } from '../cache/stored-object.ts';
-import type { Catalogue, Entry, Use } from './catalogue.ts';
+import type { Catalogue, CatalogueEntry, Use } from './catalogue.ts';
 import { synced } from './waiting.ts';
 
 /** The copy of a resource, once it is complete; it has to be released. Throws 503 where there is none. */
 export async function useCopy(
   catalogue: Pick<Catalogue, 'use'>,
-  entry: Entry,
+  entry: CatalogueEntry,
   context: { readonly signal: AbortSignal },
 ): Promise<Use> {
   const { resource } = entry.definition.underlying;
@@ -26,7 +26,7 @@ export async function useCopy(
 /** Reads from the copy of a resource. Throws 503 as `useCopy` does. */
 export async function fromCopy<T>(
   catalogue: Pick<Catalogue, 'use'>,
-  entry: Entry,
+  entry: CatalogueEntry,
   context: { readonly signal: AbortSignal },
   read: (store: Store<unknown>) => T | Promise<T>,
 ): Promise<T> {

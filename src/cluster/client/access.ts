@@ -27,7 +27,7 @@ export interface TLSOptions {
 }
 
 /** One way to one cluster. What is in files is read when it is asked for. */
-export interface Access {
+export interface ClusterAccess {
   /** Without a slash at the end. */
   readonly server: string;
   tls(): Promise<TLSOptions>;
@@ -38,7 +38,7 @@ export interface Access {
 /** Where Kubernetes puts a pod's ServiceAccount (client-go rest.InClusterConfig). */
 const serviceAccount = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-export function inClusterAccess(environment: NodeJS.ProcessEnv, directory = serviceAccount): Access {
+export function inClusterAccess(environment: NodeJS.ProcessEnv, directory = serviceAccount): ClusterAccess {
   const { KUBERNETES_SERVICE_HOST: host = '', KUBERNETES_SERVICE_PORT: port = '' } = environment;
   if (host === '' || port === '')
     throw new Error('this is no pod of a cluster, where KUBERNETES_SERVICE_HOST is set: name a file by --kubeconfig');
@@ -54,7 +54,7 @@ export function inClusterAccess(environment: NodeJS.ProcessEnv, directory = serv
 }
 
 /** Throws if the file cannot be read, or has no current context with a cluster and a user. */
-export function fileAccess(file: string): Access {
+export function fileAccess(file: string): ClusterAccess {
   const folder = dirname(file);
   const kubeconfig = read(file);
   const current = kubeconfig?.['current-context'];
@@ -122,7 +122,7 @@ async function authenticatorOf(user: User): Promise<Authenticator | undefined> {
   );
 }
 
-function access(cluster: Cluster, user: User): Access {
+function access(cluster: Cluster, user: User): ClusterAccess {
   let authenticator: Promise<Authenticator | undefined> | undefined;
   /** An exec plugin may give a certificate in the place of a token. */
   const credential = async (): Promise<{ headers: Record<string, string>; cert?: string; key?: string }> => {

@@ -5,10 +5,10 @@ import { Readable } from 'node:stream';
 import { StatusError } from '../../runtime/errors.ts';
 import { Slots } from '../../runtime/slots.ts';
 import { KubeError, unreachable } from './kube-error.ts';
-import { fileAccess, inClusterAccess, type Access } from './access.ts';
+import { fileAccess, inClusterAccess, type ClusterAccess } from './access.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
 import { addressOf } from '../wire/address.ts';
-import { streamed, whole, type Answer, type AnswerHeaders, type Question } from '../wire/response.ts';
+import { streamed, whole, type UpstreamResponse, type AnswerHeaders, type UpstreamRequest } from '../wire/response.ts';
 import { Connections } from '../wire/connections.ts';
 import { fieldsOf, headOf } from '../wire/request-head.ts';
 
@@ -72,7 +72,7 @@ const callerSlots = {
 
 /** `kubeconfig`: a file; without one the pod's ServiceAccount. Throws if there is neither. */
 export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | undefined }): Promise<Cluster> {
-  const load = (): Access => (kubeconfig === undefined ? inClusterAccess(process.env) : fileAccess(kubeconfig));
+  const load = (): ClusterAccess => (kubeconfig === undefined ? inClusterAccess(process.env) : fileAccess(kubeconfig));
   let access = load();
   const address = addressOf(access.server, await access.tls());
   const { url, prefix } = address;
@@ -107,7 +107,7 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
 
   const upstream = createUpstream({ address, credential: { headers: authorization, renew } });
 
-  async function questionOf(path: string, options: KubeRequest, body: Buffer | undefined): Promise<Question> {
+  async function questionOf(path: string, options: KubeRequest, body: Buffer | undefined): Promise<UpstreamRequest> {
     const { method = 'GET', timeout = 10_000 } = options;
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(options.query ?? {}))
@@ -126,13 +126,13 @@ export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | u
   }
 
   async function answered<Body>(
-    ask: (connections: Connections, question: Question, signal?: AbortSignal) => Promise<Answer<Body>>,
+    ask: (connections: Connections, question: UpstreamRequest, signal?: AbortSignal) => Promise<UpstreamResponse<Body>>,
     path: string,
     options: KubeRequest,
-  ): Promise<Answer<Body>> {
+  ): Promise<UpstreamResponse<Body>> {
     // A value that cannot be encoded is not a failure of kube-apiserver.
     const encoded = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
-    const once = async (): Promise<Answer<Body>> => {
+    const once = async (): Promise<UpstreamResponse<Body>> => {
       let free: (() => void) | undefined;
       try {
         free = await slotOf(options);

@@ -31,7 +31,7 @@ export interface PassedRequest {
 }
 
 /** A connection of another protocol, which `first` begins. */
-export interface Granted {
+export interface UpgradedConnection {
   readonly connection: Duplex;
   readonly first: Buffer;
 }
@@ -39,7 +39,7 @@ export interface Granted {
 /** The answer to a request for another protocol. Its socket is to be destroyed in the end. */
 export interface UpgradeAnswer {
   readonly answer: IncomingMessage;
-  readonly granted?: Granted;
+  readonly granted?: UpgradedConnection;
 }
 
 export interface Upstream {

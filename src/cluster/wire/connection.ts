@@ -18,7 +18,7 @@ export interface AnswerFlow {
 /** A request on its way, over whichever connection. */
 export class Passing implements AnswerFlow {
   readonly request: Sent;
-  over: Connection | undefined;
+  over: UpstreamConnection | undefined;
   readonly #keeper: Keeper;
 
   constructor(request: Sent, keeper: Keeper) {
@@ -57,8 +57,8 @@ export interface Sent {
 /** Who keeps connections. */
 export interface Keeper {
   /** It may be asked again. */
-  onFree(connection: Connection): void;
-  onClose(connection: Connection): void;
+  onFree(connection: UpstreamConnection): void;
+  onClose(connection: UpstreamConnection): void;
   /** It was closed before it said anything to a request that may be sent again, over another. */
   onStale(passing: Passing): void;
   /** It waits for a connection no more. */
@@ -82,7 +82,7 @@ export interface Landing {
   readonly callback: (length: number) => boolean;
 }
 
-export class Connection implements AnswerEvents {
+export class UpstreamConnection implements AnswerEvents {
   readonly #socket: Socket;
   readonly #keeper: Keeper;
   readonly #parser = new AnswerParser(this);

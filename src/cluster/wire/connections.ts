@@ -2,7 +2,7 @@
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTLS, type ConnectionOptions } from 'node:tls';
 import type { Address } from './address.ts';
-import { Connection, Passing, type AnswerFlow, type Keeper, type Landing, type Sent } from './connection.ts';
+import { UpstreamConnection, Passing, type AnswerFlow, type Keeper, type Landing, type Sent } from './connection.ts';
 
 const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 15_000 };
 
@@ -13,9 +13,9 @@ export class Connections implements Keeper {
   /** Undefined for plain HTTP. */
   readonly #tls: ConnectionOptions | undefined;
   readonly #most: number;
-  readonly #all = new Set<Connection>();
+  readonly #all = new Set<UpstreamConnection>();
   /** The last is the one that was used last: who is not needed grows old. */
-  readonly #free: Connection[] = [];
+  readonly #free: UpstreamConnection[] = [];
   /** Those for which there is none. */
   readonly #waiting = new Set<Passing>();
   #session: Buffer | undefined;
@@ -44,13 +44,13 @@ export class Connections implements Keeper {
     for (const connection of this.#all) connection.destroy();
   }
 
-  onFree(connection: Connection): void {
+  onFree(connection: UpstreamConnection): void {
     const next = this.#next();
     if (next === undefined) this.#free.push(connection);
     else connection.send(next);
   }
 
-  onClose(connection: Connection): void {
+  onClose(connection: UpstreamConnection): void {
     this.#all.delete(connection);
     const at = this.#free.indexOf(connection);
     if (at >= 0) this.#free.splice(at, 1);
@@ -69,7 +69,7 @@ export class Connections implements Keeper {
   }
 
   /** One that ends is among them until its socket says so. */
-  #kept(): Connection | undefined {
+  #kept(): UpstreamConnection | undefined {
     let connection = this.#free.pop();
     while (connection?.isOver === true) connection = this.#free.pop();
     return connection;
@@ -81,8 +81,8 @@ export class Connections implements Keeper {
     return next;
   }
 
-  #opened(): Connection {
-    const connection = new Connection(
+  #opened(): UpstreamConnection {
+    const connection = new UpstreamConnection(
       (onread) => this.#open(onread),
       this.#tls === undefined ? 'connect' : 'secureConnect',
       this,

@@ -6,16 +6,20 @@ import type { Connections } from './connections.ts';
 /** By lower-case name; a list where it came more than once. */
 export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-export interface Answer<Body> {
+export interface UpstreamResponse<Body> {
   readonly status: number;
   readonly headers: AnswerHeaders;
   readonly body: Body;
 }
 
-export type Question = Omit<Sent, 'handler'>;
+export type UpstreamRequest = Omit<Sent, 'handler'>;
 
 /** Rejects with the reason of the signal, or with what broke the connection. */
-export function whole(connections: Connections, question: Question, signal?: AbortSignal): Promise<Answer<Buffer>> {
+export function whole(
+  connections: Connections,
+  question: UpstreamRequest,
+  signal?: AbortSignal,
+): Promise<UpstreamResponse<Buffer>> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let status = 0;
@@ -51,9 +55,9 @@ export function whole(connections: Connections, question: Question, signal?: Abo
 /** The same, as soon as its head is there; the signal ends its body too. Who does not read it to its end destroys it. */
 export function streamed(
   connections: Connections,
-  question: Question,
+  question: UpstreamRequest,
   signal?: AbortSignal,
-): Promise<Answer<Readable>> {
+): Promise<UpstreamResponse<Readable>> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
     const end = (): void => signal?.removeEventListener('abort', giveUp);

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { noSuchPath } from '../../runtime/errors.ts';
-import { inPath, inQuery, type Answers, type Parameter } from '../../http/description.ts';
+import { inPath, inQuery, type ResponseDescriptions, type ParameterDescription } from '../../http/description.ts';
 import { PreparedDocument } from '../../http/response/prepared-document.ts';
 import type { Route } from '../../http/route.ts';
 import { text } from '../../http/schema.ts';
@@ -37,13 +37,13 @@ const pageHeaders = {
 /** What it was asked for is in the path, so it never becomes another. */
 const forever = { 'Cache-Control': 'public, max-age=31536000, immutable' };
 
-const page: Answers = { 200: { description: 'A page', content: { 'text/html': text } } };
-const part: Answers = {
+const page: ResponseDescriptions = { 200: { description: 'A page', content: { 'text/html': text } } };
+const part: ResponseDescriptions = {
   200: { description: 'A part of the page', content: { 'text/css': text, 'text/javascript': text } },
 };
 
 /** Of RFC 6749 section 4.1.2 and RFC 9207; the script of the page reads them. */
-const callbackParameters: readonly Parameter[] = [
+const callbackParameters: readonly ParameterDescription[] = [
   inQuery('code', 'The authorization code'),
   inQuery('state', 'As the page gave it'),
   inQuery('iss', 'The issuer'),

@@ -1,8 +1,8 @@
 /** Schemas of the cluster, taken over under names of our own. */
 import { packageOf } from './names.ts';
 
-export type Schema = Readonly<Record<string, unknown>>;
-export type Schemas = Readonly<Record<string, Schema>>;
+export type ClusterSchema = Readonly<Record<string, unknown>>;
+export type ClusterSchemas = Readonly<Record<string, ClusterSchema>>;
 
 /** A resource that is described by the schema of another API's. */
 export interface DescribedResource {
@@ -22,7 +22,7 @@ export interface DescribedKind {
   /** Plural. */
   readonly resource: string;
   readonly kind: string;
-  readonly schema: Schema;
+  readonly schema: ClusterSchema;
 }
 
 const refPrefix = '#/components/schemas/';
@@ -31,13 +31,13 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The value with every object in it replaced by what `change` makes of it, the inner ones first. */
-function mapObjects(value: unknown, change: (object: Schema) => unknown): unknown {
+function mapObjects(value: unknown, change: (object: ClusterSchema) => unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => mapObjects(item, change));
   if (!isObject(value)) return value;
   return change(Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapObjects(item, change)])));
 }
 
-const referenced = (schema: Schema): string | undefined => {
+const referenced = (schema: ClusterSchema): string | undefined => {
   const ref = schema['$ref'];
   return typeof ref === 'string' && ref.startsWith(refPrefix) ? ref.slice(refPrefix.length) : undefined;
 };
@@ -49,13 +49,13 @@ export const schemaName = ({ group, version, kind }: DescribedResource, suffix =
  * The schemas of the resource and its list, and of all that they refer to, named in our own package: a name of Kubernetes' own is
  * never defined a second time. Undefined if the cluster does not have them.
  */
-export function ownSchemas(cluster: Schemas, resource: DescribedResource): Schemas | undefined {
+export function ownSchemas(cluster: ClusterSchemas, resource: DescribedResource): ClusterSchemas | undefined {
   const { group, version, kind, source } = resource;
   const roots = new Map([
     [source, kind],
     [`${source}List`, `${kind}List`],
   ]);
-  const own: Record<string, Schema> = {};
+  const own: Record<string, ClusterSchema> = {};
   const pending = [...roots.keys()];
   const seen = new Set(pending);
   const ownName = (name: string): string => `${packageOf(group, version)}.${roots.get(name) ?? name.split('.').at(-1)}`;
@@ -70,7 +70,7 @@ export function ownSchemas(cluster: Schemas, resource: DescribedResource): Schem
         pending.push(target);
       }
       return { ...object, $ref: `${refPrefix}${ownName(target)}` };
-    }) as Schema;
+    }) as ClusterSchema;
     const { 'x-kubernetes-group-version-kind': _gvk, ...rest } = renamed;
     const rootKind = roots.get(name);
     own[ownName(name)] =
@@ -82,7 +82,7 @@ export function ownSchemas(cluster: Schemas, resource: DescribedResource): Schem
 }
 
 /** Without names within: kubectl shows what is in them. */
-export const kindSchemas = (kinds: readonly DescribedKind[]): Schemas =>
+export const kindSchemas = (kinds: readonly DescribedKind[]): ClusterSchemas =>
   Object.fromEntries(
     kinds.map(({ group, version, kind, schema }) => [
       `${packageOf(group, version)}.${kind}`,
@@ -91,7 +91,7 @@ export const kindSchemas = (kinds: readonly DescribedKind[]): Schemas =>
   );
 
 /** What is said of a resource whose true schema cannot be had. */
-export function unknownSchemas(resource: DescribedResource): Schemas {
+export function unknownSchemas(resource: DescribedResource): ClusterSchemas {
   const { group, version, kind } = resource;
   const texts = { apiVersion: { type: 'string' }, kind: { type: 'string' } };
   const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
@@ -114,13 +114,13 @@ export function unknownSchemas(resource: DescribedResource): Schemas {
   };
 }
 
-export type Properties = Readonly<Record<string, Schema>>;
+export type Properties = Readonly<Record<string, ClusterSchema>>;
 
 /** 2.0 has no anyOf: whatever is in one of the objects may be there; where two say different things of it, anything. */
-export function merged(schema: Schema): Schema {
+export function merged(schema: ClusterSchema): ClusterSchema {
   const { anyOf, ...rest } = schema;
   if (anyOf === undefined) return schema;
-  const properties: Record<string, Schema> = {};
+  const properties: Record<string, ClusterSchema> = {};
   for (const { properties: own } of anyOf as { readonly properties: Properties }[])
     for (const [name, one] of Object.entries(own)) {
       const other = properties[name];
@@ -137,7 +137,7 @@ export const asSwagger2 = (value: unknown): unknown =>
     if (object['type'] === 'object' && object['anyOf'] !== undefined) return merged(object);
     const { allOf, oneOf, anyOf, nullable: _nullable, default: preset, ...rest } = object;
     // `{allOf: [{$ref}], default: {}}` is 3.0's way to give a reference a description.
-    const [only, ...more] = Array.isArray(allOf) ? (allOf as Schema[]) : [];
+    const [only, ...more] = Array.isArray(allOf) ? (allOf as ClusterSchema[]) : [];
     const isReference = only?.['$ref'] !== undefined && more.length === 0;
     return {
       ...rest,

@@ -2,11 +2,11 @@
 import { operationsOf, tagOf, type Definition } from './custom-resource.ts';
 import { packageOf } from './names.ts';
 import { head31, Writer31 } from './openapi31.ts';
-import { headOf, type Head, type Operation, type Tag } from './operation.ts';
+import { headOf, type DocumentHead, type OperationDescription, type TagDescription } from './operation.ts';
 import { head20, Writer20 } from './swagger20.ts';
 import type { Writer } from './writer.ts';
 
-export type Form = 'v2' | 'v3';
+export type DocumentForm = 'v2' | 'v3';
 
 /** JSON, of an object without its braces. */
 interface Fragment {
@@ -18,10 +18,10 @@ interface Fragment {
 export interface Written {
   readonly group: string;
   readonly operationIds: readonly string[];
-  readonly tags: readonly Tag[];
-  readonly fragments: Readonly<Record<Form, Fragment>>;
+  readonly tags: readonly TagDescription[];
+  readonly fragments: Readonly<Record<DocumentForm, Fragment>>;
   /** What all have, each by itself. */
-  readonly shared: Readonly<Record<Form, { readonly schemas: object; readonly responses: object }>>;
+  readonly shared: Readonly<Record<DocumentForm, { readonly schemas: object; readonly responses: object }>>;
 }
 
 const withoutBraces = (value: object): string => JSON.stringify(value).slice(1, -1);
@@ -44,7 +44,7 @@ export function write(definition: Definition): Written {
 
 function part(
   writer: Writer,
-  operations: readonly Operation[],
+  operations: readonly OperationDescription[],
   group: string,
 ): { readonly fragment: Fragment; readonly shared: Written['shared']['v2'] } {
   const paths = writer.paths(operations);
@@ -67,7 +67,7 @@ interface About {
 }
 
 /** The document in pieces. What would make it larger than it may be is left out, in the order of names. */
-export function documentOf(form: Form, all: readonly Written[], { version, issuer, largest }: About): Buffer[] {
+export function documentOf(form: DocumentForm, all: readonly Written[], { version, issuer, largest }: About): Buffer[] {
   let size = 0;
   const within = all.filter(({ fragments }) => {
     const { paths, schemas } = fragments[form];
@@ -94,7 +94,7 @@ export function documentOf(form: Form, all: readonly Written[], { version, issue
  * The paths. The status of a Cron and a CronStatus may be called alike, as the groups a-b and a.b: OpenAPI wants operations to have names of
  * their own.
  */
-function withOwnNames(all: readonly Written[], form: Form): Buffer[] {
+function withOwnNames(all: readonly Written[], form: DocumentForm): Buffer[] {
   const taken = new Set<string>();
   return all.map(({ operationIds, fragments }) => {
     const alike = operationIds.filter((id) => taken.has(id));
@@ -121,7 +121,7 @@ interface Frame {
   readonly end: string;
 }
 
-const frames: Readonly<Record<Form, (about: Head, responses: object, issuer: string) => Frame>> = {
+const frames: Readonly<Record<DocumentForm, (about: DocumentHead, responses: object, issuer: string) => Frame>> = {
   v2: (about, responses, issuer) => ({
     head: head20(about, issuer),
     between: `},"responses":${JSON.stringify(responses)},"definitions":{`,

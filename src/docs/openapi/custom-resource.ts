@@ -1,5 +1,10 @@
 /** The operations of a custom resource, as kube-apiserver has them for a CustomResourceDefinition (apiextensions-apiserver pkg/controller/openapi/builder). */
-import { inPath, type Answers, type Body, type Parameter } from '../../http/description.ts';
+import {
+  inPath,
+  type ResponseDescriptions,
+  type BodyDescription,
+  type ParameterDescription,
+} from '../../http/description.ts';
 import { objectMetaSchema } from '../../http/meta.ts';
 import { named, type Schema } from '../../http/schema.ts';
 import {
@@ -14,7 +19,7 @@ import {
   type Action,
 } from './kube-operations.ts';
 import { camel, packageOf } from './names.ts';
-import type { Operation } from './operation.ts';
+import type { OperationDescription } from './operation.ts';
 import { refusalOf } from './error-responses.ts';
 
 /** apiextensions.k8s.io/v1 CustomResourceDefinition, as far as it is read. */
@@ -97,7 +102,7 @@ function objectSchema(name: string, { spec: { group, names } }: Definition, vers
 }
 
 /** Of all versions that are served. */
-export const operationsOf = (definition: Definition): readonly Operation[] =>
+export const operationsOf = (definition: Definition): readonly OperationDescription[] =>
   definition.spec.versions.filter(({ served }) => served).flatMap((version) => ofVersion(definition, version));
 
 /** The same, of which nothing is said but what it is called. */
@@ -108,7 +113,7 @@ export const withoutSchemas = ({ spec }: Definition): Definition => ({
 export const tagOf = (group: string, version: string): string =>
   `${camel(group).charAt(0).toLowerCase()}${camel(group).slice(1)}_${version}`;
 
-function ofVersion(definition: Definition, version: Version): Operation[] {
+function ofVersion(definition: Definition, version: Version): OperationDescription[] {
   const { group, names, scope } = definition.spec;
   const { kind, plural, listKind = `${kind}List` } = names;
   const namespaced = scope === 'Namespaced';
@@ -126,15 +131,15 @@ function ofVersion(definition: Definition, version: Version): Operation[] {
     action: Action,
     path: string,
     { of = object, suffix = '', everywhere = false }: { of?: Schema; suffix?: string; everywhere?: boolean } = {},
-  ): Operation {
+  ): OperationDescription {
     const many = action === 'deletecollection' ? 'Collection' : '';
     const scoped = namespaced && !everywhere ? 'Namespaced' : '';
     const inPaths = [
       ...(path.includes('{namespace}') ? [inNamespace] : []),
       ...(path.includes('{name}') ? [name] : []),
     ];
-    const all: readonly Parameter[] = [...inPaths, ...parameters[action]];
-    const body: Body | undefined = {
+    const all: readonly ParameterDescription[] = [...inPaths, ...parameters[action]];
+    const body: BodyDescription | undefined = {
       post: bodyOf(of),
       put: bodyOf(of),
       patch: patchBody,
@@ -169,7 +174,7 @@ function ofVersion(definition: Definition, version: Version): Operation[] {
     };
   }
 
-  function answersOf(action: Action, of: Schema): Answers {
+  function answersOf(action: Action, of: Schema): ResponseDescriptions {
     const ok = { description: 'OK', content: contentOf(action === 'list' ? list : of) };
     const created = { 201: { description: 'Created', content: contentOf(of) } };
     if (action === 'list') return { 200: { ...ok, description: 'OK; with watch=true an event a line' } };
@@ -181,7 +186,7 @@ function ofVersion(definition: Definition, version: Version): Operation[] {
   }
 
   const one = `${collection}/{name}`;
-  const sub = (suffix: string, of: Schema): Operation[] =>
+  const sub = (suffix: string, of: Schema): OperationDescription[] =>
     (['get', 'put', 'patch'] as const).map((action) =>
       operation(action, `${one}/${suffix.toLowerCase()}`, { of, suffix }),
     );

@@ -1,5 +1,5 @@
 /** What may go wrong with a route, as it follows from the rest of it; nobody says it twice. */
-import type { Answer, Content } from '../../http/description.ts';
+import type { ResponseDescription, ContentDescription } from '../../http/description.ts';
 import { oauthErrorSchema, statusSchema } from '../../http/meta.ts';
 import type { Route } from '../../http/route.ts';
 import { text } from '../../http/schema.ts';
@@ -8,10 +8,10 @@ import { speaksOAuth } from '../../http/response/write-error.ts';
 /** Which words a refusal is in (http/write-error.ts). */
 type Dialect = 'Status' | 'OAuth' | 'Page';
 
-export interface Refusal {
+export interface ErrorResponse {
   /** Under which the descriptions have it once, such as NotFound and OAuthNotFound. */
   readonly name: string;
-  readonly answer: Answer;
+  readonly answer: ResponseDescription;
 }
 
 const why: Readonly<Record<number, readonly [name: string, description: string]>> = {
@@ -35,7 +35,7 @@ const why: Readonly<Record<number, readonly [name: string, description: string]>
 };
 
 const retryAfter = { 'Retry-After': 'Seconds until it may be tried again' };
-const headers: Readonly<Record<number, Answer['headers']>> = {
+const headers: Readonly<Record<number, ResponseDescription['headers']>> = {
   401: { 'WWW-Authenticate': 'How to say who one is' },
   429: retryAfter,
   503: retryAfter,
@@ -49,7 +49,7 @@ const dialectOf = (route: Route): Dialect => {
   return isPage(route) ? 'Page' : 'OAuth';
 };
 
-const contents: Readonly<Record<Dialect, Content>> = {
+const contents: Readonly<Record<Dialect, ContentDescription>> = {
   Status: { 'application/json': statusSchema },
   OAuth: { 'application/json': oauthErrorSchema },
   Page: { 'text/html': text, 'application/json': oauthErrorSchema },
@@ -78,7 +78,7 @@ function statusesOf(
 }
 
 /** `name`: of the part that says it. */
-export function refusalOf(status: number, content: Content, part = ''): Refusal {
+export function refusalOf(status: number, content: ContentDescription, part = ''): ErrorResponse {
   const [name, description] = why[status] as readonly [string, string];
   const more = headers[status];
   const answer = { description, content, ...(more === undefined ? {} : { headers: more }) };
@@ -86,7 +86,7 @@ export function refusalOf(status: number, content: Content, part = ''): Refusal 
 }
 
 /** By status. */
-export function refusalsOf(route: Route): ReadonlyMap<number, Refusal> {
+export function refusalsOf(route: Route): ReadonlyMap<number, ErrorResponse> {
   const dialect = dialectOf(route);
   const all = [...new Set(statusesOf(route, dialect))].toSorted((a, b) => a - b);
   const part = dialect === 'Status' ? '' : dialect;

@@ -1,5 +1,5 @@
 /** The OpenAPI documents of a group and version of the aggregated face, made from the routes that serve it. */
-import type { Parameter } from '../../http/description.ts';
+import type { ParameterDescription } from '../../http/description.ts';
 import type { Route } from '../../http/route.ts';
 import { camel, templated } from './names.ts';
 import {
@@ -7,16 +7,16 @@ import {
   schemaName,
   type DescribedKind,
   type DescribedResource,
-  type Schema,
-  type Schemas,
+  type ClusterSchema,
+  type ClusterSchemas,
 } from './cluster-schemas.ts';
 
-export interface Description {
+export interface GroupDescription {
   readonly title: string;
   readonly version: string;
   readonly routes: readonly Route[];
   readonly resources: readonly DescribedResource[];
-  readonly schemas: Schemas;
+  readonly schemas: ClusterSchemas;
   readonly kinds?: readonly DescribedKind[];
 }
 
@@ -37,7 +37,7 @@ interface Operation {
   readonly kind?: DescribedKind | undefined;
 }
 
-function operationsOf({ routes, resources, kinds = [] }: Description): Operation[] {
+function operationsOf({ routes, resources, kinds = [] }: GroupDescription): Operation[] {
   return routes.map((route) => {
     const resource = resources.find(({ group, version, resource: plural }) =>
       new RegExp(`^/apis/${group}/${version}/(watch/)?${plural}(/:name)?$`).test(route.path),
@@ -76,12 +76,12 @@ const answerSchema = ({ action, resource }: Operation): string | undefined =>
     : schemaName(resource, action === 'list' ? 'List' : '');
 
 /** Without names: kube-apiserver merges the document with those of others. */
-const answerOf = ({ answers }: Route): Schema | undefined => answers?.[200]?.content?.['application/json'];
+const answerOf = ({ answers }: Route): ClusterSchema | undefined => answers?.[200]?.content?.['application/json'];
 
-const unique = (parameter: Parameter): Readonly<Record<string, unknown>> =>
+const unique = (parameter: ParameterDescription): Readonly<Record<string, unknown>> =>
   parameter.in === 'query' ? { ...parameter.schema, uniqueItems: true } : parameter.schema;
 
-export function openapi3(description: Description): object {
+export function openapi3(description: GroupDescription): object {
   const { title, version, schemas } = description;
   const paths = operationsOf(description).map((operation) => {
     const { path, route, operationId } = operation;
@@ -107,7 +107,7 @@ export function openapi3(description: Description): object {
   };
 }
 
-export function swagger2(description: Description): object {
+export function swagger2(description: GroupDescription): object {
   const { title, version, schemas } = description;
   const paths = operationsOf(description).map((operation) => {
     const { path, route, operationId } = operation;

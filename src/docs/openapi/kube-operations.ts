@@ -1,5 +1,10 @@
 /** What Kubernetes' own operations take and answer, as far as they are the same for every resource. */
-import { inQuery, type Body, type Content, type Parameter } from '../../http/description.ts';
+import {
+  inQuery,
+  type BodyDescription,
+  type ContentDescription,
+  type ParameterDescription,
+} from '../../http/description.ts';
 import { jsonPatchSchema, objectMetaSchema, statusDetailsSchema, typeMeta } from '../../http/meta.ts';
 import {
   count,
@@ -18,8 +23,9 @@ import {
 /** In which kube-apiserver answers, and takes, custom resources. */
 const types = ['application/json', 'application/yaml'];
 
-export const contentOf = (schema: Schema): Content => Object.fromEntries(types.map((type) => [type, schema]));
-export const bodyOf = (schema: Schema, required = true): Body => ({ required, content: contentOf(schema) });
+export const contentOf = (schema: Schema): ContentDescription =>
+  Object.fromEntries(types.map((type) => [type, schema]));
+export const bodyOf = (schema: Schema, required = true): BodyDescription => ({ required, content: contentOf(schema) });
 
 const listMeta = named(
   'ListMeta',
@@ -69,11 +75,11 @@ const deleteOptions = named(
     ),
   ),
 );
-export const deleteBody: Body = bodyOf(deleteOptions, false);
+export const deleteBody: BodyDescription = bodyOf(deleteOptions, false);
 
 /** meta/v1 Patch, in each of its forms. */
 const patch = named('Patch', described('What there is to be of the object', open({ type: 'object' })));
-export const patchBody: Body = {
+export const patchBody: BodyDescription = {
   required: true,
   content: {
     'application/merge-patch+json': patch,
@@ -105,7 +111,7 @@ const fieldValidation = inQuery(
 );
 const version = inQuery('resourceVersion', 'How old the answer may be');
 
-const listing: readonly Parameter[] = [
+const listing: readonly ParameterDescription[] = [
   inQuery('allowWatchBookmarks', 'BOOKMARK events that say how far a watch has come', flag),
   inQuery('continue', 'metadata.continue of the chunk before'),
   inQuery('fieldSelector', 'Over metadata.name, metadata.namespace and what the definition lets be selected by'),
@@ -117,7 +123,7 @@ const listing: readonly Parameter[] = [
   inQuery('timeoutSeconds', 'How long a watch lasts', integer),
   inQuery('watch', 'Follow the changes instead of listing', flag),
 ];
-const deleting: readonly Parameter[] = [
+const deleting: readonly ParameterDescription[] = [
   dryRun,
   inQuery('gracePeriodSeconds', 'Until it is deleted', integer),
   inQuery('ignoreStoreReadErrorWithClusterBreakingPotential', 'Delete what cannot be read; it breaks things', flag),
@@ -140,6 +146,6 @@ export const parameters = {
     inQuery('force', 'Of an apply: take fields from others', flag),
   ],
   delete: [pretty, ...deleting],
-} as const satisfies Readonly<Record<string, readonly Parameter[]>>;
+} as const satisfies Readonly<Record<string, readonly ParameterDescription[]>>;
 
 export type Action = keyof typeof parameters;

@@ -1,8 +1,8 @@
 /** OpenAPI 3.1. */
-import type { Content } from '../../http/description.ts';
+import type { ContentDescription } from '../../http/description.ts';
 import type { Schema } from '../../http/schema.ts';
 import { Components } from './components.ts';
-import { headOf, type Description, type Head, type Operation } from './operation.ts';
+import { headOf, type DocumentDescription, type DocumentHead, type OperationDescription } from './operation.ts';
 import { security31 } from './security.ts';
 import { Writer } from './writer.ts';
 
@@ -36,7 +36,7 @@ export class Writer31 extends Writer {
     super(new Components('#/components/schemas/', asJSONSchema), '#/components/responses/');
   }
 
-  protected override request({ parameters, body }: Operation): object {
+  protected override request({ parameters, body }: OperationDescription): object {
     return {
       ...(parameters.length === 0
         ? {}
@@ -49,7 +49,7 @@ export class Writer31 extends Writer {
     return { description, schema: { type: 'string' } };
   }
 
-  protected override content(content: Content | undefined): object {
+  protected override content(content: ContentDescription | undefined): object {
     if (content === undefined) return {};
     const written = Object.entries(content).map(([type, schema]) => [type, { schema: this.schemas.write(schema) }]);
     return { content: Object.fromEntries(written) as object };
@@ -58,14 +58,14 @@ export class Writer31 extends Writer {
 
 /** All but the paths and the components, and of these who must show what. */
 export function head31(
-  { info, tags }: Head,
+  { info, tags }: DocumentHead,
   issuer: string,
 ): { readonly head: object; readonly securitySchemes: object } {
   const { security, securitySchemes } = security31(issuer);
   return { head: { openapi: '3.1.0', info, servers: [{ url: '/' }], security, tags }, securitySchemes };
 }
 
-export function openapi31(description: Description, issuer: string): object {
+export function openapi31(description: DocumentDescription, issuer: string): object {
   const writer = new Writer31();
   const paths = writer.paths(description.operations);
   const { head, securitySchemes } = head31(headOf(description), issuer);

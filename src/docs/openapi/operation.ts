@@ -1,9 +1,9 @@
-import type { Answers, Body, Parameter } from '../../http/description.ts';
+import type { ResponseDescriptions, BodyDescription, ParameterDescription } from '../../http/description.ts';
 import type { Security } from './security.ts';
-import type { Refusal } from './error-responses.ts';
+import type { ErrorResponse } from './error-responses.ts';
 
 /** What a document says of a method of a path. */
-export interface Operation {
+export interface OperationDescription {
   readonly method: string;
   /** With its parameters in braces. */
   readonly path: string;
@@ -13,38 +13,43 @@ export interface Operation {
   readonly deprecated?: boolean;
   /** Undefined where it is as everywhere. */
   readonly security?: Security | undefined;
-  readonly parameters: readonly Parameter[];
-  readonly body?: Body | undefined;
-  readonly answers: Answers;
+  readonly parameters: readonly ParameterDescription[];
+  readonly body?: BodyDescription | undefined;
+  readonly answers: ResponseDescriptions;
   /** By status. */
-  readonly refusals: ReadonlyMap<number, Refusal>;
+  readonly refusals: ReadonlyMap<number, ErrorResponse>;
   /** `x-…`. */
   readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
-export interface Tag {
+export interface TagDescription {
   readonly name: string;
   readonly description: string;
 }
 
 /** What a document says of the whole. */
-export interface Description {
+export interface DocumentDescription {
   readonly title: string;
   readonly description: string;
   readonly version: string;
-  readonly tags: readonly Tag[];
-  readonly operations: readonly Operation[];
+  readonly tags: readonly TagDescription[];
+  readonly operations: readonly OperationDescription[];
 }
 
 /** The same, as it begins. */
-export interface Head {
+export interface DocumentHead {
   readonly info: object;
-  readonly tags: readonly Tag[];
+  readonly tags: readonly TagDescription[];
 }
 
 const license = { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' };
 
-export const headOf = ({ title, description, version, tags }: Omit<Description, 'operations'>): Head => ({
+export const headOf = ({
+  title,
+  description,
+  version,
+  tags,
+}: Omit<DocumentDescription, 'operations'>): DocumentHead => ({
   info: { title, description, version, license },
   tags,
 });
@@ -54,7 +59,10 @@ export const sorted = <T>(all: ReadonlyMap<string, T>): Readonly<Record<string, 
   Object.fromEntries([...all].toSorted(([a], [b]) => (a < b ? -1 : 1)));
 
 /** The operations by path and method, each as `write` has it. */
-export const byPath = (operations: readonly Operation[], write: (operation: Operation) => object): object =>
+export const byPath = (
+  operations: readonly OperationDescription[],
+  write: (operation: OperationDescription) => object,
+): object =>
   Object.fromEntries(
     [...Map.groupBy(operations, ({ path }) => path)].map(([path, those]) => [
       path,

@@ -2,11 +2,11 @@
 import type { Route } from '../../http/route.ts';
 import { speaksOAuth } from '../../http/response/write-error.ts';
 import { camel, capital, templated } from './names.ts';
-import type { Operation, Tag } from './operation.ts';
+import type { OperationDescription, TagDescription } from './operation.ts';
 import { isPage, refusalsOf } from './error-responses.ts';
 import { securityOf } from './security.ts';
 
-interface Section extends Tag {
+interface Section extends TagDescription {
   readonly has: (route: Route) => boolean;
 }
 
@@ -43,10 +43,11 @@ const sections: readonly Section[] = [
   { name: 'server', description: 'The server itself: discovery, descriptions, health', has: () => true },
 ];
 
-export const tagOf = (route: Route): Tag => [...exceptions, ...sections].find(({ has }) => has(route)) as Tag;
+export const tagOf = (route: Route): TagDescription =>
+  [...exceptions, ...sections].find(({ has }) => has(route)) as TagDescription;
 
 /** Those of these routes, in the order in which they are read. */
-export const tagsOf = (routes: readonly Route[]): readonly Tag[] => {
+export const tagsOf = (routes: readonly Route[]): readonly TagDescription[] => {
   const used = new Set(routes.map((route) => tagOf(route).name));
   return [...sections, ...exceptions.toReversed()]
     .filter(({ name }) => used.has(name))
@@ -92,7 +93,7 @@ export function operationIdOf({ method, path }: Pick<Route, 'method' | 'path'>):
   );
 }
 
-export const operationOf = (route: Route): Operation => ({
+export const operationOf = (route: Route): OperationDescription => ({
   method: route.method,
   path: templated(route.path),
   operationId: operationIdOf(route),

@@ -1,8 +1,8 @@
 /** Swagger 2.0. */
-import type { Body, Content, Parameter } from '../../http/description.ts';
+import type { BodyDescription, ContentDescription, ParameterDescription } from '../../http/description.ts';
 import type { Schema } from '../../http/schema.ts';
 import { Components } from './components.ts';
-import { headOf, type Description, type Head, type Operation } from './operation.ts';
+import { headOf, type DocumentDescription, type DocumentHead, type OperationDescription } from './operation.ts';
 import { merged, type Properties } from './cluster-schemas.ts';
 import { security20 } from './security.ts';
 import { Writer } from './writer.ts';
@@ -19,7 +19,7 @@ function asSwagger(schema: Schema): Schema {
 }
 
 /** A parameter's type stands beside its name, and one that may be repeated says how. */
-const parameterOf = ({ schema, ...parameter }: Parameter): object => ({
+const parameterOf = ({ schema, ...parameter }: ParameterDescription): object => ({
   ...parameter,
   ...(schema as object),
   ...(schema['type'] === 'array' ? { collectionFormat: 'multi' } : {}),
@@ -30,7 +30,7 @@ export class Writer20 extends Writer {
     super(new Components('#/definitions/', asSwagger), '#/responses/');
   }
 
-  protected override request({ parameters, body, answers, refusals }: Operation): object {
+  protected override request({ parameters, body, answers, refusals }: OperationDescription): object {
     const all = [...Object.values(answers), ...[...refusals.values()].map(({ answer }) => answer)];
     const produces = new Set(all.flatMap(({ content = {} }) => Object.keys(content)));
     const every = [...parameters.map(parameterOf), ...(body === undefined ? [] : this.#body(body))];
@@ -46,12 +46,12 @@ export class Writer20 extends Writer {
   }
 
   /** An answer has one schema, whatever its media type. */
-  protected override content(content: Content = {}): object {
+  protected override content(content: ContentDescription = {}): object {
     const [schema] = Object.values(content);
     return schema === undefined ? {} : { schema: this.schemas.write(schema) };
   }
 
-  #body({ required, content }: Body): object[] {
+  #body({ required, content }: BodyDescription): object[] {
     const fields = content[form];
     if (fields === undefined) {
       const schemas = new Set(Object.values(content).map((one) => JSON.stringify(this.schemas.write(one))));
@@ -72,14 +72,14 @@ export class Writer20 extends Writer {
 }
 
 /** All but the paths, the responses and the definitions. */
-export const head20 = ({ info, tags }: Head, issuer: string): object => ({
+export const head20 = ({ info, tags }: DocumentHead, issuer: string): object => ({
   swagger: '2.0',
   info,
   ...security20(issuer),
   tags,
 });
 
-export function swagger20(description: Description, issuer: string): object {
+export function swagger20(description: DocumentDescription, issuer: string): object {
   const writer = new Writer20();
   const paths = writer.paths(description.operations);
   const { responses, schemas: definitions } = writer.components;

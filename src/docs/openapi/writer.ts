@@ -1,7 +1,7 @@
 /** Writes the parts of one document, whichever language it is in: what they have in common comes together in its components. */
-import type { Answer, Content } from '../../http/description.ts';
+import type { ResponseDescription, ContentDescription } from '../../http/description.ts';
 import type { Components } from './components.ts';
-import { byPath, sorted, type Operation } from './operation.ts';
+import { byPath, sorted, type OperationDescription } from './operation.ts';
 
 export abstract class Writer {
   protected readonly schemas: Components;
@@ -18,18 +18,18 @@ export abstract class Writer {
     return { responses: sorted(this.#responses), schemas: this.schemas.schemas };
   }
 
-  paths(operations: readonly Operation[]): object {
+  paths(operations: readonly OperationDescription[]): object {
     return byPath(operations, (operation) => this.#operation(operation));
   }
 
   /** What is asked with, and in which media types. */
-  protected abstract request(operation: Operation): object;
+  protected abstract request(operation: OperationDescription): object;
   /** A header of an answer, which is a text. */
   protected abstract header(description: string): object;
   /** Of an answer. */
-  protected abstract content(content: Content | undefined): object;
+  protected abstract content(content: ContentDescription | undefined): object;
 
-  #operation(operation: Operation): object {
+  #operation(operation: OperationDescription): object {
     const { operationId, tag, summary, deprecated, security, answers, refusals } = operation;
     const refused = [...refusals].map(([status, { name, answer }]) => {
       if (!this.#responses.has(name)) this.#responses.set(name, this.#response(answer));
@@ -50,7 +50,7 @@ export abstract class Writer {
     };
   }
 
-  #response({ description, content, headers }: Answer): object {
+  #response({ description, content, headers }: ResponseDescription): object {
     return {
       description,
       ...(headers === undefined

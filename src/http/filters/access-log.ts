@@ -1,11 +1,11 @@
 import { maxUserAgent } from '../../audit/event.ts';
 import { logRequest } from '../../runtime/logger.ts';
 import { observeRequest } from '../../runtime/metrics.ts';
-import type { Filter } from '../exchange.ts';
+import type { RequestFilter } from '../exchange.ts';
 import { probes } from './probes.ts';
 
 /** One line and one observation a request, when its answer is over. */
-export const accessLog: Filter = (exchange) => {
+export const accessLog: RequestFilter = (exchange) => {
   const { req, res } = exchange;
   exchange.onEnd(() => {
     const seconds = (performance.now() - exchange.started) / 1_000;

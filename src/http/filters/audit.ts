@@ -1,8 +1,8 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Writable } from 'node:stream';
 import type { Auditor } from '../../audit/auditor.ts';
-import type { Body, BodyHeaders } from '../../audit/bodies.ts';
-import type { Exchange, Filter } from '../exchange.ts';
+import type { AuditBody, BodyHeaders } from '../../audit/bodies.ts';
+import type { Exchange, RequestFilter } from '../exchange.ts';
 
 /** The first value of a header. */
 function text(value: unknown): string {
@@ -15,7 +15,7 @@ function text(value: unknown): string {
  * a stream holds.
  */
 export const auditEnd =
-  (auditor: Auditor): Filter =>
+  (auditor: Auditor): RequestFilter =>
   (exchange) => {
     exchange.sent = auditor.body();
     if (exchange.sent !== undefined) tapRequest(exchange, exchange.sent);
@@ -34,7 +34,7 @@ export const auditEnd =
 
 /** Comes when it is known who asks. */
 export const audit =
-  (auditor: Auditor): Filter =>
+  (auditor: Auditor): RequestFilter =>
   (exchange) => {
     const { req, res, info } = exchange;
     const record = begin(auditor, exchange);
@@ -59,7 +59,7 @@ const begin = (auditor: Auditor, exchange: Exchange): ReturnType<Auditor['begin'
   auditor.begin(exchange, Date.now() - (performance.now() - exchange.started));
 
 /** Whoever reads it, and at whatever pace: it is seen as it arrives. */
-function tapRequest({ req }: Exchange, body: Body): void {
+function tapRequest({ req }: Exchange, body: AuditBody): void {
   const push = req.push.bind(req);
   req.push = (chunk: unknown, encoding?: BufferEncoding) => {
     if (chunk instanceof Uint8Array) body.add(chunk);
@@ -71,7 +71,7 @@ function tapRequest({ req }: Exchange, body: Body): void {
 const wireOf = (res: Exchange['res']): Exchange['res'] | ServerHttp2Stream =>
   (res as { stream?: ServerHttp2Stream }).stream ?? res;
 
-function tapResponse({ res }: Exchange, body: Body): void {
+function tapResponse({ res }: Exchange, body: AuditBody): void {
   const see = (chunk: unknown): void => {
     if (typeof chunk === 'string' || chunk instanceof Uint8Array) body.add(Buffer.from(chunk));
   };

@@ -2,7 +2,7 @@ import type { Authenticator } from '../../auth/authenticators/index.ts';
 import { PasswordChangeRequired } from '../../auth/authenticators/password-change.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { badRequest, unauthorized } from '../../runtime/errors.ts';
-import type { Exchange, Filter } from '../exchange.ts';
+import type { Exchange, RequestFilter } from '../exchange.ts';
 import type { RequestInfo } from '../route.ts';
 import { probes } from './probes.ts';
 
@@ -35,7 +35,11 @@ function changesPassword({ prefix, group, resource, name, subresource, verb }: R
  * here: it returns the function that ends the wait, and throws 429, which open paths return too.
  */
 export const authentication =
-  (authenticate: Authenticator, alsoOpen: ReadonlySet<string>, awaiting: (exchange: Exchange) => () => void): Filter =>
+  (
+    authenticate: Authenticator,
+    alsoOpen: ReadonlySet<string>,
+    awaiting: (exchange: Exchange) => () => void,
+  ): RequestFilter =>
   (exchange) => {
     const { req, path, query, sourceIP } = exchange;
     if (query.has('access_token'))

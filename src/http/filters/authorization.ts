@@ -1,7 +1,7 @@
 import { demand, rechecking, type Attributes, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { unauthorized } from '../../runtime/errors.ts';
-import type { Exchange, Filter } from '../exchange.ts';
+import type { Exchange, RequestFilter } from '../exchange.ts';
 import type { RequestInfo } from '../route.ts';
 
 /** Discovery is for everyone with an identity, as kube-apiserver's system:discovery has it. */
@@ -13,7 +13,7 @@ const isDiscovery = (path: string): boolean => path === '/' || /^\/(apis|kapis|o
  * writes by itself, so a caller who is allowed to read it may learn its methods; a refusal names the method, as kube-apiserver's does.
  */
 export const authorization =
-  (authorizer: Authorizer, isFree: (path: string) => boolean): Filter =>
+  (authorizer: Authorizer, isFree: (path: string) => boolean): RequestFilter =>
   async (exchange) => {
     const { user, info, path, req, isProxied } = exchange;
     if (isProxied) guardStream(exchange, authorizer);

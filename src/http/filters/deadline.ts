@@ -1,5 +1,5 @@
 import { timeout } from '../../runtime/errors.ts';
-import type { Exchange, Filter } from '../exchange.ts';
+import type { Exchange, RequestFilter } from '../exchange.ts';
 import { requestTimeout } from '../request/request-timeout.ts';
 
 const longest = 60_000;
@@ -11,7 +11,7 @@ const longestProxied = 65_000;
  * `late` answers in the handler's place.
  */
 export const deadline =
-  (late: (exchange: Exchange, error: Error) => void): Filter =>
+  (late: (exchange: Exchange, error: Error) => void): RequestFilter =>
   (exchange) => {
     const { info, isProxied } = exchange;
     if (info.isLongRunning) return;

@@ -1,4 +1,4 @@
-import type { Filter } from '../exchange.ts';
+import type { RequestFilter } from '../exchange.ts';
 import { parseAccept } from '../request/negotiate.ts';
 import { isSecure } from '../listeners/secure.ts';
 
@@ -7,7 +7,7 @@ import { isSecure } from '../listeners/secure.ts';
  * identity, get what is at `/`.
  */
 export const home =
-  (page: string | undefined): Filter =>
+  (page: string | undefined): RequestFilter =>
   ({ req, res, path }) => {
     const { method, headers } = req;
     if (path !== '/' || page === undefined || (method !== 'GET' && method !== 'HEAD')) return;

@@ -2,7 +2,7 @@ import { rechecking, type Authorizer } from '../../auth/authorizers/authorizer.t
 import { asksToImpersonate, impersonatedUser } from '../../auth/impersonation-request.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { forbidden } from '../../runtime/errors.ts';
-import type { Exchange, Filter } from '../exchange.ts';
+import type { Exchange, RequestFilter } from '../exchange.ts';
 import { Places } from './in-flight.ts';
 
 /** Each asks about one name after the other: watches, of which a user may have many, must not be as many questions at once. */
@@ -21,7 +21,7 @@ const extra = { group: authentication, resource: 'userextras' };
  * requests are passed on they are who they ask to be, if they may, and elsewhere they are refused. A request through the aggregator has
  * none left.
  */
-export const impersonation = (authorizer: Authorizer): Filter => {
+export const impersonation = (authorizer: Authorizer): RequestFilter => {
   const reviews = new Places('impersonations');
   return (exchange) => {
     const { req, user, isProxied } = exchange;

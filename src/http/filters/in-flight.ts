@@ -1,8 +1,8 @@
 import { addressKeys } from '../../runtime/client-address.ts';
 import type { PlatformConfiguration } from '../../config/schema.ts';
 import { tooManyRequests } from '../../runtime/errors.ts';
-import { keysOf, Shares, type Holder } from '../../runtime/shares.ts';
-import type { Exchange, Filter } from '../exchange.ts';
+import { keysOf, Shares, type ShareHolder } from '../../runtime/shares.ts';
+import type { Exchange, RequestFilter } from '../exchange.ts';
 import { countInFlight } from '../../runtime/metrics.ts';
 import { probes } from './probes.ts';
 
@@ -27,7 +27,7 @@ function kindOf({ req: { method }, info, user }: Exchange): Kind {
  * Limits the requests of each kind, in total and per user or address; watches and streams per user alone. Probes are always answered.
  * It comes after authentication, so that anonymous requests use no slots of users.
  */
-export function inFlight(limits: () => Limits): Filter {
+export function inFlight(limits: () => Limits): RequestFilter {
   const kinds: Readonly<Record<Kind, Pool>> = {
     login: new Pool('login', 'logins'),
     read: new Pool('read', 'reads'),
@@ -94,7 +94,7 @@ class Pool {
   }
 
   /** Returns the function that frees the slot; it may be called again. Throws StatusError 429. */
-  take(holder: Holder, { maxInFlight, maxInFlightPerUser }: Limits): () => void {
+  take(holder: ShareHolder, { maxInFlight, maxInFlightPerUser }: Limits): () => void {
     const total = Math.ceil(maxInFlight * this.#total.factor);
     if (this.#current >= total) throw underWay(`${total} ${this.#what}`, `${this.#total.text}requests.maxInFlight`);
     const free = this.#places.take(holder, Math.ceil(maxInFlightPerUser * this.#share.factor));
@@ -124,7 +124,7 @@ export class Places {
   }
 
   /** Returns the function that frees the slot. The first word of a key says what it is. Throws StatusError 429. */
-  take(holder: Holder, share: number): () => void {
+  take(holder: ShareHolder, share: number): () => void {
     const keys = keysOf(holder);
     const full = this.#taken.exceeded(keys, 1, share);
     if (full !== undefined)

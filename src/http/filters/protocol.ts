@@ -1,9 +1,9 @@
 import { IncomingMessage, type ServerResponse } from 'node:http';
 import { badRequest } from '../../runtime/errors.ts';
-import type { Filter } from '../exchange.ts';
+import type { RequestFilter } from '../exchange.ts';
 
 /** RFC 9112 sections 2.3, 3.2 and 6.1: what HTTP/1.1's parser lets pass. HTTP/2 has checks of its own. */
-export const protocol: Filter = ({ req, res }) => {
+export const protocol: RequestFilter = ({ req, res }) => {
   if (!(req instanceof IncomingMessage)) return;
   if (req.httpVersion !== '1.1' && req.httpVersion !== '1.0')
     throw badRequest(`HTTP/${req.httpVersion} is not spoken here, only HTTP/1.0, HTTP/1.1 and, over TLS, HTTP/2`);

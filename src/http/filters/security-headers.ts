@@ -1,11 +1,11 @@
-import type { Filter } from '../exchange.ts';
+import type { RequestFilter } from '../exchange.ts';
 
 /** RFC 9700 section 2.6: people are led there, no script has anything to read. */
 const neverForScripts = '/oauth/authorize';
 
 /** On every answer unless a handler says otherwise. CORS only for configured origins, and never with credentials. */
 export const securityHeaders =
-  (allowedOrigins: () => readonly string[]): Filter =>
+  (allowedOrigins: () => readonly string[]): RequestFilter =>
   ({ req, res, path }) => {
     res.setHeader('Cache-Control', 'no-cache, private');
     res.setHeader('X-Content-Type-Options', 'nosniff');

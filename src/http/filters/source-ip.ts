@@ -1,7 +1,7 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { headerValues } from '../../auth/header-values.ts';
 import { copied } from '../../runtime/bounded-cache.ts';
-import type { Filter } from '../exchange.ts';
+import type { RequestFilter } from '../exchange.ts';
 
 const bare = (address: string): string =>
   address.startsWith('::ffff:') ? address.replace(/^::ffff:(?=\d+\.)/, '') : address;
@@ -21,7 +21,7 @@ function blockList(blocks: readonly string[]): BlockList {
  * The client's address: the peer's, or, where the peer is a trusted proxy, the last address in X-Forwarded-For that is none.
  * `trustedProxies`: addresses and CIDR blocks.
  */
-export function sourceIP(trustedProxies: () => readonly string[]): Filter {
+export function sourceIP(trustedProxies: () => readonly string[]): RequestFilter {
   let blocks: readonly string[] = [];
   let trusted = blockList(blocks);
   return (exchange) => {

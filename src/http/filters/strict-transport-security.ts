@@ -1,12 +1,12 @@
 import type { PlatformConfiguration } from '../../config/schema.ts';
-import type { Filter } from '../exchange.ts';
+import type { RequestFilter } from '../exchange.ts';
 import { isSecure } from '../listeners/secure.ts';
 
 /**
  * RFC 6797, at the host of gateway.externalURL alone: a browser applies the policy to every port of a host, and the host name of the
  * Service has plain HTTP at port 80.
  */
-export function strictTransportSecurity(gateway: () => PlatformConfiguration['gateway']): Filter {
+export function strictTransportSecurity(gateway: () => PlatformConfiguration['gateway']): RequestFilter {
   let own: { readonly externalURL: string; readonly hostname: string | undefined } | undefined;
   return ({ req, res }) => {
     const { externalURL, strictTransportSecurity: maxAge } = gateway();

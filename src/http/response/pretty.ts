@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import { Slice, type Waiting } from '../../runtime/slice.ts';
+import { Slice, type WaitingSlice } from '../../runtime/slice.ts';
 import { write, writeList, type Streamed } from './write.ts';
 
 const quote = 0x22;
@@ -30,7 +30,7 @@ export async function writeDocument(
   req: Request,
   res: Response,
   { contentType, body, pretty }: Document,
-  waiting: Waiting,
+  waiting: WaitingSlice,
 ): Promise<void> {
   if (!pretty) return write(req, res, { contentType, body });
   await writeList(req, res, { contentType, items: body, plain: () => indented([body], waiting) });
@@ -40,7 +40,7 @@ export async function writeDocument(
  * Returns the same JSON, indented by two spaces as Go's json.MarshalIndent does, whatever pieces it comes in. It is indented while it is
  * read, in slices: only its first block is made before. It has a length if that is all. Throws the signal's reason.
  */
-export async function indented(parts: Streamed['parts'], waiting: Waiting): Promise<Streamed> {
+export async function indented(parts: Streamed['parts'], waiting: WaitingSlice): Promise<Streamed> {
   const blocks = blocksOf(parts, waiting);
   const first = (await blocks.next()).value as Buffer;
   if (first.length < blockSize) return { length: first.length, parts: [[first]] };
@@ -52,7 +52,7 @@ export async function indented(parts: Streamed['parts'], waiting: Waiting): Prom
 }
 
 /** Yields full blocks, and one that is not full at the end. */
-async function* blocksOf(parts: Streamed['parts'], waiting: Waiting): AsyncGenerator<Buffer> {
+async function* blocksOf(parts: Streamed['parts'], waiting: WaitingSlice): AsyncGenerator<Buffer> {
   const slice = new Slice(waiting);
   const indenter = new Indenter();
   for await (const pieces of parts)

@@ -4,7 +4,7 @@ import { createGzip } from 'node:zlib';
 import { BodyWriter } from './body-writer.ts';
 import { acceptsGzip } from '../request/negotiate.ts';
 
-export interface Answer {
+export interface WholeResponse {
   /** 200 unless stated. */
   readonly status?: number;
   readonly contentType: string;
@@ -44,7 +44,7 @@ const smallPiece = 1024;
 const pooled = Buffer.poolSize / 2;
 
 /** Resolves when everything is handed to the socket, or the client has gone away. HEAD gets the headers alone. */
-export async function write(req: Request, res: Response, answer: Answer): Promise<void> {
+export async function write(req: Request, res: Response, answer: WholeResponse): Promise<void> {
   if (isAnswered(res)) return;
   const { body } = answer;
   const length = lengthOf(body);
@@ -79,7 +79,7 @@ const isAnswered = (res: Response): boolean => res.headersSent || res.writableEn
 /** `isLarge`: so that it may be compressed. */
 function begin(
   res: Response,
-  { status = 200, contentType, headers = {} }: Omit<Answer, 'body'>,
+  { status = 200, contentType, headers = {} }: Omit<WholeResponse, 'body'>,
   isLarge: boolean,
 ): void {
   res.statusCode = status;
@@ -111,7 +111,7 @@ export const writeJson = (
   req: Request,
   res: Response,
   value: unknown,
-  { pretty = false, ...answer }: Partial<Answer> & { readonly pretty?: boolean } = {},
+  { pretty = false, ...answer }: Partial<WholeResponse> & { readonly pretty?: boolean } = {},
 ): Promise<void> => {
   const text = JSON.stringify(value, undefined, pretty ? 2 : undefined);
   return write(req, res, { contentType: 'application/json', ...answer, body: [Buffer.from(`${text}\n`)] });

@@ -1,12 +1,12 @@
 /** The parameters of the log queries, as the descriptions name them. */
-import { inQuery, type Parameter } from '../../http/description.ts';
+import { inQuery, type ParameterDescription } from '../../http/description.ts';
 import { count, flag, oneOf, text } from '../../http/schema.ts';
 import { limits, operations } from './query.ts';
 import { pretty, timeout } from '../../apimachinery/list/parameters.ts';
 
 const list = (what: string): string => `${what}; a comma list, one of which must hold`;
 
-export const logParameters: readonly Parameter[] = [
+export const logParameters: readonly ParameterDescription[] = [
   inQuery('operation', 'What is answered', { ...oneOf(...operations), default: 'query' }),
   inQuery('namespaces', list('Namespaces by name')),
   inQuery('workloads', list('Deployments, StatefulSets, DaemonSets, Jobs and CronJobs by name')),

@@ -1,16 +1,16 @@
 /** The parameters of the log queries (docs/logs.md), judged as a whole: every problem is told at once. */
 import { badRequest, type StatusCause } from '../../runtime/errors.ts';
 import { demandFewBuckets, lengthOf } from './intervals.ts';
-import { intervalUnits, type Interval, type Page } from '../stores/log-store.ts';
+import { intervalUnits, type Interval, type LogPage } from '../stores/log-store.ts';
 import { lastSecond } from './times.ts';
 
 export const operations = ['query', 'statistics', 'histogram', 'export'] as const;
 
-export type Operation = (typeof operations)[number];
+export type LogOperation = (typeof operations)[number];
 
 /** What a query asks, before it is known what the caller may see and which pods a workload has. */
-export interface Question {
-  readonly operation: Operation;
+export interface LogQuery {
+  readonly operation: LogOperation;
   readonly namespaces: readonly string[];
   readonly workloads: readonly string[];
   readonly pods: readonly string[];
@@ -25,7 +25,7 @@ export interface Question {
   /** Whole seconds since the epoch; undefined: from the beginning. */
   readonly start: number | undefined;
   readonly end: number;
-  readonly page: Page;
+  readonly page: LogPage;
   readonly interval: Interval;
   readonly follow: boolean;
   readonly pretty: boolean;
@@ -64,7 +64,7 @@ const known = [
 ];
 /** Without meaning for what has no end. */
 const notForFollow = ['start_time', 'end_time', 'interval', 'sort', 'from', 'size'];
-const usual: { readonly page: Page; readonly interval: Interval } = {
+const usual: { readonly page: LogPage; readonly interval: Interval } = {
   page: { order: 'desc', from: 0, size: 10 },
   interval: { count: 15, unit: 'm' },
 };
@@ -231,7 +231,7 @@ function readInterval(reader: Reader): Interval {
 }
 
 /** `now`: milliseconds since the epoch. Throws 400 naming every problem. */
-export function parseQuestion(query: URLSearchParams, now: number): Question {
+export function parseQuestion(query: URLSearchParams, now: number): LogQuery {
   const reader = new Reader(query);
   const { problems } = reader;
   const operation = reader.one('operation', operations) ?? 'query';
@@ -264,7 +264,7 @@ export function parseQuestion(query: URLSearchParams, now: number): Question {
   }
   if (from + size > limits.reach && !problems.has('from', 'size'))
     problems.add('from', `from and size together must not be more than ${limits.reach}: operation=export has no limit`);
-  const question: Question = {
+  const question: LogQuery = {
     operation,
     namespaces: reader.list('namespaces', names, anyName),
     workloads: reader.list('workloads', workloadNames, kubernetesName),

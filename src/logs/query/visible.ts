@@ -2,7 +2,7 @@
 import { demand, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { badRequest, expired, forbidden, serviceUnavailable, unauthorized } from '../../runtime/errors.ts';
 import type { RequestContext } from '../../http/route.ts';
-import type { Question } from './query.ts';
+import type { LogQuery } from './query.ts';
 import type { Catalogue } from '../../cluster/catalogue/catalogue.ts';
 import { fromCopy } from '../../cluster/catalogue/use.ts';
 import type { GrantedNamespaces } from '../../cluster/catalogue/granted-namespaces.ts';
@@ -17,7 +17,7 @@ export interface LogAccess {
 /** By name, the first second that may be shown; undefined: everything may be. */
 export type VisibleLogs = ReadonlyMap<string, number> | undefined;
 
-type Wanted = Pick<Question, 'namespaces' | 'keywords'>;
+type Wanted = Pick<LogQuery, 'namespaces' | 'keywords'>;
 
 const getLogs = { verb: 'get', group: '', resource: 'pods', subresource: 'log', name: '' };
 const mostCandidates = 10_000;

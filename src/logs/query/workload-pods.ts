@@ -2,7 +2,7 @@
 import { badRequest } from '../../runtime/errors.ts';
 import type { RequestContext } from '../../http/route.ts';
 import type { WorkloadPods } from '../stores/log-store.ts';
-import type { Question } from './query.ts';
+import type { LogQuery } from './query.ts';
 import { namedSo, podsOf, podsOfAny, workloadsOf } from './workloads.ts';
 import type { Catalogue } from '../../cluster/catalogue/catalogue.ts';
 import { visitPods } from '../pod-lister.ts';
@@ -45,7 +45,7 @@ function found({ workload, pattern, ownPods, alsoPods, notPods: others }: Search
 export async function workloadPods(
   catalogue: Pick<Catalogue, 'find' | 'use'>,
   context: Pick<RequestContext, 'signal'>,
-  { workloads, keywords }: Pick<Question, 'workloads' | 'keywords'>,
+  { workloads, keywords }: Pick<LogQuery, 'workloads' | 'keywords'>,
   visible: VisibleLogs,
 ): Promise<{ readonly named: readonly WorkloadPods[]; readonly searched: readonly WorkloadPods[] }> {
   const named = workloads.map((name) => searchOf(name, podsOf(name), (owners) => owners.includes(name)));

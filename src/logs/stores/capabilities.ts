@@ -1,10 +1,10 @@
 /** The one place that refuses what a store cannot do. */
 import { badRequest } from '../../runtime/errors.ts';
 import type { LogStore } from './log-store.ts';
-import type { Question } from '../query/query.ts';
+import type { LogQuery } from '../query/query.ts';
 
 /** Throws 400 saying what the store lacks. */
-export function demandCapable({ name, capabilities }: Pick<LogStore, 'name' | 'capabilities'>, asked: Question): void {
+export function demandCapable({ name, capabilities }: Pick<LogStore, 'name' | 'capabilities'>, asked: LogQuery): void {
   const { operation, interval } = asked;
   if (operation === 'histogram' && !capabilities.intervals.includes(interval.unit))
     throw badRequest(

@@ -1,4 +1,4 @@
-import type { PlatformConfiguration } from '../../config/schema.ts';
+import type { LoggingSettings } from '../../config/log-stores.ts';
 import type { Caller, LogStore } from './log-store.ts';
 import type { ListPods } from './pods/source.ts';
 import type { SecretReader } from './remote/endpoint.ts';
@@ -10,8 +10,6 @@ import { elasticsearch } from './elasticsearch.ts';
 import { loki } from './loki.ts';
 import { openSearch } from './opensearch.ts';
 import { podsLimits, podsStore } from './pods.ts';
-
-export type LoggingSettings = PlatformConfiguration['logging'];
 
 /** Returns the store for a caller: one that reads as the caller, or the same for all, within the limits that holders share. */
 export type StoreFor = (caller: Caller, holder: string) => LogStore;

@@ -53,11 +53,11 @@ export interface Selection {
   readonly keywords: Keywords;
 }
 
-export type Order = 'asc' | 'desc';
+export type TimeOrder = 'asc' | 'desc';
 
-export interface Page {
+export interface LogPage {
   /** By time; records of one time come in an order that is the same on every page. */
-  readonly order: Order;
+  readonly order: TimeOrder;
   readonly from: number;
   readonly size: number;
 }
@@ -109,11 +109,11 @@ export interface LogStore {
   /** As `logging.store` of the configuration has it. */
   readonly name: string;
   readonly capabilities: Capabilities;
-  query(selection: Selection, page: Page, signal: AbortSignal): Promise<Found>;
+  query(selection: Selection, page: LogPage, signal: AbortSignal): Promise<Found>;
   statistics(selection: Selection, signal: AbortSignal): Promise<Statistics>;
   histogram(selection: Selection, interval: Interval, signal: AbortSignal): Promise<Histogram>;
   /** Everything, in pieces of bounded size, each fetched when the one before was taken; returns what cut it short. Who stops ends it upstream. */
-  export(selection: Selection, order: Order, signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut>;
+  export(selection: Selection, order: TimeOrder, signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut>;
   /** What is written from now on, as it comes. Without it new records are asked for again and again (follow.ts). */
   follow?(selection: Selection, signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut>;
   /** Throws if it cannot be asked now. */

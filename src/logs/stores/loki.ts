@@ -12,8 +12,8 @@ import {
   type Interval,
   type LogRecord,
   type LogStore,
-  type Order,
-  type Page,
+  type TimeOrder,
+  type LogPage,
   type Selection,
   type Statistics,
 } from './log-store.ts';
@@ -42,7 +42,7 @@ class Loki implements LogStore {
     this.#questions = new Questions(this.#tenant, thisSecond);
   }
 
-  async query(selection: Selection, page: Page, signal: AbortSignal): Promise<Found> {
+  async query(selection: Selection, page: LogPage, signal: AbortSignal): Promise<Found> {
     const tenant = this.#tenant;
     return await tenant.within(async () => {
       const asked = await this.#questions.of(selection, spansOf(selection), signal);
@@ -78,7 +78,11 @@ class Loki implements LogStore {
     });
   }
 
-  async *export(selection: Selection, order: Order, signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut> {
+  async *export(
+    selection: Selection,
+    order: TimeOrder,
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly LogRecord[], Cut> {
     const tenant = this.#tenant;
     const reasons = new Set<string>();
     for (let isBegun = false; ;)

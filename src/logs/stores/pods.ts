@@ -5,7 +5,14 @@
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import { Slots } from '../../runtime/slots.ts';
 import { bucketOf, bucketsBetween } from '../query/intervals.ts';
-import { intervalUnits, type Caller, type LogRecord, type LogStore, type Page, type Selection } from './log-store.ts';
+import {
+  intervalUnits,
+  type Caller,
+  type LogRecord,
+  type LogStore,
+  type LogPage,
+  type Selection,
+} from './log-store.ts';
 import { Best } from './pods/entry.ts';
 import { exportPieces } from './pods/export.ts';
 import { followSources } from './pods/follow.ts';
@@ -95,7 +102,7 @@ export function podsStore({ list, limits }: PodsOptions): (caller: Caller, holde
     return {
       name: 'pods',
       capabilities: { findsSigns: true, intervals: intervalUnits },
-      async query(selection: Selection, { order, from, size }: Page, signal) {
+      async query(selection: Selection, { order, from, size }: LogPage, signal) {
         const scanned = await begin(selection, signal);
         const best = new Best(order, size === 0 ? 0 : from + size, limits.held);
         let total = 0;

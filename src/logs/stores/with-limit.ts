@@ -1,8 +1,8 @@
 import { Slots } from '../../runtime/slots.ts';
 import type { LogStore } from './log-store.ts';
-import { wrapped, type Around, type Stream } from './wrapped.ts';
+import { wrapped, type StoreDecorator, type LogStream } from './wrapped.ts';
 
-export interface Limits {
+export interface StoreLimits {
   /** Queries at once, and those of one user. */
   readonly queries: number;
   readonly queriesPerUser: number;
@@ -13,11 +13,11 @@ export interface Limits {
   readonly streams: number;
 }
 
-const usual: Limits = { queries: 16, queriesPerUser: 8, waiting: 200, waitingPerUser: 50, streams: 64 };
+const usual: StoreLimits = { queries: 16, queriesPerUser: 8, waiting: 200, waitingPerUser: 50, streams: 64 };
 const longestWait = 30_000;
 
 /** Returns a function that wraps the store of a holder (holderOf); all stores that it wraps share the limits. */
-export function limited(limits: Limits = usual): (store: LogStore, holder: string) => LogStore {
+export function limited(limits: StoreLimits = usual): (store: LogStore, holder: string) => LogStore {
   const queries = new Slots({
     what: 'log queries',
     total: limits.queries,
@@ -26,13 +26,13 @@ export function limited(limits: Limits = usual): (store: LogStore, holder: strin
   });
   const streams = new Slots({ what: 'exports and tails of logs', total: limits.streams });
 
-  const around = (holder: string): Around => ({
+  const around = (holder: string): StoreDecorator => ({
     async ask(operation, signal, run) {
       // Whether it answers at all is known best when it is busy.
       if (operation === 'check') return await run(signal);
       return await queries.run(holder, () => run(signal), signal);
     },
-    async *stream(_operation, signal, run): Stream {
+    async *stream(_operation, signal, run): LogStream {
       const free = streams.take(holder);
       try {
         return yield* run(signal);

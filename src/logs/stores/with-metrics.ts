@@ -1,6 +1,6 @@
 import { StatusError } from '../../runtime/errors.ts';
 import type { LogStore } from './log-store.ts';
-import { wrapped, type Stream } from './wrapped.ts';
+import { wrapped, type LogStream } from './wrapped.ts';
 
 /** `result`: `ok`, the code of an error, or `ended` where the caller had gone. */
 export type Observe = (operation: string, result: string, seconds: number) => void;
@@ -34,7 +34,7 @@ export function withMetrics(store: LogStore, observe: Observe): LogStore {
         throw error;
       }
     },
-    async *stream(operation, signal, run): Stream {
+    async *stream(operation, signal, run): LogStream {
       const done = measured(operation, signal);
       let problem: unknown;
       try {

@@ -1,15 +1,25 @@
 import type { Cut, LogRecord, LogStore } from './log-store.ts';
 
-export type Stream = AsyncGenerator<readonly LogRecord[], Cut>;
-export type Operation = 'query' | 'statistics' | 'histogram' | 'export' | 'follow' | 'check';
+export type LogStream = AsyncGenerator<readonly LogRecord[], Cut>;
+export type StoreOperation = 'query' | 'statistics' | 'histogram' | 'export' | 'follow' | 'check';
 
 /** What is done around what a store is asked; `run` asks it. */
-export interface Around {
-  ask<T>(this: void, operation: Operation, signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  stream(this: void, operation: Operation, signal: AbortSignal, run: (signal: AbortSignal) => Stream): Stream;
+export interface StoreDecorator {
+  ask<T>(
+    this: void,
+    operation: StoreOperation,
+    signal: AbortSignal,
+    run: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T>;
+  stream(
+    this: void,
+    operation: StoreOperation,
+    signal: AbortSignal,
+    run: (signal: AbortSignal) => LogStream,
+  ): LogStream;
 }
 
-export function wrapped(store: LogStore, { ask, stream }: Around): LogStore {
+export function wrapped(store: LogStore, { ask, stream }: StoreDecorator): LogStore {
   const { name, capabilities } = store;
   const follow = store.follow?.bind(store);
   return {

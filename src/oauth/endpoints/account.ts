@@ -20,7 +20,7 @@ import { newPasswordIn } from '../pages/new-password.ts';
 import { formRoute, pageRoute, seeOther, type PageRequest } from '../pages/route.ts';
 import { passwordRefusal } from '../password-refusal.ts';
 
-export interface AccountParts extends BrowserLoginParts, OwnPasswordParts {
+export interface AccountEndpointParts extends BrowserLoginParts, OwnPasswordParts {
   readonly showLogin: ShowLogin;
 }
 
@@ -28,7 +28,7 @@ interface Who extends BrowserLogin {
   readonly account: Account;
 }
 
-export function accountRoutes(parts: AccountParts): Route[] {
+export function accountRoutes(parts: AccountEndpointParts): Route[] {
   const { directory, sessions, showLogin } = parts;
   const ownPassword = new OwnPassword(parts);
 

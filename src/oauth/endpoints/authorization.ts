@@ -16,7 +16,7 @@ import {
   type AuthorizationRequest,
 } from '../authorization-request.ts';
 import { browserLogin, type BrowserLogin } from '../browser-login.ts';
-import type { Endpoint } from '../endpoint.ts';
+import type { OAuthEndpoint } from '../endpoint.ts';
 import { required } from '../form.ts';
 import { consentPage } from '../pages/consent.ts';
 import { donePage } from '../pages/done.ts';
@@ -40,7 +40,13 @@ const consentPath = '/oauth/consent';
 /** Of one login; more are asked about again. */
 const mostConsents = 50;
 
-export function authorizationEndpoint({ directory, sessions, issuer, clock, showLogin }: AuthorizationParts): Endpoint {
+export function authorizationEndpoint({
+  directory,
+  sessions,
+  issuer,
+  clock,
+  showLogin,
+}: AuthorizationParts): OAuthEndpoint {
   /** Steps 1 to 5; `decision` is what the user said in step 4. */
   async function authorize(
     { req, res, context }: PageRequest,

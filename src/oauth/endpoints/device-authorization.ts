@@ -8,7 +8,7 @@ import { count, described, named, object, text, type TypeOf } from '../../http/s
 import { answerJSON, uncached } from '../json-response.ts';
 import { clientRoute, type ClientRequest } from '../client-request.ts';
 import { devicePath } from './device.ts';
-import type { Endpoint } from '../endpoint.ts';
+import type { OAuthEndpoint } from '../endpoint.ts';
 import { deviceCodeLife, deviceGrantType, pollInterval } from '../grants/device-code.ts';
 import { grantScope } from '../scope.ts';
 import { newUserCode, shown } from '../user-code.ts';
@@ -36,7 +36,7 @@ export function deviceAuthorizationEndpoint({
   readonly limiter: LoginLimiter;
   readonly sessions: Sessions;
   readonly issuer: () => string;
-}): Endpoint {
+}): OAuthEndpoint {
   const path = '/oauth/device_authorization';
   const summary = 'Asks that somebody let a device in (RFC 8628)';
 

@@ -9,7 +9,7 @@ import { described, flag, integer, list, named, object, oneOf, text, type TypeOf
 import { answerJSON, uncached } from '../json-response.ts';
 import { clientAuthenticationMethods } from '../client-authentication.ts';
 import { clientRoute, mayKnow, tokenForm } from '../client-request.ts';
-import type { Endpoint } from '../endpoint.ts';
+import type { OAuthEndpoint } from '../endpoint.ts';
 import { required } from '../form.ts';
 import { parseMilliseconds } from '../../runtime/rfc3339.ts';
 
@@ -54,7 +54,7 @@ export function introspectionEndpoint({
   sessions,
   accessTokens,
   issuer,
-}: IntrospectionParts): Endpoint {
+}: IntrospectionParts): OAuthEndpoint {
   const path = '/oauth/introspect';
   const summary = 'Tells whether a token is good now, and for what (RFC 7662)';
 

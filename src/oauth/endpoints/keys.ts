@@ -1,7 +1,7 @@
 import type { PublishedKey, SigningKeys } from '../../tokens/signing-keys.ts';
 import { list, named, object, oneOf, open, text, type Schema, type TypeOf } from '../../http/schema.ts';
 import { answerJSON, cacheable } from '../json-response.ts';
-import type { Endpoint } from '../endpoint.ts';
+import type { OAuthEndpoint } from '../endpoint.ts';
 
 const jwkSet = 'application/jwk-set+json';
 
@@ -23,7 +23,7 @@ const keySetSchema = named(
 );
 
 /** `GET /oauth/keys`: the public keys with which our tokens are verified (RFC 7517 section 5). */
-export function keysEndpoint(keys: Pick<SigningKeys, 'published'>): Endpoint {
+export function keysEndpoint(keys: Pick<SigningKeys, 'published'>): OAuthEndpoint {
   const path = '/oauth/keys';
   return {
     routes: [

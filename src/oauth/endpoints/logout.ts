@@ -4,9 +4,9 @@ import type { Directory } from '../../accounts/directory/directory.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
 import type { IdentityClaims, Tokens } from '../../tokens/jwt.ts';
 import { OAuthError } from '../../runtime/errors.ts';
-import { inQuery, type Parameter } from '../../http/description.ts';
+import { inQuery, type ParameterDescription } from '../../http/description.ts';
 import { browserLogin, type BrowserLogin } from '../browser-login.ts';
-import type { Endpoint } from '../endpoint.ts';
+import type { OAuthEndpoint } from '../endpoint.ts';
 import { readParameters } from '../form.ts';
 import { cookie, loginCookie } from '../pages/cookies.ts';
 import { donePage } from '../pages/done.ts';
@@ -25,7 +25,7 @@ const path = '/oauth/logout';
 export const confirmLogoutPath = '/oauth/logout/confirm';
 const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
 
-const logoutParameters: readonly Parameter[] = [
+const logoutParameters: readonly ParameterDescription[] = [
   inQuery('id_token_hint', 'An id_token of the login that is to end; it may have expired'),
   inQuery('client_id', 'The client that it was given to'),
   inQuery('post_logout_redirect_uri', 'Where the user is sent in the end; registered for the client'),
@@ -39,7 +39,7 @@ interface LogoutRequest {
   readonly state: string | undefined;
 }
 
-export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): Endpoint {
+export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): OAuthEndpoint {
   function parse(parameters: URLSearchParams): LogoutRequest {
     const given = readParameters(parameters);
     const token = given.get('id_token_hint');

@@ -1,10 +1,10 @@
 import type { Response } from 'express';
 import { noSuchPath } from '../../runtime/errors.ts';
-import { inPath, json, type Parameter } from '../../http/description.ts';
+import { inPath, json, type ParameterDescription } from '../../http/description.ts';
 import type { Handler, Route } from '../../http/route.ts';
 import { described, flag, list, named, object, text } from '../../http/schema.ts';
 import { answerJSON, cacheable } from '../json-response.ts';
-import type { Endpoint } from '../endpoint.ts';
+import type { OAuthEndpoint } from '../endpoint.ts';
 
 const url = described('Below the issuer', { ...text, format: 'uri' });
 /** RFC 8414 section 2, OpenID Connect Discovery section 3, OpenID Connect RP-Initiated Logout section 2.1, RFC 8628 section 4, RFC 9207 section 3. */
@@ -56,7 +56,7 @@ const names = ['openid-configuration', 'oauth-authorization-server'];
 const paths = ['', '/oauth'].flatMap((base) => names.map((name) => `${base}/.well-known/${name}`));
 
 /** The metadata of the server: what the endpoints say of themselves, below the issuer that is configured and never below `Host`. */
-export function metadataRoutes(endpoints: readonly Endpoint[], issuer: () => string): Route[] {
+export function metadataRoutes(endpoints: readonly OAuthEndpoint[], issuer: () => string): Route[] {
   const answer = (res: Response): void => {
     const base = issuer();
     const members = endpoints.map((endpoint) => endpoint.metadata((one) => `${base}${one}`));
@@ -74,7 +74,7 @@ export function metadataRoutes(endpoints: readonly Endpoint[], issuer: () => str
   ];
 }
 
-const route = (path: string, parameters: readonly Parameter[], handler: Handler): Route => ({
+const route = (path: string, parameters: readonly ParameterDescription[], handler: Handler): Route => ({
   method: 'get',
   path,
   summary: 'What this authorization server offers (RFC 8414, OpenID Connect Discovery)',

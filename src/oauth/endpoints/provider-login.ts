@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import type { Request } from 'express';
 import { pagesClient } from '../../accounts/directory/built-in-clients.ts';
 import type { Linking } from '../../accounts/providers/linking.ts';
-import type { Asked, OpenIDProviders } from '../../accounts/providers/openid.ts';
+import type { ProviderRequest, OpenIDProviders } from '../../accounts/providers/openid.ts';
 import { PersonRefused, type Person } from '../../accounts/providers/person.ts';
 import type { LoginHistories } from '../../accounts/logins/history.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
@@ -85,7 +85,7 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
    * What the provider's response must match, derived from both cookies of this browser with a key that only the replicas have. So `state`
    * authenticates the cookies, expiry included, and fits no other browser.
    */
-  function askedBy(req: Request, away: Away): Asked | undefined {
+  function askedBy(req: Request, away: Away): ProviderRequest | undefined {
     const form = readCookie(req, formCookie);
     if (form === undefined) return undefined;
     const derive = (what: string): string =>
@@ -123,7 +123,11 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
     await orBack(page, away.next, () => logIn(nameOf(page), page, away));
   }
 
-  async function personAt(provider: string, asked: Asked, { query, sourceIP }: RequestContext): Promise<Person> {
+  async function personAt(
+    provider: string,
+    asked: ProviderRequest,
+    { query, sourceIP }: RequestContext,
+  ): Promise<Person> {
     const attempt = { guesses: 'provider code', address: sourceIP } as const;
     return await limiter.during(attempt, refuse, async () => {
       try {

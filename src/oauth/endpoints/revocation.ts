@@ -5,7 +5,7 @@ import type { Tokens } from '../../tokens/jwt.ts';
 import { answer, uncached } from '../json-response.ts';
 import { clientIdentificationMethods } from '../client-authentication.ts';
 import { clientRoute, mayKnow, tokenForm } from '../client-request.ts';
-import type { Endpoint } from '../endpoint.ts';
+import type { OAuthEndpoint } from '../endpoint.ts';
 import { required } from '../form.ts';
 
 /**
@@ -17,7 +17,7 @@ export function revocationEndpoint(parts: {
   limiter: LoginLimiter;
   sessions: Sessions;
   tokens: Tokens;
-}): Endpoint {
+}): OAuthEndpoint {
   const { directory, limiter, sessions, tokens } = parts;
   const path = '/oauth/revoke';
   const summary = 'Ends the session of a token (RFC 7009)';

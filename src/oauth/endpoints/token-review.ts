@@ -17,7 +17,7 @@ import { answerJSON, uncached } from '../json-response.ts';
 import { readBody } from '../../http/request/slow-body.ts';
 import { authenticateClient, type ClientAuthentication } from '../client-authentication.ts';
 import { mayKnow } from '../client-request.ts';
-import type { Endpoint } from '../endpoint.ts';
+import type { OAuthEndpoint } from '../endpoint.ts';
 
 interface TokenReviewParts extends Pick<ClientAuthentication, 'directory' | 'limiter'> {
   readonly accessTokens: AccessTokens;
@@ -55,7 +55,7 @@ const reviewedSchema = named('ReviewedToken', object({ ...typed, status: statusS
 
 const refused: Status = { authenticated: false };
 
-export function tokenReviewEndpoint(parts: TokenReviewParts): Endpoint {
+export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
   const { directory, limiter, accessTokens, authenticator, authorizer, audiences } = parts;
 
   /** Which clients' tokens the caller may learn of. */

@@ -16,7 +16,7 @@ import { answerJSON, uncached } from '../json-response.ts';
 import { audienceOf, demandAudience } from '../audience.ts';
 import { clientIdentificationMethods } from '../client-authentication.ts';
 import { clientRoute } from '../client-request.ts';
-import type { Endpoint } from '../endpoint.ts';
+import type { OAuthEndpoint } from '../endpoint.ts';
 import { required } from '../form.ts';
 import type { Grant } from '../grants/grant.ts';
 
@@ -58,7 +58,7 @@ export function tokenEndpoint(options: {
   limiter: LoginLimiter;
   tokens: Tokens;
   issuer: () => string;
-}): Endpoint {
+}): OAuthEndpoint {
   const { grants, directory, limiter, tokens, issuer } = options;
   const byType = new Map(grants.map((grant) => [grant.grantType, grant]));
   const path = '/oauth/token';

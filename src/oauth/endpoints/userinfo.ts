@@ -7,7 +7,7 @@ import { json } from '../../http/description.ts';
 import type { Handler } from '../../http/route.ts';
 import { flag, list, named, object, text } from '../../http/schema.ts';
 import { answerJSON, uncached } from '../json-response.ts';
-import type { Endpoint } from '../endpoint.ts';
+import type { OAuthEndpoint } from '../endpoint.ts';
 import { formBody, readForm } from '../form.ts';
 
 /** OpenID Connect Core section 5.3.2: what the scope of the token lets tell. */
@@ -27,7 +27,7 @@ const noToken = (): OAuthError =>
   });
 
 /** `GET` and `POST /oauth/userinfo` (OpenID Connect Core section 5.3): the person of an access token whose scope has `openid`. */
-export function userinfoEndpoint(accessTokens: AccessTokens): Endpoint {
+export function userinfoEndpoint(accessTokens: AccessTokens): OAuthEndpoint {
   const path = '/oauth/userinfo';
 
   async function judge(req: Request): Promise<StandingToken> {

@@ -20,7 +20,7 @@ export interface GrantRequest {
 }
 
 /** What a grant yields; the endpoint makes the tokens. */
-export interface Granted {
+export interface GrantResult {
   readonly session: Session;
   readonly subject: Subject;
   /** None for who comes with credentials of its own each time. */
@@ -38,7 +38,7 @@ export interface Grant {
   readonly grantType: string;
   /** Its own parameters, for the description; `required` ones are missing-checked by the grant. */
   readonly parameters: readonly { readonly name: string; readonly required: boolean; readonly description: string }[];
-  grant(request: GrantRequest): Promise<Granted>;
+  grant(request: GrantRequest): Promise<GrantResult>;
 }
 
 export interface GrantParts {

@@ -5,7 +5,7 @@ import { formToken } from './form-token.ts';
 import { html, type Html } from '../../http/response/html.ts';
 import { newPasswordFields } from './new-password.ts';
 import { problemAlert, writePage } from './page.ts';
-import type { Around } from './route.ts';
+import type { PageExchange } from './route.ts';
 
 export interface AccountPage {
   readonly action: string;
@@ -23,7 +23,7 @@ export interface AccountPage {
 }
 
 /** Shows somebody who they are, and lets them change their password and end their sessions. */
-export function accountPage({ req, res }: Around, page: AccountPage): void {
+export function accountPage({ req, res }: PageExchange, page: AccountPage): void {
   const { action, subject, sessions, current, unchangeable, problem, status, headers } = page;
   const { username, displayName, email, groups } = subject;
   const token = formToken(req, res);

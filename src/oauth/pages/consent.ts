@@ -1,7 +1,7 @@
 import { formToken } from './form-token.ts';
 import { html, type Html } from '../../http/response/html.ts';
 import { writePage } from './page.ts';
-import type { Around } from './route.ts';
+import type { PageExchange } from './route.ts';
 
 /** What a scope lets a client do, as people are asked about it. */
 const meanings: Readonly<Record<string, string>> = {
@@ -20,7 +20,7 @@ export const scopeList = (scope: string | undefined) =>
   </ul>`;
 
 /** Asks yes or no: a form whose answer brings the hidden field back. */
-export const decisionForm = ({ req, res }: Around, action: string, name: string, value: string): Html =>
+export const decisionForm = ({ req, res }: PageExchange, action: string, name: string, value: string): Html =>
   html`<form method="post" action="${action}">
     ${formToken(req, res)}
     <input type="hidden" name="${name}" value="${value}" />
@@ -39,7 +39,7 @@ export interface ConsentPage {
 }
 
 /** Asks the user whether a client may have a token. */
-export function consentPage(around: Around, page: ConsentPage): void {
+export function consentPage(around: PageExchange, page: ConsentPage): void {
   const { action, client, redirectURI, scope, username, query } = page;
   const { host, protocol } = new URL(redirectURI);
   const content = html`<p>You are logged in as <strong>${username}</strong>. <strong>${client}</strong> wants to</p>

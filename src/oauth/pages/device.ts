@@ -2,11 +2,11 @@ import { decisionForm, scopeList } from './consent.ts';
 import { formToken } from './form-token.ts';
 import { html } from '../../http/response/html.ts';
 import { problemAlert, writePage } from './page.ts';
-import type { Around } from './route.ts';
+import type { PageExchange } from './route.ts';
 
 /** Asks for the code that a device shows. */
 export function userCodePage(
-  { req, res }: Around,
+  { req, res }: PageExchange,
   { action, userCode, problem, status = 200 }: { action: string; userCode: string; problem?: string; status?: number },
 ): void {
   const content = html`${problemAlert(problem)}
@@ -39,7 +39,7 @@ export interface DeviceConsent {
 }
 
 /** RFC 8628 section 5.4: the user sees what is let in, so that nobody is talked into typing in the code of another. */
-export function deviceConsentPage(around: Around, consent: DeviceConsent): void {
+export function deviceConsentPage(around: PageExchange, consent: DeviceConsent): void {
   const { action, userCode, client, scope, sourceIP, username } = consent;
   const content = html`<p>
       You are logged in as <strong>${username}</strong>. A device at the address ${sourceIP} that uses

@@ -2,7 +2,7 @@ import { formToken } from './form-token.ts';
 import { html } from '../../http/response/html.ts';
 import { newPasswordFields } from './new-password.ts';
 import { problemAlert, writePage } from './page.ts';
-import type { Around } from './route.ts';
+import type { PageExchange } from './route.ts';
 
 export const loginPath = '/oauth/login';
 
@@ -24,7 +24,7 @@ function destinationOf(next: string): string | undefined {
   return URL.canParse(uri) ? uri : undefined;
 }
 
-export type ShowLogin = (around: Around, page: LoginPage) => void;
+export type ShowLogin = (around: PageExchange, page: LoginPage) => void;
 
 /** Where people may log in elsewhere. */
 interface Elsewhere {
@@ -39,7 +39,7 @@ export const loginPages =
     loginPage(around, page, page.changesPassword === true ? [] : providers());
 
 /** Asks for a username and a password, and where it is required for a new one. */
-function loginPage({ req, res }: Around, page: LoginPage, providers: readonly Elsewhere[]): void {
+function loginPage({ req, res }: PageExchange, page: LoginPage, providers: readonly Elsewhere[]): void {
   const { next, username = '', problem, changesPassword = false, status, headers } = page;
   const token = formToken(req, res);
   const elsewhere = providers.map(

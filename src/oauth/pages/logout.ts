@@ -1,7 +1,7 @@
 import { formToken } from './form-token.ts';
 import { html } from '../../http/response/html.ts';
 import { writePage } from './page.ts';
-import type { Around } from './route.ts';
+import type { PageExchange } from './route.ts';
 
 export interface LogoutQuestion {
   readonly title: string;
@@ -13,7 +13,7 @@ export interface LogoutQuestion {
 }
 
 /** Says who is logged in, and lets them log out. */
-export function logoutPage({ req, res }: Around, question: LogoutQuestion): void {
+export function logoutPage({ req, res }: PageExchange, question: LogoutQuestion): void {
   const { title, action, username, query, redirectURI } = question;
   const content = html`<p>You are logged in as <strong>${username}</strong>.</p>
     <form method="post" action="${action}">

@@ -4,7 +4,7 @@ import { html, type Html } from '../../http/response/html.ts';
 import { endWith } from '../../http/response/write.ts';
 import { styleElement, styleHash } from './style.ts';
 
-export interface Page {
+export interface HTMLPage {
   readonly title: string;
   readonly content: Html;
   /** 200 unless stated. */
@@ -37,7 +37,7 @@ const policy = (leadsTo: string | undefined): string =>
 export const problemAlert = (problem: string | undefined): Html | undefined =>
   problem === undefined ? undefined : html`<p class="problem" role="alert" id="problem">${problem}</p>`;
 
-export function writePage(res: Response, { title, content, status = 200, headers = {}, leadsTo }: Page): void {
+export function writePage(res: Response, { title, content, status = 200, headers = {}, leadsTo }: HTMLPage): void {
   const { text } = html`<!doctype html>
     <html lang="en">
       <head>

@@ -17,7 +17,7 @@ export interface PageRequest {
 }
 
 /** Where a page is shown. */
-export type Around = Pick<PageRequest, 'req' | 'res'>;
+export type PageExchange = Pick<PageRequest, 'req' | 'res'>;
 
 type PageRoute = Pick<Route, 'path' | 'summary' | 'parameters'>;
 

@@ -7,7 +7,7 @@ import { contended, type SessionStore } from './session-store.ts';
 import type { Session, SessionCode, SessionSpec } from './session.ts';
 
 /** Whoever has one wait does not say when. */
-export type Waiting = Omit<SessionSpec, 'createdAt' | 'expiresAt' | 'code'> & {
+export type PendingSession = Omit<SessionSpec, 'createdAt' | 'expiresAt' | 'code'> & {
   readonly code: Omit<SessionCode, 'hash' | 'redeemBefore'>;
 };
 
@@ -45,7 +45,12 @@ export class Codes {
    * The code that begins a session, within `life` milliseconds. `refreshable`: the session lives as long as one with a refresh token.
    * `name`: of the session.
    */
-  async create({ code, ...spec }: Waiting, life: number, refreshable: boolean, name = newSessionID()): Promise<string> {
+  async create(
+    { code, ...spec }: PendingSession,
+    life: number,
+    refreshable: boolean,
+    name = newSessionID(),
+  ): Promise<string> {
     const token = this.#tokens.first(name);
     const now = this.#clock.now();
     const { sessionMaxAge, accessTokenMaxAge } = this.#lives.settings;

@@ -10,7 +10,7 @@ import { UnderWay } from '../../runtime/in-progress.ts';
 import type { Codes } from './codes.ts';
 import type { Lives } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';
-import type { Holder, Session, SessionSpec } from './session.ts';
+import type { SessionOwner, Session, SessionSpec } from './session.ts';
 
 /** Devices that wait for approval, in total and per address: they are not authenticated. */
 const maxDevices = 1_000;
@@ -81,7 +81,7 @@ export class Devices {
   /** Lets the device in as this user. False if that is too late. */
   async letIn(
     session: Session,
-    user: Holder & { readonly authenticatedAt: string; readonly login: string },
+    user: SessionOwner & { readonly authenticatedAt: string; readonly login: string },
   ): Promise<boolean> {
     const { authenticatedAt, login, ...who } = user;
     const { code } = session.spec;

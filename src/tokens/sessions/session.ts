@@ -68,7 +68,7 @@ export interface Session extends KubeObject {
 export const apiVersion = 'iam.platform.io/v1alpha2';
 
 /** Whose a session is, and by what they logged in. */
-export type Holder = Pick<
+export type SessionOwner = Pick<
   SessionSpec,
   'userName' | 'userUID' | 'credentialID' | 'identity' | 'groups' | 'sourceIP' | 'userAgent'
 >;
@@ -82,7 +82,7 @@ export const holderOf = ({
   groups,
   sourceIP,
   userAgent,
-}: SessionSpec): Holder => ({
+}: SessionSpec): SessionOwner => ({
   userName,
   userUID,
   ...(credentialID === undefined ? {} : { credentialID }),

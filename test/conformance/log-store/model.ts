@@ -4,8 +4,8 @@ import type {
   Histogram,
   Interval,
   LogRecord,
-  Order,
-  Page,
+  TimeOrder,
+  LogPage,
   Selection,
   Statistics,
   WorkloadPods,
@@ -129,12 +129,12 @@ export class Model {
     );
   }
 
-  query(selection: Selection, { order, from, size }: Page): { total: number; records: LogRecord[] } {
+  query(selection: Selection, { order, from, size }: LogPage): { total: number; records: LogRecord[] } {
     const found = this.inOrder(selection, order);
     return { total: found.length, records: found.slice(from, from + size) };
   }
 
-  inOrder(selection: Selection, order: Order): readonly LogRecord[] {
+  inOrder(selection: Selection, order: TimeOrder): readonly LogRecord[] {
     const found = this.select(selection);
     return order === 'asc' ? found : found.toReversed();
   }

@@ -5,7 +5,7 @@ import {
   type Interval,
   type LogRecord,
   type LogStore,
-  type Order,
+  type TimeOrder,
   type Selection,
 } from '../../../src/logs/stores/log-store.ts';
 import { corpus, createRecords, megabyte, tenantName, tenantSince } from './corpus.ts';
@@ -210,7 +210,7 @@ export function storeSuite(name: string, { count, digits = 9, begin, more }: Fac
 
     async function expectPages(
       selection: Selection,
-      order: Order,
+      order: TimeOrder,
       size: number,
       most: number,
       first = 0,
@@ -242,7 +242,7 @@ export function storeSuite(name: string, { count, digits = 9, begin, more }: Fac
       expect(new Set(sorted(found)).size).toBe(found.length);
     }
 
-    async function exported(selection: Selection, order: Order): Promise<LogRecord[]> {
+    async function exported(selection: Selection, order: TimeOrder): Promise<LogRecord[]> {
       const found: LogRecord[] = [];
       for await (const piece of stand.store.export(selection, order, signal)) found.push(...piece);
       return found;
@@ -326,7 +326,7 @@ export function storeSuite(name: string, { count, digits = 9, begin, more }: Fac
       await expectPages(selection, order, 10, 30, 7_000);
     });
 
-    test.each<[string, Order, Partial<Selection>]>([
+    test.each<[string, TimeOrder, Partial<Selection>]>([
       ['everything', 'asc', {}],
       ['everything, the newest first', 'desc', {}],
       [

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { gzipSync } from 'node:zlib';
 import type { Audited } from '../../../src/audit/event.ts';
-import { Body, BodyRoom, largestShown } from '../../../src/audit/bodies.ts';
+import { AuditBody, BodyRoom, largestShown } from '../../../src/audit/bodies.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import { requestInfo } from '../../../src/http/filters/request-info.ts';
 import { shownURL } from '../../../src/runtime/redaction.ts';
@@ -135,8 +135,8 @@ describe('an event', () => {
   });
 });
 
-function bodyOf(content: string | Uint8Array): Body {
-  const body = new Body(new BodyRoom());
+function bodyOf(content: string | Uint8Array): AuditBody {
+  const body = new AuditBody(new BodyRoom());
   body.add(Buffer.from(content));
   return body;
 }
@@ -179,7 +179,7 @@ describe('the bodies', () => {
     const { events, record } = begin(policy, 'POST', url);
     record.describeRequest({ type, encoding: '' });
     const sent = bytes(pod);
-    const body = new Body(new BodyRoom());
+    const body = new AuditBody(new BodyRoom());
     body.add(sent.subarray(0, 10));
     record.showRequest(body);
     body.add(sent.subarray(10));
@@ -257,20 +257,20 @@ describe('the bodies', () => {
     const room = new BodyRoom();
     const large = Buffer.alloc(largestShown, 'a');
     const bodies = Array.from({ length: 1_200 }, () => {
-      const body = new Body(room);
+      const body = new AuditBody(room);
       body.add(large);
       return body;
     });
     const reasons = new Set(bodies.map((body) => body.show(json, false).why));
     expect(reasons).toEqual(new Set(['it cannot be read', 'too many bodies are under way']));
     for (const body of bodies) body.giveUp();
-    const another = new Body(room);
+    const another = new AuditBody(room);
     another.add(large);
     expect(another.show(json, false).why).toBe('it cannot be read');
   });
 
   test('that come in single bytes are kept as one', () => {
-    const body = new Body(new BodyRoom());
+    const body = new AuditBody(new BodyRoom());
     for (const byte of bytes(pod)) body.add(Uint8Array.of(byte));
     expect(body.show(json, false)).toEqual({ text: JSON.stringify(pod) });
   });
@@ -300,7 +300,7 @@ describe('the bodies', () => {
   test('that are too large are not held, and the event says so', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
-    const body = new Body(new BodyRoom());
+    const body = new AuditBody(new BodyRoom());
     record.showRequest(body);
     for (let size = 0; size <= largestShown; size += 1024) body.add(Buffer.alloc(1024, 'a'));
     record.responseBody?.add(gzipSync(Buffer.from(JSON.stringify('a'.repeat(largestShown * 2)))));
@@ -318,7 +318,7 @@ describe('the bodies', () => {
   test('that are no JSON although they say so are left out', () => {
     const { events, record } = begin(everything, 'POST', pods);
     record.describeRequest(json);
-    const body = new Body(new BodyRoom());
+    const body = new AuditBody(new BodyRoom());
     body.add(Buffer.from('{"a":'));
     record.showRequest(body);
     record.complete(0, 400, answered);

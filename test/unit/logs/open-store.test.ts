@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { StatusError } from '../../../src/runtime/errors.ts';
 import type { LogStore } from '../../../src/logs/stores/log-store.ts';
 import { Logs } from '../../../src/logs/open-store.ts';
-import type { LoggingSettings } from '../../../src/logs/stores/index.ts';
+import type { LoggingSettings } from '../../../src/config/log-stores.ts';
 import { createLogger } from '../../../src/runtime/logger.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
 import { settle } from '../../labs/cluster-fakes.ts';

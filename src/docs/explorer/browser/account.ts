@@ -1,9 +1,9 @@
 import { button, el, unique } from './dom.ts';
-import { messageOf, type Login, type Site } from './login.ts';
+import { messageOf, type ExplorerLogin, type Site } from './login.ts';
 
-export interface AccountParts {
+export interface AccountPanelParts {
   readonly site: Site;
-  readonly login: Login;
+  readonly login: ExplorerLogin;
   /** Leaves for the login page. */
   readonly logIn: () => Promise<void>;
   readonly logOut: () => Promise<void>;
@@ -12,13 +12,13 @@ export interface AccountParts {
 }
 
 /** Who is logged in, and how to be. */
-export class Account {
+export class AccountPanel {
   readonly element = el('section', { class: 'account', 'aria-label': 'Login' });
-  readonly #parts: AccountParts;
+  readonly #parts: AccountPanelParts;
   /** Where people log in, if that is not here. */
   readonly #elsewhere: HTMLAnchorElement;
 
-  constructor(parts: AccountParts) {
+  constructor(parts: AccountPanelParts) {
     this.#parts = parts;
     this.#elsewhere = el('a', {}, `${parts.site.issuer}/docs`);
     this.followHash();

@@ -1,6 +1,6 @@
 import { el, folded } from './dom.ts';
 import { messageOf } from './login.ts';
-import type { Operation } from './openapi.ts';
+import type { ShownOperation } from './openapi.ts';
 import { Excerpt, Indenter, sizeOf } from './text.ts';
 
 /** Characters of an answer that are shown. */
@@ -15,13 +15,13 @@ const interval = 100;
 /** The answer to one request, as it comes. */
 export class AnswerView {
   readonly element: HTMLElement;
-  readonly #operation: Operation;
+  readonly #operation: ShownOperation;
   readonly #status = el('p', { role: 'status', class: 'status' });
   readonly #rest = el('div');
   /** Of what is shown: another one may still be on its way to its end. */
   #current: AbortSignal | undefined;
 
-  constructor(operation: Operation) {
+  constructor(operation: ShownOperation) {
     this.#operation = operation;
     this.element = el('section', { 'aria-label': 'Answer', class: 'answer' }, this.#status, this.#rest);
   }

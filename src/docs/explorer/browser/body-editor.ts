@@ -1,5 +1,5 @@
 import { button, el, folded, phrase, unique, type Child } from './dom.ts';
-import { textOf, type Content, type Operation, type Schemas } from './openapi.ts';
+import { textOf, type ShownContent, type ShownOperation, type SchemaReader } from './openapi.ts';
 import { control } from './control.ts';
 import { formType, isSecret, type Field, type SentBody } from './request.ts';
 import { exampleOf, propertiesOf, requiredOf } from './schema.ts';
@@ -12,7 +12,10 @@ interface Editor {
 }
 
 /** To write what is sent: as text, or as the fields of a form. */
-export function bodyEditor({ isRequired, content }: NonNullable<Operation['body']>, schemas: Schemas): Editor {
+export function bodyEditor(
+  { isRequired, content }: NonNullable<ShownOperation['body']>,
+  schemas: SchemaReader,
+): Editor {
   const id = unique('type');
   const choice = el('select', { id }, ...content.map(({ type }) => el('option', {}, type)));
   const place = el('div');
@@ -33,7 +36,7 @@ export function bodyEditor({ isRequired, content }: NonNullable<Operation['body'
   return { element, read: () => editor.read() };
 }
 
-function textEditor({ type, schema }: Content, schemas: Schemas, isRequired: boolean): Editor {
+function textEditor({ type, schema }: ShownContent, schemas: SchemaReader, isRequired: boolean): Editor {
   const id = unique('body');
   const example = (): string => JSON.stringify(exampleOf(schema, schemas), undefined, 2);
   const area = el('textarea', { id, spellcheck: 'false', autocomplete: 'off', autocapitalize: 'off', rows: 3 });
@@ -58,7 +61,7 @@ function textEditor({ type, schema }: Content, schemas: Schemas, isRequired: boo
 }
 
 /** Texts by name, one of which is for nobody to see. */
-function hasSecret({ schema }: Content, schemas: Schemas): boolean {
+function hasSecret({ schema }: ShownContent, schemas: SchemaReader): boolean {
   const fields = propertiesOf(schemas.resolve(schema)).map(([name, one]) => [name, schemas.resolve(one)] as const);
   return (
     fields.every(([, { type }]) => type === 'string') && fields.some(([name, { format }]) => isSecret(name, format))
@@ -66,7 +69,7 @@ function hasSecret({ schema }: Content, schemas: Schemas): boolean {
 }
 
 /** All fields of the schema; those that are left empty are not sent. */
-function fieldsEditor({ type, schema: given }: Content, schemas: Schemas): Editor {
+function fieldsEditor({ type, schema: given }: ShownContent, schemas: SchemaReader): Editor {
   const schema = schemas.resolve(given);
   const required = requiredOf(schema);
   const fields = propertiesOf(schema).map(([name, one]) => {

@@ -1,10 +1,10 @@
 import { el, unique, type Child } from './dom.ts';
-import type { Schema } from './openapi.ts';
+import type { ShownSchema } from './openapi.ts';
 import { wordsIn } from './schema.ts';
 
 interface Asked {
   readonly name: string;
-  readonly schema: Schema;
+  readonly schema: ShownSchema;
   readonly isRequired: boolean;
   readonly isSecret?: boolean;
   /** What it means, and what is demanded of it. */
@@ -19,7 +19,7 @@ interface Control {
 }
 
 /** Values to choose from, if the schema has but a few. */
-function valuesOf({ type, enum: values, const: only, pattern }: Schema): readonly string[] | undefined {
+function valuesOf({ type, enum: values, const: only, pattern }: ShownSchema): readonly string[] | undefined {
   if (typeof only === 'string') return [only];
   if (type === 'boolean') return ['true', 'false'];
   const words = wordsIn(pattern);

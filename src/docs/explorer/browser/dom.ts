@@ -1,5 +1,5 @@
 /** Elements. What is shown is text, never markup: there is no other way to put something in. */
-import { blocksOf, type Span } from './text.ts';
+import { blocksOf, type TextSpan } from './text.ts';
 
 export type Child = Node | string | undefined;
 
@@ -24,7 +24,7 @@ export function button(text: string, act: () => unknown, attributes: Attributes 
   return element;
 }
 
-const spans = (all: readonly Span[]): readonly Child[] =>
+const spans = (all: readonly TextSpan[]): readonly Child[] =>
   all.map(({ isCode, text }) => (isCode ? el('code', {}, text) : text));
 
 /** Paragraphs and lists. */

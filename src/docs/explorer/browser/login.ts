@@ -33,7 +33,7 @@ const base64url = (bytes: Uint8Array): string =>
     .replaceAll('=', '');
 const random = (): string => base64url(crypto.getRandomValues(new Uint8Array(32)));
 
-export class Login {
+export class ExplorerLogin {
   readonly #site: Site;
   readonly #changed: () => void;
   #tokens: Tokens | undefined;

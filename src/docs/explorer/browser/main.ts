@@ -1,9 +1,9 @@
 /** The page: an operation at a time beside the list of all, which is where the hash says. */
-import { Account } from './account.ts';
+import { AccountPanel } from './account.ts';
 import { button, el, prose } from './dom.ts';
-import { Login, messageOf, type Site } from './login.ts';
+import { ExplorerLogin, messageOf, type Site } from './login.ts';
 import { Navigation } from './navigation.ts';
-import { read, textOf, type Description, type Operation } from './openapi.ts';
+import { read, textOf, type ShownDescription, type ShownOperation } from './openapi.ts';
 import { OperationView } from './operation-view.ts';
 
 const ownDocument = 'swagger/platform.v3.json';
@@ -12,27 +12,27 @@ const showCustom = 'Show the custom resources of the cluster too';
 
 class Docs {
   readonly #site: Site;
-  readonly #login: Login;
-  readonly #account: Account;
+  readonly #login: ExplorerLogin;
+  readonly #account: AccountPanel;
   readonly #navigation: Navigation;
   /** Problems are said at once, everything else when the reader of a screen has a moment. */
   readonly #problem = el('p', { class: 'problem', role: 'alert' });
   readonly #status = el('p', { role: 'status' });
   readonly #main = el('main', { tabindex: -1 });
   readonly #custom: HTMLButtonElement;
-  #own: Description | undefined;
-  #ofCluster: Description | undefined;
+  #own: ShownDescription | undefined;
+  #ofCluster: ShownDescription | undefined;
   /** Also after another login. */
   #wantsCustom = false;
-  #operations: ReadonlyMap<string, Operation> = new Map();
+  #operations: ReadonlyMap<string, ShownOperation> = new Map();
   #view: OperationView | undefined;
 
   constructor(site: Site) {
     this.#site = site;
-    this.#login = new Login(site, () => this.#loginChanged());
+    this.#login = new ExplorerLogin(site, () => this.#loginChanged());
     const tell = (text: string, isProblem: boolean, ...more: readonly Node[]): void =>
       this.#tell(text, isProblem, ...more);
-    this.#account = new Account({
+    this.#account = new AccountPanel({
       site,
       login: this.#login,
       logIn: () => this.#login.begin(location.hash, this.#wantsCustom),
@@ -122,7 +122,7 @@ class Docs {
     }
   }
 
-  async #fetch(path: string, token?: string): Promise<Description> {
+  async #fetch(path: string, token?: string): Promise<ShownDescription> {
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
     const answer = await fetch(new URL(path, this.#site.base), { headers, credentials: 'omit' });
     const body = (await answer.json()) as { readonly message?: unknown };
@@ -163,7 +163,7 @@ class Docs {
   }
 
   #overview(missing: string): readonly HTMLElement[] {
-    const { title, version, description, tags } = this.#own as Description;
+    const { title, version, description, tags } = this.#own as ShownDescription;
     return [
       ...(missing === ''
         ? []

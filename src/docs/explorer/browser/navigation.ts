@@ -1,5 +1,5 @@
 import { el, pathText, type Child } from './dom.ts';
-import type { Operation, Tag } from './openapi.ts';
+import type { ShownOperation, ShownTag } from './openapi.ts';
 
 /** Of one tag more are not listed. */
 const most = 150;
@@ -10,7 +10,7 @@ const mostFound = 200;
 /** The path without the group and version, which the tag says. */
 const shortened = (path: string): string => path.replace(/^\/k?apis\/[^/]+\/[^/]+(?=\/)/, '…');
 
-const matches = ({ id, method, path, summary }: Operation, words: readonly string[]): boolean => {
+const matches = ({ id, method, path, summary }: ShownOperation, words: readonly string[]): boolean => {
   const text = `${method} ${path} ${id} ${summary}`.toLowerCase();
   return words.every((word) => text.includes(word));
 };
@@ -25,8 +25,8 @@ export class Navigation {
   readonly #found: HTMLElement;
   readonly #list: HTMLElement;
   readonly #opened = new Set<string>();
-  #tags: readonly Tag[] = [];
-  #byTag: ReadonlyMap<string, readonly Operation[]> = new Map();
+  #tags: readonly ShownTag[] = [];
+  #byTag: ReadonlyMap<string, readonly ShownOperation[]> = new Map();
   #current = '';
 
   /** `below`: what stands under the list. */
@@ -46,14 +46,14 @@ export class Navigation {
     );
   }
 
-  show(tags: readonly Tag[], operations: readonly Operation[]): void {
+  show(tags: readonly ShownTag[], operations: readonly ShownOperation[]): void {
     this.#byTag = Map.groupBy(operations, ({ tag }) => tag);
     this.#tags = tags.filter(({ name }) => this.#byTag.has(name));
     this.#render();
   }
 
   /** `operation` is shown beside it now. */
-  mark(operation: Operation | undefined): void {
+  mark(operation: ShownOperation | undefined): void {
     this.#current = operation?.id ?? '';
     if (operation !== undefined) this.#opened.add(operation.tag);
     this.#render();
@@ -71,7 +71,7 @@ export class Navigation {
       words.length === 0 ? '' : total === 1 ? '1 operation is found' : `${total} operations are found`;
   }
 
-  #section({ name, description }: Tag, operations: readonly Operation[], isFound: boolean): HTMLElement {
+  #section({ name, description }: ShownTag, operations: readonly ShownOperation[], isFound: boolean): HTMLElement {
     const list = el('ul');
     const fill = (): void => {
       if (list.childElementCount > 0) return;
@@ -93,7 +93,7 @@ export class Navigation {
     return section;
   }
 
-  #item({ id, method, path, summary, isDeprecated }: Operation): HTMLElement {
+  #item({ id, method, path, summary, isDeprecated }: ShownOperation): HTMLElement {
     const link = el(
       'a',
       { href: `#${encodeURIComponent(id)}`, 'aria-current': id === this.#current ? 'page' : undefined },

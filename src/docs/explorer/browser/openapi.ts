@@ -1,30 +1,30 @@
 /** Reads a description in OpenAPI 3.1, as there are such at /swagger. What is in it of a cluster may be anything. */
 
-export type Schema = Readonly<Record<string, unknown>>;
+export type ShownSchema = Readonly<Record<string, unknown>>;
 
-export interface Parameter {
+export interface ShownParameter {
   readonly name: string;
   readonly in: 'path' | 'query' | 'header';
   readonly description: string;
   readonly required: boolean;
-  readonly schema: Schema;
+  readonly schema: ShownSchema;
 }
 
 /** What is sent, or comes, in a media type. */
-export interface Content {
+export interface ShownContent {
   readonly type: string;
-  readonly schema: Schema;
+  readonly schema: ShownSchema;
 }
 
-export interface Answer {
+export interface ShownResponse {
   readonly status: string;
   readonly description: string;
   /** Each with what it says. */
   readonly headers: readonly (readonly [name: string, description: string])[];
-  readonly content: readonly Content[];
+  readonly content: readonly ShownContent[];
 }
 
-export interface Operation {
+export interface ShownOperation {
   readonly id: string;
   /** In capitals. */
   readonly method: string;
@@ -34,38 +34,38 @@ export interface Operation {
   readonly isDeprecated: boolean;
   /** What a caller shows: a token, the secret of a client, or nothing. */
   readonly shows: 'token' | 'client' | 'nothing';
-  readonly parameters: readonly Parameter[];
-  readonly body: { readonly isRequired: boolean; readonly content: readonly Content[] } | undefined;
-  readonly answers: readonly Answer[];
-  readonly schemas: Schemas;
+  readonly parameters: readonly ShownParameter[];
+  readonly body: { readonly isRequired: boolean; readonly content: readonly ShownContent[] } | undefined;
+  readonly answers: readonly ShownResponse[];
+  readonly schemas: SchemaReader;
 }
 
-export interface Tag {
+export interface ShownTag {
   readonly name: string;
   readonly description: string;
 }
 
-export interface Description {
+export interface ShownDescription {
   readonly title: string;
   readonly version: string;
   readonly description: string;
   /** Last those of which nothing is left. */
-  readonly tags: readonly Tag[];
-  readonly operations: readonly Operation[];
+  readonly tags: readonly ShownTag[];
+  readonly operations: readonly ShownOperation[];
 }
 
 const methods = new Set(['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']);
 
-export const isObject = (value: unknown): value is Schema =>
+export const isObject = (value: unknown): value is ShownSchema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-const objectOf = (value: unknown): Schema => (isObject(value) ? value : {});
+const objectOf = (value: unknown): ShownSchema => (isObject(value) ? value : {});
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 /** Its own member: a description may have one called `constructor`. */
 const member = (of: unknown, name: string): unknown => (isObject(of) && Object.hasOwn(of, name) ? of[name] : undefined);
 
 /** What `$ref` refers to. */
-export class Schemas {
+export class SchemaReader {
   readonly #document: unknown;
 
   constructor(document: unknown) {
@@ -73,7 +73,7 @@ export class Schemas {
   }
 
   /** What a reference leads to; nothing where it leads nowhere, or in a circle. */
-  resolve(value: unknown): Schema {
+  resolve(value: unknown): ShownSchema {
     let at = objectOf(value);
     for (let steps = 0; steps < 32; steps += 1) {
       const ref = at['$ref'];
@@ -91,14 +91,14 @@ export class Schemas {
   }
 
   /** What a reference calls what it refers to; '' of what is none. */
-  nameOf(schema: Schema): string {
+  nameOf(schema: ShownSchema): string {
     return textOf(schema['$ref']).split('/').at(-1) ?? '';
   }
 }
 
-export function read(document: unknown): Description {
+export function read(document: unknown): ShownDescription {
   const { info, tags, paths, security } = objectOf(document);
-  const schemas = new Schemas(document);
+  const schemas = new SchemaReader(document);
   const operations = Object.entries(objectOf(paths)).flatMap(([path, item]) =>
     Object.entries(objectOf(item))
       .filter(([method]) => methods.has(method))
@@ -123,10 +123,10 @@ interface Around {
   readonly method: string;
   /** Where an operation says nothing else. */
   readonly security: unknown;
-  readonly schemas: Schemas;
+  readonly schemas: SchemaReader;
 }
 
-function operationOf(operation: Schema, { path, method, security, schemas }: Around): Operation {
+function operationOf(operation: ShownSchema, { path, method, security, schemas }: Around): ShownOperation {
   const { operationId, tags, summary, deprecated, parameters, requestBody, responses } = operation;
   const body = schemas.resolve(requestBody);
   return {
@@ -141,7 +141,7 @@ function operationOf(operation: Schema, { path, method, security, schemas }: Aro
       .map((one) => schemas.resolve(one))
       .map((one) => ({
         name: textOf(one['name']),
-        in: one['in'] as Parameter['in'],
+        in: one['in'] as ShownParameter['in'],
         description: textOf(one['description']),
         required: one['required'] === true,
         schema: objectOf(one['schema']),
@@ -155,16 +155,16 @@ function operationOf(operation: Schema, { path, method, security, schemas }: Aro
   };
 }
 
-function shownOf(security: unknown): Operation['shows'] {
+function shownOf(security: unknown): ShownOperation['shows'] {
   const names = new Set(listOf(security).flatMap((one) => Object.keys(objectOf(one))));
   if (names.has('bearer')) return 'token';
   return names.has('client') ? 'client' : 'nothing';
 }
 
-const contentOf = (content: unknown): readonly Content[] =>
+const contentOf = (content: unknown): readonly ShownContent[] =>
   Object.entries(objectOf(content)).map(([type, one]) => ({ type, schema: objectOf(objectOf(one)['schema']) }));
 
-const answerOf = (status: string, { description, headers, content }: Schema): Answer => ({
+const answerOf = (status: string, { description, headers, content }: ShownSchema): ShownResponse => ({
   status,
   description: textOf(description),
   headers: Object.entries(objectOf(headers)).map(

@@ -2,14 +2,14 @@ import { AnswerView } from './answer-view.ts';
 import { bodyEditor } from './body-editor.ts';
 import { control } from './control.ts';
 import { button, el, folded, pathText, phrase, unique, type Child } from './dom.ts';
-import { messageOf, type Login } from './login.ts';
+import { messageOf, type ExplorerLogin } from './login.ts';
 import { methodMark } from './navigation.ts';
-import type { Answer, Operation, Parameter, Schemas } from './openapi.ts';
+import type { ShownResponse, ShownOperation, ShownParameter, SchemaReader } from './openapi.ts';
 import { bytesOf, curlOf, requestOf, Unsendable, type HTTPRequest } from './request.ts';
 import { fieldLine, schemaLine, schemaTree } from './schema-view.ts';
 
-export interface Around {
-  readonly login: Login;
+export interface OperationViewContext {
+  readonly login: ExplorerLogin;
   /** Ends with a slash. */
   readonly base: URL;
   /** Tells whoever looks at the page something that is not about this operation alone. */
@@ -41,7 +41,7 @@ const first = new Set([
   'watch',
 ]);
 
-const shows: Readonly<Record<Operation['shows'], string>> = {
+const shows: Readonly<Record<ShownOperation['shows'], string>> = {
   token: 'Whoever asks shows a token.',
   client: 'A client shows its secret; a public one has none.',
   nothing: 'Open to everybody.',
@@ -51,8 +51,8 @@ const shows: Readonly<Record<Operation['shows'], string>> = {
 export class OperationView {
   readonly element: HTMLElement;
   readonly heading: HTMLElement;
-  readonly #operation: Operation;
-  readonly #around: Around;
+  readonly #operation: ShownOperation;
+  readonly #around: OperationViewContext;
   readonly #answer: AnswerView;
   readonly #curl = el('pre', { tabindex: 0, role: 'region', 'aria-label': 'The request as curl sends it' });
   readonly #problem = el('p', { class: 'problem', role: 'alert', id: unique('problem') });
@@ -64,7 +64,7 @@ export class OperationView {
   readonly #body: ReturnType<typeof bodyEditor> | undefined;
   #underWay: AbortController | undefined;
 
-  constructor(operation: Operation, around: Around) {
+  constructor(operation: ShownOperation, around: OperationViewContext) {
     const { id, method, path, summary, parameters, body, answers, isDeprecated, schemas } = operation;
     this.#operation = operation;
     this.#around = around;
@@ -169,9 +169,9 @@ export class OperationView {
     if (parameters.length === 0) return [];
     const optional = parameters.filter(({ required }) => !required);
     const rest = optional.length > mostOpen ? optional.filter(({ name }) => !first.has(name)) : [];
-    const elements = (of: readonly Parameter[]): readonly HTMLElement[] =>
+    const elements = (of: readonly ShownParameter[]): readonly HTMLElement[] =>
       of.flatMap((one) => this.#parameters[parameters.indexOf(one)]?.element ?? []);
-    const fields = (of: readonly Parameter[]): readonly HTMLElement[] =>
+    const fields = (of: readonly ShownParameter[]): readonly HTMLElement[] =>
       of.length === 0 ? [] : [el('div', { class: 'fields' }, ...elements(of))];
     const summary = `${rest.length} ${rest.length === optional.length ? 'optional' : 'more'} parameters`;
     return [
@@ -272,7 +272,7 @@ export class OperationView {
   }
 }
 
-function answerPart({ status, description, headers, content }: Answer, schemas: Schemas): HTMLElement {
+function answerPart({ status, description, headers, content }: ShownResponse, schemas: SchemaReader): HTMLElement {
   return folded([el('strong', {}, status), ` ${description}`], () => [
     ...(headers.length === 0
       ? []

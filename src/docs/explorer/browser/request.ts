@@ -1,5 +1,5 @@
 /** What is asked for by an operation once its form is filled in, as it is sent and as curl would send it. */
-import type { Operation, Parameter } from './openapi.ts';
+import type { ShownOperation, ShownParameter } from './openapi.ts';
 
 export interface Field {
   readonly name: string;
@@ -46,9 +46,9 @@ const endless = new Set(['text/event-stream', 'application/x-ndjson', 'applicati
 const isTrue = (text: string | undefined): boolean => text === 'true' || text === '1';
 
 /** Throws Unsendable. */
-export function requestOf(operation: Operation, { parameters, accept, body, withToken }: FilledIn): HTTPRequest {
+export function requestOf(operation: ShownOperation, { parameters, accept, body, withToken }: FilledIn): HTTPRequest {
   const given = operation.parameters.map((parameter, index) => [parameter, parameters[index] ?? '', index] as const);
-  const sent = (place: Parameter['in']): readonly (readonly [string, string])[] =>
+  const sent = (place: ShownParameter['in']): readonly (readonly [string, string])[] =>
     given.filter((one) => one[0].in === place && one[1] !== '').map(([{ name }, value]) => [name, value]);
   let { path } = operation;
   for (const [parameter, value, index] of given.filter(([one]) => one.in === 'path')) {

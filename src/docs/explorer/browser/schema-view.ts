@@ -1,16 +1,16 @@
 import { el, folded, phrase, type Child } from './dom.ts';
-import { textOf, type Schema, type Schemas } from './openapi.ts';
+import { textOf, type ShownSchema, type SchemaReader } from './openapi.ts';
 import { constraintsOf, innerOf, partsOf, propertiesOf, requiredOf, typeOf } from './schema.ts';
 
 /** What a schema says of itself, in one line. */
-export function schemaLine(given: Schema, schemas: Schemas): readonly Child[] {
+export function schemaLine(given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   const schema = schemas.resolve(given);
   const words = [typeOf(given, schemas), ...constraintsOf(schema)];
   return [el('span', { class: 'type' }, words.join('; '))];
 }
 
 /** The same for who fills it in. What is right is said by its description: people read no regular expressions. */
-export function fieldLine(given: Schema, schemas: Schemas): readonly Child[] {
+export function fieldLine(given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   const { pattern: _pattern, ...rest } = schemas.resolve(given);
   return schemaLine(rest, schemas);
 }
@@ -19,7 +19,7 @@ export function fieldLine(given: Schema, schemas: Schemas): readonly Child[] {
 const most = 150;
 
 /** What is in it, each with what is in that, to be unfolded. */
-export function schemaTree(given: Schema, schemas: Schemas): readonly Child[] {
+export function schemaTree(given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   const schema = schemas.resolve(given);
   const rows: Child[] = [...propertyRows(schema, schemas, 0)];
   const inner = innerOf(schema, schemas);
@@ -36,7 +36,7 @@ export function schemaTree(given: Schema, schemas: Schemas): readonly Child[] {
 }
 
 /** Those from `at` on; the last one unfolds what is left. */
-function propertyRows(schema: Schema, schemas: Schemas, at: number): readonly Child[] {
+function propertyRows(schema: ShownSchema, schemas: SchemaReader, at: number): readonly Child[] {
   const required = requiredOf(schema);
   const properties = propertiesOf(schema);
   const end = at + most;
@@ -51,13 +51,13 @@ function propertyRows(schema: Schema, schemas: Schemas, at: number): readonly Ch
   return [...rows, el('li', {}, folded([`and ${left} more`], rest))];
 }
 
-function about(given: Schema, schemas: Schemas): readonly Child[] {
+function about(given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   const description = textOf(given['description']) || textOf(schemas.resolve(given)['description']);
   return description === '' ? [] : [el('p', { class: 'hint' }, ...phrase(description))];
 }
 
 /** Lists are as what is in them. */
-function below(head: readonly Child[], given: Schema, schemas: Schemas): readonly Child[] {
+function below(head: readonly Child[], given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   let at = given;
   for (let depth = 0; depth < 16; depth += 1) {
     const schema = schemas.resolve(at);

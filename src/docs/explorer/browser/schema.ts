@@ -1,14 +1,16 @@
 /** What a schema says, in words, and something that it lets through, to begin with. */
-import { isObject, textOf, type Schema, type Schemas } from './openapi.ts';
+import { isObject, textOf, type ShownSchema, type SchemaReader } from './openapi.ts';
 import { shortened } from './text.ts';
 
-const typesOf = ({ type }: Schema): readonly string[] =>
+const typesOf = ({ type }: ShownSchema): readonly string[] =>
   (Array.isArray(type) ? type : [type]).filter((one) => typeof one === 'string');
 
 const choices = ['allOf', 'anyOf', 'oneOf'] as const;
 
 /** The schemas of which it is all, some or one. */
-export function partsOf(schema: Schema): { readonly how: (typeof choices)[number]; readonly of: readonly Schema[] }[] {
+export function partsOf(
+  schema: ShownSchema,
+): { readonly how: (typeof choices)[number]; readonly of: readonly ShownSchema[] }[] {
   return choices.flatMap((how) => {
     const of = schema[how];
     return Array.isArray(of) ? [{ how, of: of.filter(isObject) }] : [];
@@ -16,14 +18,16 @@ export function partsOf(schema: Schema): { readonly how: (typeof choices)[number
 }
 
 /** Its properties, by their names. */
-export const propertiesOf = ({ properties }: Schema): readonly (readonly [string, Schema])[] =>
-  isObject(properties) ? Object.entries(properties).filter((one): one is [string, Schema] => isObject(one[1])) : [];
+export const propertiesOf = ({ properties }: ShownSchema): readonly (readonly [string, ShownSchema])[] =>
+  isObject(properties)
+    ? Object.entries(properties).filter((one): one is [string, ShownSchema] => isObject(one[1]))
+    : [];
 
-export const requiredOf = ({ required }: Schema): ReadonlySet<unknown> =>
+export const requiredOf = ({ required }: ShownSchema): ReadonlySet<unknown> =>
   new Set(Array.isArray(required) ? required : []);
 
 /** What is in a list, or under any name in a map, as the schema refers to it. */
-export function innerOf(given: Schema, schemas: Schemas): Schema | undefined {
+export function innerOf(given: ShownSchema, schemas: SchemaReader): ShownSchema | undefined {
   const schema = schemas.resolve(given);
   if (isObject(schema['items'])) return schema['items'];
   return isObject(schema['additionalProperties']) ? schema['additionalProperties'] : undefined;
@@ -33,7 +37,7 @@ export function innerOf(given: Schema, schemas: Schemas): Schema | undefined {
 const deepest = 8;
 
 /** Such as `integer`, `list of User`. */
-export function typeOf(given: Schema, schemas: Schemas, depth = 0): string {
+export function typeOf(given: ShownSchema, schemas: SchemaReader, depth = 0): string {
   const name = schemas.nameOf(given);
   const schema = schemas.resolve(given);
   const inner = depth > deepest ? undefined : innerOf(schema, schemas);
@@ -82,7 +86,7 @@ export const wordsIn = (pattern: unknown): readonly string[] | undefined =>
   /^\^\(\?:(\w+(?:\|\w+)*)\)\?\$$/.exec(textOf(pattern))?.[1]?.split('|');
 
 /** What it demands beside its type. */
-export function constraintsOf(schema: Schema): readonly string[] {
+export function constraintsOf(schema: ShownSchema): readonly string[] {
   const { enum: values, const: only } = schema;
   return [
     ...(only === undefined ? [] : [`only ${plain(only)}`]),
@@ -105,7 +109,7 @@ const formats: Readonly<Record<string, string>> = {
 const most = 8;
 
 /** Something that it lets through, as far as that can be told from it. */
-export function exampleOf(given: Schema, schemas: Schemas, depth = 0): unknown {
+export function exampleOf(given: ShownSchema, schemas: SchemaReader, depth = 0): unknown {
   const schema = schemas.resolve(given);
   const { const: only, examples, example, default: byDefault, enum: values } = schema;
   const ready = [only, (examples as unknown[] | undefined)?.[0], example, isObject(byDefault) ? undefined : byDefault];
@@ -139,7 +143,7 @@ export function exampleOf(given: Schema, schemas: Schemas, depth = 0): unknown {
   }
 }
 
-function someText({ minLength, maxLength }: Schema): string {
+function someText({ minLength, maxLength }: ShownSchema): string {
   const word = 'string';
   const least = Math.min(Number(minLength) || 1, 1_000);
   return word.repeat(Math.ceil(least / word.length)).slice(0, typeof maxLength === 'number' ? maxLength : undefined);
@@ -152,7 +156,7 @@ interface GroupVersionKind {
 }
 
 /** What it must have, or else some of what it may have. An object of Kubernetes has its kind, a name, and what is wanted. */
-function objectExample(schema: Schema, schemas: Schemas, depth: number): unknown {
+function objectExample(schema: ShownSchema, schemas: SchemaReader, depth: number): unknown {
   const all = propertiesOf(schema);
   const names = new Set(all.map(([name]) => name));
   const isKubernetes = ['apiVersion', 'kind', 'metadata'].every((name) => names.has(name));
@@ -174,11 +178,11 @@ function objectExample(schema: Schema, schemas: Schemas, depth: number): unknown
 }
 
 /** What need not be there is left out where it would not fit. */
-const isEasy = ({ readOnly, pattern, default: byDefault, examples }: Schema): boolean =>
+const isEasy = ({ readOnly, pattern, default: byDefault, examples }: ShownSchema): boolean =>
   readOnly !== true && (pattern === undefined || byDefault !== undefined || examples !== undefined);
 
 /** No object, and no list of such. */
-function isFlat(schema: Schema, schemas: Schemas): boolean {
+function isFlat(schema: ShownSchema, schemas: SchemaReader): boolean {
   const types = typesOf(schemas.resolve(schema));
   const inner = innerOf(schema, schemas);
   if (types.includes('array')) return inner !== undefined && isFlat(inner, schemas);

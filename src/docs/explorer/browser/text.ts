@@ -123,10 +123,10 @@ export function sizeOf(bytes: number): string {
 /** What a text is made of: paragraphs, lists whose items begin with `- `, and in them code between backticks. Nothing else is markup. */
 export interface Block {
   readonly isList: boolean;
-  readonly items: readonly (readonly Span[])[];
+  readonly items: readonly (readonly TextSpan[])[];
 }
 
-export interface Span {
+export interface TextSpan {
   readonly isCode: boolean;
   readonly text: string;
 }
@@ -158,7 +158,7 @@ const inOneLine = (text: string): string =>
     .filter(Boolean)
     .join(' ');
 
-const spansOf = (text: string): readonly Span[] =>
+const spansOf = (text: string): readonly TextSpan[] =>
   text
     .split(/(`[^`]+`)/)
     .filter((part) => part !== '')

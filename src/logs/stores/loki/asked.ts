@@ -2,15 +2,15 @@
 import type { Selection } from '../log-store.ts';
 import { inTurn } from '../remote/in-turn.ts';
 import type { Part } from '../remote/parts.ts';
-import { questionOf, selectorOf, type Question } from './logql.ts';
-import { earlyInIndex, exactly, spansOfLength, type Span } from './spans.ts';
+import { questionOf, selectorOf, type LogQLQuery } from './logql.ts';
+import { earlyInIndex, exactly, spansOfLength, type TimeSpan } from './spans.ts';
 import type { Tenant } from './tenant.ts';
 
 /** A part of the selection, and how Loki is asked for it. */
-export interface Asked {
-  readonly question: Question;
+export interface LokiRequest {
+  readonly question: LogQLQuery;
   /** Those of its time in which there may be something, the oldest first; none of them longer than may be asked at once. */
-  readonly spans: readonly Span[];
+  readonly spans: readonly TimeSpan[];
   /** What is exactly at the end of the selection is meant too: its second. */
   readonly end: number | undefined;
 }
@@ -33,7 +33,7 @@ export class Questions {
     this.#now = now;
   }
 
-  async of(selection: Selection, parts: readonly Part[], signal: AbortSignal): Promise<Asked[]> {
+  async of(selection: Selection, parts: readonly Part[], signal: AbortSignal): Promise<LokiRequest[]> {
     return await inTurn(parts, async (part) => {
       const question = questionOf(selection, part, this.#tenant.settings);
       const isLast = part.end === selection.end * 1_000;
@@ -50,7 +50,7 @@ export class Questions {
     });
   }
 
-  async #spans(question: Question, time: Span, signal: AbortSignal): Promise<readonly Span[]> {
+  async #spans(question: LogQLQuery, time: TimeSpan, signal: AbortSignal): Promise<readonly TimeSpan[]> {
     const { length } = this.#tenant.limits;
     const whole = spansOfLength(time, length);
     if (whole.length < 2) return whole;
@@ -71,7 +71,7 @@ export class Questions {
     return first.from;
   }
 
-  async #inhabited(selector: string, spans: readonly Span[], signal: AbortSignal): Promise<readonly Span[]> {
+  async #inhabited(selector: string, spans: readonly TimeSpan[], signal: AbortSignal): Promise<readonly TimeSpan[]> {
     const { client, settings } = this.#tenant;
     const found = await inTurn(spans, async (span) =>
       (await client.hasAny(settings.labels.namespace, selector, earlyInIndex(exactly(span)), signal)) ? [span] : [],

@@ -1,14 +1,14 @@
 /** What histograms are made up of: Loki has steps, which begin at a multiple of themselves, and tells where each ends. */
 import { badRequest } from '../../../runtime/errors.ts';
 import { demandFewBuckets, lengthOf, mostBuckets } from '../../query/intervals.ts';
-import type { Interval, Order } from '../log-store.ts';
+import type { Interval, TimeOrder } from '../log-store.ts';
 import { inTurn } from '../remote/in-turn.ts';
 import { secondsOf } from '../../query/times.ts';
-import type { Asked } from './asked.ts';
+import type { LokiRequest } from './asked.ts';
 import { countAt, countIn } from './counts.ts';
-import { countByEdge, edge, type Question } from './logql.ts';
+import { countByEdge, edge, type LogQLQuery } from './logql.ts';
 import { recordsOf } from './records.ts';
-import type { Span } from './spans.ts';
+import type { TimeSpan } from './spans.ts';
 import type { Tenant } from './tenant.ts';
 
 const day = 86_400;
@@ -31,7 +31,7 @@ export function stepOf({ limits, client: { name } }: Tenant, interval: Interval)
 
 export async function countBySteps(
   tenant: Tenant,
-  asked: Asked,
+  asked: LokiRequest,
   step: number,
   interval: Interval,
   signal: AbortSignal,
@@ -46,10 +46,10 @@ export async function countBySteps(
 /** Where the beginning is that of the data, nobody has judged how long it is ago. */
 async function tightened(
   tenant: Tenant,
-  asked: Asked,
+  asked: LokiRequest,
   interval: Interval,
   signal: AbortSignal,
-): Promise<readonly Span[]> {
+): Promise<readonly TimeSpan[]> {
   const { spans } = asked;
   const [begin, last] = [spans[0]?.from ?? 0, spans.at(-1)?.to ?? 0];
   if (((last - begin) * 1_000) / lengthOf(interval) <= mostBuckets) return spans;
@@ -67,8 +67,8 @@ async function tightened(
 /** Of the first record in this order. */
 async function firstSecond(
   tenant: Tenant,
-  asked: Asked,
-  order: Order,
+  asked: LokiRequest,
+  order: TimeOrder,
   signal: AbortSignal,
 ): Promise<number | undefined> {
   const wanted = { order, reasons: new Set<string>(), most: 1 };
@@ -79,8 +79,8 @@ async function firstSecond(
 
 async function countSteps(
   tenant: Tenant,
-  question: Question,
-  { from, to }: Span,
+  question: LogQLQuery,
+  { from, to }: TimeSpan,
   step: number,
   signal: AbortSignal,
 ): Promise<Counts> {

@@ -1,12 +1,12 @@
 /** What Loki is asked over HTTP, and its answers, made sure of. */
 import { badGateway, badRequest, StatusError } from '../../../runtime/errors.ts';
-import type { Order } from '../log-store.ts';
-import { AnswerTooLarge, StoreClient, type Endpoint } from '../remote/store-client.ts';
+import type { TimeOrder } from '../log-store.ts';
+import { AnswerTooLarge, StoreClient, type StoreEndpoint } from '../remote/store-client.ts';
 
 type LabelSet = Readonly<Record<string, string>>;
 
 /** Lines of containers that have all labels in common, in the order that was asked for. */
-export interface Stream {
+export interface LokiStream {
   readonly labels: LabelSet;
   /** Nanoseconds since the epoch, and the line. */
   readonly values: readonly (readonly [nanoseconds: string, line: string])[];
@@ -30,7 +30,7 @@ export interface Between {
 }
 
 /** What a tenant may ask for at once. */
-export interface Limits {
+export interface LokiLimits {
   /** Records. */
   readonly entries: number;
   /** Of an answer that counts. */
@@ -42,9 +42,9 @@ export interface Limits {
 /** It was asked for more than the tenant may; who asks for less may be answered. */
 export class LimitExceeded extends StatusError {
   /** Undefined where it does not say how much would be allowed. */
-  readonly allowed: { readonly limit: keyof Limits; readonly most: number | undefined };
+  readonly allowed: { readonly limit: keyof LokiLimits; readonly most: number | undefined };
 
-  constructor(message: string, limit: keyof Limits, most: string | undefined) {
+  constructor(message: string, limit: keyof LokiLimits, most: string | undefined) {
     super('BadRequest', 400, message);
     this.allowed = { limit, most: most === undefined ? undefined : Number(most) };
   }
@@ -56,7 +56,7 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const isLabelSet = (value: unknown): value is LabelSet =>
   isObject(value) && Object.values(value).every((one) => typeof one === 'string');
 
-const isEntry = (value: unknown): value is Stream['values'][number] =>
+const isEntry = (value: unknown): value is LokiStream['values'][number] =>
   Array.isArray(value) && typeof value[0] === 'string' && /^\d{1,19}$/.test(value[0]) && typeof value[1] === 'string';
 
 /** A point of a series; undefined for what is none. */
@@ -73,7 +73,7 @@ export class LokiClient {
   readonly name: string;
   readonly #client: StoreClient;
 
-  constructor(name: string, endpoint: Endpoint) {
+  constructor(name: string, endpoint: StoreEndpoint) {
     this.name = name;
     this.#client = new StoreClient(name, endpoint);
   }
@@ -86,9 +86,9 @@ export class LokiClient {
   async streams(
     query: string,
     { from, to }: Between,
-    { order, limit, most }: { readonly order: Order; readonly limit: number; readonly most?: number | undefined },
+    { order, limit, most }: { readonly order: TimeOrder; readonly limit: number; readonly most?: number | undefined },
     signal: AbortSignal,
-  ): Promise<readonly Stream[]> {
+  ): Promise<readonly LokiStream[]> {
     const direction = order === 'asc' ? 'forward' : 'backward';
     const asked = { query, start: String(from), end: String(to), limit: String(limit), direction };
     return (await this.#result('/query_range', asked, 'streams', signal, most)).map((one) => {

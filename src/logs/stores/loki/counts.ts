@@ -4,21 +4,25 @@
  */
 import type { Statistics } from '../log-store.ts';
 import { inTurn, sum } from '../remote/in-turn.ts';
-import type { Asked } from './asked.ts';
-import { atSecond, countByContainer, countOf, selectorOf, shareOf, type Question } from './logql.ts';
+import type { LokiRequest } from './asked.ts';
+import { atSecond, countByContainer, countOf, selectorOf, shareOf, type LogQLQuery } from './logql.ts';
 import { containerOf, sharesOfContainers } from './shares.ts';
-import { beginningOf, exactly, lastBefore, type Span } from './spans.ts';
+import { beginningOf, exactly, lastBefore, type TimeSpan } from './spans.ts';
 import type { Tenant } from './tenant.ts';
 
-export async function countAll(tenant: Tenant, { question, spans, end }: Asked, signal: AbortSignal): Promise<number> {
+export async function countAll(
+  tenant: Tenant,
+  { question, spans, end }: LokiRequest,
+  signal: AbortSignal,
+): Promise<number> {
   const each = await inTurn(spans, async (span) => await countIn(tenant, question, span, signal));
   return sum(each) + (end === undefined ? 0 : await countAt(tenant, question, end, signal));
 }
 
 export async function countIn(
   { client }: Tenant,
-  question: Question,
-  { from, to }: Span,
+  question: LogQLQuery,
+  { from, to }: TimeSpan,
   signal: AbortSignal,
 ): Promise<number> {
   if (from >= to) return 0;
@@ -29,7 +33,7 @@ export async function countIn(
 /** What is exactly at the beginning of a second. */
 export async function countAt(
   { client }: Tenant,
-  question: Question,
+  question: LogQLQuery,
   second: number,
   signal: AbortSignal,
 ): Promise<number> {
@@ -40,14 +44,14 @@ export async function countAt(
 /** Its answers have a line for each container, and no more than so many: the containers there may be are asked for in shares. */
 export async function countContainers(
   { client, settings: { labels }, limits }: Tenant,
-  { question, spans, end }: Asked,
+  { question, spans, end }: LokiRequest,
   signal: AbortSignal,
 ): Promise<Statistics> {
   // New ones may come in between.
   const most = Math.ceil(limits.series * 0.9);
   const seen = new Set<string>();
   let logs = 0;
-  const take = async (one: Question, range: string, time: bigint): Promise<void> => {
+  const take = async (one: LogQLQuery, range: string, time: bigint): Promise<void> => {
     for (const { labels: found, value } of await client.vector(countByContainer(one, range, labels), time, signal)) {
       seen.add(containerOf(found, labels));
       logs += value;

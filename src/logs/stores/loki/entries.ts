@@ -1,22 +1,22 @@
 /** The records of an answer of Loki, which has them by stream. */
-import type { LogRecord, Order } from '../log-store.ts';
+import type { LogRecord, TimeOrder } from '../log-store.ts';
 import { sum } from '../remote/in-turn.ts';
 import { wantedBytes } from '../remote/page.ts';
-import type { Stream } from './client.ts';
+import type { LokiStream } from './client.ts';
 import type { Labels } from './logql.ts';
 
-export interface Entry {
+export interface LokiEntry {
   /** Nanoseconds since the epoch, in so many digits that they compare as texts. */
   readonly time: string;
   readonly line: string;
-  readonly labels: Stream['labels'];
+  readonly labels: LokiStream['labels'];
 }
 
 /** Nanoseconds since the epoch. */
 export const textOf = (time: string | bigint): string => String(time).padStart(19, '0');
 
 /** Merged by time; of one time by their streams. */
-export function entriesOf(streams: readonly Stream[], order: Order): readonly Entry[] {
+export function entriesOf(streams: readonly LokiStream[], order: TimeOrder): readonly LokiEntry[] {
   const sign = order === 'asc' ? 1 : -1;
   return streams
     .map((stream) => ({
@@ -34,7 +34,7 @@ const timeOf = (time: string): string => {
   return `${whole.slice(0, 19)}.${time.slice(-9)}Z`;
 };
 
-export const recordOf = ({ time, line, labels }: Entry, { namespace, pod, container }: Labels): LogRecord => ({
+export const recordOf = ({ time, line, labels }: LokiEntry, { namespace, pod, container }: Labels): LogRecord => ({
   time: timeOf(time),
   namespace: labels[namespace] ?? '',
   pod: labels[pod] ?? '',
@@ -43,7 +43,7 @@ export const recordOf = ({ time, line, labels }: Entry, { namespace, pod, contai
 });
 
 /** How many to ask for after these: as many as make an answer of about that size. */
-export function sizeAfter(records: readonly Entry[]): number {
+export function sizeAfter(records: readonly LokiEntry[]): number {
   const each = sum(records.map(({ line }) => line.length)) / records.length;
   return Math.max(1, Math.floor(wantedBytes / (200 + each)));
 }

@@ -6,7 +6,7 @@ import type { Part } from '../remote/parts.ts';
 /** The labels of a stream that name a container. */
 export type Labels = LokiSettings['labels'];
 
-export interface Question {
+export interface LogQLQuery {
   /** What the labels of a stream must be, without braces; never nothing, which Loki refuses. */
   readonly matchers: readonly string[];
   /** What is done with the lines of these streams; those that come through are meant. */
@@ -111,7 +111,7 @@ export function questionOf(
   selection: Selection,
   part: Part,
   { labels, textField }: Pick<LokiSettings, 'labels' | 'textField'>,
-): Question {
+): LogQLQuery {
   const { workloads, keywords } = selection;
   const others = [withoutOthers(labels.pod, workloads), withoutOthers(labels.pod, keywords.workload)];
   return {
@@ -126,13 +126,17 @@ export function questionOf(
 }
 
 /** The same of these containers alone. */
-export interface Share {
+export interface QueryShare {
   readonly namespaces: readonly string[];
   /** Undefined: all of these namespaces. */
   readonly pods?: readonly string[];
 }
 
-export const shareOf = ({ matchers, stages }: Question, { namespaces, pods }: Share, labels: Labels): Question => ({
+export const shareOf = (
+  { matchers, stages }: LogQLQuery,
+  { namespaces, pods }: QueryShare,
+  labels: Labels,
+): LogQLQuery => ({
   matchers: [
     ...matchers,
     ...oneOf(labels.namespace, namespaces),
@@ -142,7 +146,7 @@ export const shareOf = ({ matchers, stages }: Question, { namespaces, pods }: Sh
 });
 
 /** What was written at the beginning of this second, to the nanosecond. */
-export const atSecond = ({ matchers, stages }: Question, second: number): Question => ({
+export const atSecond = ({ matchers, stages }: LogQLQuery, second: number): LogQLQuery => ({
   matchers,
   stages: [
     ...stages,
@@ -151,23 +155,23 @@ export const atSecond = ({ matchers, stages }: Question, second: number): Questi
   ],
 });
 
-export const selectorOf = ({ matchers }: Question): string => `{${matchers.join(',')}}`;
+export const selectorOf = ({ matchers }: LogQLQuery): string => `{${matchers.join(',')}}`;
 
 /** The records. */
-export const linesOf = (question: Question): string => [selectorOf(question), ...question.stages].join(' ');
+export const linesOf = (question: LogQLQuery): string => [selectorOf(question), ...question.stages].join(' ');
 
 /** Their number in so much time, in whole seconds, or what Loki takes for a duration. */
-export const countOf = (question: Question, range: string): string =>
+export const countOf = (question: LogQLQuery, range: string): string =>
   `sum(count_over_time(${linesOf(question)} [${range}]))`;
 
-export const countByContainer = (question: Question, range: string, { namespace, pod, container }: Labels): string =>
+export const countByContainer = (question: LogQLQuery, range: string, { namespace, pod, container }: Labels): string =>
   `sum by (${namespace},${pod},${container}) (count_over_time(${linesOf(question)} [${range}]))`;
 
 /** What two of the series of `countByEdge` are told apart by. */
 export const edge = 'platform_edge';
 
 /** Apart from the others, those whose time is a multiple of so many seconds. */
-export const countByEdge = ({ matchers, stages }: Question, seconds: number): string => {
+export const countByEdge = ({ matchers, stages }: LogQLQuery, seconds: number): string => {
   const isEdge = `{{eq (mod (__timestamp__ | unixEpochNanos | int) ${seconds}000000000) 0}}`;
   return `sum by (${edge}) (count_over_time(${linesOf({ matchers, stages: [...stages, `| label_format ${edge}=${quoted(isEdge)}`] })} [${seconds}s]))`;
 };

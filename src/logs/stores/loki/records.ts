@@ -1,11 +1,11 @@
 /** The records of a question, which Loki tells by streams and so many at a time: each piece is asked for from where the one before ended. */
-import type { Cut, Found, LogRecord, Order, Page } from '../log-store.ts';
+import type { Cut, Found, LogRecord, TimeOrder, LogPage } from '../log-store.ts';
 import { mostOfSeveral, mostOnPage, tooLarge } from '../remote/page.ts';
 import { inOrder } from '../remote/parts.ts';
 import { AnswerTooLarge } from '../remote/store-client.ts';
-import type { Asked } from './asked.ts';
+import type { LokiRequest } from './asked.ts';
 import { LimitExceeded, type Between } from './client.ts';
-import { entriesOf, recordOf, sizeAfter, textOf, type Entry } from './entries.ts';
+import { entriesOf, recordOf, sizeAfter, textOf, type LokiEntry } from './entries.ts';
 import { linesOf } from './logql.ts';
 import { early, timesOf } from './spans.ts';
 import type { Tenant } from './tenant.ts';
@@ -17,7 +17,7 @@ export const cutBy = (reasons: ReadonlySet<string>): Cut =>
   reasons.size === 0 ? {} : { partial: { reason: [...reasons].join('; ') } };
 
 interface Wanted {
-  readonly order: Order;
+  readonly order: TimeOrder;
   /** Why some are left out is added. */
   readonly reasons: Set<string>;
   /** All of them unless stated. */
@@ -27,7 +27,7 @@ interface Wanted {
 /** All of a part, in order; pieces end where a time does, so that what is of one time comes in the same order however it is asked for. */
 export async function* recordsOf(
   tenant: Tenant,
-  { question, spans, end }: Asked,
+  { question, spans, end }: LokiRequest,
   { order, reasons, most = Infinity }: Wanted,
   signal: AbortSignal,
 ): AsyncGenerator<readonly LogRecord[]> {
@@ -60,12 +60,12 @@ export async function* recordsOf(
 interface Query {
   readonly tenant: Tenant;
   readonly lines: string;
-  readonly order: Order;
+  readonly order: TimeOrder;
   readonly signal: AbortSignal;
 }
 
 interface Told {
-  readonly entries: readonly Entry[];
+  readonly entries: readonly LokiEntry[];
   /** There may be more. */
   readonly isCut: boolean;
   /** What is just before has taken the place of some. */
@@ -108,9 +108,9 @@ async function beginningOf(query: Query, between: Between, size: number): Promis
 async function ofOneTime(
   query: Query,
   at: bigint,
-  known: readonly Entry[],
+  known: readonly LokiEntry[],
   reasons: Set<string>,
-): Promise<readonly Entry[]> {
+): Promise<readonly LokiEntry[]> {
   const time = { from: at, to: at + 1n };
   let best = known;
   let asked = early(time);
@@ -135,9 +135,9 @@ async function ofOneTime(
 /** The records of a page. `counts`: how many each part has; where they are not known, those before the page are read. */
 export async function pageOf(
   tenant: Tenant,
-  asked: readonly Asked[],
+  asked: readonly LokiRequest[],
   counts: readonly number[] | undefined,
-  { order, from, size }: Page,
+  { order, from, size }: LogPage,
   signal: AbortSignal,
 ): Promise<Omit<Found, 'total'>> {
   const records: LogRecord[] = [];

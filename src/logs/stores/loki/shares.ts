@@ -1,14 +1,18 @@
 /** Loki counts by container, but tells the counts of a few hundred only: the containers there may be are asked for in shares. */
 import { sum } from '../remote/in-turn.ts';
-import type { Stream } from './client.ts';
-import type { Labels, Share } from './logql.ts';
+import type { LokiStream } from './client.ts';
+import type { Labels, QueryShare } from './logql.ts';
 
 /** The same for the same container, whatever else its streams have as labels. */
-export const containerOf = (found: Stream['labels'], { namespace, pod, container }: Labels): string =>
+export const containerOf = (found: LokiStream['labels'], { namespace, pod, container }: Labels): string =>
   JSON.stringify([found[namespace] ?? '', found[pod] ?? '', found[container] ?? '']);
 
 /** As many namespaces together as have no more containers than `most`; of one that has more, as many pods. */
-export function sharesOfContainers(known: readonly Stream['labels'][], labels: Labels, most: number): readonly Share[] {
+export function sharesOfContainers(
+  known: readonly LokiStream['labels'][],
+  labels: Labels,
+  most: number,
+): readonly QueryShare[] {
   const containers = new Map<string, Map<string, Set<string>>>();
   for (const found of known) {
     const [namespace = '', pod = '', container = ''] = [labels.namespace, labels.pod, labels.container].map(

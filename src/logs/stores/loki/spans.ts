@@ -2,7 +2,7 @@
 import type { Between } from './client.ts';
 
 /** From one whole second to the other, which is not in it. */
-export interface Span {
+export interface TimeSpan {
   readonly from: number;
   readonly to: number;
 }
@@ -16,13 +16,13 @@ export const beginningOf = (second: number): bigint => BigInt(second) * nanoseco
 export const lastBefore = (second: number): bigint => beginningOf(second) - 1n;
 
 /** One after the other, none of them longer. */
-export const spansOfLength = ({ from, to }: Span, length: number): readonly Span[] =>
+export const spansOfLength = ({ from, to }: TimeSpan, length: number): readonly TimeSpan[] =>
   Array.from({ length: Math.max(0, Math.ceil((to - from) / length)) }, (_, index) => ({
     from: from + index * length,
     to: Math.min(to, from + (index + 1) * length),
   }));
 
-export const exactly = ({ from, to }: Span): Between => ({ from: beginningOf(from), to: beginningOf(to) });
+export const exactly = ({ from, to }: TimeSpan): Between => ({ from: beginningOf(from), to: beginningOf(to) });
 
 /** Loki leaves out the last entry of a chunk where it is asked from the very time of that entry on: so it is asked from just before. */
 export const early = ({ from, to }: Between): Between => ({ from: from - 1n, to });
@@ -34,7 +34,7 @@ export const early = ({ from, to }: Between): Between => ({ from: from - 1n, to 
 export const earlyInIndex = ({ from, to }: Between): Between => ({ from: from - 1_000_000n, to });
 
 /** And what is at the beginning of the second `end`. */
-export function timesOf(spans: readonly Span[], end: number | undefined): Between[] {
+export function timesOf(spans: readonly TimeSpan[], end: number | undefined): Between[] {
   const times = spans.map(exactly);
   if (end === undefined) return times;
   const at = beginningOf(end);

@@ -1,11 +1,11 @@
 /** What Loki is asked as, and how much at once: what a tenant may is learnt from its refusals. */
 import type { LokiSettings } from '../../../config/log-stores.ts';
 import { endpointOf, type SecretReader } from '../remote/endpoint.ts';
-import { LimitExceeded, LokiClient, type Limits } from './client.ts';
+import { LimitExceeded, LokiClient, type LokiLimits } from './client.ts';
 
 const day = 86_400;
 /** As Loki has them by default; a tenant may have less. */
-const usual: Limits = { entries: 5_000, series: 500, length: 30 * day };
+const usual: LokiLimits = { entries: 5_000, series: 500, length: 30 * day };
 const leastLength = 3_600;
 
 export class Tenant {
@@ -26,7 +26,7 @@ export class Tenant {
     });
   }
 
-  get limits(): Limits {
+  get limits(): LokiLimits {
     return this.#limits;
   }
 

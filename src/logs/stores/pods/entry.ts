@@ -1,7 +1,7 @@
 /** A record with its place among all others, and the best of many of them within a memory that is bounded. */
-import type { LogRecord, Order } from '../log-store.ts';
+import type { LogRecord, TimeOrder } from '../log-store.ts';
 
-export interface Entry {
+export interface PodLogEntry {
   readonly record: LogRecord;
   /** Among the lines of its container that have its time. */
   readonly index: number;
@@ -14,7 +14,7 @@ export const sizeOf = ({ log }: LogRecord): number => overhead + log.length;
 
 export const compareTexts = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-function ascending({ record: a, index: i }: Entry, { record: b, index: j }: Entry): number {
+function ascending({ record: a, index: i }: PodLogEntry, { record: b, index: j }: PodLogEntry): number {
   return (
     compareTexts(a.time, b.time) ||
     compareTexts(a.namespace, b.namespace) ||
@@ -25,21 +25,21 @@ function ascending({ record: a, index: i }: Entry, { record: b, index: j }: Entr
 }
 
 /** A total order, and its exact reverse. */
-export const compareIn = (order: Order): ((a: Entry, b: Entry) => number) =>
+export const compareIn = (order: TimeOrder): ((a: PodLogEntry, b: PodLogEntry) => number) =>
   order === 'asc' ? ascending : (a, b) => ascending(b, a);
 
 /** The first `most` entries in an order, as long as they are no more than so many bytes. */
 export class Best {
-  readonly #compare: (a: Entry, b: Entry) => number;
+  readonly #compare: (a: PodLogEntry, b: PodLogEntry) => number;
   readonly #most: number;
   readonly #bytes: number;
-  #entries: Entry[] = [];
+  #entries: PodLogEntry[] = [];
   #held = 0;
   /** What comes behind this is none of them. */
-  #last: Entry | undefined;
+  #last: PodLogEntry | undefined;
   #isCut = false;
 
-  constructor(order: Order, most: number, bytes: number) {
+  constructor(order: TimeOrder, most: number, bytes: number) {
     this.#compare = compareIn(order);
     this.#most = most;
     this.#bytes = bytes;
@@ -58,7 +58,7 @@ export class Best {
     return this.#compare({ record: { ...last, time }, index: this.#last.index }, this.#last) <= 0;
   }
 
-  add(entry: Entry): void {
+  add(entry: PodLogEntry): void {
     if (this.#most === 0 || (this.#last !== undefined && this.#compare(entry, this.#last) > 0)) return;
     this.#entries.push(entry);
     this.#held += sizeOf(entry.record);
@@ -66,7 +66,7 @@ export class Best {
   }
 
   /** In their order. */
-  all(): readonly Entry[] {
+  all(): readonly PodLogEntry[] {
     this.#prune();
     return this.#entries;
   }

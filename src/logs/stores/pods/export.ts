@@ -2,9 +2,9 @@
  * Everything in its order, of logs that can only be read from a second on: what is too much for the memory is measured first, and then read
  * once more in windows of so many bytes.
  */
-import type { LogRecord, Order } from '../log-store.ts';
+import type { LogRecord, TimeOrder } from '../log-store.ts';
 import { endOfSecond, secondsOf } from '../../query/times.ts';
-import { Best, compareIn, sizeOf, type Entry } from './entry.ts';
+import { Best, compareIn, sizeOf, type PodLogEntry } from './entry.ts';
 import { scan, type ScanOptions } from './scan.ts';
 
 /** Records of a piece. */
@@ -50,7 +50,7 @@ export class Sizes {
   }
 }
 
-function* piecesOf(entries: readonly Entry[]): Generator<readonly LogRecord[]> {
+function* piecesOf(entries: readonly PodLogEntry[]): Generator<readonly LogRecord[]> {
   for (let start = 0; start < entries.length; start += pieceSize)
     yield entries.slice(start, start + pieceSize).map(({ record }) => record);
 }
@@ -58,12 +58,12 @@ function* piecesOf(entries: readonly Entry[]): Generator<readonly LogRecord[]> {
 /** `held`: bytes of records at a time. */
 export async function* exportPieces(
   options: Omit<ScanOptions, 'tailLines' | 'budget'>,
-  order: Order,
+  order: TimeOrder,
   held: number,
 ): AsyncGenerator<readonly LogRecord[], void> {
   const { window, reasons } = options;
   const sizes = new Sizes();
-  let all: Entry[] | undefined = [];
+  let all: PodLogEntry[] | undefined = [];
   let [count, size] = [0, 0];
   await scan(options, (_, time, entry) => {
     const one = entry();

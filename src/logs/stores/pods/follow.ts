@@ -6,7 +6,7 @@ import { secondsOf } from '../../query/times.ts';
 import { sizeOf } from './entry.ts';
 import { readLog } from './read.ts';
 import { Reasons } from './reasons.ts';
-import { sourcesOf, textWanted, type ListPods, type Source } from './source.ts';
+import { sourcesOf, textWanted, type ListPods, type ContainerLog } from './source.ts';
 
 export interface FollowOptions {
   readonly caller: Caller;
@@ -69,7 +69,7 @@ interface Reading {
   count: number;
 }
 
-const keyOf = ({ namespace, pod, container }: Source): string => `${namespace}/${pod}/${container}`;
+const keyOf = ({ namespace, pod, container }: ContainerLog): string => `${namespace}/${pod}/${container}`;
 
 /** Throws 400 if there are too many containers. */
 export async function* followSources(options: FollowOptions): AsyncGenerator<readonly LogRecord[], Cut> {
@@ -85,7 +85,7 @@ export async function* followSources(options: FollowOptions): AsyncGenerator<rea
     waiting.wake();
   };
 
-  async function read(source: Source, reading: Reading): Promise<void> {
+  async function read(source: ContainerLog, reading: Reading): Promise<void> {
     const giveBack = takeSlot();
     reading.isOpen = true;
     const { namespace, pod, container } = source;

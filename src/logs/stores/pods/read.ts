@@ -3,7 +3,7 @@ import type { KubeResponse } from '../../../cluster/client/client.ts';
 import { readBody } from '../../../runtime/read-body.ts';
 import type { Caller } from '../log-store.ts';
 import { normalized } from '../../query/times.ts';
-import type { Source } from './source.ts';
+import type { ContainerLog } from './source.ts';
 
 export interface ReadOptions {
   /** Whole seconds since the epoch: as RFC 3339, which is all that the API takes. */
@@ -76,7 +76,12 @@ class Lines {
   }
 }
 
-async function ask(caller: Caller, source: Source, options: ReadOptions, signal: AbortSignal): Promise<KubeResponse> {
+async function ask(
+  caller: Caller,
+  source: ContainerLog,
+  options: ReadOptions,
+  signal: AbortSignal,
+): Promise<KubeResponse> {
   const { namespace, pod, container, previous } = source;
   const { since, tailLines, limitBytes, follow } = options;
   return caller.stream(`/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod)}/log`, {
@@ -98,7 +103,12 @@ async function ask(caller: Caller, source: Source, options: ReadOptions, signal:
 }
 
 /** Throws the signal's reason when that is aborted, what `visit` throws, and nothing else. */
-export async function readLog(caller: Caller, source: Source, options: ReadOptions, visit: Visit): Promise<Ended> {
+export async function readLog(
+  caller: Caller,
+  source: ContainerLog,
+  options: ReadOptions,
+  visit: Visit,
+): Promise<Ended> {
   const silent = new AbortController();
   const signal = AbortSignal.any([options.signal, silent.signal]);
   const timer = setTimeout(() => silent.abort(), patience);

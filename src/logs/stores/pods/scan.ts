@@ -2,10 +2,10 @@
 import { serviceUnavailable } from '../../../runtime/errors.ts';
 import type { Caller, LogRecord } from '../log-store.ts';
 import { timeText } from '../../query/times.ts';
-import type { Entry } from './entry.ts';
+import type { PodLogEntry } from './entry.ts';
 import { readLog, type Ended } from './read.ts';
 import type { Reasons } from './reasons.ts';
-import type { Source } from './source.ts';
+import type { ContainerLog } from './source.ts';
 
 export interface Window {
   /** Whole seconds. */
@@ -19,7 +19,7 @@ export interface Window {
 
 export interface ScanOptions {
   readonly caller: Caller;
-  readonly sources: readonly Source[];
+  readonly sources: readonly ContainerLog[];
   readonly window: Window;
   /** Whether a text is meant; undefined: all are. */
   readonly wanted: ((text: string) => boolean) | undefined;
@@ -35,12 +35,12 @@ export interface ScanOptions {
 }
 
 /** Told of each line that is meant, by its source and time; `entry` makes it a record, now or never. */
-export type Take = (source: Source, time: string, entry: () => Entry) => void;
+export type Take = (source: ContainerLog, time: string, entry: () => PodLogEntry) => void;
 
 /** Lines of the two streams of a container may stand in another order than their times, by less than this, in seconds. */
 const disorder = 2;
 
-const nameOf = ({ namespace, pod, container }: Source): string => `${namespace}/${pod}/${container}`;
+const nameOf = ({ namespace, pod, container }: ContainerLog): string => `${namespace}/${pod}/${container}`;
 
 /** What was not read, in words; no address is among them. */
 class Missing {
@@ -56,7 +56,11 @@ class Missing {
     this.#reasons = reasons;
   }
 
-  note(source: Source, ended: Ended, { tailLines, limitBytes }: Pick<ScanOptions, 'tailLines' | 'limitBytes'>): void {
+  note(
+    source: ContainerLog,
+    ended: Ended,
+    { tailLines, limitBytes }: Pick<ScanOptions, 'tailLines' | 'limitBytes'>,
+  ): void {
     const name = nameOf(source);
     if (ended.as === 'unreadable') this.#unreadable.push(name);
     else if (ended.as === 'refused') this.#refused.push(name);
@@ -99,7 +103,7 @@ export async function scan(options: ScanOptions, take: Take): Promise<void> {
   const timer = budget === undefined ? undefined : setTimeout(() => spent.abort(), budget);
   const until = AbortSignal.any([signal, spent.signal]);
   const enough = timeText(window.to + disorder);
-  const one = async (source: Source): Promise<void> => {
+  const one = async (source: ContainerLog): Promise<void> => {
     const from = Math.max(window.from, window.since(source.namespace));
     if (from > window.to) return;
     const first = timeText(from);

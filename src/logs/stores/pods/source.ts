@@ -28,7 +28,7 @@ export type ListPods = (
 ) => Promise<readonly LogPod[]>;
 
 /** One log to read. */
-export interface Source {
+export interface ContainerLog {
   readonly namespace: string;
   readonly pod: string;
   readonly container: string;
@@ -88,11 +88,11 @@ export async function sourcesOf(
   most: number,
   reasons: Reasons,
   signal: AbortSignal,
-): Promise<readonly Source[]> {
+): Promise<readonly ContainerLog[]> {
   const found = await list(podsWanted(selection), signal);
   const named = isOneOf(selection.containers);
   const inContainer = containsOneOf(selection.keywords.container);
-  const sources: Source[] = [];
+  const sources: ContainerLog[] = [];
   let taken = 0;
   const newestFirst = found.toSorted(
     (a, b) => b.createdAt - a.createdAt || compareTexts(a.namespace, b.namespace) || compareTexts(a.name, b.name),

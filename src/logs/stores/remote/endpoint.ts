@@ -1,6 +1,6 @@
 import type { StoreSettings } from '../../../config/log-stores.ts';
 import { serviceUnavailable } from '../../../runtime/errors.ts';
-import type { Endpoint } from './store-client.ts';
+import type { StoreEndpoint } from './store-client.ts';
 
 export interface SecretReader {
   /** Undefined if there is none (yet). */
@@ -8,7 +8,7 @@ export interface SecretReader {
 }
 
 /** Where a store is, and what lets us in. */
-export function endpointOf(name: string, settings: StoreSettings, secrets: SecretReader): Endpoint {
+export function endpointOf(name: string, settings: StoreSettings, secrets: SecretReader): StoreEndpoint {
   const { url, caCertificate, basicAuth, tokenRef } = settings;
   const unusable = (problem: string): Error =>
     serviceUnavailable(

@@ -2,7 +2,7 @@
  * A query can name some hundreds of namespaces each from a time of its own on, but thousands only of one time. So a selection is cut: into
  * spans of time that follow each other, or into namespaces that have nothing in common.
  */
-import type { Order, Selection } from '../log-store.ts';
+import type { TimeOrder, Selection } from '../log-store.ts';
 
 export interface Since {
   readonly names: readonly string[];
@@ -110,5 +110,5 @@ export function sharesOf(selection: Selection): Part[] {
 }
 
 /** What is there in the order of time, in this order. */
-export const inOrder = <T>(parts: readonly T[], order: Order): readonly T[] =>
+export const inOrder = <T>(parts: readonly T[], order: TimeOrder): readonly T[] =>
   order === 'asc' ? parts : parts.toReversed();

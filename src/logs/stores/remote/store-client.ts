@@ -6,7 +6,7 @@ import http from 'node:http';
 import https from 'node:https';
 import { badGateway, serviceUnavailable, StatusError } from '../../../runtime/errors.ts';
 
-export interface Endpoint {
+export interface StoreEndpoint {
   /** May have a path; requests go below it. */
   readonly url: string;
   /** PEM; the only one that the store is believed by. */
@@ -50,12 +50,12 @@ class Stale extends Error {}
 
 export class StoreClient {
   readonly #name: string;
-  readonly #endpoint: Endpoint;
+  readonly #endpoint: StoreEndpoint;
   readonly #base: URL;
   readonly #agent: http.Agent;
 
   /** `name`: as the configuration has the store, and as errors call it. */
-  constructor(name: string, endpoint: Endpoint) {
+  constructor(name: string, endpoint: StoreEndpoint) {
     this.#name = name;
     this.#endpoint = endpoint;
     this.#base = new URL(endpoint.url);

@@ -1,9 +1,9 @@
 /** What Elasticsearch and OpenSearch are asked over HTTP, and their answers, made sure of. */
 import { badGateway, badRequest, timeout, type StatusError } from '../../../runtime/errors.ts';
-import { AnswerTooLarge, StoreClient, type Endpoint } from '../remote/store-client.ts';
+import { AnswerTooLarge, StoreClient, type StoreEndpoint } from '../remote/store-client.ts';
 import { serverOf, type Server } from './dialect.ts';
 import type { Document } from './documents.ts';
-import { indicesOf, queryOf, type Asked, type Clause } from './query.ts';
+import { indicesOf, queryOf, type SearchQueryParts, type Clause } from './query.ts';
 import type { Token } from './words.ts';
 
 export interface Hit {
@@ -13,7 +13,7 @@ export interface Hit {
   readonly sort: readonly [milliseconds: number, index: string, sequence: number];
 }
 
-export interface Answer {
+export interface SearchResponse {
   readonly timed_out: boolean;
   readonly _shards: { readonly total: number; readonly successful: number; readonly failed: number };
   readonly hits: { readonly total?: number | { readonly value: number }; readonly hits: readonly Hit[] };
@@ -33,7 +33,7 @@ export class SearchClient {
   #server: Server | undefined;
 
   /** `prefix`: of indices, before `-YYYY.MM.DD`. */
-  constructor(name: Server['distribution'], endpoint: Endpoint, prefix: string) {
+  constructor(name: Server['distribution'], endpoint: StoreEndpoint, prefix: string) {
     this.name = name;
     this.#client = new StoreClient(name, endpoint);
     this.#prefix = prefix;
@@ -56,7 +56,7 @@ export class SearchClient {
   }
 
   /** `most`: bytes of the answer. */
-  async search(asked: Asked, body: Clause, signal: AbortSignal, most?: number): Promise<Answer> {
+  async search(asked: SearchQueryParts, body: Clause, signal: AbortSignal, most?: number): Promise<SearchResponse> {
     const indices = indicesOf(this.#prefix, asked.part).map(encodeURIComponent).join(',');
     return await this.#ask(indices, { timeout: serverTimeout, query: queryOf(asked), ...body }, signal, most);
   }
@@ -72,14 +72,14 @@ export class SearchClient {
     });
   }
 
-  totalOf({ hits: { total } }: Answer): number {
+  totalOf({ hits: { total } }: SearchResponse): number {
     const value = typeof total === 'object' ? total.value : total;
     if (typeof value !== 'number') throw this.nonsense('it does not say how many there are');
     return value;
   }
 
   /** Of the aggregation `buckets`. Without any index there are no aggregations at all. */
-  bucketsOf({ _shards, aggregations }: Answer): Found {
+  bucketsOf({ _shards, aggregations }: SearchResponse): Found {
     return _shards.total === 0 ? [] : this.#list(aggregations?.['buckets'], 'buckets');
   }
 
@@ -99,18 +99,18 @@ export class SearchClient {
     return server;
   }
 
-  async #ask(indices: string, body: Clause, signal: AbortSignal, most?: number): Promise<Answer> {
+  async #ask(indices: string, body: Clause, signal: AbortSignal, most?: number): Promise<SearchResponse> {
     const path = `/${indices}/_search?ignore_unavailable=true&allow_no_indices=true&allow_partial_search_results=false`;
     const question = { path, body: JSON.stringify(body), signal, most };
     const answer = await this.#client.json(question, (text) => this.#explain(text));
-    const { timed_out: isLate, _shards: shards, hits } = (answer ?? {}) as Partial<Answer>;
+    const { timed_out: isLate, _shards: shards, hits } = (answer ?? {}) as Partial<SearchResponse>;
     if (isLate === true) throw timeout(`the log store "${this.name}" did not answer in time`);
     if (isLate !== false || shards?.failed !== 0 || !isListOfObjects(hits?.hits))
       throw this.nonsense('it is no answer to a search, or one without some shards');
     // While it starts it may leave out some in spite of allow_partial_search_results, and calls that no failure.
     if (shards.successful !== shards.total)
       throw this.#client.refusal(503, `${shards.successful} of ${shards.total} shards have answered`);
-    return answer as Answer;
+    return answer as SearchResponse;
   }
 
   /** Those that say something of the question. */

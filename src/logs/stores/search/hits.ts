@@ -2,11 +2,11 @@
  * Documents in an order that is the same in every request (their millisecond, their index, their number in its shard), so that the next
  * ones are asked for by the last one: nothing is held open there, and nothing has to be cleaned up.
  */
-import type { Order } from '../log-store.ts';
+import type { TimeOrder } from '../log-store.ts';
 import { mostOfSeveral, wantedBytes } from '../remote/page.ts';
 import { AnswerTooLarge } from '../remote/store-client.ts';
-import type { Answer, Hit, SearchClient } from './client.ts';
-import type { Asked, Clause } from './query.ts';
+import type { SearchResponse, Hit, SearchClient } from './client.ts';
+import type { SearchQueryParts, Clause } from './query.ts';
 
 /** What the first ones are skipped by, and the most that one answer has (index.max_result_window). */
 export const window = 10_000;
@@ -15,7 +15,7 @@ const firstHits = 1_000;
 const mostHits = 5_000;
 
 export interface Wanted {
-  readonly order: Order;
+  readonly order: TimeOrder;
   /** What is read of each. */
   readonly source: readonly string[];
   /** None unless stated. */
@@ -32,7 +32,7 @@ export interface Wanted {
  */
 export async function* hitsOf(
   client: SearchClient,
-  asked: Asked,
+  asked: SearchQueryParts,
   { order, source, skip = 0, most = Infinity, counted }: Wanted,
   signal: AbortSignal,
 ): AsyncGenerator<readonly Hit[]> {
@@ -50,7 +50,7 @@ export async function* hitsOf(
     const wanted = isSkipping ? Math.min(window, passed - skipped) : Math.min(size, left);
     const number = Math.min(wanted + seen.size, window);
     const mayBeFewer = number > seen.size + 1 && !isSkipping;
-    let answer: Answer;
+    let answer: SearchResponse;
     try {
       answer = await client.search(
         asked,
@@ -90,7 +90,7 @@ export async function* hitsOf(
   }
 }
 
-const sortIn = (order: Order, timeField: string): Clause[] => [
+const sortIn = (order: TimeOrder, timeField: string): Clause[] => [
   { [timeField]: { order, unmapped_type: 'date' } },
   { _index: { order } },
   { _seq_no: { order } },
@@ -113,7 +113,7 @@ function sizeAfter(hits: readonly Hit[]): number {
 }
 
 /** Just before those that sort as the last one does. */
-const again = ([time, index, sequence]: Hit['sort'], order: Order): Hit['sort'] => [
+const again = ([time, index, sequence]: Hit['sort'], order: TimeOrder): Hit['sort'] => [
   time,
   index,
   sequence + (order === 'asc' ? -1 : 1),

@@ -109,7 +109,7 @@ function visibleIn(timeField: string, { visible }: Part): Clause[] {
   ]);
 }
 
-export interface Asked {
+export interface SearchQueryParts {
   readonly selection: Selection;
   readonly part: Part;
   /** Of each keyword of the text. */
@@ -119,7 +119,7 @@ export interface Asked {
   readonly not: readonly string[];
 }
 
-export function queryOf({ selection, part, phrases, timeField, not }: Asked): Clause {
+export function queryOf({ selection, part, phrases, timeField, not }: SearchQueryParts): Clause {
   const { keywords } = selection;
   const named = (field: string, all: readonly string[]): Clause[] => anyOf(matching(field, all.map(containing)));
   const last = between(timeField, part.end, part.end);

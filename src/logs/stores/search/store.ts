@@ -10,8 +10,8 @@ import {
   type Interval,
   type LogRecord,
   type LogStore,
-  type Order,
-  type Page,
+  type TimeOrder,
+  type LogPage,
   type Selection,
   type Statistics,
 } from '../log-store.ts';
@@ -19,17 +19,17 @@ import { ahead } from '../remote/ahead.ts';
 import { inTurn, sum } from '../remote/in-turn.ts';
 import { mostOnPage, tooLarge } from '../remote/page.ts';
 import { inOrder, sharesOf, spansOf, type Part } from '../remote/parts.ts';
-import type { Endpoint } from '../remote/store-client.ts';
+import type { StoreEndpoint } from '../remote/store-client.ts';
 import { SearchClient, type Hit } from './client.ts';
 import { dateHistogram, type Server } from './dialect.ts';
 import { documentFields, exactTime, fields, recordOf } from './documents.ts';
 import { hitsOf, window } from './hits.ts';
-import type { Asked } from './query.ts';
+import type { SearchQueryParts } from './query.ts';
 import { phraseOf, tokensOf, type Phrase } from './words.ts';
 
 export interface SearchStoreOptions {
   readonly name: Server['distribution'];
-  readonly endpoint: Endpoint;
+  readonly endpoint: StoreEndpoint;
   /** Before `-YYYY.MM.DD`. */
   readonly indexPrefix: string;
   /** A date whose milliseconds are right. */
@@ -48,9 +48,9 @@ export class SearchStore implements LogStore {
     this.#timeField = timeField;
   }
 
-  async query(selection: Selection, page: Page, signal: AbortSignal): Promise<Found> {
+  async query(selection: Selection, page: LogPage, signal: AbortSignal): Promise<Found> {
     const spans = spansOf(selection);
-    const ask = async (asked: readonly Asked[]): Promise<Found> => await this.#page(asked, page, signal);
+    const ask = async (asked: readonly SearchQueryParts[]): Promise<Found> => await this.#page(asked, page, signal);
     const isNewest = page.order === 'desc' && page.from === 0 && page.size > 0;
     // Whatever is within the millisecond of the end would be the first of them, and is rarely there.
     const tells = ({ records: [first] }: Found): boolean => isBefore(first, selection.end);
@@ -79,7 +79,11 @@ export class SearchStore implements LogStore {
     });
   }
 
-  async *export(selection: Selection, order: Order, signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut> {
+  async *export(
+    selection: Selection,
+    order: TimeOrder,
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly LogRecord[], Cut> {
     const asked = await this.#asked(selection, spansOf(selection), signal);
     const not = await this.#afterEnd(asked, signal);
     const wanted = { order, source: documentFields };
@@ -105,7 +109,7 @@ export class SearchStore implements LogStore {
     selection: Selection,
     signal: AbortSignal,
     parts: readonly Part[],
-    ask: (asked: Asked[]) => Promise<T>,
+    ask: (asked: SearchQueryParts[]) => Promise<T>,
     tells?: (answer: T) => boolean,
   ): Promise<T> {
     const asked = await this.#asked(selection, parts, signal);
@@ -115,7 +119,7 @@ export class SearchStore implements LogStore {
     return not.length === 0 ? answer : await ask(asked.map((one) => ({ ...one, not })));
   }
 
-  async #asked(selection: Selection, parts: readonly Part[], signal: AbortSignal): Promise<Asked[]> {
+  async #asked(selection: Selection, parts: readonly Part[], signal: AbortSignal): Promise<SearchQueryParts[]> {
     const phrases = await inTurn(selection.keywords.log, async (keyword) => await this.#phrase(keyword, signal));
     return parts.map((part) => ({ selection, part, phrases, timeField: this.#timeField, not: [] }));
   }
@@ -130,7 +134,7 @@ export class SearchStore implements LogStore {
   }
 
   /** The ids of those in the millisecond of the end that are after it. */
-  async #afterEnd(asked: readonly Asked[], signal: AbortSignal): Promise<string[]> {
+  async #afterEnd(asked: readonly SearchQueryParts[], signal: AbortSignal): Promise<string[]> {
     const last = asked.filter(({ part, selection }) => part.end === selection.end * 1_000);
     const found = await inTurn(last, async (one) => {
       const ids: string[] = [];
@@ -143,7 +147,7 @@ export class SearchStore implements LogStore {
     return found.flat();
   }
 
-  async #page(asked: readonly Asked[], { order, from, size }: Page, signal: AbortSignal): Promise<Found> {
+  async #page(asked: readonly SearchQueryParts[], { order, from, size }: LogPage, signal: AbortSignal): Promise<Found> {
     const totals = asked.length === 1 ? [] : await inTurn(asked, async (one) => await this.#count(one, signal));
     let total = sum(totals);
     let skip = from;
@@ -169,12 +173,12 @@ export class SearchStore implements LogStore {
     return { total, records };
   }
 
-  async #count(asked: Asked, signal: AbortSignal): Promise<number> {
+  async #count(asked: SearchQueryParts, signal: AbortSignal): Promise<number> {
     return this.#client.totalOf(await this.#client.search(asked, { size: 0, track_total_hits: true }, signal));
   }
 
   /** Exactly, where the store's own cardinality would be a guess. */
-  async #containers(asked: Asked, signal: AbortSignal): Promise<Statistics> {
+  async #containers(asked: SearchQueryParts, signal: AbortSignal): Promise<Statistics> {
     const sources = [fields.namespace, fields.pod, fields.container].map((field, index) => ({
       [`field${index}`]: { terms: { field } },
     }));
@@ -196,7 +200,7 @@ export class SearchStore implements LogStore {
   }
 
   /** Where the beginning is that of the data, nobody has judged how long it is ago. */
-  async #demandFewBuckets(asked: readonly Asked[], interval: Interval, signal: AbortSignal): Promise<void> {
+  async #demandFewBuckets(asked: readonly SearchQueryParts[], interval: Interval, signal: AbortSignal): Promise<void> {
     const field = this.#timeField;
     const aggs = { first: { min: { field } }, last: { max: { field } } };
     const answers = await inTurn(asked, async (one) => await this.#client.search(one, { size: 0, aggs }, signal));
@@ -214,7 +218,7 @@ const isBefore = (record: LogRecord | undefined, end: number): boolean =>
   record === undefined || Date.parse(record.time) < end * 1_000;
 
 /** The store tells milliseconds apart. */
-function recordsOf(hits: readonly Hit[], order: Order): LogRecord[] {
+function recordsOf(hits: readonly Hit[], order: TimeOrder): LogRecord[] {
   const sign = order === 'asc' ? 1 : -1;
   return hits
     .map(({ _source, sort }) => recordOf(_source ?? {}, sort[0]))

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Account } from '../../../../src/accounts/directory/account.ts';
-import { LoginHistories, type Login, type LoginRecord } from '../../../../src/accounts/logins/history.ts';
+import { LoginHistories, type RecordedLogin, type LoginRecord } from '../../../../src/accounts/logins/history.ts';
 import { loginHistoriesPath } from '../../../../src/config/names.ts';
 import type { KubeRequest } from '../../../../src/cluster/client/client.ts';
 import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
@@ -56,7 +56,7 @@ function historiesOver(client: Pick<MemoryClient, 'json'>, maySweep = true): Log
   });
 }
 
-const login = (changes: Partial<Login> = {}): Login => ({
+const login = (changes: Partial<RecordedLogin> = {}): RecordedLogin => ({
   reason: 'LoggedIn',
   client: 'platform',
   sourceIP: '192.0.2.1',

@@ -1,6 +1,6 @@
 /** Passwords that an LDAP directory judges, at the token endpoint; what a real one says is in test/integration. */
 import { describe, expect, test } from '@jest/globals';
-import { BindRefused, type askDirectory, type Question } from '../../../../src/accounts/providers/ldap.ts';
+import { BindRefused, type askDirectory, type LDAPLoginRequest } from '../../../../src/accounts/providers/ldap.ts';
 import type { Statement } from '../../../../src/accounts/providers/person.ts';
 import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
 import type { Logger } from '../../../../src/runtime/logger.ts';
@@ -29,7 +29,7 @@ class Fake {
   isDown = false;
   refusesUs = false;
 
-  readonly ask: typeof askDirectory = async ({ settings, login: name, password, found }: Question) => {
+  readonly ask: typeof askDirectory = async ({ settings, login: name, password, found }: LDAPLoginRequest) => {
     this.asked.push(settings.url);
     if (typed.includes(password)) this.shown.push(`${settings.url} ${name}`);
     await this.wait();

@@ -1,6 +1,6 @@
 /** A login at an LDAP server in the process of the test. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { askDirectory, BindRefused, type Question } from '../../../../src/accounts/providers/ldap.ts';
+import { askDirectory, BindRefused, type LDAPLoginRequest } from '../../../../src/accounts/providers/ldap.ts';
 import type { LDAPSettings } from '../../../../src/config/identity-providers.ts';
 import { LDAPServer, type LDAPEntry, type LDAPRequest } from '../../../fakes/ldap-server.ts';
 
@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-const ask = (changes: Partial<Omit<Question, 'settings'>> = {}, settings: Partial<LDAPSettings> = {}) =>
+const ask = (changes: Partial<Omit<LDAPLoginRequest, 'settings'>> = {}, settings: Partial<LDAPSettings> = {}) =>
   askDirectory({
     settings: {
       url,

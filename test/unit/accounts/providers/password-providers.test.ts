@@ -1,7 +1,7 @@
 /** Which LDAP providers get a login, in which order, and what becomes of their errors. */
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { Directories } from '../../../../src/accounts/providers/password-providers.ts';
-import { BindRefused, type askDirectory, type Question } from '../../../../src/accounts/providers/ldap.ts';
+import { BindRefused, type askDirectory, type LDAPLoginRequest } from '../../../../src/accounts/providers/ldap.ts';
 import { LiveConfiguration } from '../../../../src/config/live.ts';
 import { configuration } from '../../../fakes/configuration.ts';
 import { logOfLines } from '../../../fakes/log.ts';
@@ -23,7 +23,7 @@ const person = { subject: '1', username: 'erin', email: null, displayName: undef
 let live: LiveConfiguration;
 let directories: Directories;
 let lines: () => string[];
-let questions: Question[];
+let questions: LDAPLoginRequest[];
 let read: unknown[];
 let ask: typeof askDirectory;
 

@@ -8,7 +8,7 @@ import {
   parseObjectQuery,
   parseListQuery,
   parseWatchQuery,
-  type Page,
+  type ListPage,
 } from '../../../../src/apimachinery/list/query.ts';
 import { nodes, type NodeFields } from '../../../../src/resources/kinds/nodes.ts';
 import { Store } from '../../../../src/cluster/cache/store.ts';
@@ -42,7 +42,7 @@ const store = storeOf(
 
 const wanted = new AbortController();
 
-const paged = (query: string, of = store): Promise<Page<NodeFields>> =>
+const paged = (query: string, of = store): Promise<ListPage<NodeFields>> =>
   pageOf(of, parseListQuery(new URLSearchParams(query), nodes), wanted);
 const names = async (query: string): Promise<string[]> => (await paged(query)).objects.map(({ name }) => name);
 

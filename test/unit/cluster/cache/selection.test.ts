@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
 import { byName, type OrderName } from '../../../../src/cluster/cache/order.ts';
 import { ManagedFields } from '../../../../src/cluster/cache/managed-fields.ts';
-import { orderByValue, type Filter, type Order } from '../../../../src/cluster/cache/selection.ts';
+import { orderByValue, type ObjectFilter, type ObjectOrder } from '../../../../src/cluster/cache/selection.ts';
 import { Store } from '../../../../src/cluster/cache/store.ts';
 import { storeObject, type StoredObject } from '../../../../src/cluster/cache/stored-object.ts';
 
@@ -42,10 +42,10 @@ function stored({ name, namespace, second, rack }: Made, resourceVersion: number
 const filter = (
   key: string,
   passes: (object: StoredObject<unknown>) => boolean,
-  within?: Filter<unknown>['within'],
-): Filter<unknown> => Object.assign(passes, { key, ...(within === undefined ? {} : { within }) });
+  within?: ObjectFilter<unknown>['within'],
+): ObjectFilter<unknown> => Object.assign(passes, { key, ...(within === undefined ? {} : { within }) });
 
-const filters: readonly Filter<unknown>[] = [
+const filters: readonly ObjectFilter<unknown>[] = [
   filter('in a', ({ namespace }) => namespace === 'a', { index: 'namespace', values: ['a'] }),
   filter('in a or b', ({ namespace }) => namespace !== 'c', { index: 'namespace', values: ['a', 'b', 'a'] }),
   filter('rack 1', ({ labels }) => labels['rack'] === '1', { index: 'label rack', values: ['1'] }),
@@ -54,7 +54,7 @@ const filters: readonly Filter<unknown>[] = [
   ({ name }) => name !== 'n3',
 ];
 
-const byRack: Order<unknown> = {
+const byRack: ObjectOrder<unknown> = {
   key: 'rack',
   compare: (a, b) => Number(a.labels['rack']) - Number(b.labels['rack']) || byName(a, b),
 };
@@ -208,7 +208,7 @@ describe('a selection', () => {
       count,
     );
     let looks = 0;
-    const ofRack = (index: number): Filter<unknown> =>
+    const ofRack = (index: number): ObjectFilter<unknown> =>
       filter(`full ${index} ${padding}`, ({ labels }) => {
         looks += 1;
         return labels['rack'] === 'full';
@@ -233,7 +233,7 @@ describe('a selection', () => {
     const store = new Store<null>();
     store.replace(numbered(10), 10);
     const count = (): Promise<number> =>
-      store.select([filters[2] as Filter<null>], 'name', wanted, (objects) => objects.length);
+      store.select([filters[2] as ObjectFilter<null>], 'name', wanted, (objects) => objects.length);
     expect(await count()).toBe(200);
     expect(await count()).toBe(200);
     store.replace(numbered(5).slice(0, 150), 5);
@@ -246,22 +246,24 @@ describe('a selection', () => {
     const turns = jest.spyOn(performance, 'now').mockImplementation(() => (now += 10));
     let now = 0;
     const count = (): Promise<number> =>
-      store.select([filters[3] as Filter<null>], byRack, wanted, (objects) => objects.length);
-    const making = store.select([filters[2] as Filter<null>], 'name', wanted, (objects) => objects.length);
+      store.select([filters[3] as ObjectFilter<null>], byRack, wanted, (objects) => objects.length);
+    const making = store.select([filters[2] as ObjectFilter<null>], 'name', wanted, (objects) => objects.length);
     store.replace(numbered(5).slice(0, 150), 5);
     expect(await making).toBe(150);
     expect(await count()).toBe(0);
     turns.mockRestore();
-    expect(await store.select([filters[2] as Filter<null>], 'name', wanted, (objects) => objects.length)).toBe(150);
+    expect(await store.select([filters[2] as ObjectFilter<null>], 'name', wanted, (objects) => objects.length)).toBe(
+      150,
+    );
   });
 
   test('that nobody waits for any more is given up', async () => {
     const store = new Store<null>();
     store.replace([stored({ name: 'n', namespace: 'a', second: 0, rack: '1' }, 1)], 1);
     const reason = new Error('gone');
-    const first = store.select([filters[3] as Filter<null>], 'name', wanted, (objects) => objects.length);
+    const first = store.select([filters[3] as ObjectFilter<null>], 'name', wanted, (objects) => objects.length);
     const second = store.select(
-      [filters[3] as Filter<null>],
+      [filters[3] as ObjectFilter<null>],
       'name',
       { signal: AbortSignal.abort(reason) },
       () => 'told',

@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer, type TLSSocket } from 'node:tls';
 import { addressOf } from '../../../../src/cluster/wire/address.ts';
-import { streamed, whole, type Question } from '../../../../src/cluster/wire/response.ts';
+import { streamed, whole, type UpstreamRequest } from '../../../../src/cluster/wire/response.ts';
 import { Connections } from '../../../../src/cluster/wire/connections.ts';
 import { newMaterial } from '../../../../src/tls/authority.ts';
 import { FakeKubeApiserver } from '../../../fakes/upstream.ts';
@@ -30,7 +30,7 @@ afterEach(() => {
   kube.close();
 });
 
-const question = (target: string, patience = 0, method = 'GET'): Question => ({
+const question = (target: string, patience = 0, method = 'GET'): UpstreamRequest => ({
   method,
   head: `${method} ${target} HTTP/1.1\r\nHost: a\r\n\r\n`,
   patience,

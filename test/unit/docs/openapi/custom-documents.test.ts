@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { documentOf, write, type Form } from '../../../../src/docs/openapi/custom-documents.ts';
+import { documentOf, write, type DocumentForm } from '../../../../src/docs/openapi/custom-documents.ts';
 import type { Definition } from '../../../../src/docs/openapi/custom-resource.ts';
 import type { Schema } from '../../../../src/http/schema.ts';
 
@@ -59,9 +59,9 @@ interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
-const textOf = (form: Form, definitions: readonly Definition[], more: Partial<typeof about> = {}): string =>
+const textOf = (form: DocumentForm, definitions: readonly Definition[], more: Partial<typeof about> = {}): string =>
   Buffer.concat(documentOf(form, definitions.map(write), { ...about, ...more })).toString('utf8');
-const made = (form: Form, ...definitions: readonly Definition[]): Document =>
+const made = (form: DocumentForm, ...definitions: readonly Definition[]): Document =>
   JSON.parse(textOf(form, definitions)) as Document;
 
 describe.each(['v2', 'v3'] as const)('%s', (form) => {

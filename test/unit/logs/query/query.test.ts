@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { StatusError } from '../../../../src/runtime/errors.ts';
-import { parseQuestion, type Question } from '../../../../src/logs/query/query.ts';
+import { parseQuestion, type LogQuery } from '../../../../src/logs/query/query.ts';
 
 const now = 1_700_000_000_500;
 
-const parse = (text: string): Question => parseQuestion(new URLSearchParams(text), now);
+const parse = (text: string): LogQuery => parseQuestion(new URLSearchParams(text), now);
 
 function refusalOf(text: string): StatusError | undefined {
   try {

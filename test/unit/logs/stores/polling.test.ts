@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { followByAsking } from '../../../../src/logs/stores/polling.ts';
-import type { Found, LogRecord, Page, Selection } from '../../../../src/logs/stores/log-store.ts';
+import type { Found, LogRecord, LogPage, Selection } from '../../../../src/logs/stores/log-store.ts';
 import { timeText } from '../../../../src/logs/query/times.ts';
 
 const keywords = { namespace: [], workload: [], pod: [], container: [], log: [] };
@@ -38,7 +38,7 @@ class Arriving {
   /** Characters of a page. */
   most = Infinity;
 
-  async query({ start = 0, end }: Selection, { from, size }: Page): Promise<Found> {
+  async query({ start = 0, end }: Selection, { from, size }: LogPage): Promise<Found> {
     if (from === 0 && !this.#isFirst) {
       const arrived = this.#arrivals.shift();
       if (arrived === undefined) throw new Error('over');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { execFileSync } from 'node:child_process';
-import { read, type Operation } from '../../../../../src/docs/explorer/browser/openapi.ts';
+import { read, type ShownOperation } from '../../../../../src/docs/explorer/browser/openapi.ts';
 import {
   bytesOf,
   curlOf,
@@ -17,9 +17,9 @@ const operation = (
   method: string,
   path: string,
   parameters: readonly (readonly [place: string, name: string])[] = [],
-): Operation => {
+): ShownOperation => {
   const described = { operationId: 'it', parameters: parameters.map(([place, name]) => ({ in: place, name })) };
-  return read({ paths: { [path]: { [method]: described } } }).operations[0] as Operation;
+  return read({ paths: { [path]: { [method]: described } } }).operations[0] as ShownOperation;
 };
 
 const filledIn = (parameters: readonly string[] = [], more: Partial<FilledIn> = {}): FilledIn => ({
@@ -109,7 +109,7 @@ describe('a request', () => {
   });
 });
 
-const command = (of: Operation, filled: FilledIn): string => curlOf(requestOf(of, filled), base);
+const command = (of: ShownOperation, filled: FilledIn): string => curlOf(requestOf(of, filled), base);
 
 describe('curl', () => {
   test('has the token as a variable', () => {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { readFileSync } from 'node:fs';
-import { read, Schemas, type Schema } from '../../../../../src/docs/explorer/browser/openapi.ts';
+import { read, SchemaReader, type ShownSchema } from '../../../../../src/docs/explorer/browser/openapi.ts';
 import { constraintsOf, exampleOf, typeOf, wordsIn } from '../../../../../src/docs/explorer/browser/schema.ts';
 
-const none = new Schemas({});
-const schemas = new Schemas({
+const none = new SchemaReader({});
+const schemas = new SchemaReader({
   components: {
     schemas: {
       User: { type: 'object', properties: { name: { type: 'string' } } },
@@ -16,10 +16,10 @@ const schemas = new Schemas({
     },
   },
 });
-const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });
+const ref = (name: string): ShownSchema => ({ $ref: `#/components/schemas/${name}` });
 
 describe('a type in words', () => {
-  test.each<[Schema, string]>([
+  test.each<[ShownSchema, string]>([
     [{ type: 'string' }, 'string'],
     [{ type: 'string', format: 'date-time' }, 'string (date-time)'],
     [{ type: ['string', 'null'] }, 'string or null'],
@@ -44,7 +44,7 @@ describe('a type in words', () => {
 });
 
 describe('what it demands, in words', () => {
-  test.each<[Schema, string[]]>([
+  test.each<[ShownSchema, string[]]>([
     [{ enum: ['a', 1, null] }, ['one of a, 1, null']],
     [{ minimum: 0, maximum: 9, default: 0 }, ['default 0', 'at least 0', 'at most 9']],
     [{ exclusiveMinimum: 0, multipleOf: 2 }, ['more than 0', 'a multiple of 2']],
@@ -76,7 +76,7 @@ test('nobody is shown values without end', () => {
 });
 
 describe('an example', () => {
-  test.each<[Schema, unknown]>([
+  test.each<[ShownSchema, unknown]>([
     [{ const: 5 }, 5],
     [{ examples: ['a', 'b'] }, 'a'],
     [{ type: 'string', default: 'd' }, 'd'],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import type { Order } from '../../../../../src/logs/stores/log-store.ts';
-import type { LokiClient, Stream } from '../../../../../src/logs/stores/loki/client.ts';
+import type { TimeOrder } from '../../../../../src/logs/stores/log-store.ts';
+import type { LokiClient, LokiStream } from '../../../../../src/logs/stores/loki/client.ts';
 import { questionOf } from '../../../../../src/logs/stores/loki/logql.ts';
 import { recordsOf } from '../../../../../src/logs/stores/loki/records.ts';
 import type { Tenant } from '../../../../../src/logs/stores/loki/tenant.ts';
@@ -25,7 +25,7 @@ const lokiWith =
       .filter(({ time }) => time >= from && time < to)
       .toSorted((a, b) => sign * Number(a.time - b.time))
       .slice(0, limit);
-    return [{ labels, values: found.map(({ time, line }) => [String(time), line]) } as unknown as Stream];
+    return [{ labels, values: found.map(({ time, line }) => [String(time), line]) } as unknown as LokiStream];
   };
 
 const at = (nanosecond: number): bigint => BigInt(second) * 1_000_000_000n + BigInt(nanosecond);
@@ -33,7 +33,7 @@ const at = (nanosecond: number): bigint => BigInt(second) * 1_000_000_000n + Big
 async function told(
   chunks: readonly Times[],
   leavesOut: boolean,
-  order: Order,
+  order: TimeOrder,
   entries: number,
 ): Promise<readonly number[]> {
   const tenant = {
@@ -57,7 +57,7 @@ const chunk = fc
   .uniqueArray(fc.integer({ min: -1, max: 12 }), { minLength: 1, maxLength: 12 })
   .map((times) => times.toSorted((a, b) => a - b));
 
-describe.each<Order>(['asc', 'desc'])('in the order %s every record is told once', (order) => {
+describe.each<TimeOrder>(['asc', 'desc'])('in the order %s every record is told once', (order) => {
   test.each([
     ['as Loki is', true, 7],
     // Three of one time are the most.

@@ -2,8 +2,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Cut, LogRecord, LogStore, Order, Selection } from '../../../../../src/logs/stores/log-store.ts';
-import { Best, compareIn, type Entry } from '../../../../../src/logs/stores/pods/entry.ts';
+import type { Cut, LogRecord, LogStore, TimeOrder, Selection } from '../../../../../src/logs/stores/log-store.ts';
+import { Best, compareIn, type PodLogEntry } from '../../../../../src/logs/stores/pods/entry.ts';
 import { Sizes } from '../../../../../src/logs/stores/pods/export.ts';
 import { Reasons } from '../../../../../src/logs/stores/pods/reasons.ts';
 import { sourcesOf, textWanted, type LogPod } from '../../../../../src/logs/stores/pods/source.ts';
@@ -49,9 +49,9 @@ const storesWith = (limits: Partial<PodsLimits> = {}): ((user: string) => LogSto
 };
 const storeWith = (limits?: Partial<PodsLimits>): LogStore => storesWith(limits)('a');
 
-const page = (order: Order, from: number, size: number) => ({ order, from, size });
+const page = (order: TimeOrder, from: number, size: number) => ({ order, from, size });
 
-async function exported(store: LogStore, order: Order, asked = selection) {
+async function exported(store: LogStore, order: TimeOrder, asked = selection) {
   const pieces = store.export(asked, order, never);
   const records: LogRecord[] = [];
   for (;;) {
@@ -95,7 +95,7 @@ test.each([
 });
 
 describe('an export', () => {
-  test.each<Order>(['asc', 'desc'])('has everything in order, %s, in whatever memory', async (order) => {
+  test.each<TimeOrder>(['asc', 'desc'])('has everything in order, %s, in whatever memory', async (order) => {
     put('a', many(300, 'a'));
     put('b', many(300, 'b'));
     const whole = await exported(storeWith(), order);
@@ -321,7 +321,7 @@ describe('a follow', () => {
   });
 });
 
-const entry = (time: number, pod: string, index: number): Entry => ({
+const entry = (time: number, pod: string, index: number): PodLogEntry => ({
   record: { time: timeText(time), namespace: 'n', pod, container: 'c', log: 'x' },
   index,
 });
@@ -332,7 +332,7 @@ test('the best are the first of all in their order', () => {
     { maxLength: 2_000, size: 'max' },
   );
   fc.assert(
-    fc.property(entries, fc.constantFrom<Order>('asc', 'desc'), fc.nat(50), (all, order, most) => {
+    fc.property(entries, fc.constantFrom<TimeOrder>('asc', 'desc'), fc.nat(50), (all, order, most) => {
       const best = new Best(order, most, 1e9);
       for (const one of all) if (best.mayHold(one.record.time)) best.add(one);
       expect(best.all()).toEqual(all.toSorted(compareIn(order)).slice(0, most));
