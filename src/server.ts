@@ -42,8 +42,7 @@ import { cacheFigures } from './runtime/bounded-cache.ts';
 import type { Flags } from './config/flags.ts';
 import { LiveConfiguration } from './config/live.ts';
 import { formatProblem, parseConfiguration } from './config/parse.ts';
-import { objectNames } from './config/names.ts';
-import { readVersion } from './config/version.ts';
+import { objectNames, readVersion } from './config/names.ts';
 import { customResourcesRoutes } from './docs/custom-resources.ts';
 import { docsRoutes } from './docs/explorer/routes.ts';
 import { openapiRoutes } from './docs/aggregated.ts';
@@ -68,7 +67,7 @@ import {
   LogsBounds,
   podLister,
 } from './logs/index.ts';
-import { configGroup, configRoutes } from './gateway/kubeconfig-group.ts';
+import { configGroup, configRoutes } from './gateway/kubeconfig.ts';
 import { iamGroup, iamRoutes } from './iam/index.ts';
 import { kinds, nodes } from './resources/kinds/index.ts';
 import { createKubeClient } from './cluster/client/client.ts';

@@ -4,8 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { isKnown, negotiate } from '../http/request/negotiate.ts';
-import { json as answersJSON } from '../http/description.ts';
-import type { Handler, Route } from '../http/route.ts';
+import { json as answersJSON, type Handler, type Route } from '../http/route.ts';
 import { typeMeta } from '../http/meta.ts';
 import { flag, list, named, object, text, type TypeOf } from '../http/schema.ts';
 import { writeJson } from '../http/response/write.ts';

@@ -1,5 +1,21 @@
 /** Decodes header values that name an identity. A header is bytes, which Node gives a character each; Kubernetes' names are UTF-8. */
 import { badRequest } from '../runtime/errors.ts';
+import type { IncomingMessage } from 'node:http';
+
+/**
+ * Every value of every header, by lower-case name, none joined with another: Node joins repeated headers, and its headersDistinct
+ * does not exist for HTTP/2.
+ */
+export function headerValues({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): Map<string, string[]> {
+  const headers = new Map<string, string[]>();
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = (rawHeaders[at] ?? '').toLowerCase();
+    const values = headers.get(name);
+    if (values === undefined) headers.set(name, [rawHeaders[at + 1] ?? '']);
+    else values.push(rawHeaders[at + 1] ?? '');
+  }
+  return headers;
+}
 
 /** A byte order mark is part of the name. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -2,8 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { badRequest, forbidden } from '../runtime/errors.ts';
 import { demand, type Authorizer, type ResourceAttributes } from './authorizers/authorizer.ts';
-import { headerValues } from './header-values.ts';
-import { identityText } from './identity-headers.ts';
+import { headerValues, identityText } from './identity-headers.ts';
 import { withAuthenticated, type UserInfo } from './user.ts';
 
 /** A right is asked about for each. */

@@ -1,3 +1,5 @@
+import type { Impersonated } from '../cluster/client/impersonation.ts';
+
 /**
  * Who is calling, as Kubernetes describes a user (authentication.k8s.io/v1 UserInfo).
  * `via` says which authenticator proved it, for the log and for audit.
@@ -36,3 +38,6 @@ export const withAuthenticated = (user: UserInfo): UserInfo =>
   user.username === anonymous || user.groups.includes(authenticated) || user.groups.includes(unauthenticated)
     ? user
     : { ...user, groups: [...user.groups, authenticated] };
+
+/** Returns the user to impersonate at kube-apiserver. `system:` names are allowed only if kube-apiserver has proved the identity itself. */
+export const impersonatedOf = (user: UserInfo): Impersonated => ({ ...user, proved: user.via !== 'token' });

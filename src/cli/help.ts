@@ -1,5 +1,5 @@
 import { flagsTable } from '../config/flags.ts';
-import { readVersion } from '../config/version.ts';
+import { readVersion } from '../config/names.ts';
 
 const program = 'platform-apiserver';
 

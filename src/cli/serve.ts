@@ -1,9 +1,8 @@
 import { availableParallelism } from 'node:os';
-import { poolSizeFor } from '../accounts/passwords/threads.ts';
+import { poolSizeFor, lowerWorkers } from '../accounts/passwords/threads.ts';
 import { parseFlags } from '../config/flags.ts';
 import { createLogger } from '../runtime/logger.ts';
 import { startServer, type RunningServer } from '../server.ts';
-import { lowerWorkers } from '../accounts/passwords/worker-priority.ts';
 
 /** Serves until `ended` is aborted; its reason is the signal that asked for it. Returns the exit code. Throws UsageError. */
 export async function serve(argv: readonly string[], ended: AbortSignal): Promise<number> {

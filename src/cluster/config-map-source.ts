@@ -8,7 +8,7 @@ import { formatProblem, parseConfiguration, type Problem } from '../config/parse
 import type { Logger } from '../runtime/logger.ts';
 import type { KubeClient } from './client/client.ts';
 import { rfc3339 } from '../runtime/time.ts';
-import { ensure } from './ensure.ts';
+import { ensure } from './write-behind.ts';
 import { createInformer, type Informer, type KubeObject } from './cache/informer.ts';
 
 interface ConfigMap extends KubeObject {

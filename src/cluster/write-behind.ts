@@ -3,8 +3,33 @@
  * often than once in an interval, one write goes out after the other, and what fails is tried again, in bounded memory.
  */
 import { sleep, systemClock, type Clock } from '../runtime/time.ts';
-import { KubeError } from './client/kube-error.ts';
+import { KubeError, isKubeError } from './client/kube-error.ts';
 import type { Logger } from '../runtime/logger.ts';
+import type { KubeClient } from './client/client.ts';
+import type { KubeObject } from './cache/informer.ts';
+
+/**
+ * Reads an object, or creates it with what `make` gives when there is none. When another replica was faster (409) its object is
+ * read: all replicas go on with the same one. `collection` is the path of the list, such as /api/v1/namespaces/x/secrets.
+ */
+export async function ensure<T extends KubeObject>(
+  client: KubeClient,
+  collection: string,
+  name: string,
+  make: () => Promise<T> | T,
+): Promise<T> {
+  try {
+    return await client.json<T>(`${collection}/${name}`);
+  } catch (error) {
+    if (!isKubeError(error, 404)) throw error;
+  }
+  try {
+    return await client.json<T>(collection, { method: 'POST', body: await make() });
+  } catch (error) {
+    if (!isKubeError(error, 409)) throw error;
+    return await client.json<T>(`${collection}/${name}`);
+  }
+}
 
 /** How long the cluster may take for one request of a write, so that the others are not held up for longer. */
 export const longestAnswer = 3_000;
@@ -17,7 +42,7 @@ const most = 2_000;
 /** What is left when the server ends must be written in that time. */
 const lastMoment = 3_000;
 
-export interface WriteBehindOptions<T extends object | string | true> {
+interface WriteBehindOptions<T extends object | string | true> {
   /** As the log calls it. */
   readonly what: string;
   readonly write: (key: string, value: T) => Promise<void>;

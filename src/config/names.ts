@@ -1,3 +1,11 @@
+import { readFileSync } from 'node:fs';
+
+/** Of package.json, which stands beside src and dist alike. */
+export function readVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
 /**
  * The objects that the server reads and writes in its namespace. The chart's RBAC lists the same names.
  */
@@ -19,8 +27,8 @@ export const objectKeys = {
   ca: 'ca.crt',
 } as const;
 
-export const resourcesGroup = 'resources.platform.io';
-export const resourcesVersion = 'v1alpha3';
+const resourcesGroup = 'resources.platform.io';
+const resourcesVersion = 'v1alpha3';
 export const loggingGroup = 'logging.platform.io';
 export const loggingVersion = 'v1alpha2';
 /** Under which the logs are served too, to who has a token. */

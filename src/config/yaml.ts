@@ -1,14 +1,17 @@
 /** Reads YAML. The library quotes the text in its messages, and the text may hold a secret: these messages have the place and the kind. */
-import { LineCounter, parseDocument, visit, type Document, type ErrorCode } from 'yaml';
+import { LineCounter, parseDocument, visit, type Document, type ErrorCode, stringify } from 'yaml';
 
-export interface YAMLProblem {
+/** For people to read, and for programs: lines are not folded. */
+export const toYAML = (value: unknown): string => stringify(value, { lineWidth: 0 });
+
+interface YAMLProblem {
   /** Such as `line 3, column 9`. */
   readonly place: string;
   /** Follows the place. */
   readonly message: string;
 }
 
-export type YAML =
+type YAML =
   { readonly ok: true; readonly content: unknown } | { readonly ok: false; readonly problems: readonly YAMLProblem[] };
 
 const maxAliases = 100;

@@ -3,9 +3,8 @@
  * Swagger 2.0 and OpenAPI 3.1, made of their CustomResourceDefinitions. One that changed is read and written anew when somebody asks.
  */
 import { serviceUnavailable } from '../runtime/errors.ts';
-import { json } from '../http/description.ts';
+import { json, type Route } from '../http/route.ts';
 import { documentSchema, PreparedDocument } from '../http/response/prepared-document.ts';
-import type { Route } from '../http/route.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import type { Discovery } from '../cluster/discovery.ts';
 import { Slice, type WaitingSlice } from '../runtime/slice.ts';

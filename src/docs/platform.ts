@@ -2,15 +2,23 @@
  * `/swagger/platform.json` and `/swagger/platform.v3.json`: the platform's own APIs in Swagger 2.0 and OpenAPI 3.1, made of the routes that
  * serve them when they are first asked for.
  */
-import { json } from '../http/description.ts';
+import { json, type Route } from '../http/route.ts';
 import { documentSchema, PreparedDocument } from '../http/response/prepared-document.ts';
-import type { Route } from '../http/route.ts';
-import { byIssuer } from './by-issuer.ts';
 import { openapi31 } from './openapi/openapi31.ts';
 import { operationOf, tagsOf } from './openapi/operations.ts';
 import { swagger20 } from './openapi/swagger20.ts';
 
-export interface PlatformOptions {
+/** What `make` makes of the issuer, made when it is first asked for, and again once the issuer is another. */
+export function byIssuer<T>(issuer: () => string, make: (issuer: string) => T): () => T {
+  let made: { readonly issuer: string; readonly value: T } | undefined;
+  return () => {
+    const now = issuer();
+    if (made?.issuer !== now) made = { issuer: now, value: make(now) };
+    return made.value;
+  };
+}
+
+interface PlatformOptions {
   /** Of this server. */
   readonly version: string;
   /** All that the gateway's face serves beside these documents. */

@@ -2,18 +2,18 @@
 import type { Request } from 'express';
 import { bearerCredentials } from '../auth/authenticators/bearer-credentials.ts';
 import type { UserInfo } from '../auth/user.ts';
-import { toYAML } from '../config/to-yaml.ts';
+import { toYAML } from '../config/yaml.ts';
 import { badRequest, noSuchPath, unauthorized } from '../runtime/errors.ts';
 import { negotiate } from '../http/request/negotiate.ts';
-import { inQuery } from '../http/description.ts';
-import type { Route } from '../http/route.ts';
+import { inQuery, type Route } from '../http/route.ts';
 import { described, flag, list, named, object, oneOf, text, type TypeOf } from '../http/schema.ts';
 import { write } from '../http/response/write.ts';
+import type { ApiGroupVersion } from '../apimachinery/api-groups.ts';
 
-export const group = 'config.platform.io';
-export const version = 'v1alpha2';
+const group = 'config.platform.io';
+const version = 'v1alpha2';
 
-export interface KubeconfigParts {
+interface KubeconfigParts {
   /** `gateway.externalURL` of the configuration object; never anything that a request says. */
   readonly externalURL: () => string;
   /** Of the TLS listener, in PEM; undefined where it shows a certificate that clients believe anyway. */
@@ -60,7 +60,7 @@ const kubeconfigSchema = named(
   }),
 );
 
-export const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route => ({
+const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route => ({
   method: 'get',
   path: `/kapis/${group}/${version}/kubeconfig`,
   summary: 'A kubeconfig for kubectl through this server, with the credential plugin',
@@ -145,3 +145,12 @@ function kubeconfigOf(
     'current-context': host,
   };
 }
+
+/** What clients need to be set up: served at /kapis/config.platform.io. */
+export const configGroup: ApiGroupVersion = {
+  group,
+  version,
+  resources: [{ name: 'kubeconfig', singularName: 'kubeconfig', namespaced: false, kind: 'Config', verbs: ['list'] }],
+};
+
+export const configRoutes = (parts: KubeconfigParts): Route[] => [kubeconfigRoute(parts)];

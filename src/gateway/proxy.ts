@@ -2,7 +2,7 @@
 import type { Request, Response } from 'express';
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import { constants, type ServerHttp2Stream } from 'node:http2';
-import { badGateway, badRequest, serviceUnavailable, type StatusError } from '../runtime/errors.ts';
+import { badGateway, badRequest, serviceUnavailable, type StatusError, unauthorized } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';
 import {
   failureOf,
@@ -12,8 +12,23 @@ import {
   type AnswerHandler,
   type Upstream,
 } from '../cluster/client/upstream.ts';
-import { callerOf } from './caller.ts';
 import { headersDown, headersUp } from './headers.ts';
+import { impersonatedOf, type UserInfo } from '../auth/user.ts';
+import type { Impersonated } from '../cluster/client/impersonation.ts';
+
+/** In whose name a request is passed on. */
+const known = new WeakMap<UserInfo, Impersonated>();
+
+/** The caller, or whom the caller may impersonate and asked to be. */
+export function callerOf({ user, impersonated = user }: RequestContext): Impersonated {
+  if (impersonated === undefined) throw unauthorized();
+  let caller = known.get(impersonated);
+  if (caller === undefined) {
+    caller = impersonatedOf(impersonated);
+    known.set(impersonated, caller);
+  }
+  return caller;
+}
 
 /**
  * kube-apiserver flushes an answer every 2 to 4 KB, and each write of ours costs a system call. So we write when there are so many
@@ -273,7 +288,7 @@ export function begin(res: Response, status: number, message: string | undefined
 }
 
 /** The reader learns that this was not the end. */
-export function cut(res: Response): void {
+function cut(res: Response): void {
   const { stream } = res as Response & { stream?: ServerHttp2Stream };
   if (stream === undefined) res.destroy();
   else stream.close(constants.NGHTTP2_INTERNAL_ERROR);

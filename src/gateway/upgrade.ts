@@ -8,9 +8,8 @@ import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import type { RequestContext } from '../http/route.ts';
 import type { UpgradedConnection, Upstream } from '../cluster/client/upstream.ts';
-import { callerOf } from './caller.ts';
+import { callerOf, begin, refusalOfOurs, requestEnded } from './proxy.ts';
 import { headersDown, headersUp } from './headers.ts';
-import { begin, refusalOfOurs, requestEnded } from './proxy.ts';
 
 /** For the rest of what one side has said after the other is gone, in milliseconds. */
 const linger = 2_000;

@@ -5,7 +5,7 @@ import type { AuditBody } from '../audit/bodies.ts';
 import type { AuditRecord, Failure } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
 import { StatusError } from '../runtime/errors.ts';
-import { sharedQuestion } from '../runtime/shared-question.ts';
+import { sharedQuestion } from '../runtime/in-progress.ts';
 import type { Logger } from '../runtime/logger.ts';
 import { anonymousURL, shownURL } from '../runtime/redaction.ts';
 import type { Arrival, RequestContext, RequestInfo } from './route.ts';

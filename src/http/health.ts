@@ -1,8 +1,7 @@
 /** /livez, /readyz and /healthz as kube-apiserver has them (k8s.io/apiserver pkg/server/healthz): each check by name. */
 import type { Response } from 'express';
 import { noSuchPath } from '../runtime/errors.ts';
-import { inPath, inQuery, type ResponseDescriptions } from './description.ts';
-import type { RequestContext, Route } from './route.ts';
+import { inPath, inQuery, type ResponseDescriptions, type RequestContext, type Route } from './route.ts';
 import { list, text } from './schema.ts';
 import { endWith } from './response/write.ts';
 

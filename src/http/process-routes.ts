@@ -1,7 +1,6 @@
 import { arch, platform } from 'node:process';
 import { registry } from '../runtime/metrics.ts';
-import { json } from './description.ts';
-import type { Route } from './route.ts';
+import { json, type Route } from './route.ts';
 import { named, object, text, type TypeOf } from './schema.ts';
 import { endWith } from './response/write.ts';
 

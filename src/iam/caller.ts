@@ -4,8 +4,7 @@ import type { Directory } from '../accounts/directory/directory.ts';
 import { demand, type Authorizer, type ResourceAttributes } from '../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../auth/user.ts';
 import { notFound, unauthorized } from '../runtime/errors.ts';
-import { inPath } from '../http/description.ts';
-import type { RequestContext } from '../http/route.ts';
+import { inPath, type RequestContext } from '../http/route.ts';
 import { group } from './user-store.ts';
 
 export const usersResource = { group, resource: 'users' };

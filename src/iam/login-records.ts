@@ -2,9 +2,8 @@
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginHistories } from '../accounts/logins/history.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
-import { json } from '../http/description.ts';
+import { json, type Route } from '../http/route.ts';
 import { demandJson } from '../http/request/negotiate.ts';
-import type { Route } from '../http/route.ts';
 import type { TypeOf } from '../http/schema.ts';
 import { writeJson } from '../http/response/write.ts';
 import { commonParameters, limit } from '../apimachinery/list/parameters.ts';

@@ -1,6 +1,5 @@
-import { impersonatedOf } from '../auth/impersonated.ts';
+import { impersonatedOf, type UserInfo } from '../auth/user.ts';
 import type { ResourceAttributes } from '../auth/authorizers/authorizer.ts';
-import type { UserInfo } from '../auth/user.ts';
 import { serviceUnavailable } from '../runtime/errors.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import { asUser } from '../cluster/client/impersonation.ts';

@@ -1,15 +1,14 @@
 /** `users/{u}/sessions`: where a user is logged in, and the end of that. One's own always; a revocation counts on every replica. */
 import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
-import { loginOf, loginsOf } from '../accounts/logins/open-sessions.ts';
+import { loginOf, loginsOf } from '../accounts/directory/subjects.ts';
 import type { Session } from '../tokens/sessions/session.ts';
 import type { Sessions } from '../tokens/sessions/sessions.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import { notFound } from '../runtime/errors.ts';
-import { inPath, json } from '../http/description.ts';
+import { inPath, json, type Handler, type RequestContext, type Route } from '../http/route.ts';
 import { doneSchema } from '../http/meta.ts';
 import { demandJson } from '../http/request/negotiate.ts';
-import type { Handler, RequestContext, Route } from '../http/route.ts';
 import type { TypeOf } from '../http/schema.ts';
 import { writeDone, writeJson } from '../http/response/write.ts';
 import { demandNoParameters, parsePretty } from '../apimachinery/list/query.ts';

@@ -8,17 +8,16 @@ import type { User, Users } from '../accounts/directory/users.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import { usersPath } from '../config/names.ts';
 import { alreadyExists, badRequest, forbidden, notFound, serviceUnavailable, StatusError } from '../runtime/errors.ts';
-import { inQuery, json, type ParameterDescription } from '../http/description.ts';
+import { inQuery, json, type ParameterDescription, type Handler, type Route } from '../http/route.ts';
 import { jsonPatchSchema } from '../http/meta.ts';
 import { demandJson } from '../http/request/negotiate.ts';
-import type { Handler, Route } from '../http/route.ts';
 import { count, oneOrNone } from '../http/schema.ts';
 import { writeJson } from '../http/response/write.ts';
 import type { KubeClient, KubeRequest } from '../cluster/client/client.ts';
 import { KubeError } from '../cluster/client/kube-error.ts';
 import type { KubeObject, ObjectMeta } from '../cluster/client/kube-object.ts';
 import { readBody } from '../runtime/read-body.ts';
-import { asCaller } from '../apimachinery/caller.ts';
+import { asCaller, demandReached } from '../apimachinery/reading.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import { parseOldest } from '../apimachinery/list/list-options.ts';
 import {
@@ -30,7 +29,6 @@ import {
   parseListQuery,
   parsePretty,
 } from '../apimachinery/list/query.ts';
-import { demandReached } from '../apimachinery/reading.ts';
 import { commonParameters, getParameters, listParameters } from '../apimachinery/list/parameters.ts';
 import { readJson, recordOf, type JsonBody } from '../http/request/json-body.ts';
 import { attributesOf, callerOf, demandOn, nameInPath, targetOf, usersResource, type Target } from './caller.ts';

@@ -1,9 +1,8 @@
 /** Who the server takes the caller for, in the form of kube-apiserver's SelfSubjectReview. */
 import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
-import { json } from '../http/description.ts';
+import { json, type Route } from '../http/route.ts';
 import { demandJson } from '../http/request/negotiate.ts';
-import type { Route } from '../http/route.ts';
 import type { TypeOf } from '../http/schema.ts';
 import { writeJson } from '../http/response/write.ts';
 import { demandNoParameters, parsePretty } from '../apimachinery/list/query.ts';

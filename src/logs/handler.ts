@@ -9,13 +9,19 @@ import type { Handler, RequestContext } from '../http/route.ts';
 import type { TypeOf } from '../http/schema.ts';
 import { write } from '../http/response/write.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
-import { demandCapable } from './stores/capabilities.ts';
-import type { Found, Histogram, LogRecord, LogStore, Selection, Statistics } from './stores/log-store.ts';
+import {
+  demandCapable,
+  type Found,
+  type Histogram,
+  type LogRecord,
+  type LogStore,
+  type Selection,
+  type Statistics,
+} from './stores/log-store.ts';
 import type { Logs, StoreUse } from './open-store.ts';
 import { parseQuestion, type LogQuery } from './query/query.ts';
 import { Slots } from '../runtime/slots.ts';
-import { asCaller } from '../apimachinery/caller.ts';
-import { demandServed } from '../apimachinery/reading.ts';
+import { asCaller, demandServed } from '../apimachinery/reading.ts';
 import { followLogs, followTypes } from './follow.ts';
 import type { logsSchema } from './query/schemas.ts';
 import { demandNoList, streamLimit } from './query/limits.ts';

@@ -1,7 +1,6 @@
 /** Paths of versions before, and what there is in their place. */
 import { noSuchPath } from '../runtime/errors.ts';
-import { inPath } from '../http/description.ts';
-import type { Route } from '../http/route.ts';
+import { inPath, type Route } from '../http/route.ts';
 import { group, version } from './group.ts';
 
 const logs = `/kapis/${group}/${version}/logs`;

@@ -2,14 +2,35 @@
 import type { Client } from '../accounts/directory/clients.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { OAuthError } from '../runtime/errors.ts';
-import { inQuery, type ParameterDescription } from '../http/description.ts';
+import { inQuery, type ParameterDescription } from '../http/route.ts';
 import { count, oneOf, text, type Schema } from '../http/schema.ts';
 import { readParameters, required } from './form.ts';
-import { isRegistered } from './redirect-uri.ts';
 import { grantScope } from './scope.ts';
 
+const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]))(?::\d{1,5})?(?=[/?]|$)/;
+
+/**
+ * RFC 6749 section 3.1.2.3: character by character; RFC 8252 section 7.3: on loopback addresses at any port. What is registered is a
+ * URL, also with the port that was given: our pages read it as one.
+ */
+export const isRegistered = (registered: readonly string[], given: string): boolean =>
+  URL.canParse(given) &&
+  registered.some(
+    (one) => one === given || (loopback.test(one) && one.replace(loopback, '$1') === given.replace(loopback, '$1')),
+  );
+
+/** Whoever listens there has not shown that the URI is theirs (RFC 8252 section 8.6). */
+export const provesNobody = (uri: string): boolean => !uri.startsWith('https:');
+
+/** The URI with more parameters, the rest of it unchanged. One without a value is as good as none (RFC 6749 section 3.1). */
+export function withParameters(uri: string, parameters: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(parameters).filter((pair): pair is [string, string] => (pair[1] ?? '') !== '');
+  if (given.length === 0) return uri;
+  return `${uri}${uri.includes('?') ? '&' : '?'}${new URLSearchParams(given).toString()}`;
+}
+
 /** Whom to answer, and where. */
-export interface Destination {
+interface Destination {
   readonly client: Client;
   readonly redirectURI: string;
 }

@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import { pagesClient } from '../accounts/directory/built-in-clients.ts';
+import { pagesClient } from '../accounts/directory/clients.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { Session } from '../tokens/sessions/session.ts';
 import type { Sessions } from '../tokens/sessions/sessions.ts';

@@ -1,7 +1,6 @@
 import type { Request } from 'express';
 import { OAuthError } from '../runtime/errors.ts';
-import type { BodyDescription } from '../http/description.ts';
-import type { Arrival } from '../http/route.ts';
+import type { BodyDescription, Arrival } from '../http/route.ts';
 import { named, object, type Schema } from '../http/schema.ts';
 import { maxParameters } from '../runtime/redaction.ts';
 import { readBody } from '../http/request/slow-body.ts';

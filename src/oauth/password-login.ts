@@ -1,22 +1,32 @@
-import { pagesClient } from '../accounts/directory/built-in-clients.ts';
+import { pagesClient } from '../accounts/directory/clients.ts';
 import type { Account } from '../accounts/directory/account.ts';
 import { identityKey, normalizedLogin } from '../accounts/directory/account-index.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { Directories } from '../accounts/providers/password-providers.ts';
 import type { Linking } from '../accounts/providers/linking.ts';
 import { PersonRefused, type Person } from '../accounts/providers/person.ts';
-import type { Identity } from '../tokens/sessions/session.ts';
+import type { Identity, Session } from '../tokens/sessions/session.ts';
 import { longestUserAgent, type LoginHistories, type LoginOutcome } from '../accounts/logins/history.ts';
 import type { LoginAttempt, LoginLimiter } from '../accounts/logins/limit.ts';
 import type { PasswordStore } from '../accounts/passwords/store.ts';
 import type { Passwords } from '../accounts/passwords/passwords.ts';
-import type { Session } from '../tokens/sessions/session.ts';
 import type { Sessions } from '../tokens/sessions/sessions.ts';
 import type { Subject } from '../tokens/subject.ts';
 import { loggedIn } from '../accounts/directory/subjects.ts';
 import { OAuthError, StatusError } from '../runtime/errors.ts';
 import { annotations } from '../audit/annotations.ts';
 import type { RequestContext } from '../http/route.ts';
+import type { NotChanged } from '../accounts/passwords/own.ts';
+
+/** Why a password was not changed, as our pages tell it. */
+export function passwordRefusal(refused: NotChanged): OAuthError {
+  const message = `${refused.why === 'unfit' ? 'the new password ' : ''}${refused.message}`;
+  if (refused.why !== 'limited') return new OAuthError('invalid_request', message);
+  return new OAuthError('invalid_request', message, {
+    status: 429,
+    headers: { 'Retry-After': String(refused.retryAfter) },
+  });
+}
 
 export interface PasswordLoginParts {
   readonly directory: Directory;
@@ -30,7 +40,7 @@ export interface PasswordLoginParts {
   readonly multipleLogin: () => boolean;
 }
 
-export interface Credentials {
+interface Credentials {
   readonly username: string;
   readonly password: string;
   /** The name of the OAuth client through which they come. */

@@ -6,9 +6,8 @@
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { noSuchPath, notFound, unauthorized, type StatusError } from '../runtime/errors.ts';
 import { writeDocument } from '../http/response/pretty.ts';
-import { json } from '../http/description.ts';
+import { json, type Handler, type RequestContext, type Route } from '../http/route.ts';
 import { demandJson } from '../http/request/negotiate.ts';
-import type { Handler, RequestContext, Route } from '../http/route.ts';
 import type { TypeOf } from '../http/schema.ts';
 import type { KubeObject } from '../cluster/client/kube-object.ts';
 import type { StoredObject } from '../cluster/cache/stored-object.ts';

@@ -17,7 +17,7 @@ import { lines } from '../cluster/cache/reflector.ts';
 import { splitList, withTypeMeta } from '../cluster/cache/split-list.ts';
 import { Store } from '../cluster/cache/store.ts';
 import { storeObject, type StoredObject } from '../cluster/cache/stored-object.ts';
-import { asCaller } from '../apimachinery/caller.ts';
+import { asCaller, demandReached } from '../apimachinery/reading.ts';
 import { splitAtCommas } from '../apimachinery/list/field-path.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import { lastEventID, type Judged, type KapisHandlers } from './kapis-handler.ts';
@@ -25,7 +25,6 @@ import { parseOldest, parseWatchOptions } from '../apimachinery/list/list-option
 import type { ListMemory } from '../cluster/catalogue/list-memory.ts';
 import type { MemoryShare } from '../cluster/catalogue/memory-limit.ts';
 import { parseListQuery, parseObjectQuery, parseWatchQuery } from '../apimachinery/list/query.ts';
-import { demandReached } from '../apimachinery/reading.ts';
 import { collectionPath, type ResourceDefinition } from '../cluster/catalogue/resource.ts';
 import { Slots } from '../runtime/slots.ts';
 import { visibleNamespaces, type ReadAccess, type Visible } from '../apimachinery/visible-namespaces.ts';

@@ -7,8 +7,10 @@ import {
   inQuery,
   type ResponseDescriptions,
   type ParameterDescription,
-} from '../http/description.ts';
-import type { Handler, RequestInfo, Route } from '../http/route.ts';
+  type Handler,
+  type RequestInfo,
+  type Route,
+} from '../http/route.ts';
 import { count, text, type Schema } from '../http/schema.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import { apisHandlers } from './apis-handler.ts';
@@ -25,8 +27,10 @@ import {
   pretty,
   timeout,
   watchParameters,
+  anyListSchema,
+  anyObjectSchema,
+  schemasOf,
 } from '../apimachinery/list/parameters.ts';
-import { anyListSchema, anyObjectSchema, schemasOf } from '../apimachinery/kube-schemas.ts';
 import { judge, kapisHandlers, type KapisHandlers } from './kapis-handler.ts';
 import { passedWatches, readThroughHandlers } from './read-through.ts';
 import type { ApiResource, Kind, Resource } from '../cluster/catalogue/resource.ts';

@@ -8,7 +8,7 @@ import { BoundedCache } from '../runtime/bounded-cache.ts';
 import type { Session } from './sessions/session.ts';
 import type { Subject } from './subject.ts';
 import type { Algorithm, SigningKey, SigningKeys } from './signing-keys.ts';
-import { parseMilliseconds } from '../runtime/rfc3339.ts';
+import { parseMilliseconds } from '../runtime/time.ts';
 
 /** Of tokens for kube-apiserver, where our issuer is configured. */
 export const kubernetesAudience = 'kubernetes';

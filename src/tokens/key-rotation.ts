@@ -4,8 +4,7 @@
  * half is kept. One replica does this; should two, the Secret's resourceVersion lets one of them.
  */
 import type { PlatformConfiguration } from '../config/schema.ts';
-import { rfc3339, systemClock, type Clock } from '../runtime/time.ts';
-import { parseMilliseconds } from '../runtime/rfc3339.ts';
+import { rfc3339, systemClock, type Clock, parseMilliseconds } from '../runtime/time.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { KeyData } from './key-secret.ts';
 import { keyNames, retiredOf, retiring, type RetiredKey, type SigningKeys } from './signing-keys.ts';

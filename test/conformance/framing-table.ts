@@ -1,6 +1,5 @@
 /** The requests of the table, made of what the routes say of themselves: a new route is in it without a line here. */
-import type { ParameterDescription } from '../../src/http/description.ts';
-import type { Route } from '../../src/http/route.ts';
+import type { ParameterDescription, Route } from '../../src/http/route.ts';
 
 export interface Case {
   /** With its query. */

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import http, { type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { headerValues } from '../../src/auth/header-values.ts';
+import { headerValues } from '../../src/auth/identity-headers.ts';
 import { createUpstream, type Upstream } from '../../src/cluster/client/upstream.ts';
-import { addressOf } from '../../src/cluster/wire/address.ts';
+import { addressOf } from '../../src/cluster/wire/connections.ts';
 
 /** What every request that is passed on has of the server's own. */
 export const ownToken = 'Bearer of-the-server';

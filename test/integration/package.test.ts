@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { output } from '../../hack/cluster/exec.ts';
 import { programs } from '../../hack/cluster/programs.ts';
 import { release } from '../../hack/run/chart.ts';
-import { readVersion } from '../../src/config/version.ts';
+import { readVersion } from '../../src/config/names.ts';
 import { get, releasePath } from './lab/kube.ts';
 import { lab } from './lab/lab.ts';
 

@@ -56,7 +56,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   'its keys are a few that the source code names': [
     'resources/apis-handler apisHandlers views',
     'resources/apis-handler apisHandlers prepared',
-    'apimachinery/list/resource-responses Answers prepared',
+    'apimachinery/list/resource-responses ResourceResponses prepared',
   ],
   'its keys are three names and label keys of at most 317 characters, 32 in all': [
     'cluster/cache/selection Selections indexes',
@@ -135,7 +135,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'logs/stores/pods/follow Waiting taken',
     'logs/stores/pods/follow followSources readings',
     'logs/stores/pods/read Lines begun',
-    'logs/stores/pods/reasons Reasons texts',
+    'logs/stores/pods/scan Reasons texts',
     'logs/stores/pods/scan Missing unreadable',
     'logs/stores/pods/scan Missing refused',
     'logs/stores/pods/scan Missing older',

@@ -5,13 +5,37 @@ import {
   wellKnownSecret,
   type ConfiguredClient,
   type PlatformConfiguration,
+  clientScopes,
+  publicGrantTypes,
 } from '../../config/schema.ts';
-import { builtInClients, pagesClient } from './built-in-clients.ts';
-import { KnownSecrets } from './known-secrets.ts';
+import { KnownSecrets } from './credentials.ts';
 import type { Passwords } from '../passwords/passwords.ts';
 import type { SecretRefs } from '../../cluster/secret-refs.ts';
 import type { Subject } from '../../tokens/subject.ts';
-import { configuredUserUID } from './uuid.ts';
+import { configuredUserUID } from './account.ts';
+
+const publicClient: ConfiguredClient = {
+  name: '',
+  public: true,
+  grantTypes: publicGrantTypes,
+  scopes: [...clientScopes],
+  groups: [],
+  redirectURIs: [],
+  postLogoutRedirectURIs: [],
+  consent: true,
+  introspection: false,
+};
+
+/** Through which people log in to our own pages. It gets no tokens, and none that is configured takes its place. */
+export const pagesClient: ConfiguredClient = { ...publicClient, name: 'platform-pages', grantTypes: [], scopes: [] };
+
+/** Clients that there are without configuration; one that is configured under the name of such takes its place. */
+export const builtInClients = (issuer: string): readonly ConfiguredClient[] => [
+  // The credential plugin of kubectl; RFC 8252 section 7.3.
+  { ...publicClient, name: 'platform-cli', redirectURIs: ['http://127.0.0.1/callback', 'http://[::1]/callback'] },
+  // The page that shows the descriptions, which is ours.
+  { ...publicClient, name: 'platform-docs', redirectURIs: [`${issuer}/docs/callback`], consent: false },
+];
 
 export interface Client {
   readonly name: string;

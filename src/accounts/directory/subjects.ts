@@ -2,6 +2,7 @@ import type { Account } from './account.ts';
 import type { Directory } from './directory.ts';
 import type { Session } from '../../tokens/sessions/session.ts';
 import type { Subject } from '../../tokens/subject.ts';
+import type { Sessions } from '../../tokens/sessions/sessions.ts';
 
 /** What lets an OAuth client have sessions of each kind: when it may do so no more, they are over. */
 const grantOf = {
@@ -30,7 +31,7 @@ const withoutSystemNames = (subject: Subject): Subject | undefined =>
   [subject.username, ...subject.groups].some((name) => name.startsWith('system:')) ? undefined : subject;
 
 /** Whether a session began with what the account can still be logged in to by. */
-export function isOf({ spec }: Session, account: Account, directory: Directory): boolean {
+function isOf({ spec }: Session, account: Account, directory: Directory): boolean {
   const { userUID, identity, credentialID } = spec;
   if (account.uid !== userUID) return false;
   return identity === undefined ? account.credentialID === credentialID : directory.isLinked(account, identity);
@@ -65,4 +66,27 @@ function kept<K extends object, V>(map: WeakMap<K, V>, key: K, make: () => V): V
   const made = make();
   map.set(key, made);
   return made;
+}
+
+/** Where a user is logged in: sessions that are active, and good for the account as it is now. */
+interface Parts {
+  readonly sessions: Sessions;
+  readonly directory: Directory;
+}
+
+/** As this replica knows them, the newest first. */
+export const loginsOf = (account: Account, { sessions, directory }: Parts): Session[] =>
+  sessions
+    .ofUser(account.uid)
+    .filter((session) => isOf(session, account, directory))
+    .toSorted((a, b) => (a.spec.createdAt < b.spec.createdAt ? 1 : -1));
+
+/** One of them, also if it has just begun elsewhere. */
+export async function loginOf(
+  account: Account,
+  sid: string,
+  { sessions, directory }: Parts,
+): Promise<Session | undefined> {
+  const session = await sessions.active(sid);
+  return session !== undefined && isOf(session, account, directory) ? session : undefined;
 }

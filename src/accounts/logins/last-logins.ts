@@ -2,9 +2,8 @@
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
-import type { Clock } from '../../runtime/time.ts';
+import { type Clock, parseMilliseconds } from '../../runtime/time.ts';
 import { isKubeError } from '../../cluster/client/kube-error.ts';
-import { parseMilliseconds } from '../../runtime/rfc3339.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Account } from '../directory/account.ts';
 import type { Users } from '../directory/users.ts';

@@ -10,10 +10,9 @@
 import { randomUUID } from 'node:crypto';
 import { loginFailuresPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
-import { rfc3339, systemClock, type Clock } from '../../runtime/time.ts';
+import { rfc3339, systemClock, type Clock, parseMilliseconds } from '../../runtime/time.ts';
 import { createInformer, type Informer, type KubeObject } from '../../cluster/cache/informer.ts';
 import { isKubeError } from '../../cluster/client/kube-error.ts';
-import { parseMilliseconds } from '../../runtime/rfc3339.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { familiarFor, type LoginLimiter, type MarkedChain } from './limit.ts';
 import { longestAnswer, WriteBehind } from '../../cluster/write-behind.ts';

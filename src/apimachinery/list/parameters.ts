@@ -1,10 +1,36 @@
 /** The parameters of the routes, as the descriptions name them. */
 import { durationPattern, longestDuration } from '../../runtime/duration.ts';
-import { inPath, inQuery, type ParameterDescription } from '../../http/description.ts';
-import { count, flag, oneOf, oneOrNone, text, type Schema } from '../../http/schema.ts';
+import { inPath, inQuery, type ParameterDescription } from '../../http/route.ts';
+import { count, flag, oneOf, oneOrNone, text, type Schema, named, object, open } from '../../http/schema.ts';
 import { listedPathPattern, pathPattern } from './field-path.ts';
 import { mostPaths } from './projection.ts';
 import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
+import { listSchema, objectMetaSchema } from '../../http/meta.ts';
+
+/** `kind`: if it is known. With the parameter `fields` there may be no more in it than what must be. */
+const objectSchema = (
+  name: string,
+  kind?: string,
+  parts: Readonly<Record<string, Schema>> = {},
+): Schema<Readonly<Record<string, unknown>>> =>
+  named(
+    name,
+    open(
+      object({ kind: kind === undefined ? text : oneOf(kind), apiVersion: text, metadata: objectMetaSchema }, parts),
+    ),
+  );
+
+export const anyObjectSchema = objectSchema('Object');
+export const anyListSchema = listSchema('ObjectList', anyObjectSchema);
+
+/** Of a kind that is always served. */
+export const schemasOf = ({
+  kind,
+  schema,
+}: Pick<ResourceDefinition<unknown>, 'kind' | 'schema'>): { readonly object: Schema; readonly list: Schema } => {
+  const one = objectSchema(kind, kind, schema);
+  return { object: one, list: listSchema(`${kind}List`, one, kind) };
+};
 
 const unless: Schema<boolean> = { ...flag, default: false };
 

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { copied } from '../../runtime/bounded-cache.ts';
 import { badRequest, StatusError } from '../../runtime/errors.ts';
-import type { ParameterDescription } from '../../http/description.ts';
+import type { ParameterDescription } from '../../http/route.ts';
 import type { OrderName } from '../../cluster/cache/order.ts';
 import {
   all,
@@ -15,7 +15,7 @@ import {
 import { visitInSlices, type WaitingSlice } from '../../runtime/slice.ts';
 import type { Store } from '../../cluster/cache/store.ts';
 import { memoryOf, type StoredObject } from '../../cluster/cache/stored-object.ts';
-import { compareTimes, parseTime, type Time } from '../../runtime/rfc3339.ts';
+import { compareTimes, parseTime, type Time } from '../../runtime/time.ts';
 import { parseFieldPath, scalarAt, type Scalar } from './field-path.ts';
 import { commonParameters, getParameters, kapisListParameters, listOnly } from './parameters.ts';
 import { parseFields, type Projection } from './projection.ts';

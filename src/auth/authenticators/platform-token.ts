@@ -1,8 +1,32 @@
-import { unauthorized } from '../../runtime/errors.ts';
+import { unauthorized, StatusError } from '../../runtime/errors.ts';
 import type { AccessTokens, StandingToken } from './access-tokens.ts';
-import { PasswordChangeRequired } from './password-change.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
 import type { TokenAuthenticator } from './authenticator.ts';
+
+/**
+ * The user is who they say, and may do nothing but change the password. Whoever asks for an identity and does not know of this error
+ * refuses the request.
+ */
+export class PasswordChangeRequired extends StatusError {
+  readonly user: UserInfo;
+
+  constructor(user: UserInfo) {
+    super(
+      'Forbidden',
+      403,
+      'the password must be changed first: PUT /kapis/iam.platform.io/v1alpha2/users/~/password with currentPassword and password',
+      {
+        details: {
+          group: 'iam.platform.io',
+          kind: 'users',
+          name: user.username,
+          causes: [{ reason: 'PasswordChangeRequired' }],
+        },
+      },
+    );
+    this.user = user;
+  }
+}
 
 /** Our own access tokens, as bearers. */
 export function platformToken(accessTokens: AccessTokens): TokenAuthenticator {

@@ -8,8 +8,7 @@ import type { Http2ServerRequest } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import type { RequestHeaderConfig } from './request-header-config.ts';
 import { presentedChain, verifiedUntil, type PresentedChain } from './client-chain.ts';
-import { headerValues } from '../header-values.ts';
-import { extraKey, identityText } from '../identity-headers.ts';
+import { headerValues, extraKey, identityText } from '../identity-headers.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';
 
 /** Milliseconds until a refused certificate is verified again: it may not be valid yet. */

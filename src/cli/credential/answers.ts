@@ -1,6 +1,21 @@
 /** What a server says, taken for nothing that it cannot be: it may be broken, or nobody's friend. Times in seconds. */
 import type { CachedTokens } from './token-cache.ts';
 
+/** Longer texts are nothing to read. */
+const longest = 1_000;
+
+/**
+ * What somebody else wrote, for a terminal: characters that would steer it, begin lines, turn the direction of the text or hide in it are
+ * named instead.
+ */
+export function shown(text: string): string {
+  const plain = text.replaceAll(
+    /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
+    (one) => `\\u{${one.codePointAt(0)?.toString(16)}}`,
+  );
+  return plain.length > longest ? `${plain.slice(0, longest)}…` : plain;
+}
+
 export type TokenServerResponse = Readonly<Record<string, unknown>>;
 
 /** RFC 6750 section 2.1: what a header carries. */
@@ -37,7 +52,7 @@ export function tokensOf(said: TokenServerResponse, now: number): CachedTokens |
   return tokensIn({ accessToken, refreshToken, obtainedAt: now, expiresAt });
 }
 
-export interface Device {
+interface Device {
   readonly code: string;
   readonly userCode: string;
   readonly address: string;

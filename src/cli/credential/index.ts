@@ -4,11 +4,10 @@
  */
 import { readFile } from 'node:fs/promises';
 import { parseCredentialFlags, UsageError, type CredentialFlags } from '../../config/flags.ts';
-import { tokensOf, type TokenServerResponse } from './answers.ts';
+import { tokensOf, type TokenServerResponse, shown } from './answers.ts';
 import { AuthorizationServer, OAuthRefusal, type FormFields } from './authorization-server.ts';
 import { execCredential, execInfoOf, type ExecInfo } from './exec-info.ts';
 import { logins, type TerminalLogin } from './logins.ts';
-import { shown } from './terminal.ts';
 import { cacheFile, forgetTokens, readTokens, writeTokens, type CachedTokens } from './token-cache.ts';
 
 /** A token that ends sooner is not worth to begin with. Milliseconds. */

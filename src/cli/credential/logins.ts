@@ -1,9 +1,8 @@
 /** The ways in which somebody logs in at the terminal. Each answers what the token endpoint said. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { askSecretly } from '../ask.ts';
-import { deviceOf, longestPause, type TokenServerResponse } from './answers.ts';
+import { askSecretly } from '../hash-password.ts';
+import { deviceOf, longestPause, type TokenServerResponse, shown } from './answers.ts';
 import { OAuthRefusal, type AuthorizationServer } from './authorization-server.ts';
-import { shown } from './terminal.ts';
 
 type Server = Pick<AuthorizationServer, 'post'>;
 

@@ -3,7 +3,7 @@ import { membersOf, skipValue, valueOf, type Member } from './json-scan.ts';
 import type { KubeObject, OwnerReference } from '../client/kube-object.ts';
 import type { ManagedFields } from './managed-fields.ts';
 import type { Packed } from './packed.ts';
-import { parseMilliseconds } from '../../runtime/rfc3339.ts';
+import { parseMilliseconds } from '../../runtime/time.ts';
 
 /** A piece of memory outside the V8 heap, in which objects lie side by side. */
 export interface Slab {

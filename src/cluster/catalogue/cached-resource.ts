@@ -7,7 +7,7 @@ import type { KubeObject } from '../client/kube-object.ts';
 import { readBody } from '../../runtime/read-body.ts';
 import { createRecall } from '../cache/recall.ts';
 import { createReflector, metadataAs } from '../cache/reflector.ts';
-import { sharedQuestion } from '../../runtime/shared-question.ts';
+import { sharedQuestion } from '../../runtime/in-progress.ts';
 import type { ListMeta } from '../cache/split-list.ts';
 import { ManagedFields } from '../cache/managed-fields.ts';
 import { Store } from '../cache/store.ts';

@@ -7,9 +7,8 @@ import { Slots } from '../../runtime/slots.ts';
 import { KubeError, unreachable } from './kube-error.ts';
 import { fileAccess, inClusterAccess, type ClusterAccess } from './access.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
-import { addressOf } from '../wire/address.ts';
+import { addressOf, Connections } from '../wire/connections.ts';
 import { streamed, whole, type UpstreamResponse, type AnswerHeaders, type UpstreamRequest } from '../wire/response.ts';
-import { Connections } from '../wire/connections.ts';
 import { fieldsOf, headOf } from '../wire/request-head.ts';
 
 export interface KubeRequest {

@@ -8,9 +8,8 @@ import type { Duplex } from 'node:stream';
 import { badGateway, StatusError, timeout } from '../../runtime/errors.ts';
 import { unreachable } from './kube-error.ts';
 import { impersonationHeaders, type Impersonated } from './impersonation.ts';
-import type { Address } from '../wire/address.ts';
+import { type Address, Connections } from '../wire/connections.ts';
 import { AnswerTimeout, isSafe, type AnswerFlow, type AnswerHandler } from '../wire/connection.ts';
-import { Connections } from '../wire/connections.ts';
 import { assertOneIdentity, fieldsOf, headOf } from '../wire/request-head.ts';
 
 export type { AnswerFlow, AnswerHandler };

@@ -1,8 +1,30 @@
 /** Connections to one server: as many as there are requests at a time, up to a most, kept for the next ones. */
 import { connect, isIP, type Socket } from 'node:net';
-import { connect as connectTLS, type ConnectionOptions } from 'node:tls';
-import type { Address } from './address.ts';
+import { connect as connectTLS, type ConnectionOptions, createSecureContext } from 'node:tls';
 import { UpstreamConnection, Passing, type AnswerFlow, type Keeper, type Landing, type Sent } from './connection.ts';
+import type { TLSOptions } from '../client/access.ts';
+
+/** Where kube-apiserver is, and how it is known. */
+export interface Address {
+  readonly url: URL;
+  /** Without the brackets of an IPv6 address. */
+  readonly hostname: string;
+  /** What stands before every path: '' or, behind some proxies, a path. */
+  readonly prefix: string;
+  readonly tls: ConnectionOptions;
+}
+
+/** `server`: a URL without a slash at the end. */
+export function addressOf(server: string, { ca, cert, key, ...checks }: TLSOptions): Address {
+  const url = new URL(server);
+  return {
+    url,
+    hostname: url.hostname.replace(/^\[|\]$/g, ''),
+    prefix: url.pathname === '/' ? '' : url.pathname,
+    // Made once: each connection would have one of its own, of 30 KB.
+    tls: { ...checks, secureContext: createSecureContext({ ca, cert, key }) },
+  };
+}
 
 const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 15_000 };
 

@@ -4,11 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import { noSuchPath } from '../../runtime/errors.ts';
-import { inPath, inQuery, type ResponseDescriptions, type ParameterDescription } from '../../http/description.ts';
+import { inPath, inQuery, type ResponseDescriptions, type ParameterDescription, type Route } from '../../http/route.ts';
 import { PreparedDocument } from '../../http/response/prepared-document.ts';
-import type { Route } from '../../http/route.ts';
 import { text } from '../../http/schema.ts';
-import { byIssuer } from '../by-issuer.ts';
+import { byIssuer } from '../platform.ts';
 import { readModules } from './modules.ts';
 import { shell } from './shell.ts';
 import { style } from './style.ts';

@@ -1,5 +1,5 @@
 /** Schemas of the cluster, taken over under names of our own. */
-import { packageOf } from './names.ts';
+import { packageOf } from './operations.ts';
 
 export type ClusterSchema = Readonly<Record<string, unknown>>;
 export type ClusterSchemas = Readonly<Record<string, ClusterSchema>>;

@@ -1,6 +1,6 @@
 /** The documents of custom resources, put together of what was written of each definition, which stays as it is while the definition does. */
 import { operationsOf, tagOf, type Definition } from './custom-resource.ts';
-import { packageOf } from './names.ts';
+import { packageOf } from './operations.ts';
 import { head31, Writer31 } from './openapi31.ts';
 import { headOf, type DocumentHead, type OperationDescription, type TagDescription } from './operation.ts';
 import { head20, Writer20 } from './swagger20.ts';

@@ -4,7 +4,7 @@ import {
   type ResponseDescriptions,
   type BodyDescription,
   type ParameterDescription,
-} from '../../http/description.ts';
+} from '../../http/route.ts';
 import { objectMetaSchema } from '../../http/meta.ts';
 import { named, type Schema } from '../../http/schema.ts';
 import {
@@ -18,7 +18,7 @@ import {
   status,
   type Action,
 } from './kube-operations.ts';
-import { camel, packageOf } from './names.ts';
+import { camel, packageOf } from './operations.ts';
 import type { OperationDescription } from './operation.ts';
 import { refusalOf } from './error-responses.ts';
 

@@ -1,7 +1,6 @@
 /** What may go wrong with a route, as it follows from the rest of it; nobody says it twice. */
-import type { ResponseDescription, ContentDescription } from '../../http/description.ts';
+import type { ResponseDescription, ContentDescription, Route } from '../../http/route.ts';
 import { oauthErrorSchema, statusSchema } from '../../http/meta.ts';
-import type { Route } from '../../http/route.ts';
 import { text } from '../../http/schema.ts';
 import { speaksOAuth } from '../../http/response/write-error.ts';
 

@@ -1,7 +1,6 @@
 /** The OpenAPI documents of a group and version of the aggregated face, made from the routes that serve it. */
-import type { ParameterDescription } from '../../http/description.ts';
-import type { Route } from '../../http/route.ts';
-import { camel, templated } from './names.ts';
+import type { ParameterDescription, Route } from '../../http/route.ts';
+import { camel, templated } from './operations.ts';
 import {
   asSwagger2,
   schemaName,

@@ -1,10 +1,5 @@
 /** What Kubernetes' own operations take and answer, as far as they are the same for every resource. */
-import {
-  inQuery,
-  type BodyDescription,
-  type ContentDescription,
-  type ParameterDescription,
-} from '../../http/description.ts';
+import { inQuery, type BodyDescription, type ContentDescription, type ParameterDescription } from '../../http/route.ts';
 import { jsonPatchSchema, objectMetaSchema, statusDetailsSchema, typeMeta } from '../../http/meta.ts';
 import {
   count,

@@ -1,5 +1,5 @@
 /** OpenAPI 3.1. */
-import type { ContentDescription } from '../../http/description.ts';
+import type { ContentDescription } from '../../http/route.ts';
 import type { Schema } from '../../http/schema.ts';
 import { Components } from './components.ts';
 import { headOf, type DocumentDescription, type DocumentHead, type OperationDescription } from './operation.ts';

@@ -1,4 +1,4 @@
-import type { ResponseDescriptions, BodyDescription, ParameterDescription } from '../../http/description.ts';
+import type { ResponseDescriptions, BodyDescription, ParameterDescription } from '../../http/route.ts';
 import type { Security } from './security.ts';
 import type { ErrorResponse } from './error-responses.ts';
 

@@ -1,10 +1,27 @@
 /** The routes as the descriptions have them: what they are called, and what they stand among. */
 import type { Route } from '../../http/route.ts';
 import { speaksOAuth } from '../../http/response/write-error.ts';
-import { camel, capital, templated } from './names.ts';
 import type { OperationDescription, TagDescription } from './operation.ts';
 import { isPage, refusalsOf } from './error-responses.ts';
 import { securityOf } from './security.ts';
+
+/** What the descriptions call things. */
+
+const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
+
+/** `stable.example.com` is StableExampleCom. */
+export const camel = (text: string): string =>
+  text
+    .split(/[^A-Za-z0-9]+/)
+    .map(capital)
+    .join('');
+
+/** `io.platform.resources.v1alpha3` for group resources.platform.io: the reversed domain, as Kubernetes names its own. */
+export const packageOf = (group: string, version: string): string =>
+  `${group.split('.').toReversed().join('.')}.${version}`;
+
+/** `/apis/x/:name` and `/x/*path` as OpenAPI writes them. */
+export const templated = (path: string): string => path.replace(/[:*](\w+)/g, '{$1}');
 
 interface Section extends TagDescription {
   readonly has: (route: Route) => boolean;

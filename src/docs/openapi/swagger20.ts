@@ -1,5 +1,5 @@
 /** Swagger 2.0. */
-import type { BodyDescription, ContentDescription, ParameterDescription } from '../../http/description.ts';
+import type { BodyDescription, ContentDescription, ParameterDescription } from '../../http/route.ts';
 import type { Schema } from '../../http/schema.ts';
 import { Components } from './components.ts';
 import { headOf, type DocumentDescription, type DocumentHead, type OperationDescription } from './operation.ts';

@@ -1,5 +1,5 @@
 /** Writes the parts of one document, whichever language it is in: what they have in common comes together in its components. */
-import type { ResponseDescription, ContentDescription } from '../../http/description.ts';
+import type { ResponseDescription, ContentDescription } from '../../http/route.ts';
 import type { Components } from './components.ts';
 import { byPath, sorted, type OperationDescription } from './operation.ts';
 

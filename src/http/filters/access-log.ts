@@ -2,7 +2,9 @@ import { maxUserAgent } from '../../audit/event.ts';
 import { logRequest } from '../../runtime/logger.ts';
 import { observeRequest } from '../../runtime/metrics.ts';
 import type { RequestFilter } from '../exchange.ts';
-import { probes } from './probes.ts';
+
+/** What kubelets and balancers ask all the time: always answered, and logged only when it fails. */
+export const probes: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
 
 /** One line and one observation a request, when its answer is over. */
 export const accessLog: RequestFilter = (exchange) => {

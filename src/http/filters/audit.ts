@@ -3,6 +3,14 @@ import type { Writable } from 'node:stream';
 import type { Auditor } from '../../audit/auditor.ts';
 import type { AuditBody, BodyHeaders } from '../../audit/bodies.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
+import { randomUUID } from 'node:crypto';
+
+/** The request's own Audit-Id when it is a plausible one, else a new one; every answer and log line carries it. */
+export const auditID: RequestFilter = (exchange) => {
+  const given = exchange.req.headers['audit-id'];
+  exchange.auditID = typeof given === 'string' && /^[A-Za-z0-9-]{8,64}$/.test(given) ? given : randomUUID();
+  exchange.res.setHeader('Audit-Id', exchange.auditID);
+};
 
 /** The first value of a header. */
 function text(value: unknown): string {

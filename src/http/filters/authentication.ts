@@ -1,10 +1,10 @@
 import type { Authenticator } from '../../auth/authenticators/index.ts';
-import { PasswordChangeRequired } from '../../auth/authenticators/password-change.ts';
+import { PasswordChangeRequired } from '../../auth/authenticators/platform-token.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { badRequest, unauthorized } from '../../runtime/errors.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
 import type { RequestInfo } from '../route.ts';
-import { probes } from './probes.ts';
+import { probes } from './access-log.ts';
 
 /** What is served without an identity. */
 const openPaths = new Set([

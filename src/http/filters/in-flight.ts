@@ -4,7 +4,7 @@ import { tooManyRequests } from '../../runtime/errors.ts';
 import { keysOf, Shares, type ShareHolder } from '../../runtime/shares.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
 import { countInFlight } from '../../runtime/metrics.ts';
-import { probes } from './probes.ts';
+import { probes } from './access-log.ts';
 
 /** A watch costs little but its buffer, and kubectl, consoles and controllers hold a handful each. */
 const maxWatchesPerUser = 1_000;

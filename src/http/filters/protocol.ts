@@ -1,6 +1,26 @@
-import { IncomingMessage, type ServerResponse } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
 import { badRequest } from '../../runtime/errors.ts';
 import type { RequestFilter } from '../exchange.ts';
+import { checkHandshake, isHandshake } from '../listeners/web-socket.ts';
+
+/** Comes last: who may not ask is told that first. */
+export const webSocket: RequestFilter = ({ req, res, info, isProxied }) => {
+  if (!isHandshake(res) || isProxied) return;
+  if (info.verb !== 'watch') throw badRequest('a WebSocket carries a watch and nothing else: ask with watch=true');
+  checkHandshake(req);
+};
+
+/**
+ * RFC 9110 section 10.1.1: who asks first whether to send the body is told so here, after the other filters. Who is refused sends none,
+ * and what then comes on the connection is nobody's next request: listen.ts has it closed.
+ */
+export const expectation: RequestFilter = ({ req, res }) => {
+  // HTTP/1.0 has no such answer.
+  if (req.headers.expect?.toLowerCase() !== '100-continue' || req.httpVersion === '1.0') return;
+  if (res instanceof ServerResponse)
+    res.shouldKeepAlive = !/(?:^|,)\s*close\s*(?:,|$)/i.test(req.headers.connection ?? '');
+  res.writeContinue();
+};
 
 /** RFC 9112 sections 2.3, 3.2 and 6.1: what HTTP/1.1's parser lets pass. HTTP/2 has checks of its own. */
 export const protocol: RequestFilter = ({ req, res }) => {

@@ -1,5 +1,5 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
-import { headerValues } from '../../auth/header-values.ts';
+import { headerValues } from '../../auth/identity-headers.ts';
 import { copied } from '../../runtime/bounded-cache.ts';
 import type { RequestFilter } from '../exchange.ts';
 

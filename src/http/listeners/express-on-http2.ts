@@ -1,6 +1,11 @@
 import express, { type Express } from 'express';
 import http2, { type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { TLSSocket } from 'node:tls';
+
+/** Whether a request came over TLS: HTTP/2 is spoken over that alone. */
+export const isSecure = ({ httpVersionMajor, socket }: Pick<IncomingMessage, 'httpVersionMajor' | 'socket'>): boolean =>
+  httpVersionMajor >= 2 || (socket as Partial<TLSSocket>).encrypted === true;
 
 /** What both servers call with a request. */
 export type Face = (req: IncomingMessage | Http2ServerRequest, res: ServerResponse | Http2ServerResponse) => void;

@@ -1,5 +1,5 @@
 /** The parameters of the log queries, as the descriptions name them. */
-import { inQuery, type ParameterDescription } from '../../http/description.ts';
+import { inQuery, type ParameterDescription } from '../../http/route.ts';
 import { count, flag, oneOf, text } from '../../http/schema.ts';
 import { limits, operations } from './query.ts';
 import { pretty, timeout } from '../../apimachinery/list/parameters.ts';

@@ -1,5 +1,5 @@
 /** Times as texts that compare as they do: RFC 3339 in UTC with nine digits of a second. */
-import { parseTime } from '../../runtime/rfc3339.ts';
+import { parseTime } from '../../runtime/time.ts';
 
 /** The texts of whole seconds that a Date has: from 0 to the end of the year 9999. */
 export const lastSecond = 253_402_300_799;

@@ -4,6 +4,8 @@
  * 504 it is slow, 502 it answers what makes no sense; never an empty answer in the place of one of these.
  */
 import type { KubeClient } from '../../cluster/client/client.ts';
+import { badRequest } from '../../runtime/errors.ts';
+import type { LogQuery } from '../query/query.ts';
 
 /** Who asks, towards kube-apiserver. */
 export type Caller = Pick<KubeClient, 'stream'>;
@@ -31,7 +33,7 @@ export interface WorkloadPods {
 }
 
 /** Each list: one of these must be contained, whatever the case of its letters; an empty list asks for nothing. */
-export interface Keywords {
+interface Keywords {
   readonly namespace: readonly string[];
   readonly workload: readonly WorkloadPods[];
   readonly pod: readonly string[];
@@ -120,4 +122,13 @@ export interface LogStore {
   check(signal: AbortSignal): Promise<void>;
   /** Ends what it holds open. */
   close(): Promise<void>;
+}
+
+/** Throws 400 saying what the store lacks. */
+export function demandCapable({ name, capabilities }: Pick<LogStore, 'name' | 'capabilities'>, asked: LogQuery): void {
+  const { operation, interval } = asked;
+  if (operation === 'histogram' && !capabilities.intervals.includes(interval.unit))
+    throw badRequest(
+      `interval: the log store "${name}" has no buckets of ${interval.count}${interval.unit}; it has those of ${capabilities.intervals.join(', ') || 'no unit at all'}`,
+    );
 }

@@ -23,9 +23,8 @@ import { countAll, countContainers } from './loki/counts.ts';
 import { cutBy, pageOf, recordsOf } from './loki/records.ts';
 import { exactly } from './loki/spans.ts';
 import { Tenant } from './loki/tenant.ts';
-import { ahead } from './remote/ahead.ts';
+import { ahead, inTurn, sum } from './remote/paging.ts';
 import type { SecretReader } from './remote/endpoint.ts';
-import { inTurn, sum } from './remote/in-turn.ts';
 import { inOrder, sharesOf, spansOf } from './remote/parts.ts';
 
 /** Seconds, of which it is asked whether it answers. */

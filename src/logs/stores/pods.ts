@@ -16,8 +16,7 @@ import {
 import { Best } from './pods/entry.ts';
 import { exportPieces } from './pods/export.ts';
 import { followSources } from './pods/follow.ts';
-import { Reasons } from './pods/reasons.ts';
-import { scan, type ScanOptions, type Window } from './pods/scan.ts';
+import { Reasons, scan, type ScanOptions, type Window } from './pods/scan.ts';
 import { isNarrow, sourcesOf, textWanted, type ListPods } from './pods/source.ts';
 import { millisecondsOf, timeText } from '../query/times.ts';
 

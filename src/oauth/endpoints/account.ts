@@ -1,7 +1,7 @@
 /** `/oauth/account`: who somebody is, their password, and where they are logged in; for whoever is logged in at the browser. */
-import { pagesClient } from '../../accounts/directory/built-in-clients.ts';
+import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Account } from '../../accounts/directory/account.ts';
-import { loginOf, loginsOf } from '../../accounts/logins/open-sessions.ts';
+import { loginOf, loginsOf } from '../../accounts/directory/subjects.ts';
 import { changeableHere, OwnPassword, type OwnPasswordParts } from '../../accounts/passwords/own.ts';
 import { OAuthError } from '../../runtime/errors.ts';
 import type { Route } from '../../http/route.ts';
@@ -14,11 +14,10 @@ import {
 } from '../browser-login.ts';
 import { required } from '../form.ts';
 import { accountPage } from '../pages/account.ts';
-import { donePage } from '../pages/done.ts';
-import type { ShowLogin } from '../pages/login.ts';
-import { newPasswordIn } from '../pages/new-password.ts';
+import { donePage } from '../pages/notices.ts';
+import { type ShowLogin, newPasswordIn } from '../pages/login.ts';
 import { formRoute, pageRoute, seeOther, type PageRequest } from '../pages/route.ts';
-import { passwordRefusal } from '../password-refusal.ts';
+import { passwordRefusal } from '../password-login.ts';
 
 export interface AccountEndpointParts extends BrowserLoginParts, OwnPasswordParts {
   readonly showLogin: ShowLogin;

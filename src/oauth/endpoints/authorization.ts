@@ -14,16 +14,17 @@ import {
   parseAuthorization,
   prompts,
   type AuthorizationRequest,
+  provesNobody,
+  withParameters,
 } from '../authorization-request.ts';
 import { browserLogin, type BrowserLogin } from '../browser-login.ts';
-import type { OAuthEndpoint } from '../endpoint.ts';
+import type { OAuthEndpoint } from '../json-response.ts';
 import { required } from '../form.ts';
 import { consentPage } from '../pages/consent.ts';
-import { donePage } from '../pages/done.ts';
+import { donePage } from '../pages/notices.ts';
 import type { ShowLogin } from '../pages/login.ts';
 import { formRoute, pageRoute, postedRoute, seeOther, type PageRequest } from '../pages/route.ts';
-import { provesNobody, withParameters } from '../redirect-uri.ts';
-import { parseMilliseconds } from '../../runtime/rfc3339.ts';
+import { parseMilliseconds } from '../../runtime/time.ts';
 
 export interface AuthorizationParts {
   readonly directory: Directory;

@@ -1,18 +1,17 @@
 /** `/oauth/device` (RFC 8628 section 3.3): where somebody types in the code that a device shows, and lets it in. */
-import { pagesClient } from '../../accounts/directory/built-in-clients.ts';
+import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
 import { holderOf, type Session } from '../../tokens/sessions/session.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
 import { annotations } from '../../audit/annotations.ts';
-import { inQuery } from '../../http/description.ts';
-import type { Route } from '../../http/route.ts';
+import { inQuery, type Route } from '../../http/route.ts';
 import { browserLogin, type BrowserLogin } from '../browser-login.ts';
 import { deviceConsentPage, userCodePage } from '../pages/device.ts';
-import { donePage } from '../pages/done.ts';
+import { donePage } from '../pages/notices.ts';
 import type { ShowLogin } from '../pages/login.ts';
 import { formRoute, pageRoute, type PageRequest } from '../pages/route.ts';
-import { withParameters } from '../redirect-uri.ts';
+import { withParameters } from '../authorization-request.ts';
 import { shown, userCodeIn } from '../user-code.ts';
 
 export interface DeviceParts {

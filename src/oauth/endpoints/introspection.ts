@@ -4,14 +4,13 @@ import type { LoginLimiter } from '../../accounts/logins/limit.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
 import { subjectOf } from '../../accounts/directory/subjects.ts';
 import type { AccessTokens } from '../../auth/authenticators/access-tokens.ts';
-import { json } from '../../http/description.ts';
+import { json } from '../../http/route.ts';
 import { described, flag, integer, list, named, object, oneOf, text, type TypeOf } from '../../http/schema.ts';
-import { answerJSON, uncached } from '../json-response.ts';
+import { answerJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { clientAuthenticationMethods } from '../client-authentication.ts';
 import { clientRoute, mayKnow, tokenForm } from '../client-request.ts';
-import type { OAuthEndpoint } from '../endpoint.ts';
 import { required } from '../form.ts';
-import { parseMilliseconds } from '../../runtime/rfc3339.ts';
+import { parseMilliseconds } from '../../runtime/time.ts';
 
 /** RFC 7662 section 2.2. */
 const introspectionSchema = named(

@@ -1,7 +1,6 @@
 import type { PublishedKey, SigningKeys } from '../../tokens/signing-keys.ts';
 import { list, named, object, oneOf, open, text, type Schema, type TypeOf } from '../../http/schema.ts';
-import { answerJSON, cacheable } from '../json-response.ts';
-import type { OAuthEndpoint } from '../endpoint.ts';
+import { answerJSON, cacheable, type OAuthEndpoint } from '../json-response.ts';
 
 const jwkSet = 'application/jwk-set+json';
 

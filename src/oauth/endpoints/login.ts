@@ -1,5 +1,5 @@
 /** `/oauth/login`: the login page for nothing else, which leads back here, and what that page sends wherever it was shown. */
-import { pagesClient } from '../../accounts/directory/built-in-clients.ts';
+import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Account } from '../../accounts/directory/account.ts';
 import { OwnPassword, type OwnPasswordParts } from '../../accounts/passwords/own.ts';
 import { OAuthError } from '../../runtime/errors.ts';
@@ -7,11 +7,10 @@ import type { RequestContext, Route } from '../../http/route.ts';
 import { beginInBrowser, browserLogin, demandOurs, goOn, type BrowserLoginParts } from '../browser-login.ts';
 import { required } from '../form.ts';
 import { confirmLogoutPath } from './logout.ts';
-import { loginPath, type ShowLogin } from '../pages/login.ts';
-import { newPasswordIn } from '../pages/new-password.ts';
-import { logoutPage } from '../pages/logout.ts';
+import { loginPath, type ShowLogin, newPasswordIn } from '../pages/login.ts';
+import { logoutPage } from '../pages/notices.ts';
 import { formRoute, pageRoute, type PageRequest } from '../pages/route.ts';
-import { passwordRefusal } from '../password-refusal.ts';
+import { passwordRefusal } from '../password-login.ts';
 
 export interface LoginParts extends BrowserLoginParts, OwnPasswordParts {
   readonly showLogin: ShowLogin;

@@ -4,15 +4,14 @@ import type { Directory } from '../../accounts/directory/directory.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
 import type { IdentityClaims, Tokens } from '../../tokens/jwt.ts';
 import { OAuthError } from '../../runtime/errors.ts';
-import { inQuery, type ParameterDescription } from '../../http/description.ts';
+import { inQuery, type ParameterDescription } from '../../http/route.ts';
 import { browserLogin, type BrowserLogin } from '../browser-login.ts';
-import type { OAuthEndpoint } from '../endpoint.ts';
+import type { OAuthEndpoint } from '../json-response.ts';
 import { readParameters } from '../form.ts';
 import { cookie, loginCookie } from '../pages/cookies.ts';
-import { donePage } from '../pages/done.ts';
-import { logoutPage } from '../pages/logout.ts';
+import { donePage, logoutPage } from '../pages/notices.ts';
 import { formRoute, pageRoute, postedRoute, seeOther, type PageRequest } from '../pages/route.ts';
-import { withParameters } from '../redirect-uri.ts';
+import { withParameters } from '../authorization-request.ts';
 
 export interface LogoutParts {
   readonly directory: Directory;

@@ -1,10 +1,8 @@
 import type { Response } from 'express';
 import { noSuchPath } from '../../runtime/errors.ts';
-import { inPath, json, type ParameterDescription } from '../../http/description.ts';
-import type { Handler, Route } from '../../http/route.ts';
+import { inPath, json, type ParameterDescription, type Handler, type Route } from '../../http/route.ts';
 import { described, flag, list, named, object, text } from '../../http/schema.ts';
-import { answerJSON, cacheable } from '../json-response.ts';
-import type { OAuthEndpoint } from '../endpoint.ts';
+import { answerJSON, cacheable, type OAuthEndpoint } from '../json-response.ts';
 
 const url = described('Below the issuer', { ...text, format: 'uri' });
 /** RFC 8414 section 2, OpenID Connect Discovery section 3, OpenID Connect RP-Initiated Logout section 2.1, RFC 8628 section 4, RFC 9207 section 3. */

@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Request } from 'express';
-import { pagesClient } from '../../accounts/directory/built-in-clients.ts';
+import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Linking } from '../../accounts/providers/linking.ts';
 import type { ProviderRequest, OpenIDProviders } from '../../accounts/providers/openid.ts';
 import { PersonRefused, type Person } from '../../accounts/providers/person.ts';
@@ -13,13 +13,11 @@ import type { LoginHistories } from '../../accounts/logins/history.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
 import { sameHash, type RefreshTokens } from '../../tokens/refresh-tokens.ts';
 import { isTold, OAuthError } from '../../runtime/errors.ts';
-import { inPath, inQuery } from '../../http/description.ts';
-import type { RequestContext, Route } from '../../http/route.ts';
+import { inPath, inQuery, type RequestContext, type Route } from '../../http/route.ts';
 import { beginInBrowser, demandOurs, goOn, queryOf, type BrowserLoginParts } from '../browser-login.ts';
 import { required } from '../form.ts';
 import { cookie, formCookie, providerCookie, readCookie } from '../pages/cookies.ts';
-import { failurePage } from '../pages/failure.ts';
-import { leavingPage } from '../pages/leaving.ts';
+import { failurePage, leavingPage } from '../pages/notices.ts';
 import { loginPath } from '../pages/login.ts';
 import { formRoute, pageRoute, seeOther, type PageRequest } from '../pages/route.ts';
 

@@ -2,10 +2,9 @@ import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
 import type { Tokens } from '../../tokens/jwt.ts';
-import { answer, uncached } from '../json-response.ts';
+import { answer, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { clientIdentificationMethods } from '../client-authentication.ts';
 import { clientRoute, mayKnow, tokenForm } from '../client-request.ts';
-import type { OAuthEndpoint } from '../endpoint.ts';
 import { required } from '../form.ts';
 
 /**

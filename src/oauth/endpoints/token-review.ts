@@ -9,15 +9,13 @@ import { bearerCredentials } from '../../auth/authenticators/bearer-credentials.
 import type { Authenticator } from '../../auth/authenticators/index.ts';
 import { demand, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { OAuthError } from '../../runtime/errors.ts';
-import { inQuery, json } from '../../http/description.ts';
+import { inQuery, json, type RequestContext } from '../../http/route.ts';
 import { parseJSON } from '../../http/request/parse-json.ts';
-import type { RequestContext } from '../../http/route.ts';
 import { flag, list, named, object, oneOf, open, text, type TypeOf } from '../../http/schema.ts';
-import { answerJSON, uncached } from '../json-response.ts';
+import { answerJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { readBody } from '../../http/request/slow-body.ts';
 import { authenticateClient, type ClientAuthentication } from '../client-authentication.ts';
 import { mayKnow } from '../client-request.ts';
-import type { OAuthEndpoint } from '../endpoint.ts';
 
 interface TokenReviewParts extends Pick<ClientAuthentication, 'directory' | 'limiter'> {
   readonly accessTokens: AccessTokens;

@@ -10,13 +10,12 @@ import { annotations } from '../../audit/annotations.ts';
 import { identityClaims, kubernetesAudience, type Tokens } from '../../tokens/jwt.ts';
 import { clientScopes } from '../../config/schema.ts';
 import { OAuthError } from '../../runtime/errors.ts';
-import { json } from '../../http/description.ts';
+import { json } from '../../http/route.ts';
 import { count, described, named, object, oneOf, text, type Schema, type TypeOf } from '../../http/schema.ts';
-import { answerJSON, uncached } from '../json-response.ts';
-import { audienceOf, demandAudience } from '../audience.ts';
+import { answerJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
+import { audienceOf, demandAudience } from '../scope.ts';
 import { clientIdentificationMethods } from '../client-authentication.ts';
 import { clientRoute } from '../client-request.ts';
-import type { OAuthEndpoint } from '../endpoint.ts';
 import { required } from '../form.ts';
 import type { Grant } from '../grants/grant.ts';
 

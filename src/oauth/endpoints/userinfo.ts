@@ -3,11 +3,9 @@ import type { AccessTokens, StandingToken } from '../../auth/authenticators/acce
 import { bearerCredentials } from '../../auth/authenticators/bearer-credentials.ts';
 import { identityOf } from '../../tokens/jwt.ts';
 import { OAuthError } from '../../runtime/errors.ts';
-import { json } from '../../http/description.ts';
-import type { Handler } from '../../http/route.ts';
+import { json, type Handler } from '../../http/route.ts';
 import { flag, list, named, object, text } from '../../http/schema.ts';
-import { answerJSON, uncached } from '../json-response.ts';
-import type { OAuthEndpoint } from '../endpoint.ts';
+import { answerJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { formBody, readForm } from '../form.ts';
 
 /** OpenID Connect Core section 5.3.2: what the scope of the token lets tell. */

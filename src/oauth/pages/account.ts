@@ -1,9 +1,9 @@
-import { pagesClient } from '../../accounts/directory/built-in-clients.ts';
+import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Session } from '../../tokens/sessions/session.ts';
 import type { Subject } from '../../tokens/subject.ts';
-import { formToken } from './form-token.ts';
+import { formToken } from './cookies.ts';
 import { html, type Html } from '../../http/response/html.ts';
-import { newPasswordFields } from './new-password.ts';
+import { newPasswordFields } from './login.ts';
 import { problemAlert, writePage } from './page.ts';
 import type { PageExchange } from './route.ts';
 

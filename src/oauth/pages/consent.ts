@@ -1,4 +1,4 @@
-import { formToken } from './form-token.ts';
+import { formToken } from './cookies.ts';
 import { html, type Html } from '../../http/response/html.ts';
 import { writePage } from './page.ts';
 import type { PageExchange } from './route.ts';

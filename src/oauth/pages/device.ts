@@ -1,5 +1,5 @@
 import { decisionForm, scopeList } from './consent.ts';
-import { formToken } from './form-token.ts';
+import { formToken } from './cookies.ts';
 import { html } from '../../http/response/html.ts';
 import { problemAlert, writePage } from './page.ts';
 import type { PageExchange } from './route.ts';

@@ -1,12 +1,42 @@
 import type { Request, Response } from 'express';
 import { isTold, OAuthError } from '../../runtime/errors.ts';
-import type { Handler, RequestContext, Route } from '../../http/route.ts';
-import { isSecure } from '../../http/listeners/secure.ts';
-import { readForm } from '../form.ts';
-import { withParameters } from '../redirect-uri.ts';
-import { bodyOf, ownFormBody, pageAnswers } from './described.ts';
-import { failurePage } from './failure.ts';
-import { demandFormToken } from './form-token.ts';
+import type {
+  Handler,
+  RequestContext,
+  Route,
+  ResponseDescriptions,
+  BodyDescription,
+  ParameterDescription,
+} from '../../http/route.ts';
+import { isSecure } from '../../http/listeners/express-on-http2.ts';
+import { readForm, formBody } from '../form.ts';
+import { withParameters } from '../authorization-request.ts';
+import { failurePage } from './notices.ts';
+import { demandFormToken, formTokenField } from './cookies.ts';
+import { described, text, type Schema } from '../../http/schema.ts';
+
+/** How pages describe themselves: people are shown them, and programs need not know what is in them. */
+const pageAnswers: ResponseDescriptions = {
+  200: { description: 'A page', content: { 'text/html': text } },
+  303: { description: 'Go on there', headers: { Location: 'Where, also to the client that sent the user here' } },
+};
+
+/** What a form of ours sends. */
+const ownFormBody = (fields: Readonly<Record<string, string>>): BodyDescription =>
+  formBody({ [formTokenField]: described('As the page has it: made for this browser', text) }, textsOf(fields));
+
+const textsOf = (fields: Readonly<Record<string, string>>): Readonly<Record<string, Schema>> =>
+  Object.fromEntries(Object.entries(fields).map(([name, description]) => [name, described(description, text)]));
+
+const fieldsOf = (parameters: readonly ParameterDescription[]): Readonly<Record<string, Schema>> =>
+  Object.fromEntries(parameters.map(({ name, description, schema }) => [name, described(description, schema)]));
+
+/** The same in a form as in a URL. */
+const bodyOf = (parameters: readonly ParameterDescription[]): BodyDescription =>
+  formBody(
+    fieldsOf(parameters.filter(({ required }) => required === true)),
+    fieldsOf(parameters.filter(({ required }) => required !== true)),
+  );
 
 export interface PageRequest {
   readonly req: Request;

@@ -1,8 +1,7 @@
 /** RFC 8628: a session that begins when somebody types in a user code and lets the device in, and the device asks with its own code. */
 import { StatusError, tooManyRequests } from '../../runtime/errors.ts';
-import { rfc3339 } from '../../runtime/time.ts';
+import { rfc3339, parseMilliseconds } from '../../runtime/time.ts';
 import { isKubeError } from '../../cluster/client/kube-error.ts';
-import { parseMilliseconds } from '../../runtime/rfc3339.ts';
 import { shareAt } from '../../runtime/shares.ts';
 import { addressKeys } from '../../runtime/client-address.ts';
 import type { RefreshTokens } from '../refresh-tokens.ts';

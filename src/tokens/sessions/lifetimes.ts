@@ -1,6 +1,5 @@
 /** How long sessions live (API.md 2). */
-import type { Clock } from '../../runtime/time.ts';
-import { parseMilliseconds } from '../../runtime/rfc3339.ts';
+import { type Clock, parseMilliseconds } from '../../runtime/time.ts';
 import { timesOf, type Session } from './session.ts';
 
 /** In milliseconds. */

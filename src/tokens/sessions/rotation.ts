@@ -3,8 +3,7 @@
  * session (RFC 9700 section 4.14.2, API.md 2).
  */
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
-import { rfc3339, type Clock } from '../../runtime/time.ts';
-import { parseMilliseconds } from '../../runtime/rfc3339.ts';
+import { rfc3339, type Clock, parseMilliseconds } from '../../runtime/time.ts';
 import { hashToken, sameHash, type RefreshTokens } from '../refresh-tokens.ts';
 import type { Lives } from './lifetimes.ts';
 import { contended, type SessionStore } from './session-store.ts';

@@ -1,6 +1,6 @@
 /** One Session: what it says in the cluster, under a name that is never used again. */
 import type { KubeObject } from '../../cluster/cache/informer.ts';
-import { parseMilliseconds } from '../../runtime/rfc3339.ts';
+import { parseMilliseconds } from '../../runtime/time.ts';
 
 /** Who somebody is at an identity provider. */
 export interface Identity {

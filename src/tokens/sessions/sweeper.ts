@@ -1,6 +1,5 @@
 /** Deletes the sessions that are over. Replicas that sweep at the same time do each other no harm. */
-import type { Clock } from '../../runtime/time.ts';
-import { parseMilliseconds } from '../../runtime/rfc3339.ts';
+import { type Clock, parseMilliseconds } from '../../runtime/time.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Lives } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { headerValues } from '../../../src/auth/header-values.ts';
+import { headerValues } from '../../../src/auth/identity-headers.ts';
 
 const name = fc.stringMatching(/^[A-Za-z-]{1,8}$/);
 const pairs = fc.array(fc.tuple(name, fc.string({ maxLength: 8 })), { maxLength: 20 });

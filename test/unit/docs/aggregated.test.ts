@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, jest, afterEach, test } from '@jest/globals';
 import { openapi3, swagger2 } from '../../../src/docs/openapi/group-documents.ts';
 import { openapiRoutes } from '../../../src/docs/aggregated.ts';
-import { json } from '../../../src/http/description.ts';
-import type { Route } from '../../../src/http/route.ts';
+import { json, type Route } from '../../../src/http/route.ts';
 import { apisRoutes } from '../../../src/resources/routes.ts';
 import { count, described, eitherOf, named, object, text } from '../../../src/http/schema.ts';
 import { createLogger } from '../../../src/runtime/logger.ts';

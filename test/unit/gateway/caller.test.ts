@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { UserInfo } from '../../../src/auth/user.ts';
-import { callerOf } from '../../../src/gateway/caller.ts';
+import { callerOf } from '../../../src/gateway/proxy.ts';
 import type { RequestContext } from '../../../src/http/route.ts';
 import { impersonationHeaders } from '../../../src/cluster/client/impersonation.ts';
 

@@ -6,7 +6,7 @@ import { duplexPair } from 'node:stream';
 import { gateway } from '../../../src/gateway/index.ts';
 import { requestEnded } from '../../../src/gateway/proxy.ts';
 import { createUpstream } from '../../../src/cluster/client/upstream.ts';
-import { addressOf } from '../../../src/cluster/wire/address.ts';
+import { addressOf } from '../../../src/cluster/wire/connections.ts';
 import { open } from '../../client/http1.ts';
 import type { Message } from '../../client/message.ts';
 import { ask } from '../../fakes/ask.ts';

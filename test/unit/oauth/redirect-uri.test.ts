@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { isRegistered, provesNobody, withParameters } from '../../../src/oauth/redirect-uri.ts';
+import { isRegistered, provesNobody, withParameters } from '../../../src/oauth/authorization-request.ts';
 
 describe('a redirect URI', () => {
   test.each([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { compareTimes, parseMilliseconds, parseTime, type Time } from '../../../src/runtime/rfc3339.ts';
+import { compareTimes, parseMilliseconds, parseTime, type Time } from '../../../src/runtime/time.ts';
 
 const at = (text: string): Time => parseTime(text) as Time;
 

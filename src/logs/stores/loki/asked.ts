@@ -1,6 +1,6 @@
 /** A selection as Loki is asked for it. Years are many questions: its index knows when there was nothing. */
 import type { Selection } from '../log-store.ts';
-import { inTurn } from '../remote/in-turn.ts';
+import { inTurn } from '../remote/paging.ts';
 import type { Part } from '../remote/parts.ts';
 import { questionOf, selectorOf, type LogQLQuery } from './logql.ts';
 import { earlyInIndex, exactly, spansOfLength, type TimeSpan } from './spans.ts';

@@ -2,7 +2,7 @@
 import { badRequest } from '../../../runtime/errors.ts';
 import { demandFewBuckets, lengthOf, mostBuckets } from '../../query/intervals.ts';
 import type { Interval, TimeOrder } from '../log-store.ts';
-import { inTurn } from '../remote/in-turn.ts';
+import { inTurn } from '../remote/paging.ts';
 import { secondsOf } from '../../query/times.ts';
 import type { LokiRequest } from './asked.ts';
 import { countAt, countIn } from './counts.ts';

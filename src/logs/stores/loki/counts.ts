@@ -3,7 +3,7 @@
  * beginning is, to the nanosecond, so some seconds are looked at apart.
  */
 import type { Statistics } from '../log-store.ts';
-import { inTurn, sum } from '../remote/in-turn.ts';
+import { inTurn, sum } from '../remote/paging.ts';
 import type { LokiRequest } from './asked.ts';
 import { atSecond, countByContainer, countOf, selectorOf, shareOf, type LogQLQuery } from './logql.ts';
 import { containerOf, sharesOfContainers } from './shares.ts';

@@ -1,7 +1,6 @@
 /** The records of an answer of Loki, which has them by stream. */
 import type { LogRecord, TimeOrder } from '../log-store.ts';
-import { sum } from '../remote/in-turn.ts';
-import { wantedBytes } from '../remote/page.ts';
+import { sum, wantedBytes } from '../remote/paging.ts';
 import type { LokiStream } from './client.ts';
 import type { Labels } from './logql.ts';
 

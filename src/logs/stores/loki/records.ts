@@ -1,6 +1,6 @@
 /** The records of a question, which Loki tells by streams and so many at a time: each piece is asked for from where the one before ended. */
 import type { Cut, Found, LogRecord, TimeOrder, LogPage } from '../log-store.ts';
-import { mostOfSeveral, mostOnPage, tooLarge } from '../remote/page.ts';
+import { mostOfSeveral, mostOnPage, tooLarge } from '../remote/paging.ts';
 import { inOrder } from '../remote/parts.ts';
 import { AnswerTooLarge } from '../remote/store-client.ts';
 import type { LokiRequest } from './asked.ts';

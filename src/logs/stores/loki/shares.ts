@@ -1,5 +1,5 @@
 /** Loki counts by container, but tells the counts of a few hundred only: the containers there may be are asked for in shares. */
-import { sum } from '../remote/in-turn.ts';
+import { sum } from '../remote/paging.ts';
 import type { LokiStream } from './client.ts';
 import type { Labels, QueryShare } from './logql.ts';
 

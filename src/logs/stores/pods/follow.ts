@@ -5,7 +5,7 @@ import type { Caller, Cut, LogRecord, Selection } from '../log-store.ts';
 import { secondsOf } from '../../query/times.ts';
 import { sizeOf } from './entry.ts';
 import { readLog } from './read.ts';
-import { Reasons } from './reasons.ts';
+import { Reasons } from './scan.ts';
 import { sourcesOf, textWanted, type ListPods, type ContainerLog } from './source.ts';
 
 export interface FollowOptions {

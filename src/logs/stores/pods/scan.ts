@@ -1,11 +1,23 @@
 /** Many logs read at once, a few at a time, and what their lines are in the window that is asked for. */
 import { serviceUnavailable } from '../../../runtime/errors.ts';
-import type { Caller, LogRecord } from '../log-store.ts';
+import type { Caller, LogRecord, Cut } from '../log-store.ts';
 import { timeText } from '../../query/times.ts';
 import type { PodLogEntry } from './entry.ts';
 import { readLog, type Ended } from './read.ts';
-import type { Reasons } from './reasons.ts';
 import type { ContainerLog } from './source.ts';
+
+/** Why a result is not all that there is, each reason once. */
+export class Reasons {
+  readonly #texts = new Set<string>();
+
+  add(text: string): void {
+    this.#texts.add(text);
+  }
+
+  get cut(): Cut {
+    return this.#texts.size === 0 ? {} : { partial: { reason: [...this.#texts].join('; ') } };
+  }
+}
 
 export interface Window {
   /** Whole seconds. */
@@ -35,7 +47,7 @@ export interface ScanOptions {
 }
 
 /** Told of each line that is meant, by its source and time; `entry` makes it a record, now or never. */
-export type Take = (source: ContainerLog, time: string, entry: () => PodLogEntry) => void;
+type Take = (source: ContainerLog, time: string, entry: () => PodLogEntry) => void;
 
 /** Lines of the two streams of a container may stand in another order than their times, by less than this, in seconds. */
 const disorder = 2;

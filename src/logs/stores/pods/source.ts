@@ -2,7 +2,7 @@
 import type { Selection } from '../log-store.ts';
 import { matcherOf } from '../../query/workloads.ts';
 import { compareTexts } from './entry.ts';
-import type { Reasons } from './reasons.ts';
+import type { Reasons } from './scan.ts';
 
 export interface LogContainer {
   readonly name: string;

@@ -3,7 +3,7 @@
  * ones are asked for by the last one: nothing is held open there, and nothing has to be cleaned up.
  */
 import type { TimeOrder } from '../log-store.ts';
-import { mostOfSeveral, wantedBytes } from '../remote/page.ts';
+import { mostOfSeveral, wantedBytes } from '../remote/paging.ts';
 import { AnswerTooLarge } from '../remote/store-client.ts';
 import type { SearchResponse, Hit, SearchClient } from './client.ts';
 import type { SearchQueryParts, Clause } from './query.ts';

@@ -15,9 +15,7 @@ import {
   type Selection,
   type Statistics,
 } from '../log-store.ts';
-import { ahead } from '../remote/ahead.ts';
-import { inTurn, sum } from '../remote/in-turn.ts';
-import { mostOnPage, tooLarge } from '../remote/page.ts';
+import { ahead, inTurn, sum, mostOnPage, tooLarge } from '../remote/paging.ts';
 import { inOrder, sharesOf, spansOf, type Part } from '../remote/parts.ts';
 import type { StoreEndpoint } from '../remote/store-client.ts';
 import { SearchClient, type Hit } from './client.ts';

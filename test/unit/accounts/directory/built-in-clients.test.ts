@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { builtInClients } from '../../../../src/accounts/directory/built-in-clients.ts';
+import { builtInClients } from '../../../../src/accounts/directory/clients.ts';
 
 test('without configuration there are a client for kubectl and one for the documentation, each with its own redirect URIs', () => {
   const clients = builtInClients('https://platform.example');

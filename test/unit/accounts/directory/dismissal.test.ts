@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
 import { credentialIDOf } from '../../../../src/accounts/directory/credentials.ts';
 import type { Identity } from '../../../../src/tokens/sessions/session.ts';
-import { configuredUserUID } from '../../../../src/accounts/directory/uuid.ts';
+import { configuredUserUID } from '../../../../src/accounts/directory/account.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { passwordSecretOf } from '../../../../src/accounts/directory/users.ts';
 import { createPlatform, namespace, type Platform } from '../../../fakes/platform.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { configuredUserUID, uuidV5 } from '../../../../src/accounts/directory/uuid.ts';
+import { configuredUserUID, uuidV5 } from '../../../../src/accounts/directory/account.ts';
 
 describe('a name-based UUID', () => {
   test.each([

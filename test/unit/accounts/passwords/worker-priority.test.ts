@@ -8,7 +8,7 @@ const run = promisify(execFile);
 const script = `
 import { readdir, readFile } from 'node:fs/promises';
 import { getPriority } from 'node:os';
-import { lowerWorkers } from './src/accounts/passwords/worker-priority.ts';
+import { lowerWorkers } from './src/accounts/passwords/threads.ts';
 await lowerWorkers();
 const threads = await Promise.all((await readdir('/proc/self/task')).map(async (thread) =>
   [(await readFile('/proc/self/task/' + thread + '/comm', 'utf8')).trim(), getPriority(Number(thread))]));

@@ -4,8 +4,7 @@ import { BasicConstraintsExtension, Extension, X509CertificateGenerator } from '
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { KeyObject, sign, webcrypto, X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
-import { presentedChain, verifiedUntil } from '../../../../src/auth/authenticators/client-chain.ts';
-import { elementsIn } from '../../../../src/auth/authenticators/der.ts';
+import { presentedChain, verifiedUntil, elementsIn } from '../../../../src/auth/authenticators/client-chain.ts';
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { elementsIn } from '../../../../src/auth/authenticators/der.ts';
+import { elementsIn } from '../../../../src/auth/authenticators/client-chain.ts';
 
 const bytes = (hex: string, filling = 0): Buffer => Buffer.concat([Buffer.from(hex, 'hex'), Buffer.alloc(filling)]);
 

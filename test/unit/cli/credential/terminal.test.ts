@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { shown } from '../../../../src/cli/credential/terminal.ts';
+import { shown } from '../../../../src/cli/credential/answers.ts';
 
 test.each([
   [

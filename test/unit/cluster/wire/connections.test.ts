@@ -6,9 +6,8 @@ import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer, type TLSSocket } from 'node:tls';
-import { addressOf } from '../../../../src/cluster/wire/address.ts';
+import { addressOf, Connections } from '../../../../src/cluster/wire/connections.ts';
 import { streamed, whole, type UpstreamRequest } from '../../../../src/cluster/wire/response.ts';
-import { Connections } from '../../../../src/cluster/wire/connections.ts';
 import { newMaterial } from '../../../../src/tls/authority.ts';
 import { FakeKubeApiserver } from '../../../fakes/upstream.ts';
 

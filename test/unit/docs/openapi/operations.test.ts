@@ -1,11 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { Components } from '../../../../src/docs/openapi/components.ts';
-import { templated } from '../../../../src/docs/openapi/names.ts';
-import { operationIdOf, tagOf } from '../../../../src/docs/openapi/operations.ts';
+import { templated, operationIdOf, tagOf } from '../../../../src/docs/openapi/operations.ts';
 import { refusalsOf } from '../../../../src/docs/openapi/error-responses.ts';
 import { merged } from '../../../../src/docs/openapi/cluster-schemas.ts';
-import { json } from '../../../../src/http/description.ts';
-import type { Route } from '../../../../src/http/route.ts';
+import { json, type Route } from '../../../../src/http/route.ts';
 import { count, eitherOf, flag, list, named, object, oneOf, text } from '../../../../src/http/schema.ts';
 
 const iam = '/kapis/iam.platform.io/v1alpha2';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { humanDuration } from '../../../../src/resources/human-duration.ts';
-import { nodes } from '../../../../src/resources/kinds/nodes.ts';
+import { humanDuration, nodes } from '../../../../src/resources/kinds/nodes.ts';
 import { node } from '../../../labs/resources.ts';
 
 const ready = (status: string): object => ({ type: 'Ready', status });

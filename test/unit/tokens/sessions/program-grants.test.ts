@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Session } from '../../../../src/tokens/sessions/session.ts';
 import { platformToken } from '../../../../src/auth/authenticators/index.ts';
-import { configuredUserUID } from '../../../../src/accounts/directory/uuid.ts';
+import { configuredUserUID } from '../../../../src/accounts/directory/account.ts';
 import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
 import type { Answer } from '../../../fakes/ask.ts';
 import { issuer } from '../../../fakes/configuration.ts';

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cut, LogRecord, LogStore, TimeOrder, Selection } from '../../../../../src/logs/stores/log-store.ts';
 import { Best, compareIn, type PodLogEntry } from '../../../../../src/logs/stores/pods/entry.ts';
 import { Sizes } from '../../../../../src/logs/stores/pods/export.ts';
-import { Reasons } from '../../../../../src/logs/stores/pods/reasons.ts';
+import { Reasons } from '../../../../../src/logs/stores/pods/scan.ts';
 import { sourcesOf, textWanted, type LogPod } from '../../../../../src/logs/stores/pods/source.ts';
 import { podsLimits, podsStore, type PodsLimits } from '../../../../../src/logs/stores/pods.ts';
 import { timeText } from '../../../../../src/logs/query/times.ts';

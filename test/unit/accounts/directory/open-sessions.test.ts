@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import type { Account } from '../../../../src/accounts/directory/account.ts';
 import type { Directory } from '../../../../src/accounts/directory/directory.ts';
-import { loginOf, loginsOf } from '../../../../src/accounts/logins/open-sessions.ts';
+import { loginOf, loginsOf } from '../../../../src/accounts/directory/subjects.ts';
 import type { Session } from '../../../../src/tokens/sessions/session.ts';
 import type { Sessions } from '../../../../src/tokens/sessions/sessions.ts';
 
