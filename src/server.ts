@@ -105,7 +105,7 @@ export async function startServer(
   const { namespace } = flags;
   const client = await connectToCluster({ kubeconfig: flags.kubeconfig });
   const live = new LiveConfiguration();
-  live.onWarnings((warnings) => {
+  live.warned.subscribe((warnings) => {
     const problems = warnings.map(formatProblem);
     if (problems.length > 0) log.warn('the configuration in force is incomplete', { problems });
     else log.info('the configuration in force is complete again');
@@ -114,42 +114,30 @@ export async function startServer(
 
   const passwords = new Passwords();
   await ensureAdminSecret({ client, namespace, configuration: live.value, passwords, log });
-  const secrets = new SecretRefs({ client, namespace, log, changed: () => rebuild() });
-  const users = new Users({ client, namespace, log, changed: (username) => update(username) });
-  const limiter = new LoginLimiter(
-    () => live.value.authentication.loginLimit,
-    Date.now,
-    (text) => refreshTokens.mark(text),
-  );
-  const directory = new Directory({
-    config: live,
-    secrets,
-    users,
-    passwords,
-    unlocked: (account) => limiter.unlock(account),
-  });
+  const secrets = new SecretRefs({ client, namespace, log });
+  const users = new Users({ client, namespace, log });
+  const directory = new Directory({ config: live, secrets, users, passwords });
   const directories = new Directories({ config: live, secrets, log });
   const openIDProviders = new OpenIDProviders({ config: live, secrets, log });
   const linking = new Linking({ config: live, client, directory, log });
   const passwordStore = new PasswordStore({ client, namespace, directory, passwords, log });
   const conditions = new UserConditions({ client, directory, users, log });
-  const watches = new OpenWatches();
-  const rebuild = (): void => {
-    directory.rebuild();
-    conditions.lookAtAll();
-    void watches.recheck();
-  };
-  const update = (username: string): void => {
-    if (directory.update(username)) void watches.recheck();
-    conditions.look(username);
-  };
-  live.subscribe(rebuild);
+  directory.changed.subscribe((username) => {
+    if (username === undefined) conditions.lookAtAll();
+    else conditions.look(username);
+  });
   users.start();
-  await secrets.settled(signal);
+  await directory.start(signal);
 
   const refreshTokens = await RefreshTokens.load(client, namespace);
   const signingKeys = await SigningKeys.load(client, namespace);
   for (const keys of [refreshTokens, signingKeys]) keys.follow(log);
+  const limiter = new LoginLimiter(
+    () => live.value.authentication.loginLimit,
+    Date.now,
+    (text) => refreshTokens.mark(text),
+  );
+  directory.unlocked.subscribe((account) => limiter.unlock(account));
   const identity = `${hostname()}_${randomUUID()}`;
   const lease = new Lease({ client, namespace, name: objectNames.lease, identity, log });
   lease.start();
@@ -169,7 +157,7 @@ export async function startServer(
     isDismissed: (spec) => directory.isDismissed(spec),
     log,
   });
-  directory.onDismissal((dismissed) => void sessions.dismiss(dismissed));
+  directory.dismissed.subscribe((dismissed) => void sessions.dismiss(dismissed));
   sessions.start();
   const sharedFailures = new SharedFailures({
     client,
@@ -288,6 +276,10 @@ export async function startServer(
     () => live.problems.length + live.warnings.length,
   );
 
+  const watches = new OpenWatches();
+  sessions.ended.subscribe((sid) => watches.endSession(sid));
+  directory.invalidated.subscribe(() => void watches.recheck());
+
   const packageVersion = readVersion();
   const describing = { version: packageVersion, issuer: () => live.value.authentication.issuer };
   const loggingParts = { authorizer, granted, catalogue, client, logs, bounds: new LogsBounds() };
@@ -344,7 +336,6 @@ export async function startServer(
       groupVersions: [served, loggingGroupVersion],
     }),
   ];
-  sessions.onEnd((sid) => watches.endSession(sid));
   knowResource(nodes.served.resource);
   const figures = (read: (figures: CacheFigures) => number) => () =>
     [...catalogue.figures()].map(([resource, one]) => [resource, read(one)] as const);

@@ -42,7 +42,7 @@ export class PlatformConfigSource {
       fieldSelector: `metadata.name=${options.name}`,
       log: options.log,
     });
-    options.live.onWarnings((warnings) => {
+    options.live.warned.subscribe((warnings) => {
       const configMap = this.#informer.get(this.#namespace, this.#name);
       if (configMap !== undefined && warnings.length > 0) this.#tell(configMap, 'ConfigurationIncomplete', warnings);
     });

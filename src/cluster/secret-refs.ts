@@ -4,6 +4,7 @@
 import type { KubeClient } from './client/client.ts';
 import { createInformer, type Informer, type KubeObject } from './cache/informer.ts';
 import type { Logger } from '../runtime/logger.ts';
+import { Topic } from '../runtime/topic.ts';
 
 export interface SecretKeyRef {
   readonly name: string;
@@ -25,18 +26,17 @@ export function secretValue(secret: Secret | undefined, key: string): string | u
 }
 
 export class SecretRefs {
+  /** Any of the Secrets has changed, or all of them have been read. */
+  readonly changed = new Topic();
   readonly #client: KubeClient;
   readonly #namespace: string;
   readonly #log: Logger;
   readonly #informers = new Map<string, Informer<Secret>>();
-  readonly #changed: () => void;
 
-  /** `changed` is told after any of the Secrets changed, and when all that are followed were read. */
-  constructor(options: { client: KubeClient; namespace: string; log: Logger; changed: () => void }) {
+  constructor(options: { client: KubeClient; namespace: string; log: Logger }) {
     this.#client = options.client;
     this.#namespace = options.namespace;
     this.#log = options.log;
-    this.#changed = options.changed;
   }
 
   /** Watches exactly these Secrets from now on. */
@@ -54,7 +54,7 @@ export class SecretRefs {
         fieldSelector: `metadata.name=${name}`,
         log: this.#log,
       });
-      informer.onChange(() => this.#changed());
+      informer.onChange(() => this.changed.publish());
       informer.start();
       this.#informers.set(name, informer);
       // That one is not there is no change.
@@ -64,7 +64,7 @@ export class SecretRefs {
 
   async #tellRead(informer: Informer<Secret>): Promise<void> {
     await informer.waitForSync();
-    if (this.hasSynced()) this.#changed();
+    if (this.hasSynced()) this.changed.publish();
   }
 
   /** Resolves when every followed Secret was read once, or the signal fires. */

@@ -1,14 +1,16 @@
+import { Topic } from '../runtime/topic.ts';
 import type { Problem } from './parse.ts';
 import type { PlatformConfiguration } from './schema.ts';
 
-/** The configuration in force: swapped whole, subscribers told, the last good one kept when a new one is refused. */
+/** The configuration in force. It is replaced as a whole; a configuration that is refused leaves the last good one in force. */
 export class LiveConfiguration {
+  /** All warnings, whenever they have changed. */
+  readonly warned = new Topic<readonly Problem[]>();
   #value: PlatformConfiguration | undefined;
   #problems: readonly Problem[] = [];
   readonly #warnings = new Map<string, readonly Problem[]>();
   #told = '[]';
-  readonly #listeners = new Set<(warnings: readonly Problem[]) => void>();
-  readonly #subscribers = new Set<(value: PlatformConfiguration) => void>();
+  readonly #replaced = new Topic<PlatformConfiguration>();
 
   /** Throws before the first accept: nothing is served until then. */
   get value(): PlatformConfiguration {
@@ -30,17 +32,17 @@ export class LiveConfiguration {
     this.#problems = [];
     // They are of another one.
     this.#warnings.clear();
-    for (const tell of this.#subscribers) tell(value);
+    this.#replaced.publish(value);
   }
 
   refuse(problems: readonly Problem[]): void {
     this.#problems = problems;
   }
 
-  /** Called at once if there is a value, and at each later one. */
-  subscribe(tell: (value: PlatformConfiguration) => void): void {
-    this.#subscribers.add(tell);
-    if (this.#value !== undefined) tell(this.#value);
+  /** Calls `listener` at once if a configuration is in force, and for each later one. */
+  subscribe(listener: (value: PlatformConfiguration) => void): void {
+    this.#replaced.subscribe(listener);
+    if (this.#value !== undefined) listener(this.#value);
   }
 
   /** What is wrong with the one in force, such as a Secret that it names and that is not there. */
@@ -55,11 +57,6 @@ export class LiveConfiguration {
     const text = JSON.stringify(all);
     if (text === this.#told) return;
     this.#told = text;
-    for (const tell of this.#listeners) tell(all);
-  }
-
-  /** Called with all warnings whenever they have changed. */
-  onWarnings(tell: (warnings: readonly Problem[]) => void): void {
-    this.#listeners.add(tell);
+    this.warned.publish(all);
   }
 }

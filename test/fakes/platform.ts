@@ -76,15 +76,14 @@ export async function createPlatform({
   const hashes = new CountingHashes();
   const passwords = new Passwords(hashes, clock);
   const live = new LiveConfiguration();
-  const secrets = new SecretRefs({ client, namespace, log, changed: () => directory.rebuild() });
-  const users = new Users({ client, namespace, log, clock, changed: (username) => directory.update(username) });
+  const secrets = new SecretRefs({ client, namespace, log });
+  const users = new Users({ client, namespace, log, clock });
   const directory = new Directory({
     config: live,
     secrets,
     users,
     passwords,
     clock,
-    unlocked: (account) => limiter.unlock(account),
   });
   const passwordStore = new PasswordStore({ client, namespace, directory, passwords, log, clock });
   const passwordHash = hashes.of(rightPassword, cheap);
@@ -97,7 +96,7 @@ export async function createPlatform({
     );
   };
   configure(authentication);
-  live.subscribe(() => directory.rebuild());
+  await directory.start(new AbortController().signal);
   users.start();
   const refreshTokens = await RefreshTokens.load(client, namespace);
   const sessions = new Sessions({
@@ -110,7 +109,7 @@ export async function createPlatform({
     clock,
     log,
   });
-  directory.onDismissal((dismissed) => void sessions.dismiss(dismissed));
+  directory.dismissed.subscribe((dismissed) => void sessions.dismiss(dismissed));
   sessions.start();
   const tokens = new Tokens({
     keys: await keys,
@@ -123,6 +122,7 @@ export async function createPlatform({
     () => live.value.authentication.loginLimit,
     () => clock.now(),
   );
+  directory.unlocked.subscribe((account) => limiter.unlock(account));
   const lastLogins = new LastLogins({ client, users, clock, log });
   const loginHistories = new LoginHistories({
     client,

@@ -57,7 +57,7 @@ export function lab(chosen: SessionLives = lives, log = silent, maySweep = alway
       const parts = { client, namespace, lives: () => chosen, tokens, isDismissed: never, clock, log };
       const sessions = new Sessions({ ...parts, maySweep });
       const ended: string[] = [];
-      sessions.onEnd((sid) => ended.push(sid));
+      sessions.ended.subscribe((sid) => ended.push(sid));
       running.push(sessions);
       sessions.start();
       await settle();

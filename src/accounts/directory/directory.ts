@@ -9,6 +9,7 @@ import { secretsIn } from '../../config/references.ts';
 import type { LiveConfiguration } from '../../config/live.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import { systemClock, type Clock } from '../../runtime/time.ts';
+import { Topic } from '../../runtime/topic.ts';
 import { warningsOf } from './configuration-warnings.ts';
 import type { Identity, SessionSpec } from '../../tokens/sessions/session.ts';
 import type { Passwords } from '../passwords/passwords.ts';
@@ -35,6 +36,14 @@ const unreadable = (): Error => serviceUnavailable('the users cannot be read fro
 
 export class Directory {
   readonly clients: Clients;
+  /** The name of a User object that may have changed, undefined where the configuration or one of its Secrets did. */
+  readonly changed = new Topic<string | undefined>();
+  /** A credential that was good until now may no longer be. */
+  readonly invalidated = new Topic();
+  /** The sessions to revoke: their user, password, link, provider or client was deleted or disabled. */
+  readonly dismissed = new Topic<Dismissed>();
+  /** An account whose failed logins are to be forgotten. */
+  readonly unlocked = new Topic<Account>();
   readonly #config: LiveConfiguration;
   readonly #secrets: SecretRefs;
   readonly #users: Users;
@@ -46,18 +55,12 @@ export class Directory {
   /** Of the User objects, also of those that are gone. */
   readonly #parameters = new Set<HashParameters>();
   readonly #clock: Clock;
-  /** Told after each change. */
-  readonly #listeners = new Set<() => void>();
-  readonly #dismissals = new Set<(who: Dismissed) => void>();
-  readonly #unlocked: (account: Account) => void;
 
   constructor(options: {
     config: LiveConfiguration;
     secrets: SecretRefs;
     users: Users;
     passwords: Passwords;
-    /** Told whose failed logins shall be forgotten. */
-    unlocked: (account: Account) => void;
     clock?: Clock;
   }) {
     this.clients = new Clients(options);
@@ -65,12 +68,18 @@ export class Directory {
     this.#secrets = options.secrets;
     this.#users = options.users;
     this.#passwords = options.passwords;
-    this.#unlocked = options.unlocked;
     this.#clock = options.clock ?? systemClock;
+    options.secrets.changed.subscribe(() => this.#rebuild());
+    options.users.changed.subscribe((username) => this.#update(username));
   }
 
-  /** To be called after the configuration or one of its Secrets changed. */
-  rebuild(): void {
+  /** Resolves when the Secrets of the configuration have been read. */
+  async start(signal: AbortSignal): Promise<void> {
+    this.#config.subscribe(() => this.#rebuild());
+    await this.#secrets.settled(signal);
+  }
+
+  #rebuild(): void {
     const { authentication } = this.#config.value;
     this.#secrets.follow(secretsIn(this.#config.value));
     const before = this.#configured;
@@ -89,20 +98,21 @@ export class Directory {
       ...clientsBefore.filter((name) => this.clients.get(name) === undefined).map((clientID) => ({ clientID })),
     ]);
     this.#prepare();
-    this.#tell();
+    this.changed.publish(undefined);
+    this.invalidated.publish();
     // Of a Secret that is not read yet nobody knows.
     if (this.#secrets.hasSynced()) this.#config.warn('references', warningsOf(this.#config.value, this.#secrets));
   }
 
-  /** To be called after a User object or its password changed. True if what was begun before may have to end. */
-  update(username: string): boolean {
+  #update(username: string): void {
     const user = this.#users.get(username);
     const before = this.#objects.get(username);
     const after = user && accountOf(user, this.#users);
-    if (isDeepStrictEqual(before, after)) {
-      this.#tell();
-      return false;
-    }
+    if (!isDeepStrictEqual(before, after)) this.#replace(username, before, after);
+    this.changed.publish(username);
+  }
+
+  #replace(username: string, before: Account | undefined, after: Account | undefined): void {
     this.#objects.set(username, after);
     this.#tellUnlocked(before, after);
     if (before !== undefined) this.#dismiss(dismissedBetween(before, after));
@@ -111,8 +121,7 @@ export class Directory {
       this.#parameters.add(parameters);
       this.#prepare();
     }
-    this.#tell();
-    return before !== undefined;
+    if (before !== undefined) this.invalidated.publish();
   }
 
   /** Throws 503 while it cannot be told whether the cluster has such a User. */
@@ -192,28 +201,18 @@ export class Directory {
     await new Promise<void>((resolve) => {
       const end = (): void => {
         cancel();
-        this.#listeners.delete(look);
+        unsubscribe();
         resolve();
       };
-      const look = (): void => {
+      const unsubscribe = this.changed.subscribe(() => {
         if (shows()) end();
-      };
+      });
       const cancel = this.#clock.after(longestWait, end);
-      this.#listeners.add(look);
     });
   }
 
-  #tell(): void {
-    for (const look of this.#listeners) look();
-  }
-
-  /** Told what shall end for good: of a user, a password, a link, a provider or a client that went or was disabled. */
-  onDismissal(tell: (dismissed: Dismissed) => void): void {
-    this.#dismissals.add(tell);
-  }
-
   #dismiss(all: readonly Dismissed[]): void {
-    for (const one of all) for (const tell of this.#dismissals) tell(one);
+    for (const one of all) this.dismissed.publish(one);
   }
 
   /** Who has become a configured user takes the place of a User object. */
@@ -244,7 +243,7 @@ export class Directory {
 
   #tellUnlocked(before: Account | undefined, after: Account | undefined): void {
     if (before !== undefined && after?.unlocked !== undefined && before.unlocked !== after.unlocked)
-      this.#unlocked(after);
+      this.unlocked.publish(after);
   }
 
   /** Has whoever fails to log in do the work for the hashes that there are. */

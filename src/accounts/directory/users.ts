@@ -8,6 +8,7 @@ import type { KubeClient } from '../../cluster/client/client.ts';
 import { systemClock, type Clock } from '../../runtime/time.ts';
 import { createInformer, type Informer, type KubeObject } from '../../cluster/cache/informer.ts';
 import type { Logger } from '../../runtime/logger.ts';
+import { Topic } from '../../runtime/topic.ts';
 import type { Identity } from '../../tokens/sessions/session.ts';
 import { secretValue, type Secret, type SecretKeyRef } from '../../cluster/secret-refs.ts';
 
@@ -51,6 +52,8 @@ const longestSilence = 15_000;
 const watchSeconds = 5;
 
 export class Users {
+  /** The name of a user who was created, changed or deleted, or whose password was. */
+  readonly changed = new Topic<string>();
   readonly #namespace: string;
   readonly #clock: Clock;
   readonly #users: Informer<User>;
@@ -58,15 +61,8 @@ export class Users {
   /** The names of those that are there, by uid. */
   readonly #names = new Map<string, string>();
 
-  /** `changed` is told the name of a user who, or whose password, came, changed or went. */
-  constructor(options: {
-    client: KubeClient;
-    namespace: string;
-    log: Logger;
-    changed: (username: string) => void;
-    clock?: Clock;
-  }) {
-    const { client, namespace, log, changed, clock = systemClock } = options;
+  constructor(options: { client: KubeClient; namespace: string; log: Logger; clock?: Clock }) {
+    const { client, namespace, log, clock = systemClock } = options;
     this.#namespace = namespace;
     this.#clock = clock;
     const shared = { client, log, clock, watchSeconds };
@@ -79,11 +75,11 @@ export class Users {
     this.#users.onChange((type, { metadata: { name, uid = '' } }) => {
       if (type === 'DELETED') this.#names.delete(uid);
       else this.#names.set(uid, name);
-      changed(name);
+      this.changed.publish(name);
     });
     this.#secrets.onChange((_, { metadata }) => {
       const name = this.#names.get(metadata.name.slice(prefix.length));
-      if (name !== undefined) changed(name);
+      if (name !== undefined) this.changed.publish(name);
     });
   }
 

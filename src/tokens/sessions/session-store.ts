@@ -9,6 +9,7 @@ import type { KubeClient } from '../../cluster/client/client.ts';
 import type { Clock } from '../../runtime/time.ts';
 import { createInformer, type Informer } from '../../cluster/cache/informer.ts';
 import type { Logger } from '../../runtime/logger.ts';
+import { Topic } from '../../runtime/topic.ts';
 import { SessionRequests } from './requests.ts';
 import { apiVersion, type Session, type SessionSpec } from './session.ts';
 
@@ -19,6 +20,8 @@ const watchSeconds = 5;
 const unknownLife = 2_000;
 
 export class SessionStore {
+  /** The name of a session that was revoked or deleted, on whichever replica. */
+  readonly ended = new Topic<string>();
   readonly #namespace: string;
   readonly #requests: SessionRequests;
   readonly #informer: Informer<Session>;
@@ -31,7 +34,6 @@ export class SessionStore {
   readonly #reads = new InProgress<Promise<Session | undefined>>('session_reads');
   /** The sids that they did not find. */
   readonly #unknown: BoundedCache<true>;
-  readonly #ended = new Set<(sid: string) => void>();
 
   constructor(options: { client: KubeClient; namespace: string; clock: Clock; log: Logger }) {
     this.#namespace = options.namespace;
@@ -49,8 +51,7 @@ export class SessionStore {
     this.#informer.onChange((type, session) => {
       // A name is never used again: a copy of ours must not bring the session back.
       if (type === 'DELETED') this.#written.set(session.metadata.name, 'deleted');
-      if (type === 'DELETED' || session.status.phase === 'Revoked')
-        for (const tell of this.#ended) tell(session.metadata.name);
+      if (type === 'DELETED' || session.status.phase === 'Revoked') this.ended.publish(session.metadata.name);
       if (type === 'DELETED') this.#forget(session);
       else this.#note(session);
     });
@@ -71,12 +72,6 @@ export class SessionStore {
   /** What is known here may have changed long ago, and nobody is to be let in by it. */
   isSilent(): boolean {
     return this.#clock.now() - this.#informer.lastSignOfLife() > longestSilence;
-  }
-
-  /** Told when a session was revoked or deleted, on whichever replica. */
-  onEnd(tell: (sid: string) => void): () => void {
-    this.#ended.add(tell);
-    return () => this.#ended.delete(tell);
   }
 
   /** Without asking anybody. */

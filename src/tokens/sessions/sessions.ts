@@ -21,6 +21,8 @@ import { Sweeper } from './sweeper.ts';
 export type NewSession = Omit<SessionSpec, 'createdAt' | 'expiresAt' | 'code'>;
 
 export class Sessions {
+  /** The name of a session that was revoked or deleted, on whichever replica. */
+  readonly ended: SessionStore['ended'];
   /** How refresh tokens are used. */
   readonly rotation: Rotation;
   /** What begins by a code, and by that of a device. */
@@ -55,6 +57,7 @@ export class Sessions {
     const lives = new Lives(settings, clock);
     const parts = { ...options, clock, store, lives };
     this.#store = store;
+    this.ended = store.ended;
     this.#lives = lives;
     this.#beginnings = new Beginnings(parts);
     this.#sweeper = new Sweeper(parts);
@@ -79,11 +82,6 @@ export class Sessions {
 
   hasSynced(): boolean {
     return this.#store.hasSynced();
-  }
-
-  /** Told when a session was revoked or deleted, on whichever replica. */
-  onEnd(tell: (sid: string) => void): () => void {
-    return this.#store.onEnd(tell);
   }
 
   /** A new session and its first refresh token; returns after the write. The user's oldest one ends where there are too many. */

@@ -24,9 +24,9 @@ beforeEach(() => {
     client,
     namespace,
     log: createLogger({ silent: true }),
-    changed: () => {
-      changes += 1;
-    },
+  });
+  secrets.changed.subscribe(() => {
+    changes += 1;
   });
 });
 afterEach(async () => {

@@ -57,7 +57,7 @@ describe('a warning', () => {
   test('is told when it comes, changes and goes, and not again in between', () => {
     const live = new LiveConfiguration();
     const told: unknown[] = [];
-    live.onWarnings((warnings) => told.push(warnings));
+    live.warned.subscribe((warnings) => told.push(warnings));
     live.accept(first);
     live.warn('references', []);
     expect(told).toEqual([]);
@@ -80,7 +80,7 @@ describe('a warning', () => {
     live.refuse([missing]);
     expect(live.warnings).toEqual([refused]);
     const told: unknown[] = [];
-    live.onWarnings((warnings) => told.push(warnings));
+    live.warned.subscribe((warnings) => told.push(warnings));
     live.subscribe(() => live.warn('references', []));
     live.accept(second);
     expect(live.warnings).toEqual([]);

@@ -78,7 +78,7 @@ test('the password of a user must be a hash', async () => {
 test('nothing is told of Secrets that are not read yet', async () => {
   await put('one', { two: value });
   const told: unknown[] = [];
-  platform.live.onWarnings((now) => told.push(now));
+  platform.live.warned.subscribe((now) => told.push(now));
   await configure({
     clients: [
       { name: 'a', secretRef: { name: 'one', key: 'two' } },

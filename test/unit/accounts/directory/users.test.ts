@@ -23,8 +23,8 @@ beforeEach(() => {
     namespace,
     log: createLogger({ silent: true }),
     clock,
-    changed: (username) => changed.push(username),
   });
+  users.changed.subscribe((username) => changed.push(username));
 });
 afterEach(() => users.stop());
 

@@ -200,7 +200,7 @@ test('a listener that is removed hears of no further end', async () => {
   const { replica } = lab();
   const { sessions } = await replica();
   const heard: string[] = [];
-  const remove = sessions.onEnd((sid) => heard.push(sid));
+  const remove = sessions.ended.subscribe((sid) => heard.push(sid));
   const [one, other] = [await sessions.create(login), await sessions.create(login)];
   await sessions.revoke(one.session.metadata.name);
   await settle();
