@@ -1,8 +1,8 @@
-/** Where logs are read. */
+/** `logging`: the log store, and a section of settings for each kind of log store. */
 import { z } from 'zod';
 import { anyObject, bytes, caCertificate, secretKeyRef } from './fields.ts';
 
-const pods = z.strictObject({
+const podsStore = z.strictObject({
   maxBytesPerContainer: bytes('64Mi').describe(
     'Of one container a query reads no more than this, and says so; well above the size at which kubelet rotates a log',
   ),
@@ -91,40 +91,44 @@ const lokiStore = z
   })
   .refine(mayHave, oneCredential);
 
-const stores = ['pods', 'opensearch', 'elasticsearch', 'loki'] as const;
+/** The settings of each kind of log store, under the name that selects it. `src/logs/stores` opens a store of each kind. */
+const sections = {
+  pods: podsStore.prefault({}),
+  opensearch: searchStore('ks-whizard-logging'),
+  elasticsearch: searchStore('ks-logstash-log'),
+  loki: lokiStore,
+};
+
+export type LogStoreName = keyof typeof sections;
+export type LogStoreSettings<Name extends LogStoreName> = z.output<(typeof sections)[Name]>;
+export type RemoteStoreSettings = Pick<LogStoreSettings<'loki'>, 'url' | 'caCertificate' | 'basicAuth' | 'tokenRef'>;
+
+const storeNames = Object.keys(sections) as LogStoreName[];
 
 export const logging = z
   .strictObject({
     store: z
-      .enum(stores)
+      .enum(storeNames)
       .default('pods')
       .describe(
         "pods: what the nodes still keep of the pods' logs, read through kube-apiserver; another one has a section of its name",
       ),
-    pods: pods.optional(),
-    opensearch: searchStore('ks-whizard-logging').optional(),
-    elasticsearch: searchStore('ks-logstash-log').optional(),
-    loki: lokiStore.optional(),
+    ...z.strictObject(sections).partial().shape,
   })
   .superRefine((value, context) => {
     const { store: name } = value;
-    if (stores.includes(name) && name !== 'pods' && value[name] === undefined)
+    if (storeNames.includes(name) && value[name] === undefined)
       context.addIssue({ code: 'custom', path: [name], message: `is missing: it says where the store "${name}" is` });
   }, anyObject);
 
 export type LoggingSettings = z.output<typeof logging>;
-export type SearchSettings = NonNullable<LoggingSettings['opensearch']>;
-export type LokiSettings = NonNullable<LoggingSettings['loki']>;
-export type StoreSettings = Pick<SearchSettings, 'url' | 'caCertificate' | 'basicAuth' | 'tokenRef'>;
 
-/** What the store of the configuration needs from Secrets, and where in its section it is named. */
+/** Returns the references to Secrets of the selected store, with their paths below `logging`. */
 export function credentialsOf(settings: LoggingSettings) {
-  if (settings.store === 'pods') return [];
-  const { basicAuth, tokenRef } = settings[settings.store] ?? {};
+  const { store: name } = settings;
+  const { basicAuth, tokenRef } = { basicAuth: undefined, tokenRef: undefined, ...settings[name] };
   return [
-    ...(basicAuth === undefined
-      ? []
-      : [{ path: [settings.store, 'basicAuth', 'passwordRef'], ref: basicAuth.passwordRef }]),
-    ...(tokenRef === undefined ? [] : [{ path: [settings.store, 'tokenRef'], ref: tokenRef }]),
+    ...(basicAuth === undefined ? [] : [{ path: [name, 'basicAuth', 'passwordRef'], ref: basicAuth.passwordRef }]),
+    ...(tokenRef === undefined ? [] : [{ path: [name, 'tokenRef'], ref: tokenRef }]),
   ];
 }

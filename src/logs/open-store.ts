@@ -1,9 +1,8 @@
 /** The log store of the configuration in force: a change of its section swaps it, without a restart. */
 import { serviceUnavailable, timeout } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/logger.ts';
-import type { Caller } from './stores/log-store.ts';
+import type { Caller, StoreFor } from './stores/log-store.ts';
 import type { LoggingSettings } from '../config/log-stores.ts';
-import type { StoreFor } from './stores/index.ts';
 
 export interface LogsOptions {
   readonly config: { subscribe(tell: (value: { readonly logging: LoggingSettings }) => void): void };

@@ -10,9 +10,9 @@ import type { LogStore } from '../../src/logs/stores/log-store.ts';
 import type { SecretReader } from '../../src/logs/stores/remote/endpoint.ts';
 import { elasticsearch } from '../../src/logs/stores/elasticsearch.ts';
 import { loki } from '../../src/logs/stores/loki.ts';
-import { openSearch } from '../../src/logs/stores/opensearch.ts';
+import { opensearch } from '../../src/logs/stores/opensearch.ts';
 import { withTimeout } from '../../src/logs/stores/with-timeout.ts';
-import { everything } from '../labs/fake-store.ts';
+import { everything, openForTest } from '../labs/fake-store.ts';
 
 const page = { order: 'desc', from: 0, size: 10 } as const;
 const password = 'nobody shall read 8462';
@@ -43,7 +43,7 @@ const found = (hits: readonly object[]) => ({
 const searchKind = (
   name: 'opensearch' | 'elasticsearch',
   version: object,
-  make: typeof openSearch,
+  type: typeof opensearch,
   memory = Infinity,
 ): Kind => {
   const serve =
@@ -79,7 +79,8 @@ const searchKind = (
         }),
       ),
     open: (url, more = {}, read = secrets) =>
-      make(
+      openForTest(
+        type,
         {
           url,
           indexPrefix: 'ks',
@@ -128,7 +129,8 @@ const lokiKind = (): Kind => {
         });
       }),
     open: (url, more = {}, read = secrets) =>
-      loki(
+      openForTest(
+        loki,
         {
           url,
           labels: { namespace: 'namespace', pod: 'pod', container: 'container' },
@@ -141,7 +143,7 @@ const lokiKind = (): Kind => {
 };
 
 const kinds: readonly Kind[] = [
-  searchKind('opensearch', { number: '2.19.1', distribution: 'opensearch' }, openSearch),
+  searchKind('opensearch', { number: '2.19.1', distribution: 'opensearch' }, opensearch),
   searchKind('elasticsearch', { number: '7.17.29' }, elasticsearch),
   lokiKind(),
 ];
@@ -421,7 +423,7 @@ test.each(asking)(
     const version = { number: '2.19.1', distribution: 'opensearch' };
     const body = { ...found([]), _shards: { total: 5, successful: 4, skipped: 0, failed: 0 } };
     answer = (req, res) => void res.end(JSON.stringify(req.url === '/' ? { version } : body));
-    const error = await failure(ask(open(searchKind('opensearch', version, openSearch))));
+    const error = await failure(ask(open(searchKind('opensearch', version, opensearch))));
     expect([error.code, error.message]).toEqual([503, expect.stringMatching(/not ready/)]);
   },
 );
@@ -430,7 +432,7 @@ describe('a search server, which makes an answer as a whole,', () => {
   const version = { number: '2.19.1', distribution: 'opensearch' };
 
   async function lengthsOf(count: number, memory?: number, onAnswer?: (count: number) => void): Promise<number[]> {
-    const kind = searchKind('opensearch', version, openSearch, memory);
+    const kind = searchKind('opensearch', version, opensearch, memory);
     answer = kind.full(10);
     const lengths: number[] = [];
     for await (const { length } of open(kind).export(everything, 'desc', never)) {
@@ -446,7 +448,7 @@ describe('a search server, which makes an answer as a whole,', () => {
   });
 
   test('is asked for fewer as soon as they are long', async () => {
-    const long = searchKind('opensearch', version, openSearch).full(10_000);
+    const long = searchKind('opensearch', version, opensearch).full(10_000);
     const lengths = await lengthsOf(5, Infinity, (count) => {
       if (count === 3) answer = long;
     });
@@ -469,7 +471,7 @@ describe('a search server, which makes an answer as a whole,', () => {
 });
 
 test.each([
-  ['opensearch', { number: '7.10.2' }, openSearch],
+  ['opensearch', { number: '7.10.2' }, opensearch],
   ['elasticsearch', { number: '2.19.1', distribution: 'opensearch' }, elasticsearch],
   ['elasticsearch', { number: '5.6.16' }, elasticsearch],
 ] as const)('%s does not take %j for its own', async (name, version, make) => {

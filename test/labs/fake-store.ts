@@ -1,4 +1,6 @@
-import type { LogRecord, LogStore, Selection } from '../../src/logs/stores/log-store.ts';
+import type { LogRecord, LogStore, LogStoreType, Selection } from '../../src/logs/stores/log-store.ts';
+import type { SecretReader } from '../../src/logs/stores/remote/endpoint.ts';
+import { MemoryCluster } from '../fakes/cluster.ts';
 
 export const everything: Selection = {
   start: undefined,
@@ -33,3 +35,10 @@ export const fakeStore = (more: Partial<LogStore> = {}): LogStore => ({
   close: async () => undefined,
   ...more,
 });
+
+/** Opens a store for one caller in a cluster without pods. */
+export const openForTest = <S>(
+  { open }: LogStoreType<S>,
+  settings: S,
+  secrets: SecretReader = { read: () => undefined },
+): LogStore => open(settings, { secrets, listPods: async () => [] })(new MemoryCluster().client(), '');

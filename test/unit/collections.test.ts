@@ -142,8 +142,8 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'logs/stores/pods/scan Missing newer',
     'logs/query/query Problems causes',
     'logs/stores/remote/store-client asked chunks',
-    'logs/stores/pods podsStore containers',
-    'logs/stores/pods podsStore counts',
+    'logs/stores/pods statistics containers',
+    'logs/stores/pods histogram counts',
     'http/request/slow-body readBytes chunks',
   ],
 };

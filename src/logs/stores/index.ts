@@ -1,44 +1,42 @@
-import type { LoggingSettings } from '../../config/log-stores.ts';
-import type { Caller, LogStore } from './log-store.ts';
-import type { ListPods } from './pods/source.ts';
-import type { SecretReader } from './remote/endpoint.ts';
+import type { LoggingSettings, LogStoreName, LogStoreSettings } from '../../config/log-stores.ts';
+import { elasticsearch } from './elasticsearch.ts';
+import type { LogStoreType, StoreFor, StoreParts } from './log-store.ts';
+import { loki } from './loki.ts';
+import { opensearch } from './opensearch.ts';
+import { pods } from './pods.ts';
 import { limited } from './with-limit.ts';
 import { withMetrics, type Observe } from './with-metrics.ts';
 import { withScope, type Drop } from './with-scope.ts';
 import { withTimeout } from './with-timeout.ts';
-import { elasticsearch } from './elasticsearch.ts';
-import { loki } from './loki.ts';
-import { openSearch } from './opensearch.ts';
-import { podsLimits, podsStore } from './pods.ts';
 
-/** Returns the store for a caller: one that reads as the caller, or the same for all, within the limits that holders share. */
-export type StoreFor = (caller: Caller, holder: string) => LogStore;
+const logStoreTypes: { readonly [Name in LogStoreName]: LogStoreType<LogStoreSettings<Name>> } = {
+  pods,
+  opensearch,
+  elasticsearch,
+  loki,
+};
 
-export interface StoreParts {
-  readonly listPods: ListPods;
-  readonly secrets: SecretReader;
+export interface OpenParts extends StoreParts {
   readonly observe: Observe;
   readonly drop: Drop;
 }
 
-/** The one that the configuration names, behind what bounds the use of it. */
-export function openStore(settings: LoggingSettings, parts: StoreParts): StoreFor {
+/** Opens the store that the configuration selects, behind the limits on its use. */
+export function openStore(settings: LoggingSettings, parts: OpenParts): StoreFor {
+  const storeFor = openType(settings.store, settings[settings.store], parts);
   const limit = limited();
   const { observe, drop } = parts;
-  if (settings.store === 'pods') {
-    const bytes = settings.pods?.maxBytesPerContainer ?? podsLimits.bytes;
-    const storeFor = podsStore({ list: parts.listPods, limits: { ...podsLimits, bytes } });
-    // It looks at the clock itself, because it has something to show when its time is over.
-    return (caller, holder) => withScope(withMetrics(limit(storeFor(caller, holder), holder), observe), drop);
-  }
-  const store = withTimeout(external(settings, settings.store, parts));
-  return (_, holder) => withScope(withMetrics(limit(store, holder), observe), drop);
+  return (caller, holder) => withScope(withMetrics(limit(storeFor(caller, holder), holder), observe), drop);
 }
 
-function external(settings: LoggingSettings, name: Exclude<LoggingSettings['store'], 'pods'>, { secrets }: StoreParts) {
-  const { opensearch: ofOpenSearch, elasticsearch: ofElasticsearch, loki: ofLoki } = settings;
-  if (name === 'opensearch' && ofOpenSearch !== undefined) return openSearch(ofOpenSearch, secrets);
-  if (name === 'elasticsearch' && ofElasticsearch !== undefined) return elasticsearch(ofElasticsearch, secrets);
-  if (name === 'loki' && ofLoki !== undefined) return loki(ofLoki, secrets);
-  throw new Error(`the configuration has no section logging.${name}, which its schema demands`);
+function openType<Name extends LogStoreName>(
+  name: Name,
+  section: LogStoreSettings<Name> | undefined,
+  parts: StoreParts,
+): StoreFor {
+  if (section === undefined)
+    throw new Error(`logging.${name} is missing, which the schema of the configuration demands`);
+  const { open, limitsOwnTime } = logStoreTypes[name];
+  const storeFor = open(section, parts);
+  return limitsOwnTime === true ? storeFor : (caller, holder) => withTimeout(storeFor(caller, holder));
 }

@@ -6,6 +6,8 @@
 import type { KubeClient } from '../../cluster/client/client.ts';
 import { badRequest } from '../../runtime/errors.ts';
 import type { LogQuery } from '../query/query.ts';
+import type { ListPods } from './pods/source.ts';
+import type { SecretReader } from './remote/endpoint.ts';
 
 /** Who asks, towards kube-apiserver. */
 export type Caller = Pick<KubeClient, 'stream'>;
@@ -122,6 +124,21 @@ export interface LogStore {
   check(signal: AbortSignal): Promise<void>;
   /** Ends what it holds open. */
   close(): Promise<void>;
+}
+
+/** Returns the store for a caller: one that reads as the caller, or the same for all, within the limits that holders share. */
+export type StoreFor = (caller: Caller, holder: string) => LogStore;
+
+export interface StoreParts {
+  readonly listPods: ListPods;
+  readonly secrets: SecretReader;
+}
+
+/** A kind of log store. `index.ts` registers it under the name of its section of the configuration. */
+export interface LogStoreType<Settings> {
+  open(this: void, settings: Settings, parts: StoreParts): StoreFor;
+  /** Its queries return in time with the part that they have read. Other stores get a timeout. */
+  readonly limitsOwnTime?: true;
 }
 
 /** Throws 400 saying what the store lacks. */

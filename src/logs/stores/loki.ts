@@ -1,7 +1,7 @@
 /**
  * Loki 2.9 and later. It has no offset, and no totals: pages are read from the first record on, and counted by questions of their own.
  */
-import type { LokiSettings } from '../../config/log-stores.ts';
+import type { LogStoreSettings } from '../../config/log-stores.ts';
 import { bucketOf, bucketsBetween } from '../query/intervals.ts';
 import {
   intervalUnits,
@@ -12,6 +12,7 @@ import {
   type Interval,
   type LogRecord,
   type LogStore,
+  type LogStoreType,
   type TimeOrder,
   type LogPage,
   type Selection,
@@ -36,7 +37,7 @@ class Loki implements LogStore {
   readonly #tenant: Tenant;
   readonly #questions: Questions;
 
-  constructor(settings: LokiSettings, secrets: SecretReader) {
+  constructor(settings: LogStoreSettings<'loki'>, secrets: SecretReader) {
     this.#tenant = new Tenant(this.name, settings, secrets);
     this.#questions = new Questions(this.#tenant, thisSecond);
   }
@@ -110,4 +111,9 @@ class Loki implements LogStore {
 
 const thisSecond = (): number => Math.floor(Date.now() / 1_000);
 
-export const loki = (settings: LokiSettings, secrets: SecretReader): LogStore => new Loki(settings, secrets);
+export const loki: LogStoreType<LogStoreSettings<'loki'>> = {
+  open(settings, { secrets }) {
+    const store = new Loki(settings, secrets);
+    return () => store;
+  },
+};

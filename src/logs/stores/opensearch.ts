@@ -1,8 +1,4 @@
 /** OpenSearch 1 and later. */
-import type { SearchSettings } from '../../config/log-stores.ts';
-import type { LogStore } from './log-store.ts';
-import { endpointOf, type SecretReader } from './remote/endpoint.ts';
-import { SearchStore } from './search/store.ts';
+import { searchStoreType } from './search/store.ts';
 
-export const openSearch = (settings: SearchSettings, secrets: SecretReader): LogStore =>
-  new SearchStore({ name: 'opensearch', endpoint: endpointOf('opensearch', settings, secrets), ...settings });
+export const opensearch = searchStoreType('opensearch');

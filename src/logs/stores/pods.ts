@@ -2,21 +2,31 @@
  * The cluster's own pod logs, with nothing installed: what the nodes still keep of the pods that live, asked for at kube-apiserver as the
  * caller, so that RBAC holds. It cannot search, order or count, so that happens here, within a window and a memory that are bounded.
  */
+import type { LogStoreSettings } from '../../config/log-stores.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import { Slots } from '../../runtime/slots.ts';
 import { bucketOf, bucketsBetween } from '../query/intervals.ts';
 import {
   intervalUnits,
   type Caller,
+  type Capabilities,
+  type Cut,
+  type Found,
+  type Histogram,
+  type Interval,
+  type LogPage,
   type LogRecord,
   type LogStore,
-  type LogPage,
+  type LogStoreType,
   type Selection,
+  type Statistics,
+  type StoreFor,
+  type TimeOrder,
 } from './log-store.ts';
 import { Best } from './pods/entry.ts';
 import { exportPieces } from './pods/export.ts';
 import { followSources } from './pods/follow.ts';
-import { Reasons, scan, type ScanOptions, type Window } from './pods/scan.ts';
+import { Reasons, scan, type ScanOptions, type Take, type Window } from './pods/scan.ts';
 import { isNarrow, sourcesOf, textWanted, type ListPods } from './pods/source.ts';
 import { millisecondsOf, timeText } from '../query/times.ts';
 
@@ -45,13 +55,12 @@ export interface PodsLimits {
   readonly lookInterval: number;
 }
 
-export const podsLimits: PodsLimits = {
+export const podsLimits: Omit<PodsLimits, 'bytes'> = {
   atOnce: 10,
   narrow: 1_000,
   wide: 50,
   window: 3_600,
   lines: 100_000,
-  bytes: 64 * 1024 * 1024,
   held: 32 * 1024 * 1024,
   exported: 8 * 1024 * 1024,
   budget: 25_000,
@@ -69,88 +78,126 @@ export interface PodsOptions {
 const noStart = ({ window }: PodsLimits): string =>
   `only the ${window / 60} minutes before the end were read: send start_time for more`;
 
-/** Returns the store of a caller; all stores share the slots to follow containers. */
-export function podsStore({ list, limits }: PodsOptions): (caller: Caller, holder: string) => LogStore {
-  const slots = new Slots({ what: 'followed containers', total: limits.allFollowed, perUser: limits.followedPerUser });
-  const ended = new AbortController();
-
-  return (caller, holder) => {
-    async function begin(
-      selection: Selection,
-      asked: AbortSignal,
-    ): Promise<Omit<ScanOptions, 'tailLines' | 'budget'> & { readonly reasons: Reasons }> {
-      const reasons = new Reasons();
-      const { start, end, namespaces } = selection;
-      const window: Window = {
-        from: Math.max(start ?? end - limits.window, 0),
-        to: end,
-        last: timeText(end),
-        since: (namespace) => namespaces?.get(namespace) ?? 0,
-      };
-      const signal = AbortSignal.any([asked, ended.signal]);
-      const most = limits[isNarrow(selection) ? 'narrow' : 'wide'];
-      const sources = await sourcesOf(list, selection, most, reasons, signal);
-      // Who was not there before has nothing from before.
-      if (start === undefined && sources.some(({ createdAt }) => createdAt < window.from * 1_000))
-        reasons.add(noStart(limits));
-      const wanted = textWanted(selection);
-      return { caller, sources, window, wanted, atOnce: limits.atOnce, limitBytes: limits.bytes, reasons, signal };
-    }
-    const short = { tailLines: limits.lines, budget: limits.budget };
-
-    return {
-      name: 'pods',
-      capabilities: { findsSigns: true, intervals: intervalUnits },
-      async query(selection: Selection, { order, from, size }: LogPage, signal) {
-        const scanned = await begin(selection, signal);
-        const best = new Best(order, size === 0 ? 0 : from + size, limits.held);
-        let total = 0;
-        await scan({ ...scanned, ...short }, (_, time, entry) => {
-          total += 1;
-          if (best.mayHold(time)) best.add(entry());
-        });
-        const records = best.all().slice(from, from + size);
-        if (best.isCut)
-          scanned.reasons.add(`the records up to here are more than ${limits.held} bytes: ask for a shorter time`);
-        return { total, records: records.map(({ record }): LogRecord => record), ...scanned.reasons.cut };
-      },
-      async statistics(selection, signal) {
-        const scanned = await begin(selection, signal);
-        const containers = new Set<string>();
-        let logs = 0;
-        await scan({ ...scanned, ...short }, ({ namespace, pod, container }) => {
-          logs += 1;
-          containers.add(`${namespace}/${pod}/${container}`);
-        });
-        return { containers: containers.size, logs, ...scanned.reasons.cut };
-      },
-      async histogram(selection, interval, signal) {
-        const scanned = await begin(selection, signal);
-        const counts = new Map<number, number>();
-        let total = 0;
-        await scan({ ...scanned, ...short }, (_, time) => {
-          total += 1;
-          const bucket = bucketOf(millisecondsOf(time), interval);
-          counts.set(bucket, (counts.get(bucket) ?? 0) + 1);
-        });
-        return { total, histograms: bucketsBetween(counts, interval), ...scanned.reasons.cut };
-      },
-      async *export(selection, order, signal) {
-        const scanned = await begin(selection, signal);
-        yield* exportPieces(scanned, order, limits.exported);
-        return scanned.reasons.cut;
-      },
-      follow: (selection, signal) =>
-        followSources({
-          caller,
-          list,
-          selection,
-          limits,
-          takeSlot: () => slots.take(holder),
-          signal: AbortSignal.any([signal, ended.signal]),
-        }),
-      check: async () => undefined,
-      close: async () => ended.abort(serviceUnavailable('the log store was changed', 1)),
-    };
-  };
+/** What the stores of all callers share. */
+interface Shared extends PodsOptions {
+  readonly slots: Slots;
+  readonly ended: AbortController;
 }
+
+class PodsStore implements LogStore {
+  readonly name = 'pods';
+  readonly capabilities: Capabilities = { findsSigns: true, intervals: intervalUnits };
+  readonly #shared: Shared;
+  readonly #caller: Caller;
+  readonly #holder: string;
+
+  constructor(shared: Shared, caller: Caller, holder: string) {
+    this.#shared = shared;
+    this.#caller = caller;
+    this.#holder = holder;
+  }
+
+  async query(selection: Selection, { order, from, size }: LogPage, signal: AbortSignal): Promise<Found> {
+    const { held } = this.#shared.limits;
+    const best = new Best(order, size === 0 ? 0 : from + size, held);
+    let total = 0;
+    const reasons = await this.#scan(selection, signal, (_, time, entry) => {
+      total += 1;
+      if (best.mayHold(time)) best.add(entry());
+    });
+    const records = best.all().slice(from, from + size);
+    if (best.isCut) reasons.add(`the records up to here are more than ${held} bytes: ask for a shorter time`);
+    return { total, records: records.map(({ record }): LogRecord => record), ...reasons.cut };
+  }
+
+  async statistics(selection: Selection, signal: AbortSignal): Promise<Statistics> {
+    const containers = new Set<string>();
+    let logs = 0;
+    const reasons = await this.#scan(selection, signal, ({ namespace, pod, container }) => {
+      logs += 1;
+      containers.add(`${namespace}/${pod}/${container}`);
+    });
+    return { containers: containers.size, logs, ...reasons.cut };
+  }
+
+  async histogram(selection: Selection, interval: Interval, signal: AbortSignal): Promise<Histogram> {
+    const counts = new Map<number, number>();
+    let total = 0;
+    const reasons = await this.#scan(selection, signal, (_, time) => {
+      total += 1;
+      const bucket = bucketOf(millisecondsOf(time), interval);
+      counts.set(bucket, (counts.get(bucket) ?? 0) + 1);
+    });
+    return { total, histograms: bucketsBetween(counts, interval), ...reasons.cut };
+  }
+
+  async *export(
+    selection: Selection,
+    order: TimeOrder,
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly LogRecord[], Cut> {
+    const options = await this.#scanOptions(selection, signal);
+    yield* exportPieces(options, order, this.#shared.limits.exported);
+    return options.reasons.cut;
+  }
+
+  follow(selection: Selection, signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut> {
+    const { list, limits, slots } = this.#shared;
+    const takeSlot = (): (() => void) => slots.take(this.#holder);
+    return followSources({ caller: this.#caller, list, selection, limits, takeSlot, signal: this.#until(signal) });
+  }
+
+  async check(): Promise<void> {
+    // kube-apiserver has health checks of its own.
+  }
+
+  async close(): Promise<void> {
+    this.#shared.ended.abort(serviceUnavailable('the log store was changed', 1));
+  }
+
+  #until(signal: AbortSignal): AbortSignal {
+    return AbortSignal.any([signal, this.#shared.ended.signal]);
+  }
+
+  /** Reads within the limits of a query. Returns why the result is incomplete. */
+  async #scan(selection: Selection, signal: AbortSignal, take: Take): Promise<Reasons> {
+    const { lines, budget } = this.#shared.limits;
+    const options = await this.#scanOptions(selection, signal);
+    await scan({ ...options, tailLines: lines, budget }, take);
+    return options.reasons;
+  }
+
+  async #scanOptions(selection: Selection, requestSignal: AbortSignal): Promise<ScanOptions> {
+    const { list, limits } = this.#shared;
+    const { start, end, namespaces } = selection;
+    const reasons = new Reasons();
+    const window: Window = {
+      from: Math.max(start ?? end - limits.window, 0),
+      to: end,
+      last: timeText(end),
+      since: (namespace) => namespaces?.get(namespace) ?? 0,
+    };
+    const signal = this.#until(requestSignal);
+    const most = limits[isNarrow(selection) ? 'narrow' : 'wide'];
+    const sources = await sourcesOf(list, selection, most, reasons, signal);
+    // A container that started later has no older records.
+    if (start === undefined && sources.some(({ createdAt }) => createdAt < window.from * 1_000))
+      reasons.add(noStart(limits));
+    const wanted = textWanted(selection);
+    const { atOnce, bytes: limitBytes } = limits;
+    return { caller: this.#caller, sources, window, wanted, atOnce, limitBytes, reasons, signal };
+  }
+}
+
+/** Returns the store of a caller; all stores share the slots to follow containers. */
+export function podsStore(options: PodsOptions): StoreFor {
+  const { allFollowed, followedPerUser } = options.limits;
+  const slots = new Slots({ what: 'followed containers', total: allFollowed, perUser: followedPerUser });
+  const shared = { ...options, slots, ended: new AbortController() };
+  return (caller, holder) => new PodsStore(shared, caller, holder);
+}
+
+export const pods: LogStoreType<LogStoreSettings<'pods'>> = {
+  open: ({ maxBytesPerContainer: bytes }, { listPods: list }) => podsStore({ list, limits: { ...podsLimits, bytes } }),
+  limitsOwnTime: true,
+};

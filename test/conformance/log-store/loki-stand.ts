@@ -3,17 +3,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort, seed } from '../../../hack/cluster/chosen.ts';
 import { startLoki, type TenantLimits } from '../../../hack/log-stores/loki.ts';
-import type { LokiSettings } from '../../../src/config/log-stores.ts';
+import type { LogStoreSettings } from '../../../src/config/log-stores.ts';
 import type { LogRecord, LogStore } from '../../../src/logs/stores/log-store.ts';
 import { loki } from '../../../src/logs/stores/loki.ts';
+import { openForTest } from '../../labs/fake-store.ts';
 import { push } from './loki-push.ts';
 import type { Stand } from './suite.ts';
 
-export const openLoki = (url: string, tenant: string, more: Partial<LokiSettings> = {}): LogStore =>
-  loki(
-    { url, tenant, labels: { namespace: 'namespace', pod: 'pod', container: 'container' }, ...more },
-    { read: () => undefined },
-  );
+export const openLoki = (url: string, tenant: string, more: Partial<LogStoreSettings<'loki'>> = {}): LogStore =>
+  openForTest(loki, {
+    url,
+    tenant,
+    labels: { namespace: 'namespace', pod: 'pod', container: 'container' },
+    ...more,
+  });
 
 /** The store over a real Loki, of which a tenant has these records. `limits`: of others. */
 export async function lokiStand(records: readonly LogRecord[], limits?: TenantLimits): Promise<Stand> {

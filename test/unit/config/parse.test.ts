@@ -88,7 +88,7 @@ const expected = {
     ],
     identityProviders: [] as unknown[],
   },
-  logging: { store: 'pods' },
+  logging: { store: 'pods', pods: { maxBytesPerContainer: 67_108_864 } },
   gateway: { externalURL: '', strictTransportSecurity: 0 },
   requests: {
     maxInFlight: 400,

@@ -1,10 +1,10 @@
 /** A selection in Loki's query language. */
-import type { LokiSettings } from '../../../config/log-stores.ts';
+import type { LogStoreSettings } from '../../../config/log-stores.ts';
 import type { Selection, WorkloadPods } from '../log-store.ts';
 import type { Part } from '../remote/parts.ts';
 
 /** The labels of a stream that name a container. */
-export type Labels = LokiSettings['labels'];
+export type Labels = LogStoreSettings<'loki'>['labels'];
 
 export interface LogQLQuery {
   /** What the labels of a stream must be, without braces; never nothing, which Loki refuses. */
@@ -110,7 +110,7 @@ function visibleStages({ visible }: Part, { namespace }: Labels): readonly strin
 export function questionOf(
   selection: Selection,
   part: Part,
-  { labels, textField }: Pick<LokiSettings, 'labels' | 'textField'>,
+  { labels, textField }: Pick<LogStoreSettings<'loki'>, 'labels' | 'textField'>,
 ): LogQLQuery {
   const { workloads, keywords } = selection;
   const others = [withoutOthers(labels.pod, workloads), withoutOthers(labels.pod, keywords.workload)];

@@ -1,5 +1,5 @@
 /** What Loki is asked as, and how much at once: what a tenant may is learnt from its refusals. */
-import type { LokiSettings } from '../../../config/log-stores.ts';
+import type { LogStoreSettings } from '../../../config/log-stores.ts';
 import { endpointOf, type SecretReader } from '../remote/endpoint.ts';
 import { LimitExceeded, LokiClient, type LokiLimits } from './client.ts';
 
@@ -10,10 +10,10 @@ const leastLength = 3_600;
 
 export class Tenant {
   readonly client: LokiClient;
-  readonly settings: LokiSettings;
+  readonly settings: LogStoreSettings<'loki'>;
   #limits = usual;
 
-  constructor(name: string, settings: LokiSettings, secrets: SecretReader) {
+  constructor(name: string, settings: LogStoreSettings<'loki'>, secrets: SecretReader) {
     const { tenant } = settings;
     this.settings = settings;
     this.client = new LokiClient(name, {

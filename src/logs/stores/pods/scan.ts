@@ -47,7 +47,7 @@ export interface ScanOptions {
 }
 
 /** Told of each line that is meant, by its source and time; `entry` makes it a record, now or never. */
-type Take = (source: ContainerLog, time: string, entry: () => PodLogEntry) => void;
+export type Take = (source: ContainerLog, time: string, entry: () => PodLogEntry) => void;
 
 /** Lines of the two streams of a container may stand in another order than their times, by less than this, in seconds. */
 const disorder = 2;

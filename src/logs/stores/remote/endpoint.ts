@@ -1,4 +1,4 @@
-import type { StoreSettings } from '../../../config/log-stores.ts';
+import type { RemoteStoreSettings } from '../../../config/log-stores.ts';
 import { serviceUnavailable } from '../../../runtime/errors.ts';
 import type { StoreEndpoint } from './store-client.ts';
 
@@ -8,7 +8,7 @@ export interface SecretReader {
 }
 
 /** Where a store is, and what lets us in. */
-export function endpointOf(name: string, settings: StoreSettings, secrets: SecretReader): StoreEndpoint {
+export function endpointOf(name: string, settings: RemoteStoreSettings, secrets: SecretReader): StoreEndpoint {
   const { url, caCertificate, basicAuth, tokenRef } = settings;
   const unusable = (problem: string): Error =>
     serviceUnavailable(

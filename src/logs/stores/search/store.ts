@@ -1,4 +1,5 @@
 /** The logs that a shipper writes into Elasticsearch or OpenSearch, an index a day. */
+import type { LogStoreSettings } from '../../../config/log-stores.ts';
 import { badRequest } from '../../../runtime/errors.ts';
 import { bucketOf, bucketsBetween, demandFewBuckets } from '../../query/intervals.ts';
 import {
@@ -10,6 +11,7 @@ import {
   type Interval,
   type LogRecord,
   type LogStore,
+  type LogStoreType,
   type TimeOrder,
   type LogPage,
   type Selection,
@@ -17,6 +19,7 @@ import {
 } from '../log-store.ts';
 import { ahead, inTurn, sum, mostOnPage, tooLarge } from '../remote/paging.ts';
 import { inOrder, sharesOf, spansOf, type Part } from '../remote/parts.ts';
+import { endpointOf } from '../remote/endpoint.ts';
 import type { StoreEndpoint } from '../remote/store-client.ts';
 import { SearchClient, type Hit } from './client.ts';
 import { dateHistogram, type Server } from './dialect.ts';
@@ -210,6 +213,13 @@ export class SearchStore implements LogStore {
     if (times.length > 0) demandFewBuckets(Math.min(...times), Math.max(...times), interval);
   }
 }
+
+export const searchStoreType = (name: Server['distribution']): LogStoreType<LogStoreSettings<typeof name>> => ({
+  open(settings, { secrets }) {
+    const store = new SearchStore({ name, endpoint: endpointOf(name, settings, secrets), ...settings });
+    return () => store;
+  },
+});
 
 /** `end`: whole seconds. */
 const isBefore = (record: LogRecord | undefined, end: number): boolean =>
