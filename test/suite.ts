@@ -1,14 +1,14 @@
 /** One suite, run by jest in a process group of its own, which is ended if it takes too long: a test that hangs must not hang the run. */
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { unfinishedFile } from './unfinished.ts';
+import type { Report } from './reporter.ts';
 
 export interface Suite {
-  /** Of its folder. */
+  /** The name of its folder. */
   readonly name: string;
-  /** Of jest. */
+  /** Options of jest. */
   readonly options: readonly string[];
   /** Seconds after which it is ended. */
   readonly limit: number;
@@ -18,25 +18,23 @@ export interface Outcome {
   readonly passed: number;
   readonly failed: number;
   readonly seconds: number;
+  /** Missing if the suite was ended. */
+  readonly cpuSeconds: number | undefined;
   /** Why the suite fails, apart from failed tests; '' if it does not. */
   readonly problem: string;
-}
-
-/** What is read of jest's --json. */
-interface Results {
-  readonly numPassedTests: number;
-  readonly numFailedTests: number;
-  readonly numPendingTests: number;
-  readonly numTodoTests: number;
-  /** Files that failed before any test ran. */
-  readonly numRuntimeErrorTestSuites: number;
+  /** The failures of each failed file, as people read them. */
+  readonly failures: readonly string[];
 }
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-export async function runSuite({ name, options, limit }: Suite): Promise<Outcome> {
+/** `progress`: what becomes of the lines that jest prints. */
+export async function runSuite(
+  { name, options, limit }: Suite,
+  progress: 'inherit' | 'ignore' = 'inherit',
+): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), 'platform-apiserver-tests-'));
-  const file = join(folder, 'results.json');
+  const file = join(folder, 'report.json');
   const started = performance.now();
   const jest = spawn(
     process.execPath,
@@ -44,15 +42,28 @@ export async function runSuite({ name, options, limit }: Suite): Promise<Outcome
       '--experimental-vm-modules',
       '--disable-warning=ExperimentalWarning',
       'node_modules/jest/bin/jest.js',
-      '--json',
+      // Read by the reporter; without --json jest does not write it.
       `--outputFile=${file}`,
-      '--reporters=default',
-      `--reporters=${join(import.meta.dirname, 'unfinished.ts')}`,
+      `--reporters=${join(import.meta.dirname, 'reporter.ts')}`,
       ...options,
       `test/${name}/`,
     ],
-    { stdio: ['ignore', 'ignore', 'inherit'], detached: true },
+    { stdio: ['ignore', 'ignore', progress], detached: true },
   );
+  try {
+    const { code, isTooLong } = await ended(jest, limit);
+    const seconds = (performance.now() - started) / 1_000;
+    const report = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Report) : undefined;
+    const { cpuSeconds, failures = [] } = report ?? {};
+    const verdict = isTooLong ? judgeHanging(report, name, limit) : judge(report, code);
+    return { ...verdict, seconds, cpuSeconds, failures };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Waits for the end of jest, which comes after `limit` seconds, or with the end of this process, at the latest. */
+async function ended(jest: ChildProcess, limit: number): Promise<{ code: number | null; isTooLong: boolean }> {
   const end = (): void => {
     if (jest.pid !== undefined) process.kill(-jest.pid, 'SIGKILL');
   };
@@ -72,33 +83,31 @@ export async function runSuite({ name, options, limit }: Suite): Promise<Outcome
       jest.once('error', reject);
       jest.once('exit', resolve);
     });
-    const seconds = (performance.now() - started) / 1_000;
-    const results = read(file) as Results | undefined;
-    if (!isTooLong) return { ...judge(results, code), seconds };
-    const unfinished = (read(join(folder, unfinishedFile)) ?? []) as string[];
-    const { numPassedTests: passed, numFailedTests: failed } = results ?? { numPassedTests: 0, numFailedTests: 0 };
-    return { passed, failed: failed + 1, problem: `ended after ${limit} s; ${leftBy(unfinished, name)}`, seconds };
+    return { code, isTooLong };
   } finally {
     clearTimeout(timer);
     for (const signal of signals) process.off(signal, endAll);
-    rmSync(folder, { recursive: true });
   }
 }
 
-const read = (file: string): unknown => (existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined);
+type Verdict = Pick<Outcome, 'passed' | 'failed' | 'problem'>;
 
-const leftBy = (paths: readonly string[], name: string): string =>
-  paths.length === 0
-    ? 'all files had finished: something was left open'
-    : `not finished: ${paths.map((path) => path.slice(path.lastIndexOf(`test/${name}/`))).join(', ')}`;
+function judgeHanging(report: Report | undefined, name: string, limit: number): Verdict {
+  const { passed = 0, failed = 0, unfinished = [] } = report ?? {};
+  const left =
+    unfinished.length === 0
+      ? 'all files had finished: something was left open'
+      : `not finished: ${unfinished.map((path) => path.slice(path.lastIndexOf(`test/${name}/`))).join(', ')}`;
+  return { passed, failed: failed + 1, problem: `ended after ${limit} s; ${left}` };
+}
 
-function judge(results: Results | undefined, code: number | null): Omit<Outcome, 'seconds'> {
-  if (results === undefined) return { passed: 0, failed: 1, problem: 'jest gave no results' };
-  const { numPassedTests: passed, numPendingTests, numTodoTests, numRuntimeErrorTestSuites: broken } = results;
-  const failed = results.numFailedTests + broken;
-  const left = numPendingTests + numTodoTests;
+function judge(report: Report | undefined, code: number | null): Verdict {
+  if (report === undefined) return { passed: 0, failed: 1, problem: 'jest wrote no report' };
+  const { passed, skipped, broken, aborted } = report;
+  const failed = report.failed + broken;
+  if (aborted !== undefined) return { passed, failed: Math.max(failed, 1), problem: `aborted: ${aborted}` };
   // What was not run has not passed.
-  if (left > 0) return { passed, failed: failed + left, problem: `${left} skipped` };
+  if (skipped > 0) return { passed, failed: failed + skipped, problem: `${skipped} skipped` };
   if (passed + failed === 0) return { passed, failed: 1, problem: 'no test' };
   if (code !== 0 && failed === 0) return { passed, failed: 1, problem: `jest ended with code ${code}` };
   return { passed, failed, problem: broken > 0 ? `${broken} files that could not be run` : '' };

@@ -13,10 +13,11 @@ export function progress(title: string): Step {
   const begin = performance.now();
   const { stderr } = process;
   if (!stderr.isTTY) {
-    console.error(`${title} …`);
+    // Not through console, to which jest adds the source of each line.
+    stderr.write(`${title} …\n`);
     return {
       detail: () => undefined,
-      end: (succeeded) => console.error(`${title}: ${succeeded ? 'done' : 'failed'} after ${seconds(begin)}`),
+      end: (succeeded) => stderr.write(`${title}: ${succeeded ? 'done' : 'failed'} after ${seconds(begin)}\n`),
     };
   }
   let detail = '';

@@ -3,17 +3,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
+import { abortMark } from '../reporter.ts';
 import { runSuite, type Outcome } from '../suite.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'platform-apiserver-suite-'));
 afterAll(() => rmSync(root, { recursive: true }));
 
 /** A suite of a project of its own, of these test files. */
-async function outcomeOf(name: string, files: Readonly<Record<string, string>>, limit: number): Promise<Outcome> {
+async function outcomeOf(
+  name: string,
+  files: Readonly<Record<string, string>>,
+  limit: number,
+  config: object = {},
+): Promise<Outcome> {
   const folder = join(root, 'test', name);
   mkdirSync(folder, { recursive: true });
   for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
-  return await runSuite({ name, options: ['--runInBand', '--config={}', '--rootDir', root], limit });
+  const options = ['--runInBand', `--config=${JSON.stringify(config)}`, '--rootDir', root];
+  return await runSuite({ name, options, limit }, 'ignore');
 }
 
 function isAlive(pid: number): boolean {
@@ -26,12 +33,34 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test('a suite that passes', async () => {
-  const outcome = await outcomeOf('passes', { 'good.test.js': "test('good', () => undefined);" }, 1_000);
-  expect(outcome).toMatchObject({ passed: 1, failed: 0, problem: '' });
+test('a suite whose tests pass passes, and counts the CPU time of what its tests start', async () => {
+  const burn = 'while (process.cpuUsage().user < 3e5);';
+  const text = `test('good', () => {
+    require('node:child_process').execFileSync(process.execPath, ['-e', ${JSON.stringify(burn)}]);
+  });`;
+  const outcome = await outcomeOf('passes', { 'good.test.js': text }, 1_000);
+  expect(outcome).toMatchObject({ passed: 1, failed: 0, problem: '', failures: [] });
+  expect(outcome.cpuSeconds).toBeGreaterThan(0.3);
 });
 
-/** Of one that does not end, with more and more time, until that was enough for jest to come so far. */
+test('a suite with a failed test reports the failure with the console lines of its file', async () => {
+  const text = "test('bad', () => { console.warn('a hint'); throw new Error('the reason'); });";
+  const good = "test('good', () => undefined);";
+  const outcome = await outcomeOf('fails', { 'bad.test.js': text, 'good.test.js': good }, 1_000);
+  expect(outcome).toMatchObject({ passed: 1, failed: 1, problem: '' });
+  expect(outcome.failures).toEqual([expect.stringMatching(/bad\.test\.js\n {2}console\.warn: a hint\n[^]*the reason/)]);
+});
+
+test('a suite whose setup aborts the run starts no further file and gives the reason once', async () => {
+  const setup = join(root, 'abort.cjs');
+  writeFileSync(setup, `throw new Error(${JSON.stringify(`${abortMark}etcd has ended`)});`);
+  const files = { 'a.test.js': "test('a', () => undefined);", 'b.test.js': "test('b', () => undefined);" };
+  const outcome = await outcomeOf('aborts', files, 1_000, { setupFilesAfterEnv: [setup] });
+  expect(outcome).toMatchObject({ passed: 0, failed: 1, problem: 'aborted: etcd has ended' });
+  expect(outcome.failures).toHaveLength(1);
+});
+
+/** Returns the outcome of one that does not end, with more and more time, until that was enough for jest to come so far. */
 async function ended(
   name: string,
   files: Readonly<Record<string, string>>,

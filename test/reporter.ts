@@ -1,0 +1,129 @@
+/**
+ * The reporter of jest that test/suite.ts uses: prints one line a file, and keeps a report that is complete at any moment, even if jest
+ * is killed.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { relative } from 'node:path';
+
+export interface Report {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  /** Files that failed before any test ran. */
+  readonly broken: number;
+  /** Test files that have started and not ended. */
+  readonly unfinished: readonly string[];
+  /** The failures of each failed file, as people read them. */
+  readonly failures: readonly string[];
+  /** Why no further file was run. */
+  readonly aborted?: string;
+  /** CPU time of jest and of every process that it started and outlived; missing until jest ends. */
+  readonly cpuSeconds?: number;
+}
+
+/** An error message that starts with this ends the run: every further file would fail for the same reason. */
+export const abortMark = 'Test run aborted: ';
+
+interface TestFile {
+  readonly path: string;
+}
+
+/** The part of jest's result of one file that is read. */
+interface FileResult {
+  readonly numPassingTests: number;
+  readonly numFailingTests: number;
+  readonly failureMessage?: string | null;
+  readonly testExecError?: { readonly message: string };
+  readonly perfStats: { readonly runtime: number };
+  readonly testResults: readonly { readonly status: string; readonly fullName: string }[];
+  readonly console?: readonly { readonly type: string; readonly message: string }[];
+}
+
+/** The part of jest's totals that is read. */
+interface Totals {
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly numPendingTests: number;
+  readonly numTodoTests: number;
+  readonly numRuntimeErrorTestSuites: number;
+}
+
+export default class Reporter {
+  readonly #file: string;
+  readonly #unfinished = new Set<string>();
+  #report: Report = { passed: 0, failed: 0, skipped: 0, broken: 0, unfinished: [], failures: [] };
+
+  constructor({ outputFile }: { readonly outputFile: string }) {
+    this.#file = outputFile;
+    this.#write({});
+    process.once('exit', () => this.#write({ cpuSeconds: cpuSeconds() }));
+  }
+
+  onTestFileStart({ path }: TestFile): void {
+    this.#unfinished.add(path);
+    this.#write({});
+  }
+
+  onTestFileResult({ path }: TestFile, result: FileResult, totals: Totals): void {
+    this.#unfinished.delete(path);
+    const isFailed = typeof result.failureMessage === 'string' && result.failureMessage !== '';
+    print(fileLines(path, result, isFailed));
+    this.#write({
+      passed: totals.numPassedTests,
+      failed: totals.numFailedTests,
+      skipped: totals.numPendingTests + totals.numTodoTests,
+      broken: totals.numRuntimeErrorTestSuites,
+      ...(isFailed ? { failures: [...this.#report.failures, failureOf(path, result)] } : {}),
+    });
+    const message = result.testExecError?.message ?? '';
+    if (!message.startsWith(abortMark)) return;
+    this.#write({ aborted: message.slice(abortMark.length) });
+    process.exit(1);
+  }
+
+  #write(change: Partial<Report>): void {
+    this.#report = { ...this.#report, ...change, unfinished: [...this.#unfinished] };
+    writeFileSync(this.#file, JSON.stringify(this.#report));
+  }
+}
+
+const print = (lines: readonly string[]): void => {
+  process.stderr.write(`${lines.join('\n')}\n`);
+};
+
+/** One line, and one more for each test that failed. */
+function fileLines(path: string, result: FileResult, isFailed: boolean): string[] {
+  const seconds = `${(result.perfStats.runtime / 1_000).toFixed(1)} s`;
+  const tests = `${result.numPassingTests + result.numFailingTests} tests`;
+  const failed = result.testResults.filter(({ status }) => status === 'failed');
+  return [
+    `${isFailed ? 'FAIL' : 'pass'}  ${seconds.padStart(7)}  ${tests.padStart(10)}  ${relative('.', path)}`,
+    ...failed.map(({ fullName }) => `      failed: ${fullName}`),
+  ];
+}
+
+/** With what the tests of the file wrote to the console, as plain lines. */
+const failureOf = (path: string, { failureMessage, console: entries = [] }: FileResult): string =>
+  [
+    `FAIL  ${relative('.', path)}`,
+    ...entries.map(({ type, message }) => `  console.${type}: ${message}`),
+    failureMessage ?? '',
+  ].join('\n');
+
+const ticksPerSecond = 100;
+
+function cpuSeconds(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6 + childrenTicks() / ticksPerSecond;
+}
+
+/** Returns 0 on systems without /proc. */
+function childrenTicks(): number {
+  try {
+    const stat = readFileSync('/proc/self/stat', 'latin1');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return Number(fields[13]) + Number(fields[14]);
+  } catch {
+    return 0;
+  }
+}
