@@ -2,6 +2,7 @@
 import { demand, type Authorizer, type ResourceAttributes } from '../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../auth/user.ts';
 import { forbidden, serviceUnavailable, unauthorized } from '../runtime/errors.ts';
+import { mapConcurrent } from '../runtime/map-concurrent.ts';
 import type { RequestContext } from '../http/route.ts';
 import type { Catalogue } from '../cluster/catalogue/catalogue.ts';
 import type { GrantedNamespaces } from '../cluster/catalogue/granted-namespaces.ts';
@@ -67,14 +68,10 @@ export async function allowedIn(
   candidates: readonly string[],
   attributes: (namespace: string) => ResourceAttributes,
 ): Promise<ReadonlySet<string>> {
-  const allowed = new Set<string>();
-  const waiting = candidates.values();
-  const review = async (): Promise<void> => {
-    for (const namespace of waiting)
-      if ((await authorizer.authorize(user, { ...attributes(namespace), namespace })).allowed) allowed.add(namespace);
-  };
-  await Promise.all(Array.from({ length: Math.min(atOnce, candidates.length) }, review));
-  return allowed;
+  const reviews = await mapConcurrent(candidates, atOnce, (namespace) =>
+    authorizer.authorize(user, { ...attributes(namespace), namespace }),
+  );
+  return new Set(candidates.filter((_, index) => reviews[index]?.allowed));
 }
 
 export const sameNamespaces = (a: Visible, b: Visible): boolean =>

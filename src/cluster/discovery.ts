@@ -7,6 +7,7 @@ import type { KubeClient } from './client/client.ts';
 import { systemClock, type Clock } from '../runtime/time.ts';
 import { KubeError } from './client/kube-error.ts';
 import type { KubeObject } from './client/kube-object.ts';
+import { mapConcurrent } from '../runtime/map-concurrent.ts';
 import { readBody } from '../runtime/read-body.ts';
 import { createReflector } from './cache/reflector.ts';
 import { Synced } from './cache/synced.ts';
@@ -313,14 +314,7 @@ export class Discovery {
                   Number(b.version === preferredVersion?.version) - Number(a.version === preferredVersion?.version),
               ),
           );
-    const found: GroupVersion[] = [];
-    for (let start = 0; start < wanted.length; start += atOnce)
-      found.push(
-        ...(await Promise.all(
-          wanted.slice(start, start + atOnce).map(async (one) => keepKnown(await this.#groupVersion(one), before)),
-        )),
-      );
-    return found;
+    return mapConcurrent(wanted, atOnce, async (one) => keepKnown(await this.#groupVersion(one), before));
   }
 
   async #groupVersion({ group, version }: { group: string; version: string }): Promise<GroupVersion> {

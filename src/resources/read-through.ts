@@ -12,6 +12,7 @@ import { KubeError } from '../cluster/client/kube-error.ts';
 import type { KubeObject } from '../cluster/client/kube-object.ts';
 import { membersOf } from '../cluster/cache/json-scan.ts';
 import { ManagedFields } from '../cluster/cache/managed-fields.ts';
+import { mapConcurrent } from '../runtime/map-concurrent.ts';
 import { readBody } from '../runtime/read-body.ts';
 import { lines } from '../cluster/cache/reflector.ts';
 import { splitList, withTypeMeta } from '../cluster/cache/split-list.ts';
@@ -187,12 +188,9 @@ export function readThroughHandlers(
       share.hold(bytes);
     };
     const namespaces = visible === undefined ? [definition.namespaced ? info.namespace : ''] : [...visible].toSorted();
-    const lists: Listed[] = [];
-    const waiting = namespaces.values();
-    const one = async (): Promise<void> => {
-      for (const namespace of waiting) lists.push(await listAll(caller, { namespace, name: info.name }, signal, count));
-    };
-    await Promise.all(Array.from({ length: Math.min(atOnce, namespaces.length) }, one));
+    const lists = await mapConcurrent(namespaces, atOnce, (namespace) =>
+      listAll(caller, { namespace, name: info.name }, signal, count),
+    );
     return {
       objects: lists.flatMap(({ objects }) => objects),
       // From the oldest on nothing is missed.

@@ -1,5 +1,6 @@
 import { deflateFragment, gzipOf, joinFragments, type Fragment } from '../../http/response/gzip.ts';
 import type { StoredObject } from '../../cluster/cache/stored-object.ts';
+import { mapConcurrent } from '../../runtime/map-concurrent.ts';
 import { Runs } from './runs.ts';
 import type { View } from './views.ts';
 
@@ -7,8 +8,8 @@ import type { View } from './views.ts';
 const groupSize = 64 * 1024;
 /** So many deflated bytes lie in one piece: a list of few pieces is made and sent in little time, and leaves little garbage. */
 const pieceSize = 64 * 1024;
-/** So many are deflated at once, each in a thread. */
-const atOnce = 2;
+/** Groups of one list that are deflated at once, each in a thread. */
+const atOnce = 3;
 
 interface Group<F> {
   readonly objects: readonly StoredObject<F>[];
@@ -42,24 +43,16 @@ export class PreparedLists<F> {
     // The last one has no comma behind it.
     const last = objects.length - 1;
     const groups = this.#groups.of(objects, last);
-    if (groups.some(({ fragment }) => fragment === undefined)) await this.#deflate(groups);
+    const missing = groups.filter(({ fragment }) => fragment === undefined);
+    if (missing.length > 0) await mapConcurrent(missing, atOnce, (group) => this.#deflate(group));
     const fragments = groups.map(({ fragment }) => fragment as Fragment);
     const end = last < 0 ? [] : this.#view.object(objects[last] as StoredObject<F>);
     return gzipOf([head, ...this.#pieces.of(fragments), ...end, tail]);
   }
 
-  /** Those that are not yet; two lists at once share what they wait for. */
-  async #deflate(groups: readonly Group<F>[]): Promise<void> {
-    const under: Promise<void>[] = [];
-    for (const group of groups) {
-      if (group.fragment !== undefined) continue;
-      const filled = (group.deflating ??= this.#fill(group));
-      // The first failure is told; nobody waits for those behind it any more.
-      filled.catch(() => undefined);
-      under.push(filled);
-      if (under.length > atOnce) await under.shift();
-    }
-    await Promise.all(under);
+  /** Lists that are made at the same time share the work. */
+  async #deflate(group: Group<F>): Promise<void> {
+    if (group.fragment === undefined) await (group.deflating ??= this.#fill(group));
   }
 
   async #fill(group: Group<F>): Promise<void> {

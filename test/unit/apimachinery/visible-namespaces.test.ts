@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import type { Attributes, ResourceAttributes } from '../../../src/auth/authorizers/authorizer.ts';
 import type { RequestContext, RequestInfo } from '../../../src/http/route.ts';
-import { sameNamespaces, visibleNamespaces } from '../../../src/apimachinery/visible-namespaces.ts';
+import { allowedIn, sameNamespaces, visibleNamespaces } from '../../../src/apimachinery/visible-namespaces.ts';
 
 const pods = { underlying: { group: '', version: 'v1', resource: 'pods' }, namespaced: true };
 const namespacesOfAnotherGroup = {
@@ -168,4 +168,23 @@ test('sets are the same when they have the same members', () => {
   expect(sameNamespaces(set('a', 'b'), set('b', 'a'))).toBe(true);
   expect(sameNamespaces(set('a', 'b'), set('a', 'c'))).toBe(false);
   expect(sameNamespaces(set('a'), set('a', 'b'))).toBe(false);
+});
+
+test('no namespace is reviewed after a review that failed', async () => {
+  let reviews = 0;
+  const candidates = Array.from({ length: 100 }, (_, index) => `ns-${index}`);
+  const authorizer = {
+    async authorize() {
+      reviews += 1;
+      if (reviews === 1) throw new Error('kube-apiserver is down');
+      await new Promise((resolve) => setImmediate(resolve));
+      return { allowed: true, reason: '' };
+    },
+  };
+  const attributes = { verb: 'list', group: '', resource: 'pods', name: '' };
+  const user = { username: 'anna', groups: [], via: 'token' } as const;
+  await expect(allowedIn(authorizer, user, candidates, () => attributes)).rejects.toThrow('kube-apiserver is down');
+  const started = reviews;
+  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  expect(reviews).toBe(started);
 });

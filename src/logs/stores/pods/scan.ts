@@ -1,5 +1,6 @@
 /** Many logs read at once, a few at a time, and what their lines are in the window that is asked for. */
 import { serviceUnavailable } from '../../../runtime/errors.ts';
+import { mapConcurrent } from '../../../runtime/map-concurrent.ts';
 import type { Caller, LogRecord, Cut } from '../log-store.ts';
 import { timeText } from '../../query/times.ts';
 import type { PodLogEntry } from './entry.ts';
@@ -138,19 +139,17 @@ export async function scan(options: ScanOptions, take: Take): Promise<void> {
     const ended = await readLog(caller, source, { since: from, tailLines, limitBytes, signal: until }, visit);
     missing.note(source, ended, options);
   };
-  const waiting = sources.values();
-  const work = async (): Promise<void> => {
-    for (const source of waiting)
-      try {
-        await one(source);
-      } catch (error) {
-        signal.throwIfAborted();
-        if (!spent.signal.aborted) throw error;
-        missing.late();
-      }
+  const oneInTime = async (source: ContainerLog): Promise<void> => {
+    try {
+      await one(source);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!spent.signal.aborted) throw error;
+      missing.late();
+    }
   };
   try {
-    await Promise.all(Array.from({ length: Math.min(atOnce, sources.length) }, work));
+    await mapConcurrent(sources, atOnce, oneInTime);
   } finally {
     clearTimeout(timer);
     spent.abort();

@@ -1,3 +1,5 @@
+import { mapConcurrent } from '../../../runtime/map-concurrent.ts';
+
 /** Characters of the records of a page. */
 export const mostOnPage = 8 * 1024 * 1024;
 
@@ -11,13 +13,9 @@ export const mostOfSeveral = 4 * 1024 * 1024;
 
 const atOnce = 4;
 
-/** The answers to all, of which some are asked at once. */
-export async function inTurn<A, B>(all: readonly A[], ask: (one: A) => Promise<B>): Promise<B[]> {
-  const found: B[] = [];
-  for (let at = 0; at < all.length; at += atOnce)
-    found.push(...(await Promise.all(all.slice(at, at + atOnce).map(async (one) => await ask(one)))));
-  return found;
-}
+/** Sends the requests of one query, a few at once. */
+export const inTurn = <A, B>(all: readonly A[], ask: (one: A) => Promise<B>): Promise<B[]> =>
+  mapConcurrent(all, atOnce, ask);
 
 export const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
 
