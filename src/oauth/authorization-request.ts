@@ -5,6 +5,8 @@ import { OAuthError } from '../runtime/errors.ts';
 import { inQuery, type ParameterDescription } from '../http/route.ts';
 import { count, oneOf, text, type Schema } from '../http/schema.ts';
 import { readParameters, required } from './form.ts';
+import { authorizationCodeGrantType } from './grants/authorization-code.ts';
+import { demandGrant } from './grants/grant.ts';
 import { grantScope } from './scope.ts';
 
 const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]))(?::\d{1,5})?(?=[/?]|$)/;
@@ -102,8 +104,7 @@ export function parseAuthorization(query: URLSearchParams, destination: Destinat
     throw new OAuthError('request_uri_not_supported', 'request objects are not read');
   if (required(given, 'response_type') !== 'code')
     throw new OAuthError('unsupported_response_type', 'response_type must be "code"');
-  if (!client.grantTypes.includes('authorization_code'))
-    throw new OAuthError('unauthorized_client', `the client "${client.name}" may not use the grant authorization_code`);
+  demandGrant(client, authorizationCodeGrantType);
   if ((given.get('response_mode') ?? 'query') !== 'query') throw invalid('response_mode must be "query"');
   const challenge = given.get('code_challenge');
   if (challenge === undefined || given.get('code_challenge_method') !== 'S256')

@@ -3,12 +3,13 @@ import { afterEach } from '@jest/globals';
 import type { RequestListener } from 'node:http';
 import type { AuditEvent } from '../fakes/audit-event.ts';
 import type { AuditLevel } from '../../src/config/audit.ts';
+import { sessionsPath } from '../../src/config/names.ts';
 import { createFace } from '../../src/http/chain.ts';
 import { OpenWatches } from '../../src/http/open-streams.ts';
 import { createLogger, type Logger } from '../../src/runtime/logger.ts';
 import { auditor } from '../fakes/auditor.ts';
 import { ask, type Answer, type Ask } from '../fakes/ask.ts';
-import { createPlatform, rightPassword, type Platform, type PlatformOptions } from '../fakes/platform.ts';
+import { createPlatform, namespace, rightPassword, type Platform, type PlatformOptions } from '../fakes/platform.ts';
 
 export interface Lab extends Platform {
   readonly app: RequestListener;
@@ -35,6 +36,15 @@ const form = (fields: Fields): string =>
   new URLSearchParams(
     Object.entries(fields).flatMap(([name, value]): [string, string][] => (value === undefined ? [] : [[name, value]])),
   ).toString();
+
+/** Changes all sessions in the cluster just before the next write of one, as another replica would. */
+export function overtakeNextWrite({ client, cluster }: Pick<Platform, 'client' | 'cluster'>): void {
+  client.before = ({ method }) => {
+    if (method !== 'PUT') return;
+    client.before = () => undefined;
+    for (const session of cluster.list(sessionsPath(namespace))) cluster.put(sessionsPath(namespace), { ...session });
+  };
+}
 
 const made: Platform[] = [];
 afterEach(() => {

@@ -2,7 +2,10 @@
 import { afterEach } from '@jest/globals';
 import { RefreshTokens } from '../../src/tokens/refresh-tokens.ts';
 import type { SessionLives } from '../../src/tokens/sessions/lifetimes.ts';
+import type { Redeemed, Unredeemed } from '../../src/tokens/sessions/codes.ts';
+import type { Refreshed } from '../../src/tokens/sessions/rotation.ts';
 import type { Session } from '../../src/tokens/sessions/session.ts';
+import { retryIfChanged } from '../../src/tokens/sessions/session-store.ts';
 import { Sessions } from '../../src/tokens/sessions/sessions.ts';
 import { unreachable } from '../../src/cluster/client/kube-error.ts';
 import { createLogger } from '../../src/runtime/logger.ts';
@@ -21,7 +24,7 @@ export const lives = {
 };
 export const login = { userName: 'alice', userUID: 'uid-alice', clientID: 'platform', credentialID: 'c1' };
 export const tokens = new RefreshTokens(Buffer.alloc(32, 7));
-export const always = (): boolean => true;
+const always = (): boolean => true;
 const never = (): boolean => false;
 
 export interface Replica {
@@ -66,8 +69,26 @@ export function lab(chosen: SessionLives = lives, log = silent, maySweep = alway
   };
 }
 
+/** Finds a refresh token and uses it, as the token endpoint does. */
+export const refresh = (sessions: Sessions, token: string): Promise<Refreshed | 'unknown' | 'reused' | 'ended'> =>
+  retryIfChanged(async (isRetry) => {
+    const found = await sessions.rotation.find(token, login.clientID, isRetry);
+    return typeof found === 'string' ? found : await found.use();
+  });
+
+/** Finds a code of this client and uses it, as the token endpoint does. */
+export const redeem = (
+  sessions: Sessions,
+  code: string,
+  { clientID = login.clientID, isRefreshable = true } = {},
+): Promise<Redeemed | Unredeemed> =>
+  retryIfChanged(async (isRetry) => {
+    const found = await sessions.codes.find(code, clientID, isRetry);
+    return typeof found === 'string' ? found : await found.use(isRefreshable);
+  });
+
 export async function granted(sessions: Sessions, token: string): Promise<string> {
-  const refreshed = await sessions.rotation.refresh(token, always);
+  const refreshed = await refresh(sessions, token);
   if (typeof refreshed === 'string') throw new Error(`the refresh was refused: ${refreshed}`);
   return refreshed.refreshToken;
 }

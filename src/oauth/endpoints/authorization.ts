@@ -20,6 +20,7 @@ import {
 import { browserLogin, type BrowserLogin } from '../browser-login.ts';
 import type { OAuthEndpoint } from '../json-response.ts';
 import { required } from '../form.ts';
+import { refreshGrantType } from '../grants/refresh-token.ts';
 import { consentPage } from '../pages/consent.ts';
 import { donePage } from '../pages/notices.ts';
 import type { ShowLogin } from '../pages/login.ts';
@@ -142,7 +143,7 @@ export function authorizationEndpoint({
         },
       },
       codeLife,
-      client.grantTypes.includes('refresh_token'),
+      client.grantTypes.includes(refreshGrantType),
     );
   }
 

@@ -2,13 +2,14 @@
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
-import { OAuthError } from '../../runtime/errors.ts';
 import { json } from '../../http/route.ts';
 import { count, described, named, object, text, type TypeOf } from '../../http/schema.ts';
 import { answerJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { clientRoute, type ClientRequest } from '../client-request.ts';
 import { devicePath } from './device.ts';
 import { deviceCodeLife, deviceGrantType, pollInterval } from '../grants/device-code.ts';
+import { demandGrant } from '../grants/grant.ts';
+import { refreshGrantType } from '../grants/refresh-token.ts';
 import { grantScope } from '../scope.ts';
 import { newUserCode, shown } from '../user-code.ts';
 
@@ -46,7 +47,7 @@ export function deviceAuthorizationEndpoint({
   }: ClientRequest): Promise<[code: string, userCode: string]> {
     const scope = grantScope(form.get('scope'), client.scopes);
     const spec = { clientID: client.name, ...(scope === undefined ? {} : { scope }) };
-    const refreshable = client.grantTypes.includes('refresh_token');
+    const refreshable = client.grantTypes.includes(refreshGrantType);
     for (;;) {
       const userCode = newUserCode();
       const code = await sessions.devices.create(spec, { userCode, sourceIP, life: deviceCodeLife, refreshable });
@@ -69,11 +70,7 @@ export function deviceAuthorizationEndpoint({
     routes: [
       clientRoute(route, async (request) => {
         const { client, res } = request;
-        if (!client.grantTypes.includes(deviceGrantType))
-          throw new OAuthError(
-            'unauthorized_client',
-            `the client "${client.name}" may not use the grant ${deviceGrantType}`,
-          );
+        demandGrant(client, deviceGrantType);
         const [code, userCode] = await begin(request);
         const verificationURI = `${issuer()}${devicePath}`;
         const body: TypeOf<typeof deviceAuthorizationSchema> = {

@@ -1,11 +1,12 @@
 /**
- * `POST /oauth/token`. The steps are shared by all grants, so none can forget one:
- * 1 read the form, 2 authenticate the client, 3 find the grant, 4 see that the client may use it, 5 see whom the token shall be for,
- * 6 let the grant judge, 7 see again that its subject may have such a token, 8 make the tokens.
+ * `POST /oauth/token`. All grants share the steps, so none can forget one:
+ * 1 read the form, 2 authenticate the client, 3 find the grant, 4 check that the client is allowed it, 5 read the audience,
+ * 6 the grant finds a candidate, 7 check that its subject may have a token for the audience, 8 the grant spends the candidate,
+ * 9 check the subject again, 10 make the tokens. If another request changed the session meanwhile, 6 to 8 are repeated.
  */
+import type { Client } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
-import type { Subject } from '../../tokens/subject.ts';
 import { annotations } from '../../audit/annotations.ts';
 import { identityClaims, kubernetesAudience, type Tokens } from '../../tokens/jwt.ts';
 import { clientScopes } from '../../config/schema.ts';
@@ -14,10 +15,12 @@ import { json } from '../../http/route.ts';
 import { count, described, named, object, oneOf, text, type Schema, type TypeOf } from '../../http/schema.ts';
 import { answerJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { audienceOf, demandAudience } from '../scope.ts';
+import { retryIfChanged } from '../../tokens/sessions/session-store.ts';
 import { clientIdentificationMethods } from '../client-authentication.ts';
 import { clientRoute } from '../client-request.ts';
 import { required } from '../form.ts';
-import type { Grant } from '../grants/grant.ts';
+import { demandGrant, type Grant, type GrantResult } from '../grants/grant.ts';
+import { refreshGrantType } from '../grants/refresh-token.ts';
 
 /** RFC 6749 section 5.1, OpenID Connect Core section 3.1.3.3, RFC 8693 section 2.2.1. */
 const tokenResponseSchema = named(
@@ -25,7 +28,7 @@ const tokenResponseSchema = named(
   object(
     { access_token: text, token_type: oneOf('Bearer'), expires_in: described('Seconds', count) },
     {
-      refresh_token: described('For the grant refresh_token, once', text),
+      refresh_token: described(`For the grant ${refreshGrantType}, once`, text),
       scope: described('What was granted, by blanks; it may be less than was asked for', text),
       id_token: described('If the scope has openid', text),
       issued_token_type: described('Of a token that was exchanged for another', text),
@@ -76,44 +79,45 @@ export function tokenEndpoint(options: {
     },
     answers: json(tokenResponseSchema),
   };
+
+  function responseTo(client: Client, result: GrantResult, audience: string): TypeOf<typeof tokenResponseSchema> {
+    const { session, subject, refreshToken, scope, nonce, issuedTokenType } = result;
+    const { token, expiresIn } = tokens.issueAccess(session, subject, scope, audience);
+    return {
+      access_token: token,
+      token_type: 'Bearer',
+      ...(issuedTokenType === undefined ? {} : { issued_token_type: issuedTokenType }),
+      ...(refreshToken !== undefined && client.grantTypes.includes(refreshGrantType)
+        ? { refresh_token: refreshToken }
+        : {}),
+      expires_in: expiresIn,
+      ...(scope === undefined ? {} : { scope }),
+      // An id_token tells third parties who the user is, and nothing of a password that must be changed.
+      ...(scope?.split(' ').includes('openid') && subject.passwordChangeRequired !== true
+        ? { id_token: tokens.issueIdentity(session, subject, scope, nonce) }
+        : {}),
+    };
+  }
+
   return {
     routes: [
       clientRoute(route, async ({ form, client, context, res }) => {
         const grantType = required(form, 'grant_type');
         const grant = byType.get(grantType);
-        if (grant !== undefined) context.audit?.annotate(annotations.grantType, grantType);
         if (grant === undefined)
           throw new OAuthError('unsupported_grant_type', `grant_type must be one of ${[...byType.keys()].join(', ')}`);
-        if (!client.grantTypes.includes(grantType))
-          throw new OAuthError('unauthorized_client', `the client "${client.name}" may not use the grant ${grantType}`);
+        context.audit?.annotate(annotations.grantType, grantType);
+        demandGrant(client, grantType);
         const audience = audienceOf(form, issuer());
-        const demand = (one: Subject): void => demandAudience(one, audience, issuer());
-        const { session, subject, refreshToken, scope, nonce, issuedTokenType } = await grant.grant({
-          form,
-          client,
-          context,
-          audience,
-          demandAudience: demand,
+        const result = await retryIfChanged(async (isRetry) => {
+          const candidate = await grant.find({ form, client, context, audience, isRetry });
+          demandAudience(candidate.subject, audience, issuer());
+          return await candidate.spend();
         });
-        demand(subject);
-        context.audit?.identify(subject);
-        context.audit?.annotate(annotations.session, session.metadata.name);
-        const { token, expiresIn } = tokens.issueAccess(session, subject, scope, audience);
-        const body: TypeOf<typeof tokenResponseSchema> = {
-          access_token: token,
-          token_type: 'Bearer',
-          ...(issuedTokenType === undefined ? {} : { issued_token_type: issuedTokenType }),
-          ...(refreshToken !== undefined && client.grantTypes.includes('refresh_token')
-            ? { refresh_token: refreshToken }
-            : {}),
-          expires_in: expiresIn,
-          ...(scope === undefined ? {} : { scope }),
-          // An id_token says to others who somebody is, and nothing of a password that must be changed.
-          ...(scope?.split(' ').includes('openid') && subject.passwordChangeRequired !== true
-            ? { id_token: tokens.issueIdentity(session, subject, scope, nonce) }
-            : {}),
-        };
-        answerJSON(res, body, uncached);
+        demandAudience(result.subject, audience, issuer());
+        context.audit?.identify(result.subject);
+        context.audit?.annotate(annotations.session, result.session.metadata.name);
+        answerJSON(res, responseTo(client, result, audience), uncached);
       }),
     ],
     metadata: (at) => ({

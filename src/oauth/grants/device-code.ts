@@ -1,11 +1,10 @@
-import type { Subject } from '../../tokens/subject.ts';
 import { subjectOf } from '../../accounts/directory/subjects.ts';
 import type { Unredeemed } from '../../tokens/sessions/codes.ts';
-import type { Session } from '../../tokens/sessions/session.ts';
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { OAuthError, type OAuthErrorCode } from '../../runtime/errors.ts';
 import { required } from '../form.ts';
 import type { Grant, GrantParts } from './grant.ts';
+import { refreshGrantType } from './refresh-token.ts';
 
 export const deviceGrantType = 'urn:ietf:params:oauth:grant-type:device_code';
 
@@ -22,6 +21,8 @@ const refusals: Readonly<Record<Unredeemed, [OAuthErrorCode, string]>> = {
   reused: ['invalid_grant', 'the code was used before'],
 };
 
+const refused = (why: Unredeemed): OAuthError => new OAuthError(...refusals[why]);
+
 /** RFC 8628 section 3.4. */
 export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Grant {
   /** When the code of each session may be polled again, and the interval until then. */
@@ -34,7 +35,7 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
   });
 
   /** RFC 8628 section 3.5: a device that polls too often has to wait longer from then on. */
-  function demandPatience(sid: string): void {
+  function checkInterval(sid: string): void {
     const now = clock();
     const { from, interval } = polls.get(sid) ?? { from: now, interval: pollInterval };
     const next = now < from ? interval + pollInterval : interval;
@@ -46,25 +47,24 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
   return {
     grantType: deviceGrantType,
     parameters: [{ name: 'device_code', required: true, description: 'From /oauth/device_authorization' }],
-    async grant({ form, client, demandAudience }) {
+    async find({ form, client, isRetry }) {
       const code = required(form, 'device_code');
-      let subject: Subject | undefined;
-      const accept = (session: Session): boolean => {
-        if (session.spec.clientID !== client.name) return false;
-        subject = subjectOf(session, directory);
-        if (subject !== undefined) demandAudience(subject);
-        const isNobodys = session.spec.userName === '';
-        return isNobodys || subject !== undefined;
-      };
       // A code without our seal is unknown, and nothing is kept of it.
       const sid = sessions.codes.sessionOf(code);
-      if (sid !== undefined) demandPatience(sid);
-      const redeemed = await sessions.codes.redeem(code, accept, client.grantTypes.includes('refresh_token'));
-      if (typeof redeemed === 'string' || subject === undefined) {
-        const [error, description] = refusals[typeof redeemed === 'string' ? redeemed : 'ended'];
-        throw new OAuthError(error, description);
-      }
-      return { ...redeemed, subject, scope: redeemed.session.spec.scope };
+      if (sid !== undefined && !isRetry) checkInterval(sid);
+      const found = await sessions.codes.find(code, client.name, isRetry);
+      if (typeof found === 'string') throw refused(found);
+      const subject = subjectOf(found.session, directory);
+      if (subject === undefined) throw refused('unknown');
+      return {
+        subject,
+        spend: async () => {
+          const redeemed = await found.use(client.grantTypes.includes(refreshGrantType));
+          if (redeemed === 'changed') return redeemed;
+          if (redeemed === 'ended') throw refused(redeemed);
+          return { ...redeemed, subject, scope: redeemed.session.spec.scope };
+        },
+      };
     },
   };
 }

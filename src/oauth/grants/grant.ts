@@ -6,39 +6,54 @@ import type { Subject } from '../../tokens/subject.ts';
 import type { AccessTokens } from '../../auth/authenticators/access-tokens.ts';
 import type { TokenAuthenticator } from '../../auth/authenticators/index.ts';
 import type { RequestContext } from '../../http/route.ts';
+import { OAuthError } from '../../runtime/errors.ts';
 import type { PasswordLogin } from '../password-login.ts';
 
-/** What a grant is handed: the client has authenticated and may use this grant. */
+/** Throws unauthorized_client if the configuration does not allow the client this grant. */
+export function demandGrant({ name, grantTypes }: Client, grantType: string): void {
+  if (!grantTypes.includes(grantType))
+    throw new OAuthError('unauthorized_client', `the client "${name}" is not allowed the grant ${grantType}`);
+}
+
+/** A request for a token. The client has authenticated and is allowed this grant. */
 export interface GrantRequest {
   readonly form: ReadonlyMap<string, string>;
   readonly client: Client;
   readonly context: RequestContext;
-  /** Whom the token will be for. */
+  /** Audience of the token. */
   readonly audience: string;
-  /** Throws if this subject may not have such a token now; for a grant to ask before it begins or spends anything. */
-  readonly demandAudience: (subject: Subject) => void;
+  /** Another request changed the session that the first attempt found. */
+  readonly isRetry: boolean;
 }
 
-/** What a grant yields; the endpoint makes the tokens. */
+/** A token that a request may have, before anything is spent for it. */
+export interface Candidate {
+  readonly subject: Subject;
+  /** Spends what the request presents and starts the session; 'changed' if another request changed the session since. */
+  spend(): Promise<GrantResult | 'changed'>;
+}
+
+/** Result of a grant; the endpoint makes the tokens. */
 export interface GrantResult {
   readonly session: Session;
   readonly subject: Subject;
-  /** None for who comes with credentials of its own each time. */
+  /** Undefined for a client that presents its own credentials each time. */
   readonly refreshToken?: string;
-  /** Of this access token; undefined if none was asked for. */
+  /** Scope of this access token; undefined if none was requested. */
   readonly scope: string | undefined;
   /** For the id_token (OpenID Connect Core section 3.1.3.6). */
   readonly nonce?: string;
-  /** RFC 8693 section 2.2.1: of a token that was exchanged for another. */
+  /** RFC 8693 section 2.2.1, for a token that was exchanged. */
   readonly issuedTokenType?: string;
 }
 
-/** One way to a token: its own checks only, the shared steps are the endpoint's. */
+/** One grant type: its own checks only, the endpoint does the shared steps. */
 export interface Grant {
   readonly grantType: string;
-  /** Its own parameters, for the description; `required` ones are missing-checked by the grant. */
+  /** Its own parameters, for the description; the grant checks that the `required` ones are present. */
   readonly parameters: readonly { readonly name: string; readonly required: boolean; readonly description: string }[];
-  grant(request: GrantRequest): Promise<GrantResult>;
+  /** Checks the request. Spends nothing. */
+  find(request: GrantRequest): Promise<Candidate>;
 }
 
 export interface GrantParts {

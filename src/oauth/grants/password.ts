@@ -11,13 +11,15 @@ export function passwordGrant({ login }: GrantParts): Grant {
       { name: 'password', required: true, description: 'The password of the user' },
       { name: 'scope', required: false, description: 'Words separated by spaces; "openid" adds an id_token' },
     ],
-    async grant({ form, client, context, demandAudience }) {
+    async find({ form, client, context }) {
       const username = required(form, 'username');
       const password = required(form, 'password');
       const scope = grantScope(form.get('scope'), client.scopes);
       const verified = await login.verify({ username, password, client: client.name, context });
-      demandAudience(verified.account);
-      return { ...(await login.begin(verified, { client: client.name, scope, context })), scope };
+      return {
+        subject: verified.account,
+        spend: async () => ({ ...(await login.begin(verified, { client: client.name, scope, context })), scope }),
+      };
     },
   };
 }

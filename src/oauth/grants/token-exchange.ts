@@ -4,7 +4,7 @@ import type { UserInfo } from '../../auth/user.ts';
 import { OAuthError, StatusError } from '../../runtime/errors.ts';
 import { required } from '../form.ts';
 import { programScope } from '../scope.ts';
-import type { Grant, GrantParts } from './grant.ts';
+import type { Grant, GrantParts, GrantResult } from './grant.ts';
 
 const tokenType = (name: string): string => `urn:ietf:params:oauth:token-type:${name}`;
 const subjectTypes: readonly string[] = [tokenType('jwt'), tokenType('access_token')];
@@ -42,7 +42,7 @@ export function tokenExchangeGrant({ sessions, accessTokens, reviewToken, issuer
       { name: 'requested_token_type', required: false, description: issuedType },
       { name: 'scope', required: false, description: 'Words separated by spaces' },
     ],
-    async grant({ form, client, context, audience }) {
+    async find({ form, client, context, audience }) {
       // A ServiceAccount's token may not be for kube-apiserver, and must not become one that is.
       if (audience !== issuer())
         throw new OAuthError('invalid_target', `a token is exchanged for one for ${issuer()} only`);
@@ -55,25 +55,28 @@ export function tokenExchangeGrant({ sessions, accessTokens, reviewToken, issuer
         throw new OAuthError('invalid_request', 'nobody acts for another here: an actor_token is not taken');
       const scope = programScope(form.get('scope'), client.scopes);
       const { username, uid, groups } = await review(token, context.sourceIP);
-      const session = await sessions.createFixed(
-        {
-          subjectKind: 'ServiceAccount',
-          userName: username,
-          userUID: uid,
-          groups,
-          clientID: client.name,
-          ...(scope === undefined ? {} : { scope }),
-        },
-        expiryOf(token),
-      );
-      context.log.info('token exchanged', {
-        auditID: context.auditID,
-        username,
-        client: client.name,
-        sid: session.metadata.name,
-        sourceIP: context.sourceIP,
-      });
-      return { session, subject: reviewedSubject(session), scope, issuedTokenType: issuedType };
+      async function spend(): Promise<GrantResult> {
+        const session = await sessions.createFixed(
+          {
+            subjectKind: 'ServiceAccount',
+            userName: username,
+            userUID: uid,
+            groups,
+            clientID: client.name,
+            ...(scope === undefined ? {} : { scope }),
+          },
+          expiryOf(token),
+        );
+        context.log.info('token exchanged', {
+          auditID: context.auditID,
+          username,
+          client: client.name,
+          sid: session.metadata.name,
+          sourceIP: context.sourceIP,
+        });
+        return { session, subject: reviewedSubject(session), scope, issuedTokenType: issuedType };
+      }
+      return { subject: { username, uid, groups, displayName: undefined, email: undefined }, spend };
     },
   };
 }

@@ -1,9 +1,9 @@
-/** Authorization codes and device codes: sessions in phase Pending, each of which begins when its code is redeemed, once. */
+/** Authorization codes and device codes: a session in phase Pending starts when its code is used, once. */
 import { rfc3339, type Clock } from '../../runtime/time.ts';
 import { hashToken, newSessionID, sameHash, type RefreshTokens } from '../refresh-tokens.ts';
 import type { Beginnings } from './creation.ts';
 import type { Lives } from './lifetimes.ts';
-import { contended, type SessionStore } from './session-store.ts';
+import type { SessionStore } from './session-store.ts';
 import type { Session, SessionCode, SessionSpec } from './session.ts';
 
 /** Whoever has one wait does not say when. */
@@ -14,9 +14,19 @@ export type PendingSession = Omit<SessionSpec, 'createdAt' | 'expiresAt' | 'code
 /** 'waiting': for somebody who lets the device in; 'refused': by that person. */
 export type Unredeemed = 'unknown' | 'ended' | 'reused' | 'waiting' | 'refused';
 
+/** The session of a code that was not used before. */
+export interface FoundCode {
+  readonly session: Session;
+  /**
+   * Starts the session, with a refresh token if it is refreshable. 'ended': the code has expired or was revoked, or the login that it
+   * was given for is over; 'changed': another request changed the session since it was found.
+   */
+  use(isRefreshable: boolean): Promise<Redeemed | 'ended' | 'changed'>;
+}
+
 export interface Redeemed {
   readonly session: Session;
-  /** None where nobody may refresh. */
+  /** Undefined if the session is not refreshable. */
   readonly refreshToken?: string;
 }
 
@@ -69,42 +79,35 @@ export class Codes {
   }
 
   /**
-   * A code begins its session once, on whichever replica. If one that went by a browser comes again, what it began ends (RFC 6749 section
-   * 4.1.2). `accept` judges the session before.
+   * Finds the session of a code of this client. Spends nothing, but an authorization code that was used before ends its session (RFC 6749
+   * section 4.1.2). `isRetry`: another request changed the session.
    */
-  async redeem(
-    code: string,
-    accept: (session: Session) => boolean,
-    refreshable: boolean,
-  ): Promise<Redeemed | Unredeemed> {
+  async find(code: string, clientID: string, isRetry: boolean): Promise<FoundCode | Unredeemed> {
     const sid = this.#tokens.sessionOf(code);
     if (sid === undefined) return 'unknown';
-    if (this.#isKnownToWait(sid, accept)) return 'waiting';
-    for (let attempt = 0; attempt < 5; attempt += 1) {
-      const session = await this.#store.readAfresh(sid);
-      if (session === undefined) return 'ended';
-      if (!sameHash(hashToken(code), session.spec.code?.hash)) return 'unknown';
-      const { phase } = session.status;
-      if (phase === 'Active') {
-        if (session.spec.code?.redirectURI === undefined || (await this.#store.end(session)) !== undefined)
-          return 'reused';
-        continue;
-      }
-      if (!accept(session)) return 'unknown';
-      const isNobodys = session.spec.userName === '';
-      if (!this.#lives.isPending(session)) return phase === 'Revoked' && isNobodys ? 'refused' : 'ended';
-      if (isNobodys) return 'waiting';
-      if (!(await this.#hasLogin(session))) return 'ended';
-      const begun = await this.#begin(session, refreshable ? this.#tokens.first(sid) : undefined);
-      if (begun !== undefined) return begun;
+    if (!isRetry && this.#isKnownToWait(sid, clientID)) return 'waiting';
+    const session = await this.#store.readAfresh(sid);
+    if (session === undefined) return 'ended';
+    if (!sameHash(hashToken(code), session.spec.code?.hash)) return 'unknown';
+    const { phase } = session.status;
+    if (phase === 'Active') {
+      if (session.spec.code?.redirectURI !== undefined) await this.#store.end(session);
+      return 'reused';
     }
-    throw contended();
+    if (session.spec.clientID !== clientID) return 'unknown';
+    if (session.spec.userName !== '')
+      return {
+        session,
+        use: (isRefreshable) => this.#use(session, isRefreshable ? this.#tokens.first(sid) : undefined),
+      };
+    if (this.#lives.isPending(session)) return 'waiting';
+    return phase === 'Revoked' ? 'refused' : 'ended';
   }
 
-  /** A device asks again and again: what the watch brought is new enough for that. */
-  #isKnownToWait(sid: string, accept: (session: Session) => boolean): boolean {
+  /** Whether the watch has brought a device that waits: it polls often, and that is recent enough. */
+  #isKnownToWait(sid: string, clientID: string): boolean {
     const known = this.#store.isSilent() ? undefined : this.#store.known(sid);
-    return known !== undefined && this.#lives.isPending(known) && known.spec.userName === '' && accept(known);
+    return known?.spec.clientID === clientID && known.spec.userName === '' && this.#lives.isPending(known);
   }
 
   /** Whether the login that a code was given for still lives, by a read of the cluster: it may have ended at the same instant. */
@@ -114,14 +117,15 @@ export class Codes {
     return login !== undefined && this.#lives.isActive(login);
   }
 
-  async #begin(session: Session, refreshToken: string | undefined): Promise<Redeemed | undefined> {
-    const begun = await this.#store.replace(session, {
+  async #use(session: Session, refreshToken: string | undefined): Promise<Redeemed | 'ended' | 'changed'> {
+    if (!this.#lives.isPending(session) || !(await this.#hasLogin(session))) return 'ended';
+    const started = await this.#store.replace(session, {
       phase: 'Active',
       ...(refreshToken === undefined ? {} : { currentHash: hashToken(refreshToken) }),
       lastUsedAt: rfc3339(this.#clock.now()),
     });
-    if (begun === undefined) return undefined;
-    await this.#beginnings.makeRoomFor(begun);
-    return { session: begun, ...(refreshToken === undefined ? {} : { refreshToken }) };
+    if (started === undefined) return 'changed';
+    await this.#beginnings.makeRoomFor(started);
+    return { session: started, ...(refreshToken === undefined ? {} : { refreshToken }) };
   }
 }

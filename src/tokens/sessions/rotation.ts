@@ -6,13 +6,23 @@ import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { rfc3339, type Clock, parseMilliseconds } from '../../runtime/time.ts';
 import { hashToken, sameHash, type RefreshTokens } from '../refresh-tokens.ts';
 import type { Lives } from './lifetimes.ts';
-import { contended, type SessionStore } from './session-store.ts';
+import type { SessionStore } from './session-store.ts';
 import type { Session } from './session.ts';
 
 /** So long a refresh that the cluster did not answer is remembered: it may have been written all the same, once the cluster was back. */
 const unansweredLife = 600_000;
 
-export type Refreshed = { readonly session: Session; readonly refreshToken: string } | 'unknown' | 'reused' | 'ended';
+/** A refresh token that may be used now, and its session. */
+export interface FoundRefreshToken {
+  readonly session: Session;
+  /** Returns its successor; 'changed' if another request changed the session since it was found. */
+  use(): Promise<Refreshed | 'changed'>;
+}
+
+export interface Refreshed {
+  readonly session: Session;
+  readonly refreshToken: string;
+}
 
 export class Rotation {
   readonly #store: SessionStore;
@@ -36,31 +46,32 @@ export class Rotation {
     });
   }
 
-  /** RFC 6749 section 6. `accept` judges the session before it rotates. */
-  async refresh(token: string, accept: (session: Session) => boolean): Promise<Refreshed> {
+  /**
+   * Finds the session of a refresh token (RFC 6749 section 6) of this client. Spends nothing, but a token that was used before ends its
+   * session. `isRetry`: another request changed the session.
+   */
+  async find(
+    token: string,
+    clientID: string,
+    isRetry: boolean,
+  ): Promise<FoundRefreshToken | 'unknown' | 'reused' | 'ended'> {
     const sid = this.#tokens.sessionOf(token);
     if (sid === undefined) return 'unknown';
     const known = this.#store.known(sid);
-    // The watch may lag behind another replica: on what it brought only a rotation is tried, which the cluster confirms or refuses.
-    if (known !== undefined && accept(known) && this.#judge(known, token) === 'rotate') {
-      const rotated = await this.#rotate(known, token);
-      if (rotated !== undefined) return rotated;
-    }
-    for (let attempt = 0; attempt < 5; attempt += 1) {
-      const isRetry = known !== undefined || attempt > 0;
-      const session = await (isRetry ? this.#store.readAfresh(sid) : this.#store.read(sid));
-      if (session === undefined || !accept(session)) return 'unknown';
-      const verdict = this.#judge(session, token);
-      if (verdict === 'repeat') return { session, refreshToken: this.#tokens.successor(token) };
-      if (verdict === 'ended') return verdict;
-      if (verdict === 'reused') {
-        if ((await this.#store.end(session)) !== undefined) return 'reused';
-      } else {
-        const refreshed = await (verdict === 'rotate' ? this.#rotate(session, token) : this.#answer(session, token));
-        if (refreshed !== undefined) return refreshed;
-      }
-    }
-    throw contended();
+    // The watch may lag behind another replica: what it brought is good for a rotation only, which the cluster confirms or refuses.
+    if (!isRetry && known?.spec.clientID === clientID && this.#stateOf(known, token) === 'rotate')
+      return { session: known, use: () => this.#rotate(known, token) };
+    const session = await (known !== undefined || isRetry ? this.#store.readAfresh(sid) : this.#store.read(sid));
+    if (session?.spec.clientID !== clientID) return 'unknown';
+    const state = this.#stateOf(session, token);
+    if (state === 'reused') await this.#store.end(session);
+    if (state === 'reused' || state === 'ended') return state;
+    const uses = {
+      rotate: () => this.#rotate(session, token),
+      repeat: async () => ({ session, refreshToken: this.#tokens.successor(token) }),
+      unanswered: () => this.#answer(session, token),
+    };
+    return { session, use: uses[state] };
   }
 
   /**
@@ -70,11 +81,11 @@ export class Rotation {
   async presented(token: string): Promise<{ readonly session: Session; readonly isCurrent: boolean } | undefined> {
     const sid = this.#tokens.sessionOf(token);
     const session = sid === undefined ? undefined : await this.#store.readAfresh(sid);
-    return session && { session, isCurrent: !['reused', 'ended'].includes(this.#judge(session, token)) };
+    return session && { session, isCurrent: !['reused', 'ended'].includes(this.#stateOf(session, token)) };
   }
 
-  /** What a token that was presented means for its session. 'unanswered': it was rotated, and nobody was ever given its successor. */
-  #judge(session: Session, token: string): 'rotate' | 'repeat' | 'unanswered' | 'reused' | 'ended' {
+  /** State of a token that was presented. 'unanswered': it was rotated, and no client ever got its successor. */
+  #stateOf(session: Session, token: string): 'rotate' | 'repeat' | 'unanswered' | 'reused' | 'ended' {
     if (!this.#lives.isActive(session)) return 'ended';
     const { currentHash, previousHash, rotatedAt } = session.status;
     const presented = hashToken(token);
@@ -85,7 +96,7 @@ export class Rotation {
     return now - (this.#unanswered.get(presented) ?? -Infinity) <= unansweredLife ? 'unanswered' : 'reused';
   }
 
-  async #rotate(session: Session, token: string): Promise<Refreshed | undefined> {
+  async #rotate(session: Session, token: string): Promise<Refreshed | 'changed'> {
     const now = rfc3339(this.#clock.now());
     const refreshToken = this.#tokens.successor(token);
     const previousHash = hashToken(token);
@@ -97,7 +108,7 @@ export class Rotation {
         rotatedAt: now,
         lastUsedAt: now,
       });
-      return updated && { session: updated, refreshToken };
+      return updated === undefined ? 'changed' : { session: updated, refreshToken };
     } catch (error) {
       this.#unanswered.set(previousHash, this.#clock.now());
       throw error;
@@ -105,12 +116,12 @@ export class Rotation {
   }
 
   /** Gives the successor that could not be given when it was made; the grace begins with that, on every replica. */
-  async #answer(session: Session, token: string): Promise<Refreshed | undefined> {
+  async #answer(session: Session, token: string): Promise<Refreshed | 'changed'> {
     const updated = await this.#store.replace(session, {
       ...session.status,
       rotatedAt: rfc3339(this.#clock.now()),
     });
-    if (updated === undefined) return undefined;
+    if (updated === undefined) return 'changed';
     this.#unanswered.delete(hashToken(token));
     return { session: updated, refreshToken: this.#tokens.successor(token) };
   }

@@ -4,7 +4,7 @@
  */
 import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
 import { sessionsPath } from '../../config/names.ts';
-import { serviceUnavailable, type StatusError } from '../../runtime/errors.ts';
+import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import type { Clock } from '../../runtime/time.ts';
 import { createInformer, type Informer } from '../../cluster/cache/informer.ts';
@@ -157,9 +157,13 @@ export class SessionStore {
     return updated;
   }
 
-  /** The same, for good. */
-  async end(session: Session): Promise<Session | undefined> {
-    return await this.replace(session, { phase: 'Revoked' });
+  /** Revokes the session, also if others change it meanwhile; returns after the write. */
+  async end(session: Session): Promise<void> {
+    for (let current: Session | undefined = session; current !== undefined;) {
+      if (current.status.phase === 'Revoked') return;
+      if ((await this.replace(current, { phase: 'Revoked' })) !== undefined) return;
+      current = await this.readAfresh(session.metadata.name);
+    }
   }
 
   /** Unless somebody has changed it meanwhile. */
@@ -190,5 +194,13 @@ export class SessionStore {
 
 const versionOf = ({ metadata }: Session): bigint => BigInt(metadata.resourceVersion ?? 0);
 
-/** For whoever tries to replace a session again and again, and finds that somebody else was faster each time. */
-export const contended = (): StatusError => serviceUnavailable('the session is being changed by others all the time');
+const maxAttempts = 5;
+
+/** Repeats an attempt whose session was changed by another request meanwhile. Throws 503 after five of them. */
+export async function retryIfChanged<T>(attempt: (isRetry: boolean) => Promise<T | 'changed'>): Promise<T> {
+  for (let count = 0; count < maxAttempts; count += 1) {
+    const result = await attempt(count > 0);
+    if (result !== 'changed') return result;
+  }
+  throw serviceUnavailable('the session is changed by other requests at the same time');
+}

@@ -9,6 +9,7 @@ import { createLogger } from '../../../src/runtime/logger.ts';
 import { PasswordLogin } from '../../../src/oauth/password-login.ts';
 import { createPlatform, namespace, type Platform } from '../../fakes/platform.ts';
 import { settle } from '../../labs/cluster-fakes.ts';
+import { redeem } from '../../labs/sessions.ts';
 
 const log = createLogger({ silent: true });
 const context = { auditID: '', sourceIP: '192.0.2.1', userAgent: '', log } as RequestContext;
@@ -86,7 +87,7 @@ describe('a code', () => {
     const early = begin(one);
     await settle();
     const last = await begin(other);
-    const redeemed = await other.sessions.codes.redeem(await code(other, last), () => true, false);
+    const redeemed = await redeem(other.sessions, await code(other, last), { clientID: 'console' });
     if (typeof redeemed === 'string') throw new Error(redeemed);
     goOn();
     expect(standing()).not.toContain((await early).metadata.name);
@@ -97,7 +98,7 @@ describe('a code', () => {
     const [one, other] = replicas;
     const waiting = await code(one, await begin(one));
     const last = await begin(other);
-    expect(await one.sessions.codes.redeem(waiting, () => true, false)).toBe('ended');
+    expect(await redeem(one.sessions, waiting, { clientID: 'console' })).toBe('ended');
     expect(standing()).toEqual([last.metadata.name]);
   });
 });

@@ -6,7 +6,7 @@ import { Browser, formIn } from '../../../fakes/browser.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { readJWT } from '../../../fakes/jwt.ts';
 import { rightPassword } from '../../../fakes/platform.ts';
-import { createLab, type Fields, type Lab } from '../../../labs/oauth.ts';
+import { createLab, overtakeNextWrite, type Fields, type Lab } from '../../../labs/oauth.ts';
 
 const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
 const second = 1_000;
@@ -236,6 +236,13 @@ describe('a device', () => {
     expect(errorOf(await all.poll())).toBe('400 invalid_grant');
     const token = String(answers.find(({ status }) => status === 200)?.json()['access_token']);
     expect(await all.made.accessTokens.judge(token)).toBeDefined();
+  });
+
+  test('whose session another request changes meanwhile gets its tokens, and not slow_down', async () => {
+    const all = await waiting();
+    await all.browser.submit(await typeIn(all), { decision: 'allow' });
+    overtakeNextWrite(all.made);
+    expect(errorOf(await all.poll())).toBe('200 undefined');
   });
 
   test.each<[string, Fields]>([

@@ -5,7 +5,16 @@ import { ask, type Answer } from '../../../fakes/ask.ts';
 import { readJWT } from '../../../fakes/jwt.ts';
 import { logOfLines } from '../../../fakes/log.ts';
 import { rightPassword } from '../../../fakes/platform.ts';
-import { asClient, createLab, login, refreshWith, type Fields, type Lab } from '../../../labs/oauth.ts';
+import { settle } from '../../../labs/cluster-fakes.ts';
+import {
+  asClient,
+  createLab,
+  login,
+  overtakeNextWrite,
+  refreshWith,
+  type Fields,
+  type Lab,
+} from '../../../labs/oauth.ts';
 
 /** RFC 6749 section 5.1: what every answer with a token, and every refusal, has. */
 function expectUncached({ headers }: Answer): void {
@@ -286,6 +295,27 @@ describe('a refresh', () => {
     const { refresh } = await tokensOf(made, { ...login, scope: 'openid' });
     expectRefused(await made.token({ ...refreshWith(refresh), scope: 'openid groups' }), 400, 'invalid_scope');
     expect((await made.token(refreshWith(refresh))).status).toBe(200);
+  });
+
+  test('whose session another request changes meanwhile gets its tokens', async () => {
+    const made = await createLab();
+    const { refresh } = await tokensOf(made);
+    overtakeNextWrite(made);
+    expect((await made.token(refreshWith(refresh))).status).toBe(200);
+  });
+
+  test('reads the cluster only after another request changed the session', async () => {
+    const made = await createLab();
+    const methods = async (token: string): Promise<[string, string[]]> => {
+      await settle();
+      made.client.requests.length = 0;
+      const { refresh } = await tokensOf(made, refreshWith(token));
+      return [refresh, made.client.requests.map(({ method }) => method)];
+    };
+    const [second, first] = await methods((await tokensOf(made)).refresh);
+    expect(first).toEqual(['PUT']);
+    overtakeNextWrite(made);
+    expect((await methods(second))[1]).toEqual(['PUT', 'GET', 'PUT']);
   });
 
   test('with a token that was used before ends the session after the grace', async () => {

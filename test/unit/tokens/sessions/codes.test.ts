@@ -1,21 +1,22 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { newSessionID, RefreshTokens } from '../../../../src/tokens/refresh-tokens.ts';
-import type { Redeemed, Unredeemed } from '../../../../src/tokens/sessions/codes.ts';
+import type { FoundCode, Redeemed, Unredeemed } from '../../../../src/tokens/sessions/codes.ts';
 import type { Session } from '../../../../src/tokens/sessions/session.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 import {
-  always,
   granted,
   lab,
+  type Lab,
   lives,
   login,
   minute,
   path,
+  redeem,
+  refresh,
+  type Replica,
   silent,
   stored,
   tokens,
-  type Lab,
-  type Replica,
 } from '../../../labs/sessions.ts';
 
 const never = (): boolean => false;
@@ -36,11 +37,11 @@ const phases = (): string[] => stored(made.cluster).map(({ status }) => status.p
 /** The code that a browser brings, or one without a redirect URI. */
 const newCode = (code: object = { redirectURI }): Promise<string> =>
   replica.sessions.codes.create({ ...login, code }, minute, true);
-const redeem = (code: string, accept = always): Promise<Redeemed | Unredeemed> =>
-  replica.sessions.codes.redeem(code, accept, true);
+const use = (code: string, clientID?: string): Promise<Redeemed | Unredeemed> =>
+  redeem(replica.sessions, code, clientID === undefined ? {} : { clientID });
 
 async function newDevice(): Promise<string> {
-  const code = await replica.sessions.devices.create({ clientID: 'platform-cli' }, device);
+  const code = await replica.sessions.devices.create({ clientID: login.clientID }, device);
   if (code === undefined) throw new Error('the user code is in use');
   await settle();
   return code;
@@ -66,7 +67,7 @@ describe('a code', () => {
   test('starts an active session with a refresh token', async () => {
     const code = await newCode();
     expect(phases()).toEqual(['Pending']);
-    const redeemed = await redeem(code);
+    const redeemed = await use(code);
     expect(redeemed).toMatchObject({ session: { status: { phase: 'Active' } }, refreshToken: expect.any(String) });
     expect(replica.sessions.codes.sessionOf(code)).toBe((redeemed as Redeemed).session.metadata.name);
     expect(await granted(replica.sessions, (redeemed as Redeemed).refreshToken ?? '')).toEqual(expect.any(String));
@@ -74,7 +75,7 @@ describe('a code', () => {
 
   test('starts a session without a refresh token where none may be given, and that session does not idle', async () => {
     const code = await replica.sessions.codes.create({ ...login, code: { redirectURI } }, minute, false);
-    const redeemed = (await replica.sessions.codes.redeem(code, always, false)) as Redeemed;
+    const redeemed = (await redeem(replica.sessions, code, { isRefreshable: false })) as Redeemed;
     expect(redeemed).not.toHaveProperty('refreshToken');
     expect(redeemed.session.status).not.toHaveProperty('currentHash');
     await made.clock.advance(lives.accessTokenMaxAge - 1);
@@ -88,13 +89,13 @@ describe('a code', () => {
     ['of no shape', () => 'code'],
   ])('%s is unknown, without a read of the cluster', async (_, code) => {
     const before = reads();
-    expect(await redeem(code())).toBe('unknown');
+    expect(await use(code())).toBe('unknown');
     expect(replica.sessions.codes.sessionOf(code())).toBeUndefined();
     expect(reads()).toBe(before);
   });
 
   test('of a session that is gone has expired', async () => {
-    expect(await redeem(tokens.first(newSessionID()))).toBe('ended');
+    expect(await use(tokens.first(newSessionID()))).toBe('ended');
   });
 
   test.each([
@@ -102,51 +103,61 @@ describe('a code', () => {
     ['its successor', (code: string) => tokens.successor(code)],
   ])('is not redeemed by %s, and stays valid', async (_, other) => {
     const code = await newCode();
-    expect(await redeem(other(code))).toBe('unknown');
-    expect(await redeem(code)).toMatchObject({ session: {} });
+    expect(await use(other(code))).toBe('unknown');
+    expect(await use(code)).toMatchObject({ session: {} });
   });
 
   test('is not a refresh token, nor a refresh token a code', async () => {
     const { refreshToken } = await replica.sessions.create(login);
-    expect(await redeem(refreshToken)).toBe('unknown');
-    expect(typeof (await replica.sessions.rotation.refresh(await newCode(), always))).toBe('string');
+    expect(await use(refreshToken)).toBe('unknown');
+    expect(typeof (await refresh(replica.sessions, await newCode()))).toBe('string');
   });
 
   test('is valid until its life is over', async () => {
     const [one, other] = [await newCode(), await newCode()];
     await made.clock.advance(minute - 1);
-    expect(await redeem(one)).toMatchObject({ session: {} });
+    expect(await use(one)).toMatchObject({ session: {} });
     await made.clock.advance(1);
-    expect(await redeem(other)).toBe('ended');
+    expect(await use(other)).toBe('ended');
   });
 
-  test('that the caller refuses is unknown, and stays valid', async () => {
+  test('of another client is unknown, and stays valid', async () => {
     const code = await newCode();
-    expect(await redeem(code, never)).toBe('unknown');
-    expect(await redeem(code)).toMatchObject({ session: {} });
+    expect(await use(code, 'another')).toBe('unknown');
+    expect(await use(code)).toMatchObject({ session: {} });
+  });
+
+  test('that is found is not spent, and is spent once however often it was found', async () => {
+    const code = await newCode();
+    const find = () => replica.sessions.codes.find(code, login.clientID, false);
+    const [one, other] = (await Promise.all([find(), find()])) as [FoundCode, FoundCode];
+    expect(phases()).toEqual(['Pending']);
+    expect(await one.use(true)).toMatchObject({ refreshToken: expect.any(String) });
+    expect(await other.use(true)).toBe('changed');
+    expect(phases()).toEqual(['Active']);
   });
 
   test('of a browser that comes again revokes what it started', async () => {
     const code = await newCode();
-    const { session, refreshToken = '' } = (await redeem(code)) as Redeemed;
-    expect(await redeem(code)).toBe('reused');
+    const { session, refreshToken = '' } = (await use(code)) as Redeemed;
+    expect(await use(code)).toBe('reused');
     await settle();
     expect(await replica.sessions.active(session.metadata.name)).toBeUndefined();
-    expect(typeof (await replica.sessions.rotation.refresh(refreshToken, always))).toBe('string');
+    expect(typeof (await refresh(replica.sessions, refreshToken))).toBe('string');
   });
 
   test('of a device that comes again revokes nothing', async () => {
     const code = await newDevice();
     expect(await approve()).toBe(true);
-    const { session } = (await redeem(code)) as Redeemed;
-    expect(await redeem(code)).toBe('reused');
+    const { session } = (await use(code)) as Redeemed;
+    expect(await use(code)).toBe('reused');
     expect(await replica.sessions.active(session.metadata.name)).toBeDefined();
   });
 
   test('that was revoked has expired', async () => {
     const code = await newCode();
     await replica.sessions.revoke(tokens.sessionOf(code) ?? '');
-    expect(await redeem(code)).toBe('ended');
+    expect(await use(code)).toBe('ended');
   });
 
   test.each<[string, (sid: string) => Promise<void>]>([
@@ -162,18 +173,18 @@ describe('a code', () => {
       true,
     );
     await end(name);
-    expect(await redeem(code)).toBe('ended');
+    expect(await use(code)).toBe('ended');
   });
 
   test('of a login that is active starts a session', async () => {
     const { session } = await replica.sessions.create(login);
-    expect(await redeem(await newCode({ redirectURI, login: session.metadata.name }))).toMatchObject({ session: {} });
+    expect(await use(await newCode({ redirectURI, login: session.metadata.name }))).toMatchObject({ session: {} });
   });
 
   test('starts one session where two replicas redeem it at once, and none is left', async () => {
     const other = await made.replica();
     const code = await newCode();
-    const all = await Promise.all([replica, other].map((one) => one.sessions.codes.redeem(code, always, true)));
+    const all = await Promise.all([replica, other].map((one) => redeem(one.sessions, code)));
     expect(all.filter((one) => typeof one === 'object')).toHaveLength(1);
     expect(all).toContain('reused');
     expect(phases()).toEqual(['Revoked']);
@@ -194,20 +205,20 @@ describe('a code whose session others change', () => {
   test('is redeemed at the fifth attempt', async () => {
     const code = await newCode();
     disturb(4);
-    expect(await redeem(code)).toMatchObject({ session: { status: { phase: 'Active' } } });
+    expect(await use(code)).toMatchObject({ session: { status: { phase: 'Active' } } });
   });
 
   test('is 503 after five', async () => {
     const code = await newCode();
     disturb(5);
-    await expect(redeem(code)).rejects.toMatchObject({ code: 503 });
+    await expect(use(code)).rejects.toMatchObject({ code: 503 });
   });
 
   test('revokes at a reuse, however often it has to try', async () => {
     const code = await newCode();
-    await redeem(code);
+    await use(code);
     disturb(1);
-    expect(await redeem(code)).toBe('reused');
+    expect(await use(code)).toBe('reused');
     expect(phases()).toEqual(['Revoked']);
   });
 });
@@ -216,50 +227,50 @@ describe('a device', () => {
   test('that polls waits, and the cluster is not read for it', async () => {
     const code = await newDevice();
     const before = reads();
-    expect(await redeem(code)).toBe('waiting');
+    expect(await use(code)).toBe('waiting');
     expect(reads()).toBe(before);
   });
 
   test('that polls with the wrong client is unknown', async () => {
-    expect(await redeem(await newDevice(), never)).toBe('unknown');
+    expect(await use(await newDevice(), 'another')).toBe('unknown');
   });
 
   test('that polls while the watch is silent waits by a read of the cluster', async () => {
-    const code = await replica.sessions.devices.create({ clientID: 'platform-cli' }, { ...device, life: 60 * minute });
+    const code = await replica.sessions.devices.create({ clientID: login.clientID }, { ...device, life: 60 * minute });
     await settle();
     replica.client.holdWatches();
     await made.clock.advance(16_000);
     const before = reads();
-    expect(await redeem(code ?? '')).toBe('waiting');
+    expect(await use(code ?? '')).toBe('waiting');
     expect(reads()).toBe(before + 1);
   });
 
   test('whose code has expired is told so', async () => {
     const code = await newDevice();
     await made.clock.advance(minute);
-    expect(await redeem(code)).toBe('ended');
+    expect(await use(code)).toBe('ended');
   });
 
   test('that was refused is told so', async () => {
     const code = await newDevice();
     await replica.sessions.revoke((await waitingDevice()).metadata.name);
     await settle();
-    expect(await redeem(code)).toBe('refused');
+    expect(await use(code)).toBe('refused');
   });
 
   test('that was approved and then revoked is not told that it was refused', async () => {
     const code = await newDevice();
     await approve();
     await replica.sessions.revoke(tokens.sessionOf(code) ?? '');
-    expect(await redeem(code)).toBe('ended');
+    expect(await use(code)).toBe('ended');
   });
 
   test('gets a session of the user who approves it, and of no one else', async () => {
     const code = await newDevice();
     expect(await approve()).toBe(true);
     await settle();
-    const { session } = (await redeem(code)) as Redeemed;
-    expect(session.spec).toMatchObject({ ...holder, clientID: 'platform-cli' });
+    const { session } = (await use(code)) as Redeemed;
+    expect(session.spec).toMatchObject({ ...holder, clientID: login.clientID });
     expect(replica.sessions.ofUser(login.userUID).map(({ metadata }) => metadata.name)).toContain(
       session.metadata.name,
     );

@@ -4,7 +4,6 @@ import { KubeError, unreachable } from '../../../../src/cluster/client/kube-erro
 import { logOfLines } from '../../../fakes/log.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 import {
-  always,
   failing,
   granted,
   lab,
@@ -12,6 +11,7 @@ import {
   login,
   minute,
   namesIn,
+  refresh,
   second,
   stored,
   tokens,
@@ -66,7 +66,7 @@ describe('a new session', () => {
       const refused = { code: 503, reason: 'ServiceUnavailable', cause: failure };
       await expect(sessions.create(login)).rejects.toMatchObject(refused);
       await expect(sessions.active(newSessionID())).rejects.toMatchObject(refused);
-      await expect(sessions.rotation.refresh(tokens.first(newSessionID()), always)).rejects.toMatchObject(refused);
+      await expect(refresh(sessions, tokens.first(newSessionID()))).rejects.toMatchObject(refused);
     }
   });
 });

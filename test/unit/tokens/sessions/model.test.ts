@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import type { SessionLives } from '../../../../src/tokens/sessions/lifetimes.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
-import { always, lab, login, type Replica, second, tokens } from '../../../labs/sessions.ts';
+import { lab, login, refresh, type Replica, second, tokens } from '../../../labs/sessions.ts';
 
 /** What one session must do, in as few words as possible. */
 class Model {
@@ -107,7 +107,7 @@ describe('whatever is done with the tokens of a session', () => {
           if (one.kind === 'hold') client.holdWatches();
           else if (one.kind === 'release') await catchUp();
           else if (one.kind === 'garbage') {
-            seen.push(await sessions.rotation.refresh(`${sid}.${'A'.repeat(43)}.${'A'.repeat(22)}`, always));
+            seen.push(await refresh(sessions, `${sid}.${'A'.repeat(43)}.${'A'.repeat(22)}`));
             expected.push('unknown');
           } else if (one.kind === 'active') {
             await catchUp();
@@ -115,7 +115,7 @@ describe('whatever is done with the tokens of a session', () => {
             expected.push(model.isActive(clock.now()));
           } else if (one.kind === 'refresh') {
             const token = model.token(one.back);
-            const refreshed = await sessions.rotation.refresh(token, always);
+            const refreshed = await refresh(sessions, token);
             seen.push(typeof refreshed === 'string' ? 'refused' : refreshed.refreshToken);
             expected.push(model.refresh(token, clock.now()));
           }

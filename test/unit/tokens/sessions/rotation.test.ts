@@ -3,8 +3,16 @@ import * as fc from 'fast-check';
 import { newSessionID, RefreshTokens } from '../../../../src/tokens/refresh-tokens.ts';
 import type { KubeRequest } from '../../../../src/cluster/client/client.ts';
 import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
+import type { FoundRefreshToken } from '../../../../src/tokens/sessions/rotation.ts';
+import type { Sessions } from '../../../../src/tokens/sessions/sessions.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
-import { always, granted, lab, lives, login, minute, path, second, stored, tokens } from '../../../labs/sessions.ts';
+import { granted, lab, lives, login, minute, path, refresh, second, stored, tokens } from '../../../labs/sessions.ts';
+
+async function find(sessions: Sessions, token: string, isRetry = false): Promise<FoundRefreshToken> {
+  const found = await sessions.rotation.find(token, login.clientID, isRetry);
+  if (typeof found === 'string') throw new Error(`not found: ${found}`);
+  return found;
+}
 
 /** A refresh was written, and nobody heard of it. */
 async function lost() {
@@ -16,7 +24,7 @@ async function lost() {
     client.after = () => undefined;
     if (method === 'PUT') throw unreachable(new Error('reset'));
   };
-  await expect(sessions.rotation.refresh(refreshToken, always)).rejects.toMatchObject({ code: 503 });
+  await expect(refresh(sessions, refreshToken)).rejects.toMatchObject({ code: 503 });
   await made.clock.advance(9 * minute);
   return { ...made, one: sessions, two: replicas[1].sessions, client, refreshToken };
 }
@@ -53,11 +61,11 @@ describe('a refresh', () => {
     const { session, refreshToken } = await one.sessions.create(login);
     const successor = await granted(one.sessions, refreshToken);
     await clock.advance(lives.refreshGrace + 1);
-    expect(await two.sessions.rotation.refresh(refreshToken, always)).toBe('reused');
+    expect(await refresh(two.sessions, refreshToken)).toBe('reused');
     await settle();
     for (const { sessions, ended } of [one, two]) {
       expect(await sessions.active(session.metadata.name)).toBeUndefined();
-      expect(await sessions.rotation.refresh(successor, always)).toBe('ended');
+      expect(await refresh(sessions, successor)).toBe('ended');
       expect(ended).toEqual([session.metadata.name]);
     }
   });
@@ -68,7 +76,7 @@ describe('a refresh', () => {
     const { session, refreshToken } = await sessions.create(login);
     const next = await granted(sessions, refreshToken);
     await granted(sessions, next);
-    expect(await sessions.rotation.refresh(refreshToken, always)).toBe('reused');
+    expect(await refresh(sessions, refreshToken)).toBe('reused');
     expect(await sessions.active(session.metadata.name)).toBeUndefined();
   });
 
@@ -84,7 +92,7 @@ describe('a refresh', () => {
     const fourth = await granted(one.sessions, third);
     expect(await granted(two.sessions, fourth)).toBe(tokens.successor(fourth));
     await one.sessions.revoke(session.metadata.name);
-    expect(await two.sessions.rotation.refresh(tokens.successor(fourth), always)).toBe('ended');
+    expect(await refresh(two.sessions, tokens.successor(fourth))).toBe('ended');
   });
 
   test('of which the answer was lost is repeated with the same successor', async () => {
@@ -95,7 +103,7 @@ describe('a refresh', () => {
       client.after = () => undefined;
       if (method === 'PUT') throw unreachable(new Error('reset'));
     };
-    await expect(sessions.rotation.refresh(refreshToken, always)).rejects.toMatchObject({ code: 503 });
+    await expect(refresh(sessions, refreshToken)).rejects.toMatchObject({ code: 503 });
     expect(await granted(sessions, refreshToken)).toBe(tokens.successor(refreshToken));
   });
 
@@ -107,22 +115,22 @@ describe('a refresh', () => {
       await clock.advance(lives.refreshGrace);
       for (const sessions of [one, two]) expect(await granted(sessions, refreshToken)).toBe(successor);
       await clock.advance(1);
-      expect(await one.rotation.refresh(refreshToken, always)).toBe('reused');
-      expect(await one.rotation.refresh(successor, always)).toBe('ended');
+      expect(await refresh(one, refreshToken)).toBe('reused');
+      expect(await refresh(one, successor)).toBe('ended');
     });
 
     test('ends the session once the successor was used, as always', async () => {
       const { one, two, refreshToken } = await lost();
       await granted(two, tokens.successor(refreshToken));
-      expect(await one.rotation.refresh(refreshToken, always)).toBe('reused');
+      expect(await refresh(one, refreshToken)).toBe('reused');
     });
 
     test('ends the session where nobody knows of it: at another replica, and after ten minutes', async () => {
       const elsewhere = await lost();
-      expect(await elsewhere.two.rotation.refresh(elsewhere.refreshToken, always)).toBe('reused');
+      expect(await refresh(elsewhere.two, elsewhere.refreshToken)).toBe('reused');
       const late = await lost();
       await late.clock.advance(minute + 1);
-      expect(await late.one.rotation.refresh(late.refreshToken, always)).toBe('reused');
+      expect(await refresh(late.one, late.refreshToken)).toBe('reused');
     });
 
     test('is still to be had when somebody has asked about it, or has asked for it without an answer again', async () => {
@@ -133,7 +141,7 @@ describe('a refresh', () => {
         client.before = () => undefined;
         throw unreachable(new Error('reset'));
       };
-      await expect(one.rotation.refresh(refreshToken, always)).rejects.toMatchObject({ code: 503 });
+      await expect(refresh(one, refreshToken)).rejects.toMatchObject({ code: 503 });
       await clock.advance(30 * second);
       expect(await granted(one, refreshToken)).toBe(tokens.successor(refreshToken));
     });
@@ -147,23 +155,63 @@ describe('a refresh', () => {
       new Promise((_, reject) => {
         options?.signal?.addEventListener('abort', () => reject(unreachable(options.signal?.reason)));
       });
-    const answer = sessions.rotation.refresh(refreshToken, always).catch((error: unknown) => error);
+    const answer = refresh(sessions, refreshToken).catch((error: unknown) => error);
+    await settle();
     await clock.advance(lives.refreshGrace / 2);
     expect(await Promise.race([answer, settle()])).toMatchObject({ code: 503 });
   });
 
-  test('that the caller does not accept spends nothing', async () => {
-    const { cluster, replica } = lab();
+  test('by another client is unknown, and ends nothing, also with a token that was used before', async () => {
+    const { cluster, clock, replica } = lab();
     const { sessions } = await replica();
     const { refreshToken } = await sessions.create(login);
+    const successor = await granted(sessions, refreshToken);
+    await clock.advance(lives.refreshGrace + 1);
     const before = stored(cluster);
-    expect(await sessions.rotation.refresh(refreshToken, () => false)).toBe('unknown');
-    await expect(
-      sessions.rotation.refresh(refreshToken, () => {
-        throw new RangeError('too wide');
-      }),
-    ).rejects.toThrow(RangeError);
+    for (const token of [refreshToken, successor])
+      expect(await sessions.rotation.find(token, 'another', false)).toBe('unknown');
     expect(stored(cluster)).toEqual(before);
+  });
+
+  test('that finds its token spends nothing, and asks nobody for what the watch has brought', async () => {
+    const { cluster, replica } = lab();
+    const { sessions, client } = await replica();
+    const { refreshToken } = await sessions.create(login);
+    await settle();
+    client.requests.length = 0;
+    const before = stored(cluster);
+    expect(await find(sessions, refreshToken)).toMatchObject({ session: {} });
+    expect(client.requests).toEqual([]);
+    expect(stored(cluster)).toEqual(before);
+    await granted(sessions, refreshToken);
+    expect(client.requests.map(({ method }) => method)).toEqual(['PUT']);
+  });
+
+  test('that was overtaken since it found its token is told so, and gets the same successor at the next attempt', async () => {
+    const { replica } = lab();
+    const [one, two] = [await replica(), await replica()];
+    const { refreshToken } = await one.sessions.create(login);
+    await settle();
+    const [first, other] = [await find(one.sessions, refreshToken), await find(two.sessions, refreshToken)];
+    expect(await first.use()).toMatchObject({ refreshToken: tokens.successor(refreshToken) });
+    expect(await other.use()).toBe('changed');
+    const again = await find(two.sessions, refreshToken, true);
+    expect(await again.use()).toMatchObject({ refreshToken: tokens.successor(refreshToken) });
+  });
+
+  test('of a used token ends its session, also while others change it', async () => {
+    const { cluster, clock, replica } = lab();
+    const { sessions, client } = await replica();
+    const { session, refreshToken } = await sessions.create(login);
+    await granted(sessions, refreshToken);
+    await clock.advance(lives.refreshGrace + 1);
+    let left = 8;
+    client.before = ({ method }) => {
+      const current = cluster.get(path, session.metadata.name);
+      if (method === 'PUT' && current !== undefined && left-- > 0) cluster.put(path, current);
+    };
+    expect(await refresh(sessions, refreshToken)).toBe('reused');
+    expect(stored(cluster).map(({ status }) => status.phase)).toEqual(['Revoked']);
   });
 
   test('with a token that was never ours asks nobody', async () => {
@@ -173,7 +221,7 @@ describe('a refresh', () => {
     const foreign = new RefreshTokens(Buffer.alloc(32, 8));
     client.requests.length = 0;
     for (const token of ['', 'x', foreign.first(newSessionID()), foreign.first(session.metadata.name)])
-      expect(await sessions.rotation.refresh(token, always)).toBe('unknown');
+      expect(await refresh(sessions, token)).toBe('unknown');
     expect(client.requests).toEqual([]);
     expect(await sessions.active(session.metadata.name)).toBeDefined();
   });
@@ -211,6 +259,6 @@ describe('a refresh', () => {
       const current = cluster.get(path, session.metadata.name);
       if (current !== undefined) cluster.put(path, current);
     };
-    await expect(sessions.rotation.refresh(refreshToken, always)).rejects.toMatchObject({ code: 503 });
+    await expect(refresh(sessions, refreshToken)).rejects.toMatchObject({ code: 503 });
   });
 });

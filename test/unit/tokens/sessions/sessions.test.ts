@@ -4,7 +4,7 @@ import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
 import type { MemoryClient } from '../../../fakes/cluster.ts';
 import { logOfLines } from '../../../fakes/log.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
-import { always, failing, granted, lab, lives, login, minute, path, stored } from '../../../labs/sessions.ts';
+import { failing, granted, lab, lives, login, minute, path, refresh, stored } from '../../../labs/sessions.ts';
 
 describe('a session ends', () => {
   test.each([
@@ -24,7 +24,7 @@ describe('a session ends', () => {
     expect(await sessions.active(session.metadata.name)).toBeDefined();
     await clock.advance(1);
     expect(await sessions.active(session.metadata.name)).toBeUndefined();
-    expect(['ended', 'unknown']).toContain(await sessions.rotation.refresh(token, always));
+    expect(['ended', 'unknown']).toContain(await refresh(sessions, token));
   });
 
   test('by revocation: when that has returned it is over here, and elsewhere when the watch tells', async () => {
@@ -36,7 +36,7 @@ describe('a session ends', () => {
     expect(await one.sessions.active(session.metadata.name)).toBeUndefined();
     await settle();
     expect(await two.sessions.active(session.metadata.name)).toBeUndefined();
-    expect(await two.sessions.rotation.refresh(refreshToken, always)).toBe('ended');
+    expect(await refresh(two.sessions, refreshToken)).toBe('ended');
     expect([one.ended, two.ended]).toEqual([[session.metadata.name], [session.metadata.name]]);
     await one.sessions.revoke(session.metadata.name);
     await one.sessions.revoke(newSessionID());
@@ -64,7 +64,7 @@ describe('a session ends', () => {
     cluster.delete(path, name);
     await settle();
     expect(await sessions.active(name)).toBeUndefined();
-    expect(await sessions.rotation.refresh(refreshToken, always)).toBe('unknown');
+    expect(await refresh(sessions, refreshToken)).toBe('unknown');
     expect(ended).toContain(name);
   });
 
@@ -77,7 +77,7 @@ describe('a session ends', () => {
       cluster.delete(path, session.metadata.name);
       await settle();
     };
-    await sessions.rotation.refresh(refreshToken, always);
+    await refresh(sessions, refreshToken);
     expect(await sessions.active(session.metadata.name)).toBeUndefined();
   });
 
