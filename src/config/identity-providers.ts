@@ -50,6 +50,9 @@ const ldapURL = (text: unknown): boolean => {
   return ['ldap:', 'ldaps:'].includes(protocol) && hostname !== '' && rest === '';
 };
 
+/** The scheme in whatever case (RFC 3986 section 3.1). */
+const isScheme = (url: string, scheme: 'ldap:' | 'ldaps:'): boolean => ldapURL(url) && new URL(url).protocol === scheme;
+
 const ldap = z
   .strictObject({
     url: z
@@ -90,20 +93,16 @@ const ldap = z
     ...anyObject,
     error: 'must have both of bindDN and bindPasswordRef, or neither',
   })
-  .refine(({ url, startTLS }) => !startTLS || !ldapURL(url) || !url.startsWith('ldaps:'), {
+  .refine(({ url, startTLS }) => !startTLS || !isScheme(url, 'ldaps:'), {
     ...anyObject,
     path: ['startTLS'],
     error: 'is for ldap://: ldaps:// is TLS already',
   })
-  .refine(
-    ({ url, startTLS }) =>
-      startTLS || !ldapURL(url) || !url.startsWith('ldap:') || loopback.includes(new URL(url).hostname),
-    {
-      ...anyObject,
-      path: ['url'],
-      error: 'must be ldaps://, or have startTLS: passwords would cross the network readable',
-    },
-  );
+  .refine(({ url, startTLS }) => startTLS || !isScheme(url, 'ldap:') || loopback.includes(new URL(url).hostname), {
+    ...anyObject,
+    path: ['url'],
+    error: 'must be ldaps://, or have startTLS: passwords would cross the network readable',
+  });
 
 const claim = z.string().min(1).max(256);
 

@@ -59,6 +59,8 @@ describe('an LDAP directory', () => {
 
   test.each<[string, object, string]>([
     ['readable for the network', { url: 'ldap://ldap.example' }, 'ldap.url: must be ldaps://'],
+    ['readable for the network, in capitals', { url: 'LDAP://ldap.example' }, 'ldap.url: must be ldaps://'],
+    ['with TLS in TLS, in capitals', { url: 'LDAPS://ldap.example', startTLS: true }, 'ldap.startTLS'],
     ['of another scheme', { url: 'https://ldap.example' }, 'ldap.url'],
     ['with a search in its URL', { url: 'ldaps://ldap.example/dc=a' }, 'ldap.url'],
     ['with a password in its URL', { url: 'ldaps://a:b@ldap.example' }, 'ldap.url'],
