@@ -9,7 +9,7 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ensureAdminSecret } from './accounts/passwords/admin.ts';
 import { Directory } from './accounts/directory/directory.ts';
-import { Directories } from './accounts/providers/password-providers.ts';
+import { PasswordProviders } from './accounts/providers/password-providers.ts';
 import { Linking } from './accounts/providers/linking.ts';
 import { OpenIDProviders } from './accounts/providers/openid.ts';
 import { KeyRotation } from './tokens/key-rotation.ts';
@@ -117,7 +117,7 @@ export async function startServer(
   const secrets = new SecretRefs({ client, namespace, log });
   const users = new Users({ client, namespace, log });
   const directory = new Directory({ config: live, secrets, users, passwords });
-  const directories = new Directories({ config: live, secrets, log });
+  const passwordProviders = new PasswordProviders({ config: live, secrets, log });
   const openIDProviders = new OpenIDProviders({ config: live, secrets, log });
   const linking = new Linking({ config: live, client, directory, log });
   const passwordStore = new PasswordStore({ client, namespace, directory, passwords, log });
@@ -288,7 +288,7 @@ export async function startServer(
     metricsRoute,
     ...oauthRoutes({
       ...accounts,
-      directories,
+      passwordProviders,
       openIDProviders,
       refreshTokens,
       linking,

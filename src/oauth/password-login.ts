@@ -2,14 +2,14 @@ import { pagesClient } from '../accounts/directory/clients.ts';
 import type { Account } from '../accounts/directory/account.ts';
 import { identityKey, normalizedLogin } from '../accounts/directory/account-index.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
-import type { Directories } from '../accounts/providers/password-providers.ts';
+import type { PasswordProviders } from '../accounts/providers/password-providers.ts';
 import type { Linking } from '../accounts/providers/linking.ts';
 import { PersonRefused, type Person } from '../accounts/providers/person.ts';
 import type { Identity, Session } from '../tokens/sessions/session.ts';
 import { longestUserAgent, type LoginHistories, type LoginOutcome } from '../accounts/logins/history.ts';
 import type { LoginAttempt, LoginLimiter } from '../accounts/logins/limit.ts';
 import type { PasswordStore } from '../accounts/passwords/store.ts';
-import type { Passwords } from '../accounts/passwords/passwords.ts';
+import { isPossible, type Passwords } from '../accounts/passwords/passwords.ts';
 import type { Sessions } from '../tokens/sessions/sessions.ts';
 import type { Subject } from '../tokens/subject.ts';
 import { loggedIn } from '../accounts/directory/subjects.ts';
@@ -32,7 +32,7 @@ export interface PasswordLoginParts {
   readonly directory: Directory;
   readonly passwords: Passwords;
   readonly passwordStore: PasswordStore;
-  readonly directories: Directories;
+  readonly passwordProviders: PasswordProviders;
   readonly linking: Linking;
   readonly limiter: LoginLimiter;
   readonly loginHistories: LoginHistories;
@@ -55,10 +55,24 @@ export interface Verified {
   readonly person?: Person;
 }
 
-/** Characters: nobody has a longer name, here or in an LDAP directory. */
+/** Maximum characters of a username, here and at identity providers. */
 const longestName = 256;
 
 const refused = (): OAuthError => new OAuthError('invalid_grant', 'the username or the password is wrong');
+
+/** The account that a login is for, and what its failures are counted by. */
+interface Target {
+  readonly account: Account | undefined;
+  readonly attempt: LoginAttempt;
+}
+
+interface ProviderResult extends Target {
+  /** Undefined if no provider that may get the password knows the name. */
+  readonly identity?: Identity | undefined;
+  /** Undefined for a wrong password. */
+  readonly person?: Person | undefined;
+  readonly outage?: StatusError;
+}
 
 const refusalOf = (account: Account | undefined, isElsewhere: boolean): LoginOutcome => {
   if (account?.active === false) return 'Disabled';
@@ -75,8 +89,8 @@ export class PasswordLogin {
 
   /**
    * Unknown user, wrong password and disabled user get the same response after the same work: one verification of a hash, then the
-   * same requests to every LDAP provider. A right password of a local user needs no LDAP provider. Of concurrent guesses no more are
-   * judged than of consecutive ones.
+   * same requests to every identity provider. The right password of a local user needs no provider. Concurrent guesses are limited like
+   * consecutive ones.
    */
   async verify(typed: Credentials): Promise<Verified> {
     const { client, context } = typed;
@@ -95,7 +109,7 @@ export class PasswordLogin {
       client,
     };
     const refuse = (seconds: number): never => this.#refuse(seconds, named, credentials);
-    return await limiter.during(attempt, refuse, () => this.#judge(credentials, named, attempt));
+    return await limiter.during(attempt, refuse, () => this.#authenticate(credentials, { account: named, attempt }));
   }
 
   #refuse(seconds: number, account: Account | undefined, credentials: Credentials): never {
@@ -113,46 +127,26 @@ export class PasswordLogin {
     if (account !== undefined) this.#parts.loginHistories.add(account, { reason, client, sourceIP, userAgent });
   }
 
-  /** Of an attempt that is under way. */
-  async #judge(credentials: Credentials, named: Account | undefined, entered: LoginAttempt): Promise<Verified> {
+  /** Authenticates a counted attempt. */
+  async #authenticate(credentials: Credentials, entered: Target): Promise<Verified> {
     const { password, client, context } = credentials;
-    const { directory, passwords, passwordStore, linking, limiter } = this.#parts;
+    const { passwords, passwordStore, linking, limiter } = this.#parts;
     const { sourceIP } = context;
-    let account = named;
-    let attempt = entered;
-    let isElsewhere = false;
-    /** Nothing is under way for the account that a provider finds: its failures are looked at before and after. */
-    const demandTime = (): void => {
-      const seconds = limiter.retryAfter(attempt);
-      if (seconds > 0) this.#refuse(seconds, account, credentials);
-    };
-    const found = (identity: Identity): void => {
-      const linked = directory.linked(identity);
-      account = linked === 'several' ? undefined : linked;
-      const name = account?.username ?? identityKey(identity);
-      if (name !== normalizedLogin(credentials.username)) attempt = { ...attempt, account: name };
-      isElsewhere = true;
-      demandTime();
-    };
+    const named = entered.account;
     const isRight = await passwords.verify(named?.passwordHash, password, { active: named?.active, source: sourceIP });
-    let person: Person | undefined;
-    let outage: StatusError | undefined;
-    try {
-      if (!isRight) person = await this.#judgedElsewhere(credentials, named, found);
-    } catch (error) {
-      if (!(error instanceof StatusError)) asRefusal(error);
-      else outage = error;
-    }
-    if (isElsewhere) demandTime();
-    if (person !== undefined) account = await linking.accountOf(person).catch(asRefusal);
-    // Whom the provider knows by a name of ours must be that user.
+    const result: ProviderResult = isRight ? entered : await this.#authenticateElsewhere(credentials, entered);
+    const { attempt, identity, person, outage } = result;
+    // Other attempts may have failed meanwhile. Nothing is awaited between this check and `failed`.
+    if (identity !== undefined) this.#checkLimit(result, credentials);
+    const account = person === undefined ? result.account : await linking.accountOf(person).catch(asRefusal);
+    // The person whom a provider knows by a username must be linked to that user.
     const isIn = person === undefined ? isRight : account?.active && [undefined, account.uid].includes(named?.uid);
     if (account === undefined || isIn !== true) {
       limiter.failed(attempt);
       // During an outage only the passwords of local users are known to be wrong.
       if (outage === undefined || account?.passwordHash !== undefined)
-        this.#note(account, refusalOf(account, isElsewhere), credentials);
-      // Where nobody is called so it may be a password that was typed in the wrong place.
+        this.#note(account, refusalOf(account, identity !== undefined), credentials);
+      // An unknown name is not logged: it may be a password that was typed into the wrong field.
       context.log.info('login failed', { auditID: context.auditID, username: account?.username, client, sourceIP });
       throw outage ?? refused();
     }
@@ -163,19 +157,48 @@ export class PasswordLogin {
     return { account };
   }
 
-  /** Asks the LDAP providers; none of them gets the password of a local user. */
-  async #judgedElsewhere(
-    { username, password, context }: Credentials,
-    named: Account | undefined,
-    found: (identity: Identity) => void,
-  ): Promise<Person | undefined> {
-    const { directory, directories } = this.#parts;
-    // A directory does not tell cases apart: who means a user of ours shows no password to it.
+  /**
+   * Authenticates at the identity providers. The account that a provider finds may have other attempts under way, so its failures are
+   * checked before the provider gets the password.
+   */
+  async #authenticateElsewhere(credentials: Credentials, entered: Target): Promise<ProviderResult> {
+    const { username, password, context } = credentials;
+    if (username === '' || !isPossible(password)) return entered;
+    const may = this.#mayGetPassword(username, entered.account);
+    const candidate = await this.#parts.passwordProviders.find(username, { source: context.sourceIP, may });
+    const { identity } = candidate;
+    const target = identity === undefined ? entered : this.#targetOf(identity, username, entered.attempt);
+    try {
+      if (identity !== undefined) this.#checkLimit(target, credentials);
+      return { ...target, identity, person: await candidate.authenticate(password) };
+    } catch (error) {
+      if (!(error instanceof StatusError)) return asRefusal(error);
+      return { ...target, identity, outage: error };
+    } finally {
+      candidate.close();
+    }
+  }
+
+  #checkLimit({ account, attempt }: Target, credentials: Credentials): void {
+    const seconds = this.#parts.limiter.retryAfter(attempt);
+    if (seconds > 0) this.#refuse(seconds, account, credentials);
+  }
+
+  #targetOf(identity: Identity, username: string, attempt: LoginAttempt): Target {
+    const linked = this.#parts.directory.linked(identity);
+    const account = linked === 'several' ? undefined : linked;
+    const name = account?.username ?? identityKey(identity);
+    return { account, attempt: name === normalizedLogin(username) ? attempt : { ...attempt, account: name } };
+  }
+
+  /** Returns which providers may get the password: none of a local user's, and only linked ones of any other user's. */
+  #mayGetPassword(username: string, named: Account | undefined): (provider: string) => boolean {
+    const { directory } = this.#parts;
+    // Providers ignore case: a name that differs from that of a local user only by case is that user's.
     const meant = named ?? directory.account(username.toLowerCase());
-    const isOurs = meant === undefined ? directory.withEmail(username).length > 0 : meant.passwordHash !== undefined;
-    const providers = (name: string): boolean =>
-      !isOurs && (meant === undefined || meant.identities.some(({ provider }) => provider === name));
-    return await directories.judge({ login: username, password, source: context.sourceIP, providers, found });
+    const isLocal = meant === undefined ? directory.withEmail(username).length > 0 : meant.passwordHash !== undefined;
+    if (isLocal) return () => false;
+    return (name) => meant === undefined || meant.identities.some(({ provider }) => provider === name);
   }
 
   /** The session of whom `verify` has found, after the end of their others where only one may be. */

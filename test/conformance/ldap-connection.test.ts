@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import net, { type AddressInfo, type Socket } from 'node:net';
-import { withConnection } from '../../src/accounts/providers/ldap-connection.ts';
+import { openConnection } from '../../src/accounts/providers/ldap-connection.ts';
 import { ber, done, integer, text } from '../fakes/ber.ts';
 
 /** The client counts its messages from 2 on. */
@@ -33,14 +33,17 @@ const pour = (socket: Socket, chunk: Buffer): void => {
   write();
 };
 
-const search = (): Promise<number> => {
+const search = async (): Promise<number> => {
   sent = 0;
   const url = `ldap://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const settings = { url, startTLS: false, caCertificate: undefined, timeout: 5_000 };
-  return withConnection(settings, async (connection) => {
-    await connection.bind('cn=a', 'b');
-    return (await connection.search('dc=a', { scope: 'sub', filter: '(uid=a)' })).searchEntries.length;
+  const connection = await openConnection(settings);
+  const { searchEntries } = await connection.run(async (client) => {
+    await client.bind('cn=a', 'b');
+    return await client.search('dc=a', { scope: 'sub', filter: '(uid=a)' });
   });
+  connection.close();
+  return searchEntries.length;
 };
 
 describe('of what a directory says', () => {

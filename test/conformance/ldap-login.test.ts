@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
-import { askDirectory } from '../../src/accounts/providers/ldap.ts';
+import { lookUp } from '../../src/accounts/providers/ldap.ts';
 import { ber, done, integer, text } from '../fakes/ber.ts';
 
 const bind = 0x60;
@@ -41,8 +41,9 @@ test('a failed login takes the same requests whether no entry has the name, one,
     const attributes = { subject: 'entryUUID', username: 'uid', email: 'mail', displayName: 'cn' };
     const userSearch = { base: 'dc=example', filter: '(uid={username})', attributes };
     const settings = { url, startTLS: false, bindDN: 'cn=service', userSearch, timeout: 5_000 };
-    const question = { settings, bindPassword: 'of the service', login, password: 'typed', found: () => undefined };
-    expect(await askDirectory(question)).toBeUndefined();
+    const found = await lookUp({ settings, bindPassword: 'of the service' }, login);
+    expect(await found.authenticate('typed')).toBeUndefined();
+    found.close();
     return [...requests];
   };
   const known = await logIn('erin');

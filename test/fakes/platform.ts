@@ -1,8 +1,8 @@
 /** The accounts, sessions and tokens of one replica over a cluster in memory, put together as server.ts does. */
 import { Directory } from '../../src/accounts/directory/directory.ts';
 import { LastLogins } from '../../src/accounts/logins/last-logins.ts';
-import { Directories } from '../../src/accounts/providers/password-providers.ts';
-import type { askDirectory } from '../../src/accounts/providers/ldap.ts';
+import { PasswordProviders } from '../../src/accounts/providers/password-providers.ts';
+import type { lookUp } from '../../src/accounts/providers/ldap.ts';
 import { Linking } from '../../src/accounts/providers/linking.ts';
 import { OpenIDProviders } from '../../src/accounts/providers/openid.ts';
 import { LoginHistories } from '../../src/accounts/logins/history.ts';
@@ -57,8 +57,8 @@ export interface PlatformOptions {
   readonly log?: Logger;
   /** Another replica of the same cluster. */
   readonly beside?: Pick<Platform, 'clock' | 'cluster'>;
-  /** What an LDAP directory answers. */
-  readonly askDirectory?: typeof askDirectory;
+  /** Looks names up in place of an LDAP server. */
+  readonly lookUp?: typeof lookUp;
 }
 
 /** Those of all tests of a file. */
@@ -68,7 +68,7 @@ export async function createPlatform({
   authentication = {},
   log = createLogger({ silent: true }),
   beside,
-  askDirectory: ask = () => Promise.reject(new Error('there is no directory')),
+  lookUp: fakeLookUp = () => Promise.reject(new Error('there is no LDAP server')),
 }: PlatformOptions = {}): Promise<Platform> {
   const clock = beside?.clock ?? new FakeClock();
   const cluster = beside?.cluster ?? new MemoryCluster(clock);
@@ -135,10 +135,10 @@ export async function createPlatform({
     log,
   });
   await settle();
-  const directories = new Directories({ config: live, secrets, log, ask });
+  const passwordProviders = new PasswordProviders({ config: live, secrets, log, lookUp: fakeLookUp });
   const linking = new Linking({ config: live, client, directory, log });
   const accounts = {
-    directories,
+    passwordProviders,
     linking,
     directory,
     passwords,

@@ -55,13 +55,13 @@ afterEach(() => {
 export async function createLab(
   authentication: Readonly<Record<string, unknown>> = {},
   log: Logger = createLogger({ silent: true }),
-  directory?: PlatformOptions['askDirectory'],
+  lookUp?: PlatformOptions['lookUp'],
   level: AuditLevel = 'Metadata',
 ): Promise<Lab> {
   const platform = await createPlatform({
     authentication,
     log,
-    ...(directory === undefined ? {} : { askDirectory: directory }),
+    ...(lookUp === undefined ? {} : { lookUp }),
   });
   made.push(platform);
   const events: AuditEvent[] = [];

@@ -41,7 +41,8 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   ],
   'its keys are names in the configuration, or it follows the configuration': [
     'accounts/directory/directory Directory parameters',
-    'accounts/providers/password-providers Directories slots',
+    'accounts/providers/password-providers PasswordProviders slots',
+    'accounts/providers/password-providers find failures',
     'accounts/providers/openid OpenIDProviders discovered',
     'accounts/providers/openid OpenIDProviders underWay',
     'accounts/providers/openid OpenIDProviders slots',

@@ -17,6 +17,10 @@ export const preferred: HashParameters = 'argon2id:19456:2:1';
 /** More than a thousand bytes are no password but an attack on the hash. */
 export const longestPassword = 1024;
 
+/** Whether a password of this length can be right. */
+export const isPossible = (password: string): boolean =>
+  password !== '' && Buffer.byteLength(password) <= longestPassword;
+
 /** How a hash is made and compared; replaced in tests to count the work. */
 export interface HashFunctions {
   hash(password: string, parameters: HashParameters): Promise<string>;

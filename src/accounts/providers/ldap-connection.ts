@@ -5,11 +5,17 @@ import { connect as connectTCP, isIP, type Socket } from 'node:net';
 import { connect as connectTLS } from 'node:tls';
 import type { LDAPSettings } from '../../config/identity-providers.ts';
 
-export type LDAPConnection = Pick<Client, 'bind' | 'search'>;
+export type LDAPClient = Pick<Client, 'bind' | 'search'>;
 export type { Entry };
 
+export interface LDAPConnection {
+  /** Sends requests. A failure closes the connection. */
+  run<T>(requests: (client: LDAPClient) => Promise<T>): Promise<T>;
+  close(): void;
+}
+
 /** RFC 4511 section 4.14. */
-const startTLS = '1.3.6.1.4.1.1466.20037';
+const startTLSRequest = '1.3.6.1.4.1.1466.20037';
 
 /** Bytes that a directory may send: an entry, its groups and the results of binding are never near that. */
 const mostToRead = 1024 * 1024;
@@ -35,13 +41,12 @@ export const fill = (filter: string, values: Readonly<Record<string, string>>): 
   });
 
 /**
- * Opens a connection, over TLS unless it is plain by configuration, and ends it after `use`; both together take no longer than the
- * timeout. `use` never sees another connection than this: one that was lost is not made anew by itself, perhaps in the clear.
+ * Opens a connection, over TLS unless the configuration says plain. From here to `close` it has `timeout` milliseconds. A connection
+ * that is lost is not replaced, which might happen in the clear.
  */
-export async function withConnection<T>(
+export async function openConnection(
   settings: Pick<LDAPSettings, 'url' | 'startTLS' | 'caCertificate' | 'timeout'>,
-  use: (connection: LDAPConnection) => Promise<T>,
-): Promise<T> {
+): Promise<LDAPConnection> {
   const { url, timeout } = settings;
   const { protocol, hostname, port } = new URL(url);
   const host = hostname.replaceAll(/[[\]]/g, '');
@@ -53,24 +58,36 @@ export async function withConnection<T>(
   }, timeout);
   // An error of a socket that nobody waits for must not end the process.
   socket.on('error', () => undefined);
-  try {
-    await once(socket, 'connect');
-    if (settings.startTLS) {
-      // This client is not used again: whatever it has read beyond the response was sent before TLS, by anybody.
-      await clientOn(socket).exop(startTLS);
-    }
-    if (protocol === 'ldap:' && !settings.startTLS) return await use(clientOn(socket));
-    const servername = isIP(host) === 0 ? host : undefined;
-    const secured = connectTLS({ socket, host, servername, ca: settings.caCertificate });
-    secured.on('error', () => undefined);
-    await once(secured, 'secureConnect');
-    return await use(clientOn(secured));
-  } catch (error) {
-    throw isLate ? new Error(`no answer within ${timeout} ms`, { cause: error }) : error;
-  } finally {
+  const close = (): void => {
     clearTimeout(timer);
     socket.destroy();
-  }
+  };
+  const orClose = async <T>(requests: Promise<T>): Promise<T> => {
+    try {
+      return await requests;
+    } catch (error) {
+      close();
+      throw isLate ? new Error(`no answer within ${timeout} ms`, { cause: error }) : error;
+    }
+  };
+  const client = await orClose(secure(socket, host, settings));
+  return { run: (requests) => orClose(requests(client)), close };
+}
+
+async function secure(
+  socket: Socket,
+  host: string,
+  { url, startTLS, caCertificate }: Pick<LDAPSettings, 'url' | 'startTLS' | 'caCertificate'>,
+): Promise<Client> {
+  await once(socket, 'connect');
+  if (!startTLS && new URL(url).protocol === 'ldap:') return clientOn(socket);
+  // This client is not used again: anyone may have sent the bytes that it has read after the response, before TLS.
+  if (startTLS) await clientOn(socket).exop(startTLSRequest);
+  const servername = isIP(host) === 0 ? host : undefined;
+  const secured = connectTLS({ socket, host, servername, ca: caCertificate });
+  secured.on('error', () => undefined);
+  await once(secured, 'secureConnect');
+  return clientOn(secured);
 }
 
 function clientOn(socket: Socket): Client {

@@ -1,19 +1,17 @@
-/** Logging in at an LDAP directory: find the one entry of that name, then bind as it (RFC 4513 section 5.1.3). */
+/** Logins at an LDAP server: find the one entry that has the name, then bind as it (RFC 4513 section 5.1.3). */
 import type { LDAPSettings } from '../../config/identity-providers.ts';
-import { fill, isRefusal, resultOf, withConnection, type LDAPConnection, type Entry } from './ldap-connection.ts';
+import { fill, isRefusal, openConnection, resultOf, type LDAPClient, type Entry } from './ldap-connection.ts';
+import type { LookUp } from './password-providers.ts';
 import type { Statement } from './person.ts';
 
-export interface LDAPLoginRequest {
+/** What a login at an LDAP server needs from the configuration. */
+interface Service {
   readonly settings: LDAPSettings;
   /** Undefined while the Secret that holds it is missing. */
   readonly bindPassword: string | undefined;
-  readonly login: string;
-  readonly password: string;
-  /** Told who it would be, before the password is tried; what it throws ends the attempt. */
-  readonly found: (subject: string) => void;
 }
 
-/** The directory does not let us in ourselves: nobody can log in there until the configuration or its Secret is changed. */
+/** The server rejects the credentials of this server: nobody can log in until the configuration or its Secret is changed. */
 export class BindRefused extends Error {
   override readonly name = 'BindRefused';
 }
@@ -23,44 +21,56 @@ const binary = 'objectGUID';
 /** One more than a person may be in is told from all of them. */
 const mostGroups = 201;
 
-/** What the directory says of somebody; undefined for a wrong password, and for a name that is not that of exactly one entry. */
-export async function askDirectory(question: LDAPLoginRequest): Promise<Statement | undefined> {
-  const { settings, login, password, found } = question;
-  // RFC 4513 section 5.1.2: a bind without password succeeds, and says nothing of who it was.
-  if (password === '') return undefined;
-  return await withConnection(settings, async (connection) => {
-    await bindAsService(connection, question);
-    const entry = await findOne(connection, settings, login);
-    if (entry === undefined) {
-      // In place of the bind as the entry, so that both take the same requests.
-      await bindAsService(connection, question);
-      return undefined;
-    }
-    const { subject, username, email, displayName } = settings.userSearch.attributes;
-    const [id, ...others] = valuesOf(entry, subject);
-    if (id === undefined || others.length > 0)
-      throw new Error(`the entry ${entry.dn} has not one ${subject}: set userSearch.attributes.subject`);
-    found(id);
-    if (!(await mayBind(connection, entry.dn, password))) return undefined;
-    await bindAsService(connection, question);
-    return {
-      subject: id,
-      username: valuesOf(entry, username)[0],
-      email: valuesOf(entry, email)[0] ?? null,
-      displayName: valuesOf(entry, displayName)[0],
-      groups: await groupsOf(connection, settings, entry),
-    };
+/** Looks up the entry that has the name; there is none unless exactly one entry has it. */
+export async function lookUp(service: Service, login: string): Promise<LookUp> {
+  const { settings } = service;
+  const connection = await openConnection(settings);
+  const { entry, subject } = await connection.run(async (client) => {
+    await bindAsService(client, service);
+    const found = await findOne(client, settings, login);
+    return { entry: found, subject: found && subjectOf(found, settings) };
   });
+  return {
+    subject,
+    authenticate: (password) =>
+      connection.run(async (client) => {
+        // RFC 4513 section 5.1.2: a bind without a password succeeds, whatever the entry.
+        const isRight = entry !== undefined && password !== '' && (await canBind(client, entry.dn, password));
+        // Without an entry this takes the place of the bind as the entry, so a failed login takes the same requests.
+        if (entry === undefined || isRight) await bindAsService(client, service);
+        return isRight ? await statementOf(client, settings, entry) : undefined;
+      }),
+    close: () => connection.close(),
+  };
 }
 
-async function bindAsService(connection: LDAPConnection, { settings, bindPassword }: LDAPLoginRequest): Promise<void> {
+function subjectOf(entry: Entry, { userSearch }: LDAPSettings): string {
+  const { subject } = userSearch.attributes;
+  const [id, ...others] = valuesOf(entry, subject);
+  if (id === undefined || others.length > 0)
+    throw new Error(`the entry ${entry.dn} has not one ${subject}: set userSearch.attributes.subject`);
+  return id;
+}
+
+async function statementOf(client: LDAPClient, settings: LDAPSettings, entry: Entry): Promise<Statement> {
+  const { username, email, displayName } = settings.userSearch.attributes;
+  return {
+    subject: subjectOf(entry, settings),
+    username: valuesOf(entry, username)[0],
+    email: valuesOf(entry, email)[0] ?? null,
+    displayName: valuesOf(entry, displayName)[0],
+    groups: await groupsOf(client, settings, entry),
+  };
+}
+
+async function bindAsService(client: LDAPClient, { settings, bindPassword }: Service): Promise<void> {
   const { bindDN = '', bindPasswordRef } = settings;
   const { name = '', key = '' } = bindPasswordRef ?? {};
   if (bindDN !== '' && (bindPassword ?? '') === '')
     throw new Error(`there is no password in ${key} of the Secret ${name}`);
   // Without both it is nobody who asks (RFC 4513 section 5.1.1).
   try {
-    await connection.bind(bindDN, bindDN === '' ? '' : bindPassword);
+    await client.bind(bindDN, bindDN === '' ? '' : bindPassword);
   } catch (error) {
     if (!isRefusal(error)) throw error;
     const who =
@@ -72,11 +82,11 @@ async function bindAsService(connection: LDAPConnection, { settings, bindPasswor
 }
 
 async function findOne(
-  connection: LDAPConnection,
+  client: LDAPClient,
   { userSearch: { base, filter, attributes } }: LDAPSettings,
   login: string,
 ): Promise<Entry | undefined> {
-  const { searchEntries } = await connection.search(base, {
+  const { searchEntries } = await client.search(base, {
     scope: 'sub',
     filter: fill(filter, { username: login }),
     attributes: [...new Set(Object.values(attributes))],
@@ -87,9 +97,9 @@ async function findOne(
   return others.length === 0 && entry?.dn !== '' ? entry : undefined;
 }
 
-async function mayBind(connection: LDAPConnection, dn: string, password: string): Promise<boolean> {
+async function canBind(client: LDAPClient, dn: string, password: string): Promise<boolean> {
   try {
-    await connection.bind(dn, password);
+    await client.bind(dn, password);
     return true;
   } catch (error) {
     if (isRefusal(error)) return false;
@@ -98,14 +108,14 @@ async function mayBind(connection: LDAPConnection, dn: string, password: string)
 }
 
 async function groupsOf(
-  connection: LDAPConnection,
+  client: LDAPClient,
   { groupSearch, userSearch }: LDAPSettings,
   entry: Entry,
 ): Promise<string[]> {
   if (groupSearch === undefined) return [];
   const { base, filter, attribute } = groupSearch;
   const [username = ''] = valuesOf(entry, userSearch.attributes.username);
-  const { searchEntries } = await connection.search(base, {
+  const { searchEntries } = await client.search(base, {
     scope: 'sub',
     filter: fill(filter, { dn: entry.dn, username }),
     attributes: [attribute],

@@ -1,17 +1,16 @@
-/** The identity providers that judge passwords, behind what bounds the use of them. */
+/** Identity providers that check passwords, behind what limits the use of them. */
 import { randomUUID } from 'node:crypto';
 import { secretOf, secretPathOf, type IdentityProvider } from '../../config/identity-providers.ts';
 import type { LiveConfiguration } from '../../config/live.ts';
 import { pathOf } from '../../config/parse.ts';
-import { serviceUnavailable, StatusError } from '../../runtime/errors.ts';
+import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { Slots } from '../../runtime/slots.ts';
 import { addressKeys } from '../../runtime/client-address.ts';
-import { longestPassword } from '../passwords/passwords.ts';
 import type { SecretRefs } from '../../cluster/secret-refs.ts';
 import { resultOf } from './ldap-connection.ts';
-import { askDirectory, BindRefused, type LDAPLoginRequest } from './ldap.ts';
-import { personOf, type Person } from './person.ts';
+import { BindRefused, lookUp } from './ldap.ts';
+import { personOf, type Person, type Statement } from './person.ts';
 import type { Identity } from '../../tokens/sessions/session.ts';
 
 /** Connections to one provider. */
@@ -19,122 +18,147 @@ const connections = { what: 'logins by LDAP', total: 8, queue: { total: 32, perU
 
 type LDAPProvider = Extract<IdentityProvider, { readonly type: 'LDAP' }>;
 
-/** A login as nobody, with a password of nobody. */
-const decoy = (): Pick<LDAPLoginRequest, 'login' | 'password' | 'found'> => ({
-  login: randomUUID(),
-  password: randomUUID(),
-  found: () => undefined,
-});
+/** A name that was looked up at one provider. Holds a connection until `close`. */
+export interface LookUp {
+  /** Undefined if the provider does not know the name. */
+  readonly subject: string | undefined;
+  /** Undefined for a wrong password. Takes the same requests if the provider does not know the name. */
+  authenticate(password: string): Promise<Statement | undefined>;
+  /** May be called more than once. */
+  close(): void;
+}
 
-interface LDAPLogin {
-  readonly login: string;
-  readonly password: string;
+/** The result of looking a name up at all providers. Holds a connection until `close`. */
+export interface Candidate {
+  /** Undefined if no provider that may get the password knows the name. */
+  readonly identity: Identity | undefined;
+  /** Undefined for a wrong password. Throws 503 if a provider is unavailable, and 429 if too many logins wait for one. */
+  authenticate(password: string): Promise<Person | undefined>;
+  close(): void;
+}
+
+interface Search {
   /** The address of the caller. */
   readonly source: string;
   /** Whether a provider may get the password. */
-  readonly providers: (name: string) => boolean;
-  /** Told who it would be, before the password is tried; what it throws ends the attempt. */
-  readonly found: (identity: Identity) => void;
+  readonly may: (provider: string) => boolean;
 }
 
-export class Directories {
+/** Takes the requests of a login that fails. */
+async function failLogin(found: LookUp): Promise<void> {
+  try {
+    await found.authenticate(randomUUID());
+  } finally {
+    found.close();
+  }
+}
+
+export class PasswordProviders {
   readonly #config: LiveConfiguration;
   readonly #secrets: Pick<SecretRefs, 'read'>;
   readonly #log: Logger;
-  readonly #ask: typeof askDirectory;
+  readonly #lookUp: typeof lookUp;
   readonly #slots = new Map<string, Slots>();
 
   constructor(options: {
     config: LiveConfiguration;
     secrets: Pick<SecretRefs, 'read'>;
     log: Logger;
-    ask?: typeof askDirectory;
+    lookUp?: typeof lookUp;
   }) {
     this.#config = options.config;
     this.#secrets = options.secrets;
     this.#log = options.log;
-    this.#ask = options.ask ?? askDirectory;
+    this.#lookUp = options.lookUp ?? lookUp;
   }
 
   /**
-   * Returns the person whose password an LDAP provider accepts. `providers` are tried in order, and only the first that knows the name
-   * gets the password. All others search for a random name instead, so a failed login takes the same requests whatever the name.
-   * Undefined for a wrong name or password. Throws 503 if a provider is unavailable, and 429 if too many logins wait for one.
+   * Finds the first provider, in order, that knows the name; only that one gets the password. All others search for a random name
+   * instead, so a failed login takes the same requests whatever the name. Errors of providers are thrown by `authenticate`.
    */
-  async judge({ login, password, source, providers, found }: LDAPLogin): Promise<Person | undefined> {
-    if (login === '' || password === '' || Buffer.byteLength(password) > longestPassword) return undefined;
-    const all = this.#config.value.authentication.identityProviders.filter((one) => one.type === 'LDAP');
-    const errors = new Map<LDAPProvider, StatusError>();
-    /** No provider so far knows the name, or may know it. */
-    let isOpen = true;
-    for (const provider of all.toSorted((a, b) => Number(providers(b.name)) - Number(providers(a.name)))) {
-      const { name } = provider;
-      const isCandidate = isOpen && providers(name);
-      const question = {
-        login,
-        password,
-        found: (subject: string) => {
-          isOpen = false;
-          found({ provider: name, subject });
-        },
-      };
+  async find(login: string, { source, may }: Search): Promise<Candidate> {
+    const providers = this.#config.value.authentication.identityProviders.filter((one) => one.type === 'LDAP');
+    const order = providers.toSorted((a, b) => Number(may(b.name)) - Number(may(a.name)));
+    const failures = new Map<LDAPProvider, unknown>();
+    const recorded = async <T>(provider: LDAPProvider, requests: Promise<T>): Promise<T | undefined> => {
       try {
-        const said = await this.#askOne(provider, source, isCandidate ? question : decoy());
-        if (isCandidate && said !== undefined) return personOf(name, said);
+        return await requests;
       } catch (error) {
-        if (!(error instanceof StatusError)) throw error;
-        errors.set(provider, error);
-        // Candidates come first: after a provider that is none there is no other.
-        isOpen = false;
+        failures.set(provider, error);
+        return undefined;
       }
+    };
+    const decoy = (provider: LDAPProvider): Promise<void> =>
+      recorded(provider, this.#lookUpAt(provider, randomUUID(), source).then(failLogin));
+    const fail = (): undefined => {
+      // The order of the configuration is the same for every name.
+      const failed = providers.find((provider) => failures.has(provider));
+      if (failed !== undefined) throw failures.get(failed);
+    };
+    for (const [index, provider] of order.entries()) {
+      const { name } = provider;
+      // A provider that is unavailable may be the one that knows the name.
+      const isAllowed = failures.size === 0 && may(name);
+      const found = await recorded(provider, this.#lookUpAt(provider, isAllowed ? login : randomUUID(), source));
+      if (found === undefined) continue;
+      if (!isAllowed || found.subject === undefined) {
+        await recorded(provider, failLogin(found));
+        continue;
+      }
+      return {
+        identity: { provider: name, subject: found.subject },
+        authenticate: async (password) => {
+          const statement = await recorded(provider, found.authenticate(password));
+          found.close();
+          if (statement !== undefined) return personOf(name, statement);
+          for (const other of order.slice(index + 1)) await decoy(other);
+          return fail();
+        },
+        close: () => found.close(),
+      };
     }
-    // The order of the configuration, which tells nothing of the name.
-    for (const provider of all) {
-      const error = errors.get(provider);
-      if (error !== undefined) throw error;
-    }
-    return undefined;
+    return { identity: undefined, authenticate: async () => fail(), close: () => undefined };
   }
 
-  async #askOne(
-    provider: LDAPProvider,
-    source: string,
-    question: Pick<LDAPLoginRequest, 'login' | 'password' | 'found'>,
-  ) {
-    const { name, ldap } = provider;
+  /** Takes a slot until `close`. */
+  async #lookUpAt(provider: LDAPProvider, login: string, source: string): Promise<LookUp> {
+    const { name, ldap: settings } = provider;
     const slots = this.#slots.get(name) ?? new Slots(connections);
     this.#slots.set(name, slots);
-    let mine: unknown;
-    const found = (subject: string): void => {
+    const free = await slots.wait(addressKeys(source));
+    const orUnavailable = async <T>(requests: Promise<T>): Promise<T> => {
       try {
-        question.found(subject);
+        return await requests;
       } catch (error) {
-        mine = error;
-        throw error;
+        free();
+        if (error instanceof BindRefused) this.#warn(provider, error);
+        const result = resultOf(error);
+        this.#log.warn('identity provider unavailable', { provider: name, result, error });
+        throw serviceUnavailable(`the identity provider "${name}" is unavailable; try again`);
       }
     };
     const ref = secretOf(provider);
     const bindPassword = ref && this.#secrets.read(ref);
-    return await slots.run(addressKeys(source), async () => {
-      try {
-        const said = await this.#ask({ ...question, settings: ldap, bindPassword, found });
+    const found = await orUnavailable(this.#lookUp({ settings, bindPassword }, login));
+    return {
+      subject: found.subject,
+      authenticate: async (password) => {
+        const statement = await orUnavailable(found.authenticate(password));
         this.#warn(provider, undefined);
-        return said;
-      } catch (error) {
-        if (error === mine) throw error;
-        if (error instanceof BindRefused) this.#warn(provider, error);
-        const result = resultOf(error);
-        this.#log.warn('an identity provider could not be asked', { provider: name, result, error });
-        throw serviceUnavailable(`the identity provider "${name}" cannot be asked now; try again`);
-      }
-    });
+        return statement;
+      },
+      close: () => {
+        found.close();
+        free();
+      },
+    };
   }
 
-  /** Until it lets us in again. */
+  /** Shows the warning at the configuration until a login reaches the provider again. */
   #warn(provider: LDAPProvider, refused: BindRefused | undefined): void {
     const { authentication } = this.#config.value;
     const index = authentication.identityProviders.indexOf(provider);
-    // It is of a configuration before.
+    // The configuration has changed since.
     if (index < 0) return;
     const path = pathOf(['authentication', 'identityProviders', index, ...secretPathOf(provider)], { authentication });
     this.#config.warn(

@@ -1,6 +1,6 @@
 /** Passwords that an LDAP directory judges, at the token endpoint; what a real one says is in test/integration. */
 import { describe, expect, test } from '@jest/globals';
-import { BindRefused, type askDirectory, type LDAPLoginRequest } from '../../../../src/accounts/providers/ldap.ts';
+import { BindRefused, type lookUp } from '../../../../src/accounts/providers/ldap.ts';
 import type { Statement } from '../../../../src/accounts/providers/person.ts';
 import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
 import type { Logger } from '../../../../src/runtime/logger.ts';
@@ -18,28 +18,38 @@ interface Entry extends Partial<Statement> {
   readonly subject: string;
 }
 
-/** A directory in memory, and who was asked about. */
+const randomName = /^[-0-9a-f]{36}$/;
+
+/** An LDAP server in memory that records its requests. */
 class Fake {
   readonly entries = new Map<string, Entry>();
-  readonly asked: string[] = [];
-  /** Names that came with a password that somebody typed. */
+  readonly requests: string[] = [];
+  /** Names that were looked up, without random ones. */
+  readonly lookedUp: string[] = [];
+  /** Names for which a password came that somebody typed. */
   readonly shown: string[] = [];
   /** Before each response. */
   wait = async (): Promise<void> => undefined;
   isDown = false;
   refusesUs = false;
 
-  readonly ask: typeof askDirectory = async ({ settings, login: name, password, found }: LDAPLoginRequest) => {
-    this.asked.push(settings.url);
-    if (typed.includes(password)) this.shown.push(`${settings.url} ${name}`);
+  readonly lookUp: typeof lookUp = async ({ settings: { url } }, name) => {
+    this.requests.push(`${url} look up`);
+    if (!randomName.test(name)) this.lookedUp.push(`${url} ${name}`);
     await this.wait();
     if (this.isDown) throw new Error('connect ECONNREFUSED');
     if (this.refusesUs) throw new BindRefused('the directory refuses the bindDN');
     const entry = this.entries.get(name.toLowerCase());
-    if (entry === undefined) return undefined;
-    found(entry.subject);
-    if (password !== elsewhere) return undefined;
-    return { username: name.toLowerCase(), email: null, displayName: undefined, groups: [], ...entry };
+    return {
+      subject: entry?.subject,
+      authenticate: async (password) => {
+        this.requests.push(`${url} authenticate`);
+        if (entry !== undefined && typed.includes(password)) this.shown.push(`${url} ${name}`);
+        if (entry === undefined || password !== elsewhere) return undefined;
+        return { username: name.toLowerCase(), email: null, displayName: undefined, groups: [], ...entry };
+      },
+      close: () => undefined,
+    };
   };
 }
 
@@ -53,7 +63,7 @@ const provider = (name: string, mapping = 'auto'): object => ({
 async function lab(mapping = 'auto', log?: Logger): Promise<Lab & { directoryFake: Fake }> {
   const directoryFake = new Fake();
   directoryFake.entries.set('erin', { subject: '1' });
-  const made = await createLab({ identityProviders: [provider('corp', mapping)] }, log, directoryFake.ask);
+  const made = await createLab({ identityProviders: [provider('corp', mapping)] }, log, directoryFake.lookUp);
   return { ...made, directoryFake };
 }
 
@@ -237,7 +247,7 @@ describe('who has a password here', () => {
       await made.putUser('bob', linked);
       made.directoryFake.entries.set(name.toLowerCase(), { subject: '1' });
       expect(description(await as(made, name))).toBe(usual);
-      expect(made.directoryFake.shown).toEqual([]);
+      expect(made.directoryFake.lookedUp).toEqual([]);
     },
   );
 
@@ -249,7 +259,7 @@ describe('who has a password here', () => {
     await made.putUser('carol', { email });
     made.directoryFake.entries.set(email, { subject: '1' });
     expect(description(await as(made, email))).toBe(usual);
-    expect(made.directoryFake.shown).toEqual([]);
+    expect(made.directoryFake.lookedUp).toEqual([]);
   });
 });
 
@@ -284,7 +294,7 @@ describe('the audit log says of a login that failed', () => {
 test('a name of 256 characters is looked up, a longer one is not', async () => {
   const made = await lab();
   for (const length of [256, 257]) await as(made, 'n'.repeat(length), 'wrong');
-  expect(made.directoryFake.shown.filter((one) => one.includes('nn'))).toEqual([
+  expect(made.directoryFake.lookedUp.filter((one) => one.includes('nn'))).toEqual([
     `ldaps://corp.example ${'n'.repeat(256)}`,
   ]);
 });
@@ -303,10 +313,12 @@ describe('passwords', () => {
     made.configure({ identityProviders: [provider('one'), provider('two'), provider('three')] });
     made.directoryFake.entries.clear();
     await as(made, 'erin');
-    expect(made.directoryFake.shown).toHaveLength(3);
+    expect(made.directoryFake.lookedUp).toHaveLength(3);
+    expect(made.directoryFake.shown).toEqual([]);
     made.directoryFake.entries.set('erin', { subject: '1' });
     await as(made, 'erin', 'wrong');
-    expect(made.directoryFake.shown.slice(3)).toEqual(['ldaps://one.example erin']);
+    expect(made.directoryFake.lookedUp.slice(3)).toEqual(['ldaps://one.example erin']);
+    expect(made.directoryFake.shown).toEqual(['ldaps://one.example erin']);
   });
 
   test('are shown to no provider after one that is unavailable, which may be the one that knows the name', async () => {
@@ -314,7 +326,8 @@ describe('passwords', () => {
     made.configure({ identityProviders: [provider('one'), provider('two')] });
     made.directoryFake.isDown = true;
     expect((await as(made, 'erin')).status).toBe(503);
-    expect(made.directoryFake.shown).toEqual(['ldaps://one.example erin']);
+    expect(made.directoryFake.lookedUp).toEqual(['ldaps://one.example erin']);
+    expect(made.directoryFake.shown).toEqual([]);
   });
 
   test('of a linked user are shown to the providers of the links only', async () => {
@@ -326,12 +339,31 @@ describe('passwords', () => {
     expect(made.directoryFake.shown).toEqual(['ldaps://two.example erin', 'ldaps://two.example erin']);
   });
 
-  test.each(['', 'x'.repeat(1_025)])('that cannot be right are shown to nobody', async (password) => {
+  test.each([
+    ['are empty', ''],
+    ['have 1,025 bytes', 'x'.repeat(1_025)],
+    ['have 513 characters in 1,026 bytes', 'ö'.repeat(513)],
+  ])('that %s take no request to an LDAP server', async (_, password) => {
     const made = await lab();
     expect((await as(made, 'erin', password)).status).toBe(400);
-    expect(made.directoryFake.asked).toEqual([]);
+    expect(made.directoryFake.requests).toEqual([]);
+  });
+
+  test('of 1,024 bytes reach the LDAP server', async () => {
+    const made = await lab();
+    await as(made, 'erin', 'x'.repeat(1_024));
+    expect(made.directoryFake.lookedUp).toEqual(['ldaps://corp.example erin']);
+  });
+
+  test('take no request to an LDAP server without a username', async () => {
+    const made = await lab();
+    expect((await as(made, '')).status).toBe(400);
+    expect(made.directoryFake.requests).toEqual([]);
   });
 });
+
+const atBoth = (...requests: string[]): string[] =>
+  ['one', 'two'].flatMap((name) => requests.map((request) => `ldaps://${name}.example ${request}`));
 
 describe('failures', () => {
   test('count for one name in whatever case', async () => {
@@ -366,11 +398,11 @@ describe('failures', () => {
     },
   );
 
-  test.each<[string, Partial<Pick<Fake, 'isDown' | 'refusesUs'>>]>([
-    ['answer', {}],
-    ['are down', { isDown: true }],
-    ['refuse bindDN', { refusesUs: true }],
-  ])('look the same and take the same requests for every name while the providers %s', async (_, state) => {
+  test.each<[string, Partial<Pick<Fake, 'isDown' | 'refusesUs'>>, string[]]>([
+    ['answer', {}, atBoth('authenticate', 'look up')],
+    ['are down', { isDown: true }, atBoth('look up')],
+    ['refuse bindDN', { refusesUs: true }, atBoth('look up')],
+  ])('look the same and take the same requests for every name while the providers %s', async (_, state, requests) => {
     const made = await lab();
     made.configure({
       users: [{ username: 'alice', email: 'alice@example.org' }],
@@ -385,17 +417,17 @@ describe('failures', () => {
     const names = ['nobody', 'nobody@example.org', 'erin', 'linked', 'alice', 'ALICE', 'alice@example.org'];
     const seen: object[] = [];
     for (const name of [...names, 'disabled', 'passwordless']) {
-      made.directoryFake.asked.length = 0;
+      made.directoryFake.requests.length = 0;
       const hashed = made.hashes.verified.length;
       const { status, headers, text } = await as(made, name, 'wrong');
       seen.push({
         response: [status, headers['retry-after'], text],
-        requests: made.directoryFake.asked.toSorted(),
+        requests: made.directoryFake.requests.toSorted(),
         hashed: made.hashes.verified.length - hashed,
       });
     }
     for (const one of seen) expect(one).toEqual(seen[0]);
-    expect(seen[0]).toMatchObject({ requests: ['ldaps://one.example', 'ldaps://two.example'], hashed: 1 });
+    expect(seen[0]).toMatchObject({ requests, hashed: 1 });
   });
 
   test('wait for a provider that is silent, for every name; a right password of a local user does not', async () => {
@@ -404,13 +436,13 @@ describe('failures', () => {
     const all = Promise.withResolvers<void>();
     const timeout = Promise.withResolvers<void>();
     made.directoryFake.wait = async () => {
-      if (made.directoryFake.asked.length === names.length) all.resolve();
+      if (made.directoryFake.requests.length === names.length) all.resolve();
       await timeout.promise;
     };
     const failures = names.map((name) => as(made, name, 'wrong'));
     expect((await as(made, 'alice', rightPassword)).status).toBe(200);
     await all.promise;
-    expect(made.directoryFake.asked).toHaveLength(names.length);
+    expect(made.directoryFake.requests).toHaveLength(names.length);
     timeout.reject(new Error('timeout'));
     for (const failure of failures) expect((await failure).status).toBe(503);
   });
@@ -420,7 +452,7 @@ describe('failures', () => {
     made.configure({ identityProviders: [provider('one'), provider('two')] });
     await made.putUser('erin', { identities: [{ provider: 'two', subject: '1' }] }, false);
     made.directoryFake.wait = async () => {
-      if (made.directoryFake.asked.at(-1) === 'ldaps://one.example') throw new Error('timeout');
+      if (made.directoryFake.requests.at(-1) === 'ldaps://one.example look up') throw new Error('timeout');
     };
     expect((await as(made, 'erin')).status).toBe(200);
     expect((await as(made, 'erin', 'wrong')).status).toBe(503);

@@ -2,7 +2,12 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/
 import { InvalidCredentialsError, NoSuchObjectError } from 'ldapts';
 import { once } from 'node:events';
 import { createAuthority, type Authority, type Pair } from '../../../../hack/cluster/pki.ts';
-import { fill, resultOf, withConnection } from '../../../../src/accounts/providers/ldap-connection.ts';
+import {
+  fill,
+  openConnection,
+  resultOf,
+  type LDAPConnection,
+} from '../../../../src/accounts/providers/ldap-connection.ts';
 import { done } from '../../../fakes/ber.ts';
 import { LDAPServer } from '../../../fakes/ldap-server.ts';
 
@@ -53,12 +58,14 @@ describe('a connection to an LDAP server', () => {
   });
   afterEach(() => server.close());
 
-  type Settings = Parameters<typeof withConnection>[0];
-  const bind = (settings: Partial<Settings> & Pick<Settings, 'url'>): Promise<void> =>
-    withConnection(
-      { startTLS: false, caCertificate: authority.certificate, timeout: 5_000, ...settings },
-      (connection) => connection.bind('cn=a', 'b'),
-    );
+  type Settings = Parameters<typeof openConnection>[0];
+  const open = (settings: Partial<Settings> & Pick<Settings, 'url'>): Promise<LDAPConnection> =>
+    openConnection({ startTLS: false, caCertificate: authority.certificate, timeout: 5_000, ...settings });
+  const bind = async (settings: Parameters<typeof open>[0]): Promise<void> => {
+    const connection = await open(settings);
+    await connection.run((client) => client.bind('cn=a', 'b'));
+    connection.close();
+  };
 
   test.each([
     ['ldap', '127.0.0.1', false, [{ isSecure: false, serverName: undefined }]],
@@ -174,7 +181,7 @@ describe('a connection to an LDAP server', () => {
     );
   });
 
-  test.each(['ldap', 'ldaps'])('to %s ends with its use, and with an error of it', async (scheme) => {
+  test.each(['ldap', 'ldaps'])('to %s ends when it is closed, and when a request fails', async (scheme) => {
     const url = `${scheme}://127.0.0.1:${await server.listen(certificate, scheme === 'ldaps')}`;
     await bind({ url });
     server.passwords.set('cn=a', 'another');
@@ -186,10 +193,8 @@ describe('a connection to an LDAP server', () => {
   test('that is lost is not opened again, perhaps in the clear', async () => {
     const port = await server.listen(certificate, true);
     server.fault = () => 'close';
-    const settings = { url: `ldaps://127.0.0.1:${port}`, startTLS: false, caCertificate: authority.certificate };
-    const login = withConnection({ ...settings, timeout: 5_000 }, (connection) =>
-      connection.bind('cn=a', 'b').catch(() => connection.bind('cn=a', 'b')),
-    );
+    const connection = await open({ url: `ldaps://127.0.0.1:${port}` });
+    const login = connection.run((client) => client.bind('cn=a', 'b').catch(() => client.bind('cn=a', 'b')));
     await expect(login).rejects.toThrow('the connection was lost');
     expect(server.sockets).toHaveLength(1);
   });

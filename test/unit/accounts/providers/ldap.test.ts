@@ -1,6 +1,6 @@
 /** A login at an LDAP server in the process of the test. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { askDirectory, BindRefused, type LDAPLoginRequest } from '../../../../src/accounts/providers/ldap.ts';
+import { BindRefused, lookUp } from '../../../../src/accounts/providers/ldap.ts';
 import type { LDAPSettings } from '../../../../src/config/identity-providers.ts';
 import { LDAPServer, type LDAPEntry, type LDAPRequest } from '../../../fakes/ldap-server.ts';
 
@@ -13,7 +13,8 @@ const ref = { name: 'directory', key: 'password' };
 
 let server: LDAPServer;
 let url: string;
-const found: string[] = [];
+/** Subjects of the names that were looked up. */
+const found: (string | undefined)[] = [];
 
 beforeEach(async () => {
   server = new LDAPServer();
@@ -24,23 +25,42 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-const ask = (changes: Partial<Omit<LDAPLoginRequest, 'settings'>> = {}, settings: Partial<LDAPSettings> = {}) =>
-  askDirectory({
-    settings: {
-      url,
-      startTLS: false,
-      bindDN: service.dn,
-      bindPasswordRef: ref,
-      userSearch: { base: 'dc=example', filter: '(uid={username})', attributes },
-      timeout: 5_000,
-      ...settings,
-    },
-    bindPassword: service.password,
+interface Login {
+  readonly login?: string;
+  readonly password?: string;
+  readonly bindPassword?: string | undefined;
+}
+
+/** Looks the name up, and authenticates unless the entry is refused. */
+const ask = async (changes: Login = {}, settings: Partial<LDAPSettings> = {}) => {
+  const { login, password, bindPassword } = {
     login: 'erin',
     password: typed,
-    found: (subject) => void found.push(subject),
+    bindPassword: service.password,
     ...changes,
-  });
+  };
+  const result = await lookUp(
+    {
+      settings: {
+        url,
+        startTLS: false,
+        bindDN: service.dn,
+        bindPasswordRef: ref,
+        userSearch: { base: 'dc=example', filter: '(uid={username})', attributes },
+        timeout: 5_000,
+        ...settings,
+      },
+      bindPassword,
+    },
+    login,
+  );
+  found.push(result.subject);
+  try {
+    return await result.authenticate(password);
+  } finally {
+    result.close();
+  }
+};
 const groupSearch = { base: 'ou=groups', filter: '(member={dn})', attribute: 'cn' };
 const asGroups = (...names: readonly string[][]): LDAPEntry[] =>
   names.map((cn, at) => ({ dn: `cn=${at},ou=groups`, attributes: { cn } }));
@@ -91,7 +111,7 @@ test('without bindDN a password that is configured nevertheless is not sent', as
 
 test('an empty password is never sent to the server, which would accept it (RFC 4513 section 5.1.2)', async () => {
   await expect(ask({ password: '' })).resolves.toBeUndefined();
-  expect(server.sockets).toEqual([]);
+  expect(server.requests.map((request) => request.operation)).toEqual(['bind', 'search']);
 });
 
 test.each([undefined, ''])(
@@ -122,7 +142,7 @@ describe('the entry of an LDAP login', () => {
       service.dn,
       service.dn,
     ]);
-    expect(found).toEqual([]);
+    expect(found).toEqual([undefined]);
   });
 
   test.each([
@@ -133,17 +153,6 @@ describe('the entry of an LDAP login', () => {
     await expect(ask()).rejects.toThrow(`the entry ${dn} has not one entryUUID`);
     expect(JSON.stringify(server.requests)).not.toContain(typed);
     expect(found).toEqual([]);
-  });
-
-  test('is reported before the password is tried, and an error ends the login', async () => {
-    const refused = new Error('too many failed logins');
-    const login = ask({
-      found: () => {
-        throw refused;
-      },
-    });
-    await expect(login).rejects.toBe(refused);
-    expect(JSON.stringify(server.requests)).not.toContain(typed);
   });
 
   test.each<[string, LDAPEntry['attributes'], object]>([

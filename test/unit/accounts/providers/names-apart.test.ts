@@ -1,7 +1,7 @@
 /** Failed logins by one name of a user tell nothing of the other names: neither whether they exist nor whose they are. */
 import { afterEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import type { askDirectory } from '../../../../src/accounts/providers/ldap.ts';
+import type { lookUp } from '../../../../src/accounts/providers/ldap.ts';
 import type { Changeable } from '../../../../src/accounts/passwords/store.ts';
 import { rightPassword } from '../../../fakes/platform.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
@@ -111,11 +111,20 @@ describe('failed logins by names that an LDAP directory knows', () => {
   afterEach(() => {
     wait = undefined;
   });
-  const ask: typeof askDirectory = async ({ login: name, found }) => {
-    if (names.some((one) => name.toLowerCase().startsWith(one))) found('1');
-    judged.push(name);
-    await wait?.();
-    return undefined;
+  /** Connections that are open. */
+  const open = new Set<object>();
+  const fakeLookUp: typeof lookUp = async (_, name) => {
+    const connection = {};
+    open.add(connection);
+    return {
+      subject: names.some((one) => name.toLowerCase().startsWith(one)) ? '1' : undefined,
+      authenticate: async () => {
+        judged.push(name);
+        await wait?.();
+        return undefined;
+      },
+      close: () => void open.delete(connection),
+    };
   };
   const corp = {
     name: 'corp',
@@ -124,7 +133,7 @@ describe('failed logins by names that an LDAP directory knows', () => {
   };
 
   async function lab(): Promise<Lab> {
-    const made = await createLab({ loginLimit, identityProviders: [corp] }, undefined, ask);
+    const made = await createLab({ loginLimit, identityProviders: [corp] }, undefined, fakeLookUp);
     await made.putUser('e.miller', { identities: [{ provider: 'corp', subject: '1' }] }, false);
     return made;
   }
@@ -158,6 +167,16 @@ describe('failed logins by names that an LDAP directory knows', () => {
     judged.length = 0;
     expect(await statusOf(made, 'erin miller')).toBe(429);
     expect(judged).toEqual([]);
+  });
+
+  test('beyond the limit free their connection to the directory', async () => {
+    const made = await lab();
+    for (let time = 0; time < 3; time += 1) await seen(made, 'erin');
+    // More than the directory has connections and places in the queue.
+    const refused = Array.from({ length: 20 }, (_, index) => `erin miller ${index}`);
+    for (const name of refused) expect(await statusOf(made, name)).toBe(429);
+    expect(open.size).toBe(0);
+    expect(await statusOf(made, 'nobody')).toBe(400);
   });
 
   test('at once are no more guesses than one after another, whatever the names', async () => {

@@ -1,7 +1,8 @@
 /** Which LDAP providers get a login, in which order, and what becomes of their errors. */
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { Directories } from '../../../../src/accounts/providers/password-providers.ts';
-import { BindRefused, type askDirectory, type LDAPLoginRequest } from '../../../../src/accounts/providers/ldap.ts';
+import { PasswordProviders } from '../../../../src/accounts/providers/password-providers.ts';
+import { BindRefused, type lookUp } from '../../../../src/accounts/providers/ldap.ts';
+import type { Person } from '../../../../src/accounts/providers/person.ts';
 import { LiveConfiguration } from '../../../../src/config/live.ts';
 import { configuration } from '../../../fakes/configuration.ts';
 import { logOfLines } from '../../../fakes/log.ts';
@@ -20,12 +21,22 @@ const openID = {
 const bindPasswordRef = { name: 'directory', key: 'password' };
 const person = { subject: '1', username: 'erin', email: null, displayName: undefined, groups: [] };
 
+type LookUpResult = Awaited<ReturnType<typeof lookUp>>;
+const result = (changes: Partial<LookUpResult> = {}): LookUpResult => ({
+  subject: undefined,
+  authenticate: async () => undefined,
+  close: () => undefined,
+  ...changes,
+});
+
 let live: LiveConfiguration;
-let directories: Directories;
+let providers: PasswordProviders;
 let lines: () => string[];
-let questions: LDAPLoginRequest[];
+/** Host and name of each name that was looked up. */
+let lookedUp: [host: string, name: string][];
+let bindPasswords: unknown[];
 let read: unknown[];
-let ask: typeof askDirectory;
+let answer: (host: string) => Promise<LookUpResult>;
 
 const configure = (...identityProviders: object[]): void =>
   live.accept(configuration({ authentication: { identityProviders } }));
@@ -33,12 +44,13 @@ const configure = (...identityProviders: object[]): void =>
 beforeEach(() => {
   live = new LiveConfiguration();
   configure(openID, provider('one'), provider('two'));
-  questions = [];
+  lookedUp = [];
+  bindPasswords = [];
   read = [];
-  ask = async () => undefined;
+  answer = async () => result();
   const log = logOfLines();
   ({ lines } = log);
-  directories = new Directories({
+  providers = new PasswordProviders({
     config: live,
     secrets: {
       read: (ref) => {
@@ -47,89 +59,80 @@ beforeEach(() => {
       },
     },
     log: log.log,
-    ask: (question) => {
-      questions.push(question);
-      return ask(question);
+    lookUp: ({ settings, bindPassword }, name) => {
+      const host = new URL(settings.url).hostname;
+      lookedUp.push([host, name]);
+      bindPasswords.push(bindPassword);
+      return answer(host);
     },
   });
 });
 
-type Login = Parameters<Directories['judge']>[0];
-const judge = (changes: Partial<Login> = {}) =>
-  directories.judge({
-    login: 'erin',
-    password: 'typed',
-    source: '192.0.2.1',
-    providers: () => true,
-    found: () => undefined,
-    ...changes,
-  });
-const hosts = (): string[] => questions.map(({ settings }) => new URL(settings.url).hostname);
+type Search = Parameters<PasswordProviders['find']>[1];
+const find = (changes: Partial<Search> = {}) =>
+  providers.find('erin', { source: '192.0.2.1', may: () => true, ...changes });
+const logIn = async (changes: Partial<Search> = {}): Promise<Person | undefined> => {
+  const candidate = await find(changes);
+  try {
+    return await candidate.authenticate('typed');
+  } finally {
+    candidate.close();
+  }
+};
+const hosts = (): string[] => lookedUp.map(([host]) => host);
 
 describe('LDAP providers', () => {
-  test.each<[string, Partial<Login>]>([
-    ['without a name', { login: '' }],
-    ['without a password', { password: '' }],
-    ['with a password of 1,025 bytes', { password: 'x'.repeat(1_025) }],
-    ['with a password of 513 characters in 1,026 bytes', { password: 'ö'.repeat(513) }],
-  ])('get no login %s', async (_, changes) => {
-    await expect(judge(changes)).resolves.toBeUndefined();
-    expect(questions).toEqual([]);
-  });
-
-  test('get a password of 1,024 bytes', async () => {
-    await judge({ password: 'x'.repeat(1_024) });
-    expect(questions).toHaveLength(2);
-  });
-
-  test('get a login in the order of the configuration, those that may have the password first', async () => {
-    await judge();
-    await judge({ providers: (name) => name === 'two' });
+  test('are searched in the order of the configuration, those that may have the password first', async () => {
+    await logIn();
+    await logIn({ may: (name) => name === 'two' });
     expect(hosts()).toEqual(['one.example', 'two.example', 'two.example', 'one.example']);
-    expect(questions.map(({ password }) => password === 'typed')).toEqual([true, true, true, false]);
+    expect(lookedUp.map(([, name]) => name === 'erin')).toEqual([true, true, true, false]);
   });
 
-  test('report who has the name, with the provider', async () => {
-    const found: unknown[] = [];
-    ask = async (question) => {
-      question.found('1');
-      return person;
-    };
-    await expect(judge({ found: (one) => void found.push(one) })).resolves.toMatchObject({
-      identity: { provider: 'one', subject: '1' },
-    });
-    expect(found).toEqual([{ provider: 'one', subject: '1' }]);
+  test('return the person, with the provider that has the name, and no later provider is searched', async () => {
+    answer = async () => result({ subject: '1', authenticate: async () => person });
+    const identity = { provider: 'one', subject: '1' };
+    await expect(find()).resolves.toMatchObject({ identity });
+    await expect(logIn()).resolves.toMatchObject({ identity });
+    expect(hosts()).toEqual(['one.example', 'one.example']);
+  });
+
+  test('after the one that has the name are searched for a random name once the password is wrong', async () => {
+    answer = async () => result({ subject: '1' });
+    const candidate = await find();
+    expect(hosts()).toEqual(['one.example']);
+    await expect(candidate.authenticate('wrong')).resolves.toBeUndefined();
+    expect(hosts()).toEqual(['one.example', 'two.example']);
+    expect(lookedUp[1]?.[1]).not.toBe('erin');
   });
 
   test('get the password of bindDN from its Secret, and no Secret is read without bindDN', async () => {
     configure(provider('one', { bindDN: 'cn=service', bindPasswordRef }), provider('two'));
-    await judge();
-    expect(questions.map(({ bindPassword }) => bindPassword)).toEqual(['of the service', undefined]);
+    await logIn();
+    expect(bindPasswords).toEqual(['of the service', undefined]);
     expect(read).toEqual([bindPasswordRef]);
   });
 });
 
-test('an error of the caller ends a login by LDAP at once, and is no fault of the provider', async () => {
-  const limited = new Error('too many failed logins');
-  ask = async (question) => {
-    question.found('1');
-    return person;
+test.each([
+  ['a wrong password', async () => undefined],
+  ['a right password', async () => person],
+  ['an outage', async () => Promise.reject(new Error('connect ECONNREFUSED'))],
+])('every connection to an LDAP provider is closed after %s', async (_, authenticate) => {
+  const open: string[] = [];
+  answer = async (host) => {
+    open.push(host);
+    return result({ subject: '1', authenticate, close: () => void open.splice(open.indexOf(host), 1) });
   };
-  const login = judge({
-    found: () => {
-      throw limited;
-    },
-  });
-  await expect(login).rejects.toBe(limited);
-  expect(hosts()).toEqual(['one.example']);
-  expect(lines()).toEqual([]);
+  await logIn().catch(() => undefined);
+  expect(open).toEqual([]);
 });
 
 test('a fault of an LDAP provider is logged, and the error names the first in the configuration', async () => {
-  ask = async () => {
+  answer = async () => {
     throw new Error('connect ECONNREFUSED');
   };
-  await expect(judge({ providers: (name) => name === 'two' })).rejects.toMatchObject({
+  await expect(logIn({ may: (name) => name === 'two' })).rejects.toMatchObject({
     code: 503,
     message: expect.stringContaining('"one"') as unknown,
   });
@@ -140,21 +143,39 @@ test('a fault of an LDAP provider is logged, and the error names the first in th
 });
 
 test('an LDAP provider that was removed while it refused bindDN leaves no warning at the configuration', async () => {
-  ask = async () => {
+  answer = async () => {
     configure();
     throw new BindRefused('the directory refuses the bindDN');
   };
-  await expect(judge()).rejects.toMatchObject({ code: 503 });
+  await expect(logIn()).rejects.toMatchObject({ code: 503 });
   expect(live.warnings).toEqual([]);
 });
 
-test('logins at one LDAP provider beyond 8 connections and 8 that wait are refused, until these have ended', async () => {
-  configure(provider('one'));
-  const released = Promise.withResolvers<undefined>();
-  ask = () => released.promise;
-  const logins = Array.from({ length: 16 }, () => judge());
-  await expect(judge()).rejects.toMatchObject({ code: 429 });
-  released.resolve(undefined);
-  await expect(Promise.all(logins)).resolves.toHaveLength(16);
-  await expect(judge()).resolves.toBeUndefined();
+describe('connections to one LDAP provider', () => {
+  test('are 8, and 8 logins may wait: more are refused until these have ended', async () => {
+    configure(provider('one'));
+    const released = Promise.withResolvers<LookUpResult>();
+    answer = () => released.promise;
+    const logins = Array.from({ length: 16 }, () => logIn());
+    await expect(logIn()).rejects.toMatchObject({ code: 429 });
+    released.resolve(result());
+    await expect(Promise.all(logins)).resolves.toHaveLength(16);
+    await expect(logIn()).resolves.toBeUndefined();
+  });
+
+  test('are held from looking up a name until the login is refused, which frees the slot', async () => {
+    configure(provider('one'));
+    answer = async () => result({ subject: '1' });
+    const candidates = await Promise.all(Array.from({ length: 8 }, () => find()));
+    const waiting = find();
+    expect(hosts()).toHaveLength(8);
+    // Refused in between: `authenticate` is never called.
+    candidates[0]?.close();
+    (await waiting).close();
+    expect(hosts()).toHaveLength(9);
+    for (const candidate of candidates) candidate.close();
+    const again = await Promise.all(Array.from({ length: 8 }, () => find()));
+    expect(hosts()).toHaveLength(17);
+    for (const candidate of again) candidate.close();
+  });
 });
