@@ -60,10 +60,10 @@ chaos: $(installed) ## kill replicas while people log in, refresh and revoke (CH
 	  node_modules/jest/bin/jest.js test/integration/session-faults.test.ts
 
 .PHONY: fuzz
-fuzz: $(installed) ## send random requests: Schemathesis (FUZZ=1000 cases an operation), random rights (CASES=20000), long strings; read lists of 100,000
+fuzz: $(installed) ## send random requests, rights and strings to this server, random responses to its parser; read lists of 100,000 (FUZZ=1000, CASES=20000)
 	@FUZZ=$${FUZZ:-1000} CASES=$${CASES:-20000} $(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
 	  node_modules/jest/bin/jest.js --runInBand test/integration/fuzz.test.ts test/integration/authorization.test.ts \
-	  test/conformance/hostile-strings.test.ts
+	  test/conformance/hostile-strings.test.ts test/unit/cluster/wire/response-parser-oracle.test.ts
 	@FRAMING_SIZES=100000 $(node) --experimental-vm-modules --disable-warning=ExperimentalWarning \
 	  --max-old-space-size=8192 node_modules/jest/bin/jest.js --testTimeout=3600000 test/conformance/framing.test.ts
 
