@@ -147,26 +147,31 @@ async function exportLogs(
   }
 }
 
+async function selectionOf(
+  catalogue: LogsParts['catalogue'],
+  query: LogQuery,
+  context: RequestContext,
+  visible: VisibleLogs,
+): Promise<Selection> {
+  const { named, searched } = await workloadPods(catalogue, context, query, visible);
+  const { start, end, pods, containers, keywords } = query;
+  // Among the names that may be seen they were looked for already, unless these were given.
+  return {
+    start,
+    end,
+    namespaces: visible,
+    workloads: named,
+    pods,
+    containers,
+    keywords: { ...keywords, workload: searched },
+  };
+}
+
 export function logsHandler(
   { logs, client, bounds, now = Date.now, ...access }: LogsParts,
   head: ResponseHead,
 ): Handler {
   const recheckAccess = { ...access, authorizer: rechecking(access.authorizer) };
-
-  async function selectionOf(question: LogQuery, context: RequestContext, visible: VisibleLogs): Promise<Selection> {
-    const { named, searched } = await workloadPods(access.catalogue, context, question, visible);
-    const { start, end, pods, containers, keywords } = question;
-    // Among the names that may be seen they were looked for already, unless these were given.
-    return {
-      start,
-      end,
-      namespaces: visible,
-      workloads: named,
-      pods,
-      containers,
-      keywords: { ...keywords, workload: searched },
-    };
-  }
 
   /** Throws 403 for a path of the aggregated face that the caller is no longer allowed to get. */
   async function demandPath(context: RequestContext): Promise<void> {
@@ -187,7 +192,7 @@ export function logsHandler(
     const limit = streamLimit(context);
     const visible = await visibleLogs(access, context, question);
     if (question.follow) {
-      const selection = await selectionOf(question, context, visible);
+      const selection = await selectionOf(access.catalogue, question, context, visible);
       const ended = AbortSignal.any([use.replaced, limit]);
       const recheck = async (): Promise<void> => {
         await demandPath(context);
@@ -197,7 +202,7 @@ export function logsHandler(
       return;
     }
     const able = isNothing(visible) ? nothing : store;
-    const selection = await selectionOf(question, context, visible);
+    const selection = await selectionOf(access.catalogue, question, context, visible);
     if (question.operation === 'export') {
       const refused = new AbortController();
       const recheck = async (): Promise<void> => {

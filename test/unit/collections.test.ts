@@ -133,7 +133,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'logs/stores/pods/export exportPieces all',
     'logs/stores/pods/follow Waiting records',
     'logs/stores/pods/follow Waiting taken',
-    'logs/stores/pods/follow followSources readings',
+    'logs/stores/pods/follow Follower readings',
     'logs/stores/pods/read Lines begun',
     'logs/stores/pods/scan Reasons texts',
     'logs/stores/pods/scan Missing unreadable',

@@ -4,7 +4,7 @@ import { badRequest, serviceUnavailable } from '../../../runtime/errors.ts';
 import type { Caller, Cut, LogRecord, Selection } from '../log-store.ts';
 import { secondsOf } from '../../query/times.ts';
 import { sizeOf } from './entry.ts';
-import { readLog } from './read.ts';
+import { readLog, type Visit } from './read.ts';
 import { Reasons } from './scan.ts';
 import { sourcesOf, textWanted, type ListPods, type ContainerLog } from './source.ts';
 
@@ -71,27 +71,110 @@ interface Reading {
 
 const keyOf = ({ namespace, pod, container }: ContainerLog): string => `${namespace}/${pod}/${container}`;
 
-/** Throws 400 if there are too many containers. */
-export async function* followSources(options: FollowOptions): AsyncGenerator<readonly LogRecord[], Cut> {
-  const { caller, list, selection, limits, takeSlot } = options;
-  const ended = new AbortController();
-  const signal = AbortSignal.any([options.signal, ended.signal]);
-  const waiting = new Waiting();
-  const readings = new Map<string, Reading>();
-  const wanted = textWanted(selection);
-  let failure: { readonly error: unknown } | undefined;
-  const fail = (error: unknown): void => {
-    failure ??= { error };
-    waiting.wake();
-  };
+class Follower {
+  readonly #options: FollowOptions;
+  readonly #ended = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #wanted: ReturnType<typeof textWanted>;
+  readonly #waiting = new Waiting();
+  readonly #readings = new Map<string, Reading>();
+  #failure: { readonly error: unknown } | undefined;
 
-  async function read(source: ContainerLog, reading: Reading): Promise<void> {
-    const giveBack = takeSlot();
+  constructor(options: FollowOptions) {
+    this.#options = options;
+    this.#signal = AbortSignal.any([options.signal, this.#ended.signal]);
+    this.#wanted = textWanted(options.selection);
+  }
+
+  async *records(): AsyncGenerator<readonly LogRecord[], Cut> {
+    const { signal } = this.#options;
+    const wake = (): void => this.#waiting.wake();
+    signal.addEventListener('abort', wake);
+    try {
+      await this.#startReading(true);
+      this.#lookForContainers().catch((error: unknown) => this.#fail(error));
+      for (;;) {
+        await this.#waiting.filled();
+        signal.throwIfAborted();
+        const records = this.#waiting.take();
+        if (records.length > 0) yield records;
+        else if (this.#failure !== undefined) throw this.#failure.error;
+      }
+    } finally {
+      signal.removeEventListener('abort', wake);
+      this.#ended.abort();
+      this.#waiting.take();
+    }
+  }
+
+  #fail(error: unknown): void {
+    if (this.#signal.aborted) return;
+    this.#failure ??= { error };
+    this.#waiting.wake();
+  }
+
+  async #lookForContainers(): Promise<void> {
+    for (;;) {
+      await sleep(this.#options.limits.lookInterval, undefined, { signal: this.#signal });
+      await this.#startReading(false);
+    }
+  }
+
+  /** Starts to read the containers that are not read yet. */
+  async #startReading(isFirst: boolean): Promise<void> {
+    const readings = this.#readings;
+    const sources = await this.#sources();
+    const present = new Set(sources.map(keyOf));
+    for (const [key, { isOpen }] of readings) if (!present.has(key) && !isOpen) readings.delete(key);
+    for (const source of sources) {
+      const key = keyOf(source);
+      const known = readings.get(key);
+      if (known === undefined && isFirst && source.isOver) continue;
+      const isSame = known?.restarts === source.restarts;
+      if (known !== undefined && (known.isOpen || (isSame && known.isDone))) continue;
+      const begun = { restarts: source.restarts, isNew: !isFirst, isOpen: false, isDone: false, time: '', count: 0 };
+      const reading: Reading = isSame && known !== undefined ? known : begun;
+      readings.set(key, reading);
+      this.#read(source, reading).catch((error: unknown) => this.#fail(error));
+    }
+  }
+
+  async #sources(): Promise<readonly ContainerLog[]> {
+    const { list, selection, limits } = this.#options;
+    const most = limits.followed;
+    const all = await sourcesOf(list, selection, most + 1, new Reasons(), this.#signal);
+    const sources = all.filter(({ previous }) => !previous);
+    if (sources.length > most)
+      throw badRequest(`at most ${most} containers can be followed at once: name fewer namespaces, workloads or pods`);
+    return sources;
+  }
+
+  async #read(source: ContainerLog, reading: Reading): Promise<void> {
+    const { caller, takeSlot } = this.#options;
+    const freeSlot = takeSlot();
     reading.isOpen = true;
-    const { namespace, pod, container } = source;
+    // Older records are not new, except those of a container that started since.
+    const from = reading.time === '' ? (reading.isNew ? {} : { tailLines: 0 }) : { since: secondsOf(reading.time) };
+    try {
+      const options = { ...from, follow: true, signal: this.#signal };
+      const { as } = await readLog(caller, source, options, this.#visitor(source, reading));
+      if (as === 'refused') this.#fail(serviceUnavailable(`the log of ${keyOf(source)} may not be read any more`, 1));
+      reading.isDone = as === 'read';
+      // The container has not started yet.
+      if (as === 'none') reading.isNew = true;
+    } finally {
+      reading.isOpen = false;
+      freeSlot();
+    }
+  }
+
+  /** Adds the lines that were not read before. */
+  #visitor({ namespace, pod, container }: ContainerLog, reading: Reading): Visit {
+    const wanted = this.#wanted;
+    const waiting = this.#waiting;
     const before = reading.time;
     let again = reading.count;
-    const visit = (time: string, bytes: Buffer): boolean | Promise<void> => {
+    return (time, bytes) => {
       if (before !== '') {
         if (time < before) return true;
         if (time === before && again > 0) {
@@ -105,69 +188,9 @@ export async function* followSources(options: FollowOptions): AsyncGenerator<rea
       if (wanted?.(log) === false) return true;
       return waiting.add({ time, namespace, pod, container, log }) ?? true;
     };
-    // What was there before is not new, but for what a container wrote that began since.
-    const from = before === '' ? (reading.isNew ? {} : { tailLines: 0 }) : { since: secondsOf(before) };
-    try {
-      const { as } = await readLog(caller, source, { ...from, follow: true, signal }, visit);
-      if (as === 'refused') fail(serviceUnavailable(`the log of ${keyOf(source)} may not be read any more`, 1));
-      reading.isDone = as === 'read';
-      // It has not begun yet.
-      if (as === 'none') reading.isNew = true;
-    } finally {
-      reading.isOpen = false;
-      giveBack();
-    }
-  }
-
-  /** Begins to read what is not read yet. */
-  async function look(isFirst: boolean): Promise<void> {
-    const most = limits.followed;
-    const sources = (await sourcesOf(list, selection, most + 1, new Reasons(), signal)).filter(
-      ({ previous }) => !previous,
-    );
-    if (sources.length > most)
-      throw badRequest(`at most ${most} containers can be followed at once: name fewer namespaces, workloads or pods`);
-    const present = new Set(sources.map(keyOf));
-    for (const [key, { isOpen }] of readings) if (!present.has(key) && !isOpen) readings.delete(key);
-    for (const source of sources) {
-      const key = keyOf(source);
-      const known = readings.get(key);
-      if (known === undefined && isFirst && source.isOver) continue;
-      const isSame = known?.restarts === source.restarts;
-      if (known !== undefined && (known.isOpen || (isSame && known.isDone))) continue;
-      const begun = { restarts: source.restarts, isNew: !isFirst, isOpen: false, isDone: false, time: '', count: 0 };
-      const reading: Reading = isSame && known !== undefined ? known : begun;
-      readings.set(key, reading);
-      read(source, reading).catch((error: unknown) => {
-        if (!signal.aborted) fail(error);
-      });
-    }
-  }
-
-  async function keepLooking(): Promise<void> {
-    for (;;) {
-      await sleep(limits.lookInterval, undefined, { signal });
-      await look(false);
-    }
-  }
-
-  const wake = (): void => waiting.wake();
-  options.signal.addEventListener('abort', wake);
-  try {
-    await look(true);
-    keepLooking().catch((error: unknown) => {
-      if (!signal.aborted) fail(error);
-    });
-    for (;;) {
-      await waiting.filled();
-      options.signal.throwIfAborted();
-      const records = waiting.take();
-      if (records.length > 0) yield records;
-      else if (failure !== undefined) throw failure.error;
-    }
-  } finally {
-    options.signal.removeEventListener('abort', wake);
-    ended.abort();
-    waiting.take();
   }
 }
+
+/** Throws 400 if there are too many containers. */
+export const followSources = (options: FollowOptions): AsyncGenerator<readonly LogRecord[], Cut> =>
+  new Follower(options).records();
