@@ -83,19 +83,56 @@ const leadsTo = (service: KubeObject, { spec: workload, metadata }: Workload): b
   );
 };
 
-export function componentRoutes({ authorizer, catalogue, namespace }: ComponentsDeps): Route[] {
-  const namespaces = [...new Set([namespace, system])];
+/** The components that a caller may see. */
+class ComponentReader {
+  readonly #deps: ComponentsDeps;
+  readonly #namespaces: readonly string[];
+
+  constructor(deps: ComponentsDeps) {
+    this.#deps = deps;
+    this.#namespaces = [...new Set([deps.namespace, system])];
+  }
+
+  /** By namespace, the release's first, then by name. Throws 403 if the caller may see none of the kinds. */
+  async list(context: RequestContext, hidden: string[] = []): Promise<Component[]> {
+    const { authorizer, namespace } = this.#deps;
+    const namespaces = this.#namespaces;
+    const kinds = await Promise.all(
+      workloads.map(async ({ name, count }) => ({
+        count,
+        objects: await this.#read(name, namespaces, context, hidden),
+      })),
+    );
+    if (context.user !== undefined && kinds.every(({ objects }) => objects === undefined))
+      await demand(authorizer, context.user, { verb: 'list', group: 'apps', resource: 'deployments', namespace });
+    const services = ((await this.#read('services', namespaces, context, hidden)) ?? []).map(decoded);
+    return kinds
+      .flatMap(({ count, objects = [] }) =>
+        objects.filter(isOurs).map((object) => componentOf(decoded(object) as Workload, count, services)),
+      )
+      .toSorted(
+        (a, b) =>
+          namespaces.indexOf(a.metadata.namespace) - namespaces.indexOf(b.metadata.namespace) ||
+          (a.metadata.name < b.metadata.name ? -1 : 1),
+      );
+  }
+
+  /** Undefined if the caller may not list nodes. */
+  async nodes(context: RequestContext, hidden: string[]): Promise<readonly StoredObject<NodeFields>[] | undefined> {
+    return (await this.#read('nodes', [''], context, hidden)) as readonly StoredObject<NodeFields>[] | undefined;
+  }
 
   /**
    * What the caller may see of a resource, in these namespaces or ('') at cluster scope; undefined if nothing may be. `hidden` gets
    * what may not.
    */
-  async function read(
+  async #read(
     name: string,
     within: readonly string[],
     context: RequestContext,
     hidden: string[],
   ): Promise<readonly StoredObject<unknown>[] | undefined> {
+    const { authorizer, catalogue } = this.#deps;
     const { user, signal } = context;
     if (user === undefined) throw unauthorized();
     const entry = await catalogue.find(name, signal);
@@ -111,29 +148,13 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
       store.order('name').filter((object) => visible.has(object.namespace)),
     );
   }
+}
 
-  /** By namespace, the release's first, then by name. Throws 403 if the caller may see none of the kinds. */
-  async function all(context: RequestContext, hidden: string[] = []): Promise<Component[]> {
-    const kinds = await Promise.all(
-      workloads.map(async ({ name, count }) => ({ count, objects: await read(name, namespaces, context, hidden) })),
-    );
-    if (context.user !== undefined && kinds.every(({ objects }) => objects === undefined))
-      await demand(authorizer, context.user, { verb: 'list', group: 'apps', resource: 'deployments', namespace });
-    const services = ((await read('services', namespaces, context, hidden)) ?? []).map(decoded);
-    return kinds
-      .flatMap(({ count, objects = [] }) =>
-        objects.filter(isOurs).map((object) => componentOf(decoded(object) as Workload, count, services)),
-      )
-      .toSorted(
-        (a, b) =>
-          namespaces.indexOf(a.metadata.namespace) - namespaces.indexOf(b.metadata.namespace) ||
-          (a.metadata.name < b.metadata.name ? -1 : 1),
-      );
-  }
-
-  const list: Handler = async (...request) => {
+const listHandler =
+  (reader: ComponentReader): Handler =>
+  async (...request) => {
     const hidden: string[] = [];
-    const items = await all(checked(request), hidden);
+    const items = await reader.list(checked(request), hidden);
     await answer(request, {
       kind: 'ComponentList',
       apiVersion,
@@ -144,17 +165,22 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
     } satisfies TypeOf<typeof componentListSchema>);
   };
 
-  const get: Handler = async (...request) => {
-    const { info } = checked(request);
-    const found = (await all(request[2])).find(({ metadata: { name } }) => name === info.name);
-    if (found === undefined) throw notFound(served, info.name);
+const getHandler =
+  (reader: ComponentReader): Handler =>
+  async (...request) => {
+    const context = checked(request);
+    const found = (await reader.list(context)).find(({ metadata: { name } }) => name === context.info.name);
+    if (found === undefined) throw notFound(served, context.info.name);
     await answer(request, found);
   };
 
-  const health: Handler = async (...request) => {
+const healthHandler =
+  (reader: ComponentReader): Handler =>
+  async (...request) => {
+    const context = checked(request);
     const hidden: string[] = [];
-    const components = await all(checked(request), hidden);
-    const nodes = (await read('nodes', [''], request[2], hidden)) as readonly StoredObject<NodeFields>[] | undefined;
+    const components = await reader.list(context, hidden);
+    const nodes = await reader.nodes(context, hidden);
     const unhealthy = components.filter(({ healthy }) => !healthy);
     await answer(request, {
       kind: 'ComponentHealth',
@@ -164,10 +190,10 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
       components: {
         total: components.length,
         healthy: components.length - unhealthy.length,
-        unhealthy: unhealthy.map(({ metadata: { name, namespace: of }, workload, replicas }) => ({
+        unhealthy: unhealthy.map(({ metadata: { name, namespace }, workload: { kind }, replicas }) => ({
           name,
-          namespace: of,
-          kind: workload.kind,
+          namespace,
+          kind,
           replicas,
         })),
       },
@@ -177,6 +203,8 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
     } satisfies TypeOf<typeof componentHealthSchema>);
   };
 
+export function componentRoutes(deps: ComponentsDeps): Route[] {
+  const reader = new ComponentReader(deps);
   const base = `/kapis/${apiVersion}`;
   return [
     {
@@ -185,7 +213,7 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
       summary: 'The workloads of the platform: those of its release, and of kube-system',
       parameters,
       answers: json(componentListSchema),
-      handler: list,
+      handler: listHandler(reader),
     },
     {
       method: 'get',
@@ -193,7 +221,7 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
       summary: 'A workload of the platform; of several with this name that of the release',
       parameters: [nameParameter, ...parameters],
       answers: json(componentSchema),
-      handler: get,
+      handler: getHandler(reader),
     },
     {
       method: 'get',
@@ -201,7 +229,7 @@ export function componentRoutes({ authorizer, catalogue, namespace }: Components
       summary: 'How many workloads of the platform, and nodes, are well',
       parameters,
       answers: json(componentHealthSchema),
-      handler: health,
+      handler: healthHandler(reader),
     },
   ];
 }

@@ -192,19 +192,17 @@ function remember<K extends object>(all: WeakMap<K, KapisHandlers>, key: K, make
   return handlers;
 }
 
-/** Every resource of the cluster, by its name in the path. */
-function everyRoutes(
-  { catalogue, client, kinds }: NonNullable<KapisDeps['every']>,
+/** Returns the handlers of every resource of the cluster, by its name in the path. */
+function everyHandler(
+  { catalogue, client }: Pick<NonNullable<KapisDeps['every']>, 'catalogue' | 'client'>,
   access: ReadAccess,
   lanes: Lanes,
-): Route[] {
-  const base = `/kapis/${readingGroup.group}/${readingGroup.version}`;
+): (what: keyof KapisHandlers) => Handler {
   const { listMemory: memory } = catalogue;
   const watches = passedWatches();
   const cached = new WeakMap<Resource<unknown>, KapisHandlers>();
   const uncached = new WeakMap<CatalogueEntry, KapisHandlers>();
-  const handler =
-    (what: keyof KapisHandlers): Handler =>
+  return (what) =>
     async (...request) => {
       const [req, res, { info, signal }] = request;
       // Such as …/namespaces/{name}/status, and the old form of a watch.
@@ -234,9 +232,14 @@ function everyRoutes(
       if (res.writableEnded || res.closed) release();
       else res.once('close', release);
     };
+}
+
+function everyRoutes(every: NonNullable<KapisDeps['every']>, access: ReadAccess, lanes: Lanes): Route[] {
+  const base = `/kapis/${readingGroup.group}/${readingGroup.version}`;
+  const handler = everyHandler(every, access, lanes);
   const resourcesParameter = inPath('resources', 'The plural, or as in deployments.apps and deployments.v1.apps');
   const namespaceParameter = inPath('namespace', 'The namespace');
-  const parameters = kapisListParameters(kindParameters(kinds));
+  const parameters = kapisListParameters(kindParameters(every.kinds));
   const list = [...parameters, lastEventIDHeader];
   const get = [nameParameter, ...objectParameters(parameters), lastEventIDHeader];
   return [
