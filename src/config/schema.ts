@@ -66,22 +66,36 @@ const user = z
     error: 'must have exactly one of passwordRef and passwordHash',
   });
 
-/** The grants that a configured client may be allowed. */
-export const clientGrantTypes = [
-  'password',
-  'refresh_token',
-  'authorization_code',
-  'client_credentials',
-  'urn:ietf:params:oauth:grant-type:device_code',
-  'urn:ietf:params:oauth:grant-type:token-exchange',
-] as const;
+interface GrantRules {
+  readonly grantType: string;
+  /** Allowed to clients whose configuration lists no grants, and to the client whose secret everybody knows. */
+  readonly isDefault?: true;
+  /** Allowed to public clients, which cannot authenticate: a user approves each login. */
+  readonly isPublic?: true;
+  readonly needsRedirectURI?: true;
+  /** Subject of the sessions that it starts; a user if undefined. */
+  readonly subjectKind?: 'Client' | 'ServiceAccount';
+}
 
-/** Those of a public client, which cannot prove who it is: somebody lets it in each time. */
-export const publicGrantTypes: readonly string[] = [
-  'authorization_code',
-  'refresh_token',
-  'urn:ietf:params:oauth:grant-type:device_code',
+/** Grants that the configuration can allow a client. */
+const grants: readonly GrantRules[] = [
+  { grantType: 'password', isDefault: true },
+  { grantType: 'refresh_token', isDefault: true, isPublic: true },
+  { grantType: 'authorization_code', isPublic: true, needsRedirectURI: true },
+  { grantType: 'client_credentials', subjectKind: 'Client' },
+  { grantType: 'urn:ietf:params:oauth:grant-type:device_code', isPublic: true },
+  { grantType: 'urn:ietf:params:oauth:grant-type:token-exchange', subjectKind: 'ServiceAccount' },
 ];
+
+const typesOf = (some: readonly GrantRules[]): readonly string[] => some.map(({ grantType }) => grantType);
+export const clientGrantTypes = typesOf(grants);
+export const publicGrantTypes = typesOf(grants.filter(({ isPublic }) => isPublic));
+const defaultGrantTypes = typesOf(grants.filter(({ isDefault }) => isDefault));
+const redirectGrantTypes = typesOf(grants.filter(({ needsRedirectURI }) => needsRedirectURI));
+
+/** Grants that start sessions of these subjects. A client that is no longer allowed any of them loses those sessions. */
+export const grantTypesFor = (kind: GrantRules['subjectKind']): readonly string[] =>
+  typesOf(grants.filter(({ subjectKind }) => subjectKind === kind));
 
 /** The scopes that mean something. */
 export const clientScopes = ['openid', 'profile', 'email', 'groups', 'offline_access'] as const;
@@ -102,8 +116,8 @@ function provesNothing(
       path: [key],
       message: `is not for the client "${wellKnownClient}", whose secret proves nothing: make a client of its own for it`,
     });
-  const grants = Array.isArray(value.grantTypes) ? value.grantTypes : [];
-  if (grants.some((grant) => grant !== 'password' && grant !== 'refresh_token')) refuse('grantTypes');
+  const listed: unknown[] = Array.isArray(value.grantTypes) ? value.grantTypes : [];
+  if (listed.some((grant) => !defaultGrantTypes.includes(grant as string))) refuse('grantTypes');
   if (Array.isArray(value.groups) && value.groups.length > 0) refuse('groups');
   if (value.introspection === true) refuse('introspection');
 }
@@ -151,8 +165,8 @@ function mayBePublic(
     return;
   }
   if (secrets.length > 0) refuse([], 'is public, so it must have no secret');
-  const grants = Array.isArray(value.grantTypes) ? value.grantTypes : [];
-  if (grants.some((grant) => !publicGrantTypes.includes(grant as string)))
+  const listed: unknown[] = Array.isArray(value.grantTypes) ? value.grantTypes : [];
+  if (listed.some((grant) => !publicGrantTypes.includes(grant as string)))
     refuse(['grantTypes'], `of a public client may be ${publicGrantTypes.join(', ')}`);
   if (Array.isArray(value.groups) && value.groups.length > 0) refuse(['groups'], 'are not for a public client');
   if (value.introspection === true) refuse(['introspection'], 'is not for a public client');
@@ -207,13 +221,13 @@ const client = z
   .refine(
     ({ grantTypes, redirectURIs: registered }) =>
       !Array.isArray(grantTypes) ||
-      !grantTypes.includes('authorization_code') ||
+      !redirectGrantTypes.some((one) => grantTypes.includes(one)) ||
       (Array.isArray(registered) && registered.length > 0),
-    { ...anyObject, path: ['redirectURIs'], error: 'must have one, for the grant authorization_code' },
+    { ...anyObject, path: ['redirectURIs'], error: `must have one, for the grant ${redirectGrantTypes.join(' or ')}` },
   )
   .transform(({ grantTypes, ...rest }) => ({
     ...rest,
-    grantTypes: grantTypes ?? (rest.public ? publicGrantTypes : ['password', 'refresh_token']),
+    grantTypes: grantTypes ?? (rest.public ? publicGrantTypes : defaultGrantTypes),
   }));
 
 const loginLimit = z.strictObject({

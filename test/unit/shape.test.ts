@@ -4,8 +4,12 @@
  */
 import { expect, test } from '@jest/globals';
 import { globSync, readFileSync } from 'node:fs';
+import { clientGrantTypes } from '../../src/config/schema.ts';
 
 const logStore = ['config/log-stores.ts', 'logs/stores/index.ts'];
+const grant = ['config/schema.ts', 'oauth/grants/index.ts'];
+/** Clients of the token endpoint: the credential plugin and the page at /docs. */
+const [plugin, page] = ['cli/credential/', 'docs/explorer/browser/'];
 
 /** `places`: the files and folders of src that contain the name. */
 const additions: readonly (readonly [what: string, name: RegExp, places: readonly string[]])[] = [
@@ -13,6 +17,33 @@ const additions: readonly (readonly [what: string, name: RegExp, places: readonl
   // OpenSearch and Elasticsearch share a query language, and the folder of its client.
   ['log store opensearch', /opensearch/i, [...logStore, 'logs/stores/opensearch.ts', 'logs/stores/search/']],
   ['log store elasticsearch', /elasticsearch/i, [...logStore, 'logs/stores/elasticsearch.ts', 'logs/stores/search/']],
+  // These words mean other things too, where nothing is said of a grant.
+  ['grant password', /passwordGrant|grant.*'password'/i, [...grant, 'oauth/grants/password.ts', plugin]],
+  [
+    'grant refresh_token',
+    /refreshTokenGrant|grant.*'refresh_token'/i,
+    [...grant, 'oauth/grants/refresh-token.ts', plugin, page],
+  ],
+  [
+    'grant authorization_code',
+    /(?<!client\.)authorizationCodeGrant\b|authorization_code/,
+    [...grant, 'oauth/grants/authorization-code.ts', page],
+  ],
+  [
+    'grant client_credentials',
+    /clientCredentialsGrant|client_credentials/,
+    [...grant, 'oauth/grants/client-credentials.ts'],
+  ],
+  [
+    'grant urn:ietf:params:oauth:grant-type:device_code',
+    /deviceCodeGrant|grant-type:device_code/,
+    [...grant, 'oauth/grants/device-code.ts', plugin],
+  ],
+  [
+    'grant urn:ietf:params:oauth:grant-type:token-exchange',
+    /tokenExchangeGrant|grant-type:token-exchange/,
+    [...grant, 'oauth/grants/token-exchange.ts'],
+  ],
 ];
 
 const sources = globSync('**/*.ts', { cwd: 'src' }).map((file) => ({
@@ -33,3 +64,8 @@ test.each(additions)(
     }).toEqual({ elsewhere: [], missing: [] });
   },
 );
+
+test('each grant of the configuration is in the list above', () => {
+  const listed = additions.map(([what]) => what).filter((what) => what.startsWith('grant '));
+  expect(listed).toEqual(clientGrantTypes.map((grantType) => `grant ${grantType}`));
+});

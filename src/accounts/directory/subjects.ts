@@ -1,14 +1,11 @@
 import type { Account } from './account.ts';
 import type { Directory } from './directory.ts';
+import { grantTypesFor } from '../../config/schema.ts';
 import type { Session } from '../../tokens/sessions/session.ts';
 import type { Subject } from '../../tokens/subject.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
 
-/** What lets an OAuth client have sessions of each kind: when it may do so no more, they are over. */
-const grantOf = {
-  Client: 'client_credentials',
-  ServiceAccount: 'urn:ietf:params:oauth:grant-type:token-exchange',
-} as const;
+const grantTypes = { Client: grantTypesFor('Client'), ServiceAccount: grantTypesFor('ServiceAccount') };
 
 /** Who a session stands for, by what the directory says now; undefined once anything is gone that it was made for. */
 export function subjectOf(session: Session, directory: Directory): Subject | undefined {
@@ -21,7 +18,7 @@ export function subjectOf(session: Session, directory: Directory): Subject | und
       ? withoutSystemNames(loggedIn(account, session))
       : undefined;
   }
-  if (!client.grantTypes.includes(grantOf[subjectKind])) return undefined;
+  if (!grantTypes[subjectKind].some((one) => client.grantTypes.includes(one))) return undefined;
   if (subjectKind === 'ServiceAccount') return reviewedSubject(session);
   return client.subject.uid === userUID ? withoutSystemNames(client.subject) : undefined;
 }

@@ -143,3 +143,15 @@ test('an unknown client is logged with at most 253 characters of its name', asyn
   await made.token({ ...login, client_id: 'n'.repeat(300) });
   expect(lines().join('\n')).toContain(`"client":"${'n'.repeat(253)}"`);
 });
+
+test('"refresh refused" of a user who was disabled during the write has a word for the reason, and no session', async () => {
+  const { log, lines } = logOfLines();
+  const made = await lab(log);
+  const token = String((await made.token(login)).json()['refresh_token']);
+  made.client.after = ({ method }) => {
+    if (method === 'PUT') made.configure({ clients, users: [{ username: 'alice', state: 'Disabled' }] });
+  };
+  expect((await made.token({ ...refresh, refresh_token: token })).status).toBe(400);
+  const written = lines().map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(written.find(({ message }) => message === 'refresh refused')).toMatchObject({ client, why: 'ended' });
+});
