@@ -8,6 +8,7 @@ const project = {
 };
 
 export default {
+  testSequencer: '<rootDir>/test/sequencer.ts',
   projects: [
     {
       ...project,

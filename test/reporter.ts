@@ -15,8 +15,8 @@ export interface Report {
   readonly unfinished: readonly string[];
   /** The failures of each failed file, as people read them. */
   readonly failures: readonly string[];
-  /** Why no further file was run. */
-  readonly aborted?: string;
+  /** Why no further file was run, in one line. */
+  readonly aborted?: string | undefined;
   /** CPU time of jest and of every process that it started and outlived; missing until jest ends. */
   readonly cpuSeconds?: number;
 }
@@ -77,7 +77,8 @@ export default class Reporter {
     });
     const message = result.testExecError?.message ?? '';
     if (!message.startsWith(abortMark)) return;
-    this.#write({ aborted: message.slice(abortMark.length) });
+    const [reason] = message.slice(abortMark.length).split('\n');
+    this.#write({ aborted: reason });
     process.exit(1);
   }
 

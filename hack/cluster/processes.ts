@@ -66,11 +66,14 @@ export interface Started extends Running {
   readonly child: ChildProcess;
 }
 
-/** Starts `command` in a session of its own, so that Ctrl-C at the terminal does not reach it, with a new log. */
-export async function start(folder: string, name: string, command: Command): Promise<Started> {
+/**
+ * Starts `command` in a session of its own, so that Ctrl-C at the terminal does not reach it. `mode`: the log is written anew (w) or
+ * appended to (a).
+ */
+export async function start(folder: string, name: string, command: Command, mode: 'w' | 'a' = 'w'): Promise<Started> {
   await mkdir(join(folder, 'processes'), { recursive: true, mode: 0o700 });
   const [program, ...args] = command;
-  const log = await open(logFile(folder, name), 'w', 0o600);
+  const log = await open(logFile(folder, name), mode, 0o600);
   try {
     const child = spawn(program, args, { stdio: ['ignore', log.fd, log.fd], detached: true });
     await once(child, 'spawn');

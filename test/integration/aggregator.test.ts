@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setEndpoints } from '../../hack/run/registration.ts';
 import { apiserverComplaints, stopApiserver, timeOf } from './lab/control-plane.ts';
-import { readLog } from './lab/configure.ts';
+import { readLog } from './lab/log.ts';
 import { eventually } from './lab/eventually.ts';
 import { aggregated, apisPath, call, gateway, nodesPath, open, read, type Answer } from './lab/http.ts';
 import { startInformers, type Informers } from './lab/informers.ts';
@@ -468,7 +468,7 @@ describe('informers of client-go', () => {
     expect(items.every((item) => item.apiVersion === apiVersion)).toBe(true);
   });
 
-  test("kube-apiserver's new log reports that a replica cannot be reached only while one is stopped", () => {
+  test("kube-apiserver's log reports that a replica cannot be reached only while one is stopped, also after a restart", () => {
     expect(complaintsAboutUs().filter((entry) => !isAllowed(entry))).toEqual([]);
   });
 });

@@ -22,7 +22,7 @@ import {
 } from './lab/kube.ts';
 import { lab } from './lab/lab.ts';
 import { adminToken } from './lab/login.ts';
-import { readLog } from './lab/configure.ts';
+import { readLog } from './lab/log.ts';
 import { remember } from './lab/secrets.ts';
 import { served } from './lab/served.ts';
 import { replicaLogs } from './lab/servers.ts';

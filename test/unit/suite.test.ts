@@ -53,7 +53,7 @@ test('a suite with a failed test reports the failure with the console lines of i
 
 test('a suite whose setup aborts the run starts no further file and gives the reason once', async () => {
   const setup = join(root, 'abort.cjs');
-  writeFileSync(setup, `throw new Error(${JSON.stringify(`${abortMark}etcd has ended`)});`);
+  writeFileSync(setup, `throw new Error(${JSON.stringify(`${abortMark}etcd has ended\nits log`)});`);
   const files = { 'a.test.js': "test('a', () => undefined);", 'b.test.js': "test('b', () => undefined);" };
   const outcome = await outcomeOf('aborts', files, 1_000, { setupFilesAfterEnv: [setup] });
   expect(outcome).toMatchObject({ passed: 0, failed: 1, problem: 'aborted: etcd has ended' });

@@ -1,10 +1,9 @@
 /** Changes of the cluster configuration object, waited for until both replicas have judged them. */
-import { readFileSync } from 'node:fs';
 import { parse, stringify } from 'yaml';
 import { eventually } from './eventually.ts';
 import { get, patch, releasePath, type KubeObject } from './kube.ts';
+import { readLog } from './log.ts';
 import { replicaLogs } from './servers.ts';
-import type { AuditEvent } from '../../fakes/audit-event.ts';
 
 const configMap = `${releasePath}/configmaps/platform-config`;
 const key = 'platform.yaml';
@@ -24,29 +23,6 @@ export interface Configuration {
 }
 
 export const readText = async (): Promise<string> => (await get<ConfigMap>(configMap)).data[key] ?? '';
-
-/** One line of a server's log. */
-export interface LogLine {
-  readonly time: string;
-  readonly level: string;
-  readonly message: string;
-  readonly [field: string]: unknown;
-}
-
-/** The complete lines that a server has written so far; throws for one that is no JSON. */
-const readLines = (file: string): Record<string, unknown>[] =>
-  readFileSync(file, 'utf8')
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line) as Record<string, unknown>);
-
-/** What the server says of itself. */
-export const readLog = (file: string): LogLine[] =>
-  readLines(file).filter(({ kind }) => kind === undefined) as unknown as LogLine[];
-
-/** What the audit says, beside that. */
-export const readAudit = (file: string): AuditEvent[] =>
-  readLines(file).filter(({ kind }) => kind === 'Event') as unknown as AuditEvent[];
 
 /** Writes platform.yaml, waits until both replicas have judged just that, and answers the problems that they found. */
 export async function writeText(text: string): Promise<readonly string[]> {

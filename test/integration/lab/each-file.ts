@@ -1,35 +1,39 @@
-/** What must hold whatever a test file did: the replicas run, no answer was a 500, and no log holds a secret. */
-import { readFileSync } from 'node:fs';
+/** Runs around every test file: the lab must be healthy before it; after it the replicas run, and no log has a bug or a secret. */
 import { afterAll, jest } from '@jest/globals';
-import { readLog, type LogLine } from './configure.ts';
+import { assertHealthy } from './health.ts';
 import { lab } from './lab.ts';
+import { advanceLogs, readLog, readLogText, type LogLine } from './log.ts';
 import { remembered } from './secrets.ts';
 import { replicaProcesses, serverLogs } from './servers.ts';
 
-// Waiting is bounded by what is waited for; this only ends a test that hangs.
+// Each wait has a limit of its own; this only ends a test that hangs.
 jest.setTimeout(150_000);
 
-/** What a server never says unless there is a bug. */
+await assertHealthy();
+
+/** Whether a server logs this line only because of a bug. */
 const isBug = ({ message, status, path }: LogLine): boolean =>
   (status === 500 && !fromKubeApiserver.test(String(path))) ||
   message === 'a rejected promise was not handled' ||
   message === 'an error was not caught';
 
-/** To this it answers 500 itself, and through the gateway too. */
+/** kube-apiserver answers 500 to this, and so does the gateway. */
 const fromKubeApiserver = /^\/api\/v1\/nodes.*[?&]resourceVersion=x(&|$)/;
 
+function problemsIn(file: string, secrets: readonly string[]): string[] {
+  const text = readLogText(file);
+  const leaks = secrets.flatMap((secret) => {
+    const at = text.indexOf(secret);
+    return at === -1 ? [] : [`${file} holds ${secret}: …${text.slice(Math.max(0, at - 300), at + 300)}…`];
+  });
+  const bugs = readLog(file).filter(isBug);
+  return [...leaks, ...bugs.map((line) => `${file}: ${JSON.stringify(line)}`)];
+}
+
 afterAll(() => {
-  const problems: string[] = [];
-  if (replicaProcesses().includes(undefined)) problems.push('a replica has ended');
   const secrets = remembered();
-  for (const file of serverLogs(lab().dir)) {
-    const text = readFileSync(file, 'utf8');
-    for (const secret of secrets)
-      if (text.includes(secret)) {
-        const at = text.indexOf(secret);
-        problems.push(`${file} holds ${secret}: …${text.slice(Math.max(0, at - 300), at + 300)}…`);
-      }
-    for (const line of readLog(file)) if (isBug(line)) problems.push(`${file}: ${JSON.stringify(line)}`);
-  }
+  const problems = serverLogs(lab().dir).flatMap((file) => problemsIn(file, secrets));
+  advanceLogs();
+  if (replicaProcesses().includes(undefined)) problems.push('a replica has ended');
   if (problems.length > 0) throw new Error(problems.join('\n'));
 });

@@ -9,8 +9,17 @@ const file = (): string => join(lab().dir, 'secrets');
 /** `platform` is the default client's secret, but its name too. */
 const isSecret = (text: unknown): text is string => typeof text === 'string' && text.length > 8;
 
+/** The secrets that this test file has written down. */
+const written = new Set<string>();
+
 export function remember(...texts: readonly unknown[]): void {
-  const lines = texts.filter(isSecret).map((text) => `${JSON.stringify(text)}\n`);
+  const lines = texts
+    .filter(isSecret)
+    .filter((text) => !written.has(text))
+    .map((text) => {
+      written.add(text);
+      return `${JSON.stringify(text)}\n`;
+    });
   if (lines.length > 0) appendFileSync(file(), lines.join(''), { mode: 0o600 });
 }
 

@@ -46,7 +46,7 @@ const replicasFile = (dir: string): string => join(dir, 'replicas.json');
 export const writeReplicas = (dir: string, names: readonly string[]): void =>
   writeFileSync(replicasFile(dir), JSON.stringify(names));
 
-const replicaNames = (dir: string): string[] => JSON.parse(readFileSync(replicasFile(dir), 'utf8')) as string[];
+export const replicaNames = (dir: string): string[] => JSON.parse(readFileSync(replicasFile(dir), 'utf8')) as string[];
 
 const presenceFile = (dir: string): string => join(dir, 'presence.log');
 

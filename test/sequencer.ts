@@ -1,0 +1,38 @@
+/** The order of test files for jest: the same in every run, whatever jest remembers of earlier ones. */
+import { relative } from 'node:path';
+
+/** These take longest: started last, one of them would run alone while other workers idle. */
+const first = ['test/conformance/framing', 'test/conformance/hostile-strings', 'test/conformance/streams'];
+
+/** These stop kube-apiserver: a restart that goes wrong leaves no file after them to fail. */
+const last = ['test/integration/gateway', 'test/integration/aggregator', 'test/integration/clients'];
+
+interface TestFile {
+  readonly path: string;
+}
+
+const nameOf = ({ path }: TestFile): string => relative(process.cwd(), path).replace(/\.test\.ts$/, '');
+
+/** Returns the index in `first` as a negative number, 0 for most files, and the place in `last` from 1 on. */
+function rankOf(file: TestFile): number {
+  const name = nameOf(file);
+  return first.includes(name) ? first.indexOf(name) - first.length : last.indexOf(name) + 1;
+}
+
+const compare = (a: TestFile, b: TestFile): number =>
+  rankOf(a) - rankOf(b) || (a.path < b.path ? -1 : Number(a.path > b.path));
+
+/** The methods that jest calls; nothing of a run is kept for the next. */
+export default class Sequencer {
+  sort<T extends TestFile>(tests: readonly T[]): T[] {
+    return tests.toSorted(compare);
+  }
+
+  allFailedTests<T extends TestFile>(tests: readonly T[]): T[] {
+    return [...tests];
+  }
+
+  cacheResults(): void {
+    // Nothing.
+  }
+}
