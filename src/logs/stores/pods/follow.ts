@@ -122,19 +122,18 @@ class Follower {
 
   /** Starts to read the containers that are not read yet. */
   async #startReading(isFirst: boolean): Promise<void> {
-    const readings = this.#readings;
     const sources = await this.#sources();
     const present = new Set(sources.map(keyOf));
-    for (const [key, { isOpen }] of readings) if (!present.has(key) && !isOpen) readings.delete(key);
+    for (const [key, { isOpen }] of this.#readings) if (!present.has(key) && !isOpen) this.#readings.delete(key);
     for (const source of sources) {
       const key = keyOf(source);
-      const known = readings.get(key);
+      const known = this.#readings.get(key);
       if (known === undefined && isFirst && source.isOver) continue;
       const isSame = known?.restarts === source.restarts;
       if (known !== undefined && (known.isOpen || (isSame && known.isDone))) continue;
       const begun = { restarts: source.restarts, isNew: !isFirst, isOpen: false, isDone: false, time: '', count: 0 };
       const reading: Reading = isSame && known !== undefined ? known : begun;
-      readings.set(key, reading);
+      this.#readings.set(key, reading);
       this.#read(source, reading).catch((error: unknown) => this.#fail(error));
     }
   }
