@@ -1,5 +1,5 @@
 /** `/kapis/{group}/{version}/{resource}[/{name}]`: the list language of the platform over the objects of the core API. */
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { copied } from '../runtime/bounded-cache.ts';
 import { badRequest, expired, notFound, serviceUnavailable } from '../runtime/errors.ts';
@@ -88,6 +88,31 @@ function scopeFilters<F>(
   return filters;
 }
 
+/** Calls `release` when the response is over. */
+function onClosed(res: Response, release: () => void): void {
+  if (res.closed) release();
+  else res.once('close', release);
+}
+
+/** `outdated` is aborted when what selects the objects of the request selects others; `check` looks whether it does. */
+async function followSelection(
+  access: ReadAccess,
+  definition: ResourceDefinition<unknown>,
+  selected: readonly ObjectFilter<unknown>[],
+  [, res, context]: Parameters<Handler>,
+): Promise<{ readonly outdated: AbortSignal; readonly check: (access: ReadAccess) => Promise<void> }> {
+  const outdated = new AbortController();
+  const end = (): void => outdated.abort(expired('what selects these objects selects others now: list again'));
+  const check = async (by: ReadAccess): Promise<void> => {
+    if (!sameSelection(selected, await selectedBy(by, definition, context))) end();
+  };
+  // The changed object may be in a namespace that the caller is not allowed to see.
+  const changed = (): void => void check(access).catch(end);
+  onClosed(res, await followSelecting(access, definition, context, { changed, lost: end }));
+  await check(access);
+  return { outdated: outdated.signal, check };
+}
+
 export function kapisHandlers<F>(resource: Resource<F>, access: ReadAccess, lanes: Lanes): KapisHandlers {
   const { definition, store, ended } = resource;
   const answers = new ResourceResponses(definition);
@@ -114,26 +139,11 @@ export function kapisHandlers<F>(resource: Resource<F>, access: ReadAccess, lane
     const from = resumed ?? (typeof resourceVersion === 'number' && !sendInitialEvents ? resourceVersion : undefined);
     await recalled(resource, from, context);
     const view = answers.view(query);
-    const outdated = new AbortController();
-    const othersSelected = (): void =>
-      outdated.abort(expired('what selects these objects selects others now: list again'));
-    const checkSelection = async (by: ReadAccess): Promise<void> => {
-      if (!sameSelection(selected, await selectedBy(by, definition, context))) othersSelected();
-    };
-    // The changed object may be in a namespace that the caller is not allowed to see.
-    const changed = (): void => void checkSelection(access).catch(othersSelected);
-    const stop = await followSelecting(access, definition, context, { changed, lost: othersSelected });
-    if (res.closed) stop();
-    else res.once('close', stop);
-    await checkSelection(access);
+    const selection = await followSelection(access, definition, selected, [req, res, context]);
     const filters = [...scope, ...selected, ...query.filters];
     const user = context.user?.username ?? '';
     const lookUps = filters.filter(({ isLookUp }) => isLookUp === true).length;
-    if (lookUps > 0) {
-      const free = lanes.lookUps.take(user, lookUps);
-      if (res.closed) free();
-      else res.once('close', free);
-    }
+    if (lookUps > 0) onClosed(res, lanes.lookUps.take(user, lookUps));
     watches.serve(req, res, {
       from,
       initialEvents: wholeState,
@@ -149,10 +159,10 @@ export function kapisHandlers<F>(resource: Resource<F>, access: ReadAccess, lane
       recheck: async () => {
         if (!sameNamespaces(visible, await visibleNamespaces(recheckAccess, context, definition)))
           throw expired('the namespaces that you may watch are others now: list again');
-        await checkSelection(recheckAccess);
+        await selection.check(recheckAccess);
       },
       onRecheck: (...guard) => context.onRecheck(...guard),
-      outdated: outdated.signal,
+      outdated: selection.outdated,
       signal: ended === undefined ? context.signal : AbortSignal.any([context.signal, ended]),
       log: context.log,
     });

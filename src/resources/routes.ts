@@ -13,7 +13,7 @@ import {
 } from '../http/route.ts';
 import { count, text, type Schema } from '../http/schema.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
-import { apisHandlers } from './apis-handler.ts';
+import { ApisHandlers } from './apis-handler.ts';
 import type { Catalogue, CatalogueEntry } from '../cluster/catalogue/catalogue.ts';
 import { componentResources, componentRoutes, nearComponents } from './components.ts';
 import { discoveryRoutes, groupVersionsOf, type ApiGroupVersion } from '../apimachinery/api-groups.ts';
@@ -300,7 +300,7 @@ export function apisRoutes({ authorizer, resources, otherGroups = [] }: KapisDep
     ...resources.flatMap((resource) => {
       const { kind, served } = resource.definition;
       const base = `/apis/${served.group}/${served.version}`;
-      const { collection, object } = apisHandlers(resource, authorizer);
+      const { collection, object } = new ApisHandlers(resource, authorizer);
       return [base, `${base}/watch`].flatMap((parent): Route[] => [
         {
           method: 'get',

@@ -55,8 +55,8 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'cluster/write-behind WriteBehind waiting',
   ],
   'its keys are a few that the source code names': [
-    'resources/apis-handler apisHandlers views',
-    'resources/apis-handler apisHandlers prepared',
+    'resources/apis-views Views views',
+    'resources/apis-views Views prepared',
     'apimachinery/list/resource-responses ResourceResponses prepared',
   ],
   'its keys are three names and label keys of at most 317 characters, 32 in all': [
