@@ -19,7 +19,7 @@ const layers = [
 /** One library, one door. */
 const doors: Readonly<Record<string, readonly string[]>> = {
   '@kubernetes/client-node': ['cluster'],
-  undici: ['cluster'],
+  undici: ['runtime'],
   jsonwebtoken: ['tokens'],
   passport: ['auth'],
   'passport-http-bearer': ['auth'],

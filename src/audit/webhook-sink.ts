@@ -1,8 +1,7 @@
 /** Events to an HTTP receiver, as EventLists of audit.k8s.io/v1 (k8s.io/apiserver plugin/pkg/audit/webhook and buffered). */
-import http from 'node:http';
-import https from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../runtime/logger.ts';
+import { OutgoingClient } from '../runtime/outgoing.ts';
 import type { Sink } from './sink.ts';
 
 export interface WebhookSinkOptions {
@@ -28,10 +27,12 @@ const mostBytes = 64 * 1024 * 1024;
 const tries = 5;
 /** Milliseconds. */
 const patience = 10_000;
+/** Bytes of a response, of which only the status matters. */
+const maxResponse = 1024 * 1024;
 
 export class WebhookSink implements Sink {
   readonly #options: WebhookSinkOptions;
-  readonly #agent: http.Agent;
+  readonly #client: OutgoingClient;
   readonly #closing = new AbortController();
   #waiting: string[] = [];
   #bytes = 0;
@@ -40,10 +41,7 @@ export class WebhookSink implements Sink {
 
   constructor(options: WebhookSinkOptions) {
     this.#options = options;
-    const { url, caCertificate: ca } = options;
-    this.#agent = url.startsWith('https:')
-      ? new https.Agent({ keepAlive: true, ...(ca === undefined ? {} : { ca }) })
-      : new http.Agent({ keepAlive: true });
+    this.#client = new OutgoingClient({ ca: options.caCertificate, connections: 1 });
   }
 
   write(event: string): void {
@@ -60,7 +58,7 @@ export class WebhookSink implements Sink {
     this.#closing.abort();
     this.#send();
     await this.#sending;
-    this.#agent.destroy();
+    await this.#client.close();
   }
 
   #send(): void {
@@ -104,7 +102,7 @@ export class WebhookSink implements Sink {
   /** Undefined once they are taken. */
   async #post(body: string): Promise<{ readonly message: string; readonly mayPass: boolean } | undefined> {
     try {
-      const status = await this.#ask(Buffer.from(body));
+      const status = await this.#ask(body);
       if (status >= 200 && status < 300) return undefined;
       return { message: `status ${status}`, mayPass: status >= 500 || status === 429 };
     } catch (error) {
@@ -112,27 +110,15 @@ export class WebhookSink implements Sink {
     }
   }
 
-  #ask(body: Buffer): Promise<number> {
-    const { url } = this.#options;
+  async #ask(body: string): Promise<number> {
     const token = this.#options.token();
     const headers = {
       'Content-Type': 'application/json',
-      'Content-Length': body.length,
       'User-Agent': 'platform-apiserver',
       ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
     };
-    const { request } = url.startsWith('https:') ? https : http;
-    return new Promise((resolve, reject) => {
-      const signal = AbortSignal.timeout(patience);
-      request(url, { method: 'POST', agent: this.#agent, headers, signal }, (answer) => {
-        // Nothing in it is of interest, however long it is.
-        answer
-          .on('error', reject)
-          .on('end', () => resolve(answer.statusCode ?? 0))
-          .resume();
-      })
-        .on('error', reject)
-        .end(body);
-    });
+    const signal = AbortSignal.timeout(patience);
+    const url = new URL(this.#options.url);
+    return (await this.#client.request(url, { method: 'POST', headers, body, signal, maxBytes: maxResponse })).status;
   }
 }

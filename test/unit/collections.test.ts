@@ -141,7 +141,6 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'logs/stores/pods/scan Missing older',
     'logs/stores/pods/scan Missing newer',
     'logs/query/query Problems causes',
-    'logs/stores/remote/store-client asked chunks',
     'logs/stores/pods statistics containers',
     'logs/stores/pods histogram counts',
     'http/request/slow-body readBytes chunks',

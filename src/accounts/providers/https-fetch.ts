@@ -1,6 +1,4 @@
-import { once } from 'node:events';
-import type { IncomingMessage } from 'node:http';
-import { request } from 'node:https';
+import { OutgoingClient } from '../../runtime/outgoing.ts';
 
 interface Options {
   readonly method: string;
@@ -9,32 +7,29 @@ interface Options {
   readonly signal?: AbortSignal;
 }
 
-/** Bytes. Nothing that an OpenID provider says of itself or of a person is near that. */
-const largest = 1024 * 1024;
+/** Maximum bytes of a response. Metadata of providers and claims of a person are far smaller. */
+const maxBytes = 1024 * 1024;
+/** Milliseconds, where openid-client has no deadline of its own. */
+const timeout = 10_000;
 
-/**
- * As fetch, for identity providers: over TLS alone, with a CA of its own (Node's has no way to name one), without following redirects,
- * and with an end to what is read.
- */
-export const fetchOverTLS =
-  (ca: string | undefined) =>
-  async (url: string, { method, headers, body, signal }: Options): Promise<Response> => {
-    const sent = request(url, { method, headers, agent: false, ca, signal });
-    // The connection may also fail during the response, which then fails too.
-    sent.on('error', () => undefined);
-    sent.end(typeof body === 'string' || body instanceof URLSearchParams ? body.toString() : undefined);
-    const [response] = (await once(sent, 'response')) as [IncomingMessage];
-    const chunks: Buffer[] = [];
-    let size = 0;
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      size += chunk.length;
-      if (size > largest) throw new Error(`the response of ${new URL(url).host} is too large`);
-      chunks.push(chunk);
-    }
-    return new Response(size === 0 ? null : Buffer.concat(chunks), {
-      status: response.statusCode ?? 0,
-      headers: Object.entries(response.headersDistinct).flatMap(([name, values = []]) =>
-        values.map((value): [string, string] => [name, value]),
+/** A fetch for openid-client which sends requests over TLS only, and trusts this CA only. */
+export function fetchOverTLS(ca: string | undefined) {
+  const client = new OutgoingClient({ ca });
+  return async (url: string, { method, headers, body, signal }: Options): Promise<Response> => {
+    const target = new URL(url);
+    if (target.protocol !== 'https:') throw new TypeError(`${target.host} must be requested over https`);
+    const response = await client.request(target, {
+      method,
+      headers,
+      body: typeof body === 'string' || body instanceof URLSearchParams ? body.toString() : undefined,
+      signal: signal ?? AbortSignal.timeout(timeout),
+      maxBytes,
+    });
+    return new Response(response.body.length === 0 ? null : Uint8Array.from(response.body), {
+      status: response.status,
+      headers: Object.entries(response.headers).flatMap(([name, values = []]) =>
+        [values].flat().map((value): [string, string] => [name, value]),
       ),
     });
   };
+}

@@ -1,8 +1,6 @@
 /** The platform as an OAuth client meets it: no more than the plugin needs, since kubectl waits for it at every call. */
-import type { IncomingMessage } from 'node:http';
-import https from 'node:https';
 import { httpsURLExpected, isHTTPSURL } from '../../config/https-url.ts';
-import { readBody } from '../../runtime/read-body.ts';
+import { OutgoingClient, OutgoingError } from '../../runtime/outgoing.ts';
 import type { TokenServerResponse } from './answers.ts';
 
 /** Milliseconds, from the first byte sent to the last one read: a server must not keep kubectl waiting by dripping. */
@@ -33,14 +31,14 @@ const distrusts = new Set([
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
-const isDistrust = (error: unknown): error is Error =>
-  error instanceof Error && distrusts.has((error as NodeJS.ErrnoException).code ?? '');
+const isDistrust = (error: unknown): error is OutgoingError =>
+  error instanceof OutgoingError && distrusts.has(error.code ?? '');
 
 export type FormFields = Readonly<Record<string, string>>;
 
 export class AuthorizationServer {
   readonly #url: URL;
-  readonly #ca: string | undefined;
+  readonly #client: OutgoingClient;
   readonly #longest: number;
 
   /** `ca` in PEM; that of the system unless given. Throws TypeError for what is no https URL. */
@@ -48,7 +46,7 @@ export class AuthorizationServer {
     this.#longest = longest;
     if (!isHTTPSURL(url)) throw new TypeError(`the server ${httpsURLExpected}`);
     this.#url = new URL(url);
-    this.#ca = ca;
+    this.#client = new OutgoingClient({ ca });
   }
 
   /** Posts a form. Throws Refusal, or what the network says. */
@@ -61,47 +59,28 @@ export class AuthorizationServer {
     return this.#ask(path, { token });
   }
 
-  async #ask(path: string, what: What): Promise<TokenServerResponse> {
-    const { status, answer } = await this.#send(path, what);
-    const said = recordIn(answer);
-    if (status === 200) return said;
-    const { error = `status ${status}`, error_description: description = `the server answered ${status}` } = said;
-    throw new OAuthRefusal(String(error), String(description));
-  }
-
-  async #send(path: string, what: What): Promise<{ readonly status: number; readonly answer: string }> {
+  async #ask(path: string, { token, body }: What): Promise<TokenServerResponse> {
+    const headers = {
+      Accept: 'application/json',
+      ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { 'Content-Type': 'application/x-www-form-urlencoded' }),
+    };
+    const method = body === undefined ? 'GET' : 'POST';
     const signal = AbortSignal.timeout(this.#longest);
-    try {
-      const response = await this.#request(path, what, signal);
-      const tooLarge = (): Error => new Error(`the answer of ${this.#url.host} is too large`);
-      const answer = (await readBody(response, largestAnswer, tooLarge)).toString('utf8');
-      return { status: response.statusCode ?? 0, answer };
-    } catch (error) {
+    const options = { method, headers, body, signal, maxBytes: largestAnswer };
+    const answer = await this.#client.request(new URL(path, this.#url), options).catch((error: unknown) => {
       if (signal.aborted) throw new Error(`no whole answer within ${this.#longest / 1_000} s`, { cause: error });
       if (isDistrust(error))
         throw new Error(`${error.message}: the CA of ${this.#url.host} is to be given by --ca-file`, { cause: error });
       throw error;
-    }
-  }
-
-  #request(path: string, { token, body }: What, signal: AbortSignal): Promise<IncomingMessage> {
-    return new Promise((resolve, reject) => {
-      const request = https.request(new URL(path, this.#url), {
-        method: body === undefined ? 'GET' : 'POST',
-        signal,
-        ...(this.#ca === undefined ? {} : { ca: this.#ca }),
-        headers: {
-          Accept: 'application/json',
-          ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
-          ...(body === undefined
-            ? {}
-            : { 'Content-Type': 'application/x-www-form-urlencoded', 'Content-Length': Buffer.byteLength(body) }),
-        },
-      });
-      request.on('error', reject);
-      request.once('response', resolve);
-      request.end(body);
     });
+    const said = recordIn(answer.body.toString('utf8'));
+    if (answer.status === 200) return said;
+    const {
+      error = `status ${answer.status}`,
+      error_description: description = `the server answered ${answer.status}`,
+    } = said;
+    throw new OAuthRefusal(String(error), String(description));
   }
 }
 

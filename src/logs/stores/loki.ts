@@ -105,7 +105,7 @@ class Loki implements LogStore {
   }
 
   async close(): Promise<void> {
-    this.#tenant.client.close();
+    await this.#tenant.client.close();
   }
 }
 

@@ -6,12 +6,15 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { createAuthority } from '../../../hack/cluster/pki.ts';
 import { WebhookSink, type WebhookSinkOptions } from '../../../src/audit/webhook-sink.ts';
 import { createLogger } from '../../../src/runtime/logger.ts';
+import { logOfLines } from '../../fakes/log.ts';
 
-const servers: Server[] = [];
+const servers: Pick<Server, 'close' | 'closeAllConnections'>[] = [];
 afterEach(() => {
   for (const server of servers.splice(0)) {
     server.closeAllConnections();
@@ -40,7 +43,7 @@ async function lab(answers: readonly number[] = [200], options: Partial<WebhookS
     received.push({ headers: req.headers, items: list.items.map(({ n }) => n), list });
     const status = left.length > 1 ? left.shift() : left[0];
     if (status === 0) req.socket.destroy();
-    else res.writeHead(status ?? 200).end('thanks');
+    else res.writeHead(status ?? 200, { Location: '/elsewhere' }).end('thanks');
   };
   const server = createServer((req, res) => void receive(req, res));
   servers.push(server);
@@ -122,6 +125,38 @@ describe('a webhook', () => {
     await sink.close();
     expect(lost).toEqual([3]);
     expect(received.map(({ items }) => items)).toEqual([[1, 2, 3], [4]]);
+  });
+
+  test('that redirects is not followed: the events are lost, and the log does not name the token', async () => {
+    const { log, lines } = logOfLines();
+    const { received, lost, sink } = await lab([307], { token: () => 'of-the-receiver', log });
+    write(sink, 1, 3);
+    await until(() => lost.length > 0);
+    await sink.close();
+    expect([received.length, lost]).toEqual([1, [3]]);
+    expect(lines()).toHaveLength(1);
+    expect(lines()[0]).not.toContain('of-the-receiver');
+  });
+
+  test('is not sent events with a certificate of another CA than its own', async () => {
+    const authority = await createAuthority('receivers');
+    const { certificate: cert, key } = await authority.issue({ commonName: 'receiver', server: ['127.0.0.1'] });
+    let requests = 0;
+    const server = createSecureServer({ cert, key }, (_, res) => {
+      requests += 1;
+      res.end();
+    });
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const sent: number[] = [];
+    for (const { certificate: caCertificate } of [await createAuthority('other'), authority]) {
+      const { sink, lost } = await lab([], { url, caCertificate });
+      write(sink, 1, 1);
+      await sink.close();
+      sent.push(1 - lost.length);
+    }
+    expect([sent, requests]).toEqual([[0, 1], 1]);
   });
 
   test('that is down for long loses them, counted, and so does a full buffer', async () => {

@@ -78,8 +78,8 @@ export class LokiClient {
     this.#client = new StoreClient(name, endpoint);
   }
 
-  close(): void {
-    this.#client.close();
+  async close(): Promise<void> {
+    await this.#client.close();
   }
 
   /** The first `limit` records in this order. `most`: bytes of the answer. */

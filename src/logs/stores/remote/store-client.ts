@@ -1,10 +1,9 @@
 /**
- * Requests to a log store over HTTP: connections are kept, TLS is verified, and what is held of an answer is bounded. Whatever goes
- * wrong is a StatusError that tells callers neither address nor credentials; the cause is for the log.
+ * HTTP requests to a log store. Every failure is a StatusError that tells callers neither the address nor the credentials; its cause is for
+ * the log.
  */
-import http from 'node:http';
-import https from 'node:https';
 import { badGateway, serviceUnavailable, StatusError } from '../../../runtime/errors.ts';
+import { OutgoingClient, OutgoingError, type OutgoingResponse } from '../../../runtime/outgoing.ts';
 
 export interface StoreEndpoint {
   /** May have a path; requests go below it. */
@@ -28,63 +27,32 @@ interface Question {
   readonly signal: AbortSignal;
 }
 
-interface Answer {
-  readonly status: number;
-  readonly body: Buffer;
-}
-
 const mebibyte = 1024 * 1024;
 /** To one store. */
 const mostConnections = 32;
 /** Of what a store says of a failure, for the log. */
 const mostLogged = 1_000;
 
-/** As whoever writes there learns that the other side has gone. */
-const ended: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE']);
-
 /** Whoever asked for many records may ask for fewer. */
 export class AnswerTooLarge extends StatusError {}
-
-/** A connection that was kept had ended just as it was used again. */
-class Stale extends Error {}
 
 export class StoreClient {
   readonly #name: string;
   readonly #endpoint: StoreEndpoint;
-  readonly #base: URL;
-  readonly #agent: http.Agent;
+  /** Without a slash at its end. */
+  readonly #base: string;
+  readonly #client: OutgoingClient;
 
   /** `name`: as the configuration has the store, and as errors call it. */
   constructor(name: string, endpoint: StoreEndpoint) {
     this.#name = name;
     this.#endpoint = endpoint;
-    this.#base = new URL(endpoint.url);
-    const { caCertificate: ca } = endpoint;
-    const options = { keepAlive: true, maxSockets: mostConnections };
-    this.#agent = this.#isSecure
-      ? new https.Agent({ ...options, ...(ca === undefined ? {} : { ca }) })
-      : new http.Agent(options);
+    this.#base = new URL(endpoint.url).href.replace(/\/$/, '');
+    this.#client = new OutgoingClient({ ca: endpoint.caCertificate, connections: mostConnections });
   }
 
-  get #isSecure(): boolean {
-    return this.#base.protocol === 'https:';
-  }
-
-  close(): void {
-    this.#agent.destroy();
-  }
-
-  /** What is not 200 too: the store's own words may say more. */
-  async ask(question: Question): Promise<Answer> {
-    for (;;)
-      try {
-        return await this.#send(question);
-      } catch (error) {
-        // There may be more of those, but not without end.
-        if (error instanceof Stale) continue;
-        if (question.signal.aborted) throw question.signal.reason;
-        throw error;
-      }
+  async close(): Promise<void> {
+    await this.#client.close();
   }
 
   /** The body of a 200. `explain` may know better what another answer means. */
@@ -92,7 +60,7 @@ export class StoreClient {
     question: Question,
     explain?: (text: string, status: number) => StatusError | undefined,
   ): Promise<unknown> {
-    const { status, body } = await this.ask(question);
+    const { status, body } = await this.#send(question);
     const text = body.toString('utf8');
     if (status !== 200) throw explain?.(text, status) ?? this.refusal(status, text);
     try {
@@ -118,55 +86,36 @@ export class StoreClient {
     return badGateway(`the log store "${this.#name}" answers with an error, status ${status}`, { cause });
   }
 
-  #unreachable(cause: unknown): StatusError {
-    return serviceUnavailable(`the log store "${this.#name}" cannot be reached`, 5, cause);
-  }
-
-  #send(question: Question): Promise<Answer> {
-    const { path, body, type = 'application/json', most = 32 * mebibyte, signal } = question;
+  async #send({
+    path,
+    body,
+    type = 'application/json',
+    most = 32 * mebibyte,
+    signal,
+  }: Question): Promise<OutgoingResponse> {
     const authorization = this.#endpoint.authorization();
-    const { protocol, hostname, port, pathname } = this.#base;
     const headers = {
       Accept: 'application/json',
       'User-Agent': 'platform-apiserver',
       ...this.#endpoint.headers,
       ...(authorization === undefined ? {} : { Authorization: authorization }),
-      ...(body === undefined ? {} : { 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) }),
+      ...(body === undefined ? {} : { 'Content-Type': type }),
     };
-    const target = {
-      protocol,
-      hostname: hostname.replace(/^\[|\]$/g, ''),
-      port,
-      path: `${pathname.replace(/\/$/, '')}${path}`,
-      method: body === undefined ? 'GET' : 'POST',
-      headers,
-      agent: this.#agent,
-      signal,
-    };
-    const { request } = this.#isSecure ? https : http;
-    return new Promise((resolve, reject) => {
-      const asked = request(target, (answer) => {
-        const chunks: Buffer[] = [];
-        let size = 0;
-        answer
-          .on('data', (chunk: Buffer) => {
-            size += chunk.length;
-            chunks.push(chunk);
-            if (size <= most) return;
-            const message = `the log store "${this.#name}" answers more than ${most / mebibyte} MiB`;
-            reject(new AnswerTooLarge('BadGateway', 502, message));
-            asked.destroy();
-          })
-          .on('error', (cause) =>
-            reject(badGateway(`the log store "${this.#name}" broke off in the middle of its answer`, { cause })),
-          )
-          .on('end', () => resolve({ status: answer.statusCode ?? 0, body: Buffer.concat(chunks) }));
-      }).on('error', (error: NodeJS.ErrnoException) => {
-        if (asked.reusedSocket && ended.has(error.code) && !signal.aborted) reject(new Stale());
-        else if (error.code?.startsWith('HPE_') === true) reject(this.nonsense(error));
-        else reject(this.#unreachable(error));
-      });
-      asked.end(body);
-    });
+    const method = body === undefined ? 'GET' : 'POST';
+    try {
+      const at = new URL(`${this.#base}${path}`);
+      return await this.#client.request(at, { method, headers, body, signal, maxBytes: most });
+    } catch (error) {
+      if (error instanceof OutgoingError) throw this.#failure(error, most);
+      throw error;
+    }
+  }
+
+  #failure(cause: OutgoingError, most: number): StatusError {
+    const store = `the log store "${this.#name}"`;
+    if (cause.failure === 'unreachable') return serviceUnavailable(`${store} cannot be reached`, 5, cause);
+    if (cause.failure === 'malformed') return this.nonsense(cause);
+    if (cause.failure === 'interrupted') return badGateway(`${store} broke off in the middle of its answer`, { cause });
+    return new AnswerTooLarge('BadGateway', 502, `${store} answers more than ${most / mebibyte} MiB`);
   }
 }

@@ -39,8 +39,8 @@ export class SearchClient {
     this.#prefix = prefix;
   }
 
-  close(): void {
-    this.#client.close();
+  async close(): Promise<void> {
+    await this.#client.close();
   }
 
   /** Throws if it cannot be asked. Reads no further than that there is an answer. */

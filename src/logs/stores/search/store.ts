@@ -99,7 +99,7 @@ export class SearchStore implements LogStore {
   }
 
   async close(): Promise<void> {
-    this.#client.close();
+    await this.#client.close();
   }
 
   /**
