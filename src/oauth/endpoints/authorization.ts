@@ -1,7 +1,7 @@
 /**
- * `/oauth/authorize` (RFC 6749 section 3.1, OpenID Connect Core section 3.1.2). The steps are shared by all requests: 1 see whom to
- * answer and where, 2 read what is asked for, 3 see who is logged in, or let them log in, 4 ask them, 5 send them back with a code.
- * What goes wrong in step 1 is told to people, after it to the client.
+ * `/oauth/authorize` (RFC 6749 section 3.1, OpenID Connect Core section 3.1.2). All requests share the steps: 1 find
+ * the client and its redirect_uri, 2 parse the request, 3 find the login of this browser or send the login page, 4 ask for consent, 5 send
+ * the browser back with a code. Errors of step 1 are shown to the user, later ones are sent to the client.
  */
 import type { Directory } from '../../accounts/directory/directory.ts';
 import { holderOf } from '../../tokens/sessions/session.ts';
@@ -42,116 +42,12 @@ const consentPath = '/oauth/consent';
 /** Of one login; more are asked about again. */
 const mostConsents = 50;
 
-export function authorizationEndpoint({
-  directory,
-  sessions,
-  issuer,
-  clock,
-  showLogin,
-}: AuthorizationParts): OAuthEndpoint {
-  /** Steps 1 to 5; `decision` is what the user said in step 4. */
-  async function authorize(
-    { req, res, context }: PageRequest,
-    query: URLSearchParams,
-    decision?: 'allow' | 'deny',
-  ): Promise<void> {
-    const destination = destinationOf(query, directory);
-    const answer = (parameters: Readonly<Record<string, string | undefined>>): void =>
-      seeOther(
-        res,
-        withParameters(destination.redirectURI, {
-          ...parameters,
-          state: query.get('state') ?? undefined,
-          // RFC 9207.
-          iss: issuer(),
-        }),
-      );
-    try {
-      const request = parseAuthorization(query, destination);
-      const login = await browserLogin({ req, context }, { sessions, directory });
-      if (login === undefined || mustLogIn(request, login)) {
-        if (request.prompt.has('none')) throw new OAuthError('login_required', 'nobody is logged in');
-        return showLogin(
-          { req, res },
-          { next: withParameters(path, Object.fromEntries(query)), username: query.get('login_hint') ?? '' },
-        );
-      }
-      const decided = (what: 'Allowed' | 'Refused'): void => {
-        context.audit?.annotate(annotations.client, request.client.name);
-        context.audit?.annotate(annotations.authorization, what);
-      };
-      if (decision === 'deny') {
-        decided('Refused');
-        throw new OAuthError('access_denied', 'the user has refused');
-      }
-      if (decision === undefined && mustAsk(request, login)) {
-        if (request.prompt.has('none')) throw new OAuthError('consent_required', 'the user must be asked');
-        return consentPage(
-          { req, res },
-          {
-            action: consentPath,
-            client: request.client.name,
-            redirectURI: request.redirectURI,
-            scope: request.scope,
-            username: login.subject.username,
-            query: query.toString(),
-          },
-        );
-      }
-      if (decision === 'allow') await remember(request, login);
-      const code = await issue(request, login);
-      decided('Allowed');
-      const { auditID, sourceIP, log } = context;
-      log.info('authorized', { auditID, username: login.subject.username, client: request.client.name, sourceIP });
-      answer({ code });
-    } catch (error) {
-      if (!isTold(error)) throw error;
-      if (error.cause !== undefined) context.log.error(error.message, { auditID: context.auditID, error: error.cause });
-      answer({
-        error: error instanceof OAuthError ? error.error : 'temporarily_unavailable',
-        error_description: describable(error.message),
-      });
-    }
-  }
-
-  const mustLogIn = ({ prompt, maxAge }: AuthorizationRequest, { session }: BrowserLogin): boolean =>
-    prompt.has('login') ||
-    prompt.has('select_account') ||
-    (maxAge !== undefined && clock() - parseMilliseconds(session.spec.createdAt) > maxAge * 1_000);
-
-  async function remember(request: AuthorizationRequest, { session }: BrowserLogin): Promise<void> {
-    const said = session.status.consents ?? [];
-    const consent = consentOf(request);
-    if (!said.includes(consent)) await sessions.setConsents(session, [...said, consent].slice(-mostConsents));
-  }
-
-  function issue(
-    { client, redirectURI, challenge, nonce, scope }: AuthorizationRequest,
-    { session: { metadata, spec } }: BrowserLogin,
-  ): Promise<string> {
-    return sessions.codes.create(
-      {
-        ...holderOf(spec),
-        clientID: client.name,
-        ...(scope === undefined ? {} : { scope }),
-        code: {
-          redirectURI,
-          challenge,
-          ...(nonce === undefined ? {} : { nonce }),
-          authenticatedAt: spec.createdAt,
-          login: metadata.name,
-        },
-      },
-      codeLife,
-      client.grantTypes.includes(refreshGrantType),
-    );
-  }
-
+export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint {
   const summary = 'Lets people log in for a client (RFC 6749, OpenID Connect)';
   const begin = { path, summary, parameters: authorizationParameters };
   return {
     routes: [
-      pageRoute(begin, (page) => authorize(page, page.context.query)),
+      pageRoute(begin, (page) => authorize(parts, page, page.context.query)),
       // OpenID Connect Core section 3.1.2.1 has clients post too. A browser sends no login along from elsewhere, but to what it is led to.
       postedRoute(begin),
       pageRoute(
@@ -171,6 +67,7 @@ export function authorizationEndpoint({
         },
         (page) =>
           authorize(
+            parts,
             page,
             new URLSearchParams(required(page.form, 'request')),
             page.form.get('decision') === 'allow' ? 'allow' : 'deny',
@@ -191,13 +88,123 @@ export function authorizationEndpoint({
   };
 }
 
-/** What the user lets a client have: asked for anything else, they are asked again. */
-const consentOf = ({ client, scope }: AuthorizationRequest): string =>
-  [client.name, ...(scope?.split(' ') ?? []).toSorted()].join(' ');
+/** Steps 1 to 5. `decision` is what the user said in step 4. */
+async function authorize(
+  parts: AuthorizationParts,
+  page: PageRequest,
+  query: URLSearchParams,
+  decision?: 'allow' | 'deny',
+): Promise<void> {
+  const { res, context } = page;
+  const { auditID, sourceIP, log } = context;
+  const destination = destinationOf(query, parts.directory);
+  const sendBack = (parameters: Readonly<Record<string, string>>): void => {
+    // RFC 9207 for `iss`.
+    const common = { state: query.get('state') ?? undefined, iss: parts.issuer() };
+    seeOther(res, withParameters(destination.redirectURI, { ...parameters, ...common }));
+  };
+  try {
+    const request = parseAuthorization(query, destination);
+    const login = await loginFor(parts, page, query, request);
+    if (login === undefined) return;
+    if (decision === 'deny') {
+      annotate(page, request, 'Refused');
+      throw new OAuthError('access_denied', 'the user has refused');
+    }
+    if (decision === undefined && mustAsk(request, login)) return askConsent(page, query, request, login);
+    if (decision === 'allow') await remember(parts, request, login);
+    const code = await createCode(parts, request, login);
+    annotate(page, request, 'Allowed');
+    log.info('authorized', { auditID, username: login.subject.username, client: request.client.name, sourceIP });
+    sendBack({ code });
+  } catch (error) {
+    if (!isTold(error)) throw error;
+    if (error.cause !== undefined) log.error(error.message, { auditID, error: error.cause });
+    sendBack({
+      error: error instanceof OAuthError ? error.error : 'temporarily_unavailable',
+      error_description: describable(error.message),
+    });
+  }
+}
+
+function annotate({ context }: PageRequest, { client }: AuthorizationRequest, decision: 'Allowed' | 'Refused'): void {
+  context.audit?.annotate(annotations.client, client.name);
+  context.audit?.annotate(annotations.authorization, decision);
+}
+
+/** Step 3. Undefined if the login page was sent instead. */
+async function loginFor(
+  parts: AuthorizationParts,
+  page: PageRequest,
+  query: URLSearchParams,
+  request: AuthorizationRequest,
+): Promise<BrowserLogin | undefined> {
+  const login = await browserLogin(page, parts);
+  if (login !== undefined && !mustLogIn(request, login, parts.clock())) return login;
+  if (request.prompt.has('none')) throw new OAuthError('login_required', 'nobody is logged in');
+  const next = withParameters(path, Object.fromEntries(query));
+  parts.showLogin(page, { next, username: query.get('login_hint') ?? '' });
+  return undefined;
+}
+
+const mustLogIn = ({ prompt, maxAge }: AuthorizationRequest, { session }: BrowserLogin, now: number): boolean =>
+  prompt.has('login') ||
+  prompt.has('select_account') ||
+  (maxAge !== undefined && now - parseMilliseconds(session.spec.createdAt) > maxAge * 1_000);
+
+/** Step 4. */
+function askConsent(
+  page: PageRequest,
+  query: URLSearchParams,
+  { client, prompt, redirectURI, scope }: AuthorizationRequest,
+  { subject: { username } }: BrowserLogin,
+): void {
+  if (prompt.has('none')) throw new OAuthError('consent_required', 'the user must be asked');
+  const question = { client: client.name, redirectURI, scope, username, query: query.toString() };
+  consentPage(page, { action: consentPath, ...question });
+}
 
 function mustAsk(request: AuthorizationRequest, { session }: BrowserLogin): boolean {
   const { client, prompt, redirectURI } = request;
   if (prompt.has('consent')) return true;
   if (!client.consent) return false;
   return provesNobody(redirectURI) || session.status.consents?.includes(consentOf(request)) !== true;
+}
+
+/** What the user consents to: for anything else they are asked again. */
+const consentOf = ({ client, scope }: AuthorizationRequest): string =>
+  [client.name, ...(scope?.split(' ') ?? []).toSorted()].join(' ');
+
+async function remember(
+  { sessions }: AuthorizationParts,
+  request: AuthorizationRequest,
+  { session }: BrowserLogin,
+): Promise<void> {
+  const before = session.status.consents ?? [];
+  const consent = consentOf(request);
+  if (!before.includes(consent)) await sessions.setConsents(session, [...before, consent].slice(-mostConsents));
+}
+
+/** Step 5. */
+function createCode(
+  { sessions }: AuthorizationParts,
+  { client, redirectURI, challenge, nonce, scope }: AuthorizationRequest,
+  { session: { metadata, spec } }: BrowserLogin,
+): Promise<string> {
+  return sessions.codes.create(
+    {
+      ...holderOf(spec),
+      clientID: client.name,
+      ...(scope === undefined ? {} : { scope }),
+      code: {
+        redirectURI,
+        challenge,
+        ...(nonce === undefined ? {} : { nonce }),
+        authenticatedAt: spec.createdAt,
+        login: metadata.name,
+      },
+    },
+    codeLife,
+    client.grantTypes.includes(refreshGrantType),
+  );
 }
