@@ -9,9 +9,10 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ensureAdminSecret } from './accounts/passwords/admin.ts';
 import { Directory } from './accounts/directory/directory.ts';
+import { IdentityProviders } from './accounts/providers/identity-providers.ts';
 import { PasswordProviders } from './accounts/providers/password-providers.ts';
 import { Linking } from './accounts/providers/linking.ts';
-import { OpenIDProviders } from './accounts/providers/openid.ts';
+import { RedirectProviders } from './accounts/providers/redirect-providers.ts';
 import { KeyRotation } from './tokens/key-rotation.ts';
 import { LastLogins } from './accounts/logins/last-logins.ts';
 import { LoginHistories } from './accounts/logins/history.ts';
@@ -117,8 +118,9 @@ export async function startServer(
   const secrets = new SecretRefs({ client, namespace, log });
   const users = new Users({ client, namespace, log });
   const directory = new Directory({ config: live, secrets, users, passwords });
-  const passwordProviders = new PasswordProviders({ config: live, secrets, log });
-  const openIDProviders = new OpenIDProviders({ config: live, secrets, log });
+  const identityProviders = new IdentityProviders({ config: live, secrets, log });
+  const passwordProviders = new PasswordProviders(identityProviders);
+  const redirectProviders = new RedirectProviders(identityProviders);
   const linking = new Linking({ config: live, client, directory, log });
   const passwordStore = new PasswordStore({ client, namespace, directory, passwords, log });
   const conditions = new UserConditions({ client, directory, users, log });
@@ -289,7 +291,7 @@ export async function startServer(
     ...oauthRoutes({
       ...accounts,
       passwordProviders,
-      openIDProviders,
+      redirectProviders,
       refreshTokens,
       linking,
       tokens,

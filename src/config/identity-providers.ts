@@ -143,14 +143,12 @@ const shared = {
     ),
 };
 
-const provider = z.discriminatedUnion(
-  'type',
-  [
-    z.strictObject({ ...shared, type: z.literal('LDAP').describe('Which section it has'), ldap }),
-    z.strictObject({ ...shared, type: z.literal('OIDC').describe('Which section it has'), oidc }),
-  ],
-  { error: 'must be LDAP or OIDC' },
-);
+const ofType = <const Type extends string, Section extends z.ZodRawShape>(type: Type, section: Section) =>
+  z.strictObject({ ...shared, type: z.literal(type).describe('Which section it has'), ...section });
+
+const types = [ofType('LDAP', { ldap }), ofType('OIDC', { oidc })] as const;
+const names = types.map(({ shape }) => shape.type.value).join(' or ');
+const provider = z.discriminatedUnion('type', types, { error: `must be ${names}` });
 
 export const identityProviders = z.array(provider).max(20).superRefine(unique('name', 'name'), anyList).default([]);
 
@@ -158,10 +156,20 @@ export type IdentityProvider = z.output<typeof provider>;
 export type LDAPSettings = z.output<typeof ldap>;
 export type OpenIDSettings = z.output<typeof oidc>;
 
-/** What a provider needs from a Secret. */
-export const secretOf = (one: IdentityProvider) =>
-  one.type === 'LDAP' ? one.ldap.bindPasswordRef : one.oidc.clientSecretRef;
+export type ProviderTypeName = IdentityProvider['type'];
+export type ProviderOf<Name extends ProviderTypeName> = Extract<IdentityProvider, { readonly type: Name }>;
 
-/** Where that is named in the configuration of the provider. */
-export const secretPathOf = ({ type }: IdentityProvider): readonly [section: string, key: string] =>
-  type === 'LDAP' ? ['ldap', 'bindPasswordRef'] : ['oidc', 'clientSecretRef'];
+/** The section of each type, and the setting in it that refers to a Secret. */
+const secretPaths = {
+  LDAP: ['ldap', 'bindPasswordRef'],
+  OIDC: ['oidc', 'clientSecretRef'],
+} as const satisfies Record<ProviderTypeName, readonly [section: string, key: string]>;
+
+/** Where the configuration of a provider refers to a Secret. */
+export const secretPathOf = ({ type }: IdentityProvider): readonly [section: string, key: string] => secretPaths[type];
+
+/** The reference itself, which a provider may not need. */
+export function secretOf(one: IdentityProvider): z.output<typeof secretKeyRef> | undefined {
+  const [section, key] = secretPathOf(one);
+  return (one as unknown as Record<string, Record<string, z.output<typeof secretKeyRef>>>)[section]?.[key];
+}

@@ -1,5 +1,5 @@
 /** Everything that is served for OAuth; the metadata follows from this list. */
-import type { OpenIDProviders } from '../accounts/providers/openid.ts';
+import type { RedirectProviders } from '../accounts/providers/redirect-providers.ts';
 import type { RefreshTokens } from '../tokens/refresh-tokens.ts';
 import type { SigningKeys } from '../tokens/signing-keys.ts';
 import type { Authenticator } from '../auth/authenticators/index.ts';
@@ -32,7 +32,7 @@ export interface OAuthParts extends Omit<GrantParts, 'login' | 'clock'>, Passwor
   readonly authenticator: Authenticator;
   readonly authorizer: Authorizer;
   readonly audiences: () => Promise<readonly string[]>;
-  readonly openIDProviders: OpenIDProviders;
+  readonly redirectProviders: RedirectProviders;
   readonly refreshTokens: Pick<RefreshTokens, 'derive'>;
   /** Milliseconds since the epoch. */
   readonly clock?: () => number;
@@ -43,7 +43,7 @@ export function oauthRoutes(given: OAuthParts): readonly Route[] {
     clock: Date.now,
     ...given,
     login: new PasswordLogin(given),
-    showLogin: loginPages(() => given.openIDProviders.all()),
+    showLogin: loginPages(() => given.redirectProviders.all()),
   };
   const endpoints = [
     authorizationEndpoint(parts),

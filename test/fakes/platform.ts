@@ -1,10 +1,13 @@
 /** The accounts, sessions and tokens of one replica over a cluster in memory, put together as server.ts does. */
 import { Directory } from '../../src/accounts/directory/directory.ts';
 import { LastLogins } from '../../src/accounts/logins/last-logins.ts';
+import { IdentityProviders } from '../../src/accounts/providers/identity-providers.ts';
+import { providerTypes } from '../../src/accounts/providers/index.ts';
 import { PasswordProviders } from '../../src/accounts/providers/password-providers.ts';
 import type { lookUp } from '../../src/accounts/providers/ldap.ts';
 import { Linking } from '../../src/accounts/providers/linking.ts';
-import { OpenIDProviders } from '../../src/accounts/providers/openid.ts';
+import { RedirectProviders } from '../../src/accounts/providers/redirect-providers.ts';
+import type { ProviderTypes } from '../../src/accounts/providers/provider.ts';
 import { LoginHistories } from '../../src/accounts/logins/history.ts';
 import { LoginLimiter } from '../../src/accounts/logins/limit.ts';
 import { PasswordStore } from '../../src/accounts/passwords/store.ts';
@@ -135,7 +138,17 @@ export async function createPlatform({
     log,
   });
   await settle();
-  const passwordProviders = new PasswordProviders({ config: live, secrets, log, lookUp: fakeLookUp });
+  const types: ProviderTypes = {
+    ...providerTypes,
+    LDAP: {
+      kind: 'password',
+      create: ({ ldap: settings }, { secret: bindPassword }) => ({
+        lookUp: (name) => fakeLookUp({ settings, bindPassword }, name),
+      }),
+    },
+  };
+  const identityProviders = new IdentityProviders({ config: live, secrets, log, types });
+  const passwordProviders = new PasswordProviders(identityProviders);
   const linking = new Linking({ config: live, client, directory, log });
   const accounts = {
     passwordProviders,
@@ -158,7 +171,7 @@ export async function createPlatform({
     users,
     hashes,
     routes: oauthRoutes({
-      openIDProviders: new OpenIDProviders({ config: live, secrets, log }),
+      redirectProviders: new RedirectProviders(identityProviders),
       refreshTokens,
       clock: () => clock.now(),
       ...accounts,

@@ -539,7 +539,7 @@ describe('an OpenID provider', () => {
 
   test.each<[string, (nonce: string) => object, boolean?, string?, number?]>([
     // That it fails comes after: no such access token is good at the userinfo endpoint.
-    ['that fits', (nonce) => ({ nonce }), false, 'cannot be asked now', 503],
+    ['that fits', (nonce) => ({ nonce }), false, 'is unavailable', 503],
     ['for another client', (nonce) => ({ nonce, aud: 'another' })],
     ['of another issuer', (nonce) => ({ nonce, iss: 'https://attacker.example' })],
     ['of another login', () => ({ nonce: 'another' })],
@@ -592,7 +592,7 @@ describe('an OpenID provider', () => {
     const answer = await browser.send('/oauth/login/sso', { form_token, next });
     expect({ status: answer.status, text: answer.text }).toEqual({
       status: 503,
-      text: expect.stringContaining('Single Sign-On cannot be asked now') as unknown,
+      text: expect.stringMatching(/the identity provider .*Single Sign-On.* is unavailable/) as unknown,
     });
     expect((await browser.send('/oauth/login/nobody', { form_token, next })).status).toBe(404);
     expect((await newBrowser().send('/oauth/login/sso', { next })).status).toBe(403);

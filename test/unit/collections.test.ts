@@ -41,11 +41,9 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   ],
   'its keys are names in the configuration, or it follows the configuration': [
     'accounts/directory/directory Directory parameters',
-    'accounts/providers/password-providers PasswordProviders slots',
+    'accounts/providers/identity-providers IdentityProviders created',
+    'accounts/providers/identity-providers IdentityProviders slots',
     'accounts/providers/password-providers find failures',
-    'accounts/providers/openid OpenIDProviders discovered',
-    'accounts/providers/openid OpenIDProviders underWay',
-    'accounts/providers/openid OpenIDProviders slots',
     'accounts/passwords/passwords Passwords decoys',
     'accounts/passwords/passwords Passwords costs',
     'cluster/secret-refs SecretRefs informers',

@@ -6,6 +6,7 @@ import { expect, test } from '@jest/globals';
 import { globSync, readFileSync } from 'node:fs';
 import { clientGrantTypes } from '../../src/config/schema.ts';
 
+const identityProvider = ['config/identity-providers.ts', 'accounts/providers/index.ts'];
 const logStore = ['config/log-stores.ts', 'logs/stores/index.ts'];
 const grant = ['config/schema.ts', 'oauth/grants/index.ts'];
 /** Clients of the token endpoint: the credential plugin and the page at /docs. */
@@ -43,6 +44,16 @@ const additions: readonly (readonly [what: string, name: RegExp, places: readonl
     'grant urn:ietf:params:oauth:grant-type:token-exchange',
     /tokenExchangeGrant|grant-type:token-exchange/,
     [...grant, 'oauth/grants/token-exchange.ts'],
+  ],
+  [
+    'identity provider LDAP',
+    /ldap/i,
+    [...identityProvider, 'accounts/providers/ldap.ts', 'accounts/providers/ldap-connection.ts'],
+  ],
+  [
+    'identity provider OIDC',
+    /OIDC|openid-client|openIDPro|\boidc\./,
+    [...identityProvider, 'accounts/providers/openid.ts', 'accounts/providers/https-fetch.ts'],
   ],
 ];
 

@@ -1,7 +1,7 @@
 import type { Identity } from '../../tokens/sessions/session.ts';
 import type { Account } from './account.ts';
 
-/** A name that somebody types, as accounts are looked for by it: neither case of an e-mail address or of an LDAP name matters. */
+/** The key of a typed name. E-mail addresses and names at identity providers are the same in any case. */
 export const normalizedLogin = (login: string): string => login.toLowerCase();
 
 /** By what else than the username accounts are looked for: the e-mail address, and each identity. */

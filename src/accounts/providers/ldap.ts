@@ -1,19 +1,21 @@
 /** Logins at an LDAP server: find the one entry that has the name, then bind as it (RFC 4513 section 5.1.3). */
-import type { LDAPSettings } from '../../config/identity-providers.ts';
+import type { LDAPSettings, ProviderOf } from '../../config/identity-providers.ts';
 import { fill, isRefusal, openConnection, resultOf, type LDAPClient, type Entry } from './ldap-connection.ts';
-import type { LookUp } from './password-providers.ts';
 import type { Statement } from './person.ts';
+import { CredentialsRefused, type LookUp, type PasswordProvider, type ProviderParts } from './provider.ts';
+
+export const ldap = {
+  kind: 'password',
+  create: ({ ldap: settings }: ProviderOf<'LDAP'>, { secret: bindPassword }: ProviderParts): PasswordProvider => ({
+    lookUp: (login) => lookUp({ settings, bindPassword }, login),
+  }),
+} as const;
 
 /** What a login at an LDAP server needs from the configuration. */
 interface Service {
   readonly settings: LDAPSettings;
   /** Undefined while the Secret that holds it is missing. */
   readonly bindPassword: string | undefined;
-}
-
-/** The server rejects the credentials of this server: nobody can log in until the configuration or its Secret is changed. */
-export class BindRefused extends Error {
-  override readonly name = 'BindRefused';
 }
 
 /** Active Directory's is sixteen bytes (MS-ADTS section 3.1.1.1.3), all others are text. */
@@ -77,7 +79,7 @@ async function bindAsService(client: LDAPClient, { settings, bindPassword }: Ser
       bindDN === ''
         ? 'to be asked without bindDN'
         : `the bindDN "${bindDN}" or its password, the key "${key}" of the Secret "${name}"`;
-    throw new BindRefused(`the directory refuses ${who}: ${resultOf(error) ?? ''}`, { cause: error });
+    throw new CredentialsRefused(`the directory refuses ${who}: ${resultOf(error) ?? ''}`, { cause: error });
   }
 }
 

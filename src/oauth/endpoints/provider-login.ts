@@ -1,5 +1,5 @@
 /**
- * Logging in at an OpenID provider. `POST /oauth/login/{provider}` sends the browser there, `GET /oauth/callback/{provider}` takes it back:
+ * Logins at an identity provider that sends the browser back. `POST /oauth/login/{provider}` sends the browser there, `GET /oauth/callback/{provider}` takes it back:
  * 1 see that this browser was sent there by us, 2 ask the provider who it is, 3 find the user, 4 begin the session. Failures of 2 are
  * counted by address.
  */
@@ -7,7 +7,8 @@ import { randomBytes } from 'node:crypto';
 import type { Request } from 'express';
 import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Linking } from '../../accounts/providers/linking.ts';
-import type { ProviderRequest, OpenIDProviders } from '../../accounts/providers/openid.ts';
+import type { ProviderRequest } from '../../accounts/providers/provider.ts';
+import type { RedirectProviders } from '../../accounts/providers/redirect-providers.ts';
 import { PersonRefused, type Person } from '../../accounts/providers/person.ts';
 import type { LoginHistories } from '../../accounts/logins/history.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
@@ -22,7 +23,7 @@ import { loginPath } from '../pages/login.ts';
 import { formRoute, pageRoute, seeOther, type PageRequest } from '../pages/route.ts';
 
 export interface ProviderLoginParts extends BrowserLoginParts {
-  readonly openIDProviders: OpenIDProviders;
+  readonly redirectProviders: RedirectProviders;
   readonly linking: Linking;
   readonly loginHistories: LoginHistories;
   readonly limiter: Pick<LoginLimiter, 'during' | 'failed'>;
@@ -77,7 +78,7 @@ function refuse(seconds: number): never {
 const nameOf = ({ req }: PageRequest): string => String(req.params['provider']);
 
 export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
-  const { openIDProviders, linking, loginHistories, limiter, refreshTokens, clock } = parts;
+  const { redirectProviders, linking, loginHistories, limiter, refreshTokens, clock } = parts;
 
   /**
    * What the provider's response must match, derived from both cookies of this browser with a key that only the replicas have. So `state`
@@ -108,9 +109,9 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
     if (asked === undefined) throw outOfDate();
     const query = queryOf(next);
     const again = query.has('max_age') || /\b(login|select_account)\b/.test(query.get('prompt') ?? '');
-    const to = await openIDProviders.authorizationURL(provider, asked, again, context.sourceIP);
+    const to = await redirectProviders.authorizationURL(provider, asked, again, context.sourceIP);
     res.appendHeader('Set-Cookie', cookie(providerCookie, encode(away)));
-    const name = openIDProviders.all().find((one) => one.name === provider)?.displayName ?? provider;
+    const name = redirectProviders.all().find((one) => one.name === provider)?.displayName ?? provider;
     leavingPage(res, { to, name });
   }
 
@@ -129,7 +130,7 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
     const attempt = { guesses: 'provider code', address: sourceIP } as const;
     return await limiter.during(attempt, refuse, async () => {
       try {
-        return await openIDProviders.person(provider, query, asked, sourceIP);
+        return await redirectProviders.person(provider, query, asked, sourceIP);
       } catch (error) {
         // A person who is refused has logged in there.
         if (!(error instanceof PersonRefused)) limiter.failed(attempt);

@@ -1,6 +1,7 @@
 /** Passwords that an LDAP directory judges, at the token endpoint; what a real one says is in test/integration. */
 import { describe, expect, test } from '@jest/globals';
-import { BindRefused, type lookUp } from '../../../../src/accounts/providers/ldap.ts';
+import type { lookUp } from '../../../../src/accounts/providers/ldap.ts';
+import { CredentialsRefused } from '../../../../src/accounts/providers/provider.ts';
 import type { Statement } from '../../../../src/accounts/providers/person.ts';
 import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
 import type { Logger } from '../../../../src/runtime/logger.ts';
@@ -38,7 +39,7 @@ class Fake {
     if (!randomName.test(name)) this.lookedUp.push(`${url} ${name}`);
     await this.wait();
     if (this.isDown) throw new Error('connect ECONNREFUSED');
-    if (this.refusesUs) throw new BindRefused('the directory refuses the bindDN');
+    if (this.refusesUs) throw new CredentialsRefused('the directory refuses the bindDN');
     const entry = this.entries.get(name.toLowerCase());
     return {
       subject: entry?.subject,

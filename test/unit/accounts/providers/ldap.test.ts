@@ -1,6 +1,7 @@
 /** A login at an LDAP server in the process of the test. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { BindRefused, lookUp } from '../../../../src/accounts/providers/ldap.ts';
+import { lookUp } from '../../../../src/accounts/providers/ldap.ts';
+import { CredentialsRefused } from '../../../../src/accounts/providers/provider.ts';
 import type { LDAPSettings } from '../../../../src/config/identity-providers.ts';
 import { LDAPServer, type LDAPEntry, type LDAPRequest } from '../../../fakes/ldap-server.ts';
 
@@ -252,7 +253,7 @@ describe('an LDAP bind', () => {
   test.each(refusals)('as the service that fails with %i is reported with the Secret', async (code) => {
     server.fault = (request) => (isBindOf(service.dn)(request) ? code : undefined);
     const error: unknown = await ask().catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(BindRefused);
+    expect(error).toBeInstanceOf(CredentialsRefused);
     expect(error).toMatchObject({ cause: { code } });
     const { message } = error as Error;
     expect(message).toContain(`(${code})`);
@@ -265,7 +266,7 @@ describe('an LDAP bind', () => {
     server.fault = (request) => (isBindOf(service.dn)(request) ? fault : undefined);
     const error: unknown = await ask().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(Error);
-    expect(error).not.toBeInstanceOf(BindRefused);
+    expect(error).not.toBeInstanceOf(CredentialsRefused);
   });
 
   test('without bindDN that is refused is reported as that', async () => {
@@ -277,7 +278,7 @@ describe('an LDAP bind', () => {
 
   test('as the service that is refused after that of the entry says nothing of the password', async () => {
     server.fault = (request) => (isBindOf(service.dn, 2)(request) ? 49 : undefined);
-    await expect(ask()).rejects.toBeInstanceOf(BindRefused);
+    await expect(ask()).rejects.toBeInstanceOf(CredentialsRefused);
   });
 });
 

@@ -1,7 +1,8 @@
 /** Logins at an OpenID provider in the process of the test, whose responses each test sets. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createHash, createPrivateKey } from 'node:crypto';
-import { OpenIDProviders } from '../../../../src/accounts/providers/openid.ts';
+import { IdentityProviders } from '../../../../src/accounts/providers/identity-providers.ts';
+import { RedirectProviders } from '../../../../src/accounts/providers/redirect-providers.ts';
 import { PersonRefused } from '../../../../src/accounts/providers/person.ts';
 import { LiveConfiguration } from '../../../../src/config/live.ts';
 import { configuration, issuer } from '../../../fakes/configuration.ts';
@@ -19,7 +20,7 @@ const ref = { name: 'openid', key: 'secret' };
 let server: OpenIDServer;
 let clock: FakeClock;
 let live: LiveConfiguration;
-let providers: OpenIDProviders;
+let providers: RedirectProviders;
 let lines: () => string[];
 let secret: string | undefined;
 
@@ -51,7 +52,9 @@ beforeEach(async () => {
   secret = 'the-secret';
   const log = logOfLines();
   ({ lines } = log);
-  providers = new OpenIDProviders({ config: live, secrets: { read: () => secret }, clock, log: log.log });
+  providers = new RedirectProviders(
+    new IdentityProviders({ config: live, secrets: { read: () => secret }, clock, log: log.log }),
+  );
 });
 afterEach(() => server.stop());
 
@@ -263,7 +266,7 @@ describe('an OpenID provider that fails', () => {
     server.metadata = { issuer: 'https://other.example' };
     await expect(comeBack()).rejects.toMatchObject({
       code: 503,
-      message: 'Our SSO cannot be asked now; try again in a moment, or tell your administrator',
+      message: 'the identity provider "Our SSO" is unavailable; try again in a moment, or contact your administrator',
     });
     expect(server.to('/token')).toEqual([]);
   });
@@ -271,7 +274,7 @@ describe('an OpenID provider that fails', () => {
   test('is called by its name where it has no other', async () => {
     configure({ displayName: undefined });
     secret = undefined;
-    await expect(leave()).rejects.toThrow('sso cannot be asked now');
+    await expect(leave()).rejects.toThrow('the identity provider "sso" is unavailable');
     expect(lines().join('\n')).toContain('there is no secret in the Secret openid');
     expect(server.requests).toEqual([]);
   });

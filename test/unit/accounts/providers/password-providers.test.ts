@@ -1,7 +1,9 @@
 /** Which LDAP providers get a login, in which order, and what becomes of their errors. */
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { PasswordProviders } from '../../../../src/accounts/providers/password-providers.ts';
-import { BindRefused, type lookUp } from '../../../../src/accounts/providers/ldap.ts';
+import { CredentialsRefused, type LookUp, type ProviderTypes } from '../../../../src/accounts/providers/provider.ts';
+import { IdentityProviders } from '../../../../src/accounts/providers/identity-providers.ts';
+import { providerTypes } from '../../../../src/accounts/providers/index.ts';
 import type { Person } from '../../../../src/accounts/providers/person.ts';
 import { LiveConfiguration } from '../../../../src/config/live.ts';
 import { configuration } from '../../../fakes/configuration.ts';
@@ -21,8 +23,7 @@ const openID = {
 const bindPasswordRef = { name: 'directory', key: 'password' };
 const person = { subject: '1', username: 'erin', email: null, displayName: undefined, groups: [] };
 
-type LookUpResult = Awaited<ReturnType<typeof lookUp>>;
-const result = (changes: Partial<LookUpResult> = {}): LookUpResult => ({
+const result = (changes: Partial<LookUp> = {}): LookUp => ({
   subject: undefined,
   authenticate: async () => undefined,
   close: () => undefined,
@@ -36,7 +37,7 @@ let lines: () => string[];
 let lookedUp: [host: string, name: string][];
 let bindPasswords: unknown[];
 let read: unknown[];
-let answer: (host: string) => Promise<LookUpResult>;
+let answer: (host: string) => Promise<LookUp>;
 
 const configure = (...identityProviders: object[]): void =>
   live.accept(configuration({ authentication: { identityProviders } }));
@@ -50,22 +51,27 @@ beforeEach(() => {
   answer = async () => result();
   const log = logOfLines();
   ({ lines } = log);
-  providers = new PasswordProviders({
-    config: live,
-    secrets: {
-      read: (ref) => {
-        read.push(ref);
-        return 'of the service';
-      },
+  const secrets = {
+    read: (ref: unknown) => {
+      read.push(ref);
+      return 'of the service';
     },
-    log: log.log,
-    lookUp: ({ settings, bindPassword }, name) => {
-      const host = new URL(settings.url).hostname;
-      lookedUp.push([host, name]);
-      bindPasswords.push(bindPassword);
-      return answer(host);
+  };
+  const types: ProviderTypes = {
+    ...providerTypes,
+    LDAP: {
+      kind: 'password',
+      create: ({ ldap }, { secret }) => ({
+        lookUp: (name) => {
+          const host = new URL(ldap.url).hostname;
+          lookedUp.push([host, name]);
+          bindPasswords.push(secret);
+          return answer(host);
+        },
+      }),
     },
-  });
+  };
+  providers = new PasswordProviders(new IdentityProviders({ config: live, secrets, log: log.log, types }));
 });
 
 type Search = Parameters<PasswordProviders['find']>[1];
@@ -145,7 +151,7 @@ test('a fault of an LDAP provider is logged, and the error names the first in th
 test('an LDAP provider that was removed while it refused bindDN leaves no warning at the configuration', async () => {
   answer = async () => {
     configure();
-    throw new BindRefused('the directory refuses the bindDN');
+    throw new CredentialsRefused('the directory refuses the bindDN');
   };
   await expect(logIn()).rejects.toMatchObject({ code: 503 });
   expect(live.warnings).toEqual([]);
@@ -154,7 +160,7 @@ test('an LDAP provider that was removed while it refused bindDN leaves no warnin
 describe('connections to one LDAP provider', () => {
   test('are 8, and 8 logins may wait: more are refused until these have ended', async () => {
     configure(provider('one'));
-    const released = Promise.withResolvers<LookUpResult>();
+    const released = Promise.withResolvers<LookUp>();
     answer = () => released.promise;
     const logins = Array.from({ length: 16 }, () => logIn());
     await expect(logIn()).rejects.toMatchObject({ code: 429 });

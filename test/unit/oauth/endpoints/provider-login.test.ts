@@ -1,7 +1,7 @@
 /** Logging in at an OpenID provider, up to its responses; those of a real one are in test/integration. */
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
-import { OpenIDProviders } from '../../../../src/accounts/providers/openid.ts';
+import { RedirectProviders } from '../../../../src/accounts/providers/redirect-providers.ts';
 import { PersonRefused } from '../../../../src/accounts/providers/person.ts';
 import { serviceUnavailable } from '../../../../src/runtime/errors.ts';
 import { ask } from '../../../fakes/ask.ts';
@@ -104,11 +104,11 @@ describe('the way back', () => {
 /** A provider that sends everybody back, and knows nobody by their codes. */
 async function labWithProvider(error: Error = serviceUnavailable('the code is unknown')) {
   let state = '';
-  jest.spyOn(OpenIDProviders.prototype, 'authorizationURL').mockImplementation(async (_, asked) => {
+  jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockImplementation(async (_, asked) => {
     ({ state } = asked);
     return 'https://sso.example/authorize';
   });
-  const person = jest.spyOn(OpenIDProviders.prototype, 'person').mockRejectedValue(error);
+  const person = jest.spyOn(RedirectProviders.prototype, 'person').mockRejectedValue(error);
   const made = await createLab({ identityProviders: [provider('sso')], loginLimit: { perAddress: 3 } });
   const browser = browserOf(made);
   const leave = async (): Promise<string> => {
@@ -166,7 +166,7 @@ describe('the page on the way to a provider', () => {
     ['sso', 'Our &lt;SSO&gt;'],
     ['two', 'two'],
   ])('leads there by itself, and names it: %s', async (name, shown) => {
-    jest.spyOn(OpenIDProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/?a=1&b=2');
+    jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/?a=1&b=2');
     const browser = browserOf(await lab());
     const { form_token = '', next = '' } = formIn((await browser.open(device)).text).fields;
     const page = await browser.send(`/oauth/login/${name}`, { form_token, next });
@@ -186,7 +186,7 @@ describe('the page on the way to a provider', () => {
     ['?prompt=consent', false],
     ['?state=login', false],
   ])('for /oauth/authorize%s has the provider log them in again: %s', async (query, isAgain) => {
-    const asked = jest.spyOn(OpenIDProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/');
+    const asked = jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/');
     const browser = browserOf(await lab());
     const { form_token = '' } = formIn((await browser.open(device)).text).fields;
     await browser.send('/oauth/login/sso', { form_token, next: `/oauth/authorize${query}` });
@@ -194,7 +194,7 @@ describe('the page on the way to a provider', () => {
   });
 
   test('keeps a way of 2,800 characters', async () => {
-    jest.spyOn(OpenIDProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/');
+    jest.spyOn(RedirectProviders.prototype, 'authorizationURL').mockResolvedValue('https://sso.example/');
     const browser = browserOf(await lab());
     const { form_token = '' } = formIn((await browser.open(device)).text).fields;
     const next = '/oauth/authorize?state='.padEnd(2_800, 'x');

@@ -1,0 +1,121 @@
+/** The identity providers of the configuration, behind what limits the use of them. */
+import type { SecretRefs } from '../../cluster/secret-refs.ts';
+import {
+  secretOf,
+  secretPathOf,
+  type IdentityProvider,
+  type ProviderTypeName,
+} from '../../config/identity-providers.ts';
+import type { LiveConfiguration } from '../../config/live.ts';
+import { pathOf } from '../../config/parse.ts';
+import { addressKeys } from '../../runtime/client-address.ts';
+import { OAuthError, serviceUnavailable } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/logger.ts';
+import { Slots } from '../../runtime/slots.ts';
+import { systemClock, type Clock } from '../../runtime/time.ts';
+import { providerTypes } from './index.ts';
+import {
+  CredentialsRefused,
+  type ProviderKind,
+  type Providers,
+  type ProviderType,
+  type ProviderTypes,
+} from './provider.ts';
+
+/** Logins under way at one provider. */
+const logins = {
+  what: 'logins by an identity provider',
+  total: 8,
+  queue: { total: 32, perUser: 8, timeout: 30_000 },
+};
+
+interface Created {
+  readonly provider: Providers[ProviderKind];
+  /** The values that it was created with. */
+  readonly key: string;
+}
+
+/** A slot at one provider. */
+export interface ProviderSlot<Kind extends ProviderKind> {
+  /** Sends requests. Throws OAuthError for what the provider refused, and 503 for any other failure. */
+  run<T>(requests: (provider: Providers[Kind]) => Promise<T>): Promise<T>;
+  free(): void;
+}
+
+interface IdentityProvidersOptions {
+  readonly config: LiveConfiguration;
+  readonly secrets: Pick<SecretRefs, 'read'>;
+  readonly log: Logger;
+  readonly clock?: Pick<Clock, 'now'>;
+  readonly types?: ProviderTypes;
+}
+
+export class IdentityProviders {
+  readonly #options: Required<IdentityProvidersOptions>;
+  readonly #created = new Map<string, Created>();
+  readonly #slots = new Map<string, Slots>();
+
+  constructor(options: IdentityProvidersOptions) {
+    this.#options = { clock: systemClock, types: providerTypes, ...options };
+  }
+
+  /** Returns the providers of a kind in the order of the configuration. */
+  ofKind(kind: ProviderKind): IdentityProvider[] {
+    const { config, types } = this.#options;
+    return config.value.authentication.identityProviders.filter(({ type }) => types[type].kind === kind);
+  }
+
+  /** Waits for a slot. Throws 429 if too many logins wait for the provider. `source` is the address of the caller. */
+  async slotAt<Kind extends ProviderKind>(settings: IdentityProvider, source: string): Promise<ProviderSlot<Kind>> {
+    const { name, displayName = name } = settings;
+    const slots = this.#slots.get(name) ?? new Slots(logins);
+    this.#slots.set(name, slots);
+    const provider = this.#provider(settings) as Providers[Kind];
+    const free = await slots.wait(addressKeys(source));
+    const run: ProviderSlot<Kind>['run'] = async (requests) => {
+      try {
+        return await requests(provider);
+      } catch (error) {
+        if (error instanceof OAuthError && error.error === 'access_denied') throw error;
+        if (error instanceof CredentialsRefused) this.warn(settings, error);
+        this.#options.log.warn('identity provider failed', { provider: name, error });
+        if (error instanceof OAuthError) throw error;
+        throw serviceUnavailable(
+          `the identity provider "${displayName}" is unavailable; try again in a moment, or contact your administrator`,
+        );
+      }
+    };
+    return { run, free };
+  }
+
+  #provider(settings: IdentityProvider): Providers[ProviderKind] {
+    const { config, secrets, types, clock, log } = this.#options;
+    const { name, type } = settings;
+    const { issuer, maximumClockSkew: clockTolerance } = config.value.authentication;
+    const ref = secretOf(settings);
+    const values = {
+      secret: ref && secrets.read(ref),
+      redirectURI: `${issuer}/oauth/callback/${name}`,
+      clockTolerance,
+    };
+    const key = JSON.stringify([settings, values]);
+    const before = this.#created.get(name);
+    if (before?.key === key) return before.provider;
+    const providerType: ProviderType<ProviderTypeName> = types[type];
+    const provider = providerType.create(settings, { ...values, clock, log });
+    this.#created.set(name, { provider, key });
+    return provider;
+  }
+
+  /** Reports refused credentials as a problem of the configuration, until `refused` is undefined. */
+  warn(settings: IdentityProvider, refused: CredentialsRefused | undefined): void {
+    const { config } = this.#options;
+    const { authentication } = config.value;
+    const index = authentication.identityProviders.indexOf(settings);
+    // The configuration has changed since.
+    if (index < 0) return;
+    const path = pathOf(['authentication', 'identityProviders', index, ...secretPathOf(settings)], { authentication });
+    const problems = refused === undefined ? [] : [{ path, message: refused.message }];
+    config.warn(`identity provider ${settings.name}`, problems);
+  }
+}
