@@ -67,12 +67,8 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   'it holds the two states of one change': ['apimachinery/watch/watch Watch verdicts'],
   'it is filled when the server starts': [
     'runtime/metrics knownResources',
+    'runtime/topic Topic listeners',
     'cluster/catalogue/catalogue Catalogue kept',
-    'accounts/directory/directory Directory listeners',
-    'accounts/directory/directory Directory dismissals',
-    'tokens/sessions/session-store SessionStore ended',
-    'config/live LiveConfiguration listeners',
-    'config/live LiveConfiguration subscribers',
     'cluster/discovery Discovery listeners',
     'cluster/cache/informer createInformer listeners',
     'cluster/cache/store Store listeners',
