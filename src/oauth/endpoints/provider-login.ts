@@ -1,7 +1,7 @@
 /**
- * Logins at an identity provider that sends the browser back. `POST /oauth/login/{provider}` sends the browser there, `GET /oauth/callback/{provider}` takes it back:
- * 1 see that this browser was sent there by us, 2 ask the provider who it is, 3 find the user, 4 begin the session. Failures of 2 are
- * counted by address.
+ * Logins at an identity provider that sends the browser back. `POST /oauth/login/{provider}` sends the browser there;
+ * `GET /oauth/callback/{provider}` 1 checks that this server sent this browser there, 2 requests the person from the provider, 3 finds the
+ * user, 4 starts the session. Failures of 2 are counted by address.
  */
 import { randomBytes } from 'node:crypto';
 import type { Request } from 'express';
@@ -78,91 +78,6 @@ function refuse(seconds: number): never {
 const nameOf = ({ req }: PageRequest): string => String(req.params['provider']);
 
 export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
-  const { redirectProviders, linking, loginHistories, limiter, refreshTokens, clock } = parts;
-
-  /**
-   * What the provider's response must match, derived from both cookies of this browser with a key that only the replicas have. So `state`
-   * authenticates the cookies, expiry included, and fits no other browser.
-   */
-  function askedBy(req: Request, away: Away): ProviderRequest | undefined {
-    const form = readCookie(req, formCookie);
-    if (form === undefined) return undefined;
-    const derive = (what: string): string =>
-      refreshTokens.derive(JSON.stringify(['provider login', what, form, encode(away)]));
-    return { state: derive('state'), nonce: derive('nonce'), verifier: derive('verifier') };
-  }
-
-  async function leave(page: PageRequest): Promise<void> {
-    const next = required(page.form, 'next');
-    demandOurs(next);
-    await orBack(page, next, () => sendTo(nameOf(page), page, next));
-  }
-
-  async function sendTo(provider: string, { req, res, context }: PageRequest, next: string): Promise<void> {
-    if (next.length > longestNext)
-      throw new OAuthError(
-        'invalid_request',
-        'what you log in for is too long to be kept; log in here with a password',
-      );
-    const away = { secret: randomBytes(32).toString('base64url'), provider, until: clock() + longestAway, next };
-    const asked = askedBy(req, away);
-    if (asked === undefined) throw outOfDate();
-    const query = queryOf(next);
-    const again = query.has('max_age') || /\b(login|select_account)\b/.test(query.get('prompt') ?? '');
-    const to = await redirectProviders.authorizationURL(provider, asked, again, context.sourceIP);
-    res.appendHeader('Set-Cookie', cookie(providerCookie, encode(away)));
-    const name = redirectProviders.all().find((one) => one.name === provider)?.displayName ?? provider;
-    leavingPage(res, { to, name });
-  }
-
-  async function comeBack(page: PageRequest): Promise<void> {
-    const away = decode(readCookie(page.req, providerCookie));
-    if (away === undefined) throw outOfDate();
-    demandOurs(away.next);
-    await orBack(page, away.next, () => logIn(nameOf(page), page, away));
-  }
-
-  async function personAt(
-    provider: string,
-    asked: ProviderRequest,
-    { query, sourceIP }: RequestContext,
-  ): Promise<Person> {
-    const attempt = { guesses: 'provider code', address: sourceIP } as const;
-    return await limiter.during(attempt, refuse, async () => {
-      try {
-        return await redirectProviders.person(provider, query, asked, sourceIP);
-      } catch (error) {
-        // A person who is refused has logged in there.
-        if (!(error instanceof PersonRefused)) limiter.failed(attempt);
-        throw error;
-      }
-    });
-  }
-
-  async function logIn(provider: string, page: PageRequest, away: Away): Promise<void> {
-    const { req, res, context } = page;
-    const asked = askedBy(req, away);
-    const state = context.query.get('state') ?? undefined;
-    const isOurs = asked !== undefined && sameHash(asked.state, state);
-    if (!isOurs || away.provider !== provider || away.until <= clock()) throw outOfDate();
-    // Once, whatever comes of it.
-    res.appendHeader('Set-Cookie', cookie(providerCookie, ''));
-    const { auditID, sourceIP, userAgent, log } = context;
-    try {
-      const person = await personAt(provider, asked, context);
-      const account = await linking.accountOf(person);
-      const reason = account.active ? 'LoggedIn' : 'Disabled';
-      loginHistories.add(account, { reason, client: pagesClient.name, sourceIP, userAgent });
-      if (!account.active) throw new PersonRefused('this user is disabled');
-      await beginInBrowser(parts, page, { account, person });
-      goOn(res, away.next);
-    } catch (error) {
-      if (!(error instanceof PersonRefused)) throw error;
-      log.info('login failed', { auditID, provider, why: error.message, client: pagesClient.name, sourceIP });
-      throw new OAuthError('access_denied', error.message, { status: 403 });
-    }
-  }
-
   const atProvider = `${loginPath}/:provider`;
   const provider = inPath('provider', 'The name of the identity provider in the configuration');
   return [
@@ -177,7 +92,7 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
         parameters: [provider],
         fields: { next: 'Where the login goes on' },
       },
-      leave,
+      (page) => leave(parts, page),
     ),
     pageRoute(
       {
@@ -192,7 +107,94 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
           inQuery('error_description', 'The same for people'),
         ],
       },
-      comeBack,
+      (page) => comeBack(parts, page),
     ),
   ];
+}
+
+/**
+ * State, nonce and verifier that the provider's response must match, derived from both cookies of this browser with a key that only the
+ * replicas have. So `state` authenticates the cookies, expiry included, and fits no other browser.
+ */
+function requestOf({ refreshTokens }: ProviderLoginParts, req: Request, away: Away): ProviderRequest | undefined {
+  const form = readCookie(req, formCookie);
+  if (form === undefined) return undefined;
+  const derive = (what: string): string =>
+    refreshTokens.derive(JSON.stringify(['provider login', what, form, encode(away)]));
+  return { state: derive('state'), nonce: derive('nonce'), verifier: derive('verifier') };
+}
+
+async function leave(parts: ProviderLoginParts, page: PageRequest): Promise<void> {
+  const next = required(page.form, 'next');
+  demandOurs(next);
+  await orBack(page, next, () => sendTo(parts, nameOf(page), page, next));
+}
+
+async function sendTo(
+  parts: ProviderLoginParts,
+  provider: string,
+  { req, res, context }: PageRequest,
+  next: string,
+): Promise<void> {
+  const { redirectProviders, clock } = parts;
+  if (next.length > longestNext)
+    throw new OAuthError('invalid_request', 'what you log in for is too long to be kept; log in here with a password');
+  const away = { secret: randomBytes(32).toString('base64url'), provider, until: clock() + longestAway, next };
+  const request = requestOf(parts, req, away);
+  if (request === undefined) throw outOfDate();
+  const query = queryOf(next);
+  const again = query.has('max_age') || /\b(login|select_account)\b/.test(query.get('prompt') ?? '');
+  const to = await redirectProviders.authorizationURL(provider, request, again, context.sourceIP);
+  res.appendHeader('Set-Cookie', cookie(providerCookie, encode(away)));
+  const name = redirectProviders.all().find((one) => one.name === provider)?.displayName ?? provider;
+  leavingPage(res, { to, name });
+}
+
+async function comeBack(parts: ProviderLoginParts, page: PageRequest): Promise<void> {
+  const away = decode(readCookie(page.req, providerCookie));
+  if (away === undefined) throw outOfDate();
+  demandOurs(away.next);
+  await orBack(page, away.next, () => logIn(parts, nameOf(page), page, away));
+}
+
+async function personAt(
+  { redirectProviders, limiter }: ProviderLoginParts,
+  provider: string,
+  request: ProviderRequest,
+  { query, sourceIP }: RequestContext,
+): Promise<Person> {
+  const attempt = { guesses: 'provider code', address: sourceIP } as const;
+  return await limiter.during(attempt, refuse, async () => {
+    try {
+      return await redirectProviders.person(provider, query, request, sourceIP);
+    } catch (error) {
+      // A person who is refused has logged in there.
+      if (!(error instanceof PersonRefused)) limiter.failed(attempt);
+      throw error;
+    }
+  });
+}
+
+async function logIn(parts: ProviderLoginParts, provider: string, page: PageRequest, away: Away): Promise<void> {
+  const { req, res, context } = page;
+  const request = requestOf(parts, req, away);
+  const state = context.query.get('state') ?? undefined;
+  const isOurs = request !== undefined && sameHash(request.state, state);
+  if (!isOurs || away.provider !== provider || away.until <= parts.clock()) throw outOfDate();
+  // Once, whatever comes of it.
+  res.appendHeader('Set-Cookie', cookie(providerCookie, ''));
+  const { auditID, sourceIP, userAgent, log } = context;
+  try {
+    const person = await personAt(parts, provider, request, context);
+    const account = await parts.linking.accountOf(person);
+    const reason = account.active ? 'LoggedIn' : 'Disabled';
+    parts.loginHistories.add(account, { reason, client: pagesClient.name, sourceIP, userAgent });
+    if (!account.active) throw new PersonRefused('this user is disabled');
+    await beginInBrowser(parts, page, { account, person });
+    goOn(res, away.next);
+  } catch (error) {
+    if (!(error instanceof PersonRefused)) throw error;
+    log.info('login failed', { auditID, provider, why: error.message, client: pagesClient.name, sourceIP });
+    throw new OAuthError('access_denied', error.message, { status: 403 });
+  }
 }
