@@ -1,4 +1,4 @@
-/** The one door to the LDAP client: connections to a directory, and what of its answers means what. */
+/** The only file that uses ldapts: connections to an LDAP server, and the meaning of its result codes. */
 import { Client, Filter, ResultCodeError, type Entry } from 'ldapts';
 import { once } from 'node:events';
 import { connect as connectTCP, isIP, type Socket } from 'node:net';
@@ -17,23 +17,23 @@ export interface LDAPConnection {
 /** RFC 4511 section 4.14. */
 const startTLSRequest = '1.3.6.1.4.1.1466.20037';
 
-/** Bytes that a directory may send: an entry, its groups and the results of binding are never near that. */
-const mostToRead = 1024 * 1024;
+/** Bytes that an LDAP server may send for a login. An entry, its groups and the results of binds are far below. */
+const maxBytes = 1024 * 1024;
 
 /**
  * RFC 4511 appendix A.1, of a bind: inappropriateAuthentication (the entry has no password), invalidCredentials,
- * constraintViolation and unwillingToPerform (it may not log in now). Whatever else went wrong says nothing of the password.
+ * constraintViolation and unwillingToPerform (it may not log in now). Any other code says nothing about the password.
  */
 const refusals: ReadonlySet<number> = new Set([19, 48, 49, 53]);
 export const isRefusal = (error: unknown): boolean => error instanceof ResultCodeError && refusals.has(error.code);
 
-/** What the directory answered, as RFC 4511 section 4.1.9 has it: `invalidCredentials (49)`. Undefined if it did not. */
+/** Returns the result code with its name in RFC 4511 section 4.1.9: `invalidCredentials (49)`. Undefined for any other error. */
 export const resultOf = (error: unknown): string | undefined =>
   error instanceof ResultCodeError
     ? `${error.name.slice(0, 1).toLowerCase()}${error.name.slice(1).replace(/Error$/, '')} (${error.code})`
     : undefined;
 
-/** A filter with texts in the place of {placeholders}, each as one value (RFC 4515 section 3). */
+/** Replaces {placeholders} in a filter by texts, each of which stays one value (RFC 4515 section 3). */
 export const fill = (filter: string, values: Readonly<Record<string, string>>): string =>
   filter.replaceAll(/\{(\w+)\}/g, (placeholder, name: string) => {
     const value = values[name];
@@ -102,7 +102,7 @@ function clientOn(socket: Socket): Client {
       // Before the client, which keeps a message until all of it is there, however much it says that will be.
       socket.on('data', (chunk: Buffer) => {
         size += chunk.length;
-        if (size > mostToRead) socket.destroy(new Error(`the directory sends more than ${mostToRead} bytes`));
+        if (size > maxBytes) socket.destroy(new Error(`the directory sends more than ${maxBytes} bytes`));
       });
       return socket;
     },

@@ -1,4 +1,4 @@
-/** Passwords that an LDAP directory judges, at the token endpoint; what a real one says is in test/integration. */
+/** Logins of LDAP users at the token endpoint. Tests with a real LDAP server are in test/integration. */
 import { describe, expect, test } from '@jest/globals';
 import type { lookUp } from '../../../../src/accounts/providers/ldap.ts';
 import { CredentialsRefused } from '../../../../src/accounts/providers/provider.ts';
@@ -61,11 +61,11 @@ const provider = (name: string, mapping = 'auto'): object => ({
   ldap: { url: `ldaps://${name}.example`, userSearch: { base: 'dc=example' } },
 });
 
-async function lab(mapping = 'auto', log?: Logger): Promise<Lab & { directoryFake: Fake }> {
-  const directoryFake = new Fake();
-  directoryFake.entries.set('erin', { subject: '1' });
-  const made = await createLab({ identityProviders: [provider('corp', mapping)] }, log, directoryFake.lookUp);
-  return { ...made, directoryFake };
+async function lab(mapping = 'auto', log?: Logger): Promise<Lab & { ldap: Fake }> {
+  const ldap = new Fake();
+  ldap.entries.set('erin', { subject: '1' });
+  const made = await createLab({ identityProviders: [provider('corp', mapping)] }, log, ldap.lookUp);
+  return { ...made, ldap };
 }
 
 const as = (made: Lab, username: string, password = elsewhere): Promise<Answer> =>
@@ -95,7 +95,7 @@ describe('who is linked', () => {
 
   test('is never found by name or e-mail address', async () => {
     const made = await lab('lookup');
-    made.directoryFake.entries.set('erin', { subject: '1', email: 'alice@example.org', username: 'bob' });
+    made.ldap.entries.set('erin', { subject: '1', email: 'alice@example.org', username: 'bob' });
     await made.putUser('bob', { email: 'alice@example.org' });
     expect(description(await as(made, 'erin'))).toContain('no user is linked');
   });
@@ -124,14 +124,14 @@ describe('who is linked', () => {
 describe('who comes for the first time', () => {
   test('gets a user, with what the provider says, and keeps it', async () => {
     const made = await lab();
-    made.directoryFake.entries.set('erin', { subject: '1', displayName: 'Erin', email: 'e@example.org' });
+    made.ldap.entries.set('erin', { subject: '1', displayName: 'Erin', email: 'e@example.org' });
     expect((await as(made, 'erin')).status).toBe(200);
     expect(made.cluster.get(usersPath, 'erin')?.['spec']).toEqual({
       displayName: 'Erin',
       email: 'e@example.org',
       identities: [{ provider: 'corp', subject: '1' }],
     });
-    made.directoryFake.entries.set('erin', { subject: '1', displayName: 'Erin Miller', username: 'erin.miller' });
+    made.ldap.entries.set('erin', { subject: '1', displayName: 'Erin Miller', username: 'erin.miller' });
     expect((await as(made, 'erin')).status).toBe(200);
     expect(made.cluster.list(usersPath)).toHaveLength(1);
     expect(made.cluster.get(usersPath, 'erin')?.['spec']).toMatchObject({ displayName: 'Erin Miller' });
@@ -145,7 +145,7 @@ describe('who comes for the first time', () => {
   ])('is refused where the name is that of %s', async (_, username) => {
     const made = await lab();
     await made.putUser('bob');
-    made.directoryFake.entries.set('erin', { subject: '1', username });
+    made.ldap.entries.set('erin', { subject: '1', username });
     const answer = await as(made, 'erin');
     expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error: 'invalid_grant' });
     expect(made.cluster.list(usersPath)).toHaveLength(1);
@@ -154,7 +154,7 @@ describe('who comes for the first time', () => {
   test('does not take the e-mail address of another, who could not log in with it any more', async () => {
     const made = await lab();
     await made.putUser('bob', { email: 'Bob@example.org' });
-    made.directoryFake.entries.set('erin', { subject: '1', email: 'bob@example.org' });
+    made.ldap.entries.set('erin', { subject: '1', email: 'bob@example.org' });
     expect((await as(made, 'erin')).status).toBe(200);
     expect((await as(made, 'bob@example.org', rightPassword)).status).toBe(200);
   });
@@ -170,7 +170,7 @@ describe('an e-mail address that an administrator has set', () => {
     const made = await lab();
     await made.putUser('bob', { email: 'bob@example.org' });
     await made.putUser('erin', { ...linked, email: 'set@example.org' }, false);
-    made.directoryFake.entries.set('erin', { subject: '1', ...said });
+    made.ldap.entries.set('erin', { subject: '1', ...said });
     expect((await as(made, 'erin')).status).toBe(200);
     const { spec } = made.cluster.get(usersPath, 'erin') as { readonly spec?: { readonly email?: string } };
     expect(spec?.email).toBe(expected);
@@ -178,8 +178,8 @@ describe('an e-mail address that an administrator has set', () => {
 });
 
 /** Logs in; answers what tells the groups of that session, undefined when it is over. */
-const begin = async (made: Lab & { directoryFake: Fake }): Promise<() => Promise<readonly string[] | undefined>> => {
-  made.directoryFake.entries.set('erin', { subject: '1', groups: ['engineers'] });
+const begin = async (made: Lab & { ldap: Fake }): Promise<() => Promise<readonly string[] | undefined>> => {
+  made.ldap.entries.set('erin', { subject: '1', groups: ['engineers'] });
   const token = String((await as(made, 'erin')).json()['access_token']);
   return async () => (await made.accessTokens.judge(token))?.subject.groups;
 };
@@ -192,7 +192,7 @@ describe('a session of somebody from elsewhere', () => {
     const { spec } = made.cluster.get(usersPath, 'erin') as { spec?: object };
     await made.putUser('erin', { ...spec, groups: ['staff'] }, false);
     expect(await groups()).toEqual(['staff', 'corp:engineers']);
-    made.directoryFake.entries.set('erin', { subject: '1', groups: [] });
+    made.ldap.entries.set('erin', { subject: '1', groups: [] });
     expect(await groups()).toEqual(['staff', 'corp:engineers']);
     const again = String((await as(made, 'erin')).json()['access_token']);
     expect((await made.accessTokens.judge(again))?.subject.groups).toEqual(['staff']);
@@ -246,9 +246,9 @@ describe('who has a password here', () => {
         identityProviders: [provider('corp')],
       });
       await made.putUser('bob', linked);
-      made.directoryFake.entries.set(name.toLowerCase(), { subject: '1' });
+      made.ldap.entries.set(name.toLowerCase(), { subject: '1' });
       expect(description(await as(made, name))).toBe(usual);
-      expect(made.directoryFake.lookedUp).toEqual([]);
+      expect(made.ldap.lookedUp).toEqual([]);
     },
   );
 
@@ -258,9 +258,9 @@ describe('who has a password here', () => {
     made.configure({ identityProviders: [provider('corp')] });
     await made.putUser('bob', { email });
     await made.putUser('carol', { email });
-    made.directoryFake.entries.set(email, { subject: '1' });
+    made.ldap.entries.set(email, { subject: '1' });
     expect(description(await as(made, email))).toBe(usual);
-    expect(made.directoryFake.lookedUp).toEqual([]);
+    expect(made.ldap.lookedUp).toEqual([]);
   });
 });
 
@@ -282,7 +282,7 @@ describe('the audit log says of a login that failed', () => {
   test('nothing while a provider is unavailable, unless the password is one of ours', async () => {
     const made = await lab();
     await made.putUser('erin', linked, false);
-    made.directoryFake.isDown = true;
+    made.ldap.isDown = true;
     const outcomes: unknown[] = [];
     for (const name of ['erin', 'nobody', 'alice']) {
       await as(made, name, 'wrong');
@@ -295,14 +295,12 @@ describe('the audit log says of a login that failed', () => {
 test('a name of 256 characters is looked up, a longer one is not', async () => {
   const made = await lab();
   for (const length of [256, 257]) await as(made, 'n'.repeat(length), 'wrong');
-  expect(made.directoryFake.lookedUp.filter((one) => one.includes('nn'))).toEqual([
-    `ldaps://corp.example ${'n'.repeat(256)}`,
-  ]);
+  expect(made.ldap.lookedUp.filter((one) => one.includes('nn'))).toEqual([`ldaps://corp.example ${'n'.repeat(256)}`]);
 });
 
 test('a username from the provider that begins with "system:" is refused with the reason', async () => {
   const made = await lab();
-  made.directoryFake.entries.set('erin', { subject: '1', username: 'system:erin' });
+  made.ldap.entries.set('erin', { subject: '1', username: 'system:erin' });
   const answer = await as(made, 'erin');
   expect({ status: answer.status, error: answer.json()['error'] }).toEqual({ status: 400, error: 'invalid_grant' });
   expect(description(answer)).toContain('says of you what is not taken here');
@@ -312,23 +310,23 @@ describe('passwords', () => {
   test('are shown only to the first provider that knows the name', async () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two'), provider('three')] });
-    made.directoryFake.entries.clear();
+    made.ldap.entries.clear();
     await as(made, 'erin');
-    expect(made.directoryFake.lookedUp).toHaveLength(3);
-    expect(made.directoryFake.shown).toEqual([]);
-    made.directoryFake.entries.set('erin', { subject: '1' });
+    expect(made.ldap.lookedUp).toHaveLength(3);
+    expect(made.ldap.shown).toEqual([]);
+    made.ldap.entries.set('erin', { subject: '1' });
     await as(made, 'erin', 'wrong');
-    expect(made.directoryFake.lookedUp.slice(3)).toEqual(['ldaps://one.example erin']);
-    expect(made.directoryFake.shown).toEqual(['ldaps://one.example erin']);
+    expect(made.ldap.lookedUp.slice(3)).toEqual(['ldaps://one.example erin']);
+    expect(made.ldap.shown).toEqual(['ldaps://one.example erin']);
   });
 
   test('are shown to no provider after one that is unavailable, which may be the one that knows the name', async () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two')] });
-    made.directoryFake.isDown = true;
+    made.ldap.isDown = true;
     expect((await as(made, 'erin')).status).toBe(503);
-    expect(made.directoryFake.lookedUp).toEqual(['ldaps://one.example erin']);
-    expect(made.directoryFake.shown).toEqual([]);
+    expect(made.ldap.lookedUp).toEqual(['ldaps://one.example erin']);
+    expect(made.ldap.shown).toEqual([]);
   });
 
   test('of a linked user are shown to the providers of the links only', async () => {
@@ -337,7 +335,7 @@ describe('passwords', () => {
     await made.putUser('erin', { identities: [{ provider: 'two', subject: '1' }] }, false);
     expect((await as(made, 'erin')).status).toBe(200);
     await as(made, 'erin', 'wrong');
-    expect(made.directoryFake.shown).toEqual(['ldaps://two.example erin', 'ldaps://two.example erin']);
+    expect(made.ldap.shown).toEqual(['ldaps://two.example erin', 'ldaps://two.example erin']);
   });
 
   test.each([
@@ -347,19 +345,19 @@ describe('passwords', () => {
   ])('that %s take no request to an LDAP server', async (_, password) => {
     const made = await lab();
     expect((await as(made, 'erin', password)).status).toBe(400);
-    expect(made.directoryFake.requests).toEqual([]);
+    expect(made.ldap.requests).toEqual([]);
   });
 
   test('of 1,024 bytes reach the LDAP server', async () => {
     const made = await lab();
     await as(made, 'erin', 'x'.repeat(1_024));
-    expect(made.directoryFake.lookedUp).toEqual(['ldaps://corp.example erin']);
+    expect(made.ldap.lookedUp).toEqual(['ldaps://corp.example erin']);
   });
 
   test('take no request to an LDAP server without a username', async () => {
     const made = await lab();
     expect((await as(made, '')).status).toBe(400);
-    expect(made.directoryFake.requests).toEqual([]);
+    expect(made.ldap.requests).toEqual([]);
   });
 });
 
@@ -387,7 +385,7 @@ describe('failures', () => {
     async (name) => {
       const made = await lab();
       await made.putUser('bob');
-      made.directoryFake.isDown = true;
+      made.ldap.isDown = true;
       for (let tries = 0; tries < 3; tries += 1) {
         const answer = await as(made, name, 'wrong');
         expect(answer.status).toBe(503);
@@ -413,17 +411,17 @@ describe('failures', () => {
     await made.putUser('disabled', { state: 'Disabled' });
     await made.putUser('passwordless', {}, false);
     await made.putUser('linked', { identities: [{ provider: 'two', subject: '2' }] }, false);
-    made.directoryFake.entries.set('linked', { subject: '2' });
-    Object.assign(made.directoryFake, state);
+    made.ldap.entries.set('linked', { subject: '2' });
+    Object.assign(made.ldap, state);
     const names = ['nobody', 'nobody@example.org', 'erin', 'linked', 'alice', 'ALICE', 'alice@example.org'];
     const seen: object[] = [];
     for (const name of [...names, 'disabled', 'passwordless']) {
-      made.directoryFake.requests.length = 0;
+      made.ldap.requests.length = 0;
       const hashed = made.hashes.verified.length;
       const { status, headers, text } = await as(made, name, 'wrong');
       seen.push({
         response: [status, headers['retry-after'], text],
-        requests: made.directoryFake.requests.toSorted(),
+        requests: made.ldap.requests.toSorted(),
         hashed: made.hashes.verified.length - hashed,
       });
     }
@@ -436,14 +434,14 @@ describe('failures', () => {
     const names = ['alice', 'erin', 'nobody'];
     const all = Promise.withResolvers<void>();
     const timeout = Promise.withResolvers<void>();
-    made.directoryFake.wait = async () => {
-      if (made.directoryFake.requests.length === names.length) all.resolve();
+    made.ldap.wait = async () => {
+      if (made.ldap.requests.length === names.length) all.resolve();
       await timeout.promise;
     };
     const failures = names.map((name) => as(made, name, 'wrong'));
     expect((await as(made, 'alice', rightPassword)).status).toBe(200);
     await all.promise;
-    expect(made.directoryFake.requests).toHaveLength(names.length);
+    expect(made.ldap.requests).toHaveLength(names.length);
     timeout.reject(new Error('timeout'));
     for (const failure of failures) expect((await failure).status).toBe(503);
   });
@@ -452,8 +450,8 @@ describe('failures', () => {
     const made = await lab();
     made.configure({ identityProviders: [provider('one'), provider('two')] });
     await made.putUser('erin', { identities: [{ provider: 'two', subject: '1' }] }, false);
-    made.directoryFake.wait = async () => {
-      if (made.directoryFake.requests.at(-1) === 'ldaps://one.example look up') throw new Error('timeout');
+    made.ldap.wait = async () => {
+      if (made.ldap.requests.at(-1) === 'ldaps://one.example look up') throw new Error('timeout');
     };
     expect((await as(made, 'erin')).status).toBe(200);
     expect((await as(made, 'erin', 'wrong')).status).toBe(503);
@@ -516,7 +514,7 @@ describe('the log names who could be linked, with the subject that a link needs'
 
 test('a directory that refuses us is told beside the configuration, until it does not', async () => {
   const made = await lab();
-  made.directoryFake.refusesUs = true;
+  made.ldap.refusesUs = true;
   expect((await as(made, 'erin')).status).toBe(503);
   const told = [
     {
@@ -525,11 +523,11 @@ test('a directory that refuses us is told beside the configuration, until it doe
     },
   ];
   expect(made.live.warnings).toEqual(told);
-  made.directoryFake.refusesUs = false;
-  made.directoryFake.isDown = true;
+  made.ldap.refusesUs = false;
+  made.ldap.isDown = true;
   expect((await as(made, 'erin')).status).toBe(503);
   expect(made.live.warnings).toEqual(told);
-  made.directoryFake.isDown = false;
+  made.ldap.isDown = false;
   expect((await as(made, 'nobody')).status).toBe(400);
   expect(made.live.warnings).toEqual([]);
 });
