@@ -44,18 +44,19 @@ import type { Flags } from './config/flags.ts';
 import { LiveConfiguration } from './config/live.ts';
 import { formatProblem, parseConfiguration } from './config/parse.ts';
 import { objectNames, readVersion } from './config/names.ts';
+import { authenticated } from './http/access.ts';
 import { customResourcesRoutes } from './docs/custom-resources.ts';
-import { docsRoutes } from './docs/explorer/routes.ts';
-import { openapiRoutes } from './docs/aggregated.ts';
-import { platformRoutes } from './docs/platform.ts';
+import { docsRoutes, unmatchedDocs } from './docs/explorer/routes.ts';
+import { openapiRoutes, unmatchedOpenAPI } from './docs/aggregated.ts';
+import { platformRoutes, unmatchedDescriptions } from './docs/platform.ts';
 import { createFace } from './http/chain.ts';
 import { gateway } from './gateway/index.ts';
-import { Health } from './http/health.ts';
+import { Health, unmatchedHealth } from './http/health.ts';
 import { listenHTTP, listenTLS, type Certificate } from './http/listeners/listen.ts';
 import { OpenWatches } from './http/open-streams.ts';
 import { collectProcessMetrics, counter, durationsOf, gauge, gauges, knowResource } from './runtime/metrics.ts';
 import { indexRoute, metricsRoute, versionRoutes } from './http/process-routes.ts';
-import { apisRoutes, kapisRoutes } from './resources/routes.ts';
+import { apisRoutes, kapisRoutes, unmatchedApis, unmatchedKapis } from './resources/routes.ts';
 import type { CacheFigures } from './cluster/catalogue/cached-resource.ts';
 import { Catalogue } from './cluster/catalogue/catalogue.ts';
 import { GrantedNamespaces } from './cluster/catalogue/granted-namespaces.ts';
@@ -80,7 +81,7 @@ import type { Logger } from './runtime/logger.ts';
 import { Logs } from './logs/open-store.ts';
 import { openStore } from './logs/stores/index.ts';
 import { accountPath } from './oauth/browser-login.ts';
-import { oauthRoutes } from './oauth/index.ts';
+import { oauthRoutes, unmatchedOAuth } from './oauth/index.ts';
 import { publishAuthority, publishCABundle } from './tls/publish.ts';
 import { servingFromFiles, servingFromSecret } from './tls/serving.ts';
 
@@ -372,8 +373,14 @@ export async function startServer(
     ...shared,
     authenticator: gatewayAuthentication,
     gateway: gateway(client.upstream),
-    // As kube-apiserver has it with its own descriptions.
-    free: (path) => path.startsWith('/swagger/'),
+    unmatched: [
+      unmatchedHealth,
+      unmatchedOAuth,
+      unmatchedKapis,
+      unmatchedDocs,
+      unmatchedDescriptions,
+      { paths: /^\/$/, access: authenticated },
+    ],
     home: accountPath,
     strictTransport: () => live.value.gateway,
   });
@@ -383,7 +390,7 @@ export async function startServer(
       requestHeader(() => requestHeaders.value),
       tokenAuthenticators,
     ),
-    open: new Set(['/version']),
+    unmatched: [unmatchedHealth, unmatchedApis, unmatchedOpenAPI],
   });
 
   const { tlsCertFile, tlsPrivateKeyFile } = flags;

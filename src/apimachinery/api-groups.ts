@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { isKnown, negotiate } from '../http/request/negotiate.ts';
+import { authenticated } from '../http/access.ts';
 import { json as answersJSON, type Handler, type Route } from '../http/route.ts';
 import { typeMeta } from '../http/meta.ts';
 import { flag, list, named, object, text, type TypeOf } from '../http/schema.ts';
@@ -159,6 +160,7 @@ export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: reado
       method: 'get',
       path: prefix,
       summary: 'The groups that are served',
+      access: authenticated,
       answers: answersJSON(
         apiGroupListSchema,
         'OK. Asked for by parameters of the media type, an APIGroupDiscoveryList of apidiscovery.k8s.io, v2 or v2beta1',
@@ -169,6 +171,7 @@ export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: reado
       method: 'get',
       path: `${prefix}/${members[0].group}`,
       summary: 'The versions of the group',
+      access: authenticated,
       answers: answersJSON(apiGroupSchema),
       handler: legacy(
         () => ({ kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(members) }) satisfies TypeOf<typeof apiGroupSchema>,
@@ -180,6 +183,7 @@ export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: reado
         method: 'get',
         path: `${prefix}/${groupVersion}`,
         summary: 'The resources of the group and version',
+        access: authenticated,
         answers: answersJSON(apiResourceListSchema),
         handler: legacy(
           () =>

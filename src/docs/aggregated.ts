@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { StatusError } from '../runtime/errors.ts';
 import { isKnown, negotiate } from '../http/request/negotiate.ts';
+import { authenticated, type UnmatchedPaths } from '../http/access.ts';
 import type { Handler, Route } from '../http/route.ts';
 import { write } from '../http/response/write.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
@@ -57,6 +58,8 @@ function documentOf(value: object): Document {
   const body = Buffer.from(JSON.stringify(value));
   return { body, hash: createHash('sha512').update(body).digest('hex').toUpperCase() };
 }
+
+export const unmatchedOpenAPI: UnmatchedPaths = { paths: /^\/openapi(?:\/|$)/, access: authenticated };
 
 export function openapiRoutes(options: OpenapiOptions): Route[] {
   const { client, log, version, routes, resources, kinds = [] } = options;
@@ -146,17 +149,25 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
     };
 
   return [
-    { method: 'get', path: '/openapi/v2', summary: 'Swagger 2.0', handler: answer(({ v2 }) => v2, false) },
+    {
+      method: 'get',
+      path: '/openapi/v2',
+      summary: 'Swagger 2.0',
+      access: authenticated,
+      handler: answer(({ v2 }) => v2, false),
+    },
     {
       method: 'get',
       path: '/openapi/v3',
       summary: 'The OpenAPI documents',
+      access: authenticated,
       handler: answer(({ root }) => root, false),
     },
     ...groupPaths.map((path): Route => ({
       method: 'get',
       path: `/openapi/v3/${path}`,
       summary: 'OpenAPI 3.0',
+      access: authenticated,
       handler: answer(({ v3 }) => v3.get(path) as Document, true),
     })),
   ];

@@ -3,6 +3,7 @@
  * Swagger 2.0 and OpenAPI 3.1, made of their CustomResourceDefinitions. One that changed is read and written anew when somebody asks.
  */
 import { serviceUnavailable } from '../runtime/errors.ts';
+import { authenticated } from '../http/access.ts';
 import { json, type Route } from '../http/route.ts';
 import { documentSchema, PreparedDocument } from '../http/response/prepared-document.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
@@ -118,6 +119,7 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
     method: 'get',
     path,
     summary,
+    access: authenticated,
     answers: json(documentSchema),
     handler: async (req, res, context) => (await current(form, context)).answer(req, res, context),
   });

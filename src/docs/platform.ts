@@ -2,6 +2,7 @@
  * `/swagger/platform.json` and `/swagger/platform.v3.json`: the platform's own APIs in Swagger 2.0 and OpenAPI 3.1, made of the routes that
  * serve them when they are first asked for.
  */
+import { anonymous, authenticated, type UnmatchedPaths } from '../http/access.ts';
 import { json, type Route } from '../http/route.ts';
 import { documentSchema, PreparedDocument } from '../http/response/prepared-document.ts';
 import { openapi31 } from './openapi/openapi31.ts';
@@ -37,7 +38,7 @@ const description = `The APIs of the platform: tokens, accounts, reading the clu
 - \`/\` leads a browser to the page of its user's account.
 - Where a path of /{resources} and another one fit, the other one is meant.`;
 
-const open = { method: 'get', open: true } as const;
+export const unmatchedDescriptions: UnmatchedPaths = { paths: /^\/swagger\//, access: authenticated };
 
 export function platformRoutes({ version, routes, issuer }: PlatformOptions): readonly Route[] {
   const document = (path: string, summary: string, make: typeof openapi31): Route => {
@@ -47,9 +48,10 @@ export function platformRoutes({ version, routes, issuer }: PlatformOptions): re
       return new PreparedDocument([Buffer.from(`${JSON.stringify(value)}\n`)]);
     });
     return {
-      ...open,
+      method: 'get',
       path,
       summary,
+      access: anonymous,
       answers: json(documentSchema),
       handler: (req, res, context) => current().answer(req, res, context),
     };

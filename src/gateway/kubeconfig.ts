@@ -5,6 +5,7 @@ import type { UserInfo } from '../auth/user.ts';
 import { toYAML } from '../config/yaml.ts';
 import { badRequest, noSuchPath, unauthorized } from '../runtime/errors.ts';
 import { negotiate } from '../http/request/negotiate.ts';
+import { authenticated } from '../http/access.ts';
 import { inQuery, type Route } from '../http/route.ts';
 import { described, flag, list, named, object, oneOf, text, type TypeOf } from '../http/schema.ts';
 import { write } from '../http/response/write.ts';
@@ -64,6 +65,7 @@ const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route => 
   method: 'get',
   path: `/kapis/${group}/${version}/kubeconfig`,
   summary: 'A kubeconfig for kubectl through this server, with the credential plugin',
+  access: authenticated,
   parameters: [
     inQuery(
       'token',

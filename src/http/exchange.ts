@@ -8,7 +8,8 @@ import { StatusError } from '../runtime/errors.ts';
 import { sharedQuestion } from '../runtime/in-progress.ts';
 import type { Logger } from '../runtime/logger.ts';
 import { anonymousURL, shownURL } from '../runtime/redaction.ts';
-import type { Arrival, RequestContext, RequestInfo } from './route.ts';
+import { authorizedByPath } from './access.ts';
+import { noRoute, type Arrival, type MatchedRoute, type RequestContext, type RequestInfo } from './route.ts';
 import { UnreadResponses } from './unread-responses.ts';
 
 /** Made once: an AbortController without a reason makes a DOMException with a stack, which costs more than a small answer. */
@@ -24,6 +25,9 @@ const smallResponses = new UnreadResponses(4_000);
 /** Documents that are the same for everybody. Readers may take seconds, so they are counted apart. */
 const documents = new UnreadResponses(1_000);
 
+/** Until the route is matched. */
+const unmatched = noRoute(authorizedByPath);
+
 /** One request on its way through the filters, which fill it in; handlers see it as a RequestContext. */
 export class Exchange implements RequestContext {
   readonly req: Request;
@@ -35,6 +39,7 @@ export class Exchange implements RequestContext {
   readonly search: string;
   readonly log: Logger;
   info: RequestInfo;
+  route: MatchedRoute = unmatched;
   auditID = '';
   sourceIP = '';
   user: UserInfo | undefined;

@@ -1,6 +1,7 @@
 /** /livez, /readyz and /healthz as kube-apiserver has them (k8s.io/apiserver pkg/server/healthz): each check by name. */
 import type { Response } from 'express';
 import { noSuchPath } from '../runtime/errors.ts';
+import { type Access, type UnmatchedPaths } from './access.ts';
 import { inPath, inQuery, type ResponseDescriptions, type RequestContext, type Route } from './route.ts';
 import { list, text } from './schema.ts';
 import { endWith } from './response/write.ts';
@@ -12,6 +13,10 @@ export interface HealthCheck {
   /** Says something is wrong without making the server unready. */
   readonly warning?: () => string;
 }
+
+const verbose = inQuery('verbose', 'Names every check; needs an identity');
+const access: Access = { kind: 'optional', parameter: verbose.name };
+export const unmatchedHealth: UnmatchedPaths = { paths: /^\/(?:healthz|livez|readyz)\//, access };
 
 export class Health {
   readonly #ready: readonly HealthCheck[];
@@ -43,10 +48,7 @@ export class Health {
   }
 }
 
-const verbose = inQuery('verbose', 'Names every check; needs an identity');
 const report = { 'text/plain': text };
-/** Who shows an identity is asked for the right to the path. */
-const refusals = [403];
 const answers: ResponseDescriptions = {
   200: { description: 'Yes', content: report },
   503: {
@@ -62,10 +64,9 @@ function routesOf(path: string, summary: string, checks: readonly HealthCheck[])
       method: 'get',
       path,
       summary,
-      open: true,
+      access,
       parameters: [verbose, inQuery('exclude', 'A check to leave out; may be repeated', list(text))],
       answers,
-      refusals,
       handler: (_req, res, context) => {
         const excluded = new Set(context.query.getAll('exclude'));
         answer(
@@ -80,10 +81,9 @@ function routesOf(path: string, summary: string, checks: readonly HealthCheck[])
       method: 'get',
       path: `${path}/:check`,
       summary: `${summary}: one check`,
-      open: true,
+      access,
       parameters: [inPath('check', 'Such as ping; /readyz?verbose names them'), verbose],
       answers,
-      refusals,
       handler: (req, res, context) => {
         const named = checks.filter((check) => check.name === req.params['check']);
         if (named.length === 0) throw noSuchPath();

@@ -1,5 +1,6 @@
 import { arch, platform } from 'node:process';
 import { registry } from '../runtime/metrics.ts';
+import { anonymous, authenticated, authorizedByPath } from './access.ts';
 import { json, type Route } from './route.ts';
 import { named, object, text, type TypeOf } from './schema.ts';
 import { endWith } from './response/write.ts';
@@ -9,6 +10,7 @@ export const metricsRoute: Route = {
   method: 'get',
   path: '/metrics',
   summary: "The server's figures in Prometheus' text format",
+  access: authorizedByPath,
   answers: { 200: { description: 'OK', content: { 'text/plain': text } } },
   handler: async (_req, res) => {
     res.setHeader('Content-Type', registry.contentType);
@@ -30,7 +32,7 @@ export function versionRoutes(path: string, version: string): Route[] {
       method: 'get',
       path,
       summary: 'The version of this server',
-      open: true,
+      access: anonymous,
       answers: json(versionSchema),
       handler: (_req, res) => {
         res.setHeader('Content-Type', 'application/json');
@@ -47,6 +49,7 @@ export function indexRoute(routes: readonly Route[]): Route {
     method: 'get',
     path: '/',
     summary: 'The paths that are served',
+    access: authenticated,
     handler: (_req, res) => {
       res.setHeader('Content-Type', 'application/json');
       endWith(res, `${JSON.stringify({ paths })}\n`);

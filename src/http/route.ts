@@ -1,8 +1,9 @@
 import type { Request, Response } from 'express';
 import type { AuditRecord } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
-import type { StatusError } from '../runtime/errors.ts';
+import { noSuchPath, type StatusError } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/logger.ts';
+import type { Access } from './access.ts';
 import { text, type Schema } from './schema.ts';
 
 /** What a route says of itself beside what serves it. */
@@ -106,7 +107,7 @@ export interface RequestContext {
   readonly log: Logger;
   /** Aborted when the client goes away, when the deadline passes and when the server drains. */
   readonly signal: AbortSignal;
-  /** Undefined only on open routes. */
+  /** Undefined only where `access` of the route demands no identity. */
   readonly user: UserInfo | undefined;
   /** Whom the user may impersonate and asked to be. */
   readonly impersonated: UserInfo | undefined;
@@ -131,16 +132,14 @@ export type Handler = (req: Request, res: Response, context: RequestContext) => 
 
 /**
  * A route as data: what serves is what is described.
- * `path` is Express' syntax (`/kapis/:group`). An open route needs no identity.
+ * `path` is Express' syntax (`/kapis/:group`).
  */
 export interface Route {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   readonly path: string;
   readonly summary: string;
-  readonly open?: boolean;
-  /** By what an open route itself learns who asks: any one of these. */
-  readonly credentials?: readonly ('bearer' | 'client')[];
-  /** Asked for so often that it is served without Express: its handler has none of what that adds, such as `req.params`. */
+  readonly access: Access;
+  /** Requested so often that it is matched without Express' router: its handler has no `req.params`. */
   readonly hot?: boolean;
   readonly parameters?: readonly ParameterDescription[];
   readonly body?: BodyDescription;
@@ -153,8 +152,17 @@ export interface Route {
   readonly handler: Handler;
 }
 
-/** Serves all paths under these prefixes, without a route and without a review: who is behind it judges the caller. */
-export interface Gateway {
+/** What serves a request: a route, the gateway, or an error in the place of a route. */
+export type MatchedRoute = Pick<Route, 'access' | 'handler'>;
+
+export const noRoute = (access: Access): MatchedRoute => ({
+  access,
+  handler: () => {
+    throw noSuchPath();
+  },
+});
+
+/** Serves all paths under these prefixes, without a review: kube-apiserver authorizes the caller. */
+export interface Gateway extends MatchedRoute {
   readonly prefixes: ReadonlySet<string>;
-  readonly handler: Handler;
 }

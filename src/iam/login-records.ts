@@ -2,6 +2,7 @@
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginHistories } from '../accounts/logins/history.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
+import { authenticated } from '../http/access.ts';
 import { json, type Route } from '../http/route.ts';
 import { demandJson } from '../http/request/negotiate.ts';
 import type { TypeOf } from '../http/schema.ts';
@@ -22,6 +23,7 @@ export const loginRecordsRoute = ({ authorizer, directory, loginHistories }: Log
   method: 'get',
   path: `${base}/users/:name/loginrecords`,
   summary: 'Logins of the user, failed ones too, the newest first',
+  access: authenticated,
   parameters: [nameInPath, limit('How many; -1 for all'), ...commonParameters],
   answers: json(loginRecordListSchema),
   handler: async (req, res, context) => {

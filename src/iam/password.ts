@@ -93,6 +93,7 @@ export function passwordRoute(parts: PasswordParts): Route {
     method: 'put',
     path: `${base}/users/:name/password`,
     summary: 'Set a password: your own with the current one beside it',
+    access: { kind: 'authenticated', passwordChange: true },
     parameters: [nameInPath, ...commonParameters],
     body: { required: true, content: { 'application/json': passwordSchema } },
     answers: json(doneSchema, 'Set; logins with the one before are over'),

@@ -6,6 +6,7 @@ import type { Session } from '../tokens/sessions/session.ts';
 import type { Sessions } from '../tokens/sessions/sessions.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import { notFound } from '../runtime/errors.ts';
+import { authenticated } from '../http/access.ts';
 import { inPath, json, type Handler, type RequestContext, type Route } from '../http/route.ts';
 import { doneSchema } from '../http/meta.ts';
 import { demandJson } from '../http/request/negotiate.ts';
@@ -68,6 +69,7 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
       method: 'get',
       path,
       summary: 'Where the user is logged in',
+      access: authenticated,
       parameters: [nameInPath, ...commonParameters],
       answers: json(sessionListSchema),
       handler: list,
@@ -76,6 +78,7 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
       method: 'delete',
       path,
       summary: 'End all sessions of the user',
+      access: authenticated,
       parameters: [nameInPath, ...commonParameters],
       answers: json(doneSchema, 'Ended, on every replica'),
       handler: revokeAll,
@@ -84,6 +87,7 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
       method: 'delete',
       path: `${path}/:session`,
       summary: 'End a session of the user',
+      access: authenticated,
       parameters: [nameInPath, inPath('session', 'The metadata.name of the session'), ...commonParameters],
       answers: json(doneSchema, 'Ended, on every replica'),
       handler: revokeOne,

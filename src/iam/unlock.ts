@@ -3,6 +3,7 @@ import type { Directory } from '../accounts/directory/directory.ts';
 import { isChangeable, type PasswordStore } from '../accounts/passwords/store.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import { forbidden } from '../runtime/errors.ts';
+import { authenticated } from '../http/access.ts';
 import { json, type Route } from '../http/route.ts';
 import { doneSchema } from '../http/meta.ts';
 import { writeDone } from '../http/response/write.ts';
@@ -21,6 +22,7 @@ export const unlockRoute = ({ authorizer, directory, passwordStore }: UnlockPart
   method: 'post',
   path: `${base}/users/:name/unlock`,
   summary: 'Forget the failed logins of a user',
+  access: authenticated,
   parameters: [nameInPath, ...commonParameters],
   answers: json(doneSchema, 'Forgotten, on every replica'),
   handler: async (req, res, context) => {

@@ -8,6 +8,7 @@ import type { User, Users } from '../accounts/directory/users.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import { usersPath } from '../config/names.ts';
 import { alreadyExists, badRequest, forbidden, notFound, serviceUnavailable, StatusError } from '../runtime/errors.ts';
+import { authenticated } from '../http/access.ts';
 import { inQuery, json, type ParameterDescription, type Handler, type Route } from '../http/route.ts';
 import { jsonPatchSchema } from '../http/meta.ts';
 import { demandJson } from '../http/request/negotiate.ts';
@@ -217,6 +218,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
       method: 'get',
       path,
       summary: 'List the users, configured ones too',
+      access: authenticated,
       parameters: listParameters(usersDefinition),
       answers: json(userListSchema),
       refusals: [422],
@@ -226,6 +228,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
       method: 'post',
       path,
       summary: 'Make a user',
+      access: authenticated,
       ...written,
       parameters: writeParameters,
       body: { required: true, content: { [jsonType]: userSchema } },
@@ -236,6 +239,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
       method: 'get',
       path: `${path}/:name`,
       summary: 'Read a user; your own you always may',
+      access: { kind: 'authenticated', passwordChange: true },
       parameters: [nameInPath, ...getParameters],
       answers: json(userSchema),
       handler: get,
@@ -244,6 +248,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
       method: 'put',
       path: `${path}/:name`,
       summary: 'Replace a user; of your own you always may change displayName',
+      access: authenticated,
       ...written,
       body: { required: true, content: { [jsonType]: userSchema } },
       answers: json(userSchema),
@@ -253,6 +258,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
       method: 'patch',
       path: `${path}/:name`,
       summary: 'Change a user; of your own you always may change displayName',
+      access: authenticated,
       ...written,
       body: { required: true, content: { [mergePatch]: userPatchSchema, [jsonPatch]: jsonPatchSchema } },
       answers: json(userSchema),
@@ -262,6 +268,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
       method: 'delete',
       path: `${path}/:name`,
       summary: 'Delete a user, which ends all that was begun as that user',
+      access: authenticated,
       ...written,
       parameters: [nameInPath, ...handedOn.delete, ...commonParameters],
       body: { required: false, content: { [jsonType]: deleteOptionsSchema } },

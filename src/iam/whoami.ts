@@ -15,6 +15,7 @@ export const whoAmIRoute = (directory: Directory): Route => ({
   method: 'get',
   path: `${base}/whoami`,
   summary: 'Who you are here',
+  access: { kind: 'authenticated', passwordChange: true },
   parameters: commonParameters,
   answers: json(whoAmISchema),
   handler: async (req, res, context) => {

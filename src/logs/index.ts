@@ -1,4 +1,5 @@
 /** The log queries: served at /kapis/logging.platform.io, at /kapis/tenant.platform.io, and to the aggregator. */
+import { authenticated, authorizedByResource, type Access } from '../http/access.ts';
 import type { Route } from '../http/route.ts';
 import { text } from '../http/schema.ts';
 import { group, kind, loggingGroups, version } from './group.ts';
@@ -15,10 +16,11 @@ export { podLister } from './pod-lister.ts';
 /** What the logs of the aggregated face are answered as. */
 export const logQueryKind = { group, version, resource: 'logs', kind, schema: logsSchema };
 
-const route = (path: string, handler: Route['handler']): Route => ({
+const route = (path: string, access: Access, handler: Route['handler']): Route => ({
   method: 'get',
   path,
   summary: 'Search, count, export or follow the logs of containers',
+  access,
   parameters: logParameters,
   answers: {
     200: {
@@ -35,11 +37,15 @@ const route = (path: string, handler: Route['handler']): Route => ({
 });
 
 export const loggingRoutes = (parts: LogsParts): Route[] => [
-  ...loggingGroups.map(({ group: of }) => route(`/kapis/${of}/${version}/logs`, logsHandler(parts, {}))),
+  ...loggingGroups.map(({ group: of }) => route(`/kapis/${of}/${version}/logs`, authenticated, logsHandler(parts, {}))),
   ...removedRoutes,
 ];
 
 /** Answers are objects of Kubernetes there. */
 export const aggregatedLoggingRoutes = (parts: LogsParts): Route[] => [
-  route(`/apis/${group}/${version}/logs`, logsHandler(parts, { kind, apiVersion: `${group}/${version}` })),
+  route(
+    `/apis/${group}/${version}/logs`,
+    authorizedByResource,
+    logsHandler(parts, { kind, apiVersion: `${group}/${version}` }),
+  ),
 ];

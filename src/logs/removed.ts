@@ -1,5 +1,6 @@
 /** Paths of versions before, and what there is in their place. */
 import { noSuchPath } from '../runtime/errors.ts';
+import { authenticated } from '../http/access.ts';
 import { inPath, type Route } from '../http/route.ts';
 import { group, version } from './group.ts';
 
@@ -24,6 +25,7 @@ const gone = (
   method,
   path: `${base}/${path}`,
   summary: 'Removed; the answer names what replaces it',
+  access: authenticated,
   removed: true,
   parameters: [...`${base}/${path}`.matchAll(/[:*](\w+)/g)].map(([, name = '']) => inPath(name, 'As it was')),
   handler: (req) => {

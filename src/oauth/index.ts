@@ -5,6 +5,7 @@ import type { SigningKeys } from '../tokens/signing-keys.ts';
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { Tokens } from '../tokens/jwt.ts';
+import { anonymous, type UnmatchedPaths } from '../http/access.ts';
 import type { Route } from '../http/route.ts';
 import { accountRoutes } from './endpoints/account.ts';
 import { authorizationEndpoint } from './endpoints/authorization.ts';
@@ -37,6 +38,8 @@ export interface OAuthParts extends Omit<GrantParts, 'login' | 'clock'>, Passwor
   /** Milliseconds since the epoch. */
   readonly clock?: () => number;
 }
+
+export const unmatchedOAuth: UnmatchedPaths = { paths: /^\/(?:oauth|\.well-known)\//, access: anonymous };
 
 export function oauthRoutes(given: OAuthParts): readonly Route[] {
   const parts = {

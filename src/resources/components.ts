@@ -6,6 +6,7 @@
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { noSuchPath, notFound, unauthorized, type StatusError } from '../runtime/errors.ts';
 import { writeDocument } from '../http/response/pretty.ts';
+import { authenticated } from '../http/access.ts';
 import { json, type Handler, type RequestContext, type Route } from '../http/route.ts';
 import { demandJson } from '../http/request/negotiate.ts';
 import type { TypeOf } from '../http/schema.ts';
@@ -211,6 +212,7 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
       method: 'get',
       path: `${base}/components`,
       summary: 'The workloads of the platform: those of its release, and of kube-system',
+      access: authenticated,
       parameters,
       answers: json(componentListSchema),
       handler: listHandler(reader),
@@ -219,6 +221,7 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
       method: 'get',
       path: `${base}/components/:name`,
       summary: 'A workload of the platform; of several with this name that of the release',
+      access: authenticated,
       parameters: [nameParameter, ...parameters],
       answers: json(componentSchema),
       handler: getHandler(reader),
@@ -227,6 +230,7 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
       method: 'get',
       path: `${base}/componenthealth`,
       summary: 'How many workloads of the platform, and nodes, are well',
+      access: authenticated,
       parameters,
       answers: json(componentHealthSchema),
       handler: healthHandler(reader),

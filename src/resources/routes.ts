@@ -1,6 +1,7 @@
 /** The routes of both doors, for each of the resources that they are handed. */
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import { noSuchPath, StatusError } from '../runtime/errors.ts';
+import { authenticated, authorizedByResource, type UnmatchedPaths } from '../http/access.ts';
 import {
   inHeader,
   inPath,
@@ -98,6 +99,9 @@ function lastOnly<A, B>(make: (of: A) => B): (of: A) => B {
   };
 }
 
+export const unmatchedKapis: UnmatchedPaths = { paths: /^\/kapis\//, access: authenticated };
+export const unmatchedApis: UnmatchedPaths = { paths: /^\/apis\//, access: authorizedByResource };
+
 /** For the gateway: discovery and every resource below /kapis. */
 export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: KapisDeps): Route[] {
   const definitions = resources.map(({ definition }) => definition);
@@ -144,6 +148,7 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
           method: 'get',
           path,
           summary: `List or watch objects of kind ${kind}`,
+          access: authenticated,
           parameters: [...list, lastEventIDHeader],
           answers: watched(schemas.list),
           refusals,
@@ -154,6 +159,7 @@ export function kapisRoutes({ authorizer, resources, every, otherGroups = [] }: 
           method: 'get',
           path: `${path}/:name`,
           summary: `Read the ${kind}`,
+          access: authenticated,
           parameters: [nameParameter, ...objectParameters(list), lastEventIDHeader],
           answers: watched(schemas.object),
           refusals,
@@ -247,6 +253,7 @@ function everyRoutes(every: NonNullable<KapisDeps['every']>, access: ReadAccess,
       method: 'get',
       path: `${base}/:resources`,
       summary: 'List or watch objects of any resource that the cluster serves',
+      access: authenticated,
       parameters: [resourcesParameter, ...list],
       answers: watched(anyListSchema),
       refusals: refusalsOfAny,
@@ -256,6 +263,7 @@ function everyRoutes(every: NonNullable<KapisDeps['every']>, access: ReadAccess,
       method: 'get',
       path: `${base}/:resources/:name`,
       summary: 'Read an object at cluster scope',
+      access: authenticated,
       parameters: [resourcesParameter, ...get],
       answers: watched(anyObjectSchema),
       refusals: refusalsOfAny,
@@ -265,6 +273,7 @@ function everyRoutes(every: NonNullable<KapisDeps['every']>, access: ReadAccess,
       method: 'get',
       path: `${base}/namespaces/:namespace/:resources`,
       summary: 'List or watch objects of a namespace',
+      access: authenticated,
       parameters: [namespaceParameter, resourcesParameter, ...list],
       answers: watched(anyListSchema),
       refusals: refusalsOfAny,
@@ -274,6 +283,7 @@ function everyRoutes(every: NonNullable<KapisDeps['every']>, access: ReadAccess,
       method: 'get',
       path: `${base}/namespaces/:namespace/:resources/:name`,
       summary: 'Read an object of a namespace',
+      access: authenticated,
       parameters: [namespaceParameter, resourcesParameter, ...get],
       answers: watched(anyObjectSchema),
       refusals: refusalsOfAny,
@@ -306,6 +316,7 @@ export function apisRoutes({ authorizer, resources, otherGroups = [] }: KapisDep
           method: 'get',
           path: `${parent}/${served.resource}`,
           summary: parent === base ? `List or watch objects of kind ${kind}` : `Watch objects of kind ${kind}`,
+          access: authorizedByResource,
           parameters: apisListParameters,
           hot: true,
           handler: collection,
@@ -314,6 +325,7 @@ export function apisRoutes({ authorizer, resources, otherGroups = [] }: KapisDep
           method: 'get',
           path: `${parent}/${served.resource}/:name`,
           summary: parent === base ? `Read the ${kind}` : `Watch the ${kind}`,
+          access: authorizedByResource,
           parameters: [nameParameter, inQuery('resourceVersion', 'How old the answer may be'), pretty, timeout],
           hot: true,
           handler: object,

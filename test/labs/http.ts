@@ -2,8 +2,15 @@
 import type { Attributes } from '../../src/auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../../src/auth/user.ts';
 import { unauthorized } from '../../src/runtime/errors.ts';
+import {
+  anonymous,
+  authenticated,
+  authorizedByPath,
+  authorizedByResource,
+  type Access,
+} from '../../src/http/access.ts';
 import { createFace, type ChainOptions } from '../../src/http/chain.ts';
-import type { Face } from '../../src/http/listeners/express-on-http2.ts';
+import type { Face } from '../../src/http/listeners/face.ts';
 import { OpenWatches } from '../../src/http/open-streams.ts';
 import type { RequestContext, Route } from '../../src/http/route.ts';
 import { createLogger } from '../../src/runtime/logger.ts';
@@ -12,6 +19,17 @@ import type { Ask } from '../fakes/ask.ts';
 import { configuration } from '../fakes/configuration.ts';
 
 export const resourcePath = '/kapis/resources.platform.io/v1alpha3/nodes';
+export const aggregatedPath = '/apis/resources.platform.io/v1alpha3/nodes';
+
+const oauthPaths = /^\/(?:oauth|\.well-known)\//;
+
+/** The access of these paths in production. */
+function accessOf(path: string): Access {
+  if (/^\/(?:livez|readyz|healthz)/.test(path)) return { kind: 'optional', parameter: 'verbose' };
+  if (oauthPaths.test(path) || /^(?:\/kapis)?\/version$/.test(path)) return anonymous;
+  if (path === '/metrics') return authorizedByPath;
+  return path.startsWith('/apis/') ? authorizedByResource : authenticated;
+}
 
 export interface Lab {
   readonly app: Face;
@@ -41,13 +59,15 @@ export const as = (username: string, headers: Readonly<Record<string, string>> =
 export function face({ settings = {}, routes, allowed = true, ...options }: LabOptions = {}): Lab {
   const handled: RequestContext[] = [];
   const asked: Attributes[] = [];
-  const paths = [resourcePath, `${resourcePath}/:name`, '/metrics', '/livez', '/kapis/version', '/oauth/open', '/'];
+  const resources = [resourcePath, aggregatedPath].flatMap((path) => [path, `${path}/:name`]);
+  const paths = [...resources, '/apis', '/metrics', '/livez', '/kapis/version', '/oauth/open', '/'];
   const answers = paths.map((path): Route => ({
     method: 'get',
     path,
     summary: '',
+    access: accessOf(path),
     // As in production.
-    hot: path.startsWith(resourcePath),
+    hot: resources.includes(path),
     handler: (_req, res, context) => {
       handled.push(context);
       res.end('answered');
@@ -63,6 +83,7 @@ export function face({ settings = {}, routes, allowed = true, ...options }: LabO
       },
     },
     requests: () => requests,
+    unmatched: [{ paths: oauthPaths, access: anonymous }],
     watches: new OpenWatches(),
     auditor: auditor(),
     log: createLogger({ silent: true }),
@@ -76,5 +97,6 @@ export const doing = (handler: Route['handler'], path = '/kapis/version', method
   method,
   path,
   summary: '',
+  access: accessOf(path),
   handler,
 });

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { noSuchPath } from '../../runtime/errors.ts';
+import { anonymous, type UnmatchedPaths } from '../../http/access.ts';
 import { inPath, inQuery, type ResponseDescriptions, type ParameterDescription, type Route } from '../../http/route.ts';
 import { PreparedDocument } from '../../http/response/prepared-document.ts';
 import { text } from '../../http/schema.ts';
@@ -50,8 +51,9 @@ const callbackParameters: readonly ParameterDescription[] = [
   inQuery('error_description', 'Why there is no code, for people'),
 ];
 
+export const unmatchedDocs: UnmatchedPaths = { paths: /^\/docs\/assets\//, access: anonymous };
+
 export function docsRoutes({ issuer }: { readonly issuer: () => string }): readonly Route[] {
-  const open = { method: 'get', open: true } as const;
   let made: Assets | undefined;
   const assets = (): Assets => (made ??= makeAssets());
   const pages = byIssuer(issuer, (now) => {
@@ -60,7 +62,8 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
   });
   return [
     {
-      ...open,
+      method: 'get',
+      access: anonymous,
       path: '/docs',
       summary: 'A page to read and to try what is described here',
       answers: { ...page, 301: { description: 'It has no slash behind it', headers: { Location: 'Where it is' } } },
@@ -70,7 +73,8 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
           : pages().docs.answer(req, res, context),
     },
     {
-      ...open,
+      method: 'get',
+      access: anonymous,
       path: '/docs/callback',
       summary: 'The same page, where a login of it comes back to',
       parameters: callbackParameters,
@@ -78,7 +82,8 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
       handler: (req, res, context) => pages().callback.answer(req, res, context),
     },
     {
-      ...open,
+      method: 'get',
+      access: anonymous,
       path: '/docs/assets/:digest/:file',
       summary: 'The style and the script of that page',
       parameters: [inPath('digest', 'Of what they are'), inPath('file', 'The name')],

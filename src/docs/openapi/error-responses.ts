@@ -1,4 +1,5 @@
 /** What may go wrong with a route, as it follows from the rest of it; nobody says it twice. */
+import { needsIdentity, type Access } from '../../http/access.ts';
 import type { ResponseDescription, ContentDescription, Route } from '../../http/route.ts';
 import { oauthErrorSchema, statusSchema } from '../../http/meta.ts';
 import { text } from '../../http/schema.ts';
@@ -54,19 +55,22 @@ const contents: Readonly<Record<Dialect, ContentDescription>> = {
   Page: { 'text/html': text, 'application/json': oauthErrorSchema },
 };
 
-function statusesOf(
-  { method, path, open = false, credentials, body, refusals = [], removed }: Route,
-  dialect: Dialect,
-): number[] {
+function deniedBy(access: Access): readonly number[] {
+  if (access.kind === 'client') return [401];
+  // Valid credentials need the right to the path.
+  if (access.kind === 'optional') return [403];
+  return needsIdentity(access) ? [401, 403] : [];
+}
+
+function statusesOf({ method, path, access, body, refusals = [], removed }: Route, dialect: Dialect): number[] {
   return [
     400,
-    ...(open ? [] : [401, 403]),
-    ...(credentials === undefined ? [] : [401]),
+    ...deniedBy(access),
     // Pages are there over TLS alone, and their forms come from them alone.
     ...(dialect === 'Page' ? [403, 404] : []),
     ...(/[:*]/.test(path) || removed === true ? [404] : []),
     // What is read is had in a media type of several, or in JSON or not at all; what is written is answered in JSON whatever is accepted.
-    ...(!open && method === 'get' && path.startsWith('/kapis') && removed !== true ? [406] : []),
+    ...(needsIdentity(access) && method === 'get' && path.startsWith('/kapis') && removed !== true ? [406] : []),
     ...(body === undefined ? [] : [408, 413, 415]),
     ...refusals,
     429,

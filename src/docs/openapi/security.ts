@@ -1,5 +1,6 @@
 /** Who must show what, as the descriptions say it. */
 import { clientScopes } from '../../config/schema.ts';
+import { needsIdentity } from '../../http/access.ts';
 import type { Route } from '../../http/route.ts';
 
 const meaning: Readonly<Record<(typeof clientScopes)[number], string>> = {
@@ -17,11 +18,10 @@ const clientText = 'client_id and client_secret of an OAuth client';
 export type Security = readonly Readonly<Record<string, readonly string[]>>[];
 
 /** Undefined where it is as everywhere. A client may show its secret in the form too, and a public one has none. */
-export function securityOf({ open, credentials }: Route): Security | undefined {
-  if (open !== true) return undefined;
-  return credentials === undefined
-    ? []
-    : [...credentials.map((one) => ({ [one]: [] })), ...(credentials.includes('client') ? [{}] : [])];
+export function securityOf({ access }: Route): Security | undefined {
+  if (needsIdentity(access)) return undefined;
+  if (access.kind !== 'client') return [];
+  return [...access.schemes.map((one) => ({ [one]: [] })), ...(access.schemes.includes('client') ? [{}] : [])];
 }
 
 /** For OpenAPI 3.1: what is shown everywhere, and what there is. */

@@ -4,28 +4,33 @@ import { unauthorized } from '../../runtime/errors.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
 import type { RequestInfo } from '../route.ts';
 
-/** Discovery is for everyone with an identity, as kube-apiserver's system:discovery has it. */
-const isDiscovery = (path: string): boolean => path === '/' || /^\/(apis|kapis|openapi|version)(\/|$)/.test(path);
-
 /**
- * The right to the URL itself: the resource of our own group on /apis, the non-resource path elsewhere. What a /kapis path reads is
- * another resource, and its handler demands the right to that one. kube-apiserver authorizes what the gateway proxies. No path
- * writes by itself, so a caller who is allowed to read it may learn its methods; a refusal names the method, as kube-apiserver's does.
+ * Reviews the rights that `access` of the route names. kube-apiserver authorizes what the gateway proxies; streams are reviewed again
+ * here while they are open.
  */
 export const authorization =
-  (authorizer: Authorizer, isFree: (path: string) => boolean): RequestFilter =>
-  async (exchange) => {
-    const { user, info, path, req, isProxied } = exchange;
-    if (isProxied) guardStream(exchange, authorizer);
-    if (user === undefined || isProxied || isFree(path)) return;
-    if (info.isResourceRequest) {
-      if (info.prefix !== 'kapis') await demand(authorizer, user, attributesOf(exchange));
-    } else if (!isDiscovery(path)) {
-      const verb = req.method.toLowerCase();
-      if (verb !== 'head' && (await authorizer.authorize(user, { verb: 'get', path })).allowed) return;
-      await demand(authorizer, user, { verb, path });
-    }
+  (authorizer: Authorizer): RequestFilter =>
+  (exchange) => {
+    const { user, isProxied, route } = exchange;
+    const { access } = route;
+    if (isProxied) return guardStream(exchange, authorizer);
+    if (access.kind === 'optional') return user && demandPath(exchange, user, authorizer);
+    if (access.kind !== 'authorized') return undefined;
+    if (user === undefined) throw unauthorized();
+    return access.rights === 'path'
+      ? demandPath(exchange, user, authorizer)
+      : demand(authorizer, user, attributesOf(exchange));
   };
+
+/**
+ * No path writes by itself, so callers who are allowed to read it may learn its methods. A refusal names the method, as kube-apiserver's
+ * does.
+ */
+async function demandPath({ req, path }: Exchange, user: UserInfo, authorizer: Authorizer): Promise<void> {
+  const verb = req.method.toLowerCase();
+  if (verb !== 'head' && (await authorizer.authorize(user, { verb: 'get', path })).allowed) return;
+  await demand(authorizer, user, { verb, path });
+}
 
 function attributesOf({ info, req, path }: Exchange): Attributes {
   const { isResourceRequest, verb, group, resource, subresource, namespace, name } = info;

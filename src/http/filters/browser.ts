@@ -1,6 +1,6 @@
 import type { RequestFilter } from '../exchange.ts';
 import { parseAccept } from '../request/negotiate.ts';
-import { isSecure } from '../listeners/express-on-http2.ts';
+import { isSecure } from '../listeners/face.ts';
 import type { PlatformConfiguration } from '../../config/schema.ts';
 
 /**

@@ -11,7 +11,7 @@ import { randomUUID } from 'node:crypto';
 import { Duplex } from 'node:stream';
 import type { SecureContextOptions } from 'node:tls';
 import { badRequest, headersTooLarge, methodNotAllowed, timeout, type StatusError } from '../../runtime/errors.ts';
-import type { Face } from './express-on-http2.ts';
+import type { Face } from './face.ts';
 import type { oauthErrorSchema } from '../meta.ts';
 import type { TypeOf } from '../schema.ts';
 import { serveHandshakes } from './web-socket.ts';

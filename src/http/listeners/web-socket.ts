@@ -10,7 +10,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { isWebSocketRequest, subprotocolOf } from '../../auth/authenticators/web-socket-request.ts';
 import { badRequest } from '../../runtime/errors.ts';
-import type { Face } from './express-on-http2.ts';
+import type { Face } from './face.ts';
 import { ClientFrames } from './web-socket-frames.ts';
 
 /** RFC 6455 section 1.3. */

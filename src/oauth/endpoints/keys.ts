@@ -1,4 +1,5 @@
 import type { PublishedKey, SigningKeys } from '../../tokens/signing-keys.ts';
+import { anonymous } from '../../http/access.ts';
 import { list, named, object, oneOf, open, text, type Schema, type TypeOf } from '../../http/schema.ts';
 import { answerJSON, cacheable, type OAuthEndpoint } from '../json-response.ts';
 
@@ -30,7 +31,7 @@ export function keysEndpoint(keys: Pick<SigningKeys, 'published'>): OAuthEndpoin
         method: 'get',
         path,
         summary: 'The public keys that verify tokens (RFC 7517)',
-        open: true,
+        access: anonymous,
         answers: { 200: { description: 'OK', content: { [jwkSet]: keySetSchema } } },
         handler: (_req, res) =>
           answerJSON(res, { keys: keys.published() } satisfies TypeOf<typeof keySetSchema>, {

@@ -1,5 +1,6 @@
 import type { Response } from 'express';
 import { noSuchPath } from '../../runtime/errors.ts';
+import { anonymous } from '../../http/access.ts';
 import { inPath, json, type ParameterDescription, type Handler, type Route } from '../../http/route.ts';
 import { described, flag, list, named, object, text } from '../../http/schema.ts';
 import { answerJSON, cacheable, type OAuthEndpoint } from '../json-response.ts';
@@ -76,7 +77,7 @@ const route = (path: string, parameters: readonly ParameterDescription[], handle
   method: 'get',
   path,
   summary: 'What this authorization server offers (RFC 8414, OpenID Connect Discovery)',
-  open: true,
+  access: anonymous,
   parameters,
   answers: json(metadataSchema),
   handler,

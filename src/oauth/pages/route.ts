@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import { isTold, OAuthError } from '../../runtime/errors.ts';
+import { anonymous } from '../../http/access.ts';
 import type {
   Handler,
   RequestContext,
@@ -8,7 +9,7 @@ import type {
   BodyDescription,
   ParameterDescription,
 } from '../../http/route.ts';
-import { isSecure } from '../../http/listeners/express-on-http2.ts';
+import { isSecure } from '../../http/listeners/face.ts';
 import { readForm, formBody } from '../form.ts';
 import { withParameters } from '../authorization-request.ts';
 import { failurePage } from './notices.ts';
@@ -60,7 +61,7 @@ interface FormRoute extends PageRoute {
 export const pageRoute = (route: PageRoute, handle: (request: PageRequest) => Promise<void>): Route => ({
   ...route,
   method: 'get',
-  open: true,
+  access: anonymous,
   answers: pageAnswers,
   handler: forPeople(async (req, res, context) => handle({ req, res, context, form: new Map() })),
 });
@@ -69,7 +70,7 @@ export const pageRoute = (route: PageRoute, handle: (request: PageRequest) => Pr
 export const formRoute = ({ fields, ...route }: FormRoute, handle: (request: PageRequest) => Promise<void>): Route => ({
   ...route,
   method: 'post',
-  open: true,
+  access: anonymous,
   body: ownFormBody(fields),
   answers: pageAnswers,
   handler: forPeople(async (req, res, context) => {
@@ -83,7 +84,7 @@ export const formRoute = ({ fields, ...route }: FormRoute, handle: (request: Pag
 export const postedRoute = ({ parameters = [], ...route }: PageRoute): Route => ({
   ...route,
   method: 'post',
-  open: true,
+  access: anonymous,
   body: bodyOf(parameters),
   answers: pageAnswers,
   handler: forPeople(async (req, res, { arrival }) =>

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, jest, afterEach, test } from '@jest/globals';
 import { openapi3, swagger2 } from '../../../src/docs/openapi/group-documents.ts';
 import { openapiRoutes } from '../../../src/docs/aggregated.ts';
+import { authenticated } from '../../../src/http/access.ts';
 import { json, type Route } from '../../../src/http/route.ts';
 import { apisRoutes } from '../../../src/resources/routes.ts';
 import { count, described, eitherOf, named, object, text } from '../../../src/http/schema.ts';
@@ -145,6 +146,7 @@ describe('OpenAPI 3', () => {
       method: 'get',
       path: '/kapis/sum',
       summary: 'A sum',
+      access: authenticated,
       answers: json(answer),
       handler: () => undefined,
     };

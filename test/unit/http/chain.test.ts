@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Response } from 'express';
+import { authenticated } from '../../../src/http/access.ts';
 import type { ChainOptions } from '../../../src/http/chain.ts';
 import { ask, type Answer, type Ask } from '../../fakes/ask.ts';
 import { as, doing, face, resourcePath } from '../../labs/http.ts';
@@ -56,7 +57,11 @@ describe('who wants to be another', () => {
 });
 
 describe('who asks to be many', () => {
-  const gateway = { prefixes: new Set(['api']), handler: (_: unknown, res: Response): void => void res.end() };
+  const gateway = {
+    prefixes: new Set(['api']),
+    access: authenticated,
+    handler: (_: unknown, res: Response): void => void res.end(),
+  };
 
   test.each([
     ['', 10],
@@ -125,10 +130,7 @@ describe('who is nobody', () => {
   );
 
   test.each(['/livez', '/kapis/version', '/oauth/open', '/version'])('is answered at %s', async (path) => {
-    const { app } = face({
-      routes: [doing((_, res) => void res.end(), path)],
-      open: new Set(['/version']),
-    });
+    const { app } = face({ routes: [doing((_, res) => void res.end(), path)] });
     expect((await ask(app, path)).status).toBe(200);
   });
 
@@ -202,13 +204,15 @@ describe('who has an identity', () => {
 
   test('is refused before it is asked about when too many are there', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
+    const entered = Promise.withResolvers<void>();
     const held = doing(async (_, res) => {
+      entered.resolve();
       await promise;
       res.end();
     }, '/metrics');
     const { app, asked } = face({ settings: { maxInFlightPerUser: 1 }, routes: [held] });
     const first = ask(app, '/metrics', as('alice'));
-    await new Promise((next) => setImmediate(next));
+    await entered.promise;
     expect((await ask(app, '/metrics', as('alice'))).status).toBe(429);
     resolve();
     expect((await first).status).toBe(200);

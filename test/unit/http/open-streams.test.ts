@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { kapisRoutes, apisRoutes } from '../../../src/resources/routes.ts';
 import { serviceUnavailable, tooManyRequests, unauthorized } from '../../../src/runtime/errors.ts';
+import { authenticated } from '../../../src/http/access.ts';
 import { OpenWatches } from '../../../src/http/open-streams.ts';
 import { gatewayAuthenticator, tokenReview, type Authenticator } from '../../../src/auth/authenticators/index.ts';
 import type { UserInfo } from '../../../src/auth/user.ts';
@@ -284,7 +285,11 @@ test.each<[string, () => Promise<void> | void]>([
       },
     },
     watches,
-    gateway: { prefixes: new Set(['api']), handler: (_req, res) => void res.end(String((passed += 1))) },
+    gateway: {
+      prefixes: new Set(['api']),
+      access: authenticated,
+      handler: (_req, res) => void res.end(String((passed += 1))),
+    },
   });
   const told = ask(app, '/api/v1/nodes?watch=true', { headers: { 'impersonate-user': 'bob' } });
   await settle();

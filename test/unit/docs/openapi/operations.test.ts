@@ -3,6 +3,7 @@ import { Components } from '../../../../src/docs/openapi/components.ts';
 import { templated, operationIdOf, tagOf } from '../../../../src/docs/openapi/operations.ts';
 import { refusalsOf } from '../../../../src/docs/openapi/error-responses.ts';
 import { merged } from '../../../../src/docs/openapi/cluster-schemas.ts';
+import { anonymous, authenticated } from '../../../../src/http/access.ts';
 import { json, type Route } from '../../../../src/http/route.ts';
 import { count, eitherOf, flag, list, named, object, oneOf, text } from '../../../../src/http/schema.ts';
 
@@ -14,6 +15,7 @@ const route = (path: string, more: Partial<Route> = {}): Route => ({
   method: 'get',
   path,
   summary: 'What it does',
+  access: authenticated,
   handler: () => undefined,
   ...more,
 });
@@ -61,16 +63,17 @@ describe('what may go wrong follows from the route', () => {
   const always = [400, 429, 500, 503, 504];
   const body = { required: true, content: { 'application/json': object({}) } };
   test.each([
-    ['open', route('/x', { open: true }), []],
+    ['anonymous', route('/x', { access: anonymous }), []],
     ['with an identity', route('/x'), [401, 403]],
-    ['named', route('/x/:name', { open: true }), [404]],
+    ['named', route('/x/:name', { access: anonymous }), [404]],
     ['below /kapis', route('/kapis/x'), [401, 403, 406]],
     ['writing below /kapis', route('/kapis/x', { method: 'post' }), [401, 403]],
     ['removed below /kapis', route('/kapis/x', { removed: true }), [401, 403, 404]],
-    ['with a body', route('/x', { open: true, body }), [408, 413, 415]],
-    ['of a client', route('/oauth/x', { open: true, credentials: ['client'] }), [401]],
-    ['with more of its own', route('/x', { open: true, refusals: [409, 502] }), [409, 502]],
-    ['removed', route('/x', { open: true, removed: true }), [404]],
+    ['with a body', route('/x', { access: anonymous, body }), [408, 413, 415]],
+    ['with an optional identity', route('/x', { access: { kind: 'optional', parameter: 'verbose' } }), [403]],
+    ['of a client', route('/oauth/x', { access: { kind: 'client', schemes: ['client'] } }), [401]],
+    ['with more of its own', route('/x', { access: anonymous, refusals: [409, 502] }), [409, 502]],
+    ['removed', route('/x', { access: anonymous, removed: true }), [404]],
   ])('%s', (_, one, more) => {
     expect([...refusalsOf(one).keys()]).toEqual([...always, ...more].toSorted((a, b) => a - b));
   });

@@ -22,7 +22,7 @@ async function startWith(authorizer: Authorizer, path: string, method = 'GET'): 
   exchange.user = alice;
   let recheck: (() => Promise<void>) | undefined;
   exchange.onRecheck = (check) => void (recheck = check);
-  await authorization(authorizer, () => false)(exchange);
+  await authorization(authorizer)(exchange);
   return async () => await recheck?.();
 }
 

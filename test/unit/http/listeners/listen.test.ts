@@ -9,7 +9,7 @@ import http2, {
 } from 'node:http2';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import tls from 'node:tls';
-import type { Face } from '../../../../src/http/listeners/express-on-http2.ts';
+import type { Face } from '../../../../src/http/listeners/face.ts';
 import { listenHTTP, listenTLS, type Listener } from '../../../../src/http/listeners/listen.ts';
 import { registry } from '../../../../src/runtime/metrics.ts';
 import { PreparedDocument } from '../../../../src/http/response/prepared-document.ts';

@@ -1,0 +1,39 @@
+/** What a route demands of its callers. The filters enforce it, and the descriptions derive `security` and errors from it. */
+export type Access =
+  /** No filter reads credentials. A handler may read some, such as the cookie of a page. */
+  | { readonly kind: 'anonymous' }
+  /**
+   * Authenticated only if the query has `parameter`. Valid credentials then need the right to the path, invalid ones are ignored.
+   */
+  | { readonly kind: 'optional'; readonly parameter: string }
+  /** OAuth: the handler authenticates the client, or the token as an OAuth error says it. */
+  | { readonly kind: 'client'; readonly schemes: readonly ('bearer' | 'client')[] }
+  /**
+   * Any identity; the handler demands further rights. `passwordChange`: also users who must change their password, unless the path names
+   * somebody else.
+   */
+  | { readonly kind: 'authenticated'; readonly passwordChange?: boolean }
+  /** An identity with the right to the path, or to the resource that the path names. */
+  | { readonly kind: 'authorized'; readonly rights: 'path' | 'resource' };
+
+export const anonymous: Access = { kind: 'anonymous' };
+export const authenticated: Access = { kind: 'authenticated' };
+export const authorizedByPath: Access = { kind: 'authorized', rights: 'path' };
+export const authorizedByResource: Access = { kind: 'authorized', rights: 'resource' };
+
+/** Paths without a route, and what a module demands there before it returns 404. */
+export interface UnmatchedPaths {
+  readonly paths: RegExp;
+  readonly access: Access;
+}
+
+export const needsIdentity = ({ kind }: Access): boolean => kind === 'authenticated' || kind === 'authorized';
+
+const byStrictness: readonly Access['kind'][] = ['anonymous', 'client', 'optional', 'authenticated', 'authorized'];
+
+/** Returns the access of a path for methods that none of its routes has. */
+export function strictest(all: readonly Access[]): Access {
+  const access = all.toSorted((a, b) => byStrictness.indexOf(b.kind) - byStrictness.indexOf(a.kind))[0];
+  // A change of the password is one method.
+  return access?.kind === 'authenticated' ? authenticated : (access ?? authorizedByPath);
+}

@@ -1,0 +1,253 @@
+/**
+ * Calls every route of every listener without a token, with a wrong token, as a user who must change their password and as a user without
+ * rights. The expected statuses follow from `access` of the route alone.
+ */
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { needsIdentity, strictest, type Access } from '../../src/http/access.ts';
+import * as chain from '../../src/http/chain.ts';
+import type { Route } from '../../src/http/route.ts';
+import { connect, open } from '../client/http1.ts';
+import { checked } from '../fakes/ask.ts';
+import type { Lab } from './lab.ts';
+import { serveResources } from './logging-lab.ts';
+
+/** What each face was given, the gateway's first. */
+const faces: Parameters<typeof chain.createFace>[] = [];
+jest.unstable_mockModule('../../src/http/chain.ts', () => ({
+  ...chain,
+  createFace: (...given: Parameters<typeof chain.createFace>) => {
+    faces.push(given);
+    return chain.createFace(...given);
+  },
+}));
+const { startLab, login, issuer, asClient } = await import('./lab.ts');
+
+const passwordHash = '$2b$04$PVYFFzvPKAZ5s.rDfx34..PB6WWeDAm4X5T0Fqize59IEWhtVe4tS';
+const users = [
+  { username: 'alice', passwordHash },
+  { username: 'bob', passwordHash },
+  { username: 'newcomer', passwordRef: { name: 'newcomer', key: 'passwordHash' }, passwordChangeRequired: true },
+];
+const clients = [{ name: asClient.client_id, secret: asClient.client_secret }];
+
+type Caller = 'nobody' | 'a wrong token' | 'a password-change token' | 'no rights';
+const callers: readonly Caller[] = ['nobody', 'a wrong token', 'a password-change token', 'no rights'];
+
+let lab: Lab;
+const tokens = new Map<Caller, string>([['a wrong token', 'wrong']]);
+
+beforeAll(async () => {
+  lab = await startLab({
+    sections: { authentication: { issuer, users, clients } },
+    prepare: (cluster) => {
+      serveResources(cluster);
+      cluster.put('/api/v1/namespaces/platform-system/secrets', {
+        metadata: { name: 'newcomer' },
+        data: { passwordHash: Buffer.from(passwordHash).toString('base64') },
+      });
+    },
+  });
+  for (const [caller, username] of [
+    ['a password-change token', 'newcomer'],
+    ['no rights', 'bob'],
+  ] as const) {
+    const answer = await lab.token({ ...login, username });
+    tokens.set(caller, String(answer.json()['access_token']));
+  }
+});
+afterAll(() => lab.stop());
+
+type Listener = 'http' | 'https' | 'aggregated';
+const listeners: readonly Listener[] = ['http', 'https', 'aggregated'];
+
+const routesOf = (listener: Listener): readonly Route[] => faces[listener === 'aggregated' ? 1 : 0]?.[0] ?? [];
+
+/** `type`: the media type of a body to send. */
+async function statusOf(
+  listener: Listener,
+  [method, path, type]: readonly [method: string, path: string, type?: string | undefined],
+  caller: Caller,
+): Promise<number> {
+  const token = tokens.get(caller);
+  const tls = listener === 'http' ? {} : { tls: { rejectUnauthorized: false } };
+  const socket = connect({ host: '127.0.0.1', port: lab.ports[listener], ...tls });
+  const headers = {
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    ...(type === undefined ? {} : { 'content-type': type, 'content-length': '2' }),
+  };
+  const request = { path, method: method.toUpperCase(), headers, body: type === undefined ? undefined : '{}' };
+  return (await checked(open(socket, request))).status;
+}
+
+/** OAuth endpoints look at the media type before the client. The forms of pages need the cookie of a browser instead. */
+const bodyTypeOf = ({ access, body }: Route): string | undefined =>
+  access.kind === 'client' ? Object.keys(body?.content ?? {})[0] : undefined;
+
+interface Request {
+  readonly path: string;
+  /** Has the parameter that makes an optional identity count. */
+  readonly isVerbose?: boolean;
+  /** Names another user. */
+  readonly isOther?: boolean;
+}
+
+/** The path with a name for each parameter: another user, and resources that the cluster serves. */
+const filled = (path: string): string =>
+  path
+    .replace('/users/:name', '/users/alice')
+    .replace(/(?<=:namespace\/):resources/, 'pods')
+    .replace(':resources', 'namespaces')
+    .replaceAll(/[:*]\w+/g, 'x');
+
+function requestsOf({ access, path }: Route): readonly Request[] {
+  if (access.kind === 'optional')
+    return [{ path: filled(path) }, { path: `${filled(path)}?${access.parameter}`, isVerbose: true }];
+  if (access.kind === 'authenticated' && access.passwordChange === true && path.includes(':name'))
+    return [{ path: path.replace(':name', '~') }, { path: filled(path), isOther: true }];
+  return [{ path: filled(path) }];
+}
+
+const refused: readonly number[] = [400, 401, 403];
+
+/** Whether the caller may get this status, whatever the handler does. */
+function isExpected(status: number, access: Access, caller: Caller, { isVerbose, isOther }: Request): boolean {
+  const isServed = status !== 401 && status !== 403;
+  const isUser = caller === 'a password-change token' || caller === 'no rights';
+  switch (access.kind) {
+    case 'anonymous':
+      return isServed;
+    case 'optional':
+      return isVerbose === true && caller === 'no rights' ? status === 403 : isServed;
+    case 'client':
+      return refused.includes(status);
+    case 'authenticated':
+      if (!isUser) return status === 401;
+      // The handler demands further rights.
+      if (caller === 'no rights') return status !== 401;
+      return access.passwordChange === true && isOther !== true ? isServed : status === 403;
+    case 'authorized':
+      break;
+  }
+  return status === (isUser ? 403 : 401);
+}
+
+describe.each(listeners)('at %s', (listener) => {
+  test.each(callers)('each route gives %s what its access says', async (caller) => {
+    const routes = routesOf(listener);
+    expect(routes.length).toBeGreaterThan(10);
+    const unexpected: string[] = [];
+    for (const route of routes)
+      for (const request of requestsOf(route)) {
+        const status = await statusOf(listener, [route.method, request.path, bodyTypeOf(route)], caller);
+        if (!isExpected(status, route.access, caller, request))
+          unexpected.push(`${route.method} ${request.path}: ${status}`);
+      }
+    expect(unexpected).toEqual([]);
+  });
+
+  test('a method that no route of a path has is refused before 405 as the strictest of them demands', async () => {
+    const unexpected: string[] = [];
+    for (const [path, routes] of Map.groupBy(routesOf(listener), (route) => route.path)) {
+      const access = strictest(routes.map((route) => route.access));
+      for (const caller of ['nobody', 'a password-change token'] as const) {
+        const status = await statusOf(listener, ['propfind', filled(path)], caller);
+        const isMet = needsIdentity(access) ? status === (caller === 'nobody' ? 401 : 403) : status === 405;
+        if (!isMet) unexpected.push(`${path} for ${caller}: ${status}`);
+      }
+    }
+    expect(unexpected).toEqual([]);
+  });
+});
+
+const linesOf = (routes: readonly Route[], kind: Access['kind']): readonly string[] =>
+  [
+    ...new Set(routes.filter(({ access }) => access.kind === kind).map(({ method, path }) => `${method} ${path}`)),
+  ].toSorted();
+
+const health = ['healthz', 'livez', 'readyz'].flatMap((path) => [`get /${path}`, `get /${path}/:check`]);
+
+test('these routes of the gateway read no credentials, or authenticate OAuth clients', () => {
+  const routes = routesOf('https');
+  expect(linesOf(routes, 'anonymous')).toEqual([
+    'get /.well-known/oauth-authorization-server',
+    'get /.well-known/oauth-authorization-server/*path',
+    'get /.well-known/openid-configuration',
+    'get /.well-known/openid-configuration/*path',
+    'get /docs',
+    'get /docs/assets/:digest/:file',
+    'get /docs/callback',
+    'get /kapis/version',
+    'get /oauth/.well-known/oauth-authorization-server',
+    'get /oauth/.well-known/openid-configuration',
+    'get /oauth/account',
+    'get /oauth/authorize',
+    'get /oauth/callback/:provider',
+    'get /oauth/consent',
+    'get /oauth/device',
+    'get /oauth/keys',
+    'get /oauth/login',
+    'get /oauth/login/:provider',
+    'get /oauth/logout',
+    'get /oauth/logout/confirm',
+    'get /swagger/platform.json',
+    'get /swagger/platform.v3.json',
+    'post /oauth/account',
+    'post /oauth/authorize',
+    'post /oauth/consent',
+    'post /oauth/device',
+    'post /oauth/login',
+    'post /oauth/login/:provider',
+    'post /oauth/logout',
+    'post /oauth/logout/confirm',
+  ]);
+  expect(linesOf(routes, 'optional')).toEqual(health);
+  expect(linesOf(routes, 'client')).toEqual([
+    'get /oauth/userinfo',
+    'post /oauth/authenticate',
+    'post /oauth/device_authorization',
+    'post /oauth/introspect',
+    'post /oauth/revoke',
+    'post /oauth/token',
+    'post /oauth/userinfo',
+  ]);
+});
+
+test('these routes of the aggregated API server read no credentials', () => {
+  const routes = routesOf('aggregated');
+  expect(linesOf(routes, 'anonymous')).toEqual(['get /version']);
+  expect(linesOf(routes, 'optional')).toEqual(health);
+  expect(linesOf(routes, 'client')).toEqual([]);
+});
+
+test.each<[Listener, string, number, number]>([
+  ['https', '/', 401, 404],
+  ['https', '/nothing', 401, 403],
+  ['https', '/oauth', 401, 403],
+  ['https', '/oauth/nothing', 404, 404],
+  ['https', '/.well-known/nothing', 404, 404],
+  ['https', '/livez/a/b', 404, 404],
+  ['https', '/livez/a/b?verbose', 404, 403],
+  ['https', '/docs/nothing', 401, 403],
+  ['https', '/docs/assets/nothing', 404, 404],
+  ['https', '/swagger/nothing', 401, 404],
+  ['https', '/kapis/nothing', 401, 404],
+  ['https', '/kapis/nothing/v1/things', 401, 404],
+  ['https', '/version', 401, 503],
+  ['aggregated', '/nothing', 401, 403],
+  ['aggregated', '/oauth/token', 401, 403],
+  ['aggregated', '/kapis/version', 401, 403],
+  ['aggregated', '/docs', 401, 403],
+  ['aggregated', '/swagger/platform.json', 401, 403],
+  ['aggregated', '/openapi', 401, 404],
+  ['aggregated', '/openapi/nothing', 401, 404],
+  ['aggregated', '/apis/nothing/v1/things', 401, 403],
+  ['aggregated', '/api/v1/nodes', 401, 403],
+])(
+  'at %s %s, without a route there, is %d to nobody and %d to a user without rights',
+  async (listener, path, nobody, user) => {
+    const statuses = await Promise.all(
+      (['nobody', 'no rights'] as const).map((caller) => statusOf(listener, ['get', path], caller)),
+    );
+    expect(statuses).toEqual([nobody, user]);
+  },
+);
