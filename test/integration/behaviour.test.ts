@@ -178,18 +178,6 @@ describe('too much at once', () => {
   });
 });
 
-test.each([
-  ['its headers', 'GET /kapis/version HTTP/1.1\r\nHost: x\r\n'],
-  ['its first line', 'GET '],
-])('a client that does not finish %s is told so and cut off', async (_, bytes) => {
-  const socket = connect(gateway());
-  const answer = drain(socket);
-  socket.write(bytes);
-  const [told] = answersIn(await answer);
-  expect(told).toMatchObject({ status: 408 });
-  expect(JSON.parse(told?.body ?? '')).toMatchObject({ kind: 'Status', reason: 'Timeout', code: 408 });
-});
-
 /** What a TLS handshake ends with: the protocols agreed upon, or why not. */
 function shake(url: string, options: tls.ConnectionOptions): Promise<string> {
   const { hostname, port } = new URL(url);

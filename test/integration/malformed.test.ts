@@ -24,16 +24,17 @@ const listeners: Readonly<Record<string, () => Listener>> = {
 
 let token = '';
 let pidsBefore: unknown;
-/** The responses to headers that do not end, by listener. */
+/** The responses to what does not end, by listener and what it is. */
 const endless = new Map<string, Promise<RawAnswer[]>>();
 const pids = (): unknown[] => replicaProcesses().map((process) => process?.pid);
 beforeAll(async () => {
   token = await adminToken();
   pidsBefore = pids();
-  // The server waits 10 s for the end of the headers: the listeners wait at the same time, while the other tests run.
+  // The server waits 10 s for the end of the headers: all connections wait at the same time, while the other tests run.
   for (const [name, listener] of Object.entries(listeners)) {
     const { url, open } = listener();
-    endless.set(name, send(url, `GET ${open} HTTP/1.1\r\nHost: x\r\n`));
+    const heads = { headers: `GET ${open} HTTP/1.1\r\nHost: x\r\n`, 'a first line': 'GET ' };
+    for (const [what, bytes] of Object.entries(heads)) endless.set(`${name}: ${what}`, send(url, bytes));
   }
 });
 
@@ -322,8 +323,8 @@ describe.each(Object.keys(listeners))('%s', (name) => {
     expect((await call(`${url()}${open()}`)).status).toBe(200);
   });
 
-  test('headers that do not end: 408', async () => {
-    expectOne((await endless.get(name)) ?? [], 408, 'Timeout');
+  test.each(['headers', 'a first line'])('%s without end: 408, and the connection is closed', async (what) => {
+    expectOne((await endless.get(`${name}: ${what}`)) ?? [], 408, 'Timeout');
   });
 });
 
