@@ -172,7 +172,14 @@ export default defineConfig({
     {
       files: ['test/**'],
       // Assertions that several tests share are functions called expectSo.
-      rules: { 'jest/expect-expect': ['error', { assertFunctionNames: ['expect', 'expect*'] }] },
+      rules: {
+        'jest/expect-expect': ['error', { assertFunctionNames: ['expect', 'expect*'] }],
+        'jest/no-restricted-jest-methods': ['error', { retryTimes: 'a test that fails at times has a cause: find it' }],
+        'no-restricted-properties': [
+          'error',
+          { object: 'test', property: 'failing', message: 'a test that fails is not a test: fix the cause' },
+        ],
+      },
     },
   ],
 });
