@@ -16,7 +16,10 @@ interface ExecOptions {
   readonly onStderr?: (text: string) => void;
 }
 
-/** Runs a program to its end; a failure is an answer, not an error. A program that cannot be started answers code 127. */
+/**
+ * Runs a program to its end and returns its exit code; code 127 if it cannot be started. The library execa would replace these lines
+ * only: it knows neither sessions that outlive us nor a deadline for several processes (processes.ts).
+ */
 export function execute(program: string, args: readonly string[], options: ExecOptions = {}): Promise<Executed> {
   return new Promise((resolve) => {
     const child = spawn(program, args, {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 
 /**
  * Runs `work` while no other process on this machine runs work of the same name; `onWait` is called once if it has to wait.
- * The lock is an abstract Unix socket: the kernel drops it with its holder, so a crash leaves nothing stale behind.
+ * The lock is an abstract Unix socket: the kernel drops it with its holder. The lock files of the library proper-lockfile outlive a crash.
  */
 export async function withLock<T>(name: string, work: () => Promise<T>, onWait?: () => void): Promise<T> {
   const path = `\0platform-apiserver-${createHash('sha256').update(name).digest('hex')}`;

@@ -18,7 +18,10 @@ interface Credentials {
   readonly secrets: readonly string[];
 }
 
-/** RFC 6749 section 2.3.1: id and secret are form-encoded before they are put together. Names are the same either way. */
+/**
+ * RFC 6749 section 2.3.1: id and secret are form-encoded before they are put together, which the library basic-auth does not undo. Names
+ * are the same either way.
+ */
 function basic(header: string): Credentials {
   const text = Buffer.from(header.slice('basic '.length), 'base64').toString('utf8');
   const at = text.indexOf(':');

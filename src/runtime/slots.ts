@@ -32,7 +32,7 @@ interface Line {
 /**
  * A limited resource that users share. A user or address holds at most `perUser` slots. Requests that wait are in one line per user or
  * address, and the lines take turns, so a long line delays only its own holder. When the queue is full the longest line of the network
- * with most requests loses its last one.
+ * with most requests loses its last one. The libraries p-queue and p-limit have one queue for all users, and nothing is refused.
  */
 export class Slots {
   readonly #options: Required<Omit<SlotsOptions, 'queue'>> & Pick<SlotsOptions, 'queue'>;

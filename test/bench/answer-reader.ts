@@ -1,4 +1,7 @@
-/** Reads HTTP/1.1 answers with as little work as can be: the generator shares the machine with what it measures. */
+/**
+ * Reads HTTP/1.1 responses with as little work as possible: the generator shares the machine with the server. The library autocannon
+ * neither checks each byte of a response nor reads watches, and cannot send to two builds in turn at equal rates.
+ */
 
 export interface Answer {
   readonly status: number;

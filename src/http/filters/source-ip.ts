@@ -19,7 +19,7 @@ function blockList(blocks: readonly string[]): BlockList {
 
 /**
  * The client's address: the peer's, or, where the peer is a trusted proxy, the last address in X-Forwarded-For that is none.
- * `trustedProxies`: addresses and CIDR blocks.
+ * `trustedProxies`: addresses and CIDR blocks. The library proxy-addr would not stop at a malformed entry of X-Forwarded-For.
  */
 export function sourceIP(trustedProxies: () => readonly string[]): RequestFilter {
   let blocks: readonly string[] = [];

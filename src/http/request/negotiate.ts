@@ -1,4 +1,7 @@
-/** What a caller accepts (RFC 9110 section 12.5, with the parameters of Kubernetes: k8s.io/apiserver pkg/endpoints/handlers/negotiation). */
+/**
+ * The media types that a caller accepts (RFC 9110 section 12.5, with the parameters of Kubernetes: k8s.io/apiserver
+ * pkg/endpoints/handlers/negotiation). The library negotiator neither returns those parameters nor limits the number of clauses.
+ */
 import { notAcceptable } from '../../runtime/errors.ts';
 
 /** One clause of an Accept header. Type and parameter names are in lower case. */
@@ -87,7 +90,7 @@ export function acceptsGzip(header: string | undefined): boolean {
   return coding !== undefined && !coding.refused;
 }
 
-/** RFC 9110 section 13.1.2; the comparison is weak. */
+/** RFC 9110 section 13.1.2; the comparison is weak. The library fresh would answer `Cache-Control: no-cache` by 200 instead of 304. */
 export const isKnown = (ifNoneMatch: string | undefined, etag: string): boolean =>
   ifNoneMatch !== undefined &&
   ifNoneMatch

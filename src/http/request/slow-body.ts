@@ -12,6 +12,7 @@ const grace = 100;
 /**
  * Reads the body of a request to an OAuth endpoint. `name` is its media type; `arrival` counts the request while its body arrives. Throws
  * OAuthError 415, 413, 408 or 400, and StatusError 429.
+ * The libraries raw-body and type-is know neither a slot for a slow body nor a limit of time.
  */
 export async function readBody(
   req: Request,

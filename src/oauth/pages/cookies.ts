@@ -17,7 +17,7 @@ const attributes = 'Path=/; Secure; HttpOnly; SameSite=Lax';
 
 type CookieName = typeof loginCookie | typeof formCookie | typeof providerCookie;
 
-/** Undefined also where it comes twice: one of them is not ours. */
+/** Returns undefined also if the name occurs twice: one of them is not ours. The library cookie would return the first. */
 export function readCookie(req: Request, name: CookieName): string | undefined {
   const found = (req.headers.cookie ?? '')
     .split(';')
