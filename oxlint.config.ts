@@ -32,6 +32,7 @@ const doors: Readonly<Record<string, readonly string[]>> = {
   'openid-client': ['accounts'],
   '@node-rs/argon2': ['accounts'],
   yaml: ['config'],
+  'fastest-levenshtein': ['config'],
   zod: ['config', 'http'],
 };
 

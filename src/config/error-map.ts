@@ -2,6 +2,7 @@
  * Describes a value that the schema refuses, where the schema has no message of its own. No message repeats a value: it might be a secret
  * in the wrong place.
  */
+import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 
 type Issue = z.core.$ZodRawIssue;
@@ -30,26 +31,12 @@ function choice(values: readonly unknown[], input: unknown): string {
   return `must be ${wanted}${near === undefined || others.length === 0 ? '' : `; did you mean "${near}"?`}`;
 }
 
-/** Levenshtein's. */
-function editDistance(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, at) => at);
-  for (let i = 1; i <= one.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= other.length; j += 1)
-      next.push(
-        Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (one[i - 1] === other[j - 1] ? 0 : 1)),
-      );
-    row = next;
-  }
-  return row[other.length] ?? 0;
-}
-
 /** The known word that the text was meant to be; undefined if it is like none. */
 const nearest = (text: string, known: readonly string[]): string | undefined =>
   known
-    .map((name) => ({ name, distance: editDistance(text.slice(0, longestCompared).toLowerCase(), name.toLowerCase()) }))
-    .filter(({ name, distance }) => distance <= Math.min(2, name.length / 2))
-    .toSorted((one, other) => one.distance - other.distance)[0]?.name;
+    .map((name) => ({ name, edits: distance(text.slice(0, longestCompared).toLowerCase(), name.toLowerCase()) }))
+    .filter(({ name, edits }) => edits <= Math.min(2, name.length / 2))
+    .toSorted((one, other) => one.edits - other.edits)[0]?.name;
 
 function unknownKey(key: string, known: readonly string[]): string {
   const near = nearest(key, known);

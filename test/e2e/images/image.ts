@@ -25,7 +25,7 @@ const mediaType = (name: string): string => `application/vnd.oci.image.${name}`;
 
 const json = (value: unknown): Buffer[] => [Buffer.from(JSON.stringify(value))];
 
-export function archive({ name, layers, config }: Image): Buffer[] {
+export async function archive({ name, layers, config }: Image): Promise<Buffer[]> {
   const files: Entry[] = [];
   const add = (type: string, bytes: readonly Buffer[]): Descriptor => {
     const hash = createHash('sha256');
@@ -36,7 +36,8 @@ export function archive({ name, layers, config }: Image): Buffer[] {
     return { mediaType: mediaType(type), digest: `sha256:${hex}`, size: content.length };
   };
 
-  const descriptors = layers.map((entries) => add('layer.v1.tar', tar(entries)));
+  const descriptors: Descriptor[] = [];
+  for (const entries of layers) descriptors.push(add('layer.v1.tar', await tar(entries)));
   const configuration = add(
     'config.v1+json',
     json({
@@ -51,7 +52,7 @@ export function archive({ name, layers, config }: Image): Buffer[] {
     json({ schemaVersion: 2, mediaType: mediaType('manifest.v1+json'), config: configuration, layers: descriptors }),
   );
   const annotations = { 'io.containerd.image.name': name };
-  return tar([
+  return await tar([
     { path: 'oci-layout', content: Buffer.from('{"imageLayoutVersion":"1.0.0"}') },
     { path: 'index.json', content: json({ schemaVersion: 2, manifests: [{ ...manifest, annotations }] })[0] as Buffer },
     ...files,

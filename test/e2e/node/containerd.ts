@@ -90,7 +90,7 @@ export async function importImage(image: Image): Promise<void> {
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
   const closed = once(child, 'close');
   // What ctr does not read, it explains.
-  await pipeline(Readable.from(archive(image)), child.stdin).catch(() => undefined);
+  await pipeline(Readable.from(await archive(image)), child.stdin).catch(() => undefined);
   const [code] = (await closed) as [number | null];
   if (code !== 0) throw new Error(`${image.name} cannot be imported: ${stderr}`);
 }
