@@ -331,6 +331,15 @@ describe('the discovery of an OpenID provider', () => {
     expect(count()).toBe(3);
   });
 
+  test('is repeated when the issuer of this server changes, with the new redirect URI', async () => {
+    await leave();
+    const { authentication } = live.value;
+    live.accept({ ...live.value, authentication: { ...authentication, issuer: 'https://new.example' } });
+    const url = new URL(await leave());
+    expect(url.searchParams.get('redirect_uri')).toBe('https://new.example/oauth/callback/sso');
+    expect(count()).toBe(2);
+  });
+
   test('that fails after the secret changed leaves none in use', async () => {
     await leave();
     secret = 'another';
