@@ -42,11 +42,17 @@ function remade(old: Made | undefined, wanted: unknown, make: () => Sink | undef
 
 /** Where the configuration in force wants events to go. */
 export class Sinks {
+  readonly #parts: Parts;
   #log: Made | undefined;
   #webhook: Made | undefined;
   #current: readonly Sink[] = [];
 
   constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    const parts = this.#parts;
     parts.config.subscribe(({ audit }) => {
       this.#log = remade(this.#log, audit.log, () => logSink(audit.log, parts));
       this.#webhook = remade(this.#webhook, audit.webhook, () => webhookSink(audit.webhook, parts));
@@ -58,7 +64,7 @@ export class Sinks {
     return this.#current;
   }
 
-  async close(): Promise<void> {
+  async stop(): Promise<void> {
     await Promise.all(this.#current.map((sink) => sink.close()));
   }
 }

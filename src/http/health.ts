@@ -1,49 +1,44 @@
 /** /livez, /readyz and /healthz as kube-apiserver has them (k8s.io/apiserver pkg/server/healthz): each check by name. */
 import type { Response } from 'express';
 import { noSuchPath } from '../runtime/errors.ts';
+import type { HealthCheck } from '../runtime/lifecycle.ts';
 import { type Access, type UnmatchedPaths } from './access.ts';
 import { inPath, inQuery, type ResponseDescriptions, type RequestContext, type Route } from './route.ts';
 import { list, text } from './schema.ts';
 import { endWith } from './response/write.ts';
 
-export interface HealthCheck {
-  readonly name: string;
-  /** '' when all is well, else why not. */
-  readonly problem: () => string;
-  /** Says something is wrong without making the server unready. */
-  readonly warning?: () => string;
-}
+/** In the order in which they are listed. */
+type Checks = () => readonly HealthCheck[];
+
+const ping: HealthCheck = { name: 'ping', problem: () => '', warning: () => '' };
 
 const verbose = inQuery('verbose', 'Names every check; needs an identity');
 const access: Access = { kind: 'optional', parameter: verbose.name };
 export const unmatchedHealth: UnmatchedPaths = { paths: /^\/(?:healthz|livez|readyz)\//, access };
 
 export class Health {
-  readonly #ready: readonly HealthCheck[];
-  #draining = false;
+  readonly #checks: Checks;
+  #isDraining = false;
 
-  constructor(ready: readonly HealthCheck[]) {
-    this.#ready = [
-      ...ready,
-      { name: 'shutdown', problem: () => (this.#draining ? 'the server is shutting down' : '') },
-    ];
+  /** `checks` are those of all components, of which this is one. */
+  constructor(checks: Checks) {
+    this.#checks = checks;
   }
 
-  /** From now on not ready: whoever routes requests should route them elsewhere. */
+  problem(): string {
+    return this.#isDraining ? 'the server is shutting down' : '';
+  }
+
+  /** From now on load balancers should route requests elsewhere. */
   drain(): void {
-    this.#draining = true;
-  }
-
-  isReady(): boolean {
-    return this.#ready.every((check) => check.problem() === '');
+    this.#isDraining = true;
   }
 
   get routes(): readonly Route[] {
-    const live: readonly HealthCheck[] = [{ name: 'ping', problem: () => '' }];
     return [
-      ...routesOf('/livez', 'Whether the process works', live),
-      ...routesOf('/readyz', 'Whether the server can answer', this.#ready),
-      ...routesOf('/healthz', 'The same as /readyz, under its old name', this.#ready),
+      ...routesOf('/livez', 'Whether the process works', () => [ping]),
+      ...routesOf('/readyz', 'Whether the server can answer', this.#checks),
+      ...routesOf('/healthz', 'The same as /readyz, under its old name', this.#checks),
     ];
   }
 }
@@ -58,7 +53,7 @@ const answers: ResponseDescriptions = {
   },
 };
 
-function routesOf(path: string, summary: string, checks: readonly HealthCheck[]): Route[] {
+function routesOf(path: string, summary: string, checks: Checks): Route[] {
   return [
     {
       method: 'get',
@@ -71,7 +66,7 @@ function routesOf(path: string, summary: string, checks: readonly HealthCheck[])
         const excluded = new Set(context.query.getAll('exclude'));
         answer(
           path.slice(1),
-          checks.filter((check) => !excluded.has(check.name)),
+          checks().filter((check) => !excluded.has(check.name)),
           res,
           context,
         );
@@ -85,7 +80,7 @@ function routesOf(path: string, summary: string, checks: readonly HealthCheck[])
       parameters: [inPath('check', 'Such as ping; /readyz?verbose names them'), verbose],
       answers,
       handler: (req, res, context) => {
-        const named = checks.filter((check) => check.name === req.params['check']);
+        const named = checks().filter((check) => check.name === req.params['check']);
         if (named.length === 0) throw noSuchPath();
         answer(path.slice(1), named, res, context);
       },
@@ -95,7 +90,7 @@ function routesOf(path: string, summary: string, checks: readonly HealthCheck[])
 
 /** Names and reasons only for callers with an identity: they tell an attacker what to wait for. */
 function answer(probe: string, checks: readonly HealthCheck[], res: Response, { query, user }: RequestContext): void {
-  const problems = checks.map((check) => ({ ...check, why: check.problem(), warns: check.warning?.() ?? '' }));
+  const problems = checks.map((check) => ({ ...check, why: check.problem(), warns: check.warning() }));
   const failed = problems.some(({ why }) => why !== '');
   let told = failed ? `${probe} check failed\n` : 'ok';
   if (query.has('verbose') && user !== undefined)

@@ -10,8 +10,7 @@ import { removedRoutes } from './removed.ts';
 import { logsSchema } from './query/schemas.ts';
 
 export { loggingGroups, loggingGroupVersion } from './group.ts';
-export { LogsBounds } from './handler.ts';
-export { podLister } from './pod-lister.ts';
+export { buildLogs } from './build.ts';
 
 /** What the logs of the aggregated face are answered as. */
 export const logQueryKind = { group, version, resource: 'logs', kind, schema: logsSchema };

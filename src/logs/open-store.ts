@@ -60,7 +60,7 @@ export class Logs {
   }
 
   /** What is wrong with the store; '' if nothing is known to be. The server can do without. */
-  get warning(): string {
+  warning(): string {
     return this.#warning;
   }
 

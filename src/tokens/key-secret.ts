@@ -17,9 +17,15 @@ export type KeyData = Readonly<Record<string, Buffer>>;
 /** So often it is seen whether the Secret is there: one that could not be made when it was deleted is made then. */
 const interval = 60_000;
 
-export interface KeySecretOptions {
+/** Where the keys of all replicas are. */
+export interface KeySource {
   readonly client: KubeClient;
   readonly namespace: string;
+  readonly log: Logger;
+  readonly clock?: Clock;
+}
+
+export interface KeySecretOptions extends KeySource {
   readonly name: string;
   readonly make: () => KeyData | Promise<KeyData>;
   /** Puts keys in force. Throws for what is none; those before stay in force then. */
@@ -28,37 +34,34 @@ export interface KeySecretOptions {
 
 export class KeySecret {
   readonly #options: KeySecretOptions;
+  readonly #clock: Clock;
   readonly #collection: string;
-  #informer: Informer<Secret> | undefined;
+  readonly #informer: Informer<Secret>;
   #stopLooking: () => void = () => undefined;
 
   constructor(options: KeySecretOptions) {
     this.#options = options;
+    this.#clock = options.clock ?? systemClock;
     this.#collection = `/api/v1/namespaces/${options.namespace}/secrets`;
-  }
-
-  /** Reads the keys, or makes them. Throws if the Secret holds something else. */
-  async load(): Promise<void> {
-    this.#use(await this.#ensure());
-  }
-
-  /** From now on as they are in the cluster. */
-  follow(log: Logger, clock: Clock = systemClock): void {
-    const { client, name } = this.#options;
-    const informer = createInformer<Secret>({
+    const { client, name, log } = options;
+    this.#informer = createInformer<Secret>({
       client,
       path: this.#collection,
       fieldSelector: `metadata.name=${name}`,
       log,
-      clock,
+      clock: this.#clock,
     });
-    this.#informer = informer;
-    informer.onChange((type, secret) => {
-      if (type === 'DELETED') void this.#makeAgain(log);
-      else this.#useOrKeep(secret, log);
+    this.#informer.onChange((type, secret) => {
+      if (type === 'DELETED') void this.#makeAgain();
+      else this.#useOrKeep(secret);
     });
-    informer.start();
-    this.#lookLater(informer, log, clock);
+  }
+
+  /** Reads the keys, or makes them, and follows them from then on. Throws if the Secret holds something else. */
+  async start(): Promise<void> {
+    this.#use(await this.#ensure());
+    this.#informer.start();
+    this.#lookLater();
   }
 
   /**
@@ -67,7 +70,7 @@ export class KeySecret {
    */
   async change(change: (data: KeyData, metadata: ObjectMeta) => Promise<KeyData | undefined>): Promise<void> {
     const { client, namespace, name } = this.#options;
-    const secret = this.#informer?.get(namespace, name);
+    const secret = this.#informer.get(namespace, name);
     if (secret === undefined) return;
     const data = await change(decoded(secret), secret.metadata);
     if (data === undefined) return;
@@ -80,32 +83,33 @@ export class KeySecret {
 
   stop(): void {
     this.#stopLooking();
-    this.#informer?.stop();
+    this.#informer.stop();
   }
 
   #use(secret: Secret): void {
     this.#options.use(decoded(secret));
   }
 
-  #useOrKeep(secret: Secret, log: Logger): void {
+  #useOrKeep(secret: Secret): void {
+    const { name, log } = this.#options;
     try {
       this.#use(secret);
     } catch (error) {
-      log.error(`what Secret ${this.#options.name} holds now is not used: the keys before it stay in force`, { error });
+      log.error(`what Secret ${name} holds now is not used: the keys before it stay in force`, { error });
     }
   }
 
-  #lookLater(informer: Informer<Secret>, log: Logger, clock: Clock): void {
+  #lookLater(): void {
     const { namespace, name } = this.#options;
-    this.#stopLooking = clock.after(interval, () => {
-      if (informer.hasSynced() && informer.get(namespace, name) === undefined) void this.#makeAgain(log);
-      this.#lookLater(informer, log, clock);
+    this.#stopLooking = this.#clock.after(interval, () => {
+      if (this.#informer.hasSynced() && this.#informer.get(namespace, name) === undefined) void this.#makeAgain();
+      this.#lookLater();
     });
   }
 
   /** The watch brings what is made, here or by a replica that was faster: its order is the one that counts. */
-  async #makeAgain(log: Logger): Promise<void> {
-    const { name } = this.#options;
+  async #makeAgain(): Promise<void> {
+    const { name, log } = this.#options;
     try {
       await this.#ensure();
       log.warn(`Secret ${name} was deleted: there are new keys`);

@@ -5,10 +5,7 @@
  */
 import { createHash, createHmac, createSecretKey, randomBytes, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { objectNames } from '../config/names.ts';
-import type { KubeClient } from '../cluster/client/client.ts';
-import type { Clock } from '../runtime/time.ts';
-import type { Logger } from '../runtime/logger.ts';
-import { KeySecret } from './key-secret.ts';
+import { KeySecret, type KeySource } from './key-secret.ts';
 
 /** 32 lower-case hex digits: the name of a Session. */
 export const newSessionID = (): string => randomBytes(16).toString('hex');
@@ -34,12 +31,11 @@ export class RefreshTokens {
     this.#key = createSecretKey(key);
   }
 
-  /** Reads the HMAC key from its Secret, or makes it. */
-  static async load(client: KubeClient, namespace: string): Promise<RefreshTokens> {
+  /** With the HMAC key of a Secret, from `start` on. */
+  static stored(source: KeySource): RefreshTokens {
     const tokens = new RefreshTokens(Buffer.alloc(0));
     tokens.#secret = new KeySecret({
-      client,
-      namespace,
+      ...source,
       name: objectNames.refreshKeySecret,
       make: () => ({ key: randomBytes(32) }),
       use: ({ key }) => {
@@ -50,13 +46,12 @@ export class RefreshTokens {
         tokens.#key = createSecretKey(key);
       },
     });
-    await tokens.#secret.load();
     return tokens;
   }
 
-  /** From now on the key is the one that is in the cluster. */
-  follow(log: Logger, clock?: Clock): void {
-    this.#secret?.follow(log, clock);
+  /** Reads the key or makes it, and follows it from then on. Throws if the Secret holds something else. */
+  async start(): Promise<void> {
+    await this.#secret?.start();
   }
 
   stop(): void {

@@ -12,10 +12,7 @@ import {
 } from 'node:crypto';
 import { promisify } from 'node:util';
 import { objectNames } from '../config/names.ts';
-import type { KubeClient } from '../cluster/client/client.ts';
-import type { Clock } from '../runtime/time.ts';
-import type { Logger } from '../runtime/logger.ts';
-import { KeySecret, type KeyData } from './key-secret.ts';
+import { KeySecret, type KeyData, type KeySource } from './key-secret.ts';
 
 export type Algorithm = 'ES256' | 'RS256';
 
@@ -153,27 +150,19 @@ export class SigningKeys {
   #generation = 0;
   readonly #makeKey: MakeKey;
 
-  private constructor(client: KubeClient, namespace: string, makeKey: MakeKey) {
+  constructor({ makeKey = newKey, ...source }: KeySource & { readonly makeKey?: MakeKey }) {
     this.#makeKey = makeKey;
     this.#secret = new KeySecret({
-      client,
-      namespace,
+      ...source,
       name: objectNames.signingKeysSecret,
       make: () => this.make('current'),
       use: (data) => this.#use(readKeys(data)),
     });
   }
 
-  /** Reads the keys from the Secret, or makes them. Throws if the Secret holds something else. */
-  static async load(client: KubeClient, namespace: string, makeKey: MakeKey = newKey): Promise<SigningKeys> {
-    const keys = new SigningKeys(client, namespace, makeKey);
-    await keys.#secret.load();
-    return keys;
-  }
-
-  /** From now on the keys are those that are in the cluster. */
-  follow(log: Logger, clock?: Clock): void {
-    this.#secret.follow(log, clock);
+  /** Reads the keys or makes them, and follows them from then on. Throws if the Secret holds something else. */
+  async start(): Promise<void> {
+    await this.#secret.start();
   }
 
   stop(): void {

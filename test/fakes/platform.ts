@@ -65,7 +65,14 @@ export interface PlatformOptions {
 }
 
 /** Those of all tests of a file. */
-const keys = SigningKeys.load(new MemoryCluster().client(), namespace, keyMaker());
+const keys = new SigningKeys({
+  client: new MemoryCluster().client(),
+  namespace,
+  makeKey: keyMaker(),
+  clock: new FakeClock(),
+  log: createLogger({ silent: true }),
+});
+const started = keys.start().then(() => keys.stop());
 
 export async function createPlatform({
   authentication = {},
@@ -101,7 +108,9 @@ export async function createPlatform({
   configure(authentication);
   await directory.start(new AbortController().signal);
   users.start();
-  const refreshTokens = await RefreshTokens.load(client, namespace);
+  await started;
+  const refreshTokens = RefreshTokens.stored({ client, namespace, clock, log });
+  await refreshTokens.start();
   const sessions = new Sessions({
     client,
     namespace,
@@ -115,7 +124,7 @@ export async function createPlatform({
   directory.dismissed.subscribe((dismissed) => void sessions.dismiss(dismissed));
   sessions.start();
   const tokens = new Tokens({
-    keys: await keys,
+    keys,
     settings: () => live.value.authentication,
     clock: () => clock.now(),
   });
@@ -179,7 +188,7 @@ export async function createPlatform({
       authenticator: gatewayAuthenticator([platformToken(accessTokens), reviewToken]),
       authorizer: accessReview(client, () => clock.now()),
       audiences: () => client.audiences(),
-      keys: await keys,
+      keys,
       issuer: () => live.value.authentication.issuer,
       multipleLogin: () => live.value.authentication.multipleLogin,
     }),
@@ -201,6 +210,7 @@ export async function createPlatform({
     },
     stop() {
       sessions.stop();
+      refreshTokens.stop();
       secrets.stop();
       users.stop();
     },

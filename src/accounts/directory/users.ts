@@ -93,14 +93,14 @@ export class Users {
     this.#secrets.stop();
   }
 
-  hasSynced(): boolean {
-    return this.#users.hasSynced() && this.#secrets.hasSynced();
+  problem(): string {
+    return this.#users.hasSynced() && this.#secrets.hasSynced() ? '' : 'not read yet';
   }
 
   /** What is read here is how the cluster is, but for a moment. */
   isCurrent(): boolean {
     const oldest = this.#clock.now() - longestSilence;
-    return this.hasSynced() && [this.#users, this.#secrets].every((one) => one.lastSignOfLife() >= oldest);
+    return this.problem() === '' && [this.#users, this.#secrets].every((one) => one.lastSignOfLife() >= oldest);
   }
 
   get(username: string): User | undefined {

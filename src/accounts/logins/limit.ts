@@ -117,11 +117,11 @@ export class LoginLimiter {
     this.#limit = limit;
     this.#clock = clock;
     this.#mark = mark;
-    const options = { maxEntries, maxBytes, ttl: limit().within, clock };
+    const options = { maxEntries, maxBytes, ttl: familiarFor, clock };
     this.#chains = new BoundedCache({ ...options, name: 'login_failures', sizeOf: () => 200 });
     this.#windows = new BoundedCache({ ...options, name: 'login_windows', sizeOf: (all) => 80 * all.length });
     this.#unlocked = new BoundedCache({ ...options, name: 'unlocked_users' });
-    this.#familiar = new BoundedCache({ ...options, name: 'familiar_logins', ttl: familiarFor });
+    this.#familiar = new BoundedCache({ ...options, name: 'familiar_logins' });
   }
 
   /** Whole seconds to wait before this attempt may be judged; 0 if it may now. Asked before the password is looked at. */

@@ -110,7 +110,7 @@ export class RequestHeaderSource {
   }
 
   /** Why headers are not believed now; '' if they are. */
-  get problem(): string {
+  problem(): string {
     return this.#problem;
   }
 }

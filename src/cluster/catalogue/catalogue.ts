@@ -101,6 +101,7 @@ export class Catalogue {
   start(): void {
     this.#unsubscribe = this.#options.discovery.onChange(() => this.#changed());
     this.#sweepSoon();
+    for (const cached of this.#kept) cached.start();
   }
 
   stop(): void {
@@ -110,13 +111,12 @@ export class Catalogue {
     for (const cached of this.#kept) cached.stop();
   }
 
-  /** A copy that is begun now and stays for ever: it is counted, and always has room. */
+  /** Caches a resource from the start of the catalogue to its end; there is always room for it. */
   keep<F>(definition: ResourceDefinition<F>): CachedResource<F> {
     const share = this.#memory.share(nameOf(definition.underlying), true);
     const { client, log } = this.#options;
     const cached = createCached(definition, { client, log, clock: this.#clock, hold: (bytes) => share.hold(bytes) });
     this.#kept.push(cached);
-    cached.start();
     return cached;
   }
 

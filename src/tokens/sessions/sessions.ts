@@ -80,8 +80,8 @@ export class Sessions {
     this.#store.stop();
   }
 
-  hasSynced(): boolean {
-    return this.#store.hasSynced();
+  problem(): string {
+    return this.#store.hasSynced() ? '' : 'not read yet';
   }
 
   /** A new session and its first refresh token; returns after the write. The user's oldest one ends where there are too many. */

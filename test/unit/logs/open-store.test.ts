@@ -84,22 +84,22 @@ describe('the store of the configuration', () => {
   });
 
   test('that does not answer is a warning, and no more', async () => {
-    expect(logs.warning).toBe('');
+    expect(logs.warning()).toBe('');
     problem = new Error('it is down');
     configure(settings(2));
     await settle();
-    expect([logs.warning, nameNow()]).toEqual(['it is down', 'of 2']);
+    expect([logs.warning(), nameNow()]).toEqual(['it is down', 'of 2']);
     problem = undefined;
     configure(settings(3));
     await settle();
-    expect(logs.warning).toBe('');
+    expect(logs.warning()).toBe('');
   });
 
   test('that is slow is a warning that says so', async () => {
     isSlow = true;
     configure(settings(2));
-    while (logs.warning === '') await settle();
-    expect(logs.warning).toBe('the log store "of 2" did not answer in time');
+    while (logs.warning() === '') await settle();
+    expect(logs.warning()).toBe('the log store "of 2" did not answer in time');
   });
 
   test('is closed at the end, and then there is none', async () => {

@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import type { Account } from '../../../src/accounts/directory/account.ts';
 import type { Session } from '../../../src/tokens/sessions/session.ts';
-import { SigningKeys } from '../../../src/tokens/signing-keys.ts';
+import { SigningKeys, type MakeKey } from '../../../src/tokens/signing-keys.ts';
 import { fingerprint, kubernetesAudience, Tokens, type TokenSettings } from '../../../src/tokens/jwt.ts';
 import { createLogger } from '../../../src/runtime/logger.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
@@ -45,9 +45,18 @@ const sessionWith = (spec: Partial<Session['spec']> = {}): Session => ({
   status: { phase: 'Active' },
 });
 
+async function keysIn(cluster: MemoryCluster, makeKey: MakeKey): Promise<SigningKeys> {
+  const log = createLogger({ silent: true });
+  const client = cluster.client();
+  const started = new SigningKeys({ client, namespace: 'platform-system', makeKey, clock: new FakeClock(), log });
+  await started.start();
+  return started;
+}
+
 let keys: SigningKeys;
 beforeAll(async () => {
-  keys = await SigningKeys.load(new MemoryCluster().client(), 'platform-system', keyMaker());
+  keys = await keysIn(new MemoryCluster(), keyMaker());
+  keys.stop();
 });
 
 interface Lab {
@@ -215,9 +224,9 @@ describe('an access token', () => {
 test('an access token is none any more when its key was replaced, although it was verified before', async () => {
   const [cluster, elsewhere] = [new MemoryCluster(), new MemoryCluster()];
   const makeKey = keyMaker();
-  const own = await SigningKeys.load(cluster.client(), 'platform-system', makeKey);
-  await SigningKeys.load(elsewhere.client(), 'platform-system', makeKey);
-  own.follow(createLogger({ silent: true }), new FakeClock());
+  const own = await keysIn(cluster, makeKey);
+  const other = await keysIn(elsewhere, makeKey);
+  other.stop();
   const { tokens } = lab({}, own);
   const { token } = tokens.issueAccess(sessionWith(), account, undefined);
   await settle();

@@ -45,8 +45,8 @@ async function lab(changes: Partial<typeof usual> = {}) {
   const replica = async (isOurs: () => boolean = () => true): Promise<Replica> => {
     const client = cluster.client();
     const { log, lines } = logOfLines();
-    const keys = await SigningKeys.load(client, namespace, makeKey);
-    keys.follow(log, clock);
+    const keys = new SigningKeys({ client, namespace, makeKey, clock, log });
+    await keys.start();
     const rotation = new KeyRotation({ keys, settings: () => settings, isOurs, clock, log });
     rotation.start();
     running.push(keys, rotation);

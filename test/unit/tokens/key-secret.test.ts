@@ -45,6 +45,8 @@ function lab(): Lab {
       const secret = new KeySecret({
         client,
         namespace,
+        log,
+        clock,
         name,
         make: () => ({ key: randomBytes(8) }),
         use: ({ key: bytes }) => {
@@ -53,8 +55,7 @@ function lab(): Lab {
         },
       });
       running.push(secret);
-      await secret.load();
-      secret.follow(log, clock);
+      await secret.start();
       await settle();
       return { client, secret, key: () => key, lines };
     },
@@ -171,14 +172,15 @@ test('a Secret that was not read yet is not taken for a deleted one', async () =
   const secret = new KeySecret({
     client,
     namespace,
+    log,
+    clock,
     name,
     make: () => ({ key: randomBytes(8) }),
     use: () => undefined,
   });
   running.push(secret);
-  await secret.load();
   client.holdWatches();
-  secret.follow(log, clock);
+  await secret.start();
   await clock.advance(minute);
   expect(lines().join('\n')).not.toContain('deleted');
 });
@@ -208,9 +210,10 @@ describe('a change of the Secret', () => {
   });
 
   test('is not attempted before the Secret is followed, or while there is none', async () => {
-    const { cluster, start } = lab();
+    const { cluster, clock, start } = lab();
     const client = cluster.client();
-    const early = new KeySecret({ client, namespace, name, make: () => other, use: () => undefined });
+    const { log } = logOfLines();
+    const early = new KeySecret({ client, namespace, log, clock, name, make: () => other, use: () => undefined });
     const late = await start();
     late.client.before = ({ method }) => {
       if (method === 'POST') throw unreachable(new Error('reset'));

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { createHash } from 'node:crypto';
 import { hashToken, isSessionID, newSessionID, RefreshTokens, sameHash } from '../../../src/tokens/refresh-tokens.ts';
@@ -110,13 +110,24 @@ describe('refresh tokens', () => {
   });
 });
 
+const running: RefreshTokens[] = [];
+afterEach(() => {
+  for (const one of running.splice(0)) one.stop();
+});
+
+async function started(cluster: MemoryCluster, clock = new FakeClock()): Promise<RefreshTokens> {
+  const log = createLogger({ silent: true });
+  const loaded = RefreshTokens.stored({ client: cluster.client(), namespace: 'platform-system', clock, log });
+  running.push(loaded);
+  await loaded.start();
+  return loaded;
+}
+
 describe('the key of refresh tokens', () => {
   test('is made once, and is the same for every replica, also for two that start at once', async () => {
     const cluster = new MemoryCluster();
-    const loaded = await Promise.all(
-      Array.from({ length: 5 }, () => RefreshTokens.load(cluster.client(), 'platform-system')),
-    );
-    loaded.push(await RefreshTokens.load(cluster.client(), 'platform-system'));
+    const loaded = await Promise.all(Array.from({ length: 5 }, () => started(cluster)));
+    loaded.push(await started(cluster));
     const token = tokens.first(newSessionID());
     expect(new Set(loaded.map((one) => one.successor(token))).size).toBe(1);
     expect(cluster.list(secrets).map(({ metadata }) => metadata.name)).toEqual(['platform-refresh-key']);
@@ -128,16 +139,13 @@ describe('the key of refresh tokens', () => {
   ])('that is %s is an error that says what to do', async (_what, data) => {
     const cluster = new MemoryCluster();
     cluster.put(secrets, { metadata: { name: 'platform-refresh-key' }, data });
-    await expect(RefreshTokens.load(cluster.client(), 'platform-system')).rejects.toThrow(
-      /platform-refresh-key has no key of 32 bytes; delete the Secret/,
-    );
+    await expect(started(cluster)).rejects.toThrow(/platform-refresh-key has no key of 32 bytes; delete the Secret/);
   });
 });
 
 test('after a stop the Secret with the key of refresh tokens is not watched', async () => {
   const clock = new FakeClock();
-  const loaded = await RefreshTokens.load(new MemoryCluster(clock).client(), 'platform-system');
-  loaded.follow(createLogger({ silent: true }), clock);
+  const loaded = await started(new MemoryCluster(clock), clock);
   await settle();
   expect(clock.pending()).not.toEqual([]);
   loaded.stop();

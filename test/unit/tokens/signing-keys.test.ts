@@ -19,9 +19,9 @@ afterEach(() => {
 const makeKey = keyMaker();
 
 async function replica(cluster: MemoryCluster, clock = new FakeClock()): Promise<SigningKeys> {
-  const keys = await SigningKeys.load(cluster.client(), namespace, makeKey);
-  keys.follow(log, clock);
+  const keys = new SigningKeys({ client: cluster.client(), namespace, makeKey, clock, log });
   running.push(keys);
+  await keys.start();
   await settle();
   return keys;
 }
@@ -29,7 +29,9 @@ async function replica(cluster: MemoryCluster, clock = new FakeClock()): Promise
 const kids = (keys: SigningKeys): string[] => (['ES256', 'RS256'] as const).map((alg) => keys.current(alg).kid);
 
 test('keys are made where there are none, for each algorithm', async () => {
-  const keys = await SigningKeys.load(new MemoryCluster().client(), namespace);
+  const keys = new SigningKeys({ client: new MemoryCluster().client(), namespace, clock: new FakeClock(), log });
+  running.push(keys);
+  await keys.start();
   expect(keys.published().map(({ alg, kty }) => [alg, kty])).toEqual([
     ['ES256', 'EC'],
     ['RS256', 'RSA'],
@@ -78,7 +80,7 @@ test.each<[string, Record<string, string>]>([
   const [cluster, broken] = [new MemoryCluster(), new MemoryCluster()];
   const secret = { metadata: { name: 'platform-signing-keys' }, data };
   broken.put(path, secret);
-  await expect(SigningKeys.load(broken.client(), namespace)).rejects.toThrow(/delete the Secret and a new one is made/);
+  await expect(replica(broken)).rejects.toThrow(/delete the Secret and a new one is made/);
   const one = await replica(cluster);
   const before = kids(one);
   cluster.put(path, secret);
@@ -88,9 +90,9 @@ test.each<[string, Record<string, string>]>([
 
 test('the key of refresh tokens is followed in the same way', async () => {
   const cluster = new MemoryCluster();
-  const one = await RefreshTokens.load(cluster.client(), namespace);
-  one.follow(log, new FakeClock());
+  const one = RefreshTokens.stored({ client: cluster.client(), namespace, clock: new FakeClock(), log });
   running.push(one);
+  await one.start();
   await settle();
   const sid = '0'.repeat(32);
   const token = one.first(sid);

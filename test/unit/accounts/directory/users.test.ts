@@ -81,17 +81,17 @@ describe.each([
   test('from the start, nothing is known and nothing is current', async () => {
     hold();
     await start();
-    expect([users.hasSynced(), users.isCurrent()]).toEqual([false, false]);
+    expect([users.problem(), users.isCurrent()]).toEqual(['not read yet', false]);
   });
 
   test('later, what is known is current for fifteen seconds', async () => {
     await start();
-    expect([users.hasSynced(), users.isCurrent()]).toEqual([true, true]);
+    expect([users.problem(), users.isCurrent()]).toEqual(['', true]);
     hold();
     await clock.advance(15_000);
     expect(users.isCurrent()).toBe(true);
     await clock.advance(10_000);
-    expect([users.hasSynced(), users.isCurrent()]).toEqual([true, false]);
+    expect([users.problem(), users.isCurrent()]).toEqual(['', false]);
   });
 });
 

@@ -81,10 +81,10 @@ describe('the ConfigMap', () => {
   test('is followed, and nothing is believed before it is there', async () => {
     const cluster = new MemoryCluster();
     const headers = await source(cluster);
-    expect([headers.value, headers.problem]).toEqual([undefined, 'not read yet']);
+    expect([headers.value, headers.problem()]).toEqual([undefined, 'not read yet']);
     await put(cluster, data());
     expect(headers.value?.allowedNames).toEqual(['front-proxy-client']);
-    expect(headers.problem).toBe('');
+    expect(headers.problem()).toBe('');
     await put(cluster, data({ 'requestheader-allowed-names': '["a","b"]' }));
     expect(headers.value?.allowedNames).toEqual(['a', 'b']);
   });
@@ -104,7 +104,7 @@ describe('the ConfigMap', () => {
     const headers = await source(cluster);
     await put(cluster, data(bad));
     expect(headers.value?.allowedNames).toEqual(['front-proxy-client']);
-    expect(headers.problem).toContain('ConfigMap kube-system/extension-apiserver-authentication');
+    expect(headers.problem()).toContain('ConfigMap kube-system/extension-apiserver-authentication');
   });
 
   test('with a configuration that would believe any client is believed no more', async () => {
@@ -113,7 +113,7 @@ describe('the ConfigMap', () => {
     const headers = await source(cluster);
     await put(cluster, data({ 'client-ca-file': proxyCA, 'requestheader-allowed-names': '[]' }));
     expect(headers.value).toBeUndefined();
-    expect(headers.problem).toContain('any client could name itself');
+    expect(headers.problem()).toContain('any client could name itself');
   });
 
   test('is followed no more after the end', async () => {

@@ -195,6 +195,7 @@ describe('a copy', () => {
 
   test('that is kept is there from the start and for ever', async () => {
     const kept = catalogue.keep(nodes);
+    kept.start();
     await settle();
     expect(cluster.last.path).toBe('/api/v1/nodes');
     expect((await use('nodes'))?.resource).toBe(kept);

@@ -776,7 +776,7 @@ describe('the components of the platform', () => {
         }),
       ],
     };
-    catalogue.keep(nodes);
+    catalogue.keep(nodes).start();
   });
 
   test('are its workloads, with their Services and replicas', async () => {

@@ -35,11 +35,11 @@ describe('a replica', () => {
     const { sessions: other } = await replica();
     const { session } = await other.create(login);
     const { sessions: late, client } = await replica((one) => one.holdWatches());
-    expect(late.hasSynced()).toBe(false);
+    expect(late.problem()).toBe('not read yet');
     await expect(late.active(session.metadata.name)).rejects.toMatchObject({ code: 503 });
     client.releaseWatches();
     await settle();
-    expect(late.hasSynced()).toBe(true);
+    expect(late.problem()).toBe('');
     expect(await late.active(session.metadata.name)).toBeDefined();
   });
 

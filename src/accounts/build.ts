@@ -1,0 +1,104 @@
+/** Users and clients, how they log in, and their sessions. */
+import type { ClusterParts } from '../cluster/build.ts';
+import type { TokenParts } from '../tokens/build.ts';
+import { Sessions } from '../tokens/sessions/sessions.ts';
+import { Directory } from './directory/directory.ts';
+import { UserConditions } from './directory/user-conditions.ts';
+import { Users } from './directory/users.ts';
+import { LoginHistories } from './logins/history.ts';
+import { LastLogins } from './logins/last-logins.ts';
+import { LoginLimiter } from './logins/limit.ts';
+import { SharedFailures } from './logins/shared-failures.ts';
+import { ensureAdminSecret } from './passwords/admin.ts';
+import { Passwords } from './passwords/passwords.ts';
+import { PasswordStore } from './passwords/store.ts';
+import { IdentityProviders } from './providers/identity-providers.ts';
+import { Linking } from './providers/linking.ts';
+import { PasswordProviders } from './providers/password-providers.ts';
+import { RedirectProviders } from './providers/redirect-providers.ts';
+
+export interface AccountParts {
+  readonly users: Users;
+  readonly passwords: Passwords;
+  readonly directory: Directory;
+  readonly sessions: Sessions;
+  readonly limiter: LoginLimiter;
+  readonly loginHistories: LoginHistories;
+  readonly passwordStore: PasswordStore;
+  readonly passwordProviders: PasswordProviders;
+  readonly redirectProviders: RedirectProviders;
+  readonly linking: Linking;
+}
+
+export function buildAccounts(cluster: ClusterParts, { refreshTokens }: TokenParts): AccountParts {
+  const { client, namespace, live, secrets, lease, lifecycle, log } = cluster;
+  const users = lifecycle.add('users', new Users({ client, namespace, log }));
+  const passwords = new Passwords();
+  lifecycle.add('admin-secret', {
+    start: () => ensureAdminSecret({ client, namespace, configuration: live.value, passwords, log }),
+  });
+  const shared = { client, namespace, config: live, secrets, users, passwords, log };
+  const directory = lifecycle.add('directory', new Directory(shared));
+  const conditions = lifecycle.add('user-conditions', new UserConditions({ ...shared, directory }));
+  directory.changed.subscribe((username) => {
+    if (username === undefined) conditions.lookAtAll();
+    else conditions.look(username);
+  });
+  const maySweep = () => lease.isHeld();
+  const sessions = lifecycle.add(
+    'sessions',
+    new Sessions({
+      ...shared,
+      lives: () => live.value.authentication,
+      tokens: refreshTokens,
+      maySweep,
+      isDismissed: (spec) => directory.isDismissed(spec),
+    }),
+  );
+  directory.dismissed.subscribe((dismissed) => void sessions.dismiss(dismissed));
+  const identityProviders = new IdentityProviders(shared);
+  return {
+    users,
+    passwords,
+    directory,
+    sessions,
+    ...buildLogins({ ...cluster, refreshTokens, users, directory, maySweep }),
+    passwordStore: new PasswordStore({ ...shared, directory }),
+    passwordProviders: new PasswordProviders(identityProviders),
+    redirectProviders: new RedirectProviders(identityProviders),
+    linking: new Linking({ ...shared, directory }),
+  };
+}
+
+interface LoginParts
+  extends
+    Pick<ClusterParts, 'client' | 'namespace' | 'live' | 'lifecycle' | 'log'>,
+    Pick<TokenParts, 'refreshTokens'>,
+    Pick<AccountParts, 'users' | 'directory'> {
+  readonly maySweep: () => boolean;
+}
+
+function buildLogins(parts: LoginParts): Pick<AccountParts, 'limiter' | 'loginHistories'> {
+  const { live, refreshTokens, directory, lifecycle } = parts;
+  const limit = () => live.value.authentication.loginLimit;
+  const limiter = new LoginLimiter(limit, Date.now, (text) => refreshTokens.mark(text));
+  directory.unlocked.subscribe((account) => limiter.unlock(account));
+  const sharedFailures = new SharedFailures({ ...parts, limiter, within: () => limit().within });
+  const lastLogins = new LastLogins(parts);
+  const loginHistories = new LoginHistories({
+    ...parts,
+    settings: () => live.value.authentication.loginHistory,
+    loggedIn: (user, time) => lastLogins.note(user, time),
+  });
+  lifecycle.add('login-records', {
+    start() {
+      sharedFailures.start();
+      loginHistories.start();
+    },
+    // All at once: each may take seconds to write what is left.
+    async stop() {
+      await Promise.all([sharedFailures.stop(), loginHistories.stop(), lastLogins.stop()]);
+    },
+  });
+  return { limiter, loginHistories };
+}

@@ -1,0 +1,49 @@
+/** How requests are authenticated and authorized. */
+import type { AccountParts } from '../accounts/build.ts';
+import type { ClusterParts } from '../cluster/build.ts';
+import type { TokenParts } from '../tokens/build.ts';
+import { AccessTokens } from './authenticators/access-tokens.ts';
+import {
+  aggregatedAuthenticator,
+  gatewayAuthenticator,
+  platformToken,
+  requestHeader,
+  tokenReview,
+  type Authenticator,
+  type TokenAuthenticator,
+} from './authenticators/index.ts';
+import { RequestHeaderSource } from './authenticators/request-header-config.ts';
+import { accessReview } from './authorizers/access-review.ts';
+import type { Authorizer } from './authorizers/authorizer.ts';
+
+export interface AuthParts {
+  readonly accessTokens: AccessTokens;
+  readonly reviewToken: TokenAuthenticator;
+  readonly gatewayAuthentication: Authenticator;
+  readonly aggregatedAuthentication: Authenticator;
+  readonly authorizer: Authorizer;
+}
+
+export function buildAuth(
+  { client, live, lifecycle, log }: ClusterParts,
+  { tokens }: TokenParts,
+  { sessions, directory }: AccountParts,
+): AuthParts {
+  const accessTokens = new AccessTokens({ tokens, sessions, directory });
+  const reviewToken = tokenReview(client, async () => {
+    const own = await client.audiences();
+    return own.length === 0 ? [] : [live.value.authentication.issuer, ...own];
+  });
+  const requestHeaders = lifecycle.add('request-header-ca', new RequestHeaderSource({ client, log }));
+  const byToken = [platformToken(accessTokens), reviewToken];
+  return {
+    accessTokens,
+    reviewToken,
+    gatewayAuthentication: gatewayAuthenticator(byToken),
+    aggregatedAuthentication: aggregatedAuthenticator(
+      requestHeader(() => requestHeaders.value),
+      byToken,
+    ),
+    authorizer: accessReview(client),
+  };
+}

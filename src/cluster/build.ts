@@ -1,0 +1,64 @@
+/** The way to the cluster, and what every other component follows there: the configuration, its Secrets and the lease. */
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { ConfigurationFile } from '../config/file-source.ts';
+import type { Flags } from '../config/flags.ts';
+import { LiveConfiguration } from '../config/live.ts';
+import { objectNames } from '../config/names.ts';
+import { formatProblem } from '../config/parse.ts';
+import type { Lifecycle } from '../runtime/lifecycle.ts';
+import type { Logger } from '../runtime/logger.ts';
+import { gauge } from '../runtime/metrics.ts';
+import type { Cluster } from './client/client.ts';
+import { PlatformConfigSource } from './config-map-source.ts';
+import { Lease } from './lease.ts';
+import { SecretRefs } from './secret-refs.ts';
+
+/** What the builders of all other components need. */
+export interface ClusterParts {
+  readonly client: Cluster;
+  readonly namespace: string;
+  readonly live: LiveConfiguration;
+  readonly secrets: SecretRefs;
+  readonly lease: Pick<Lease, 'isHeld'>;
+  readonly lifecycle: Lifecycle;
+  readonly log: Logger;
+}
+
+export function buildCluster(
+  flags: Pick<Flags, 'namespace' | 'config' | 'configMap'>,
+  given: Pick<ClusterParts, 'client' | 'lifecycle' | 'log'>,
+): ClusterParts {
+  const { client, lifecycle, log } = given;
+  const { namespace, config: file, configMap: name } = flags;
+  const live = new LiveConfiguration();
+  live.warned.subscribe((warnings) => {
+    const problems = warnings.map(formatProblem);
+    if (problems.length > 0) log.warn('the configuration in force is incomplete', { problems });
+    else log.info('the configuration in force is complete again');
+  });
+  gauge(
+    'configuration_problems',
+    'Problems of the newest configuration, and of what the one in force refers to; 0 when all is well.',
+    () => live.problems.length + live.warnings.length,
+  );
+  lifecycle.add('client', { stop: () => client.close() });
+  const source =
+    file === undefined
+      ? new PlatformConfigSource({ client, namespace, name, live, log })
+      : new ConfigurationFile({ file, live, log });
+  lifecycle.add('configuration', {
+    start: (signal) => source.start(signal),
+    warning: () => warningOf(live),
+    stop: () => source.stop(),
+  });
+  const identity = `${hostname()}_${randomUUID()}`;
+  const lease = lifecycle.add('lease', new Lease({ client, namespace, name: objectNames.lease, identity, log }));
+  const secrets = lifecycle.add('secrets', new SecretRefs({ client, namespace, log }));
+  return { ...given, namespace, live, secrets, lease };
+}
+
+function warningOf({ problems, warnings }: LiveConfiguration): string {
+  const refused = `the newest one was refused: ${problems.map(formatProblem).join('; ')}`;
+  return [...(problems.length === 0 ? [] : [refused]), ...warnings.map(formatProblem)].join('; ');
+}

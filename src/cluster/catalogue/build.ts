@@ -1,0 +1,62 @@
+/** Which resources the cluster serves, which namespaces a caller may read, and the cached resources. */
+import { cacheFigures } from '../../runtime/bounded-cache.ts';
+import { gauge, gauges, knowResource } from '../../runtime/metrics.ts';
+import type { ClusterParts } from '../build.ts';
+import { Discovery } from '../discovery.ts';
+import { OwnRights } from '../own-rights.ts';
+import type { CacheFigures } from './cached-resource.ts';
+import { Catalogue } from './catalogue.ts';
+import { GrantedNamespaces } from './granted-namespaces.ts';
+import type { Kind } from './resource.ts';
+
+export interface CatalogueParts {
+  readonly discovery: Discovery;
+  readonly granted: GrantedNamespaces;
+  readonly catalogue: Catalogue;
+}
+
+export function buildCatalogue(
+  { client, live, lifecycle, log }: ClusterParts,
+  kinds: readonly Kind<unknown>[],
+): CatalogueParts {
+  const discovery = lifecycle.add('discovery', new Discovery({ client, log }));
+  const granted = lifecycle.add('granted-namespaces', new GrantedNamespaces({ client, log }));
+  const rights = new OwnRights({ client });
+  const limits = () => live.value.cache;
+  const catalogue = lifecycle.add(
+    'catalogue',
+    new Catalogue({ client, discovery, rights, limits, kinds, known: knowResource, log }),
+  );
+  registerMetrics(catalogue, () => limits().maxBytes);
+  return { discovery, granted, catalogue };
+}
+
+function registerMetrics(catalogue: Catalogue, maxBytes: () => number): void {
+  const figures = (read: (figures: CacheFigures) => number) => () =>
+    [...catalogue.figures()].map(([resource, one]) => [resource, read(one)] as const);
+  gauges(
+    'store_objects',
+    'Objects held of a resource.',
+    'resource',
+    figures(({ objects }) => objects),
+  );
+  gauges(
+    'store_bytes',
+    'Bytes held of a resource, outside the V8 heap.',
+    'resource',
+    figures(({ bytes }) => bytes),
+  );
+  gauges(
+    'store_age_seconds',
+    'Time since the watch of a resource was last heard.',
+    'resource',
+    figures(({ lastSignOfLife }) => (Date.now() - lastSignOfLife) / 1_000),
+  );
+  gauge('store_limit_bytes', 'What all copies may hold together.', maxBytes);
+  gauges('cache_entries', 'Entries of a cache, limiter or queue whose keys come from requests.', 'name', () =>
+    [...cacheFigures()].map(([name, { entries }]) => [name, entries] as const),
+  );
+  gauges('cache_bytes', 'Bytes of these entries, estimated.', 'name', () =>
+    [...cacheFigures()].map(([name, { bytes }]) => [name, bytes] as const),
+  );
+}

@@ -1,0 +1,53 @@
+import type { Flags } from '../../config/flags.ts';
+import type { StopTimes } from '../../runtime/lifecycle.ts';
+import type { ServingCertificate } from '../../tls/serving-certificate.ts';
+import type { OpenWatches } from '../open-streams.ts';
+import type { Face } from './face.ts';
+import { listenHTTP, listenTLS, type Listener } from './listen.ts';
+
+type Addresses = Pick<Flags, 'bindAddress' | 'httpPort' | 'httpsPort' | 'aggregatedBindAddress' | 'aggregatedPort'>;
+
+export interface ListenersOptions {
+  readonly flags: Addresses;
+  /** What is served to clients, and what to kube-apiserver. */
+  readonly front: Face;
+  readonly aggregated: Face;
+  readonly certificate: Pick<ServingCertificate, 'value' | 'replaced'>;
+  readonly watches: Pick<OpenWatches, 'endAll'>;
+}
+
+export type Ports = Readonly<Record<'http' | 'https' | 'aggregated', number>>;
+
+/** The three ports of the server. */
+export class Listeners {
+  readonly #options: ListenersOptions;
+  readonly #open: Listener[] = [];
+
+  constructor(options: ListenersOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    const { flags, front, aggregated, certificate } = this.#options;
+    const { bindAddress: host, aggregatedBindAddress, httpPort, httpsPort, aggregatedPort } = flags;
+    certificate.replaced.subscribe((next) => {
+      for (const listener of this.#open) listener.setCertificate(next);
+    });
+    this.#open.push(await listenHTTP(front, { host, port: httpPort }));
+    this.#open.push(await listenTLS(front, { host, port: httpsPort }, certificate.value, false));
+    const aggregator = { host: aggregatedBindAddress, port: aggregatedPort };
+    this.#open.push(await listenTLS(aggregated, aggregator, certificate.value, true));
+  }
+
+  /** The ports that were bound; 0 before. */
+  get ports(): Ports {
+    const [http = 0, https = 0, aggregated = 0] = this.#open.map(({ port }) => port);
+    return { http, https, aggregated };
+  }
+
+  /** Ends the watches over half of the grace, so that their clients do not come back all at once. */
+  async stop({ announce, grace }: StopTimes): Promise<void> {
+    this.#options.watches.endAll(announce === 0 ? 0 : grace / 2);
+    await Promise.all(this.#open.map((listener) => listener.close(grace)));
+  }
+}

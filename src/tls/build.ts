@@ -1,0 +1,29 @@
+import type { ClusterParts } from '../cluster/build.ts';
+import type { Flags } from '../config/flags.ts';
+import { ServingCertificate } from './serving-certificate.ts';
+import { servingFromFiles, servingFromSecret } from './serving.ts';
+
+export function buildCertificate(
+  flags: Flags,
+  { client, namespace, live, lifecycle, log }: ClusterParts,
+): ServingCertificate {
+  const { tlsCertFile, tlsPrivateKeyFile } = flags;
+  const source =
+    tlsCertFile !== undefined && tlsPrivateKeyFile !== undefined
+      ? servingFromFiles(tlsCertFile, tlsPrivateKeyFile)
+      : servingFromSecret({ client, namespace, hosts: () => hostsOf(flags, live.value.gateway.externalURL), log });
+  return lifecycle.add('serving-certificate', new ServingCertificate({ client, namespace, live, source, log }));
+}
+
+/** The names and addresses by which the TLS listeners are reached. */
+function hostsOf({ serviceName, namespace, bindAddress, aggregatedBindAddress }: Flags, externalURL: string): string[] {
+  const service = [
+    serviceName,
+    `${serviceName}.${namespace}`,
+    `${serviceName}.${namespace}.svc`,
+    `${serviceName}.${namespace}.svc.cluster.local`,
+  ];
+  const bound = [bindAddress, aggregatedBindAddress].filter((address) => address !== '0.0.0.0' && address !== '::');
+  const external = externalURL === '' ? [] : [new URL(externalURL).hostname.replace(/^\[|\]$/g, '')];
+  return [...new Set([...service, 'localhost', '127.0.0.1', '::1', ...bound, ...external])];
+}

@@ -1,0 +1,20 @@
+/** The keys of all tokens, and what signs and verifies by them. */
+import type { ClusterParts } from '../cluster/build.ts';
+import { Tokens } from './jwt.ts';
+import { KeyRotation } from './key-rotation.ts';
+import { RefreshTokens } from './refresh-tokens.ts';
+import { SigningKeys } from './signing-keys.ts';
+
+export interface TokenParts {
+  readonly refreshTokens: RefreshTokens;
+  readonly keys: SigningKeys;
+  readonly tokens: Tokens;
+}
+
+export function buildTokens({ client, namespace, live, lease, lifecycle, log }: ClusterParts): TokenParts {
+  const settings = () => live.value.authentication;
+  const refreshTokens = lifecycle.add('refresh-tokens', RefreshTokens.stored({ client, namespace, log }));
+  const keys = lifecycle.add('signing-keys', new SigningKeys({ client, namespace, log }));
+  lifecycle.add('key-rotation', new KeyRotation({ keys, settings, isOurs: () => lease.isHeld(), log }));
+  return { refreshTokens, keys, tokens: new Tokens({ keys, settings }) };
+}

@@ -1,0 +1,15 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { login, startLab, type Lab } from './lab.ts';
+
+let lab: Lab;
+beforeAll(async () => {
+  lab = await startLab();
+});
+afterAll(() => lab.stop());
+
+test('/readyz?verbose lists the checks of the components by name, in this order', async () => {
+  const { access_token: token } = JSON.parse((await lab.token(login)).text) as { readonly access_token: string };
+  const { text } = await lab.gateway('/readyz?verbose', { headers: { authorization: `Bearer ${token}` } });
+  const names = [...text.matchAll(/^\[\+\](\S+) ok/gm)].map(([, name]) => name);
+  expect(names).toEqual(['configuration', 'users', 'sessions', 'request-header-ca', 'logs', 'shutdown']);
+});

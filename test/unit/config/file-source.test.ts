@@ -1,0 +1,43 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { ConfigurationFile } from '../../../src/config/file-source.ts';
+import { LiveConfiguration } from '../../../src/config/live.ts';
+import { createLogger } from '../../../src/runtime/logger.ts';
+
+const yaml = `apiVersion: config.platform.io/v1alpha1
+kind: PlatformConfiguration
+authentication:
+  issuer: https://platform.example
+`;
+
+let dir: string;
+let file: string;
+let live: LiveConfiguration;
+let source: ConfigurationFile;
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'configuration-'));
+  file = join(dir, 'platform.yaml');
+  live = new LiveConfiguration();
+  source = new ConfigurationFile({ file, live, log: createLogger({ silent: true }) });
+});
+afterEach(async () => {
+  source.stop();
+  await rm(dir, { recursive: true });
+});
+
+test('the configuration of a file is in force after the start', async () => {
+  await writeFile(file, yaml);
+  await source.start();
+  expect(live.value.authentication.issuer).toBe('https://platform.example');
+});
+
+test('the start fails and names the file and its problems where the configuration is invalid', async () => {
+  await writeFile(file, yaml.replace('PlatformConfiguration', 'Other'));
+  await expect(source.start()).rejects.toThrow(`${file} is invalid:\nkind`);
+});
+
+test('the start fails where there is no file', async () => {
+  await expect(source.start()).rejects.toThrow('ENOENT');
+});

@@ -1,0 +1,119 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { Lifecycle, type Component } from '../../../src/runtime/lifecycle.ts';
+import { logOfLines } from '../../fakes/log.ts';
+
+const never = new AbortController().signal;
+const atOnce = { announce: 0, grace: 0 };
+
+let lifecycle: Lifecycle;
+let lines: () => string[];
+let calls: string[];
+beforeEach(() => {
+  const logged = logOfLines();
+  ({ lines } = logged);
+  lifecycle = new Lifecycle(logged.log);
+  calls = [];
+});
+
+/** Adds a component that records its calls, a turn of the event loop after they were made. */
+function add(name: string, more: Component = {}): void {
+  const record = async (call: string): Promise<void> => {
+    await new Promise(setImmediate);
+    calls.push(`${call} ${name}`);
+  };
+  lifecycle.add(name, {
+    start: () => record('start'),
+    drain: () => void calls.push(`drain ${name}`),
+    stop: () => record('stop'),
+    ...more,
+  });
+}
+
+const failing = (message: string) => (): Promise<void> => Promise.reject(new Error(message));
+
+test('components start one after the other as added, all drain, and they stop in reverse order', async () => {
+  for (const name of ['a', 'b', 'c']) add(name);
+  await lifecycle.start(never);
+  expect(calls.splice(0)).toEqual(['start a', 'start b', 'start c']);
+  await lifecycle.stop(atOnce);
+  expect(calls).toEqual(['drain c', 'drain b', 'drain a', 'stop c', 'stop b', 'stop a']);
+});
+
+test('components get the signal of the start and the times of the stop', async () => {
+  const times = { announce: 1, grace: 2 };
+  const given: unknown[] = [];
+  lifecycle.add('a', { start: (signal) => void given.push(signal), stop: (stopTimes) => void given.push(stopTimes) });
+  await lifecycle.start(never);
+  await lifecycle.stop(times);
+  expect(given).toEqual([never, times]);
+});
+
+describe('a start that fails', () => {
+  test('stops the component that failed and those before it, and throws its error', async () => {
+    add('a');
+    add('b');
+    add('c', { start: failing('no cluster') });
+    add('d');
+    await expect(lifecycle.start(never)).rejects.toThrow('no cluster');
+    expect(calls).toEqual(['start a', 'start b', 'stop c', 'stop b', 'stop a']);
+  });
+
+  test('throws its error although a component does not stop', async () => {
+    add('a');
+    add('b', { start: failing('no cluster'), stop: failing('cannot stop') });
+    await expect(lifecycle.start(never)).rejects.toThrow('no cluster');
+    expect(calls).toEqual(['start a', 'stop a']);
+  });
+
+  test('leaves nothing to stop twice', async () => {
+    add('a');
+    add('b', { start: failing('no cluster') });
+    await expect(lifecycle.start(never)).rejects.toThrow('no cluster');
+    calls = [];
+    await lifecycle.stop(atOnce);
+    expect(calls).toEqual([]);
+  });
+});
+
+test('an aborted signal ends the start before the next component and stops those that were started', async () => {
+  const ended = new AbortController();
+  add('a', { start: () => ended.abort(new Error('SIGTERM')) });
+  add('b');
+  await expect(lifecycle.start(ended.signal)).rejects.toThrow('SIGTERM');
+  expect(calls).toEqual(['stop a']);
+});
+
+test.each(['drain', 'stop'] as const)(
+  'a %s that fails is logged and does not keep the other components',
+  async (call) => {
+    add('a');
+    add('b', {
+      [call]: () => {
+        throw new Error('it hangs');
+      },
+    });
+    add('c');
+    await lifecycle.start(never);
+    calls = [];
+    await lifecycle.stop(atOnce);
+    const all = ['drain c', 'drain b', 'drain a', 'stop c', 'stop b', 'stop a'];
+    expect(calls).toEqual(all.filter((made) => made !== `${call} b`));
+    expect(lines().map((line) => JSON.parse(line) as unknown)).toEqual([
+      expect.objectContaining({ level: 'error', message: 'component did not stop', component: 'b' }),
+    ]);
+  },
+);
+
+test('the health checks are those of the components that report anything, by name, in order', () => {
+  let problem = 'not read yet';
+  lifecycle.add('silent', {});
+  lifecycle.add('users', { problem: () => problem });
+  lifecycle.add('logs', { warning: () => 'the log store does not respond' });
+  const report = () => lifecycle.checks.map((check) => [check.name, check.problem(), check.warning()]);
+  expect(report()).toEqual([
+    ['users', 'not read yet', ''],
+    ['logs', '', 'the log store does not respond'],
+  ]);
+  problem = '';
+  expect(report()[0]).toEqual(['users', '', '']);
+});

@@ -1,0 +1,79 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { LiveConfiguration } from '../../../src/config/live.ts';
+import { ServingCertificate } from '../../../src/tls/serving-certificate.ts';
+import type { Serving } from '../../../src/tls/serving.ts';
+import { MemoryCluster } from '../../fakes/cluster.ts';
+import { configuration } from '../../fakes/configuration.ts';
+import { logOfLines } from '../../fakes/log.ts';
+import { settle } from '../../labs/cluster-fakes.ts';
+
+const namespace = 'platform-system';
+const serving = (name: string): Serving => ({ key: `key ${name}`, cert: `cert ${name}`, ca: `ca ${name}`, own: false });
+
+let cluster: MemoryCluster;
+let live: LiveConfiguration;
+let current: Serving | Error;
+let certificate: ServingCertificate;
+let replaced: string[];
+let lines: () => string[];
+beforeEach(() => {
+  cluster = new MemoryCluster();
+  live = new LiveConfiguration();
+  current = serving('1');
+  replaced = [];
+  const logged = logOfLines();
+  ({ lines } = logged);
+  certificate = new ServingCertificate({
+    client: cluster.client(),
+    namespace,
+    live,
+    source: async () => {
+      if (current instanceof Error) throw current;
+      return current;
+    },
+    log: logged.log,
+  });
+  certificate.replaced.subscribe(({ cert }) => replaced.push(cert));
+});
+afterEach(() => certificate.stop());
+
+const published = (): unknown =>
+  cluster.get(`/api/v1/namespaces/${namespace}/configmaps`, 'platform-apiserver-ca')?.['data'];
+
+/** A change of the configuration, after which the certificate is read again. */
+async function readAgain(): Promise<void> {
+  live.accept(configuration({}));
+  await settle();
+}
+
+test('the serving certificate is read and its CA published at the start', async () => {
+  expect(() => certificate.value).toThrow('has not been read yet');
+  await certificate.start();
+  expect(certificate.value).toEqual(current);
+  expect(published()).toEqual({ 'ca.crt': 'ca 1' });
+  expect(replaced).toEqual([]);
+});
+
+test('the serving certificate is replaced and its CA published when another one is read', async () => {
+  await certificate.start();
+  await readAgain();
+  expect(replaced).toEqual([]);
+  current = serving('2');
+  await readAgain();
+  expect(replaced).toEqual(['cert 2']);
+  expect(certificate.value).toEqual(current);
+  expect(published()).toEqual({ 'ca.crt': 'ca 2' });
+});
+
+test('the serving certificate stays in force when none can be read, with a warning', async () => {
+  await certificate.start();
+  current = new Error('no such file');
+  await readAgain();
+  expect([certificate.value, replaced]).toEqual([serving('1'), []]);
+  expect(lines().at(-1)).toContain('no such file');
+});
+
+test('a server without a serving certificate does not start', async () => {
+  current = new Error('no such file');
+  await expect(certificate.start()).rejects.toThrow('no such file');
+});
