@@ -107,20 +107,37 @@ const ways: Readonly<Record<string, Way>> = {
 
 const events = ({ messages }: Listening): Event[] => messages.map((message) => JSON.parse(message) as Event);
 
-describe.each(Object.keys(ways))('%s', (way) => {
-  const { url, token, ca, shown } = ways[way] as Way;
+/** Changes a node while kube-apiserver and one of our ways watch it over WebSockets; resolves when both watches have ended. */
+async function watchBoth(
+  way: string,
+): Promise<readonly [theirs: Listening, ours: Listening, ends: Awaited<Listening['closed']>[]]> {
+  const { url, token, ca } = ways[way] as Way;
+  const name = `web-socket-${randomUUID()}`;
+  const query = `watch=true&timeoutSeconds=5&fieldSelector=metadata.name%3D${name}`;
+  const both = [await core(query), await withToken(`${url()}?${query}`, token(), ca())] as const;
+  await createNode(name);
+  for (const value of ['small', 'x'.repeat(100), 'x'.repeat(70_000)])
+    await patch(nodePath(name), { metadata: { annotations: { 'example.com/value': value } } });
+  await remove(nodePath(name));
+  await Promise.all(both.map((watch) => watch.until(5)));
+  return [...both, await Promise.all(both.map(({ closed }) => closed))];
+}
 
-  test('each event is the message that it is at kube-apiserver, and so is the end', async () => {
-    const name = `web-socket-${randomUUID()}`;
-    const query = `watch=true&timeoutSeconds=5&fieldSelector=metadata.name%3D${name}`;
-    const both = [await core(query), await withToken(`${url()}?${query}`, token(), ca())] as const;
-    await createNode(name);
-    for (const value of ['small', 'x'.repeat(100), 'x'.repeat(70_000)])
-      await patch(nodePath(name), { metadata: { annotations: { 'example.com/value': value } } });
-    await remove(nodePath(name));
-    const [theirs, ours] = both;
-    await Promise.all([theirs.until(5), ours.until(5)]);
-    const ends = await Promise.all(both.map(({ closed }) => closed));
+// Each watch lasts 5 s: those of all ways run at the same time.
+let watched: ReadonlyMap<string, PromiseSettledResult<Awaited<ReturnType<typeof watchBoth>>>>;
+beforeAll(async () => {
+  const names = Object.keys(ways);
+  const results = await Promise.allSettled(names.map(watchBoth));
+  watched = new Map(names.map((name, index) => [name, results[index] as (typeof results)[number]]));
+});
+
+describe.each(Object.keys(ways))('%s', (way) => {
+  const { url, ca, shown } = ways[way] as Way;
+
+  test('each event is the message that it is at kube-apiserver, and so is the end', () => {
+    const result = watched.get(way);
+    if (result?.status !== 'fulfilled') throw new Error('the watches failed', { cause: result?.reason });
+    const [theirs, ours, ends] = result.value;
     const told = events(theirs);
     expect(told.map(({ type }) => type)).toEqual(['ADDED', 'MODIFIED', 'MODIFIED', 'MODIFIED', 'DELETED']);
     expect(events(ours)).toEqual(told.map(({ type, object }) => ({ type, object: shown(object) })));
