@@ -58,13 +58,18 @@ function powersOf({ namespace, configMap }: Release): readonly ResourceAttribute
       ...every('apps', ['deployments', 'daemonsets', 'statefulsets'], write, { namespace: within }),
       ...every('batch', ['jobs', 'cronjobs'], write, { namespace: within }),
     ]),
-    ...[objectNames.signingKeysSecret, objectNames.refreshKeySecret, objectNames.adminSecret].flatMap((name) =>
-      every('', ['secrets'], ['get', 'update', 'patch'], { namespace, name }),
-    ),
+    ...ownSecrets.flatMap((name) => every('', ['secrets'], ['get', 'update', 'patch'], { namespace, name })),
     ...every('', ['configmaps'], ['update', 'patch'], { namespace, name: configMap }),
     ...every('iam.platform.io', ['sessions'], write, { namespace }),
   ];
 }
+
+const ownSecrets = [
+  objectNames.signingKeysSecret,
+  objectNames.refreshKeySecret,
+  objectNames.adminSecret,
+  objectNames.servingCertSecret,
+];
 
 /** Webhooks see or change every object, and the policies protect the groups of users. */
 const admission = [

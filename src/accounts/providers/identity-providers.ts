@@ -26,6 +26,7 @@ import {
 const logins = {
   what: 'logins by an identity provider',
   total: 8,
+  perUser: 4,
   queue: { total: 32, perUser: 8, timeout: 30_000 },
 };
 

@@ -15,13 +15,23 @@ interface SubjectAccessReview {
 const maxDecisionAge = 10_000;
 /** One request of a user may need a thousand reviews: they wait in the line of that user. */
 const reviewSlots = {
-  what: 'access reviews',
   total: laneSizes.reviews,
   perUser: laneSizes.reviews / 2,
   queue: { total: 20_000, perUser: 5_000, timeout: 10_000 },
 };
 /** kube-apiserver's own superusers, who need no review (k8s.io/apiserver DelegatingAuthorizationOptions). */
 const masters = 'system:masters';
+
+/** Reviews in flight. Requests and rechecks of open streams have their own, so requests of a user do not delay the end of a stream. */
+interface Lane {
+  readonly slots: Slots;
+  readonly inFlight: InProgress<Promise<Decision>>;
+}
+
+const createLane = (what: string): Lane => ({
+  slots: new Slots({ ...reviewSlots, what }),
+  inFlight: new InProgress('access_reviews_in_progress'),
+});
 
 interface Reviewed {
   readonly decision: Decision;
@@ -42,8 +52,8 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
     sizeOf: ({ decision }) => decision.reason.length,
     clock,
   });
-  const asking = new InProgress<Promise<Decision>>('access_reviews_in_progress');
-  const slots = new Slots(reviewSlots);
+  const requests = createLane('access reviews');
+  const rechecks = createLane('access reviews of open streams');
   const identities = new WeakMap<UserInfo, string>();
 
   function identity(user: UserInfo): string {
@@ -92,16 +102,17 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
       const at = clock();
       const cached = decisions.get(key);
       if (cached !== undefined && at - cached.at < maxAge) return cached.decision;
-      const under = asking.get(key);
-      if (under !== undefined) return await under;
-      const answer = slots.run(user.username, () => ask(user, attributes));
-      asking.set(key, answer);
+      const { slots, inFlight } = maxAge < maxDecisionAge ? rechecks : requests;
+      const current = inFlight.get(key);
+      if (current !== undefined) return await current;
+      const review = slots.run(user.username, () => ask(user, attributes));
+      inFlight.set(key, review);
       try {
-        const decision = await answer;
+        const decision = await review;
         decisions.set(key, { decision, at });
         return decision;
       } finally {
-        asking.delete(key);
+        inFlight.delete(key);
       }
     },
   };

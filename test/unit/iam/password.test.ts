@@ -178,6 +178,7 @@ describe('another’s password', () => {
     'update users/password',
     'list secrets',
     'get secrets platform-signing-keys',
+    'get secrets platform-serving-cert',
     'create serviceaccounts/token',
     'create pods',
     'patch deployments',

@@ -190,6 +190,22 @@ describe('a decision', () => {
     expect(reviews()).toBe(2);
   });
 
+  test('of a recheck does not wait for reviews that requests of the user wait for', async () => {
+    const { authorizer, client } = lab();
+    const first = Promise.withResolvers<void>();
+    client.before = () => first.promise;
+    const ofRequests = Array.from({ length: 100 }, (_, n) =>
+      authorizer.authorize(alice, { ...listNodes, namespace: `n${n}` }),
+    );
+    client.before = () => undefined;
+    // The right that the last request waits for too.
+    await expect(rechecking(authorizer).authorize(alice, { ...listNodes, namespace: 'n99' })).resolves.toMatchObject({
+      allowed: true,
+    });
+    first.resolve();
+    await Promise.all(ofRequests);
+  });
+
   test('is asked for once by all who ask at once, and each hears a failure', async () => {
     const { authorizer, client, reviews } = lab();
     const ask = (): Promise<unknown>[] => Array.from({ length: 30 }, () => authorizer.authorize(alice, listNodes));
