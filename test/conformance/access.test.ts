@@ -41,6 +41,10 @@ beforeAll(async () => {
     sections: { authentication: { issuer, users, clients } },
     prepare: (cluster) => {
       serveResources(cluster);
+      // All rights do not help users who must change their password.
+      cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => ({
+        status: { allowed: (spec as { user: string }).user !== 'bob' },
+      }));
       cluster.put('/api/v1/namespaces/platform-system/secrets', {
         metadata: { name: 'newcomer' },
         data: { passwordHash: Buffer.from(passwordHash).toString('base64') },

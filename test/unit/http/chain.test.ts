@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Response } from 'express';
-import { authenticated } from '../../../src/http/access.ts';
+import { authenticated, authorizedByPath } from '../../../src/http/access.ts';
 import type { ChainOptions } from '../../../src/http/chain.ts';
 import { ask, type Answer, type Ask } from '../../fakes/ask.ts';
 import { as, doing, face, resourcePath } from '../../labs/http.ts';
@@ -234,6 +234,14 @@ describe('a method that there is not', () => {
     const routes = [doing(() => undefined), doing(() => undefined, '/kapis/version', 'post')];
     const answer = await ask(face({ routes }).app, '/kapis/version', { method: 'DELETE' });
     expect(answer.headers.allow).toBe('GET, HEAD, POST');
+  });
+
+  test('is refused as the strictest of several routes demands', async () => {
+    const path = '/kapis/version';
+    const routes = [doing(() => undefined), { ...doing(() => undefined, path, 'post'), access: authorizedByPath }];
+    const { app } = face({ routes, allowed: false });
+    expect((await ask(app, path, { method: 'DELETE' })).status).toBe(401);
+    expect((await ask(app, path, { method: 'DELETE', ...as('alice') })).status).toBe(403);
   });
 });
 
