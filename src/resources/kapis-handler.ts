@@ -48,7 +48,7 @@ export interface Judged {
   readonly selected: readonly ObjectFilter<unknown>[];
 }
 
-type Serve = (judged: Judged, ...request: Parameters<Handler>) => Promise<void>;
+export type Serve = (judged: Judged, ...request: Parameters<Handler>) => Promise<void>;
 
 export interface KapisHandlers {
   readonly collection: Serve;
