@@ -15,7 +15,7 @@ import { get, merge, kube, patch, releasePath, type KubeObject } from './lab/kub
 import { lab } from './lab/lab.ts';
 import { adminToken, login, passwordForm, postForm } from './lab/login.ts';
 import { answersIn, connect, drain } from './lab/raw.ts';
-import { replicaLogs, startExtra } from './lab/servers.ts';
+import { replicaLogs, startExtra, type Extra } from './lab/servers.ts';
 import { expectStatus } from './lab/status.ts';
 
 const faces = [
@@ -244,40 +244,58 @@ test('the CA that is published is the one that kube-apiserver trusts, and is put
   );
 });
 
-test('given certificate files are shown, and new ones as soon as they are there', async () => {
-  const folder = join(lab().dir, 'given');
-  mkdirSync(folder);
-  const [cert, key] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
-  const place = async (host: string): Promise<string> => {
-    const material = await newMaterial([host], Date.now());
-    for (const [file, text] of [
-      [key, material['tls.key']],
-      [cert, material['tls.crt']],
-    ] as const) {
-      writeFileSync(`${file}.new`, text);
-      renameSync(`${file}.new`, file);
-    }
-    return new X509Certificate(material['tls.crt']).fingerprint256;
-  };
-  const first = await place('first.example.com');
-  const extra = await startExtra([`--tls-cert-file=${cert}`, `--tls-private-key-file=${key}`]);
-  const shown = (): Promise<string> =>
-    new Promise((resolve, reject) => {
-      const socket = tls.connect({ port: extra.ports.https, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+/** A server with certificate files, which it reads every half minute: the new ones are placed before the first test of this file. */
+class GivenCertificate {
+  readonly #cert = join(lab().dir, 'given', 'tls.crt');
+  readonly #key = join(lab().dir, 'given', 'tls.key');
+  #extra: Extra | undefined;
+  /** Fingerprints: of the first files, of the certificate shown then, and of the second files. */
+  placed: { readonly first: string; readonly shown: string; readonly second: string } | undefined;
+
+  async start(): Promise<void> {
+    mkdirSync(join(lab().dir, 'given'));
+    const first = await this.#place('first.example.com');
+    this.#extra = await startExtra([`--tls-cert-file=${this.#cert}`, `--tls-private-key-file=${this.#key}`]);
+    await this.#extra.ready();
+    const shown = await this.shown();
+    this.placed = { first, shown, second: await this.#place('second.example.com') };
+  }
+
+  /** Returns the fingerprint of the certificate that the server shows. */
+  shown(): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const port = this.#extra?.ports.https ?? 0;
+      const socket = tls.connect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
         resolve(socket.getPeerX509Certificate()?.fingerprint256 ?? '');
         socket.destroy();
       });
       socket.on('error', reject);
     });
-  try {
-    await extra.ready();
-    expect(await shown()).toBe(first);
-    const second = await place('second.example.com');
-    await eventually('the new certificate is shown', async () => expect(await shown()).toBe(second));
-  } finally {
-    await extra.stop();
   }
+
+  async stop(): Promise<void> {
+    await this.#extra?.stop();
+  }
+
+  async #place(host: string): Promise<string> {
+    const material = await newMaterial([host], Date.now());
+    for (const [file, text] of [
+      [this.#key, material['tls.key']],
+      [this.#cert, material['tls.crt']],
+    ] as const) {
+      writeFileSync(`${file}.new`, text);
+      renameSync(`${file}.new`, file);
+    }
+    return new X509Certificate(material['tls.crt']).fingerprint256;
+  }
+}
+
+let given: GivenCertificate;
+beforeAll(async () => {
+  given = new GivenCertificate();
+  await given.start();
 });
+afterAll(() => given.stop());
 
 describe('an end', () => {
   test('by SIGTERM: not ready first, then requests and watches end, and the code is 0', async () => {
@@ -340,4 +358,9 @@ describe('an end', () => {
     process.kill(extra.pid, 'SIGTERM');
     expect(await extra.exited).toBe(1);
   });
+});
+
+test('given certificate files are shown, and new ones as soon as they are read', async () => {
+  expect(given.placed?.shown).toBe(given.placed?.first);
+  await eventually('the new certificate is shown', async () => expect(await given.shown()).toBe(given.placed?.second));
 });
