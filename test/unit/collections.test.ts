@@ -53,6 +53,9 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'cluster/write-behind WriteBehind waiting',
   ],
   'its keys are a few that the source code names': [
+    'runtime/lifecycle Lifecycle components',
+    'runtime/lifecycle Lifecycle started',
+    'http/listeners/listeners Listeners open',
     'resources/apis-views Views views',
     'resources/apis-views Views prepared',
     'apimachinery/list/resource-responses ResourceResponses prepared',
