@@ -278,8 +278,8 @@ describe('elsewhere', () => {
     expectProblem(await postForm({ ...right, client_id: 'nobody' }, { base: secureGateway() }), 401, 'invalid_client');
   });
 
-  test('no token endpoint where only kube-apiserver calls', async () => {
-    expect((await postForm(right, { base: aggregated() })).status).toBe(404);
+  test('no token endpoint where only kube-apiserver calls: as on each path without a route, 401', async () => {
+    expect((await postForm(right, { base: aggregated() })).status).toBe(401);
   });
 
   test('no other endpoint yet: 404', async () => {

@@ -348,14 +348,16 @@ describe('the discovery of an OpenID provider', () => {
   });
 });
 
-test('logins at one OpenID provider beyond 8 requests and 8 that wait are refused, until these have ended', async () => {
+test('logins of one address at an OpenID provider beyond 4 requests and 8 that wait are refused, and those of another are not', async () => {
   const released = Promise.withResolvers<undefined>();
   server.respond = (path) => (path === discovery ? released.promise : undefined);
   // The digests of their PKCE challenges end in any order, so any of them can be the one that is refused.
-  const logins = Array.from({ length: 17 }, () => leave());
+  const logins = Array.from({ length: 13 }, () => leave());
   const settled = Promise.allSettled(logins);
   await expect(Promise.race(logins)).rejects.toMatchObject({ code: 429 });
+  const another = leave(false, '198.51.100.200');
   released.resolve(undefined);
-  expect((await settled).filter(({ status }) => status === 'fulfilled')).toHaveLength(16);
+  expect((await settled).filter(({ status }) => status === 'fulfilled')).toHaveLength(12);
+  await expect(another).resolves.toContain(server.issuer);
   await expect(leave()).resolves.toContain(server.issuer);
 });

@@ -158,30 +158,42 @@ test('an LDAP provider that was removed while it refused bindDN leaves no warnin
 });
 
 describe('connections to one LDAP provider', () => {
-  test('are 8, and 8 logins may wait: more are refused until these have ended', async () => {
+  test('are 4 of one address, and 8 of its logins may wait: more are refused until these have ended', async () => {
     configure(provider('one'));
     const released = Promise.withResolvers<LookUp>();
     answer = () => released.promise;
-    const logins = Array.from({ length: 16 }, () => logIn());
+    const logins = Array.from({ length: 12 }, () => logIn());
     await expect(logIn()).rejects.toMatchObject({ code: 429 });
+    expect(hosts()).toHaveLength(4);
     released.resolve(result());
-    await expect(Promise.all(logins)).resolves.toHaveLength(16);
+    await expect(Promise.all(logins)).resolves.toHaveLength(12);
     await expect(logIn()).resolves.toBeUndefined();
+  });
+
+  test('are free for other addresses while one address holds all that it may', async () => {
+    configure(provider('one'));
+    answer = async () => result({ subject: '1' });
+    const held = await Promise.all(Array.from({ length: 4 }, () => find()));
+    const waiting = find();
+    (await find({ source: '192.0.2.2' })).close();
+    expect(hosts()).toHaveLength(5);
+    for (const candidate of held) candidate.close();
+    (await waiting).close();
   });
 
   test('are held from looking up a name until the login is refused, which frees the slot', async () => {
     configure(provider('one'));
     answer = async () => result({ subject: '1' });
-    const candidates = await Promise.all(Array.from({ length: 8 }, () => find()));
+    const candidates = await Promise.all(Array.from({ length: 4 }, () => find()));
     const waiting = find();
-    expect(hosts()).toHaveLength(8);
+    expect(hosts()).toHaveLength(4);
     // Refused in between: `authenticate` is never called.
     candidates[0]?.close();
     (await waiting).close();
-    expect(hosts()).toHaveLength(9);
+    expect(hosts()).toHaveLength(5);
     for (const candidate of candidates) candidate.close();
-    const again = await Promise.all(Array.from({ length: 8 }, () => find()));
-    expect(hosts()).toHaveLength(17);
+    const again = await Promise.all(Array.from({ length: 4 }, () => find()));
+    expect(hosts()).toHaveLength(9);
     for (const candidate of again) candidate.close();
   });
 });
