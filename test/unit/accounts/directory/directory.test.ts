@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { usersPath } from '../../../../src/config/names.ts';
+import { preferred } from '../../../../src/accounts/passwords/passwords.ts';
 import { createPlatform, namespace, type Platform } from '../../../fakes/platform.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 
@@ -64,6 +65,14 @@ describe('a User object', () => {
     expect(account('mallory')?.active).toBe(false);
   });
 
+  test('without a spec is an active account without groups, also where it had some before', async () => {
+    await platform.putUser('bob', { groups: ['b'] });
+    platform.cluster.put(usersPath, { metadata: { name: 'bob' } });
+    platform.cluster.put(usersPath, { metadata: { name: 'carol' } });
+    await settle();
+    for (const name of ['bob', 'carol']) expect(account(name)).toMatchObject({ active: true, groups: [] });
+  });
+
   test('that claims a system: name is not active', async () => {
     await platform.putUser('system:admin');
     expect(account('system:admin')?.active).toBe(false);
@@ -99,6 +108,42 @@ describe('a User object', () => {
     await settle();
     expect(account('bob')?.passwordHash).toBeUndefined();
   });
+});
+
+/** Configures alice with her password in a Secret, which does not exist yet. */
+const configureSecret = (rest: object = {}): void =>
+  platform.configure({
+    users: [{ username: 'alice', passwordHash: undefined, passwordRef: { name: 'alice', key: 'hash' }, ...rest }],
+  });
+
+/** Writes the Secret that `configureSecret` refers to. */
+const putSecret = async (values: Readonly<Record<string, string>>): Promise<void> => {
+  const data = Object.entries(values).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+  const secret = { metadata: { name: 'alice' }, data: Object.fromEntries(data) as object };
+  platform.cluster.put(`/api/v1/namespaces/${namespace}/secrets`, secret);
+  await settle();
+};
+
+test('a configured user has to change the password until the Secret says that it was changed', async () => {
+  const passwordHash = account('alice')?.passwordHash ?? '';
+  configureSecret({ passwordChangeRequired: true });
+  await putSecret({ hash: passwordHash });
+  expect(account('alice')).toMatchObject({ passwordHash, passwordChangeRequired: true });
+  await putSecret({ hash: passwordHash, 'hash.changed': '2026-01-01T00:00:00Z' });
+  expect(account('alice')).toMatchObject({ passwordHash, passwordChangeRequired: false });
+});
+
+test('an identity provider keeps the password of its users as long as it is configured', async () => {
+  const ldap = { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } };
+  await platform.putUser('bob', { identities: [{ provider: 'corp', subject: '1' }] }, false);
+  const keepers = (): readonly string[] | undefined => {
+    const bob = account('bob');
+    return bob && platform.directory.passwordKeepers(bob);
+  };
+  platform.configure({ identityProviders: [{ name: 'corp', displayName: 'Example Corp', type: 'LDAP', ldap }] });
+  expect(keepers()).toEqual(['Example Corp']);
+  platform.configure({});
+  expect(keepers()).toEqual([]);
 });
 
 describe('an e-mail address', () => {
@@ -146,6 +191,14 @@ test('a login as nobody costs what the hashes of User objects cost', async () =>
   platform.hashes.verified.length = 0;
   await platform.passwords.verify(undefined, 'x');
   expect(platform.hashes.verified).toEqual(['bcrypt:4']);
+});
+
+test('a login of an unknown user costs a preferred hash while no hash can be read', async () => {
+  configureSecret();
+  await settle();
+  platform.hashes.verified.length = 0;
+  expect(await platform.passwords.verify(undefined, 'x')).toBe(false);
+  expect(platform.hashes.verified).toEqual([preferred]);
 });
 
 test('a User that is being deleted is not active', async () => {

@@ -160,6 +160,21 @@ describe('ends at once, and the user who comes back begins anew', () => {
 });
 
 describe('ends nothing', () => {
+  test('by an identity provider that stays, when the configuration changes', async () => {
+    await platform.putUser('bob', { identities: [identity] });
+    const bob = await beginAs('bob', identity);
+    platform.configure({ users, clients: [...clients, { name: 'more', secret: 'x' }], identityProviders: [corp] });
+    await settle();
+    expect(bob()).toBe('Active');
+  });
+
+  test('by either of the two identities that a user is linked to', async () => {
+    await platform.putUser('bob', { identities: [identity, another] });
+    const begun = [await beginAs('bob', identity), await beginAs('bob', another)];
+    await platform.clock.advance(5 * minute);
+    expect(begun.map((phase) => phase())).toEqual(['Active', 'Active']);
+  });
+
   test('while the configuration is refused', async () => {
     const alice = await begin('alice');
     platform.live.refuse([{ path: '', message: 'half of it is missing' }]);
@@ -253,6 +268,13 @@ describe('is swept later', () => {
     ].map(({ session }) => session.metadata.name);
     await platform.clock.advance(5 * minute);
     expect(begun.map(phaseOf)).toEqual(['gone', 'gone', 'Active']);
+  });
+
+  test('when it was begun by the last link of a user, which went just then', async () => {
+    await platform.putUser('bob', { identities: [] });
+    const bob = await beginAs('bob', identity);
+    await platform.clock.advance(5 * minute);
+    expect(bob()).toBe('gone');
   });
 
   test('when no replica was there as a configured user or a client was removed', async () => {

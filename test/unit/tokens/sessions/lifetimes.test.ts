@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { lab, lives, login, minute, stored } from '../../../labs/sessions.ts';
+import { logOfLines } from '../../../fakes/log.ts';
+import { lab, lives, login, minute, path, stored } from '../../../labs/sessions.ts';
 
 test('what a login lets in does not outlive it, by a code or of a device', async () => {
   const { cluster, clock, replica } = lab();
@@ -14,4 +15,19 @@ test('what a login lets in does not outlive it, by a code or of a device', async
   expect(Date.parse(waiting?.spec.expiresAt ?? '')).toBe(clock.now() + lives.sessionMaxAge);
   expect(waiting && (await sessions.devices.letIn(waiting, { ...login, authenticatedAt, login: 'x' }))).toBe(true);
   expect(stored(cluster).map(({ spec }) => Date.parse(spec.expiresAt))).toEqual([until, until]);
+});
+
+test('a Pending session without a code is over: devices can still log in, and it is swept without a warning', async () => {
+  const { log, lines } = logOfLines();
+  const { cluster, clock, replica } = lab(lives, log);
+  const { sessions } = await replica();
+  const [createdAt, expiresAt] = [0, lives.sessionMaxAge].map((life) => new Date(clock.now() + life).toISOString());
+  const spec = { userName: '', userUID: '', clientID: login.clientID, createdAt, expiresAt };
+  cluster.put(path, { metadata: { name: 'without-code' }, spec, status: { phase: 'Pending' } });
+  await clock.advance(0);
+  const device = { userCode: 'BCDF-GHJK', sourceIP: '192.0.2.1', life: 10 * minute, refreshable: true };
+  expect(await sessions.devices.create({ clientID: 'platform-cli' }, device)).toBeDefined();
+  await clock.advance(2 * minute);
+  expect(stored(cluster).map(({ spec: { clientID } }) => clientID)).toEqual(['platform-cli']);
+  expect(lines().filter((line) => line.includes('"warn"'))).toEqual([]);
 });

@@ -55,6 +55,27 @@ describe('a refresh', () => {
     expect(await granted(two.sessions, successor)).toBe(tokens.successor(successor));
   });
 
+  test.each([
+    ['the watch has brought', false],
+    ['the watch has not brought', true],
+  ])('without a grace rotates a session that %s, and does not revoke it', async (_what, isUnknown) => {
+    const { cluster, clock, replica } = lab({ ...lives, refreshGrace: 0 });
+    const [one, two] = [await replica(), await replica()];
+    if (isUnknown) two.client.holdWatches();
+    const { refreshToken } = await one.sessions.create(login);
+    await settle();
+    two.client.after = async ({ method }) => {
+      if (method === 'PUT') await clock.advance(1);
+    };
+    let token = refreshToken;
+    for (let count = 0; count < 3; count += 1) {
+      const next = await granted(two.sessions, token);
+      expect(next).toBe(tokens.successor(token));
+      token = next;
+    }
+    expect(stored(cluster).map(({ status }) => status.phase)).toEqual(['Active']);
+  });
+
   test('repeated after the grace ends the session everywhere', async () => {
     const { clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];

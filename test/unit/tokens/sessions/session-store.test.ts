@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { newSessionID } from '../../../../src/tokens/refresh-tokens.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
-import { lab, login, minute, second } from '../../../labs/sessions.ts';
+import { lab, login, minute, path, second } from '../../../labs/sessions.ts';
 
 describe('a replica', () => {
   test('whose watch gives no sign of life for 15 s says 503, although the cluster answers everything else', async () => {
@@ -58,5 +58,15 @@ describe('a replica', () => {
     expect(two.sessions.ofUser(login.userUID).map(({ metadata }) => metadata.name)).toEqual([
       first.session.metadata.name,
     ]);
+  });
+
+  test('still lists the other sessions of a user when one of them is deleted', async () => {
+    const { cluster, replica } = lab();
+    const { sessions } = await replica();
+    const [deleted, kept] = [await sessions.create(login), await sessions.create(login)];
+    await settle();
+    cluster.delete(path, deleted.session.metadata.name);
+    await settle();
+    expect(sessions.ofUser(login.userUID).map(({ metadata }) => metadata.name)).toEqual([kept.session.metadata.name]);
   });
 });

@@ -194,6 +194,24 @@ describe('the dismissal of sessions', () => {
     await sessions.dismiss({ clientID: login.clientID });
     expect(writes()).toBe(before);
   });
+
+  test('skips a session that is deleted meanwhile, and later dismissals work', async () => {
+    const { cluster, replica } = lab();
+    const { sessions, client } = await replica();
+    const begun = [await sessions.create(login), await sessions.create(login)];
+    const [first = '', deleted = ''] = begun.map(({ session }) => session.metadata.name);
+    const bob = await sessions.create({ ...login, userName: 'bob', userUID: 'uid-bob' });
+    await settle();
+    client.before = async ({ method }) => {
+      if (method !== 'PUT') return;
+      cluster.delete(path, deleted);
+      await settle();
+    };
+    await sessions.dismiss({ userUID: login.userUID });
+    await sessions.dismiss({ userUID: 'uid-bob' });
+    const phases = Object.fromEntries(stored(cluster).map(({ metadata, status }) => [metadata.name, status.phase]));
+    expect(phases).toEqual({ [first]: 'Revoked', [bob.session.metadata.name]: 'Revoked' });
+  });
 });
 
 test('a listener that is removed hears of no further end', async () => {

@@ -97,6 +97,24 @@ describe('a replica', () => {
     expect(stored(cluster).map(({ status }) => status.phase)).toEqual(['Active']);
   });
 
+  test('still lists a session that was refreshed just before the sweep tried to delete it', async () => {
+    const { cluster, clock, replica } = lab();
+    const { sessions, client } = await replica();
+    const { session } = await sessions.create(login);
+    const { name } = session.metadata;
+    client.before = ({ method }) => {
+      const current = stored(cluster).find(({ metadata }) => metadata.name === name);
+      if (method !== 'DELETE' || current === undefined) return;
+      const lastUsedAt = new Date(clock.now()).toISOString();
+      cluster.put(path, { ...current, status: { ...current.status, lastUsedAt } });
+    };
+    const deletions = (): number => client.asked('DELETE', name).length;
+    await clock.advance(lives.refreshTokenIdle);
+    for (let elapsed = 0; deletions() === 0 && elapsed < 2 * minute; elapsed += second) await clock.advance(second);
+    expect(deletions()).toBe(1);
+    expect(sessions.ofUser(login.userUID).map(({ metadata }) => metadata.name)).toEqual([name]);
+  });
+
   test('goes on sweeping after a failure, and nothing escapes', async () => {
     const { cluster, clock, replica } = lab();
     const { sessions, client } = await replica();
