@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { createPlatform, namespace, type Platform } from '../../../fakes/platform.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
@@ -106,6 +106,28 @@ describe('a client with a hashed secret', () => {
       expect(await workOf(name, 'wrong', 'also wrong')).toBe(2);
     },
   );
+});
+
+describe('secrets of many requests from one address', () => {
+  /** More than one address may have hashed and waiting, whatever the number of cores. */
+  const many = 80;
+
+  test.each(['web', 'nobody'])('for the client %s leave their share to other addresses', async (name) => {
+    configure({ name: 'web', secretHash: platform.hashes.of('right', cheap) });
+    await settle();
+    const gate = Promise.withResolvers<boolean>();
+    jest.spyOn(platform.hashes, 'verify').mockReturnValue(gate.promise);
+    const attempt = (source: string): Promise<unknown> =>
+      platform.directory.clients.authenticate(name, ['wrong'], source).then(
+        () => 'hashed',
+        (error: { readonly code?: number }) => error.code,
+      );
+    const flood = Array.from({ length: many }, () => attempt(address));
+    const other = attempt('198.51.100.1');
+    gate.resolve(false);
+    expect(await Promise.all(flood)).toContain(429);
+    expect(await other).toBe('hashed');
+  });
 });
 
 describe('the well-known client', () => {

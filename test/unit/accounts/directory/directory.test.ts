@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { usersPath } from '../../../../src/config/names.ts';
 import { preferred } from '../../../../src/accounts/passwords/passwords.ts';
+import { passwordSecretOf, passwordSecretType } from '../../../../src/accounts/directory/users.ts';
 import { createPlatform, namespace, type Platform } from '../../../fakes/platform.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 
@@ -13,6 +14,16 @@ afterEach(() => platform.stop());
 const account = (username: string): ReturnType<Platform['directory']['account']> =>
   platform.directory.account(username);
 const named = (login: string): string | undefined => platform.directory.named(login)?.username;
+
+const secrets = `/api/v1/namespaces/${namespace}/secrets`;
+const identity = { provider: 'corp', subject: '1' };
+
+/** Creates or replaces a Secret. */
+async function putSecret(name: string, values: Readonly<Record<string, string>>, type = 'Opaque'): Promise<void> {
+  const data = Object.entries(values).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+  platform.cluster.put(secrets, { metadata: { name }, type, data: Object.fromEntries(data) as object });
+  await settle();
+}
 
 describe('a User object', () => {
   test('is an account, by its uid and with its password', async () => {
@@ -100,13 +111,31 @@ describe('a User object', () => {
 
   test('with the hash in a Secret of another type has no password', async () => {
     const uid = await platform.putUser('bob', {}, false);
-    platform.cluster.put(`/api/v1/namespaces/${namespace}/secrets`, {
-      metadata: { name: `platform-user-${uid}` },
-      type: 'Opaque',
-      data: { passwordHash: Buffer.from(account('alice')?.passwordHash ?? '').toString('base64') },
-    });
-    await settle();
+    await putSecret(`platform-user-${uid}`, { passwordHash: account('alice')?.passwordHash ?? '' });
     expect(account('bob')?.passwordHash).toBeUndefined();
+  });
+
+  test('has a credentialID and an unlock time by the names and formats that earlier versions stored', async () => {
+    const uid = await platform.putUser('bob', {}, false);
+    const passwordHash = '$2b$05$XXXXXXXXXXXXXXXXXXXXXOAcXxm9kjPGEMsLznoKqmqw7tc8WCx4a';
+    const values = { passwordHash, 'passwordHash.unlocked': '2026-01-01T00:00:00Z' };
+    await putSecret(passwordSecretOf(uid).name, values, passwordSecretType);
+    expect(account('bob')).toMatchObject({
+      passwordHash,
+      // The first half of the SHA-256 of the hash.
+      credentialID: '5a09b8c79dabab10808e788ee0f9dd4f',
+      unlocked: '2026-01-01T00:00:00Z',
+    });
+  });
+
+  test('that a configured user overrides leaves its e-mail address and identity to others', async () => {
+    await platform.putUser('alice', { email: 'shared@example.com', identities: [identity] });
+    await platform.putUser('bob', { email: 'shared@example.com', identities: [identity] });
+    expect(named('shared@example.com')).toBe('bob');
+    expect(platform.directory.linked(identity)).toBe(account('bob'));
+    platform.configure({ users: [] });
+    expect(named('shared@example.com')).toBeUndefined();
+    expect(platform.directory.linked(identity)).toBe('several');
   });
 });
 
@@ -116,26 +145,18 @@ const configureSecret = (rest: object = {}): void =>
     users: [{ username: 'alice', passwordHash: undefined, passwordRef: { name: 'alice', key: 'hash' }, ...rest }],
   });
 
-/** Writes the Secret that `configureSecret` refers to. */
-const putSecret = async (values: Readonly<Record<string, string>>): Promise<void> => {
-  const data = Object.entries(values).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
-  const secret = { metadata: { name: 'alice' }, data: Object.fromEntries(data) as object };
-  platform.cluster.put(`/api/v1/namespaces/${namespace}/secrets`, secret);
-  await settle();
-};
-
 test('a configured user has to change the password until the Secret says that it was changed', async () => {
   const passwordHash = account('alice')?.passwordHash ?? '';
   configureSecret({ passwordChangeRequired: true });
-  await putSecret({ hash: passwordHash });
+  await putSecret('alice', { hash: passwordHash });
   expect(account('alice')).toMatchObject({ passwordHash, passwordChangeRequired: true });
-  await putSecret({ hash: passwordHash, 'hash.changed': '2026-01-01T00:00:00Z' });
+  await putSecret('alice', { hash: passwordHash, 'hash.changed': '2026-01-01T00:00:00Z' });
   expect(account('alice')).toMatchObject({ passwordHash, passwordChangeRequired: false });
 });
 
 test('an identity provider keeps the password of its users as long as it is configured', async () => {
   const ldap = { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } };
-  await platform.putUser('bob', { identities: [{ provider: 'corp', subject: '1' }] }, false);
+  await platform.putUser('bob', { identities: [identity] }, false);
   const keepers = (): readonly string[] | undefined => {
     const bob = account('bob');
     return bob && platform.directory.passwordKeepers(bob);
@@ -182,6 +203,13 @@ describe('while the users cannot be read', () => {
     await platform.clock.advance(1_000);
     expect(account('bob')?.active).toBe(true);
   });
+
+  test('the user of an identity is unknown: 503, and not an identity that is not linked', async () => {
+    expect(platform.directory.linked(identity)).toBeUndefined();
+    platform.client.holdWatches();
+    await platform.clock.advance(16_000);
+    expect(() => platform.directory.linked(identity)).toThrow(expect.objectContaining({ code: 503 }));
+  });
 });
 
 test('a login as nobody costs what the hashes of User objects cost', async () => {
@@ -211,6 +239,87 @@ test('a User that is being deleted is not active', async () => {
   });
   await settle();
   expect(account('bob')?.active).toBe(false);
+});
+
+describe('credentials are reported as invalidated at once', () => {
+  const spec = { groups: ['b'] };
+  let invalidations = 0;
+  beforeEach(async () => {
+    await platform.putUser('bob', spec);
+    invalidations = 0;
+    platform.directory.invalidated.subscribe(() => (invalidations += 1));
+  });
+
+  test.each<[string, () => Promise<unknown>]>([
+    ['is disabled', () => platform.putUser('bob', { ...spec, state: 'Disabled' }, false)],
+    ['loses a group', () => platform.putUser('bob', { groups: [] }, false)],
+    [
+      'gets a new password',
+      () => {
+        const passwordHash = platform.hashes.of('changed', 'bcrypt:4');
+        return putSecret(account('bob')?.passwordRef?.name ?? '', { passwordHash }, passwordSecretType);
+      },
+    ],
+    [
+      'is deleted',
+      () => {
+        platform.cluster.delete(usersPath, 'bob');
+        return settle();
+      },
+    ],
+  ])('when a User %s', async (_, change) => {
+    await change();
+    expect(invalidations).toBe(1);
+  });
+
+  test('and not when a User is created or its spec is written unchanged', async () => {
+    await platform.putUser('carol', {}, false);
+    await platform.putUser('bob', spec, false);
+    expect(invalidations).toBe(0);
+  });
+});
+
+/** A configured user with the password in the Secret `passwords`. */
+const withSecret = (username: string): object => ({
+  username,
+  passwordHash: undefined,
+  passwordRef: { name: 'passwords', key: username },
+});
+
+describe('failed logins are forgotten', () => {
+  const unlockedNames: string[] = [];
+  const follow = (): void => {
+    unlockedNames.length = 0;
+    platform.directory.unlocked.subscribe(({ username }) => unlockedNames.push(username));
+  };
+
+  test('when a User is unlocked, and not when a User who was unlocked before changes', async () => {
+    const uid = await platform.putUser('bob');
+    const { passwordHash = '' } = account('bob') ?? {};
+    const unlock = (time: string): Promise<void> =>
+      putSecret(passwordSecretOf(uid).name, { passwordHash, 'passwordHash.unlocked': time }, passwordSecretType);
+    follow();
+    await unlock('first');
+    expect(unlockedNames).toEqual(['bob']);
+    await platform.putUser('bob', { groups: ['c'] }, false);
+    expect(account('bob')?.groups).toEqual(['c']);
+    expect(unlockedNames).toEqual(['bob']);
+    await unlock('second');
+    expect(unlockedNames).toEqual(['bob', 'bob']);
+  });
+
+  test('when a configured user is unlocked, and not when one is configured whose Secret has an unlock time', async () => {
+    const values = { alice: platform.hashes.of('a', 'bcrypt:4'), eve: platform.hashes.of('e', 'bcrypt:4') };
+    await putSecret('passwords', { ...values, 'eve.unlocked': 'first' });
+    platform.configure({ users: [withSecret('alice')] });
+    await settle();
+    follow();
+    platform.configure({ users: [withSecret('alice'), withSecret('eve')] });
+    expect(account('eve')).toMatchObject({ passwordHash: values.eve, unlocked: 'first' });
+    expect(unlockedNames).toEqual([]);
+    await putSecret('passwords', { ...values, 'eve.unlocked': 'second' });
+    expect(unlockedNames).toEqual(['eve']);
+  });
 });
 
 /** Waits until `shows` holds; answers whether that is over. */

@@ -1,5 +1,6 @@
 /** What was begun before a user was disabled, or a user, a password, a link, a provider or a client went, is over for good. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
 import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
 import { credentialIDOf } from '../../../../src/accounts/directory/credentials.ts';
 import type { Identity } from '../../../../src/tokens/sessions/session.ts';
@@ -106,6 +107,7 @@ describe('ends at once, and the user who comes back begins anew', () => {
     const next = platform.hashes.of('another', 'bcrypt:4');
     await setHash('bob', next, record(credentialID, next));
     expect(bob()).toBe('Revoked');
+    expect(platform.directory.account('bob')?.credentialID).toBe(credentialIDOf(next));
   });
 
   test('with the password of a configured user', async () => {
@@ -142,6 +144,22 @@ describe('ends at once, and the user who comes back begins anew', () => {
     platform.configure({ users, clients });
     await settle();
     expect([bob(), carol()]).toEqual(['Revoked', 'Revoked']);
+  });
+
+  test('with a User that is replaced by one of the same name and password while the watch is interrupted', async () => {
+    const uid = await platform.putUser('bob');
+    const bob = await begin('bob');
+    let failure: Error = new Error('reset');
+    platform.client.before = ({ path, query }) => {
+      if (path === usersPath && query['resourceVersion'] !== undefined) throw failure;
+    };
+    await platform.clock.advance(6_000);
+    platform.cluster.delete(usersPath, 'bob');
+    const next = await platform.putUser('bob');
+    expect([next === uid, platform.directory.account('bob')?.uid, bob()]).toEqual([false, uid, 'Active']);
+    failure = new KubeError(410, { reason: 'Expired' });
+    await platform.clock.advance(5_000);
+    expect([platform.directory.account('bob')?.uid, bob()]).toEqual([next, 'Revoked']);
   });
 
   test('with a client that is removed, and codes that wait for it', async () => {
@@ -287,6 +305,32 @@ describe('is swept later', () => {
     });
     await platform.clock.advance(5 * minute);
     expect([web(), eve(), other()]).toEqual(['gone', 'gone', 'Active']);
+  });
+
+  test('when no replica was there as the identity provider of a linked User was removed', async () => {
+    await platform.putUser('bob', { identities: [identity] });
+    const [linked, password] = [await beginAs('bob', identity), await begin('bob')];
+    platform.stop();
+    platform = await createPlatform({ authentication: { users, clients }, beside: platform });
+    platform.live.refuse([{ path: '', message: 'half of it is missing' }]);
+    await platform.clock.advance(5 * minute);
+    expect([linked(), password()]).toEqual(['Active', 'Active']);
+    platform.configure({ users, clients });
+    await platform.clock.advance(5 * minute);
+    expect([linked(), password()]).toEqual(['gone', 'Active']);
+  });
+
+  test('when no replica was there as a configured user took the name of a User', async () => {
+    await platform.putUser('bob');
+    await platform.putUser('carol');
+    const [bob, carol] = [await begin('bob'), await begin('carol')];
+    platform.stop();
+    platform = await createPlatform({
+      authentication: { users: [...users, { username: 'carol' }], clients },
+      beside: platform,
+    });
+    await platform.clock.advance(5 * minute);
+    expect([bob(), carol()]).toEqual(['Active', 'gone']);
   });
 });
 
