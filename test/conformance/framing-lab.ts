@@ -1,5 +1,5 @@
 /** The server over a cluster that has a number of everything that a list can show, and the clients of every protocol. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
 import { sessionsPath, loginHistoriesPath, usersPath } from '../../src/config/names.ts';
 import type { KubeObject } from '../../src/cluster/client/kube-object.ts';
@@ -39,6 +39,11 @@ export interface FramingLab {
   /** Resolves when each list has so many objects: as many as before, or more. */
   readonly grow: (size: number) => Promise<void>;
   readonly stop: () => Promise<void>;
+}
+
+interface List {
+  readonly items: readonly unknown[];
+  readonly totalItems?: number;
 }
 
 interface Listener {
@@ -81,9 +86,9 @@ export async function framingLab(
   let present = 0;
   const has = async (path: string, size: number): Promise<boolean> => {
     const { status, content } = await whole(await open(connect(secure), { path, headers }));
-    return (
-      status === 200 && (JSON.parse(content.toString()) as { items: unknown[] }).items.length === countIn(path, size)
-    );
+    if (status !== 200) return false;
+    const { items, totalItems = items.length } = JSON.parse(content.toString()) as List;
+    return totalItems === countIn(path, size);
   };
   return {
     gateway,
@@ -93,6 +98,8 @@ export async function framingLab(
         putOneOfEach(cluster, n);
         const name = `${session.metadata.name}-${n}`;
         if (n > 1) cluster.put(sessionsPath(release), { ...session, metadata: { ...session.metadata, name } });
+        // The server runs in this process, and reads what is put.
+        if (n % 100 === 0) await nextTurn();
       }
       present = size;
       const [record] = (history as unknown as { status: { records: object[] } }).status.records;
@@ -112,7 +119,8 @@ const resources = '/kapis/resources.platform.io/v1alpha3';
 const users = '/kapis/iam.platform.io/v1alpha2/users';
 /** Those that the server caches. */
 const lists = [
-  ...['nodes', 'pods', 'namespaces', 'components'].map((plural) => `${resources}/${plural}`),
+  ...['nodes', 'pods', 'namespaces'].map((plural) => `${resources}/${plural}?limit=0`),
+  `${resources}/components`,
   users,
   `${users}/alice/sessions`,
 ];
@@ -135,7 +143,8 @@ const metadataOf = (
 ): KubeObject['metadata'] & Record<string, unknown> => ({
   name: n === 1 ? one : `${letter}${n}`,
   ...(namespace === undefined ? {} : { namespace }),
-  annotations: { 'platform.io/alias-name': `Alias ${n}`, filling: 'x'.repeat(600) },
+  // A thousand objects with it are several batches, more of them need none.
+  annotations: { 'platform.io/alias-name': `Alias ${n}`, filling: 'x'.repeat(n > 1_000 ? 0 : 600) },
   labels: { 'app.kubernetes.io/part-of': 'platform' },
   managedFields: [{ manager: 'test', operation: 'Update', fieldsV1: { 'f:metadata': { 'f:annotations': {} } } }],
 });

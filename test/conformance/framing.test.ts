@@ -1,5 +1,6 @@
 /** A table of all that can be read: each body ends where its headers say, over each protocol, for each number of objects. */
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { hash } from 'node:crypto';
 import * as chain from '../../src/http/chain.ts';
 import type { Route } from '../../src/http/route.ts';
 import { whole, type Message, type Whole } from '../client/message.ts';
@@ -35,7 +36,11 @@ const lanes = 8;
 /** Objects that all watches at once hold in memory. */
 const maxWatched = 200_000;
 /** In seconds. */
-const longestWatch = 30;
+const longestWatch = 60;
+/** As one watch of several at once shows them at the least. */
+const objectsWatchedPerSecond = 10_000;
+/** In a list of more, watches are tried over one protocol. */
+const maxObjectsOfManyWatches = 1_000;
 /** Login records of a user. */
 const maxRecords = 100;
 const codings = ['identity', 'gzip'];
@@ -78,9 +83,9 @@ describe.each(sizes)('with %d objects in each list', (size) => {
         if (got.status >= 500) faults.push(`${at}: ${got.status} ${got.content.toString()}`);
         const key = `${path} ${accept}`;
         const before = seen.get(key);
-        const text = `${got.status} ${got.content.toString().replace(ownVersion, '')}`;
-        if (before === undefined) seen.set(key, text);
-        else if (before !== text && !isChanging) faults.push(`${at}: another body than before`);
+        const body = hash('sha256', `${got.status} ${got.content.toString().replace(ownVersion, '')}`);
+        if (before === undefined) seen.set(key, body);
+        else if (before !== body && !isChanging) faults.push(`${at}: another body than before`);
         const [plainPath = ''] = path.split('?');
         if (isWholeList && got.status === 200 && counted.test(plainPath))
           faults.push(
@@ -125,10 +130,12 @@ describe.each(sizes)('with %d objects in each list', (size) => {
   });
 
   test('each watch shows all objects and ends', async () => {
+    // Watches of many objects take seconds each.
+    const protocolsOfWatches = size > maxObjectsOfManyWatches ? protocols.slice(-1) : protocols.slice(1);
     const watches = [lab.gateway, lab.aggregated].flatMap((face) =>
       tableOf(face, 'each')
         .filter(({ isWatch }) => isWatch)
-        .flatMap((watch) => protocols.slice(1).map((protocol) => ({ ...watch, face, protocol }))),
+        .flatMap((watch) => protocolsOfWatches.map((protocol) => ({ ...watch, face, protocol }))),
     );
     const waiting = watches.values();
     const lane = async (): Promise<string[]> => {
@@ -139,7 +146,7 @@ describe.each(sizes)('with %d objects in each list', (size) => {
     const atOnce = Math.min(watches.length, Math.ceil(maxWatched / (size + 1)));
     const outcomes = (await Promise.all(Array.from({ length: atOnce }, lane))).flat();
     expect(outcomes.filter((outcome) => !['complete', 'refused'].includes(outcome))).toEqual([]);
-    expect(outcomes.filter((outcome) => outcome === 'complete').length).toBeGreaterThan(60);
+    expect(outcomes.filter((outcome) => outcome === 'complete').length).toBeGreaterThan(0.6 * watches.length);
   });
 });
 
@@ -177,7 +184,7 @@ async function outcomeOfWatch(
       headers: { ...face.headers, accept },
     });
   try {
-    const { status, content } = await wholeWatch(watchFor);
+    const { status, content } = await wholeWatch(watchFor, Math.ceil(size / objectsWatchedPerSecond));
     await client.close();
     if (status !== 200) return [400, 404].includes(status) ? 'refused' : `${at}: ${status}`;
     const shown = content.toString().split('"ADDED"').length - 1;
@@ -189,8 +196,8 @@ async function outcomeOfWatch(
 }
 
 /** Returns a watch that had the time to show all objects: on a busy machine one of a second may end before. */
-async function wholeWatch(watchFor: (seconds: number) => ReturnType<Open>): Promise<Whole> {
-  for (let seconds = 1; ; seconds *= 2) {
+async function wholeWatch(watchFor: (seconds: number) => ReturnType<Open>, least: number): Promise<Whole> {
+  for (let seconds = Math.max(1, least); ; seconds *= 2) {
     const watch = await whole(await watchFor(seconds));
     if (watch.status !== 200 || watch.content.includes('k8s.io/initial-events-end') || seconds > longestWatch)
       return watch;

@@ -171,8 +171,10 @@ export class MemoryCluster {
   /** Tells of every change after the resourceVersion `since`, and of later ones. Returns what ends the calls. */
   watch(collection: string, fieldSelector: unknown, since: string, tell: Watcher['tell']): () => void {
     const watcher: Watcher = { collection, fieldSelector, tell };
-    for (const change of this.#history)
-      if (BigInt(change.object.metadata.resourceVersion ?? 0) > BigInt(since)) inform(watcher, change);
+    const after = this.#history.findLastIndex(
+      ({ object }) => BigInt(object.metadata.resourceVersion ?? 0) <= BigInt(since),
+    );
+    for (const change of this.#history.slice(after + 1)) inform(watcher, change);
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   }
