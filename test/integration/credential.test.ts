@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { execute, output, type Executed } from '../../hack/cluster/exec.ts';
@@ -82,7 +82,8 @@ async function kubectl(args: readonly string[]): Promise<Executed> {
     contexts: [{ name: 'platform', context: { cluster: 'platform', user: 'me' } }],
     'current-context': 'platform',
   };
-  writeFileSync(kubeconfig, stringify(document));
+  // Another kubectl may be reading it.
+  if (!existsSync(kubeconfig)) writeFileSync(kubeconfig, stringify(document));
   return execute(lab().kubectl, args, { env: { KUBECONFIG: kubeconfig, HOME: home }, timeout: 60_000 });
 }
 
