@@ -33,7 +33,7 @@ const doors: Readonly<Record<string, readonly string[]>> = {
   '@node-rs/argon2': ['accounts'],
   yaml: ['config'],
   'fastest-levenshtein': ['config'],
-  zod: ['config', 'http'],
+  zod: ['config', 'cluster', 'http', 'docs'],
 };
 
 const useCheckingClient = 'Send requests by test/client, which checks each byte of a response.';

@@ -1,6 +1,7 @@
 /** metav1: what objects, lists and refusals have in common. */
 import { oauthErrorCodes } from '../runtime/errors.ts';
 import {
+  anything,
   count,
   described,
   integer,
@@ -18,7 +19,7 @@ import {
 /** What an object is. `apiVersion`: if it is always the same. */
 export const typeMeta = <const K extends string, const V extends string = string>(kind: K, apiVersion?: V) => ({
   kind: oneOf(kind),
-  apiVersion: apiVersion === undefined ? (text as Schema<V>) : oneOf(apiVersion),
+  apiVersion: (apiVersion === undefined ? text : oneOf(apiVersion)) as Schema<V>,
 });
 
 /** An object with nothing in it. */
@@ -95,7 +96,7 @@ export const jsonPatchSchema = named(
       'JSONPatchOperation',
       object(
         { op: oneOf('add', 'remove', 'replace', 'move', 'copy', 'test'), path: text },
-        { from: text, value: described('Anything', {}) },
+        { from: text, value: described('Anything', anything) },
       ),
     ),
   ),
@@ -125,7 +126,7 @@ export const objectMetaSchema = named(
 const listMeta = named('ListMeta', object({}, { resourceVersion: described('What to watch from', text) }));
 
 /** A list of /kapis, under this name. `kind`: of its items, if that is known. */
-export const listSchema = <T>(name: string, item: Schema<T>, kind?: string) =>
+export const listSchema = <S extends Schema>(name: string, item: S, kind?: string) =>
   named(
     name,
     object({

@@ -7,32 +7,32 @@ import type { Access } from './access.ts';
 import { text, type Schema } from './schema.ts';
 
 /** What a route says of itself beside what serves it. */
-export interface ParameterDescription {
+export interface ParameterDescription<S = Schema> {
   readonly name: string;
   readonly in: 'path' | 'query' | 'header';
   readonly description: string;
   readonly required?: boolean;
-  readonly schema: Schema;
+  readonly schema: S;
 }
 
 /** By media type. */
-export type ContentDescription = Readonly<Record<string, Schema>>;
+export type ContentDescription<S = Schema> = Readonly<Record<string, S>>;
 
-export interface BodyDescription {
+export interface BodyDescription<S = Schema> {
   readonly description?: string;
   readonly required: boolean;
-  readonly content: ContentDescription;
+  readonly content: ContentDescription<S>;
 }
 
-export interface ResponseDescription {
+export interface ResponseDescription<S = Schema> {
   readonly description: string;
-  readonly content?: ContentDescription;
+  readonly content?: ContentDescription<S>;
   /** Those that a client has to know, by name, each with what it says. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** By status. */
-export type ResponseDescriptions = Readonly<Record<number, ResponseDescription>>;
+export type ResponseDescriptions<S = Schema> = Readonly<Record<number, ResponseDescription<S>>>;
 
 export const inQuery = (name: string, description: string, schema: Schema = text): ParameterDescription => ({
   name,
@@ -41,12 +41,11 @@ export const inQuery = (name: string, description: string, schema: Schema = text
   schema,
 });
 
-/** What a segment of a path can be (filters/request-info.ts). */
-const segment: Schema<string> = {
-  ...text,
-  // Not `.` and not `..`, in words that Go's regexp has too: those who generate clients in Go refuse others.
-  pattern: String.raw`^(?:[^./\\\x00-\x1f\x7f-\x9f]|\.[^./\\\x00-\x1f\x7f-\x9f]|\.\.[^/\\\x00-\x1f\x7f-\x9f])[^/\\\x00-\x1f\x7f-\x9f]*$`,
-};
+/** A segment of a path (filters/request-info.ts). Neither `.` nor `..`, in words that Go's regexp has too. */
+const segment = text.regex(
+  // oxlint-disable-next-line no-control-regex -- they are what it refuses
+  /^(?:[^./\\\x00-\x1f\x7f-\x9f]|\.[^./\\\x00-\x1f\x7f-\x9f]|\.\.[^/\\\x00-\x1f\x7f-\x9f])[^/\\\x00-\x1f\x7f-\x9f]*$/,
+);
 
 export const inPath = (name: string, description: string): ParameterDescription => ({
   name,

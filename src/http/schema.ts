@@ -1,74 +1,71 @@
 /**
- * JSON Schema (2020-12) of what crosses the wire, each with the TypeScript type of it: the handlers are typed by what is described. Only
- * such words are used as Swagger 2.0 has too, or can be told in its own.
+ * Schemas of what crosses the wire, in zod: they parse, give the TypeScript types and make the descriptions (docs/openapi). Only the
+ * part of zod is used that Swagger 2.0 can express.
  */
+import { z } from 'zod';
 
-declare const typed: unique symbol;
-const name = Symbol('name');
+/** A schema of values of type `T`. */
+export type Schema<T = unknown> = z.ZodType<T>;
 
-/** `T`: what it lets through. */
-export type Schema<T = unknown> = Readonly<Record<string, unknown>> & {
-  readonly [typed]?: T;
-  readonly [name]?: string;
-};
+type Immutable<T> = T extends readonly (infer I)[]
+  ? readonly Immutable<I>[]
+  : T extends object
+    ? { readonly [K in keyof T]: Immutable<T[K]> }
+    : T;
 
-export type TypeOf<S> = S extends { readonly [typed]?: infer T } ? Exclude<T, undefined> : never;
+/** Values that match the schema. */
+export type TypeOf<S extends z.ZodType> = Immutable<z.output<S>>;
 
-type Properties = Readonly<Record<string, Schema>>;
+type Properties = Readonly<Record<string, z.ZodType>>;
 
-type ObjectOf<R extends Properties, O extends Properties> = { readonly [K in keyof R]: TypeOf<R[K]> } & ([O] extends [
-  never,
-]
-  ? unknown
-  : {
-      /** What is undefined JSON leaves out. */
-      readonly [K in keyof O]?: TypeOf<O[K]> | undefined;
-    });
-
-export const text: Schema<string> = { type: 'string' };
-export const flag: Schema<boolean> = { type: 'boolean' };
-export const integer: Schema<number> = { type: 'integer' };
+export const text = z.string();
+export const flag = z.boolean();
+export const integer = z.int();
 /** How many. */
-export const count: Schema<number> = { type: 'integer', minimum: 0 };
+export const count = z.int().min(0);
 /** RFC 3339. */
-export const time: Schema<string> = { type: 'string', format: 'date-time' };
+export const time = z.string().meta({ format: 'date-time' });
+export const anything = z.unknown();
+export const anyObject = z.record(text, anything);
 
-export const oneOf = <const T extends string>(...values: readonly T[]): Schema<T> => ({ type: 'string', enum: values });
-/** The same where no text at all means that nothing is said. */
-export const oneOrNone = (...values: readonly string[]): Schema<string> => ({
-  type: 'string',
-  pattern: `^(?:${values.join('|')})?$`,
-});
-export const list = <T>(items: Schema<T>): Schema<readonly T[]> => ({ type: 'array', items });
-export const mapOf = <T>(values: Schema<T>): Schema<Readonly<Record<string, T>>> => ({
-  type: 'object',
-  additionalProperties: values,
-});
+export const oneOf = <const T extends string>(...values: readonly T[]) => z.enum(values);
+/** One of the values, or the empty string for none. */
+export const oneOrNone = (...values: readonly string[]) => text.regex(new RegExp(`^(?:${values.join('|')})?$`));
+export const list = <S extends z.ZodType>(items: S) => z.array(items);
+export const mapOf = <S extends z.ZodType>(values: S) => z.record(text, values);
 
-/** Nothing but these, of which the first have to be there. */
-export const object = <const R extends Properties, const O extends Properties = never>(
+// oxlint-disable-next-line no-generated-empty-object-type -- an index signature would admit any property
+type NoProperties = Readonly<Record<never, never>>;
+type Optional<O extends Properties> = { -readonly [K in keyof O]: z.ZodOptional<O[K]> };
+
+/** An object with these properties and no others. */
+export const object = <const R extends Properties, const O extends Properties = NoProperties>(
   required: R,
   optional?: O,
-): Schema<ObjectOf<R, O>> => ({
-  type: 'object',
-  ...(Object.keys(required).length === 0 ? {} : { required: Object.keys(required) }),
-  properties: { ...required, ...optional },
-  additionalProperties: false,
-});
+) =>
+  z.strictObject({
+    ...required,
+    ...(Object.fromEntries(
+      Object.entries(optional ?? {}).map(([name, schema]) => [name, schema.optional()]),
+    ) as Optional<O>),
+  });
 
-/** One of these objects, of which each has something that the others have not. */
-export const eitherOf = <const S extends readonly Schema[]>(...schemas: S): Schema<TypeOf<S[number]>> => ({
-  type: 'object',
-  anyOf: schemas,
-});
+/** One of these objects. */
+export const eitherOf = <const S extends readonly [z.ZodType, ...z.ZodType[]]>(...schemas: S) =>
+  z.union(schemas).meta({ type: 'object' });
 
-/** There may be more in it than is said. */
-export const open = <T>(schema: Schema<T>): Schema<T & Readonly<Record<string, unknown>>> =>
-  ({ ...schema, additionalProperties: true }) as Schema<T & Readonly<Record<string, unknown>>>;
+/** The object may have further properties. */
+export const open = (schema: z.ZodObject) => schema.loose();
+/** The object may have further properties of text. */
+export const others = (schema: z.ZodObject) => schema.catchall(text);
 
-export const described = <T>(description: string, schema: Schema<T>): Schema<T> => ({ ...schema, description });
+export const notEmpty = (schema: Schema): Schema => (schema instanceof z.ZodString ? schema.min(1) : schema);
 
-/** The descriptions say it once, under this name, which is never of two. */
-export const named = <T>(of: string, schema: Schema<T>): Schema<T> => ({ ...schema, [name]: of });
+/** A default is not what a missing parameter means that may not be sent without another: programs send defaults. */
+export const withoutDefault = (schema: Schema): Schema =>
+  schema instanceof z.ZodDefault ? (schema.unwrap() as Schema) : schema;
 
-export const nameOf = (schema: Schema): string | undefined => schema[name];
+export const described = <S extends z.ZodType>(description: string, schema: S): S => schema.describe(description);
+
+/** Descriptions define the schema once, under this name. */
+export const named = <S extends z.ZodType>(id: string, schema: S): S => schema.meta({ id });

@@ -4,6 +4,7 @@ import { shortestPassword } from '../accounts/passwords/rules.ts';
 import { longestPassword } from '../accounts/passwords/passwords.ts';
 import { doneSchema, listSchema, nothing, objectMetaSchema, typeMeta } from '../http/meta.ts';
 import {
+  anyObject,
   count,
   described,
   eitherOf,
@@ -21,7 +22,7 @@ import {
 } from '../http/schema.ts';
 import { apiVersion } from './user-store.ts';
 
-const upTo = (maxLength: number): Schema<string> => ({ ...text, maxLength });
+const upTo = (length: number) => text.max(length);
 
 const identity = named(
   'UserIdentity',
@@ -73,7 +74,7 @@ export const userListSchema = listSchema('UserList', userSchema, 'User');
 /** The same as somebody writes it: its type may be left out of a patch, and its metadata may have what kube-apiserver takes. */
 /** RFC 7386: what is null goes. */
 const orNull = (fields: Readonly<Record<string, Schema>>): Readonly<Record<string, Schema>> =>
-  Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, { ...schema, nullable: true }]));
+  Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, schema.nullable()]));
 
 export const userPatchSchema = named(
   'UserPatch',
@@ -82,7 +83,7 @@ export const userPatchSchema = named(
     {
       apiVersion: oneOf(apiVersion),
       kind: oneOf('User'),
-      metadata: open({ type: 'object' }),
+      metadata: anyObject,
       spec: named('UserSpecPatch', open(object({}, orNull(userFields)))),
     },
   ),
@@ -90,21 +91,19 @@ export const userPatchSchema = named(
 
 export const deleteOptionsSchema = named(
   'DeleteOptions',
-  described('meta.k8s.io/v1 DeleteOptions, as kube-apiserver takes them', open({ type: 'object' })),
+  described('meta.k8s.io/v1 DeleteOptions, as kube-apiserver takes them', anyObject),
 );
 
 export const passwordSchema = named(
   'Password',
   object(
     {
-      password: described('8 characters to 1,024 bytes, and not a common one', {
-        ...text,
-        minLength: shortestPassword,
-        maxLength: longestPassword,
-        format: 'password',
-      }),
+      password: described(
+        '8 characters to 1,024 bytes, and not a common one',
+        text.min(shortestPassword).max(longestPassword).meta({ format: 'password' }),
+      ),
     },
-    { currentPassword: described('Needed for your own', { ...text, format: 'password' }) },
+    { currentPassword: described('Needed for your own', text.meta({ format: 'password' })) },
   ),
 );
 

@@ -51,10 +51,11 @@ const handedOn = {
   write: [
     dryRun,
     inQuery('fieldManager', 'Who writes, in metadata.managedFields'),
-    inQuery('fieldValidation', 'What is done about fields that it does not know; by default Strict', {
-      ...oneOrNone('Strict', 'Warn', 'Ignore'),
-      default: 'Strict',
-    }),
+    inQuery(
+      'fieldValidation',
+      'What is done about fields that it does not know; by default Strict',
+      oneOrNone('Strict', 'Warn', 'Ignore').default('Strict'),
+    ),
   ],
   delete: [
     dryRun,

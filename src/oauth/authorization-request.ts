@@ -61,23 +61,21 @@ export const authorizationParameters: readonly ParameterDescription[] = [
   mandatory('client_id', 'The name of the client'),
   mandatory('redirect_uri', 'Where the user is sent with the code; registered for the client'),
   mandatory('response_type', 'What is asked for', oneOf('code')),
-  mandatory('code_challenge', 'PKCE: the SHA-256 of the code_verifier, in base64url', {
-    ...text,
-    pattern: challengeShape.source,
-  }),
+  mandatory('code_challenge', 'PKCE: the SHA-256 of the code_verifier, in base64url', text.regex(challengeShape)),
   mandatory('code_challenge_method', 'PKCE: how it was made', oneOf('S256')),
   inQuery('response_mode', 'How the answer is given', oneOf('query')),
   inQuery('scope', 'Words separated by spaces; "openid" adds an id_token'),
   inQuery('state', 'Comes back as it is'),
-  inQuery('nonce', 'Comes back in the id_token', { ...text, maxLength: longestNonce }),
+  inQuery('nonce', 'Comes back in the id_token', text.max(longestNonce)),
   inQuery(
     'prompt',
     `Whether the user is asked again: ${prompts.join(', ')}; of these words several, separated by spaces`,
   ),
-  inQuery('max_age', 'Seconds since the user last showed who they are, after which they log in again', {
-    ...count,
-    maximum: 999_999_999,
-  }),
+  inQuery(
+    'max_age',
+    'Seconds since the user last showed who they are, after which they log in again',
+    count.max(999_999_999),
+  ),
   inQuery('login_hint', 'The username that the login page begins with'),
 ];
 

@@ -27,7 +27,7 @@ interface ClientRoute extends ClientAuthentication, Pick<Route, 'path' | 'summar
 
 const clientFields = {
   client_id: described('The client, where it does not authenticate by HTTP Basic', text),
-  client_secret: described('Its secret; left out by a public client', { ...text, format: 'password' }),
+  client_secret: described('Its secret; left out by a public client', text.meta({ format: 'password' })),
 };
 
 /** RFC 7009 section 2.1, RFC 7662 section 2.1. */

@@ -1,15 +1,12 @@
 import type { Request } from 'express';
 import { OAuthError } from '../runtime/errors.ts';
 import type { BodyDescription, Arrival } from '../http/route.ts';
-import { named, object, type Schema } from '../http/schema.ts';
+import { named, notEmpty, object, others, type Schema } from '../http/schema.ts';
 import { maxParameters } from '../runtime/redaction.ts';
 import { readBody } from '../http/request/slow-body.ts';
 
 const formType = 'application/x-www-form-urlencoded';
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-/** One without a value is none. */
-const given = (schema: Schema): Schema => (schema['enum'] === undefined ? { ...schema, minLength: 1 } : schema);
 
 /** What is in a form, as the descriptions have it; what else there is means nothing, but nothing is there twice. `formName`: of its schema. */
 export function formBody(
@@ -17,8 +14,8 @@ export function formBody(
   optional: Readonly<Record<string, Schema>>,
   formName?: string,
 ): BodyDescription {
-  const must = Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, given(schema)]));
-  const schema = { ...object(must, optional), additionalProperties: { type: 'string' } };
+  const must = Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, notEmpty(schema)]));
+  const schema = others(object(must, optional));
   return { required: true, content: { [formType]: formName === undefined ? schema : named(formName, schema) } };
 }
 

@@ -1,4 +1,5 @@
 /** The requests of the table, made of what the routes say of themselves: a new route is in it without a line here. */
+import { parameterOf } from '../../src/docs/openapi/json-schema.ts';
 import type { ParameterDescription, Route } from '../../src/http/route.ts';
 
 export interface Case {
@@ -27,7 +28,8 @@ const values: Readonly<Record<string, readonly string[]>> = {
   resourceVersion: ['0'],
 };
 
-const valuesOf = ({ name, schema }: ParameterDescription): readonly string[] => {
+const valuesOf = (parameter: ParameterDescription): readonly string[] => {
+  const { name, schema } = parameterOf(parameter);
   const known = values[name];
   if (known !== undefined) return known;
   if (Array.isArray(schema['enum'])) return schema['enum'].map(String);

@@ -1,18 +1,26 @@
 /** The parameters of the routes, as the descriptions name them. */
 import { durationPattern, longestDuration } from '../../runtime/duration.ts';
 import { inPath, inQuery, type ParameterDescription } from '../../http/route.ts';
-import { count, flag, oneOf, oneOrNone, text, type Schema, named, object, open } from '../../http/schema.ts';
+import {
+  count,
+  flag,
+  integer,
+  oneOf,
+  oneOrNone,
+  text,
+  type Schema,
+  named,
+  object,
+  open,
+  withoutDefault,
+} from '../../http/schema.ts';
 import { listedPathPattern, pathPattern } from './field-path.ts';
 import { mostPaths } from './projection.ts';
 import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 import { listSchema, objectMetaSchema } from '../../http/meta.ts';
 
 /** `kind`: if it is known. With the parameter `fields` there may be no more in it than what must be. */
-const objectSchema = (
-  name: string,
-  kind?: string,
-  parts: Readonly<Record<string, Schema>> = {},
-): Schema<Readonly<Record<string, unknown>>> =>
+const objectSchema = (name: string, kind?: string, parts: Readonly<Record<string, Schema>> = {}) =>
   named(
     name,
     open(
@@ -32,21 +40,18 @@ export const schemasOf = ({
   return { object: one, list: listSchema(`${kind}List`, one, kind) };
 };
 
-const unless: Schema<boolean> = { ...flag, default: false };
-
-/** As JSON and its readers have them. */
-const maximum = Number.MAX_SAFE_INTEGER;
+const unless = flag.default(false);
 
 export const limit = (description: string): ParameterDescription =>
-  inQuery('limit', description, { type: 'integer', minimum: -1, maximum, default: -1 });
+  inQuery('limit', description, integer.min(-1).default(-1));
 
 export const nameParameter = inPath('name', 'The name');
 export const pretty = inQuery('pretty', 'Indented JSON', unless);
-export const timeout = inQuery('timeout', 'A duration such as "32s" after which the request is given up', {
-  ...text,
-  pattern: durationPattern,
-  maxLength: longestDuration,
-});
+export const timeout = inQuery(
+  'timeout',
+  'A duration such as "32s" after which the request is given up',
+  text.max(longestDuration).regex(new RegExp(durationPattern)),
+);
 
 /** Of what has no others; client-go adds its timeout. */
 export const commonParameters: readonly ParameterDescription[] = [pretty, timeout];
@@ -66,25 +71,26 @@ export const watchParameters: readonly ParameterDescription[] = [
   inQuery('allowWatchBookmarks', 'BOOKMARK events that say how far the watch has come', unless),
   // Said at all it is about a watch.
   inQuery('sendInitialEvents', 'Begin a watch with the present objects', flag),
-  inQuery('timeoutSeconds', 'How long a watch lasts, in seconds', { ...count, maximum }),
+  inQuery('timeoutSeconds', 'How long a watch lasts, in seconds', count),
 ];
 
 const shown = [
   inQuery('managedFields', 'With metadata.managedFields', unless),
-  inQuery('fields', `Only these of at most ${mostPaths} paths, comma-separated, and what names the object`, {
-    ...text,
-    pattern: String.raw`^\.?${listedPathPattern}(?:,\.?${listedPathPattern}){0,${mostPaths - 1}}$`,
-  }),
+  inQuery(
+    'fields',
+    `Only these of at most ${mostPaths} paths, comma-separated, and what names the object`,
+    text.regex(new RegExp(String.raw`^\.?${listedPathPattern}(?:,\.?${listedPathPattern}){0,${mostPaths - 1}}$`)),
+  ),
 ];
 
 export const kapisListParameters = (own: readonly ParameterDescription[]): readonly ParameterDescription[] => [
-  inQuery('page', 'From 1', { type: 'integer', minimum: 1, maximum, default: 1 }),
+  inQuery('page', 'From 1', integer.min(1).default(1)),
   limit('Items of a page; -1 for all'),
-  inQuery('sortBy', 'name, createTime (also creationTimestamp), or any path, such as .status.nodeInfo.kubeletVersion', {
-    ...text,
-    pattern: String.raw`^(?:name|createTime|creationTimestamp|\.${pathPattern})$`,
-    default: 'createTime',
-  }),
+  inQuery(
+    'sortBy',
+    'name, createTime (also creationTimestamp), or any path, such as .status.nodeInfo.kubeletVersion',
+    text.regex(new RegExp(String.raw`^(?:name|createTime|creationTimestamp|\.${pathPattern})$`)).default('createTime'),
+  ),
   inQuery('ascending', 'Oldest, or least, first', unless),
   inQuery('name', 'The name contains this'),
   inQuery('names', 'The name is one of this comma list'),
@@ -121,11 +127,6 @@ export const objectParameters = (list: readonly ParameterDescription[]): readonl
         ? one
         : { ...one, description: `${one.description}; only with watch=true`, schema: withoutDefault(one.schema) },
     );
-
-/** What may not be sent without another parameter is not what is meant when it is not sent: programs send defaults. */
-function withoutDefault({ default: _default, ...schema }: Schema): Schema {
-  return schema;
-}
 
 /** Those of one kind. */
 export const listParameters = ({

@@ -1,4 +1,5 @@
 /** What a resource is and how it is read. The handlers work on any resource; `resources/` has one file each. */
+import type { z } from 'zod';
 import type { KubeObject } from '../client/kube-object.ts';
 import type { Store } from '../cache/store.ts';
 import type { StoredObject } from '../cache/stored-object.ts';
@@ -55,7 +56,7 @@ export interface ResourceDefinition<F> {
   /** What it is called on /kapis and /apis; on /apis the objects get this apiVersion. */
   readonly served: GroupVersionResource;
   /** Of what is in an object beside its metadata, by name; every one may be missing. */
-  readonly schema?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  readonly schema?: Readonly<Record<string, z.ZodType>>;
   fields(object: KubeObject): F;
   readonly columns: readonly Column[];
   /** A table's cells in the order of the columns. `now`: milliseconds since the epoch. */

@@ -1,4 +1,6 @@
 /** Schemas of the cluster, taken over under names of our own. */
+import type { Schema } from '../../http/schema.ts';
+import { jsonSchemaOf } from './json-schema.ts';
 import { packageOf } from './operations.ts';
 
 export type ClusterSchema = Readonly<Record<string, unknown>>;
@@ -22,7 +24,7 @@ export interface DescribedKind {
   /** Plural. */
   readonly resource: string;
   readonly kind: string;
-  readonly schema: ClusterSchema;
+  readonly schema: Schema;
 }
 
 const refPrefix = '#/components/schemas/';
@@ -86,7 +88,7 @@ export const kindSchemas = (kinds: readonly DescribedKind[]): ClusterSchemas =>
   Object.fromEntries(
     kinds.map(({ group, version, kind, schema }) => [
       `${packageOf(group, version)}.${kind}`,
-      { ...merged(schema), 'x-kubernetes-group-version-kind': [{ group, version, kind }] },
+      { ...merged(jsonSchemaOf(schema)), 'x-kubernetes-group-version-kind': [{ group, version, kind }] },
     ]),
   );
 

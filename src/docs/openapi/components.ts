@@ -1,22 +1,22 @@
 /** Schemas as a document has them: those that have a name once, and referred to by it. */
-import { nameOf, type Schema } from '../../http/schema.ts';
+import { nameOf, type JSONSchema } from './json-schema.ts';
 import { sorted } from './operation.ts';
 
-/** The words of JSON Schema behind which there are schemas: one, a list of them, and some by name. */
+/** The words of JSON JSONSchema behind which there are schemas: one, a list of them, and some by name. */
 const single = new Set(['items', 'additionalProperties', 'not']);
 const lists = new Set(['allOf', 'anyOf', 'oneOf']);
 const maps = new Set(['properties', 'patternProperties']);
 
-const isSchema = (value: unknown): value is Schema =>
+const isSchema = (value: unknown): value is JSONSchema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 export class Components {
   readonly #prefix: string;
-  readonly #translate: (schema: Schema) => Schema;
-  readonly #schemas = new Map<string, { readonly of: Schema; written: unknown }>();
+  readonly #translate: (schema: JSONSchema) => JSONSchema;
+  readonly #schemas = new Map<string, { readonly of: JSONSchema; written: unknown }>();
 
   /** `prefix`: before the names, such as `#/definitions/`. `translate`: a schema, before what is in it, into the words of the document. */
-  constructor(prefix: string, translate: (schema: Schema) => Schema = (schema) => schema) {
+  constructor(prefix: string, translate: (schema: JSONSchema) => JSONSchema = (schema) => schema) {
     this.#prefix = prefix;
     this.#translate = translate;
   }
@@ -27,7 +27,7 @@ export class Components {
   }
 
   /** A schema as the document has it. Throws if another one has its name. */
-  write(schema: Schema): unknown {
+  write(schema: JSONSchema): unknown {
     const name = nameOf(schema);
     if (name === undefined) return this.#whole(schema);
     const known = this.#schemas.get(name);
@@ -41,7 +41,7 @@ export class Components {
   }
 
   /** What is no schema, such as a default, stays as it is. */
-  #whole(schema: Schema): unknown {
+  #whole(schema: JSONSchema): unknown {
     return Object.fromEntries(
       Object.entries(this.#translate(schema)).map(([word, value]) => [word, this.#behind(word, value)]),
     );

@@ -6,13 +6,13 @@ import {
   type ParameterDescription,
 } from '../../http/route.ts';
 import { objectMetaSchema } from '../../http/meta.ts';
-import { named, type Schema } from '../../http/schema.ts';
+import { jsonSchemaOf, parameterOf, withName, type JSONSchema } from './json-schema.ts';
 import {
   bodyOf,
   contentOf,
   deleteBody,
   listOf,
-  parameters,
+  parametersOf,
   patchBody,
   scale,
   status,
@@ -32,7 +32,7 @@ export interface Definition {
       readonly name: string;
       readonly served: boolean;
       readonly deprecated?: boolean;
-      readonly schema?: { readonly openAPIV3Schema?: Schema };
+      readonly schema?: { readonly openAPIV3Schema?: JSONSchema };
       readonly subresources?: { readonly status?: object; readonly scale?: object };
     }[];
   };
@@ -80,22 +80,22 @@ const refused: Readonly<Record<Action, readonly number[]>> = {
 const always = [400, 401, 403, 406, 429, 500, 503, 504];
 
 /** The object with what all objects have; the words of Kubernetes are read by who writes the document. */
-function objectSchema(name: string, { spec: { group, names } }: Definition, version: Version): Schema {
+function objectSchema(name: string, { spec: { group, names } }: Definition, version: Version): JSONSchema {
   const given = version.schema?.openAPIV3Schema ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
-  const properties = given['properties'] as Readonly<Record<string, Schema>> | undefined;
+  const properties = given['properties'] as Readonly<Record<string, JSONSchema>> | undefined;
   // By names that no kind can have.
   const parts = ['spec', 'status'].flatMap((part) => {
     const schema = properties?.[part];
-    return schema?.['properties'] === undefined ? [] : [[part, named(`${name}.${part}`, schema)]];
+    return schema?.['properties'] === undefined ? [] : [[part, withName(`${name}.${part}`, schema)]];
   });
-  return named(name, {
+  return withName(name, {
     ...given,
     properties: {
       apiVersion: { type: 'string' },
       kind: { type: 'string' },
       ...properties,
       ...Object.fromEntries(parts),
-      metadata: objectMetaSchema,
+      metadata: jsonSchemaOf(objectMetaSchema),
     },
     'x-kubernetes-group-version-kind': [{ group, version: version.name, kind: names.kind }],
   });
@@ -123,14 +123,14 @@ function ofVersion(definition: Definition, version: Version): OperationDescripti
   const object = objectSchema(`${prefix}.${kind}`, definition, version);
   const list = listOf(`${prefix}.${listKind}`, object);
   const about = `${camel(group)}${camel(version.name)}`;
-  const inNamespace = inPath('namespace', 'The namespace');
-  const name = inPath('name', 'The name');
+  const inNamespace = parameterOf(inPath('namespace', 'The namespace'));
+  const name = parameterOf(inPath('name', 'The name'));
 
   /** `of`: what is read and written. */
   function operation(
     action: Action,
     path: string,
-    { of = object, suffix = '', everywhere = false }: { of?: Schema; suffix?: string; everywhere?: boolean } = {},
+    { of = object, suffix = '', everywhere = false }: { of?: JSONSchema; suffix?: string; everywhere?: boolean } = {},
   ): OperationDescription {
     const many = action === 'deletecollection' ? 'Collection' : '';
     const scoped = namespaced && !everywhere ? 'Namespaced' : '';
@@ -138,8 +138,8 @@ function ofVersion(definition: Definition, version: Version): OperationDescripti
       ...(path.includes('{namespace}') ? [inNamespace] : []),
       ...(path.includes('{name}') ? [name] : []),
     ];
-    const all: readonly ParameterDescription[] = [...inPaths, ...parameters[action]];
-    const body: BodyDescription | undefined = {
+    const all: readonly ParameterDescription<JSONSchema>[] = [...inPaths, ...parametersOf(action)];
+    const body: BodyDescription<JSONSchema> | undefined = {
       post: bodyOf(of),
       put: bodyOf(of),
       patch: patchBody,
@@ -174,7 +174,7 @@ function ofVersion(definition: Definition, version: Version): OperationDescripti
     };
   }
 
-  function answersOf(action: Action, of: Schema): ResponseDescriptions {
+  function answersOf(action: Action, of: JSONSchema): ResponseDescriptions<JSONSchema> {
     const ok = { description: 'OK', content: contentOf(action === 'list' ? list : of) };
     const created = { 201: { description: 'Created', content: contentOf(of) } };
     if (action === 'list') return { 200: { ...ok, description: 'OK; with watch=true an event a line' } };
@@ -186,7 +186,7 @@ function ofVersion(definition: Definition, version: Version): OperationDescripti
   }
 
   const one = `${collection}/{name}`;
-  const sub = (suffix: string, of: Schema): OperationDescription[] =>
+  const sub = (suffix: string, of: JSONSchema): OperationDescription[] =>
     (['get', 'put', 'patch'] as const).map((action) =>
       operation(action, `${one}/${suffix.toLowerCase()}`, { of, suffix }),
     );

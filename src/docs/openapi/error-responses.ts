@@ -3,6 +3,7 @@ import { needsIdentity, type Access } from '../../http/access.ts';
 import type { ResponseDescription, ContentDescription, Route } from '../../http/route.ts';
 import { oauthErrorSchema, statusSchema } from '../../http/meta.ts';
 import { text } from '../../http/schema.ts';
+import { contentOf, type JSONSchema } from './json-schema.ts';
 import { speaksOAuth } from '../../http/response/write-error.ts';
 
 /** Which words a refusal is in (http/write-error.ts). */
@@ -11,7 +12,7 @@ type Dialect = 'Status' | 'OAuth' | 'Page';
 export interface ErrorResponse {
   /** Under which the descriptions have it once, such as NotFound and OAuthNotFound. */
   readonly name: string;
-  readonly answer: ResponseDescription;
+  readonly answer: ResponseDescription<JSONSchema>;
 }
 
 const why: Readonly<Record<number, readonly [name: string, description: string]>> = {
@@ -81,7 +82,7 @@ function statusesOf({ method, path, access, body, refusals = [], removed }: Rout
 }
 
 /** `name`: of the part that says it. */
-export function refusalOf(status: number, content: ContentDescription, part = ''): ErrorResponse {
+export function refusalOf(status: number, content: ContentDescription<JSONSchema>, part = ''): ErrorResponse {
   const [name, description] = why[status] as readonly [string, string];
   const more = headers[status];
   const answer = { description, content, ...(more === undefined ? {} : { headers: more }) };
@@ -96,6 +97,6 @@ export function refusalsOf(route: Route): ReadonlyMap<number, ErrorResponse> {
   return new Map(
     all
       .filter((status) => route.answers?.[status] === undefined)
-      .map((status) => [status, refusalOf(status, contents[dialect], part)]),
+      .map((status) => [status, refusalOf(status, contentOf(contents[dialect]), part)]),
   );
 }

@@ -1,5 +1,6 @@
 /** The OpenAPI documents of a group and version of the aggregated face, made from the routes that serve it. */
 import type { ParameterDescription, Route } from '../../http/route.ts';
+import { jsonSchemaOf } from './json-schema.ts';
 import { camel, templated } from './operations.ts';
 import {
   asSwagger2,
@@ -75,10 +76,13 @@ const answerSchema = ({ action, resource }: Operation): string | undefined =>
     : schemaName(resource, action === 'list' ? 'List' : '');
 
 /** Without names: kube-apiserver merges the document with those of others. */
-const answerOf = ({ answers }: Route): ClusterSchema | undefined => answers?.[200]?.content?.['application/json'];
+function answerOf({ answers }: Route): ClusterSchema | undefined {
+  const schema = answers?.[200]?.content?.['application/json'];
+  return schema && jsonSchemaOf(schema);
+}
 
-const unique = (parameter: ParameterDescription): Readonly<Record<string, unknown>> =>
-  parameter.in === 'query' ? { ...parameter.schema, uniqueItems: true } : parameter.schema;
+const unique = ({ in: place, schema }: ParameterDescription): Readonly<Record<string, unknown>> =>
+  place === 'query' ? { ...jsonSchemaOf(schema), uniqueItems: true } : jsonSchemaOf(schema);
 
 export function openapi3(description: GroupDescription): object {
   const { title, version, schemas } = description;

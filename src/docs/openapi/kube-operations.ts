@@ -2,6 +2,7 @@
 import { inQuery, type BodyDescription, type ContentDescription, type ParameterDescription } from '../../http/route.ts';
 import { jsonPatchSchema, objectMetaSchema, statusDetailsSchema, typeMeta } from '../../http/meta.ts';
 import {
+  anyObject,
   count,
   described,
   flag,
@@ -12,15 +13,18 @@ import {
   oneOf,
   open,
   text,
-  type Schema,
 } from '../../http/schema.ts';
+import { bodyOf as describedBody, jsonSchemaOf, parameterOf, withName, type JSONSchema } from './json-schema.ts';
 
 /** In which kube-apiserver answers, and takes, custom resources. */
 const types = ['application/json', 'application/yaml'];
 
-export const contentOf = (schema: Schema): ContentDescription =>
+export const contentOf = (schema: JSONSchema): ContentDescription<JSONSchema> =>
   Object.fromEntries(types.map((type) => [type, schema]));
-export const bodyOf = (schema: Schema, required = true): BodyDescription => ({ required, content: contentOf(schema) });
+export const bodyOf = (schema: JSONSchema, required = true): BodyDescription<JSONSchema> => ({
+  required,
+  content: contentOf(schema),
+});
 
 const listMeta = named(
   'ListMeta',
@@ -36,22 +40,30 @@ const listMeta = named(
 );
 
 /** A refusal, or that something was done. */
-export const status = named(
-  'Status',
-  open(
-    object(typeMeta('Status', 'v1'), {
-      metadata: listMeta,
-      status: oneOf('Success', 'Failure'),
-      message: text,
-      reason: text,
-      details: statusDetailsSchema,
-      code: integer,
-    }),
+export const status = jsonSchemaOf(
+  named(
+    'Status',
+    open(
+      object(typeMeta('Status', 'v1'), {
+        metadata: listMeta,
+        status: oneOf('Success', 'Failure'),
+        message: text,
+        reason: text,
+        details: statusDetailsSchema,
+        code: integer,
+      }),
+    ),
   ),
 );
 
-export const listOf = (name: string, item: Schema): Schema =>
-  named(name, object({ items: list(item) }, { apiVersion: text, kind: text, metadata: listMeta }));
+const listTypeMeta = jsonSchemaOf(object({}, { apiVersion: text, kind: text, metadata: listMeta }));
+
+export const listOf = (name: string, items: JSONSchema): JSONSchema =>
+  withName(name, {
+    ...listTypeMeta,
+    required: ['items'],
+    properties: { items: { type: 'array', items }, ...(listTypeMeta['properties'] as object) },
+  });
 
 const deleteOptions = named(
   'DeleteOptions',
@@ -70,20 +82,20 @@ const deleteOptions = named(
     ),
   ),
 );
-export const deleteBody: BodyDescription = bodyOf(deleteOptions, false);
+export const deleteBody = bodyOf(jsonSchemaOf(deleteOptions), false);
 
 /** meta/v1 Patch, in each of its forms. */
-const patch = named('Patch', described('What there is to be of the object', open({ type: 'object' })));
-export const patchBody: BodyDescription = {
+const patch = named('Patch', described('What there is to be of the object', anyObject));
+export const patchBody = describedBody({
   required: true,
   content: {
     'application/merge-patch+json': patch,
     'application/json-patch+json': jsonPatchSchema,
     'application/apply-patch+yaml': patch,
   },
-};
+});
 
-export const scale = named(
+const scaleSchema = named(
   'io.k8s.api.autoscaling.v1.Scale',
   object(
     {},
@@ -96,6 +108,8 @@ export const scale = named(
     },
   ),
 );
+
+export const scale = jsonSchemaOf(scaleSchema);
 
 const pretty = inQuery('pretty', 'Indented JSON');
 const dryRun = inQuery('dryRun', 'All: judge it and write nothing');
@@ -126,8 +140,7 @@ const deleting: readonly ParameterDescription[] = [
   inQuery('propagationPolicy', 'When what belongs to it is deleted: Orphan, Background, Foreground'),
 ];
 
-/** By what is done. */
-export const parameters = {
+const ofActions = {
   list: [pretty, ...listing],
   post: [pretty, dryRun, fieldManager, fieldValidation],
   deletecollection: [pretty, ...listing],
@@ -143,4 +156,8 @@ export const parameters = {
   delete: [pretty, ...deleting],
 } as const satisfies Readonly<Record<string, readonly ParameterDescription[]>>;
 
-export type Action = keyof typeof parameters;
+export type Action = keyof typeof ofActions;
+
+/** By what is done. */
+export const parametersOf = (action: Action): readonly ParameterDescription<JSONSchema>[] =>
+  ofActions[action].map(parameterOf);

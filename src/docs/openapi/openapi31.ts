@@ -1,13 +1,13 @@
 /** OpenAPI 3.1. */
 import type { ContentDescription } from '../../http/route.ts';
-import type { Schema } from '../../http/schema.ts';
+import type { JSONSchema } from './json-schema.ts';
 import { Components } from './components.ts';
 import { headOf, type DocumentDescription, type DocumentHead, type OperationDescription } from './operation.ts';
 import { security31 } from './security.ts';
 import { Writer } from './writer.ts';
 
 /** Of an enumeration of one, generators make a type of its own, which has to be converted to and from. */
-function constant(schema: Schema): Schema {
+function constant(schema: JSONSchema): JSONSchema {
   const { enum: values, ...rest } = schema;
   return Array.isArray(values) && values.length === 1 ? { ...rest, const: values[0] as unknown } : schema;
 }
@@ -16,7 +16,7 @@ const bound = (inclusive: string, exclusive: string, limit: unknown, isExclusive
   limit === undefined ? {} : { [isExclusive === true ? exclusive : inclusive]: limit };
 
 /** What CustomResourceDefinitions have in the words of OpenAPI 3.0, in those of JSON Schema. */
-function asJSONSchema(schema: Schema): Schema {
+function asJSONSchema(schema: JSONSchema): JSONSchema {
   const { nullable, exclusiveMinimum, exclusiveMaximum, example, ...rest } = schema;
   if ([nullable, exclusiveMinimum, exclusiveMaximum, example].every((one) => one === undefined))
     return constant(schema);
@@ -49,7 +49,7 @@ export class Writer31 extends Writer {
     return { description, schema: { type: 'string' } };
   }
 
-  protected override content(content: ContentDescription | undefined): object {
+  protected override content(content: ContentDescription<JSONSchema> | undefined): object {
     if (content === undefined) return {};
     const written = Object.entries(content).map(([type, schema]) => [type, { schema: this.schemas.write(schema) }]);
     return { content: Object.fromEntries(written) as object };

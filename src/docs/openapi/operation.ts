@@ -1,6 +1,7 @@
 import type { ResponseDescriptions, BodyDescription, ParameterDescription } from '../../http/route.ts';
 import type { Security } from './security.ts';
 import type { ErrorResponse } from './error-responses.ts';
+import type { JSONSchema } from './json-schema.ts';
 
 /** What a document says of a method of a path. */
 export interface OperationDescription {
@@ -13,9 +14,9 @@ export interface OperationDescription {
   readonly deprecated?: boolean;
   /** Undefined where it is as everywhere. */
   readonly security?: Security | undefined;
-  readonly parameters: readonly ParameterDescription[];
-  readonly body?: BodyDescription | undefined;
-  readonly answers: ResponseDescriptions;
+  readonly parameters: readonly ParameterDescription<JSONSchema>[];
+  readonly body?: BodyDescription<JSONSchema> | undefined;
+  readonly answers: ResponseDescriptions<JSONSchema>;
   /** By status. */
   readonly refusals: ReadonlyMap<number, ErrorResponse>;
   /** `x-…`. */

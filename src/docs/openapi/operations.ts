@@ -3,6 +3,7 @@ import type { Route } from '../../http/route.ts';
 import { speaksOAuth } from '../../http/response/write-error.ts';
 import type { OperationDescription, TagDescription } from './operation.ts';
 import { isPage, refusalsOf } from './error-responses.ts';
+import { bodyOf, parameterOf, responsesOf } from './json-schema.ts';
 import { securityOf } from './security.ts';
 
 /** What the descriptions call things. */
@@ -118,8 +119,8 @@ export const operationOf = (route: Route): OperationDescription => ({
   summary: route.summary,
   deprecated: route.removed === true,
   security: securityOf(route),
-  parameters: route.parameters ?? [],
-  body: route.body,
-  answers: route.answers ?? {},
+  parameters: (route.parameters ?? []).map(parameterOf),
+  body: route.body && bodyOf(route.body),
+  answers: responsesOf(route.answers ?? {}),
   refusals: refusalsOf(route),
 });

@@ -1,6 +1,6 @@
 /** Swagger 2.0. */
 import type { BodyDescription, ContentDescription, ParameterDescription } from '../../http/route.ts';
-import type { Schema } from '../../http/schema.ts';
+import type { JSONSchema } from './json-schema.ts';
 import { Components } from './components.ts';
 import { headOf, type DocumentDescription, type DocumentHead, type OperationDescription } from './operation.ts';
 import { merged, type Properties } from './cluster-schemas.ts';
@@ -10,16 +10,16 @@ import { Writer } from './writer.ts';
 const form = 'application/x-www-form-urlencoded';
 
 /** 2.0 has neither null nor alternatives: what may be null may be anything. */
-function asSwagger(schema: Schema): Schema {
+function asSwagger(schema: JSONSchema): JSONSchema {
   const { nullable, not: _not, oneOf: _oneOf, anyOf, ...rest } = schema;
   if (nullable === true) return rest['description'] === undefined ? {} : { description: rest['description'] };
-  const areObjects = Array.isArray(anyOf) && anyOf.every((one: Schema) => one['properties'] !== undefined);
+  const areObjects = Array.isArray(anyOf) && anyOf.every((one: JSONSchema) => one['properties'] !== undefined);
   // Beside properties alternatives only say more of these.
   return areObjects && rest['properties'] === undefined ? merged(schema) : rest;
 }
 
 /** A parameter's type stands beside its name, and one that may be repeated says how. */
-const parameterOf = ({ schema, ...parameter }: ParameterDescription): object => ({
+const parameterOf = ({ schema, ...parameter }: ParameterDescription<JSONSchema>): object => ({
   ...parameter,
   ...(schema as object),
   ...(schema['type'] === 'array' ? { collectionFormat: 'multi' } : {}),
@@ -46,12 +46,12 @@ export class Writer20 extends Writer {
   }
 
   /** An answer has one schema, whatever its media type. */
-  protected override content(content: ContentDescription = {}): object {
+  protected override content(content: ContentDescription<JSONSchema> = {}): object {
     const [schema] = Object.values(content);
     return schema === undefined ? {} : { schema: this.schemas.write(schema) };
   }
 
-  #body({ required, content }: BodyDescription): object[] {
+  #body({ required, content }: BodyDescription<JSONSchema>): object[] {
     const fields = content[form];
     if (fields === undefined) {
       const schemas = new Set(Object.values(content).map((one) => JSON.stringify(this.schemas.write(one))));

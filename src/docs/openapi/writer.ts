@@ -1,6 +1,7 @@
 /** Writes the parts of one document, whichever language it is in: what they have in common comes together in its components. */
 import type { ResponseDescription, ContentDescription } from '../../http/route.ts';
 import type { Components } from './components.ts';
+import type { JSONSchema } from './json-schema.ts';
 import { byPath, sorted, type OperationDescription } from './operation.ts';
 
 export abstract class Writer {
@@ -27,7 +28,7 @@ export abstract class Writer {
   /** A header of an answer, which is a text. */
   protected abstract header(description: string): object;
   /** Of an answer. */
-  protected abstract content(content: ContentDescription | undefined): object;
+  protected abstract content(content: ContentDescription<JSONSchema> | undefined): object;
 
   #operation(operation: OperationDescription): object {
     const { operationId, tag, summary, deprecated, security, answers, refusals } = operation;
@@ -50,7 +51,7 @@ export abstract class Writer {
     };
   }
 
-  #response({ description, content, headers }: ResponseDescription): object {
+  #response({ description, content, headers }: ResponseDescription<JSONSchema>): object {
     return {
       description,
       ...(headers === undefined

@@ -7,12 +7,12 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { acceptsGzip, isKnown } from '../request/negotiate.ts';
-import { described, named, open } from '../schema.ts';
+import { anyObject, described, named } from '../schema.ts';
 import { BodyWriter } from './body-writer.ts';
 import { lengthOf } from './write.ts';
 import type { RequestContext } from '../route.ts';
 
-export const documentSchema = named('Document', described('In Swagger or OpenAPI', open({ type: 'object' })));
+export const documentSchema = named('Document', described('In Swagger or OpenAPI', anyObject));
 
 interface Kind {
   readonly contentType: string;

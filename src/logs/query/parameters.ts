@@ -7,7 +7,7 @@ import { pretty, timeout } from '../../apimachinery/list/parameters.ts';
 const list = (what: string): string => `${what}; a comma list, one of which must hold`;
 
 export const logParameters: readonly ParameterDescription[] = [
-  inQuery('operation', 'What is answered', { ...oneOf(...operations), default: 'query' }),
+  inQuery('operation', 'What is answered', oneOf(...operations).default('query')),
   inQuery('namespaces', list('Namespaces by name')),
   inQuery('workloads', list('Deployments, StatefulSets, DaemonSets, Jobs and CronJobs by name')),
   inQuery('pods', list('Pods by name')),
@@ -23,21 +23,22 @@ export const logParameters: readonly ParameterDescription[] = [
     count,
   ),
   inQuery('end_time', 'Whole seconds since 1970; by default now', count),
-  inQuery('interval', 'Of a histogram, at most 10,000 buckets: a number and s, m, h or d, or one w, M, q or y', {
-    ...text,
-    default: '15m',
-  }),
-  inQuery('sort', 'By time', { ...oneOf('desc', 'asc'), default: 'desc' }),
-  inQuery('from', 'Records of a query to leave out at first; with size no more than 100,000', {
-    ...count,
-    maximum: limits.reach,
-    default: 0,
-  }),
-  inQuery('size', 'Records of a page of a query; an export has all', { ...count, maximum: limits.size, default: 10 }),
+  inQuery(
+    'interval',
+    'Of a histogram, at most 10,000 buckets: a number and s, m, h or d, or one w, M, q or y',
+    text.default('15m'),
+  ),
+  inQuery('sort', 'By time', oneOf('desc', 'asc').default('desc')),
+  inQuery(
+    'from',
+    'Records of a query to leave out at first; with size no more than 100,000',
+    count.max(limits.reach).default(0),
+  ),
+  inQuery('size', 'Records of a page of a query; an export has all', count.max(limits.size).default(10)),
   inQuery(
     'follow',
     'New records as they come, as lines of JSON or server-sent events; without times, interval, sort, from and size',
-    { ...flag, default: false },
+    flag.default(false),
   ),
   pretty,
   timeout,

@@ -16,7 +16,7 @@ const keySetSchema = named(
             { kid: text, alg: text, use: oneOf('sig') },
             { kty: text, crv: text, x: text, y: text, n: text, e: text },
           ),
-        ) as Schema<PublishedKey>,
+        ) as unknown as Schema<PublishedKey>,
       ),
     ),
   }),

@@ -5,12 +5,12 @@ import { inPath, json, type ParameterDescription, type Handler, type Route } fro
 import { described, flag, list, named, object, text } from '../../http/schema.ts';
 import { answerJSON, cacheable, type OAuthEndpoint } from '../json-response.ts';
 
-const url = described('Below the issuer', { ...text, format: 'uri' });
+const url = described('Below the issuer', text.meta({ format: 'uri' }));
 /** RFC 8414 section 2, OpenID Connect Discovery section 3, OpenID Connect RP-Initiated Logout section 2.1, RFC 8628 section 4, RFC 9207 section 3. */
 const metadataSchema = named(
   'ProviderMetadata',
   object({
-    issuer: { ...text, format: 'uri' },
+    issuer: text.meta({ format: 'uri' }),
     ...Object.fromEntries(
       [
         'authorization_endpoint',

@@ -40,7 +40,7 @@ const tokenReviewSchema = named(
   open(
     object({
       ...typed,
-      spec: named('TokenReviewSpec', open(object({ token: { ...text, minLength: 1 } }, { audiences: list(text) }))),
+      spec: named('TokenReviewSpec', open(object({ token: text.min(1) }, { audiences: list(text) }))),
     }),
   ),
 );

@@ -1,7 +1,7 @@
 /** core/v1 Node, as far as clients mostly look at it; with the parameter `fields` there may be less in it. */
 import { described, flag, list, mapOf, named, object, open, text, time, type Schema } from '../../http/schema.ts';
 
-const orNull = (schema: Schema): Schema => ({ ...schema, nullable: true });
+const orNull = (schema: Schema): Schema => schema.nullable();
 const quantities = (description: string): Schema => described(description, mapOf(text));
 const part = (name: string, properties: Readonly<Record<string, Schema>>): Schema =>
   named(name, open(object({}, properties)));

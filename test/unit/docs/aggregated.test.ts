@@ -4,7 +4,7 @@ import { openapiRoutes } from '../../../src/docs/aggregated.ts';
 import { authenticated } from '../../../src/http/access.ts';
 import { json, type Route } from '../../../src/http/route.ts';
 import { apisRoutes } from '../../../src/resources/routes.ts';
-import { count, described, eitherOf, named, object, text } from '../../../src/http/schema.ts';
+import { count, integer, described, eitherOf, named, object, text } from '../../../src/http/schema.ts';
 import { createLogger } from '../../../src/runtime/logger.ts';
 import { call, FakeAuthorizer, fakeResource, get } from '../../labs/resources.ts';
 
@@ -142,12 +142,13 @@ describe('OpenAPI 3', () => {
 
   test('has the schema that a route has of its own, in both forms', () => {
     const answer = { type: 'object', properties: { total: { type: 'integer', nullable: true } } };
+    const schema = object({ total: integer.nullable() });
     const route: Route = {
       method: 'get',
       path: '/kapis/sum',
       summary: 'A sum',
       access: authenticated,
-      answers: json(answer),
+      answers: json(schema),
       handler: () => undefined,
     };
     const description = { title: '', version: '', routes: [route], resources: [], schemas: {} };

@@ -2,20 +2,20 @@ import { expect, test } from '@jest/globals';
 import { readdirSync, readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import type { Definition } from '../../../../src/docs/openapi/custom-resource.ts';
-import type { Schema } from '../../../../src/http/schema.ts';
+import type { JSONSchema } from '../../../../src/docs/openapi/json-schema.ts';
 
 const folder = new URL('../../../../manifests/crds/', import.meta.url);
 const files = readdirSync(folder).filter((file) => file !== 'kustomization.yaml');
 
 /** The paths that kubectl explain would say nothing of; metadata is Kubernetes' own. */
-const silent = ({ properties = {}, items, additionalProperties }: Schema, path: string): string[] => [
-  ...Object.entries(properties as Readonly<Record<string, Schema>>)
+const silent = ({ properties = {}, items, additionalProperties }: JSONSchema, path: string): string[] => [
+  ...Object.entries(properties as Readonly<Record<string, JSONSchema>>)
     .filter(([name]) => name !== 'metadata')
     .flatMap(([name, one]) => [
       ...(((one['description'] as string | undefined) ?? '').length < 10 ? [`${path}.${name}`] : []),
       ...silent(one, `${path}.${name}`),
     ]),
-  ...[items, additionalProperties].flatMap((one) => (typeof one === 'object' ? silent(one as Schema, path) : [])),
+  ...[items, additionalProperties].flatMap((one) => (typeof one === 'object' ? silent(one as JSONSchema, path) : [])),
 ];
 
 test.each(files)('%s says of every field what it is', (file) => {

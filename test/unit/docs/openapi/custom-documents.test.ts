@@ -2,10 +2,10 @@ import { describe, expect, test } from '@jest/globals';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { documentOf, write, type DocumentForm } from '../../../../src/docs/openapi/custom-documents.ts';
 import type { Definition } from '../../../../src/docs/openapi/custom-resource.ts';
-import type { Schema } from '../../../../src/http/schema.ts';
+import type { JSONSchema } from '../../../../src/docs/openapi/json-schema.ts';
 
 const about = { version: '3.0.0', issuer: 'https://platform.example', largest: Infinity };
-const schema: Schema = {
+const schema: JSONSchema = {
   type: 'object',
   properties: {
     apiVersion: { type: 'string' },
@@ -15,7 +15,7 @@ const schema: Schema = {
       type: 'object',
       default: { nullable: true },
       properties: {
-        // Names that are words of JSON Schema.
+        // Names that are words of JSON JSONSchema.
         nullable: { type: 'boolean' },
         anyOf: { type: 'array', items: { type: 'string', nullable: true, enum: ['a'] } },
         properties: { type: 'object', additionalProperties: { type: 'integer', exclusiveMinimum: true, minimum: 1 } },
@@ -55,8 +55,8 @@ type Operation = Readonly<Record<string, unknown>>;
 interface Document {
   readonly info: { readonly description: string };
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  readonly definitions: Readonly<Record<string, Schema>>;
-  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+  readonly definitions: Readonly<Record<string, JSONSchema>>;
+  readonly components: { readonly schemas: Readonly<Record<string, JSONSchema>> };
 }
 
 const textOf = (form: DocumentForm, definitions: readonly Definition[], more: Partial<typeof about> = {}): string =>
@@ -111,8 +111,8 @@ describe.each(['v2', 'v3'] as const)('%s', (form) => {
 });
 
 /** By its own name, so that whoever generates a client gets a type of it. */
-const specOf = (schemas: Readonly<Record<string, Schema>>): Schema => {
-  const { properties } = schemas['com.example.stable.v1.CronTab'] as { properties: { spec: Schema } };
+const specOf = (schemas: Readonly<Record<string, JSONSchema>>): JSONSchema => {
+  const { properties } = schemas['com.example.stable.v1.CronTab'] as { properties: { spec: JSONSchema } };
   expect(String(properties.spec['$ref'])).toMatch(/\/com\.example\.stable\.v1\.CronTab\.spec$/);
   return schemas['com.example.stable.v1.CronTab.spec'] ?? {};
 };
@@ -170,8 +170,8 @@ const ofKind = (kind: string): Definition => {
   const versions = [{ name: 'v1', served: true, schema: { openAPIV3Schema: { properties: { spec } } } }];
   return { spec: { ...things.spec, versions } };
 };
-const kindIn = (schemas: Readonly<Record<string, Schema>>): unknown =>
-  (schemas['org.example.v1.Thing.spec'] as { properties: { kind: Schema } }).properties.kind;
+const kindIn = (schemas: Readonly<Record<string, JSONSchema>>): unknown =>
+  (schemas['org.example.v1.Thing.spec'] as { properties: { kind: JSONSchema } }).properties.kind;
 
 test('an enumeration of one is a constant in OpenAPI 3.1, and stays one in Swagger 2.0', () => {
   expect(kindIn(made('v3', ofKind('A')).components.schemas)).toEqual({ type: 'string', const: 'A' });
