@@ -1,0 +1,123 @@
+/**
+ * The strategies of passport, one for each way in which a request carries an identity. A strategy that finds no credential of its kind
+ * fails, and passport tries the next one. The first credential that is found decides.
+ */
+import type { Request } from 'express';
+import passport, { type AuthenticateOptions, type Strategy, type StrategyCreatedStatic } from 'passport';
+import { Strategy as BearerStrategy, type VerifyFunctionWithRequest } from 'passport-http-bearer';
+import { unauthorized } from '../../runtime/errors.ts';
+import { fingerprint } from '../../tokens/jwt.ts';
+import type { UserInfo } from '../user.ts';
+import type { Authenticator, Source, TokenAuthenticator } from './authenticator.ts';
+import { bearerCredentials } from './bearer-credentials.ts';
+import { subprotocolToken } from './web-socket-request.ts';
+
+interface Options extends AuthenticateOptions {
+  readonly source: Source;
+}
+
+/** Authenticates by a bearer token (RFC 6750). `find` returns what the request has in its place, or undefined. */
+class TokenStrategy extends BearerStrategy<VerifyFunctionWithRequest> {
+  declare fail: StrategyCreatedStatic['fail'];
+  declare readonly error: StrategyCreatedStatic['error'];
+  readonly find: (request: Request) => string | undefined;
+
+  constructor(name: string, find: (request: Request) => string | undefined, verify: VerifyFunctionWithRequest) {
+    super({ passReqToCallback: true }, verify);
+    this.name = name;
+    this.find = find;
+  }
+
+  override authenticate(request: Request, { source }: Options): void {
+    const token = this.find(request);
+    if (token === undefined) return this.fail();
+    // passport gives each request an instance of its own. No other credential replaces a malformed or invalid token.
+    this.fail = () => this.error(unauthorized({ error: 'invalid_token' }));
+    // The strategy accepts one space after the scheme, RFC 9110 section 11.4 several. Tokens in body and query do not count.
+    super.authenticate({ headers: { authorization: `Bearer ${token}` }, source } as unknown as Request);
+  }
+}
+
+/** Authenticates by the headers of the front proxy. */
+class FrontProxyStrategy extends passport.Strategy {
+  override readonly name = 'front-proxy';
+  readonly identify: (request: Request) => UserInfo | undefined;
+
+  constructor(identify: (request: Request) => UserInfo | undefined) {
+    super();
+    this.identify = identify;
+  }
+
+  override authenticate(request: Request): void {
+    const user = this.identify(request);
+    if (user === undefined) this.fail();
+    else this.success(user);
+  }
+}
+
+export const gatewayAuthenticator = (tokens: readonly TokenAuthenticator[]): Authenticator =>
+  authenticateBy(tokenStrategies(tokens));
+
+export const aggregatedAuthenticator = (
+  proxy: (request: Request) => UserInfo | undefined,
+  tokens: readonly TokenAuthenticator[],
+): Authenticator => authenticateBy([new FrontProxyStrategy(proxy), ...tokenStrategies(tokens)]);
+
+/** Strategies for a token in the header Authorization, and for one among the subprotocols of a WebSocket. */
+function tokenStrategies(authenticators: readonly TokenAuthenticator[]): Strategy[] {
+  const verify: VerifyFunctionWithRequest = (request, token, done) => {
+    const { source } = request as unknown as Options;
+    const user = knownUser(token, authenticators);
+    if (user !== undefined) done(null, user);
+    else verifyNew(token, source, authenticators).then((found) => done(null, found ?? false), done);
+  };
+  return [
+    new TokenStrategy('bearer', ({ headers }) => bearerCredentials(headers.authorization), verify),
+    new TokenStrategy('web-socket', subprotocolToken, verify),
+  ];
+}
+
+function knownUser(token: string, authenticators: readonly TokenAuthenticator[]): UserInfo | undefined {
+  const key = fingerprint(token);
+  for (const { known } of authenticators) {
+    const user = known?.(key);
+    if (user !== undefined) return user;
+  }
+  return undefined;
+}
+
+/** Returns the user of the first authenticator that recognizes the token. */
+async function verifyNew(
+  token: string,
+  source: Source,
+  authenticators: readonly TokenAuthenticator[],
+): Promise<UserInfo | undefined> {
+  for (const authenticate of authenticators) {
+    const user = await authenticate(token, source);
+    if (user !== undefined) return user;
+  }
+  return undefined;
+}
+
+/** Returns the user at once if the credential is known. In passport's callback form the response is left to the caller. */
+function authenticateBy(strategies: readonly Strategy[]): Authenticator {
+  const authenticator = new passport.Passport();
+  for (const strategy of strategies) authenticator.use(strategy);
+  const names = strategies.map(({ name = '' }) => name);
+  return (request, source) => {
+    const settled: { user?: UserInfo | undefined } = {};
+    const { promise, resolve, reject } = Promise.withResolvers<UserInfo | undefined>();
+    const options: Options = { session: false, source };
+    const authenticate = authenticator.authenticate(
+      names,
+      options,
+      (error: unknown, user?: UserInfo | false | null) => {
+        if (error) return reject(error);
+        settled.user = user || undefined;
+        resolve(settled.user);
+      },
+    ) as (request: Request) => void;
+    authenticate(request);
+    return 'user' in settled ? settled.user : promise;
+  };
+}
