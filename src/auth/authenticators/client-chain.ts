@@ -1,7 +1,7 @@
 /**
  * Verifies the certificate of a TLS client as kube-apiserver does: x509.Certificate.Verify of Go with the other certificates that the
- * client presented as intermediates, and ExtKeyUsageClientAuth (k8s.io/apiserver pkg/authentication/request/x509). Node has OpenSSL's
- * verification only for a handshake, against CAs that do not change, and not for a CA that is an intermediate itself.
+ * client presented as intermediates, and ExtKeyUsageClientAuth (k8s.io/apiserver pkg/authentication/request/x509). Node verifies by
+ * OpenSSL's rules, once a handshake, and tries one issuer of a name only (ADR 10).
  * Stricter than Go: a CA is no client, the issuer must be the one that authorityKeyIdentifier names, and a CA with name constraints is
  * refused.
  */

@@ -71,6 +71,18 @@ describe('the certificate of a client whose CA has several certificates is verif
   });
 });
 
+test('the certificate of a client is verified while the request-header CA rotates to a new key under the same name', async () => {
+  const renamed = { ...stranger, name: root.name };
+  const [leaf, before, after] = await Promise.all([
+    certify(client, root, []),
+    certify(root, root),
+    certify(renamed, renamed),
+  ]);
+  expect(isVerified(leaf, [], [after, before])).toBe(true);
+  expect(isVerified(leaf, [], [before, after])).toBe(true);
+  expect(isVerified(leaf, [], [after])).toBe(false);
+});
+
 /** Extension basicConstraints of this DER. */
 const constraints = (hex: string): Extension => new Extension('2.5.29.19', true, Buffer.from(hex, 'hex'));
 
