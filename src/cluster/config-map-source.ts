@@ -9,7 +9,7 @@ import type { Logger } from '../runtime/logger.ts';
 import type { KubeClient } from './client/client.ts';
 import { rfc3339 } from '../runtime/time.ts';
 import { ensure } from './write-behind.ts';
-import { createInformer, type Informer, type KubeObject } from './cache/informer.ts';
+import { Informer, type KubeObject } from './cache/informer.ts';
 
 interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ export class PlatformConfigSource {
     this.#name = options.name;
     this.#live = options.live;
     this.#log = options.log;
-    this.#informer = createInformer<ConfigMap>({
+    this.#informer = new Informer<ConfigMap>({
       client: options.client,
       path: `/api/v1/namespaces/${options.namespace}/configmaps`,
       fieldSelector: `metadata.name=${options.name}`,

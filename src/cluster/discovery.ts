@@ -9,7 +9,7 @@ import { KubeError } from './client/kube-error.ts';
 import type { KubeObject } from './client/kube-object.ts';
 import { mapConcurrent } from '../runtime/map-concurrent.ts';
 import { readBody } from '../runtime/read-body.ts';
-import { createReflector } from './cache/reflector.ts';
+import { Reflector } from './cache/reflector.ts';
 import { Synced } from './cache/synced.ts';
 
 export interface DiscoveredResource {
@@ -121,7 +121,7 @@ export class Discovery {
   readonly #clock: Clock;
   readonly #stopped = new AbortController();
   readonly #listeners = new Set<() => void>();
-  readonly #reflectors: readonly { start(): void; stop(): void }[];
+  readonly #reflectors: readonly Reflector<KubeObject>[];
   readonly #read = new Map<(typeof roots)[number], Root>();
   /** By `{plural}.{group}`. */
   readonly #revisions = new Map<string, string>();
@@ -140,7 +140,7 @@ export class Discovery {
     this.#log = log;
     this.#clock = clock;
     const follow = (path: string, changed: (type: string, object: KubeObject) => void) => {
-      return createReflector<KubeObject>({
+      return new Reflector<KubeObject>({
         client,
         path,
         log,
@@ -157,7 +157,6 @@ export class Discovery {
           changed(type, object);
           this.#soon();
         },
-        bookmark: () => undefined,
       });
     };
     this.#reflectors = [

@@ -2,7 +2,7 @@
  * The Secrets that the configuration points at (`passwordRef`, `secretRef`), each watched by its name.
  */
 import type { KubeClient } from './client/client.ts';
-import { createInformer, type Informer, type KubeObject } from './cache/informer.ts';
+import { Informer, type KubeObject } from './cache/informer.ts';
 import type { Logger } from '../runtime/logger.ts';
 import { Topic } from '../runtime/topic.ts';
 
@@ -48,7 +48,7 @@ export class SecretRefs {
       }
     for (const name of names) {
       if (this.#informers.has(name)) continue;
-      const informer = createInformer<Secret>({
+      const informer = new Informer<Secret>({
         client: this.#client,
         path: `/api/v1/namespaces/${this.#namespace}/secrets`,
         fieldSelector: `metadata.name=${name}`,

@@ -6,7 +6,7 @@ import { framed } from '../http/response/streamed-body.ts';
 import type { KubeRequest } from '../cluster/client/client.ts';
 import type { KubeObject } from '../cluster/client/kube-object.ts';
 import { membersOf } from '../cluster/cache/json-scan.ts';
-import { lines } from '../cluster/cache/reflector.ts';
+import { lines } from '../cluster/cache/kube-responses.ts';
 import { splitAtCommas } from '../apimachinery/list/field-path.ts';
 import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
 import { parseWatchOptions } from '../apimachinery/list/list-options.ts';

@@ -8,7 +8,7 @@ import { KubeError } from '../cluster/client/kube-error.ts';
 import type { KubeObject } from '../cluster/client/kube-object.ts';
 import { membersOf } from '../cluster/cache/json-scan.ts';
 import { ManagedFields } from '../cluster/cache/managed-fields.ts';
-import { splitList, withTypeMeta } from '../cluster/cache/split-list.ts';
+import { splitList, withTypeMeta } from '../cluster/cache/kube-responses.ts';
 import { storeObject, type StoredObject } from '../cluster/cache/stored-object.ts';
 import type { MemoryShare } from '../cluster/catalogue/memory-limit.ts';
 import { collectionPath, type ResourceDefinition } from '../cluster/catalogue/resource.ts';

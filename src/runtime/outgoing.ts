@@ -4,6 +4,7 @@
  */
 import type { Agent, Dispatcher } from 'undici';
 import { readBody } from './read-body.ts';
+import { untilAborted } from './time.ts';
 
 interface OutgoingOptions {
   /** PEM; the only CA that is trusted. Without it the CAs of Node are. */
@@ -60,14 +61,7 @@ export class OutgoingClient {
     const { signal } = request;
     signal.throwIfAborted();
     // undici ends a request that waits for a connection only when it gets one.
-    const aborted = Promise.withResolvers<never>();
-    const abort = (): void => aborted.reject(signal.reason as Error);
-    signal.addEventListener('abort', abort);
-    try {
-      return await Promise.race([aborted.promise, this.#sendOrRepeat(url, request)]);
-    } finally {
-      signal.removeEventListener('abort', abort);
-    }
+    return await untilAborted(this.#sendOrRepeat(url, request), signal);
   }
 
   /** Ends all connections, and the requests on them. */

@@ -61,3 +61,13 @@ export function sleep(clock: Clock, milliseconds: number, signal: AbortSignal): 
     signal.addEventListener('abort', end);
   });
 }
+
+/** The same promise, but rejected with the signal's reason as soon as the signal is aborted. */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason as Error);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort);
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}

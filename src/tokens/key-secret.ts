@@ -7,7 +7,7 @@ import { systemClock, type Clock } from '../runtime/time.ts';
 import { ensure } from '../cluster/write-behind.ts';
 import { isKubeError } from '../cluster/client/kube-error.ts';
 import type { ObjectMeta } from '../cluster/client/kube-object.ts';
-import { createInformer, type Informer } from '../cluster/cache/informer.ts';
+import { Informer } from '../cluster/cache/informer.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Secret } from '../cluster/secret-refs.ts';
 
@@ -44,7 +44,7 @@ export class KeySecret {
     this.#clock = options.clock ?? systemClock;
     this.#collection = `/api/v1/namespaces/${options.namespace}/secrets`;
     const { client, name, log } = options;
-    this.#informer = createInformer<Secret>({
+    this.#informer = new Informer<Secret>({
       client,
       path: this.#collection,
       fieldSelector: `metadata.name=${name}`,

@@ -32,8 +32,9 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'cluster/discovery Discovery read',
     'cluster/discovery Discovery revisions',
     'cluster/cache/history History changes',
-    'cluster/cache/informer createInformer objects',
+    'cluster/cache/informer Informer objects',
     'cluster/own-rights OwnRights answers',
+    'cluster/cache/reflector Reflector initialItems',
     'cluster/cache/store Store objects',
   ],
   'its keys are texts of objects in the cluster, and their characters are limited': [
@@ -73,7 +74,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'runtime/topic Topic listeners',
     'cluster/catalogue/catalogue Catalogue kept',
     'cluster/discovery Discovery listeners',
-    'cluster/cache/informer createInformer listeners',
+    'cluster/cache/informer Informer listeners',
     'cluster/cache/store Store listeners',
   ],
   'it holds audit events, and their bytes are limited': [

@@ -6,7 +6,7 @@
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import { systemClock, type Clock } from '../../runtime/time.ts';
-import { createInformer, type Informer, type KubeObject } from '../../cluster/cache/informer.ts';
+import { Informer, type KubeObject } from '../../cluster/cache/informer.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { Topic } from '../../runtime/topic.ts';
 import type { Identity } from '../../tokens/sessions/session.ts';
@@ -66,8 +66,8 @@ export class Users {
     this.#namespace = namespace;
     this.#clock = clock;
     const shared = { client, log, clock, watchSeconds };
-    this.#users = createInformer<User>({ ...shared, path: usersPath });
-    this.#secrets = createInformer<Secret>({
+    this.#users = new Informer<User>({ ...shared, path: usersPath });
+    this.#secrets = new Informer<Secret>({
       ...shared,
       path: `/api/v1/namespaces/${namespace}/secrets`,
       fieldSelector: `type=${passwordSecretType}`,

@@ -11,7 +11,7 @@ import type { KubeClient, KubeRequest } from '../../cluster/client/client.ts';
 import { rfc3339, systemClock, type Clock } from '../../runtime/time.ts';
 import type { KubeObject } from '../../cluster/client/kube-object.ts';
 import { isKubeError, KubeError } from '../../cluster/client/kube-error.ts';
-import { metadataAs, metadataHeaders } from '../../cluster/cache/reflector.ts';
+import { metadataAs, metadataHeaders } from '../../cluster/client/kube-object.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Account } from '../directory/account.ts';
 import type { Directory } from '../directory/directory.ts';

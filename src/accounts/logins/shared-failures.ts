@@ -11,7 +11,7 @@ import { randomUUID } from 'node:crypto';
 import { loginFailuresPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import { rfc3339, systemClock, type Clock, parseMilliseconds } from '../../runtime/time.ts';
-import { createInformer, type Informer, type KubeObject } from '../../cluster/cache/informer.ts';
+import { Informer, type KubeObject } from '../../cluster/cache/informer.ts';
 import { isKubeError } from '../../cluster/client/kube-error.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { familiarFor, type LoginLimiter, type MarkedChain } from './limit.ts';
@@ -78,7 +78,7 @@ export class SharedFailures {
     this.#maySweep = options.maySweep;
     this.#clock = clock;
     this.#log = log;
-    this.#informer = createInformer<LoginFailureTable>({ client, path: this.#path, log, clock });
+    this.#informer = new Informer<LoginFailureTable>({ client, path: this.#path, log, clock });
     this.#informer.onChange((type, { metadata: { name }, status }) => {
       if (name === this.#name) return;
       if (name === familiarName) {

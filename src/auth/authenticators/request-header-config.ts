@@ -4,7 +4,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import type { KubeClient } from '../../cluster/client/client.ts';
-import { createInformer, type Informer, type KubeObject } from '../../cluster/cache/informer.ts';
+import { Informer, type KubeObject } from '../../cluster/cache/informer.ts';
 import type { Logger } from '../../runtime/logger.ts';
 
 export interface RequestHeaderConfig {
@@ -77,7 +77,7 @@ export class RequestHeaderSource {
   #problem = 'not read yet';
 
   constructor(options: { client: KubeClient; log: Logger }) {
-    this.#informer = createInformer<ConfigMap>({
+    this.#informer = new Informer<ConfigMap>({
       client: options.client,
       path: `/api/v1/namespaces/${namespace}/configmaps`,
       fieldSelector: `metadata.name=${name}`,

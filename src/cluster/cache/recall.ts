@@ -9,7 +9,9 @@ import { sleep, type Clock } from '../../runtime/time.ts';
 import type { Recalled } from './history.ts';
 import { isKubeError, KubeError } from '../client/kube-error.ts';
 import { readBody } from '../../runtime/read-body.ts';
-import { eventOf, hurriedSeconds, lines, metadataHeaders } from './reflector.ts';
+import { metadataHeaders } from '../client/kube-object.ts';
+import { lines, parseWatchEvent } from './kube-responses.ts';
+import { hurriedSeconds } from './reflector.ts';
 import type { Store } from './store.ts';
 
 export interface RecallOptions {
@@ -59,7 +61,7 @@ export function createRecall({
       });
       if (status !== 200) throw KubeError.from(status, (await readBody(body)).toString('utf8'));
       for await (const line of lines(body)) {
-        const { type, object } = eventOf(line);
+        const { type, object } = parseWatchEvent(line);
         const version = Number(object.metadata.resourceVersion);
         if (type !== 'BOOKMARK') {
           if (!(version > from)) throw new Error('a watch tells what there was before it');

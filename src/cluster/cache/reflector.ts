@@ -1,23 +1,16 @@
 /**
- * Keeps a copy of one resource current: list, then watch from the list's resourceVersion, for ever
+ * Keeps a cache of one resource current: list, then watch from the list's resourceVersion, for ever
  * (k8s.io/client-go tools/cache/reflector.go). Objects arrive as the bytes that kube-apiserver wrote and decoded once beside them.
  */
-import type { Readable } from 'node:stream';
 import type { Logger } from '../../runtime/logger.ts';
 import { sleep, systemClock, type Clock } from '../../runtime/time.ts';
-import type { KubeClient } from '../client/client.ts';
 import { KubeError } from '../client/kube-error.ts';
 import { keyOf, type ChangeType, type KubeObject } from '../client/kube-object.ts';
-import { decodeWithoutManagedFields, membersOf } from './json-scan.ts';
-import { readBody } from '../../runtime/read-body.ts';
-import { splitList, withTypeMeta, type ListMeta } from './split-list.ts';
+import { decodeWithoutManagedFields } from './json-scan.ts';
+import { objectBytes, parseWatchEvent, withTypeMeta, type SplitList } from './kube-responses.ts';
+import { Interrupted, ListWatch, type Collection } from './list-watch.ts';
 
-export interface ReflectorOptions<T> {
-  readonly client: Pick<KubeClient, 'stream'>;
-  /** Of the collection, such as /api/v1/nodes. */
-  readonly path: string;
-  readonly labelSelector?: string;
-  readonly fieldSelector?: string;
+export interface ReflectorOptions<T> extends Collection {
   readonly log: Logger;
   readonly clock?: Clock;
   /**
@@ -25,56 +18,32 @@ export interface ReflectorOptions<T> {
    * never older while all is well, and soon fresh again after an absence. Unless stated a watch lasts 5 to 10 minutes, with a bookmark about each minute.
    */
   readonly watchSeconds?: number;
-  /** Asks for metav1.PartialObjectMetadata. */
-  readonly metadataOnly?: boolean;
   /**
-   * What is kept of an object, which comes decoded without its managedFields. `bytes` is a view of a larger piece of memory: copy what is to
-   * stay.
+   * Returns what is kept of an object, which comes decoded without its managedFields. `bytes` is a view of a larger piece of memory: copy
+   * what is to stay.
    */
   decode(object: KubeObject, bytes: Buffer): T;
   /** The whole state, after a list. */
   replace(items: readonly T[], resourceVersion: string): void;
   /** One change, in the order of the cluster. A DELETED item is the last state. */
-  apply(type: ChangeType, item: T, resourceVersion: string): void;
+  apply(type: ChangeType, item: T): void;
   /** Nothing else has changed up to this resourceVersion. */
-  bookmark(resourceVersion: string): void;
+  bookmark?(resourceVersion: string): void;
 }
 
-export interface Reflector {
-  start(): void;
-  stop(): void;
-  /** The first list is complete. */
-  hasSynced(): boolean;
-  /** A watch is open now, so every change arrives at once. */
-  isWatching(): boolean;
-  /** When kube-apiserver last sent anything, in milliseconds since the epoch; 0 before the first time. */
-  lastSignOfLife(): number;
-  /** Makes a bookmark come within two seconds, not within a minute, if a watch is open. */
-  hurry(): void;
-}
+/**
+ * The next request, or the one in flight. A streaming list is a watch whose first events are the whole state; it becomes `watch` when
+ * these are complete. A list in pages that expires between two pages is repeated as one whole page.
+ */
+type State = 'streaming list' | 'paged list' | 'whole list' | 'watch';
 
 const pageSize = 500;
-const longestDelay = 30_000;
+const minDelay = 500;
+const maxDelay = 30_000;
 /** A watch has a bookmark about each minute (kube-apiserver's bookmarkFrequency), unless nothing ever changed. */
-const longestSilence = 75_000;
+const maxSilence = 75_000;
 /** A watch of so many seconds has its bookmark after one: kube-apiserver sends the last one 2 s before the end. */
 export const hurriedSeconds = 3;
-const hurried = new Error('a bookmark is wanted soon');
-
-class Silence extends Error {}
-const newline = 0x0a;
-const closeBrace = 0x7d;
-
-/** The media type of metav1.PartialObjectMetadata or its list. */
-export const metadataAs = (kind: string): string => `application/json;as=${kind};g=meta.k8s.io;v=v1`;
-
-/** The headers of a request for an object of which the metadata are enough. */
-export const metadataHeaders = { accept: metadataAs('PartialObjectMetadata') };
-
-interface WatchEvent {
-  readonly type: ChangeType | 'BOOKMARK';
-  readonly object: KubeObject;
-}
 
 /** 410: the resourceVersion, or the list that was being paged through, is gone. */
 const isExpired = (error: unknown): boolean =>
@@ -83,280 +52,206 @@ const isExpired = (error: unknown): boolean =>
 /** A cluster without streaming lists refuses the parameters, as invalid or as forbidden for watch. */
 const isRefused = (error: unknown): boolean => error instanceof KubeError && (error.code === 400 || error.code === 422);
 
-/** Throws KubeError for an event that tells of an error. */
-export function eventOf(line: Buffer): WatchEvent {
-  const event = decodeWithoutManagedFields(line) as
-    WatchEvent | { readonly type: 'ERROR'; readonly object: { readonly code?: number } };
-  if (event.type === 'ERROR') throw new KubeError(event.object.code ?? 500, event.object);
-  return event;
-}
+/** The change is missing from the cache. */
+class LostEvent extends Error {}
 
-/** The object's bytes in `{"type":"ADDED","object":{…}}`, which is how kube-apiserver writes an event, and in any other form. */
-function objectBytes(line: Buffer, type: string): Buffer {
-  const head = `{"type":"${type}","object":`;
-  if (line.toString('latin1', 0, head.length) === head && line.at(-1) === closeBrace)
-    return line.subarray(head.length, -1);
-  const member = membersOf(line, 0, 'object').at(-1);
-  if (member?.key !== 'object') throw new SyntaxError('a watch event has no object');
-  return line.subarray(member.value, member.end);
-}
+export class Reflector<T> {
+  readonly #options: ReflectorOptions<T>;
+  readonly #clock: Clock;
+  readonly #requests: ListWatch;
+  readonly #stopped = new AbortController();
+  #state: State = 'streaming list';
+  /** Of the last list, change or bookmark. */
+  #resourceVersion = '';
+  /** The objects of a streaming list by key, until it is complete. */
+  #initialItems = new Map<string, T>();
+  #supportsStreamingLists = true;
+  #hasSynced = false;
+  #isOpen = false;
+  /** The next watch is so short that a bookmark comes soon. */
+  #isHurried = false;
+  /** Since kube-apiserver last sent a list or an event. */
+  #failures = 0;
 
-export function createReflector<T>(options: ReflectorOptions<T>): Reflector {
-  const {
-    client,
-    path,
-    labelSelector,
-    fieldSelector,
-    log,
-    clock = systemClock,
-    watchSeconds,
-    metadataOnly = false,
-  } = options;
-  const longestWait = watchSeconds === undefined ? longestDelay : watchSeconds * 1000;
-  const silence = watchSeconds === undefined ? longestSilence : (watchSeconds + 5) * 1000;
-  const stopped = new AbortController();
-
-  let started = false;
-  let synced = false;
-  let watching = false;
-  let lastSign = 0;
-  /** From where to watch; undefined: list first. */
-  let resourceVersion: string | undefined;
-  /** The cluster is not known to refuse streaming lists. */
-  let streamingLists = true;
-  /** The last streaming list broke off: the next one is a plain list. */
-  let brokeOff = false;
-  /** A list in pages that expires on the way is asked for at once the next time. */
-  let paged = true;
-  let failures = 0;
-  /** Ends the request that is open. */
-  let giveUp: ((reason: Error) => void) | undefined;
-  let hurrying = false;
-
-  const alive = (): void => {
-    lastSign = clock.now();
-  };
-
-  function replace(items: readonly T[], version: string): void {
-    options.replace(items, version);
-    resourceVersion = version;
-    synced = true;
-    failures = 0;
-    log.info('listed', { path, items: items.length, resourceVersion: version });
+  constructor(options: ReflectorOptions<T>) {
+    const { clock = systemClock, watchSeconds } = options;
+    this.#options = options;
+    this.#clock = clock;
+    this.#requests = new ListWatch({
+      ...options,
+      clock,
+      maxSilence: watchSeconds === undefined ? maxSilence : (watchSeconds + 5) * 1000,
+      signal: this.#stopped.signal,
+    });
   }
 
-  /** One request; it is given up when nothing arrives for `silence`. Throws KubeError for any answer but 200. */
-  async function request<R>(
-    query: Record<string, string | number | undefined>,
-    read: (chunks: AsyncIterable<Buffer>) => Promise<R>,
-  ): Promise<R> {
-    const silent = new AbortController();
-    giveUp = (reason) => silent.abort(reason);
-    let cancel: (() => void) | undefined;
-    const heard = (): void => {
-      cancel?.();
-      cancel = clock.after(silence, () => silent.abort(new Silence(`nothing was heard for ${silence / 1000} s`)));
-    };
-    async function* chunks(body: Readable): AsyncGenerator<Buffer> {
-      for await (const chunk of body) {
-        heard();
-        alive();
-        yield chunk as Buffer;
-      }
+  start(): void {
+    void this.#run();
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  /** The first list is complete. */
+  hasSynced(): boolean {
+    return this.#hasSynced;
+  }
+
+  /** A watch is open now, so every change arrives at once. */
+  isWatching(): boolean {
+    return this.#isOpen && this.#state === 'watch';
+  }
+
+  /** When kube-apiserver last sent anything, in milliseconds since the epoch; 0 before the first time. */
+  lastSignOfLife(): number {
+    return this.#requests.lastSignOfLife;
+  }
+
+  /** Makes a bookmark come within two seconds, not within a minute, if a watch is open. */
+  hurry(): void {
+    if (!this.isWatching() || this.#isHurried) return;
+    this.#isHurried = true;
+    this.#requests.interrupt('a bookmark is needed soon');
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopped.signal.aborted) {
+      const delay = await this.#listAndWatch();
+      if (delay > 0) await sleep(this.#clock, delay, this.#stopped.signal);
     }
-    heard();
+  }
+
+  /** Makes one request. Returns the milliseconds until the next one. */
+  async #listAndWatch(): Promise<number> {
+    const wasHurried = this.#isHurried;
     try {
-      const response = await client.stream(path, {
-        query: { labelSelector, fieldSelector, ...query },
-        ...(metadataOnly
-          ? {
-              headers: {
-                accept:
-                  query['watch'] === undefined
-                    ? metadataAs('PartialObjectMetadataList')
-                    : metadataAs('PartialObjectMetadata'),
-              },
-            }
-          : {}),
-        signal: AbortSignal.any([stopped.signal, silent.signal]),
-        timeout: 60_000,
-      });
-      heard();
-      if (response.status !== 200) {
-        const text = (await readBody(chunks(response.body))).toString('utf8');
-        throw KubeError.from(response.status, text);
-      }
-      alive();
-      return await read(chunks(response.body));
+      if (this.#state === 'watch') return await this.#watch();
+      if (this.#state === 'streaming list') await this.#watchList();
+      else await this.#list(this.#state === 'paged list' ? pageSize : undefined);
+      return 0;
     } catch (error) {
-      throw silent.signal.aborted ? silent.signal.reason : error;
+      return this.#stopped.signal.aborted ? 0 : this.#recover(error);
     } finally {
-      cancel?.();
+      this.#isOpen = false;
+      this.#initialItems.clear();
+      if (wasHurried) this.#isHurried = false;
     }
   }
 
-  async function list(): Promise<void> {
+  async #list(limit: number | undefined): Promise<void> {
     const items: T[] = [];
-    let metadata: ListMeta = {};
+    let page: SplitList | undefined;
     do {
-      const body = await request({ limit: paged ? pageSize : undefined, continue: metadata.continue }, readBody);
-      const page = splitList(body);
-      for (const bytes of page.items) {
-        const object = decodeWithoutManagedFields(bytes) as KubeObject;
-        const { kind, apiVersion } = page;
-        items.push(
-          object.kind === undefined
-            ? options.decode({ kind, apiVersion, ...object }, withTypeMeta(bytes, kind, apiVersion))
-            : options.decode(object, bytes),
-        );
-      }
-      metadata = page.metadata;
-    } while (metadata.continue !== undefined && metadata.continue !== '');
-    paged = true;
-    replace(items, metadata.resourceVersion ?? '');
+      page = await this.#requests.list({ limit, continue: page?.metadata.continue });
+      for (const bytes of page.items) items.push(this.#decodeItem(bytes, page));
+    } while ((page.metadata.continue ?? '') !== '');
+    this.#replace(items, page.metadata.resourceVersion ?? '');
   }
 
-  /** Follows one watch to its end. `initial`: a streaming list, whose first events are the whole state. */
-  async function watch(initial: boolean): Promise<void> {
-    const seconds = hurrying ? hurriedSeconds : (watchSeconds ?? 300 + Math.floor(clock.random() * 300));
-    let listed: Map<string, T> | undefined = initial ? new Map() : undefined;
-
-    const handle = (line: Buffer): void => {
-      const { type, object } = eventOf(line);
-      const version = object.metadata.resourceVersion ?? '';
-      if (type === 'BOOKMARK') {
-        if (listed === undefined) {
-          resourceVersion = version;
-          options.bookmark(version);
-        } else if (object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true') {
-          replace([...listed.values()], version);
-          listed = undefined;
-        }
-      } else {
-        const item = options.decode(object, objectBytes(line, type));
-        if (listed === undefined) {
-          resourceVersion = version;
-          options.apply(type, item, version);
-        } else if (type === 'DELETED') listed.delete(keyOf(object));
-        else listed.set(keyOf(object), item);
-      }
-      failures = 0;
-    };
-
-    await request(
-      {
-        watch: 'true',
-        allowWatchBookmarks: 'true',
-        timeoutSeconds: seconds,
-        ...(initial ? { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' } : { resourceVersion }),
-      },
-      async (chunks) => {
-        watching = !initial;
-        for await (const line of lines(chunks)) {
-          try {
-            handle(line);
-          } catch (error) {
-            // An event that could not be handled is missing from the copy.
-            if (!(error instanceof KubeError)) resourceVersion = undefined;
-            throw error;
-          }
-          watching = listed === undefined;
-        }
-      },
-    );
-    if (listed !== undefined) throw new Error('a streaming list ended before it was complete');
+  #decodeItem(bytes: Buffer, { kind, apiVersion }: SplitList): T {
+    const object = decodeWithoutManagedFields(bytes) as KubeObject;
+    return object.kind === undefined
+      ? this.#options.decode({ kind, apiVersion, ...object }, withTypeMeta(bytes, kind, apiVersion))
+      : this.#options.decode(object, bytes);
   }
 
-  async function once(): Promise<void> {
-    if (resourceVersion !== undefined) return watch(false);
-    if (!streamingLists || brokeOff) {
-      brokeOff = false;
-      return list();
-    }
-    try {
-      await watch(true);
-    } catch (error) {
-      if (resourceVersion !== undefined) throw error;
-      if (!isRefused(error)) {
-        brokeOff = true;
-        throw error;
+  async #watchList(): Promise<void> {
+    await this.#follow({ sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' });
+    if (this.#state !== 'watch') throw new Error('a streaming list ended before it was complete');
+  }
+
+  async #watch(): Promise<number> {
+    const startedAt = this.#clock.now();
+    const resourceVersion = this.#resourceVersion;
+    await this.#follow({ resourceVersion });
+    // A watch that ends at once without an event is a fault of kube-apiserver.
+    const isIdle = this.#resourceVersion === resourceVersion && this.#clock.now() - startedAt < 1000;
+    return isIdle ? this.#backoff() : 0;
+  }
+
+  async #follow(from: Readonly<Record<string, string>>): Promise<void> {
+    const { watchSeconds = 300 + Math.floor(this.#clock.random() * 300) } = this.#options;
+    const timeoutSeconds = this.#isHurried ? hurriedSeconds : watchSeconds;
+    await this.#requests.watch({ timeoutSeconds, ...from }, async (events) => {
+      this.#isOpen = true;
+      for await (const event of events) {
+        try {
+          if (this.#state === 'watch') this.#apply(event);
+          else this.#collect(event);
+        } catch (cause) {
+          throw cause instanceof KubeError ? cause : new LostEvent('an event could not be handled', { cause });
+        }
+        this.#failures = 0;
       }
-      streamingLists = false;
-      log.info('the cluster has no streaming lists', { path, message: (error as Error).message });
-      await list();
+    });
+  }
+
+  /** Takes an event of a streaming list. */
+  #collect(event: Buffer): void {
+    const { type, object } = parseWatchEvent(event);
+    if (type === 'DELETED') this.#initialItems.delete(keyOf(object));
+    else if (type !== 'BOOKMARK')
+      this.#initialItems.set(keyOf(object), this.#options.decode(object, objectBytes(event, type)));
+    else if (object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true') {
+      this.#replace([...this.#initialItems.values()], object.metadata.resourceVersion ?? '');
+      this.#initialItems.clear();
     }
   }
 
-  async function run(): Promise<void> {
-    while (!stopped.signal.aborted) {
-      const begun = clock.now();
-      const version = resourceVersion;
-      const short = hurrying;
-      let wait: number | undefined;
-      try {
-        await once();
-        // A watch that ends at once with nothing to say is a fault of the other side.
-        const idle = version !== undefined && resourceVersion === version && clock.now() - begun < 1000;
-        if (idle) wait = backoff();
-      } catch (error) {
-        if (stopped.signal.aborted) return;
-        // Where nothing changes, kube-apiserver may say nothing: whether the watch still lived shows in the next one.
-        if (error === hurried || (error instanceof Silence && watching)) continue;
-        const gone = isExpired(error);
-        if (gone) {
-          if (version === undefined) paged = false;
-          resourceVersion = undefined;
-        }
-        // Who says that a watch cannot go on is there to be asked for a list, whatever failed before.
-        wait = gone && (failures === 0 || version !== undefined) ? 0 : backoff();
-        failures += 1;
-        // A storage that is being prepared, as for a new CRD, asks for patience and is no fault.
-        const level = error instanceof KubeError && error.code === 429 ? 'info' : 'warn';
-        log.log(level, gone ? 'listing again' : 'a list or watch failed', { path, error, delay: wait });
-      } finally {
-        watching = false;
-        if (short) hurrying = false;
-      }
-      if (wait !== undefined) await sleep(clock, wait, stopped.signal);
+  /** Takes an event of a watch. */
+  #apply(event: Buffer): void {
+    const { type, object } = parseWatchEvent(event);
+    const resourceVersion = object.metadata.resourceVersion ?? '';
+    if (type === 'BOOKMARK') this.#options.bookmark?.(resourceVersion);
+    else this.#options.apply(type, this.#options.decode(object, objectBytes(event, type)));
+    this.#resourceVersion = resourceVersion;
+  }
+
+  #replace(items: readonly T[], resourceVersion: string): void {
+    const { log, path } = this.#options;
+    this.#options.replace(items, resourceVersion);
+    this.#resourceVersion = resourceVersion;
+    this.#state = 'watch';
+    this.#hasSynced = true;
+    this.#failures = 0;
+    log.info('listed', { path, items: items.length, resourceVersion });
+  }
+
+  /** Chooses the next request after an error. Returns the milliseconds until it. */
+  #recover(error: unknown): number {
+    const { log, path } = this.#options;
+    // kube-apiserver may be silent while nothing changes: the next watch shows whether it was alive.
+    if (error instanceof Interrupted && this.isWatching()) return 0;
+    if (this.#state === 'streaming list' && isRefused(error)) {
+      this.#supportsStreamingLists = false;
+      this.#state = 'paged list';
+      log.info('the cluster has no streaming lists', { path, error });
+      return 0;
     }
+    const expired = isExpired(error);
+    // A kube-apiserver that refuses to continue a watch is able to list, whatever failed before.
+    const delay = expired && (this.#state === 'watch' || this.#failures === 0) ? 0 : this.#backoff();
+    this.#failures += 1;
+    this.#state = this.#stateAfter(error);
+    // 429: the storage of a new CustomResourceDefinition is being prepared.
+    const level = error instanceof KubeError && error.code === 429 ? 'info' : 'warn';
+    log.log(level, expired ? 'listing again' : 'a list or watch failed', { path, error, delay });
+    return delay;
+  }
+
+  #stateAfter(error: unknown): State {
+    if (this.#state === 'streaming list') return 'paged list';
+    if (this.#state === 'paged list' && isExpired(error)) return 'whole list';
+    if (this.#state === 'watch' && !isExpired(error) && !(error instanceof LostEvent)) return 'watch';
+    return this.#supportsStreamingLists ? 'streaming list' : 'paged list';
   }
 
   /** Doubles with each failure in a row, with jitter: 0.25 to 0.5 s, 0.5 to 1 s, … 15 to 30 s, or half to the whole of watchSeconds. */
-  function backoff(): number {
-    const most = Math.min(longestWait, 500 * 2 ** Math.min(failures, 10));
-    return (most / 2) * (1 + clock.random());
-  }
-
-  return {
-    start() {
-      if (started) return;
-      started = true;
-      void run();
-    },
-    stop: () => stopped.abort(),
-    hasSynced: () => synced,
-    isWatching: () => watching,
-    lastSignOfLife: () => lastSign,
-    hurry() {
-      if (!watching || hurrying) return;
-      hurrying = true;
-      giveUp?.(hurried);
-    },
-  };
-}
-
-/** The non-empty lines of a stream, without their ends. A last line that the stream cut short is left out. */
-export async function* lines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let begun: Buffer[] = [];
-  for await (const chunk of chunks) {
-    let start = 0;
-    for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, start)) {
-      const rest = chunk.subarray(start, end);
-      const line = begun.length === 0 ? rest : Buffer.concat([...begun, rest]);
-      begun = [];
-      start = end + 1;
-      if (line.length > 0) yield line;
-    }
-    if (start < chunk.length) begun.push(chunk.subarray(start));
+  #backoff(): number {
+    const { watchSeconds } = this.#options;
+    const longest = watchSeconds === undefined ? maxDelay : watchSeconds * 1000;
+    const delay = Math.min(longest, minDelay * 2 ** Math.min(this.#failures, 10));
+    return (delay / 2) * (1 + this.#clock.random());
   }
 }

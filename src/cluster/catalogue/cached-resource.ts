@@ -1,19 +1,16 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { InProgress } from '../../runtime/bounded-cache.ts';
-import { isKubeError, KubeError, unreachable } from '../client/kube-error.ts';
-import type { KubeClient, KubeRequest, KubeResponse } from '../client/client.ts';
-import { sleep, systemClock, type Clock } from '../../runtime/time.ts';
-import type { KubeObject } from '../client/kube-object.ts';
-import { readBody } from '../../runtime/read-body.ts';
+import type { Logger } from '../../runtime/logger.ts';
+import { sleep, systemClock, untilAborted, type Clock } from '../../runtime/time.ts';
 import { createRecall } from '../cache/recall.ts';
-import { createReflector, metadataAs } from '../cache/reflector.ts';
-import { sharedQuestion } from '../../runtime/in-progress.ts';
-import type { ListMeta } from '../cache/split-list.ts';
+import { Reflector } from '../cache/reflector.ts';
 import { ManagedFields } from '../cache/managed-fields.ts';
 import { Store } from '../cache/store.ts';
 import { storeObject, type StoredObject } from '../cache/stored-object.ts';
-import type { Logger } from '../../runtime/logger.ts';
+import type { KubeClient, KubeRequest, KubeResponse } from '../client/client.ts';
+import { isKubeError, unreachable } from '../client/kube-error.ts';
+import type { KubeObject } from '../client/kube-object.ts';
 import { collectionPath, type Resource, type ResourceDefinition } from './resource.ts';
+import { VersionRequests } from './version-requests.ts';
 
 export interface CacheFigures {
   readonly objects: number;
@@ -23,19 +20,13 @@ export interface CacheFigures {
   readonly lastSignOfLife: number;
 }
 
-export interface CachedResource<F> extends Resource<F> {
-  start(): void;
-  stop(): void;
-  figures(): CacheFigures;
-}
-
 export interface CacheOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   readonly log: Logger;
   readonly clock?: Clock;
-  /** Told how many bytes are held, also while a list arrives; what it throws ends the copy. */
+  /** Called with the bytes that are held, also while a list arrives. An error that it throws interrupts the list or the watch. */
   readonly hold?: (bytes: number) => void;
-  /** The cluster does not let us list or watch, or serves objects that are none: the copy will never be complete. */
+  /** Called when the cluster forbids the first list or watch, has no such resource or serves objects that are none. */
   readonly refused?: (error: Error) => void;
   /** Called for a 403 after the first request. The right was revoked, or kube-apiserver is starting: it refuses all until it knows RBAC. */
   readonly doubted?: () => void;
@@ -43,189 +34,178 @@ export interface CacheOptions {
   readonly accepted?: () => void;
 }
 
-/** The time that a change needs from kube-apiserver's answer to our copy, generously. */
+/** More than a change takes from kube-apiserver's response to the cache. */
 const settleTime = 50;
-const mostSettles = 200;
+const maxSettles = 200;
 const never = new AbortController().signal;
 
-export function createCached<F>(definition: ResourceDefinition<F>, options: CacheOptions): CachedResource<F> {
-  const {
-    client,
-    log,
-    clock = systemClock,
-    hold = () => undefined,
-    refused = () => undefined,
-    doubted = () => undefined,
-    accepted = () => undefined,
-  } = options;
-  const path = collectionPath(definition.underlying);
-  const store = new Store<F>();
-  const managedFields = new ManagedFields();
-  let isFirstRequest = true;
-  /** Objects are held that the store does not have yet. */
-  let arriving = false;
-  const reflector = createReflector<StoredObject<F>>({
-    client: { stream: heeded },
-    path,
-    log,
-    clock,
-    decode,
-    replace(items, resourceVersion) {
-      store.replace(items, Number(resourceVersion));
-      arriving = false;
-      hold(store.bytes);
-    },
-    apply(type, object) {
-      store.apply(type, object);
-      arriving = false;
-      hold(store.bytes);
-    },
-    bookmark: (resourceVersion) => store.bookmark(Number(resourceVersion)),
-  });
+/** A cache of one resource, kept current by a reflector. */
+export class CachedResource<F> implements Resource<F> {
+  readonly definition: ResourceDefinition<F>;
+  readonly store = new Store<F>();
+  readonly ended: AbortSignal;
+  readonly recall: Resource<F>['recall'];
+  readonly #options: CacheOptions;
+  readonly #clock: Clock;
+  readonly #path: string;
+  readonly #reflector: Reflector<StoredObject<F>>;
+  readonly #versions: VersionRequests;
+  readonly #managedFields = new ManagedFields();
+  readonly #end = new AbortController();
+  #isFirstRequest = true;
+  /** The arena holds objects that the store does not have yet. */
+  #isListing = false;
 
-  function decode(object: KubeObject, bytes: Buffer): StoredObject<F> {
-    let stored: StoredObject<F>;
-    try {
-      stored = storeObject(object, bytes, {
-        selfLink: ({ metadata: { namespace, name } }) => `${collectionPath(definition.underlying, namespace)}/${name}`,
-        fields: (decoded) => definition.fields(decoded),
-        managedFields,
-      });
-    } catch (error) {
-      refused(error as Error);
-      throw error;
-    }
-    arriving = true;
-    store.hold(stored);
-    hold(store.bytes);
-    return stored;
+  constructor(definition: ResourceDefinition<F>, options: CacheOptions) {
+    const { client, log, clock = systemClock } = options;
+    this.definition = definition;
+    this.ended = this.#end.signal;
+    this.#options = options;
+    this.#clock = clock;
+    this.#path = collectionPath(definition.underlying);
+    this.#versions = new VersionRequests(client, this.#path);
+    this.#reflector = new Reflector<StoredObject<F>>({
+      client: { stream: (...request) => this.#stream(...request) },
+      path: this.#path,
+      log,
+      clock,
+      decode: (object, bytes) => this.#decode(object, bytes),
+      replace: (items, version) => this.#update(() => this.store.replace(items, Number(version))),
+      apply: (type, object) => this.#update(() => this.store.apply(type, object)),
+      bookmark: (version) => this.store.bookmark(Number(version)),
+    });
+    const latest = this.#versions.ofCollection;
+    this.recall = createRecall({ client, path: this.#path, store: this.store, latest, log, clock });
   }
 
-  /** A right that was taken away, and a resource that is gone, do not come back by asking on. */
-  async function heeded(...request: Parameters<KubeClient['stream']>): Promise<KubeResponse> {
-    const [, { query } = {}] = request;
-    if (arriving && query?.['continue'] === undefined) {
-      arriving = false;
-      store.release();
-      hold(store.bytes);
+  start(): void {
+    this.#reflector.start();
+  }
+
+  /** `reason`: for the clients of its watches. */
+  stop(reason: Error): void {
+    this.#reflector.stop();
+    this.#end.abort(reason);
+  }
+
+  hasSynced(): boolean {
+    return this.#reflector.hasSynced();
+  }
+
+  async waitForSync(signal: AbortSignal): Promise<void> {
+    const either = AbortSignal.any([signal, this.ended]);
+    if (!(await this.store.reached(1, either))) throw either.reason;
+  }
+
+  reach(resourceVersion: number, signal: AbortSignal): Promise<boolean> {
+    // If kube-apiserver cannot be reached, the change may arrive nevertheless.
+    if (this.store.resourceVersion < resourceVersion) this.#hurry(resourceVersion).catch(() => undefined);
+    return this.store.reached(resourceVersion, signal);
+  }
+
+  confirm(signal: AbortSignal): Promise<void> {
+    return untilAborted(this.#confirm(), signal);
+  }
+
+  async confirmObject(namespace: string, name: string, signal: AbortSignal): Promise<void> {
+    const path = `${collectionPath(this.definition.underlying, namespace)}/${encodeURIComponent(name)}`;
+    try {
+      const version = await this.#versions.ofObject(path);
+      const present = this.store.get(namespace, name);
+      if (present !== undefined && present.resourceVersion >= version) return;
+      if (!(await this.store.reached(version, signal))) throw signal.reason;
+    } catch (error) {
+      if (!isKubeError(error, 404)) throw error;
+      // Its deletion is on the way, unless it has never been.
+      if (this.store.get(namespace, name) !== undefined) await this.confirm(signal);
     }
-    const isFirst = isFirstRequest;
-    isFirstRequest = false;
-    const response = await client.stream(...request);
+  }
+
+  figures(): CacheFigures {
+    const { size: objects, bytes } = this.store;
+    return { objects, bytes, lastSignOfLife: this.#reflector.lastSignOfLife() };
+  }
+
+  /** Sends a request of the reflector and reports a right that was revoked and a resource that is gone: no retry brings them back. */
+  async #stream(path: string, request: KubeRequest = {}): Promise<KubeResponse> {
+    const { client, accepted, doubted, refused } = this.#options;
+    const { query = {} } = request;
+    if (query['continue'] === undefined) this.#releaseListed();
+    const isFirst = this.#isFirstRequest;
+    this.#isFirstRequest = false;
+    const response = await client.stream(path, request);
     const { status } = response;
-    if (status === 200 && query?.['watch'] !== undefined) accepted();
-    else if (status === 403 && !isFirst) doubted();
-    else if (status === 403 || status === 404 || status === 405)
-      refused(new Error(`kube-apiserver answered ${status}`));
+    if (status === 200 && query['watch'] !== undefined) accepted?.();
+    else if (status === 403 && !isFirst) doubted?.();
+    else if ([403, 404, 405].includes(status)) refused?.(new Error(`kube-apiserver responded with ${status}`));
     return response;
   }
 
-  /** The metadata of the one object, or of the list, that a path names. Throws KubeError. */
-  async function metadataOf(of: string, query: KubeRequest['query'], kind: string): Promise<ListMeta> {
-    const { status, body } = await client.stream(of, {
-      ...(query === undefined ? {} : { query }),
-      headers: { accept: metadataAs(kind) },
-    });
-    const text = (await readBody(body)).toString('utf8');
-    if (status !== 200) throw KubeError.from(status, text);
-    return (JSON.parse(text) as { metadata: ListMeta }).metadata;
+  /** Releases the objects of a list that was interrupted. */
+  #releaseListed(): void {
+    if (this.#isListing) this.#update(() => this.store.release());
   }
 
-  const versionOf = async (...question: Parameters<typeof metadataOf>): Promise<number> =>
-    Number((await metadataOf(...question)).resourceVersion);
-  /** The resourceVersion of the cluster now. */
-  const latest = sharedQuestion(() => versionOf(path, { limit: 1 }, 'PartialObjectMetadataList'));
-  /** Of an object now, by its path. */
-  const questions = new InProgress<{ readonly ask: () => Promise<number>; waiting: number }>('version_requests');
-  async function latestOf(object: string): Promise<number> {
-    let question = questions.get(object);
-    if (question === undefined) {
-      question = { ask: sharedQuestion(() => versionOf(object, undefined, 'PartialObjectMetadata')), waiting: 0 };
-      questions.set(object, question);
-    }
-    question.waiting += 1;
+  #update(change: () => void): void {
+    change();
+    this.#isListing = false;
+    this.#options.hold?.(this.store.bytes);
+  }
+
+  #decode(object: KubeObject, bytes: Buffer): StoredObject<F> {
+    const stored = this.#stored(object, bytes);
+    this.#isListing = true;
+    this.store.hold(stored);
+    this.#options.hold?.(this.store.bytes);
+    return stored;
+  }
+
+  #stored(object: KubeObject, bytes: Buffer): StoredObject<F> {
+    const { underlying } = this.definition;
     try {
-      return await question.ask();
-    } finally {
-      question.waiting -= 1;
-      if (question.waiting === 0) questions.delete(object);
+      return storeObject(object, bytes, {
+        selfLink: ({ metadata: { namespace, name } }) => `${collectionPath(underlying, namespace)}/${name}`,
+        fields: (decoded) => this.definition.fields(decoded),
+        managedFields: this.#managedFields,
+      });
+    } catch (error) {
+      this.#options.refused?.(error as Error);
+      throw error;
     }
   }
 
-  /** Resolves when the copy has reached a resourceVersion, or after so many milliseconds. */
-  async function reachedWithin(resourceVersion: number, milliseconds: number): Promise<void> {
+  /**
+   * Waits until the cache has reached the cluster's resourceVersion. That number counts the changes of every resource, so the cache
+   * of a quiet one does not see it before the next bookmark, up to a minute later: then it is enough that a watch is open and has
+   * received nothing for `settleTime`.
+   */
+  async #confirm(): Promise<void> {
+    const version = await this.#versions.ofCollection();
+    for (let i = 0; i < maxSettles && this.store.resourceVersion < version; i += 1) {
+      const watched = this.#reflector.isWatching();
+      await this.#reachedWithin(version, settleTime);
+      // Events that have arrived meanwhile are read before the next turn of the timers.
+      await turn();
+      if (watched && this.#reflector.isWatching()) return;
+    }
+    if (this.store.resourceVersion < version) throw unreachable(new Error(`the watch of ${this.#path} is interrupted`));
+  }
+
+  /** Resolves when the cache has reached a resourceVersion, or after so many milliseconds. */
+  async #reachedWithin(resourceVersion: number, milliseconds: number): Promise<void> {
     const limit = new AbortController();
-    const cancel = clock.after(milliseconds, () => limit.abort());
-    await store.reached(resourceVersion, limit.signal);
+    const cancel = this.#clock.after(milliseconds, () => limit.abort());
+    await this.store.reached(resourceVersion, limit.signal);
     cancel();
   }
 
   /**
-   * Waits until the copy has reached the cluster's resourceVersion. That number counts the changes of every resource, so the copy
-   * of a quiet one does not see it before the next bookmark, up to a minute later: then it is enough that a watch is open and has
-   * told nothing more for `settleTime`.
+   * Hurries the watch if the cluster has reached a resourceVersion that a client has from another replica or from the core API: only
+   * the watch itself proves that the cache has reached it. The request makes kube-apiserver find out how far the resource is.
    */
-  async function confirm(): Promise<void> {
-    const target = await latest();
-    for (let i = 0; i < mostSettles && store.resourceVersion < target; i += 1) {
-      const watched = reflector.isWatching();
-      await reachedWithin(target, settleTime);
-      // What has arrived meanwhile is read before the timers' next turn.
-      await turn();
-      if (watched && reflector.isWatching()) return;
-    }
-    if (store.resourceVersion < target) throw unreachable(new Error(`the watch of ${path} is interrupted`));
+  async #hurry(resourceVersion: number): Promise<void> {
+    if ((await this.#versions.ofCollection()) < resourceVersion) return;
+    await sleep(this.#clock, settleTime, never);
+    if (this.store.resourceVersion < resourceVersion) this.#reflector.hurry();
   }
-
-  /**
-   * The other way round: a resourceVersion that a client has from another replica, or from the core API, is certain to be reached only
-   * when the watch itself says so. The question makes kube-apiserver find out how far the resource is.
-   */
-  async function hurry(resourceVersion: number): Promise<void> {
-    if ((await latest()) < resourceVersion) return;
-    await sleep(clock, settleTime, never);
-    if (store.resourceVersion < resourceVersion) reflector.hurry();
-  }
-
-  return {
-    definition,
-    store,
-    hasSynced: () => reflector.hasSynced(),
-    async waitForSync(signal) {
-      if (!(await store.reached(1, signal))) throw signal.reason;
-    },
-    reach(resourceVersion, signal) {
-      // Who cannot be asked cannot be hurried: it may come nevertheless.
-      if (store.resourceVersion < resourceVersion) hurry(resourceVersion).catch(() => undefined);
-      return store.reached(resourceVersion, signal);
-    },
-    recall: createRecall({ client, path, store, latest, log, clock }),
-    confirm: (signal) => abortable(confirm(), signal),
-    async confirmObject(namespace, name, signal) {
-      const object = `${collectionPath(definition.underlying, namespace)}/${encodeURIComponent(name)}`;
-      try {
-        const target = await latestOf(object);
-        const present = store.get(namespace, name);
-        if (present !== undefined && present.resourceVersion >= target) return;
-        if (!(await store.reached(target, signal))) throw signal.reason;
-      } catch (error) {
-        if (!isKubeError(error, 404)) throw error;
-        // Its deletion is on the way, unless it has never been.
-        if (store.get(namespace, name) !== undefined) await abortable(confirm(), signal);
-      }
-    },
-    start: () => reflector.start(),
-    stop: () => reflector.stop(),
-    figures: () => ({ objects: store.size, bytes: store.bytes, lastSignOfLife: reflector.lastSignOfLife() }),
-  };
-}
-
-/** The same promise, but rejected with the signal's reason as soon as that is aborted. */
-function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason as Error);
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort);
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }

@@ -3,18 +3,19 @@
  * while. A copy ends with what it is a copy of: when its CustomResourceDefinition changes or goes.
  */
 import { noSuchPath, serviceUnavailable } from '../../runtime/errors.ts';
-import { sleep, systemClock, type Clock } from '../../runtime/time.ts';
+import { systemClock, type Clock } from '../../runtime/time.ts';
 import type { KubeClient } from '../client/client.ts';
 import type { DiscoveredResource, Discovery } from '../discovery.ts';
 import { KubeError } from '../client/kube-error.ts';
 import type { OwnRights } from '../own-rights.ts';
 import type { Logger } from '../../runtime/logger.ts';
-import { createCached, type CachedResource, type CacheFigures } from './cached-resource.ts';
+import { CachedResource, type CacheFigures } from './cached-resource.ts';
 import { genericDefinition } from './generic.ts';
 import { ListMemory } from './list-memory.ts';
 import { MemoryLimit, retryAfter, type MemoryShare } from './memory-limit.ts';
 import type { ApiResource, Kind, Resource, ResourceDefinition } from './resource.ts';
 import { within } from './waiting.ts';
+import { WatchRight } from './watch-right.ts';
 
 export interface CatalogueOptions {
   readonly client: Pick<KubeClient, 'stream'>;
@@ -44,10 +45,6 @@ export interface Use {
 /** For the first documents of the cluster, in milliseconds. */
 const longestWait = 10_000;
 const sweepInterval = 30_000;
-/** Time in which a kube-apiserver that has started learns RBAC. */
-const reviewDelay = 2_000;
-/** A 403 within this time after a review that allowed the watch is not due to a start: a reflector tries again after 30 s at most. */
-const startTime = 60_000;
 /** A resource that the cluster refused to list or watch is tried again after this time. */
 const refusalLife = 5_000;
 
@@ -63,11 +60,9 @@ const keyOf = (of: { readonly group: string; readonly version: string; readonly 
   `${idOf(of)}/${of.version}`;
 
 interface Copy {
-  readonly cached: CachedResource<unknown>;
-  readonly resource: Resource<unknown>;
+  readonly resource: CachedResource<unknown>;
   readonly discovered: DiscoveredResource;
   readonly share: MemoryShare;
-  readonly ended: AbortController;
   uses: number;
   lastUsed: number;
 }
@@ -83,7 +78,7 @@ export class Catalogue {
   /** What did not fit, or what the cluster does not let us watch after all. */
   readonly #refused = new Map<
     string,
-    { readonly error: Error | undefined; readonly until: number; readonly most: number }
+    { readonly error: Error | undefined; readonly until: number; readonly maxBytes: number }
   >();
   /** Copies that are always there. */
   readonly #kept: CachedResource<unknown>[] = [];
@@ -107,15 +102,21 @@ export class Catalogue {
   stop(): void {
     this.#unsubscribe?.();
     this.#cancelSweep?.();
-    for (const key of this.#copies.keys()) this.#end(key, serviceUnavailable('the server is ending'));
-    for (const cached of this.#kept) cached.stop();
+    const reason = serviceUnavailable('the server is ending');
+    for (const key of this.#copies.keys()) this.#stop(key, reason);
+    for (const cached of this.#kept) cached.stop(reason);
   }
 
   /** Caches a resource from the start of the catalogue to its end; there is always room for it. */
   keep<F>(definition: ResourceDefinition<F>): CachedResource<F> {
     const share = this.#memory.share(nameOf(definition.underlying), true);
     const { client, log } = this.#options;
-    const cached = createCached(definition, { client, log, clock: this.#clock, hold: (bytes) => share.hold(bytes) });
+    const cached = new CachedResource(definition, {
+      client,
+      log,
+      clock: this.#clock,
+      hold: (bytes) => share.hold(bytes),
+    });
     this.#kept.push(cached);
     return cached;
   }
@@ -152,7 +153,7 @@ export class Catalogue {
     if (present !== undefined) return this.#take(present);
     if (!isCacheable(discovered)) return undefined;
     const refused = this.#refused.get(key);
-    if (refused !== undefined && refused.until > this.#clock.now() && refused.most === limits().maxBytes) {
+    if (refused !== undefined && refused.until > this.#clock.now() && refused.maxBytes === limits().maxBytes) {
       if (refused.error === undefined) return undefined;
       throw refused.error;
     }
@@ -168,7 +169,7 @@ export class Catalogue {
     const now = discovery.find(discovered);
     if (now === undefined || !isSame(now, discovered))
       throw serviceUnavailable(`${nameOf(discovered)} was defined anew; try again`, 1);
-    return this.#take(this.#begin(key, discovered, definition));
+    return this.#take(this.#start(key, discovered, definition));
   }
 
   /** What a caller may name, as discovery on /kapis tells it. */
@@ -183,7 +184,7 @@ export class Catalogue {
   figures(): ReadonlyMap<string, CacheFigures> {
     const figures = new Map<string, CacheFigures>();
     for (const cached of this.#kept) figures.set(nameOf(cached.definition.underlying), cached.figures());
-    for (const { discovered, cached } of this.#copies.values()) figures.set(nameOf(discovered), cached.figures());
+    for (const { discovered, resource } of this.#copies.values()) figures.set(nameOf(discovered), resource.figures());
     return figures;
   }
 
@@ -233,39 +234,17 @@ export class Catalogue {
     };
   }
 
-  #begin(key: string, discovered: DiscoveredResource, definition: ResourceDefinition<unknown>): Copy {
+  #start(key: string, discovered: DiscoveredResource, definition: ResourceDefinition<unknown>): Copy {
     const { client, log, known, rights } = this.#options;
     known(discovered.resource);
     const share = this.#memory.share(nameOf(discovered));
-    const ended = new AbortController();
-    const refuse = (error: Error, told: Error | undefined): void => {
-      const { maxBytes: most } = this.#options.limits();
-      const life = told === undefined ? refusalLife : retryAfter * 1_000;
-      this.#refused.set(key, { error: told, until: this.#clock.now() + life, most });
-      this.#end(key, error);
-    };
-    const refuseWatch = (error: Error): void => {
+    const interrupted = (cause?: Error) =>
+      serviceUnavailable(`${nameOf(discovered)} cannot be watched any more; try again`, 1, cause);
+    const refuse = (cause: Error): void => {
       rights.forget(discovered);
-      refuse(serviceUnavailable(`${nameOf(discovered)} cannot be watched any more; try again`, 1, error), undefined);
+      this.#refuse(key, interrupted(cause), undefined);
     };
-    let isInDoubt = false;
-    /** Whether the last response to a watch was 403. */
-    let isRefused = false;
-    let allowedAt = -Infinity;
-    const review = async (): Promise<void> => {
-      if (isInDoubt) return;
-      isInDoubt = true;
-      await sleep(this.#clock, reviewDelay, ended.signal);
-      if (ended.signal.aborted) return;
-      rights.forget(discovered);
-      // Without a decision the next 403 starts another review.
-      const isAllowed = await rights.mayListAndWatch(discovered).catch(() => undefined);
-      isInDoubt = false;
-      if (isAllowed === true && isRefused) allowedAt = this.#clock.now();
-      if (isAllowed === false && !ended.signal.aborted)
-        refuseWatch(new Error('the right to list and watch was revoked'));
-    };
-    const cached = createCached(definition, {
+    const cached: CachedResource<unknown> = new CachedResource(definition, {
       client,
       log,
       clock: this.#clock,
@@ -274,40 +253,42 @@ export class Catalogue {
           share.hold(bytes);
         } catch (error) {
           log.warn('a resource does not fit into memory', { resource: nameOf(discovered), bytes, error });
-          refuse(error as Error, error as Error);
+          this.#refuse(key, error as Error, error as Error);
           throw error;
         }
       },
-      refused: refuseWatch,
-      doubted: () => {
-        isRefused = true;
-        if (this.#clock.now() - allowedAt > startTime) void review();
-        else this.#end(key, serviceUnavailable(`${nameOf(discovered)} cannot be watched any more; try again`, 1));
-      },
-      // If kube-apiserver refuses the watch later, it has started again.
-      accepted: () => {
-        isRefused = false;
-        allowedAt = -Infinity;
-      },
+      refused: refuse,
+      doubted: () => right.refuse(),
+      accepted: () => right.accept(),
     });
-    const resource: Resource<unknown> = {
-      ...cached,
-      ended: ended.signal,
-      waitForSync: (signal) => cached.waitForSync(AbortSignal.any([signal, ended.signal])),
-    };
-    const copy: Copy = { cached, resource, discovered, share, ended, uses: 0, lastUsed: this.#clock.now() };
+    const right = new WatchRight({
+      rights,
+      resource: discovered,
+      clock: this.#clock,
+      signal: cached.ended,
+      revoked: () => refuse(new Error('the right to list and watch was revoked')),
+      contradicted: () => this.#stop(key, interrupted()),
+    });
+    const copy: Copy = { resource: cached, discovered, share, uses: 0, lastUsed: this.#clock.now() };
     this.#copies.set(key, copy);
     cached.start();
     return copy;
   }
 
-  #end(key: string, reason: Error): void {
+  /** Stops a copy, which `use` does not start again for a while: it throws `error`, or returns undefined if there is none. */
+  #refuse(key: string, reason: Error, error: Error | undefined): void {
+    const { maxBytes } = this.#options.limits();
+    const life = error === undefined ? refusalLife : retryAfter * 1_000;
+    this.#refused.set(key, { error, until: this.#clock.now() + life, maxBytes });
+    this.#stop(key, reason);
+  }
+
+  #stop(key: string, reason: Error): void {
     const copy = this.#copies.get(key);
     if (copy === undefined) return;
     this.#copies.delete(key);
-    copy.cached.stop();
+    copy.resource.stop(reason);
     copy.share.release();
-    copy.ended.abort(reason);
     this.#options.log.info('a copy was given up', { resource: nameOf(copy.discovered), reason: reason.message });
   }
 
@@ -315,9 +296,9 @@ export class Catalogue {
   #changed(): void {
     for (const [key, { discovered }] of this.#copies) {
       const now = this.#options.discovery.find(discovered);
-      if (now === undefined) this.#end(key, noSuchPath(`the cluster serves no ${nameOf(discovered)} any more`));
+      if (now === undefined) this.#stop(key, noSuchPath(`the cluster serves no ${nameOf(discovered)} any more`));
       else if (!isSame(now, discovered))
-        this.#end(key, serviceUnavailable(`${nameOf(discovered)} was defined anew; try again`, 1));
+        this.#stop(key, serviceUnavailable(`${nameOf(discovered)} was defined anew; try again`, 1));
     }
     for (const key of this.#refused.keys()) this.#refused.delete(key);
   }
@@ -332,7 +313,7 @@ export class Catalogue {
   #sweep(): void {
     const longAgo = this.#clock.now() - this.#options.limits().idle;
     for (const [key, { uses, lastUsed }] of this.#copies)
-      if (uses === 0 && lastUsed <= longAgo) this.#end(key, new Error('nobody uses it'));
+      if (uses === 0 && lastUsed <= longAgo) this.#stop(key, new Error('nobody uses it'));
   }
 
   #dropOldest(): boolean {
@@ -340,7 +321,7 @@ export class Catalogue {
       .filter(([, { uses }]) => uses === 0)
       .toSorted(([, a], [, b]) => a.lastUsed - b.lastUsed);
     if (oldest === undefined) return false;
-    this.#end(oldest[0], new Error('others need the memory'));
+    this.#stop(oldest[0], new Error('others need the memory'));
     return true;
   }
 }

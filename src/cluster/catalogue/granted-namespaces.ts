@@ -5,7 +5,7 @@
 import type { KubeClient } from '../client/client.ts';
 import type { Clock } from '../../runtime/time.ts';
 import type { KubeObject } from '../client/kube-object.ts';
-import { createReflector } from '../cache/reflector.ts';
+import { Reflector } from '../cache/reflector.ts';
 import type { Logger } from '../../runtime/logger.ts';
 
 /** rbac.authorization.k8s.io/v1 RoleBinding, as far as it is read. */
@@ -44,13 +44,13 @@ function decode({ metadata: { namespace = '', name }, subjects = [] }: RoleBindi
 }
 
 export class GrantedNamespaces {
-  readonly #reflector: ReturnType<typeof createReflector>;
+  readonly #reflector: Reflector<Binding>;
   readonly #bindings = new Map<string, Binding>();
   /** By subject the namespaces, each with the number of its bindings. */
   readonly #bySubject = new Map<string, Map<string, number>>();
 
   constructor(options: GrantedNamespacesOptions) {
-    this.#reflector = createReflector<Binding>({
+    this.#reflector = new Reflector<Binding>({
       ...options,
       path,
       decode,
@@ -63,7 +63,6 @@ export class GrantedNamespaces {
         this.#remove(item);
         if (type !== 'DELETED') this.#add(item);
       },
-      bookmark: () => undefined,
     });
   }
 

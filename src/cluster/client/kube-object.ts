@@ -34,3 +34,9 @@ export type ChangeType = 'ADDED' | 'MODIFIED' | 'DELETED';
 /** `namespace/name`, or the name alone at cluster scope (client-go MetaNamespaceKeyFunc). */
 export const keyOf = ({ metadata: { namespace, name } }: KubeObject): string =>
   namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
+
+/** The media type of metav1.PartialObjectMetadata or its list. */
+export const metadataAs = (kind: string): string => `application/json;as=${kind};g=meta.k8s.io;v=v1`;
+
+/** The headers of a request for the metadata of an object. */
+export const metadataHeaders = { accept: metadataAs('PartialObjectMetadata') };

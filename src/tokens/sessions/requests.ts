@@ -4,7 +4,7 @@ import { serviceUnavailable, type StatusError } from '../../runtime/errors.ts';
 import type { KubeClient, KubeRequest } from '../../cluster/client/client.ts';
 import type { Clock } from '../../runtime/time.ts';
 import { isKubeError, KubeError } from '../../cluster/client/kube-error.ts';
-import { metadataHeaders } from '../../cluster/cache/reflector.ts';
+import { metadataHeaders } from '../../cluster/client/kube-object.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Session } from './session.ts';
 

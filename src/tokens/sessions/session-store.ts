@@ -7,7 +7,7 @@ import { sessionsPath } from '../../config/names.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import type { Clock } from '../../runtime/time.ts';
-import { createInformer, type Informer } from '../../cluster/cache/informer.ts';
+import { Informer } from '../../cluster/cache/informer.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { Topic } from '../../runtime/topic.ts';
 import { SessionRequests } from './requests.ts';
@@ -47,7 +47,7 @@ export class SessionStore {
     });
     this.#unknown = new BoundedCache({ ...limits, name: 'unknown_sessions', ttl: unknownLife });
     this.#requests = new SessionRequests(options);
-    this.#informer = createInformer<Session>({ ...options, path: sessionsPath(options.namespace), watchSeconds });
+    this.#informer = new Informer<Session>({ ...options, path: sessionsPath(options.namespace), watchSeconds });
     this.#informer.onChange((type, session) => {
       // A name is never used again: a copy of ours must not bring the session back.
       if (type === 'DELETED') this.#written.set(session.metadata.name, 'deleted');

@@ -7,7 +7,7 @@ import {
   skipValue,
   valueOf,
 } from '../../../../src/cluster/cache/json-scan.ts';
-import { splitList, withTypeMeta } from '../../../../src/cluster/cache/split-list.ts';
+import { splitList, withTypeMeta } from '../../../../src/cluster/cache/kube-responses.ts';
 
 /** The same value, written with and without white space. */
 const texts = (value: unknown): Buffer[] => [
@@ -123,6 +123,6 @@ describe('a list', () => {
   });
 
   test('that is none is refused', () => {
-    expect(() => splitList(Buffer.from('{"kind":"Status"}'))).toThrow('the answer is no list');
+    expect(() => splitList(Buffer.from('{"kind":"Status"}'))).toThrow('the response is not a list');
   });
 });

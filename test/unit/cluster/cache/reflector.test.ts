@@ -1,19 +1,19 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { createReflector, type Reflector } from '../../../../src/cluster/cache/reflector.ts';
+import { Reflector } from '../../../../src/cluster/cache/reflector.ts';
 import { logOfLines } from '../../../fakes/log.ts';
 import { bookmark, configMap, FakeClock, FakeCluster, settle, status } from '../../../labs/cluster-fakes.ts';
 
 interface Lab {
   cluster: FakeCluster;
   clock: FakeClock;
-  reflector: Reflector;
+  reflector: Reflector<string>;
   /** What the reflector told, in words. */
   told: string[];
   /** What it logged. */
   lines: () => string[];
 }
 
-const running: Reflector[] = [];
+const running: Reflector<string>[] = [];
 afterEach(() => {
   for (const reflector of running.splice(0)) reflector.stop();
 });
@@ -23,7 +23,7 @@ async function lab(options: { watchSeconds?: number; fieldSelector?: string } = 
   const clock = new FakeClock();
   const told: string[] = [];
   const { log, lines } = logOfLines();
-  const reflector = createReflector<string>({
+  const reflector = new Reflector<string>({
     client: cluster,
     path: '/api/v1/configmaps',
     log,
@@ -34,7 +34,7 @@ async function lab(options: { watchSeconds?: number; fieldSelector?: string } = 
       return `${object.kind}/${object.metadata.name}@${object.metadata.resourceVersion}`;
     },
     replace: (items, version) => told.push(`replace ${items.join(',')} at ${version}`),
-    apply: (type, item, version) => told.push(`${type} ${item} at ${version}`),
+    apply: (type, item) => told.push(`${type} ${item}`),
     bookmark: (version) => told.push(`bookmark ${version}`),
   });
   running.push(reflector);
@@ -133,6 +133,26 @@ describe('the first list', () => {
     expect(told).toEqual(['replace ConfigMap/b@6 at 12']);
   });
 
+  test('streams again when the plain list fails too', async () => {
+    const { cluster, clock } = await lab();
+    await cluster.last.open();
+    await cluster.last.reset();
+    await clock.advance(1000);
+    expect(cluster.last.query).toEqual({ limit: 500 });
+    await cluster.last.fail(new Error('connect ECONNREFUSED'));
+    await clock.advance(1000);
+    expect(cluster.last.query).toMatchObject({ sendInitialEvents: 'true' });
+  });
+
+  test('streams never again when the cluster refused it once', async () => {
+    const { cluster, clock } = await lab();
+    await cluster.last.answer(400, status(400, 'BadRequest'));
+    await cluster.last.answer(200, list([bare('a', '5')], { resourceVersion: '10' }));
+    await cluster.last.answer(410, status(410, 'Expired'));
+    await clock.advance(0);
+    expect(cluster.last.query).toEqual({ limit: 500 });
+  });
+
   test('survives whatever comes: refusals, garbage, no connection', async () => {
     const { cluster, clock, reflector } = await lab();
     await cluster.last.answer(403, status(403, 'Forbidden'));
@@ -162,12 +182,7 @@ describe('the watch', () => {
         .join(''),
     );
     for (let at = 0; at < text.length; at += 7) await cluster.last.sendBytes(text.subarray(at, at + 7));
-    expect(told).toEqual([
-      'ADDED ConfigMap/ö@11 at 11',
-      'MODIFIED ConfigMap/ö@12 at 12',
-      'DELETED ConfigMap/ö@13 at 13',
-      'bookmark 20',
-    ]);
+    expect(told).toEqual(['ADDED ConfigMap/ö@11', 'MODIFIED ConfigMap/ö@12', 'DELETED ConfigMap/ö@13', 'bookmark 20']);
   });
 
   test('goes on from the last resourceVersion at once when it ends', async () => {
@@ -292,7 +307,7 @@ describe('the watch', () => {
     await cluster.last.sendBytes(Buffer.from('{"type":"ADDED","object":{}}\n'));
     await clock.advance(1000);
     expect(cluster.requests).toHaveLength(2);
-    expect(cluster.last.query).toEqual({ limit: 500 });
+    expect(cluster.last.query['sendInitialEvents']).toBe('true');
   });
 });
 

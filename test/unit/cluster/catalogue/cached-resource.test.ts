@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createCached, type CachedResource } from '../../../../src/cluster/catalogue/cached-resource.ts';
+import { CachedResource } from '../../../../src/cluster/catalogue/cached-resource.ts';
 import { nodes as definition, type NodeFields } from '../../../../src/resources/kinds/nodes.ts';
 import { createLogger } from '../../../../src/runtime/logger.ts';
 import { bookmark, FakeClock, FakeCluster, settle, status, type FakeRequest } from '../../../labs/cluster-fakes.ts';
@@ -14,12 +14,12 @@ const never = new AbortController().signal;
 beforeEach(async () => {
   cluster = new FakeCluster();
   clock = new FakeClock();
-  nodes = createCached(definition, { client: cluster, log: createLogger({ silent: true }), clock });
+  nodes = new CachedResource(definition, { client: cluster, log: createLogger({ silent: true }), clock });
   nodes.start();
   await settle();
   upstream = cluster.last;
 });
-afterEach(() => nodes.stop());
+afterEach(() => nodes.stop(new Error('the test is over')));
 
 const event = (type: string, name: string, resourceVersion: number): unknown => ({
   type,

@@ -1,0 +1,99 @@
+/** List and watch requests for one collection (client-go tools/cache ListWatch), one at a time. */
+import type { Readable } from 'node:stream';
+import { readBody } from '../../runtime/read-body.ts';
+import type { Clock } from '../../runtime/time.ts';
+import type { KubeClient } from '../client/client.ts';
+import { KubeError } from '../client/kube-error.ts';
+import { metadataAs } from '../client/kube-object.ts';
+import { lines, splitList, type SplitList } from './kube-responses.ts';
+
+export interface Collection {
+  readonly client: Pick<KubeClient, 'stream'>;
+  /** Such as /api/v1/nodes. */
+  readonly path: string;
+  readonly fieldSelector?: string;
+  /** Requests metav1.PartialObjectMetadata. */
+  readonly metadataOnly?: boolean;
+}
+
+interface ListWatchOptions extends Collection {
+  readonly clock: Clock;
+  /** Milliseconds without a byte from kube-apiserver after which a request is interrupted. */
+  readonly maxSilence: number;
+  /** Ends every request. */
+  readonly signal: AbortSignal;
+}
+
+type Query = Readonly<Record<string, string | number | undefined>>;
+
+/** This server itself ended the request. kube-apiserver may be well. */
+export class Interrupted extends Error {}
+
+const headersTimeout = 60_000;
+
+export class ListWatch {
+  /** When kube-apiserver last sent anything, in milliseconds since the epoch; 0 before the first time. */
+  lastSignOfLife = 0;
+  readonly #options: ListWatchOptions;
+  #interruption = new AbortController();
+  #cancelTimer: () => void = () => undefined;
+
+  constructor(options: ListWatchOptions) {
+    this.#options = options;
+  }
+
+  async list(query: Query): Promise<SplitList> {
+    return splitList(await this.#request(query, 'PartialObjectMetadataList', readBody));
+  }
+
+  /** Calls `follow` when the watch is open. */
+  watch(query: Query, follow: (events: AsyncIterable<Buffer>) => Promise<void>): Promise<void> {
+    const parameters = { watch: 'true', allowWatchBookmarks: 'true', ...query };
+    return this.#request(parameters, 'PartialObjectMetadata', (chunks) => follow(lines(chunks)));
+  }
+
+  /** Makes the request in flight throw Interrupted. */
+  interrupt(why: string): void {
+    this.#interruption.abort(new Interrupted(why));
+  }
+
+  async #request<R>(query: Query, kind: string, read: (chunks: AsyncIterable<Buffer>) => Promise<R>): Promise<R> {
+    const { client, path, fieldSelector, metadataOnly = false, signal } = this.#options;
+    this.#interruption = new AbortController();
+    const interruption = this.#interruption.signal;
+    try {
+      this.#restartTimer();
+      const response = await client.stream(path, {
+        query: { fieldSelector, ...query },
+        ...(metadataOnly ? { headers: { accept: metadataAs(kind) } } : {}),
+        signal: AbortSignal.any([signal, interruption]),
+        timeout: headersTimeout,
+      });
+      this.#restartTimer();
+      const chunks = this.#chunks(response.body);
+      if (response.status !== 200) throw KubeError.from(response.status, (await readBody(chunks)).toString('utf8'));
+      this.lastSignOfLife = this.#options.clock.now();
+      return await read(chunks);
+    } catch (error) {
+      throw interruption.aborted ? interruption.reason : error;
+    } finally {
+      this.#cancelTimer();
+    }
+  }
+
+  async *#chunks(body: Readable): AsyncGenerator<Buffer> {
+    for await (const chunk of body) {
+      this.#restartTimer();
+      this.lastSignOfLife = this.#options.clock.now();
+      yield chunk as Buffer;
+    }
+  }
+
+  #restartTimer(): void {
+    const { clock, maxSilence } = this.#options;
+    this.#cancelTimer();
+    this.#cancelTimer = clock.after(maxSilence, () =>
+      this.interrupt(`nothing was received for ${maxSilence / 1000} s`),
+    );
+  }
+}
