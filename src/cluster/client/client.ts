@@ -7,7 +7,7 @@ import { Slots } from '../../runtime/slots.ts';
 import { KubeError, unreachable } from './kube-error.ts';
 import { fileAccess, inClusterAccess, type ClusterAccess } from './access.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
-import { addressOf, Connections } from '../wire/connections.ts';
+import { addressOf, Connections, type Address } from '../wire/connections.ts';
 import { streamed, whole, type UpstreamResponse, type AnswerHeaders, type UpstreamRequest } from '../wire/response.ts';
 import { fieldsOf, headOf } from '../wire/request-head.ts';
 
@@ -72,101 +72,140 @@ const callerSlots = {
 /** `kubeconfig`: a file; without one the pod's ServiceAccount. Throws if there is neither. */
 export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | undefined }): Promise<Cluster> {
   const load = (): ClusterAccess => (kubeconfig === undefined ? inClusterAccess(process.env) : fileAccess(kubeconfig));
-  let access = load();
-  const address = addressOf(access.server, await access.tls());
-  const { url, prefix } = address;
-  const lanes = {
-    control: new Connections(address, laneSizes.control),
-    reviews: new Connections(address, laneSizes.reviews),
-    callers: new Connections(address, laneSizes.callers),
-    logs: new Connections(address, laneSizes.logs),
-  };
-  const callers = new Slots(callerSlots);
-  // Each has its connection for as long as it lasts, and whoever begins them bounds them: a request behind them would wait for ever.
-  const watches = new Connections(address, Infinity);
-  const connectionsFor = (options: KubeRequest): Connections =>
-    isWatch(options) ? watches : lanes[options.lane ?? 'control'];
+  const credential = new Credential(load);
+  return new ApiserverClient(await credential.address(), credential);
+}
 
-  /** Held until the response is read. */
-  const slotOf = async ({ source = '', ...options }: KubeRequest): Promise<(() => void) | undefined> =>
-    options.lane === 'callers' && !isWatch(options) ? await callers.wait(source, options.signal) : undefined;
+/** The credential of this server, read from its file again after ten seconds. */
+class Credential {
+  readonly #load: () => ClusterAccess;
+  #access: ClusterAccess;
+  #read: { readonly headers: Record<string, string>; readonly at: number } | undefined;
 
-  let credential: { headers: Record<string, string>; readAt: number } | undefined;
-  async function authorization(): Promise<Record<string, string>> {
-    if (credential === undefined || Date.now() - credential.readAt > credentialLife) {
-      credential = { headers: await access.headers(), readAt: Date.now() };
+  constructor(load: () => ClusterAccess) {
+    this.#load = load;
+    this.#access = load();
+  }
+
+  async address(): Promise<Address> {
+    return addressOf(this.#access.server, await this.#access.tls());
+  }
+
+  async headers(): Promise<Record<string, string>> {
+    if (this.#read === undefined || Date.now() - this.#read.at > credentialLife)
+      this.#read = { headers: await this.#access.headers(), at: Date.now() };
+    return this.#read.headers;
+  }
+
+  /** kube-apiserver refused it: reads all of it again. */
+  renew(): void {
+    this.#access = this.#load();
+    this.#read = undefined;
+  }
+}
+
+type Send<Body> = (
+  connections: Connections,
+  request: UpstreamRequest,
+  signal?: AbortSignal,
+) => Promise<UpstreamResponse<Body>>;
+
+class ApiserverClient implements Cluster {
+  readonly upstream: Upstream;
+  readonly #address: Address;
+  readonly #credential: Credential;
+  readonly #lanes: Readonly<Record<Lane, Connections>>;
+  readonly #callers = new Slots(callerSlots);
+  /** A watch has its connection for as long as it lasts, and its caller limits their number: a request behind one would wait for ever. */
+  readonly #watches: Connections;
+
+  constructor(address: Address, credential: Credential) {
+    this.#address = address;
+    this.#credential = credential;
+    this.upstream = createUpstream({ address, credential });
+    this.#lanes = {
+      control: new Connections(address, laneSizes.control),
+      reviews: new Connections(address, laneSizes.reviews),
+      callers: new Connections(address, laneSizes.callers),
+      logs: new Connections(address, laneSizes.logs),
+    };
+    this.#watches = new Connections(address, Infinity);
+  }
+
+  stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
+    return this.#sendAgain(streamed, path, options);
+  }
+
+  async json<T>(path: string, options: KubeRequest = {}): Promise<T> {
+    const { status, body } = await this.#sendAgain(whole, path, options);
+    const text = body.toString('utf8');
+    if (status < 200 || status > 299) throw KubeError.from(status, text);
+    return JSON.parse(text) as T;
+  }
+
+  async audiences(): Promise<readonly string[]> {
+    return claimsOf(await this.#credential.headers()).audiences;
+  }
+
+  async issuer(): Promise<string | undefined> {
+    return claimsOf(await this.#credential.headers()).issuer;
+  }
+
+  async close(): Promise<void> {
+    for (const each of [...Object.values(this.#lanes), this.#watches, this.upstream]) each.close();
+  }
+
+  /** Sends a request once more if kube-apiserver refuses the credential: it may have been renewed a moment ago. */
+  async #sendAgain<Body>(send: Send<Body>, path: string, options: KubeRequest): Promise<UpstreamResponse<Body>> {
+    // A value that cannot be encoded is not a failure of kube-apiserver.
+    const body = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
+    const response = await this.#send(send, path, options, body);
+    if (response.status !== 401) return response;
+    if (response.body instanceof Readable) response.body.destroy();
+    this.#credential.renew();
+    return await this.#send(send, path, options, body);
+  }
+
+  async #send<Body>(
+    send: Send<Body>,
+    path: string,
+    options: KubeRequest,
+    encoded: Buffer | undefined,
+  ): Promise<UpstreamResponse<Body>> {
+    const { lane = 'control', source = '', signal } = options;
+    const connections = isWatch(options) ? this.#watches : this.#lanes[lane];
+    /** Until the response is read. */
+    let freeSlot: (() => void) | undefined;
+    try {
+      if (connections === this.#lanes.callers) freeSlot = await this.#callers.wait(source, signal);
+      const response = await send(connections, await this.#requestOf(path, options, encoded), signal);
+      if (response.body instanceof Readable && !response.body.closed) response.body.once('close', () => freeSlot?.());
+      else freeSlot?.();
+      return response;
+    } catch (cause) {
+      freeSlot?.();
+      throw cause instanceof StatusError ? cause : unreachable(cause);
     }
-    return credential.headers;
   }
 
-  function renew(): void {
-    access = load();
-    credential = undefined;
-  }
-
-  const upstream = createUpstream({ address, credential: { headers: authorization, renew } });
-
-  async function questionOf(path: string, options: KubeRequest, body: Buffer | undefined): Promise<UpstreamRequest> {
-    const { method = 'GET', timeout = 10_000 } = options;
+  async #requestOf(path: string, options: KubeRequest, body: Buffer | undefined): Promise<UpstreamRequest> {
+    const { method = 'GET', timeout = 10_000, contentType = 'application/json' } = options;
+    const { url, prefix } = this.#address;
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(options.query ?? {}))
       if (value !== undefined) query.set(name, String(value));
     const target = `${prefix}${path}${query.size === 0 ? '' : `?${query.toString()}`}`;
     const headers = fieldsOf(
       { accept: 'application/json', 'user-agent': 'platform-apiserver' },
-      body === undefined ? {} : { 'content-type': options.contentType ?? 'application/json' },
+      body === undefined ? {} : { 'content-type': contentType },
       options.headers ?? {},
       // Last: a caller cannot replace it.
-      await authorization(),
+      await this.#credential.headers(),
     );
     const length = body?.length;
     const head = headOf({ method, target, host: url.host, headers, length, hasBody: body !== undefined });
     return { method, head, length, body: body === undefined ? undefined : [body], patience: timeout };
   }
-
-  async function answered<Body>(
-    ask: (connections: Connections, question: UpstreamRequest, signal?: AbortSignal) => Promise<UpstreamResponse<Body>>,
-    path: string,
-    options: KubeRequest,
-  ): Promise<UpstreamResponse<Body>> {
-    // A value that cannot be encoded is not a failure of kube-apiserver.
-    const encoded = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
-    const once = async (): Promise<UpstreamResponse<Body>> => {
-      let free: (() => void) | undefined;
-      try {
-        free = await slotOf(options);
-        const answer = await ask(connectionsFor(options), await questionOf(path, options, encoded), options.signal);
-        if (answer.body instanceof Readable && !answer.body.closed) answer.body.once('close', () => free?.());
-        else free?.();
-        return answer;
-      } catch (cause) {
-        free?.();
-        throw cause instanceof StatusError ? cause : unreachable(cause);
-      }
-    };
-    const answer = await once();
-    if (answer.status !== 401) return answer;
-    // The token may have been rotated a moment ago: read it again, once.
-    if (answer.body instanceof Readable) answer.body.destroy();
-    renew();
-    return await once();
-  }
-
-  return {
-    upstream,
-    stream: async (path, options = {}) => await answered(streamed, path, options),
-    async json<T>(path: string, options: KubeRequest = {}): Promise<T> {
-      const { status, body } = await answered(whole, path, options);
-      const text = body.toString('utf8');
-      if (status < 200 || status > 299) throw KubeError.from(status, text);
-      return JSON.parse(text) as T;
-    },
-    audiences: async () => claimsOf((await authorization())['Authorization']).audiences,
-    issuer: async () => claimsOf((await authorization())['Authorization']).issuer,
-    async close() {
-      for (const each of [...Object.values(lanes), watches, upstream]) each.close();
-    },
-  };
 }
 
 const isWatch = ({ query }: KubeRequest): boolean => query?.['watch'] !== undefined;
@@ -176,8 +215,8 @@ interface OwnClaims {
   readonly audiences: readonly string[];
 }
 
-/** Nothing for a token that is no JWT: those of some clouds are opaque. */
-function claimsOf(header: string | undefined): OwnClaims {
+/** Returns nothing for a token that is not a JWT: those of some clouds are opaque. */
+function claimsOf({ Authorization: header }: Readonly<Record<string, string>>): OwnClaims {
   try {
     const payload = Buffer.from(header?.split('.')[1] ?? '', 'base64url').toString('utf8');
     const { iss, aud } = JSON.parse(payload) as { iss?: unknown; aud?: unknown };
