@@ -32,7 +32,8 @@ function choice(values: readonly unknown[], input: unknown): string {
 }
 
 /** The known word that the text was meant to be; undefined if it is like none. */
-const nearest = (text: string, known: readonly string[]): string | undefined =>
+/** Returns the known word that the text is closest to, if it is a likely slip. */
+export const nearest = (text: string, known: readonly string[]): string | undefined =>
   known
     .map((name) => ({ name, edits: distance(text.slice(0, longestCompared).toLowerCase(), name.toLowerCase()) }))
     .filter(({ name, edits }) => edits <= Math.min(2, name.length / 2))
@@ -72,3 +73,11 @@ export function errorMap(issue: Issue): string | undefined {
   }
   return undefined;
 }
+
+/** The issues of an error, one for each unknown key. */
+export const issuesOf = ({ issues }: z.ZodError): { readonly path: PropertyKey[]; readonly message: string }[] =>
+  issues.flatMap(({ path, message, ...issue }) =>
+    issue.code === 'unrecognized_keys'
+      ? message.split('\n').map((line, at) => ({ path: [...path, issue.keys[at] ?? ''], message: line }))
+      : [{ path, message }],
+  );

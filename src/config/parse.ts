@@ -1,4 +1,4 @@
-import { errorMap } from './error-map.ts';
+import { errorMap, issuesOf } from './error-map.ts';
 import { readYAML } from './yaml.ts';
 import { platformConfiguration, type PlatformConfiguration } from './schema.ts';
 
@@ -33,13 +33,7 @@ export function parseConfiguration(text: string): Parsed {
   if (result.success) return { ok: true, value: result.data };
   return {
     ok: false,
-    problems: result.error.issues.flatMap(({ path, message, ...issue }) =>
-      issue.code === 'unrecognized_keys'
-        ? message
-            .split('\n')
-            .map((line, at) => ({ path: pathOf([...path, issue.keys[at] ?? ''], content), message: line }))
-        : [{ path: pathOf(path, content), message }],
-    ),
+    problems: issuesOf(result.error).map(({ path, message }) => ({ path: pathOf(path, content), message })),
   };
 }
 

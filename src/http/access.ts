@@ -16,10 +16,12 @@ export type Access =
   /** An identity with the right to the path, or to the resource that the path names. */
   | { readonly kind: 'authorized'; readonly rights: 'path' | 'resource' };
 
-export const anonymous: Access = { kind: 'anonymous' };
-export const authenticated: Access = { kind: 'authenticated' };
-export const authorizedByPath: Access = { kind: 'authorized', rights: 'path' };
-export const authorizedByResource: Access = { kind: 'authorized', rights: 'resource' };
+export const anonymous = { kind: 'anonymous' } as const satisfies Access;
+export const authenticated = { kind: 'authenticated' } as const satisfies Access;
+/** Users who must change their password are allowed too. */
+export const authenticatedToChangePassword = { kind: 'authenticated', passwordChange: true } as const satisfies Access;
+export const authorizedByPath = { kind: 'authorized', rights: 'path' } as const satisfies Access;
+export const authorizedByResource = { kind: 'authorized', rights: 'resource' } as const satisfies Access;
 
 /** Paths without a route, and what a module demands there before it returns 404. */
 export interface UnmatchedPaths {

@@ -7,7 +7,7 @@ import { z } from 'zod';
 /** A schema of values of type `T`. */
 export type Schema<T = unknown> = z.ZodType<T>;
 
-type Immutable<T> = T extends readonly (infer I)[]
+export type Immutable<T> = T extends readonly (infer I)[]
   ? readonly Immutable<I>[]
   : T extends object
     ? { readonly [K in keyof T]: Immutable<T[K]> }
@@ -29,8 +29,8 @@ export const anything = z.unknown();
 export const anyObject = z.record(text, anything);
 
 export const oneOf = <const T extends string>(...values: readonly T[]) => z.enum(values);
-/** One of the values, or the empty string for none. */
-export const oneOrNone = (...values: readonly string[]) => text.regex(new RegExp(`^(?:${values.join('|')})?$`));
+/** One of the values, or the empty string for none: described, and validated by another server or parser. */
+export const oneOrNone = (...values: readonly string[]) => text.meta({ pattern: `^(?:${values.join('|')})?$` });
 export const list = <S extends z.ZodType>(items: S) => z.array(items);
 export const mapOf = <S extends z.ZodType>(values: S) => z.record(text, values);
 

@@ -3,17 +3,14 @@ import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { demand, type Authorizer, type ResourceAttributes } from '../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../auth/user.ts';
-import { notFound, unauthorized } from '../runtime/errors.ts';
-import { inPath, type RequestContext } from '../http/route.ts';
+import type { authenticated } from '../http/access.ts';
+import type { RouteRequest } from '../http/define-route.ts';
+import type { RequestContext } from '../http/route.ts';
+import { notFound } from '../runtime/errors.ts';
 import { group } from './user-store.ts';
 
 export const usersResource = { group, resource: 'users' };
-export const nameInPath = inPath('name', 'The username; ~ is yourself');
-
-export function callerOf({ user }: Pick<RequestContext, 'user'>): UserInfo {
-  if (user === undefined) throw unauthorized();
-  return user;
-}
+export const usernameInPath = { name: 'The username; ~ is yourself' };
 
 /** The caller's own account; undefined for those whom somebody else vouches for, also under the same name. */
 export function ownAccount(directory: Directory, caller: UserInfo): Account | undefined {
@@ -29,10 +26,10 @@ export interface Target {
   readonly own: Account | undefined;
 }
 
-/** `users/{u}`, where `~` is the caller. Throws 404 for one who is no user. */
-export function targetOf(directory: Directory, context: RequestContext): Target {
-  const caller = callerOf(context);
-  const { name } = context.info;
+type UserRequest = Pick<RouteRequest<string, typeof authenticated>, 'context'>;
+
+/** Returns the user in the path `users/{u}`, where `~` is the caller. Throws 404 if `~` is not a user. */
+export function targetOf(directory: Directory, { user: caller, info: { name } }: UserRequest['context']): Target {
   const account = ownAccount(directory, caller);
   if (name === '~' && account === undefined) throw notFound(usersResource, caller.username);
   const username = name === '~' ? caller.username : name;
@@ -57,9 +54,24 @@ export const attributesOf = (
   name: username,
 });
 
-/** Throws 403 unless the caller may do that. */
-export const demandOn = (
-  authorizer: Authorizer,
-  context: RequestContext,
-  { caller, username }: Pick<Target, 'caller' | 'username'>,
-): Promise<void> => demand(authorizer, caller, attributesOf(context, username));
+interface AuthorizeParts {
+  readonly authorizer: Authorizer;
+  readonly directory: Directory;
+}
+
+/** Demands the right to the user in the path, and returns that user. */
+export const authorizeOn =
+  ({ authorizer, directory }: AuthorizeParts) =>
+  async ({ context }: UserRequest): Promise<Target> => {
+    const target = targetOf(directory, context);
+    await demand(authorizer, target.caller, attributesOf(context, target.username));
+    return target;
+  };
+
+/** The same, except that callers have the right to their own user. */
+export const authorizeOnOthers =
+  (parts: AuthorizeParts) =>
+  async (request: UserRequest): Promise<Target> => {
+    const target = targetOf(parts.directory, request.context);
+    return target.own === undefined ? await authorizeOn(parts)(request) : target;
+  };

@@ -1,7 +1,7 @@
 /** What a person may change of their own User: the displayName, in whichever of the three forms of a change it is said. */
 import { isDeepStrictEqual } from 'node:util';
 import type { User } from '../accounts/directory/users.ts';
-import { recordOf, type JsonBody } from '../http/request/json-body.ts';
+import { recordOf, type JSONValue } from '../http/request/json-body.ts';
 
 export const mergePatch = 'application/merge-patch+json';
 export const jsonPatch = 'application/json-patch+json';
@@ -16,7 +16,7 @@ export interface DisplayName {
 const isDisplayName = (value: unknown): value is string | null => value === null || typeof value === 'string';
 
 /** Undefined if more is asked for than that, or something else. */
-export function displayNameIn({ contentType, value }: JsonBody, current: User): DisplayName | undefined {
+export function displayNameIn({ contentType, value }: JSONValue, current: User): DisplayName | undefined {
   if (contentType === jsonPatch) return inJsonPatch(value);
   const whole = contentType !== mergePatch;
   const { apiVersion, kind, metadata = {}, spec = {}, ...rest } = recordOf(value) ?? { value };

@@ -9,17 +9,18 @@ import { problemWith } from '../accounts/passwords/rules.ts';
 import { isChangeable } from '../accounts/passwords/store.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../auth/user.ts';
-import { badRequest, forbidden, invalid, tooManyRequests } from '../runtime/errors.ts';
+import { forbidden, invalid, tooManyRequests } from '../runtime/errors.ts';
+import { authenticatedToChangePassword } from '../http/access.ts';
+import { defineRoute } from '../http/define-route.ts';
 import { json, type RequestContext, type Route } from '../http/route.ts';
 import { doneSchema } from '../http/meta.ts';
 import { writeDone } from '../http/response/write.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
-import { readJson, recordOf } from '../http/request/json-body.ts';
-import { commonParameters } from '../apimachinery/list/parameters.ts';
-import { demandNoParameters } from '../apimachinery/list/query.ts';
-import { accountOf, demandOn, nameInPath, targetOf, usersResource } from './caller.ts';
+import { jsonBody } from '../http/request/json-body.ts';
+import { commonParameters } from '../apimachinery/common-parameters.ts';
+import { accountOf, authorizeOnOthers, usernameInPath, usersResource } from './caller.ts';
 import { powerBeyond, resourcePath, type Release } from './powers.ts';
-import { passwordSchema, type Password } from './schemas.ts';
+import { passwordSchema } from './schemas.ts';
 import { base, group } from './user-store.ts';
 
 export interface PasswordParts extends OwnPasswordParts {
@@ -89,38 +90,24 @@ export function passwordRoute(parts: PasswordParts): Route {
     context.log.info('a password was changed', { auditID: context.auditID, user: username, by: caller.username });
   }
 
-  return {
+  return defineRoute({
     method: 'put',
     path: `${base}/users/:name/password`,
     summary: 'Set a password: your own with the current one beside it',
-    access: { kind: 'authenticated', passwordChange: true },
-    parameters: [nameInPath, ...commonParameters],
-    body: { required: true, content: { 'application/json': passwordSchema } },
-    answers: json(doneSchema, 'Set; logins with the one before are over'),
-    refusals: [422],
-    handler: async (req, res, context) => {
-      demandNoParameters(context);
-      const target = targetOf(directory, context);
-      if (target.own === undefined) await demandOn(authorizer, context, target);
-      const { password, currentPassword } = fieldsOf((await readJson(req, ['application/json'])).value);
-      if (target.own === undefined) {
-        await changeOther(accountOf(directory, target), password, context, target.caller);
-      } else await changeOwn(target.own, currentPassword, password, context);
+    access: authenticatedToChangePassword,
+    pathParameters: usernameInPath,
+    query: commonParameters,
+    body: jsonBody(passwordSchema),
+    responses: json(doneSchema, 'Set; logins with the one before are over'),
+    errors: [422],
+    authorize: authorizeOnOthers(parts),
+    async handler({ req, res, context, body: { password, currentPassword }, granted: target }) {
+      if (target.own !== undefined) await changeOwn(target.own, currentPassword, password, context);
+      else await changeOther(accountOf(directory, target), password, context, target.caller);
       await writeDone(req, res);
     },
-  };
+  });
 }
 
 const invalidPassword = (username: string, field: string, message: string): Error =>
   invalid({ group, kind: 'User' }, username, [{ reason: 'FieldValueInvalid', field, message }]);
-
-function fieldsOf(value: unknown): Password {
-  const { password, currentPassword, ...rest } = recordOf(value) ?? {};
-  if (
-    typeof password !== 'string' ||
-    !['string', 'undefined'].includes(typeof currentPassword) ||
-    Object.keys(rest).length > 0
-  )
-    throw badRequest('the body must be {"password": "…"}, with "currentPassword" for your own');
-  return { password, currentPassword: currentPassword as string | undefined };
-}

@@ -100,14 +100,12 @@ export const passwordSchema = named(
     {
       password: described(
         '8 characters to 1,024 bytes, and not a common one',
-        text.min(shortestPassword).max(longestPassword).meta({ format: 'password' }),
+        text.meta({ minLength: shortestPassword, maxLength: longestPassword, format: 'password' }),
       ),
     },
     { currentPassword: described('Needed for your own', text.meta({ format: 'password' })) },
   ),
 );
-
-export type Password = TypeOf<typeof passwordSchema>;
 
 const sessionSchema = named(
   'Session',

@@ -5,14 +5,16 @@
 import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { User, Users } from '../accounts/directory/users.ts';
-import type { Authorizer } from '../auth/authorizers/authorizer.ts';
+import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { usersPath } from '../config/names.ts';
 import { alreadyExists, badRequest, forbidden, notFound, serviceUnavailable, StatusError } from '../runtime/errors.ts';
 import { authenticated } from '../http/access.ts';
-import { inQuery, json, type ParameterDescription, type Handler, type Route } from '../http/route.ts';
+import { defineRoute, type RouteRequest } from '../http/define-route.ts';
+import { inPath, json, type Handler, type Route } from '../http/route.ts';
+import { queryParameters } from '../http/request/parameters.ts';
 import { jsonPatchSchema } from '../http/meta.ts';
 import { demandJson } from '../http/request/negotiate.ts';
-import { count, oneOrNone } from '../http/schema.ts';
+import { described, oneOrNone, text as anyText } from '../http/schema.ts';
 import { writeJson } from '../http/response/write.ts';
 import type { KubeClient, KubeRequest } from '../cluster/client/client.ts';
 import { KubeError } from '../cluster/client/kube-error.ts';
@@ -21,18 +23,19 @@ import { readBody } from '../runtime/read-body.ts';
 import { asCaller, demandReached } from '../apimachinery/reading.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import { parseOldest } from '../apimachinery/list/list-options.ts';
+import { parseGetQuery, parseListQuery } from '../apimachinery/list/query.ts';
+import { commonParameters, commonShape } from '../apimachinery/common-parameters.ts';
+import { getParameters, listParameters } from '../apimachinery/list/parameters.ts';
+import { recordOf, unparsedBody, type JSONValue } from '../http/request/json-body.ts';
 import {
-  commonNames,
-  demandKnown,
-  demandNoParameters,
-  names,
-  parseGetQuery,
-  parseListQuery,
-  parsePretty,
-} from '../apimachinery/list/query.ts';
-import { commonParameters, getParameters, listParameters } from '../apimachinery/list/parameters.ts';
-import { readJson, recordOf, type JsonBody } from '../http/request/json-body.ts';
-import { attributesOf, callerOf, demandOn, nameInPath, targetOf, usersResource, type Target } from './caller.ts';
+  attributesOf,
+  authorizeOn,
+  authorizeOnOthers,
+  targetOf,
+  usernameInPath,
+  usersResource,
+  type Target,
+} from './caller.ts';
 import { displayNameIn, jsonPatch, mergePatch } from './display-name.ts';
 import { demandJsonPatch } from './json-patch.ts';
 import { deletedUserSchema, deleteOptionsSchema, userListSchema, userPatchSchema, userSchema } from './schemas.ts';
@@ -45,32 +48,50 @@ export interface UsersParts {
   readonly users: Users;
 }
 
-/** What kube-apiserver is told of a write: it refuses fields that it does not know, unless the caller wants it otherwise. */
-const dryRun = inQuery('dryRun', 'All: judge it and write nothing', oneOrNone('All'));
-const handedOn = {
-  write: [
-    dryRun,
-    inQuery('fieldManager', 'Who writes, in metadata.managedFields'),
-    inQuery(
-      'fieldValidation',
-      'What is done about fields that it does not know; by default Strict',
-      oneOrNone('Strict', 'Warn', 'Ignore').default('Strict'),
-    ),
-  ],
-  delete: [
-    dryRun,
-    inQuery('propagationPolicy', 'When what belongs to it is deleted', oneOrNone('Orphan', 'Background', 'Foreground')),
-    inQuery('gracePeriodSeconds', 'Until it is deleted', count),
-  ],
-} as const satisfies Readonly<Record<string, readonly ParameterDescription[]>>;
+/** Parameters that kube-apiserver gets, and validates. */
+const dryRun = described('All: judge it and write nothing', oneOrNone('All').optional());
+const writeShape = {
+  dryRun,
+  fieldManager: described('Who writes, in metadata.managedFields', anyText.optional()),
+  fieldValidation: described(
+    'What is done about fields that it does not know; by default Strict',
+    oneOrNone('Strict', 'Warn', 'Ignore').default('Strict'),
+  ),
+};
+const deleteShape = {
+  dryRun,
+  propagationPolicy: described(
+    'When what belongs to it is deleted',
+    oneOrNone('Orphan', 'Background', 'Foreground').optional(),
+  ),
+  gracePeriodSeconds: described('Until it is deleted', anyText.meta({ type: 'integer', minimum: 0 }).optional()),
+};
+const writeParameters = queryParameters({ ...writeShape, ...commonShape });
+const deleteParameters = queryParameters({ ...deleteShape, ...commonShape });
 const jsonType = 'application/json';
+const userBody = unparsedBody({ [jsonType]: userSchema });
 
-export function usersRoutes({ client, authorizer, directory, users }: UsersParts): Route[] {
+type UserRequest = Pick<RouteRequest<string, typeof authenticated>, 'req' | 'res' | 'context'>;
+type WriteQuery = ReturnType<typeof writeParameters.parse>;
+
+/** `isAllowed`: the caller has the right, beside what one may do with one's own user. */
+type Granted = Target & { readonly isAllowed: boolean };
+
+export function usersRoutes(parts: UsersParts): Route[] {
+  const { client, authorizer, directory, users } = parts;
   const store = new UserStore({ directory, users });
   const answers = new ResourceResponses(usersDefinition);
 
   function demandCurrent(): void {
     if (!users.isCurrent()) throw serviceUnavailable('the users cannot be read from the cluster now');
+  }
+
+  async function authorizeWrite({ context }: UserRequest): Promise<Granted> {
+    const target = targetOf(directory, context);
+    const attributes = attributesOf(context, target.username);
+    if (target.own === undefined) await demand(authorizer, target.caller, attributes);
+    const isAllowed = target.own === undefined || (await authorizer.authorize(target.caller, attributes)).allowed;
+    return { ...target, isAllowed };
   }
 
   const list: Handler = async (req, res, context) => {
@@ -79,7 +100,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
       throw badRequest(
         'watch: users are watched at /kapis/resources.platform.io/v1alpha3/users.iam.platform.io, without the configured ones',
       );
-    await demandOn(authorizer, context, { caller: callerOf(context), username: '' });
+    await authorizeOn(parts)({ context: context as UserRequest['context'] });
     const query = parseListQuery(context.query, usersDefinition);
     const oldest = parseOldest(context.query);
     demandCurrent();
@@ -90,8 +111,7 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
 
   const get: Handler = async (req, res, context) => {
     demandJson(req.headers);
-    const target = targetOf(directory, context);
-    if (target.own === undefined) await demandOn(authorizer, context, target);
+    const target = await authorizeOnOthers(parts)({ context: context as UserRequest['context'] });
     const query = parseGetQuery(context.query);
     demandCurrent();
     const object = store.get(target.username);
@@ -99,36 +119,28 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
     await answers.object(req, res, context, query, object);
   };
 
-  /** Asks kube-apiserver as the caller and answers what it says, once the copy here shows it too. */
+  /** Sends a request to kube-apiserver as the caller, and responds once the users cached here have the change. */
   async function pass(
-    [req, res, context]: Parameters<Handler>,
-    { caller, username }: Pick<Target, 'caller' | 'username'>,
+    { req, res, context: { user, signal } }: UserRequest,
+    username: string,
+    { pretty, ...parameters }: WriteQuery | ReturnType<typeof deleteParameters.parse>,
     request: KubeRequest,
   ): Promise<void> {
-    const { query, signal } = context;
-    const handed = names(handedOn[request.method === 'DELETE' ? 'delete' : 'write']);
-    demandKnown(query, [...handed, ...commonNames]);
+    const query = { ...parameters, timeout: undefined };
     const path = request.method === 'POST' ? usersPath : `${usersPath}/${encodeURIComponent(username)}`;
-    const { status, headers, body } = await asCaller(client, caller).stream(path, {
-      ...request,
-      query: {
-        ...(request.method === 'DELETE' ? {} : { fieldValidation: 'Strict' }),
-        ...Object.fromEntries(handed.flatMap((name) => (query.has(name) ? [[name, query.get(name)]] : []))),
-      },
-      signal,
-    });
+    const { status, headers, body } = await asCaller(client, user).stream(path, { ...request, query, signal });
     const text = (await readBody(body)).toString('utf8');
     // kube-apiserver reports such a patch as an internal error.
     if (status === 500 && text.includes("Object 'apiVersion' is missing"))
       throw badRequest('the patch removes apiVersion, which every object must have');
     if (status < 200 || status > 299) throw KubeError.from(status, text).toStatusError();
     const object = JSON.parse(text) as User & { readonly details?: { readonly uid?: string } };
-    if (!query.has('dryRun')) await shown(object, username);
+    if (query.dryRun === undefined) await shown(object, username);
     const { warning } = headers;
     await writeJson(req, res, withoutManagedFields(object), {
       status,
       ...(warning === undefined ? {} : { headers: { warning: [warning].flat().join(', ') } }),
-      pretty: parsePretty(query),
+      pretty,
     });
   }
 
@@ -146,41 +158,19 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
     });
   }
 
-  const create: Handler = async (...request) => {
-    const [req, , context] = request;
-    const caller = callerOf(context);
-    await demandOn(authorizer, context, { caller, username: '' });
-    const { value } = await readJson(req, [jsonType]);
-    const { name, resourceVersion = '' } = recordOf(recordOf(value)?.['metadata']) ?? {};
-    // kube-apiserver says so with a 500.
-    if (resourceVersion !== '') throw badRequest('metadata.resourceVersion is not for what is yet to be made');
-    const username = typeof name === 'string' ? name : '';
-    if (directory.configured(username) !== undefined) throw alreadyExists(usersResource, username);
-    await pass(request, { caller, username }, { method: 'POST', body: value });
-  };
-
-  const write: Handler = async (...request) => {
-    const [req, , context] = request;
-    const target = targetOf(directory, context);
-    const { username, caller, own } = target;
-    const method = req.method === 'PUT' ? 'PUT' : 'PATCH';
-    if (own === undefined) await demandOn(authorizer, context, target);
-    const { allowed } = await authorizer.authorize(caller, attributesOf(context, username));
-    const body = await readJson(req, method === 'PUT' ? [jsonType] : [mergePatch, jsonPatch]);
-    if (own !== undefined && !allowed) return changeOwn(request, own, body);
+  async function write(
+    request: UserRequest & { readonly query: WriteQuery; readonly body: JSONValue; readonly granted: Granted },
+    method: 'PUT' | 'PATCH',
+  ): Promise<void> {
+    const {
+      body,
+      granted: { username, own, isAllowed },
+    } = request;
+    if (own !== undefined && !isAllowed) return changeOwn(request, own, body);
     demandStored(username);
     if (body.contentType === jsonPatch) demandJsonPatch(body.value);
-    await pass(request, target, { method, body: body.value, contentType: body.contentType });
-  };
-
-  const remove: Handler = async (...request) => {
-    const [req, , context] = request;
-    const target = targetOf(directory, context);
-    await demandOn(authorizer, context, target);
-    const { value } = await readJson(req, [jsonType]);
-    demandStored(target.username);
-    await pass(request, target, { method: 'DELETE', ...(value === undefined ? {} : { body: value }) });
-  };
+    await pass(request, username, request.query, { method, body: body.value, contentType: body.contentType });
+  }
 
   /** Throws for a user of the configuration. Only callers who may write users learn of it. */
   function demandStored(username: string): void {
@@ -188,12 +178,12 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
   }
 
   async function changeOwn(
-    [req, res, { query, log, auditID, signal }]: Parameters<Handler>,
+    { req, res, context: { query, log, auditID, signal } }: UserRequest,
     { username, uid }: Account,
-    body: JsonBody,
+    body: JSONValue,
   ): Promise<void> {
     demandStored(username);
-    demandNoParameters({ query });
+    commonParameters.parse(query);
     const current = users.get(username);
     const wanted = current && displayNameIn(body, current);
     if (wanted === undefined)
@@ -211,9 +201,9 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
     await writeJson(req, res, withoutManagedFields(object));
   }
 
-  const path = `${base}/users`;
-  const writeParameters = [...handedOn.write, ...commonParameters];
-  const written = { parameters: [nameInPath, ...writeParameters], refusals: [409, 422, 502] };
+  const path = `${base}/users` as const;
+  const userPath = `${path}/:name` as const;
+  const errors = [409, 422, 502];
   return [
     {
       method: 'get',
@@ -225,57 +215,82 @@ export function usersRoutes({ client, authorizer, directory, users }: UsersParts
       refusals: [422],
       handler: list,
     },
-    {
+    defineRoute({
       method: 'post',
       path,
       summary: 'Make a user',
       access: authenticated,
-      ...written,
-      parameters: writeParameters,
-      body: { required: true, content: { [jsonType]: userSchema } },
-      answers: { 201: { description: 'Made', content: { [jsonType]: userSchema } } },
-      handler: create,
-    },
+      query: writeParameters,
+      body: userBody,
+      responses: { 201: { description: 'Made', content: { [jsonType]: userSchema } } },
+      errors,
+      authorize: authorizeOn(parts),
+      async handler(request) {
+        const { value } = request.body;
+        const { name, resourceVersion = '' } = recordOf(recordOf(value)?.['metadata']) ?? {};
+        // kube-apiserver says so with a 500.
+        if (resourceVersion !== '') throw badRequest('metadata.resourceVersion is not for what is yet to be made');
+        const username = typeof name === 'string' ? name : '';
+        if (directory.configured(username) !== undefined) throw alreadyExists(usersResource, username);
+        await pass(request, username, request.query, { method: 'POST', body: value });
+      },
+    }),
     {
       method: 'get',
       path: `${path}/:name`,
       summary: 'Read a user; your own you always may',
       access: { kind: 'authenticated', passwordChange: true },
-      parameters: [nameInPath, ...getParameters],
+      parameters: [inPath('name', usernameInPath.name), ...getParameters],
       answers: json(userSchema),
       handler: get,
     },
-    {
+    defineRoute({
       method: 'put',
-      path: `${path}/:name`,
+      path: userPath,
       summary: 'Replace a user; of your own you always may change displayName',
       access: authenticated,
-      ...written,
-      body: { required: true, content: { [jsonType]: userSchema } },
-      answers: json(userSchema),
-      handler: write,
-    },
-    {
+      pathParameters: usernameInPath,
+      query: writeParameters,
+      body: userBody,
+      responses: json(userSchema),
+      errors,
+      authorize: authorizeWrite,
+      handler: (request) => write(request, 'PUT'),
+    }),
+    defineRoute({
       method: 'patch',
-      path: `${path}/:name`,
+      path: userPath,
       summary: 'Change a user; of your own you always may change displayName',
       access: authenticated,
-      ...written,
-      body: { required: true, content: { [mergePatch]: userPatchSchema, [jsonPatch]: jsonPatchSchema } },
-      answers: json(userSchema),
-      handler: write,
-    },
-    {
+      pathParameters: usernameInPath,
+      query: writeParameters,
+      body: unparsedBody({ [mergePatch]: userPatchSchema, [jsonPatch]: jsonPatchSchema }),
+      responses: json(userSchema),
+      errors,
+      authorize: authorizeWrite,
+      handler: (request) => write(request, 'PATCH'),
+    }),
+    defineRoute({
       method: 'delete',
-      path: `${path}/:name`,
+      path: userPath,
       summary: 'Delete a user, which ends all that was begun as that user',
       access: authenticated,
-      ...written,
-      parameters: [nameInPath, ...handedOn.delete, ...commonParameters],
-      body: { required: false, content: { [jsonType]: deleteOptionsSchema } },
-      answers: json(deletedUserSchema, 'Deleted; or, while finalizers hold it, the user as it is'),
-      handler: remove,
-    },
+      pathParameters: usernameInPath,
+      query: deleteParameters,
+      body: unparsedBody({ [jsonType]: deleteOptionsSchema }, false),
+      responses: json(deletedUserSchema, 'Deleted; or, while finalizers hold it, the user as it is'),
+      errors,
+      authorize: authorizeOn(parts),
+      async handler(request) {
+        const { username } = request.granted;
+        demandStored(username);
+        const { value } = request.body;
+        await pass(request, username, request.query, {
+          method: 'DELETE',
+          ...(value === undefined ? {} : { body: value }),
+        });
+      },
+    }),
   ];
 }
 

@@ -167,12 +167,6 @@ export function parseObjectQuery(query: URLSearchParams): ReturnType<typeof pars
   return { ...shown(query), pretty: parsePretty(query) };
 }
 
-/** How many of a list that takes no other parameter; -1: all. Throws 400. */
-export function parseLimit(query: URLSearchParams): number {
-  check(query, ['limit', 'pretty', 'timeout']);
-  return parameter(query, 'limit', limit) ?? -1;
-}
-
 /** Throws 400. */
 export const parsePretty = (query: URLSearchParams): boolean => parameter(query, 'pretty', flag) ?? false;
 

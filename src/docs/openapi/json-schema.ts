@@ -36,7 +36,7 @@ export function jsonSchemaOf(schema: z.ZodType): JSONSchema {
   return found;
 }
 
-/** A codec is described by its value: a query has numbers as text. */
+/** A codec is described by its value, which a query has as text. */
 function override({
   zodSchema,
   jsonSchema,
@@ -47,9 +47,9 @@ function override({
   const {
     _zod: { def },
   } = zodSchema;
-  if (def.type !== 'pipe' || def.reverseTransform === undefined) return;
-  for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];
-  Object.assign(jsonSchema, jsonSchemaOf(def.out as z.ZodType));
+  if (def.type === 'default') jsonSchema.default = def.defaultValue;
+  if (def.type === 'pipe' && def.reverseTransform !== undefined)
+    Object.assign(jsonSchema, jsonSchemaOf(def.out as z.ZodType));
 }
 
 const refPrefix = '#/$defs/';
@@ -78,10 +78,11 @@ function simplified(value: unknown, defs: Readonly<Record<string, unknown>>): un
   return { ...(anyOf.find((one) => !isNull(one)) as JSONSchema), nullable: true };
 }
 
-export const parameterOf = ({ schema, ...parameter }: ParameterDescription): ParameterDescription<JSONSchema> => ({
-  ...parameter,
-  schema: jsonSchemaOf(schema),
-});
+export function parameterOf(parameter: ParameterDescription): ParameterDescription<JSONSchema> {
+  // The parameter has the description.
+  const { description: _, ...schema } = jsonSchemaOf(parameter.schema);
+  return { ...parameter, schema };
+}
 
 export const contentOf = (content: ContentDescription): ContentDescription<JSONSchema> =>
   Object.fromEntries(Object.entries(content).map(([type, schema]) => [type, jsonSchemaOf(schema)]));

@@ -1,9 +1,20 @@
 import type { Request } from 'express';
+import { errorMap, issuesOf } from '../../config/error-map.ts';
 import { badRequest, tooLarge, unsupportedMediaType } from '../../runtime/errors.ts';
-import { parseJSON } from './parse-json.ts';
 import { readBody } from '../../runtime/read-body.ts';
+import type { BodyDescription } from '../route.ts';
+import type { Schema, TypeOf } from '../schema.ts';
+import { badParameters, invalidParameter } from './parameters.ts';
+import { parseJSON } from './parse-json.ts';
 
-export interface JsonBody {
+/** How a body is described, and how it is read. */
+export interface RequestBody<B> {
+  readonly description: BodyDescription;
+  /** Call it only after the request is authorized: parsing costs the event loop time. Throws StatusError 400, 408, 413 and 415. */
+  read(req: Request): Promise<B>;
+}
+
+export interface JSONValue {
   /** Without parameters, in lower case. */
   readonly contentType: string;
   /** Undefined if there is no body. */
@@ -11,13 +22,37 @@ export interface JsonBody {
 }
 
 const maxSize = 64 * 1024;
+const mediaType = 'application/json';
+
+export const recordOf = (value: unknown): Readonly<Record<string, unknown>> | undefined =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Readonly<Record<string, unknown>>)
+    : undefined;
+
+/** A body that must match the schema. */
+export const jsonBody = <S extends Schema>(schema: S): RequestBody<TypeOf<S>> => ({
+  description: { required: true, content: { [mediaType]: schema } },
+  async read(req) {
+    const { value } = await readJSON(req, [mediaType]);
+    const { success, data, error } = schema.safeParse(value, { error: errorMap });
+    if (success) return data as TypeOf<S>;
+    throw badParameters(
+      issuesOf(error).map(({ path, message }) => invalidParameter(path.join('.') || 'body', message)),
+    );
+  },
+});
+
+/** A body that kube-apiserver validates. */
+export const unparsedBody = (content: BodyDescription['content'], required = true): RequestBody<JSONValue> => ({
+  description: { required, content },
+  read: (req) => readJSON(req, Object.keys(content)),
+});
 
 /**
- * Reads the body of a request: JSON of one of these media types; without Content-Type it is the first of them. Call it only after the
- * request is authorized: parsing costs the event loop time. Throws 415, 413 and 400, whose messages quote nothing of the body. The
- * deadline of the request ends a body that does not arrive.
+ * Reads JSON of one of these media types; without Content-Type it is the first of them. Messages quote nothing of the body. The deadline of
+ * the request ends a body that does not arrive.
  */
-export async function readJson(req: Request, mediaTypes: readonly string[]): Promise<JsonBody> {
+async function readJSON(req: Request, mediaTypes: readonly string[]): Promise<JSONValue> {
   const [type = ''] = (req.headers['content-type'] ?? mediaTypes[0] ?? '').toLowerCase().split(';');
   const contentType = type.trim();
   if (!mediaTypes.includes(contentType) || !/^identity$/i.test(req.headers['content-encoding'] ?? 'identity'))
@@ -30,8 +65,3 @@ export async function readJson(req: Request, mediaTypes: readonly string[]): Pro
     throw badRequest(`the body ${(error as SyntaxError).message}`);
   }
 }
-
-export const recordOf = (value: unknown): Readonly<Record<string, unknown>> | undefined =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Readonly<Record<string, unknown>>)
-    : undefined;

@@ -1,0 +1,87 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { flagParameter, integerParameter, queryParameters } from '../../../../src/http/request/parameters.ts';
+import { described, list, text } from '../../../../src/http/schema.ts';
+import { StatusError } from '../../../../src/runtime/errors.ts';
+
+const parameters = queryParameters({
+  limit: described('Items', integerParameter({ min: -1, max: 100 }, 'a whole number from 0 to 100, or -1').default(-1)),
+  watch: described('Follow changes', flagParameter.default(false)),
+  name: described('A part of the name', text.optional()),
+  exclude: described('Left out', list(text).optional()),
+});
+
+function problemsOf(query: string): unknown {
+  try {
+    parameters.parse(new URLSearchParams(query));
+    return 'none';
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error;
+    return error.details?.causes?.map(({ field, message }) => `${field}: ${message}`);
+  }
+}
+
+const matching = (pattern: RegExp): unknown => expect.stringMatching(pattern);
+
+function outcomeOf(query: URLSearchParams): string {
+  try {
+    const { limit, watch } = parameters.parse(query);
+    return limit >= -1 && limit <= 100 && typeof watch === 'boolean' ? 'parsed or 400' : 'wrong values';
+  } catch (error) {
+    return error instanceof StatusError && error.code === 400 ? 'parsed or 400' : String(error);
+  }
+}
+
+describe('a query', () => {
+  test('without parameters has the defaults', () => {
+    expect(parameters.parse(new URLSearchParams())).toEqual({ limit: -1, watch: false });
+  });
+
+  test('has the values of its parameters in their types', () => {
+    const query = new URLSearchParams('limit=10&watch=1&name=&exclude=a&exclude=b');
+    expect(parameters.parse(query)).toEqual({ limit: 10, watch: true, name: '', exclude: ['a', 'b'] });
+  });
+
+  test.each([
+    ['limit=-2', ['limit: must be a whole number from 0 to 100, or -1, not "-2"']],
+    ['limit=101', ['limit: must be a whole number from 0 to 100, or -1, not "101"']],
+    ['limit=1e1', ['limit: must be a whole number from 0 to 100, or -1, not "1e1"']],
+    ['limit=', ['limit: must be a whole number from 0 to 100, or -1, not ""']],
+    ['watch=yes', ['watch: must be true (or 1) or false (or 0), not "yes"']],
+    ['watch=constructor', ['watch: must be true (or 1) or false (or 0), not "constructor"']],
+    ['name=a&name=b', ['name: is given more than once']],
+    ['lmit=1', ['lmit: unknown parameter (did you mean limit?); known parameters are limit, watch, name, exclude']],
+    ['__proto__=1', ['__proto__: unknown parameter; known parameters are limit, watch, name, exclude']],
+  ])('%s is refused with what is wrong', (query, expected) => {
+    expect(problemsOf(query)).toEqual(expected);
+  });
+
+  test('names all its problems', () => {
+    expect(problemsOf('watch=2&limit=x&other=1')).toMatchObject([/^limit: /, /^watch: /, /^other: /].map(matching));
+  });
+
+  test('with many problems names 20 of them and counts the others', () => {
+    const query = Array.from({ length: 25 }, (_, at) => `unknown-${at}=1`).join('&');
+    expect(problemsOf(query)).toHaveLength(20);
+    expect(() => parameters.parse(new URLSearchParams(query))).toThrow(/; and 5 more$/);
+  });
+
+  test('of any text is parsed or refused with 400', () => {
+    const name = fc.oneof(fc.constantFrom('limit', 'watch', 'name', 'exclude'), fc.string());
+    fc.assert(
+      fc.property(fc.array(fc.tuple(name, fc.string())), (pairs) => {
+        const query = new URLSearchParams(pairs);
+        expect(outcomeOf(query)).toBe('parsed or 400');
+      }),
+    );
+  });
+});
+
+test('parameters are described by their names, with those that must be sent', () => {
+  const { descriptions } = queryParameters({ client: described('The client', text), state: text.optional() });
+  expect(descriptions).toMatchObject([
+    { name: 'client', in: 'query', description: 'The client', required: true },
+    { name: 'state', in: 'query', description: '' },
+  ]);
+  expect(descriptions[1]).not.toHaveProperty('required');
+});
