@@ -1,13 +1,12 @@
 /**
- * What the cluster serves, kept current: aggregated discovery (apidiscovery.k8s.io), where there is none the documents of before. Names
- * are resolved as kubectl does (k8s.io/client-go restmapper): groups in the cluster's order of priority, in each the preferred version.
+ * What the cluster serves, kept current by aggregated discovery (apidiscovery.k8s.io). Names are resolved as kubectl does
+ * (k8s.io/client-go restmapper): groups in the cluster's order of priority, in each the preferred version.
  */
 import type { Logger } from '../runtime/logger.ts';
 import type { KubeClient } from './client/client.ts';
 import { systemClock, type Clock } from '../runtime/time.ts';
 import { KubeError } from './client/kube-error.ts';
 import type { KubeObject } from './client/kube-object.ts';
-import { mapConcurrent } from '../runtime/map-concurrent.ts';
 import { readBody } from '../runtime/read-body.ts';
 import { Reflector } from './cache/reflector.ts';
 import { Synced } from './cache/synced.ts';
@@ -49,20 +48,15 @@ const burst = [50, 250, 700, 2_000, 7_000];
 /** kube-apiserver takes a changed definition in some time after it is written. */
 const settleTime = 1_000;
 const answerTime = 30_000;
-/** Of the documents of single groups. */
-const atOnce = 8;
 const largestDocument = 64 * 1024 * 1024;
 
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const apiServices = '/apis/apiregistration.k8s.io/v1/apiservices';
-const accept = ['v2', 'v2beta1']
-  .map((version) => `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`)
-  .concat('application/json')
-  .join(',');
+const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
 
 /** apidiscovery.k8s.io's APIGroupDiscoveryList, as far as it is read. */
 interface Aggregated {
-  readonly kind: 'APIGroupDiscoveryList';
+  readonly kind?: string;
   readonly items?: readonly {
     readonly metadata?: { readonly name?: string };
     readonly versions?: readonly {
@@ -80,32 +74,9 @@ interface Aggregated {
   }[];
 }
 
-/** metav1.APIVersions of /api and metav1.APIGroupList of /apis. */
-interface Legacy {
-  readonly kind: 'APIVersions' | 'APIGroupList';
-  readonly versions?: readonly string[];
-  readonly groups?: readonly {
-    readonly name: string;
-    readonly versions?: readonly { readonly version: string }[];
-    readonly preferredVersion?: { readonly version?: string };
-  }[];
-}
-
-/** metav1.APIResourceList. */
-interface LegacyResources {
-  readonly resources?: readonly {
-    readonly name: string;
-    readonly singularName?: string;
-    readonly namespaced?: boolean;
-    readonly kind: string;
-    readonly shortNames?: readonly string[];
-    readonly verbs?: readonly string[];
-  }[];
-}
-
 interface Root {
   readonly groupVersions: readonly GroupVersion[];
-  /** The document in the aggregated form is asked for only if it changed. */
+  /** The document is sent only if it has changed. */
   readonly etag: string | undefined;
 }
 
@@ -254,7 +225,7 @@ export class Discovery {
     this.#schedule(again ? 0 : (burst[this.#step] ?? (this.#synced.done ? refreshInterval : 1_000)));
   }
 
-  /** Never throws: what cannot be had stays as it was. */
+  /** Never throws: what cannot be read stays as it was. */
   async #ask(): Promise<void> {
     for (const root of roots) {
       try {
@@ -267,76 +238,22 @@ export class Discovery {
     if (this.#read.size === roots.length) this.#build();
   }
 
-  async #document(
-    path: string,
-    headers: Readonly<Record<string, string>>,
-  ): Promise<{ status: number; etag?: string; body: unknown }> {
-    const {
-      status,
-      headers: answered,
-      body,
-    } = await this.#client.stream(path, {
-      headers,
+  async #root(path: (typeof roots)[number], before: Root): Promise<Root> {
+    const { status, headers, body } = await this.#client.stream(path, {
+      headers: { accept, ...(before.etag === undefined ? {} : { 'if-none-match': before.etag }) },
       signal: AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(answerTime)]),
     });
-    const tooLarge = (): Error => new Error(`${path} answers more than ${largestDocument} bytes`);
+    const tooLarge = (): Error => new Error(`the response of ${path} is larger than ${largestDocument} bytes`);
     const text = (await readBody(body, largestDocument, tooLarge)).toString('utf8');
-    if (status === 304) return { status, body: undefined };
-    if (status !== 200) throw KubeError.from(status, text);
-    const { etag } = answered;
-    return { status, ...(typeof etag === 'string' ? { etag } : {}), body: JSON.parse(text) };
-  }
-
-  async #root(path: (typeof roots)[number], before: Root): Promise<Root> {
-    const { status, etag, body } = await this.#document(path, {
-      accept,
-      ...(before.etag === undefined ? {} : { 'if-none-match': before.etag }),
-    });
     if (status === 304) return before;
-    const document = body as Aggregated | Legacy;
-    if (document.kind === 'APIGroupDiscoveryList') {
-      const groupVersions = aggregated(document).map((one) => keepKnown(one, before));
-      return { groupVersions, etag };
-    }
-    return { groupVersions: await this.#legacy(document, before), etag: undefined };
-  }
-
-  async #legacy(document: Legacy, before: Root): Promise<GroupVersion[]> {
-    const wanted =
-      document.kind === 'APIVersions'
-        ? (document.versions ?? []).map((version) => ({ group: '', version }))
-        : (document.groups ?? []).flatMap(({ name: group, versions = [], preferredVersion }) =>
-            versions
-              .map(({ version }) => ({ group, version }))
-              .toSorted(
-                (a, b) =>
-                  Number(b.version === preferredVersion?.version) - Number(a.version === preferredVersion?.version),
-              ),
-          );
-    return mapConcurrent(wanted, atOnce, async (one) => keepKnown(await this.#groupVersion(one), before));
-  }
-
-  async #groupVersion({ group, version }: { group: string; version: string }): Promise<GroupVersion> {
-    const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
-    try {
-      const { body } = await this.#document(path, { accept: 'application/json' });
-      const resources = ((body as LegacyResources).resources ?? [])
-        .filter(({ name }) => !name.includes('/'))
-        .map(({ name, kind, singularName, namespaced = false, shortNames = [], verbs = [] }): Found => ({
-          group,
-          version,
-          resource: name,
-          singular: singularName || kind.toLowerCase(),
-          shortNames,
-          kind,
-          namespaced,
-          verbs,
-        }));
-      return { group, version, resources, stale: false };
-    } catch (error) {
-      if (!this.#stopped.signal.aborted) this.#log.warn('a group of the cluster cannot be asked', { path, error });
-      return { group, version, resources: [], stale: true };
-    }
+    if (status !== 200) throw KubeError.from(status, text);
+    const document = JSON.parse(text) as Aggregated;
+    if (document.kind !== 'APIGroupDiscoveryList') throw new Error(`expected an APIGroupDiscoveryList at ${path}`);
+    const { etag } = headers;
+    return {
+      groupVersions: groupVersionsOf(document).map((one) => keepKnown(one, before)),
+      etag: typeof etag === 'string' ? etag : undefined,
+    };
   }
 
   #build(): void {
@@ -357,7 +274,7 @@ export class Discovery {
   }
 }
 
-function aggregated({ items = [] }: Aggregated): GroupVersion[] {
+function groupVersionsOf({ items = [] }: Aggregated): GroupVersion[] {
   return items.flatMap(({ metadata, versions = [] }) =>
     versions.map(({ version, freshness, resources = [] }): GroupVersion => {
       const group = metadata?.name ?? '';
@@ -366,7 +283,7 @@ function aggregated({ items = [] }: Aggregated): GroupVersion[] {
         version,
         stale: freshness === 'Stale',
         resources: resources
-          // Some have subresources alone, such as selfsubjectaccessreviews of old.
+          // Some have subresources alone.
           .filter(({ responseKind }) => (responseKind?.kind ?? '') !== '')
           .map(({ resource, responseKind, scope, singularResource, shortNames = [], verbs = [] }) => ({
             group,

@@ -142,51 +142,11 @@ test('what has subresources alone is no resource', async () => {
   expect(discovery.resolve('things')).toBeUndefined();
 });
 
-describe('the documents of before', () => {
-  beforeEach(() => {
-    cluster.documents = {
-      '/api': { kind: 'APIVersions', versions: ['v1'] },
-      '/apis': {
-        kind: 'APIGroupList',
-        groups: [
-          {
-            name: 'apps',
-            versions: [{ version: 'v1beta1' }, { version: 'v1' }],
-            preferredVersion: { version: 'v1' },
-          },
-          { name: 'broken.example.com', versions: [{ version: 'v1' }] },
-        ],
-      },
-      '/api/v1': {
-        kind: 'APIResourceList',
-        resources: [
-          { name: 'pods', kind: 'Pod', singularName: 'pod', namespaced: true, verbs: ['get', 'list'] },
-          { name: 'pods/log', kind: 'Pod', namespaced: true, verbs: ['get'] },
-        ],
-      },
-      '/apis/apps/v1': { resources: [{ name: 'deployments', kind: 'Deployment', verbs: ['list'] }] },
-      '/apis/apps/v1beta1': { resources: [{ name: 'deployments', kind: 'Old', verbs: ['list'] }] },
-    };
-  });
-
-  test('are read where there are no others, and one that fails hides nothing else', async () => {
-    await start();
-    expect(discovery.resources.map(({ resource, kind }) => `${resource} ${kind}`)).toEqual([
-      'pods Pod',
-      'deployments Deployment',
-      'deployments Old',
-    ]);
-    expect(gvr('deployments')).toBe('apps/v1/deployments');
-  });
-
-  test('of a group that fails for once leave it as it was', async () => {
-    cluster.documents['/apis/broken.example.com/v1'] = { resources: [{ name: 'gizmos', kind: 'Gizmo' }] };
-    await start();
-    expect(gvr('gizmos')).toBe('broken.example.com/v1/gizmos');
-    cluster.documents['/apis/broken.example.com/v1'] = undefined;
-    await clock.advance(60_000);
-    expect(gvr('gizmos')).toBe('broken.example.com/v1/gizmos');
-  });
+test('a document in another form is not taken for an empty one', async () => {
+  await start();
+  cluster.documents['/apis'] = { kind: 'APIGroupList', groups: [] };
+  await clock.advance(80_000);
+  expect(gvr('deployments')).toBe('apps/v1/deployments');
 });
 
 const gizmos = (freshness: string, resources: readonly Found[]): object =>
