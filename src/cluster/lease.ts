@@ -2,7 +2,7 @@
  * Which of several replicas does what one should do: the holder of a coordination.k8s.io/v1 Lease (k8s.io/client-go
  * tools/leaderelection). For a moment two may believe that they hold it: what is done under it must bear that.
  */
-import { rfc3339, systemClock, type Clock } from '../runtime/time.ts';
+import { repeat, rfc3339, systemClock, type Clock } from '../runtime/time.ts';
 import type { KubeClient } from './client/client.ts';
 import { isKubeError } from './client/kube-error.ts';
 import type { KubeObject } from './client/kube-object.ts';
@@ -42,8 +42,7 @@ export class Lease {
   #seen: { readonly version: string | undefined; readonly at: number } | undefined;
   #heldUntil = 0;
   #failing = false;
-  #stopped = false;
-  #cancel: () => void = () => undefined;
+  readonly #stopped = new AbortController();
 
   constructor(options: LeaseOptions) {
     this.#options = options;
@@ -53,21 +52,17 @@ export class Lease {
   }
 
   start(): void {
-    void this.#try().finally(() => {
-      if (!this.#stopped)
-        this.#cancel = this.#clock.after(retry * (0.8 + 0.4 * this.#clock.random()), () => this.start());
-    });
+    void this.#try().then(() => repeat(this.#clock, retry, this.#stopped.signal, () => this.#try()));
   }
 
   isHeld(): boolean {
-    return !this.#stopped && this.#clock.now() < this.#heldUntil;
+    return !this.#stopped.signal.aborted && this.#clock.now() < this.#heldUntil;
   }
 
   /** Lets go, so that another need not wait until the Lease expires. */
   async stop(): Promise<void> {
     const held = this.isHeld();
-    this.#stopped = true;
-    this.#cancel();
+    this.#stopped.abort();
     if (!held) return;
     try {
       const lease = await this.#ask(this.#path);

@@ -71,3 +71,20 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
   });
 }
+
+/**
+ * Calls `run` about `interval` milliseconds after each time that it has ended, until the signal is aborted. Jitter of a fifth keeps replicas
+ * apart. `run` must not throw.
+ */
+export async function repeat(
+  clock: Clock,
+  interval: number,
+  signal: AbortSignal,
+  run: () => Promise<void> | void,
+): Promise<void> {
+  for (;;) {
+    await sleep(clock, interval * (0.8 + 0.4 * clock.random()), signal);
+    if (signal.aborted) return;
+    await run();
+  }
+}

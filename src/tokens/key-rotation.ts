@@ -4,7 +4,7 @@
  * half is kept. One replica does this; should two, the Secret's resourceVersion lets one of them.
  */
 import type { PlatformConfiguration } from '../config/schema.ts';
-import { rfc3339, systemClock, type Clock, parseMilliseconds } from '../runtime/time.ts';
+import { parseMilliseconds, repeat, rfc3339, systemClock, type Clock } from '../runtime/time.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { KeyData } from './key-secret.ts';
 import { keyNames, retiredOf, retiring, type RetiredKey, type SigningKeys } from './signing-keys.ts';
@@ -28,62 +28,52 @@ const margin = 5 * 60_000;
 const mostRetired = 16;
 const interval = 5_000;
 
-export class KeyRotation {
-  readonly #keys: SigningKeys;
-  readonly #settings: () => Settings;
-  /** Whether it is for this replica to do. */
-  readonly #isOurs: () => boolean;
-  readonly #clock: Clock;
-  readonly #log: Logger;
-  #stopped = false;
-  #isFailing = false;
-  #cancel: () => void = () => undefined;
+interface KeyRotationOptions {
+  readonly keys: SigningKeys;
+  readonly settings: () => Settings;
+  /** Whether this replica rotates the keys. */
+  readonly isOurs: () => boolean;
+  readonly clock?: Clock;
+  readonly log: Logger;
+}
 
-  constructor(options: {
-    keys: SigningKeys;
-    settings: () => Settings;
-    isOurs: () => boolean;
-    clock?: Clock;
-    log: Logger;
-  }) {
-    this.#keys = options.keys;
-    this.#settings = options.settings;
-    this.#isOurs = options.isOurs;
-    this.#clock = options.clock ?? systemClock;
-    this.#log = options.log;
+export class KeyRotation {
+  readonly #options: Required<KeyRotationOptions>;
+  readonly #stopped = new AbortController();
+  #isFailing = false;
+
+  constructor(options: KeyRotationOptions) {
+    this.#options = { clock: systemClock, ...options };
   }
 
   start(): void {
-    this.#cancel = this.#clock.after(interval, () => {
-      void this.#look().finally(() => {
-        if (!this.#stopped) this.start();
-      });
-    });
+    void repeat(this.#options.clock, interval, this.#stopped.signal, () => this.#look());
   }
 
   stop(): void {
-    this.#stopped = true;
-    this.#cancel();
+    this.#stopped.abort();
   }
 
   async #look(): Promise<void> {
-    if (!this.#isOurs()) return;
+    const { keys, isOurs, log } = this.#options;
+    if (!isOurs()) return;
     try {
-      await this.#keys.change((data, metadata) => {
+      await keys.change((data, metadata) => {
         const { creationTimestamp = '', annotations = {} } = metadata;
         return this.#next(data, parseMilliseconds(creationTimestamp), annotations[command]);
       });
       this.#isFailing = false;
     } catch (error) {
-      if (!this.#isFailing) this.#log.error('the signing keys cannot be rotated now', { error });
+      if (!this.#isFailing) log.error('the signing keys cannot be rotated now', { error });
       this.#isFailing = true;
     }
   }
 
   /** What the Secret shall hold; undefined if all is as it should be. `created` in milliseconds since the epoch. */
   async #next(data: KeyData, created: number, wanted: string | undefined): Promise<KeyData | undefined> {
-    const now = this.#clock.now();
-    const { keyRotation, accessTokenMaxAge, maximumClockSkew } = this.#settings();
+    const { keys, settings, clock, log } = this.#options;
+    const now = clock.now();
+    const { keyRotation, accessTokenMaxAge, maximumClockSkew } = settings();
     const plan = planOf(data);
     const all = retiredOf(data);
     const retired = all.filter(({ until }) => parseMilliseconds(until) > now);
@@ -93,7 +83,7 @@ export class KeyRotation {
       // Also if that is no time at all.
       if (!(now < parseMilliseconds(plan.nextFrom))) {
         const until = rfc3339(now + accessTokenMaxAge + maximumClockSkew + margin);
-        this.#log.info('the next signing keys sign now');
+        log.info('the next signing keys sign now');
         return {
           ...Object.fromEntries(keyNames.map(({ current, next }) => [current, data[next] ?? Buffer.alloc(0)])),
           ...written([...retired, ...retiring(data, until)], {
@@ -106,10 +96,10 @@ export class KeyRotation {
     } else if (retired.length + keyNames.length <= mostRetired) {
       const since = plan.since === undefined ? created : parseMilliseconds(plan.since);
       if (isAsked || now >= since + keyRotation) {
-        this.#log.info('the next signing keys are published', { because: isAsked ? 'asked for' : 'of their age' });
+        log.info('the next signing keys are published', { because: isAsked ? 'asked for' : 'of their age' });
         return {
           ...data,
-          ...(await this.#keys.make('next')),
+          ...(await keys.make('next')),
           ...written(retired, {
             since: rfc3339(since),
             command: wanted ?? plan.command,

@@ -3,7 +3,7 @@
  * deletes it wants new keys, as when one may be known to others: those that are made then replace the old ones everywhere.
  */
 import type { KubeClient } from '../cluster/client/client.ts';
-import { systemClock, type Clock } from '../runtime/time.ts';
+import { repeat, systemClock, type Clock } from '../runtime/time.ts';
 import { ensure } from '../cluster/write-behind.ts';
 import { isKubeError } from '../cluster/client/kube-error.ts';
 import type { ObjectMeta } from '../cluster/client/kube-object.ts';
@@ -37,7 +37,7 @@ export class KeySecret {
   readonly #clock: Clock;
   readonly #collection: string;
   readonly #informer: Informer<Secret>;
-  #stopLooking: () => void = () => undefined;
+  readonly #stopped = new AbortController();
 
   constructor(options: KeySecretOptions) {
     this.#options = options;
@@ -61,7 +61,7 @@ export class KeySecret {
   async start(): Promise<void> {
     this.#use(await this.#ensure());
     this.#informer.start();
-    this.#lookLater();
+    void repeat(this.#clock, interval, this.#stopped.signal, () => this.#look());
   }
 
   /**
@@ -82,7 +82,7 @@ export class KeySecret {
   }
 
   stop(): void {
-    this.#stopLooking();
+    this.#stopped.abort();
     this.#informer.stop();
   }
 
@@ -99,12 +99,9 @@ export class KeySecret {
     }
   }
 
-  #lookLater(): void {
+  async #look(): Promise<void> {
     const { namespace, name } = this.#options;
-    this.#stopLooking = this.#clock.after(interval, () => {
-      if (this.#informer.hasSynced() && this.#informer.get(namespace, name) === undefined) void this.#makeAgain();
-      this.#lookLater();
-    });
+    if (this.#informer.hasSynced() && this.#informer.get(namespace, name) === undefined) await this.#makeAgain();
   }
 
   /** The watch brings what is made, here or by a replica that was faster: its order is the one that counts. */

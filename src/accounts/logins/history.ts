@@ -8,7 +8,7 @@ import { loginHistoriesPath } from '../../config/names.ts';
 import type { LoginHistorySettings } from '../../config/schema.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient, KubeRequest } from '../../cluster/client/client.ts';
-import { rfc3339, systemClock, type Clock } from '../../runtime/time.ts';
+import { repeat, rfc3339, systemClock, type Clock } from '../../runtime/time.ts';
 import type { KubeObject } from '../../cluster/client/kube-object.ts';
 import { isKubeError, KubeError } from '../../cluster/client/kube-error.ts';
 import { metadataAs, metadataHeaders } from '../../cluster/client/kube-object.ts';
@@ -75,8 +75,7 @@ export class LoginHistories {
   readonly #limited: BoundedCache<number>;
   /** How many records this replica has put before the others since it wrote the object as a whole, by uid. */
   readonly #appended: BoundedCache<number>;
-  #stopSweeping: () => void = () => undefined;
-  #isStopped = false;
+  readonly #stopped = new AbortController();
 
   constructor(options: {
     client: Pick<KubeClient, 'json'>;
@@ -114,19 +113,14 @@ export class LoginHistories {
   }
 
   start(): void {
-    this.#stopSweeping = this.#clock.after(sweepInterval * (0.5 + this.#clock.random()), () => {
-      void this.#sweep()
-        .catch((error: unknown) => this.#log.warn('login histories could not be swept', { error }))
-        .finally(() => {
-          if (!this.#isStopped) this.start();
-        });
-    });
+    void repeat(this.#clock, sweepInterval, this.#stopped.signal, () =>
+      this.#sweep().catch((error: unknown) => void this.#log.warn('login histories could not be swept', { error })),
+    );
   }
 
   /** What is not written yet is written first. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    this.#stopSweeping();
+    this.#stopped.abort();
     await this.#writes.stop();
   }
 
@@ -262,7 +256,7 @@ export class LoginHistories {
         headers: { accept: metadataAs('PartialObjectMetadataList') },
       });
       for (const { metadata: of } of items) {
-        if (this.#isStopped) return;
+        if (this.#stopped.signal.aborted) return;
         const isOver = (of.annotations?.[newestKey] ?? '') < oldest;
         const isGone = (of.ownerReferences ?? []).length === 0 && !uids.has(of.name);
         if (isOver || isGone) await this.#delete(of);

@@ -10,7 +10,7 @@
 import { randomUUID } from 'node:crypto';
 import { loginFailuresPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
-import { rfc3339, systemClock, type Clock, parseMilliseconds } from '../../runtime/time.ts';
+import { parseMilliseconds, repeat, rfc3339, systemClock, type Clock } from '../../runtime/time.ts';
 import { Informer, type KubeObject } from '../../cluster/cache/informer.ts';
 import { isKubeError } from '../../cluster/client/kube-error.ts';
 import type { Logger } from '../../runtime/logger.ts';
@@ -56,8 +56,7 @@ export class SharedFailures {
   readonly #name = randomUUID();
   /** What stands there. */
   #familiar: ReadonlyMap<string, number> = new Map();
-  #stopSweeping: () => void = () => undefined;
-  #isStopped = false;
+  readonly #stopped = new AbortController();
 
   constructor(options: {
     client: KubeClient;
@@ -101,13 +100,14 @@ export class SharedFailures {
   start(): void {
     this.#limiter.onChange((what) => this.#writes.put(what === 'familiar' ? familiarName : this.#name, true));
     this.#informer.start();
-    this.#sweepLater();
+    void repeat(this.#clock, sweepInterval, this.#stopped.signal, () =>
+      this.#sweep().catch((error: unknown) => void this.#log.warn('failed logins could not be swept', { error })),
+    );
   }
 
   /** What the others do not know yet is written first. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    this.#stopSweeping();
+    this.#stopped.abort();
     await this.#writes.stop();
     this.#informer.stop();
   }
@@ -174,22 +174,12 @@ export class SharedFailures {
     });
   }
 
-  #sweepLater(): void {
-    this.#stopSweeping = this.#clock.after(sweepInterval * (0.5 + this.#clock.random()), () => {
-      void this.#sweep()
-        .catch((error: unknown) => this.#log.warn('failed logins could not be swept', { error }))
-        .finally(() => {
-          if (!this.#isStopped) this.#sweepLater();
-        });
-    });
-  }
-
   async #sweep(): Promise<void> {
     if (!this.#maySweep()) return;
     for (const { metadata, status } of this.#informer.list()) {
       if (metadata.name === familiarName) continue;
       const times = status.failures.map(chainOf).map(({ last, forgiven = 0 }) => Math.max(last, forgiven));
-      if (this.#isStopped) return;
+      if (this.#stopped.signal.aborted) return;
       if (this.#clock.now() - Math.max(0, ...times) >= this.#within()) await this.#delete(metadata);
     }
   }

@@ -3,7 +3,7 @@
  * while. A copy ends with what it is a copy of: when its CustomResourceDefinition changes or goes.
  */
 import { noSuchPath, serviceUnavailable } from '../../runtime/errors.ts';
-import { systemClock, type Clock } from '../../runtime/time.ts';
+import { repeat, systemClock, type Clock } from '../../runtime/time.ts';
 import type { KubeClient } from '../client/client.ts';
 import type { DiscoveredResource, Discovery } from '../discovery.ts';
 import { KubeError } from '../client/kube-error.ts';
@@ -83,7 +83,7 @@ export class Catalogue {
   /** Copies that are always there. */
   readonly #kept: CachedResource<unknown>[] = [];
   #unsubscribe: (() => void) | undefined;
-  #cancelSweep: (() => void) | undefined;
+  readonly #stopped = new AbortController();
   #listed: { readonly of: readonly DiscoveredResource[]; readonly resources: readonly ApiResource[] } | undefined;
 
   constructor(options: CatalogueOptions) {
@@ -95,13 +95,13 @@ export class Catalogue {
 
   start(): void {
     this.#unsubscribe = this.#options.discovery.onChange(() => this.#changed());
-    this.#sweepSoon();
+    void repeat(this.#clock, sweepInterval, this.#stopped.signal, () => this.#sweep());
     for (const cached of this.#kept) cached.start();
   }
 
   stop(): void {
     this.#unsubscribe?.();
-    this.#cancelSweep?.();
+    this.#stopped.abort();
     const reason = serviceUnavailable('the server is ending');
     for (const key of this.#copies.keys()) this.#stop(key, reason);
     for (const cached of this.#kept) cached.stop(reason);
@@ -301,13 +301,6 @@ export class Catalogue {
         this.#stop(key, serviceUnavailable(`${nameOf(discovered)} was defined anew; try again`, 1));
     }
     for (const key of this.#refused.keys()) this.#refused.delete(key);
-  }
-
-  #sweepSoon(): void {
-    this.#cancelSweep = this.#clock.after(sweepInterval, () => {
-      this.#sweep();
-      this.#sweepSoon();
-    });
   }
 
   #sweep(): void {

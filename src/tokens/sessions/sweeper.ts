@@ -1,74 +1,61 @@
 /** Deletes the sessions that are over. Replicas that sweep at the same time do each other no harm. */
-import { type Clock, parseMilliseconds } from '../../runtime/time.ts';
+import { parseMilliseconds, repeat, type Clock } from '../../runtime/time.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Lives } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';
 import type { Session, SessionSpec } from './session.ts';
 
 const interval = 60_000;
-/** After so many failures a sweep is given up: the next one tries again. */
-const mostFailures = 10;
+/** A sweep ends after so many failures: the next one tries again. */
+const maxFailures = 10;
+
+interface SweeperOptions {
+  readonly store: SessionStore;
+  readonly lives: Lives;
+  /** Whether this replica deletes what is over. */
+  readonly maySweep: () => boolean;
+  /** Whether the user, the password, the link, the provider or the client of the session is certain to be gone. */
+  readonly isDismissed: (spec: SessionSpec) => boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
 
 export class Sweeper {
-  readonly #store: SessionStore;
-  readonly #lives: Lives;
-  readonly #maySweep: () => boolean;
-  readonly #isDismissed: (spec: SessionSpec) => boolean;
-  readonly #clock: Clock;
-  readonly #log: Logger;
-  #cancel: () => void = () => undefined;
-  #isStopped = false;
+  readonly #options: SweeperOptions;
+  readonly #stopped = new AbortController();
 
-  constructor(options: {
-    store: SessionStore;
-    lives: Lives;
-    /** Whether it is for this replica to delete what is over. */
-    maySweep: () => boolean;
-    /** Whether it is over for good by what it was made for, for certain. */
-    isDismissed: (spec: SessionSpec) => boolean;
-    clock: Clock;
-    log: Logger;
-  }) {
-    this.#store = options.store;
-    this.#lives = options.lives;
-    this.#maySweep = options.maySweep;
-    this.#isDismissed = options.isDismissed;
-    this.#clock = options.clock;
-    this.#log = options.log;
+  constructor(options: SweeperOptions) {
+    this.#options = options;
   }
 
   start(): void {
-    this.#cancel = this.#clock.after(interval * (0.5 + this.#clock.random()), () => {
-      void this.#sweep().finally(() => {
-        if (!this.#isStopped) this.start();
-      });
-    });
+    void repeat(this.#options.clock, interval, this.#stopped.signal, () => this.#sweep());
   }
 
   stop(): void {
-    this.#isStopped = true;
-    this.#cancel();
+    this.#stopped.abort();
   }
 
   async #sweep(): Promise<void> {
-    if (!this.#maySweep()) return;
+    const { store, lives, maySweep, log } = this.#options;
+    if (!maySweep()) return;
     let failures = 0;
-    for (const { metadata } of this.#store.allWatched()) {
-      if (this.#isStopped || failures === mostFailures) return;
+    for (const { metadata } of store.allWatched()) {
+      if (this.#stopped.signal.aborted || failures === maxFailures) return;
       try {
         // Another replica may have been here meanwhile.
-        const session = this.#store.watched(metadata.name);
-        if (session !== undefined && (this.#lives.isOver(session) || this.#isOverForGood(session)))
-          await this.#store.delete(session);
+        const session = store.watched(metadata.name);
+        if (session !== undefined && (lives.isOver(session) || this.#isDismissed(session))) await store.delete(session);
       } catch (error) {
         failures += 1;
-        this.#log.warn('an ended session could not be deleted', { error });
+        log.warn('an ended session could not be deleted', { error });
       }
     }
   }
 
   /** One that is younger may be of a user, a password or a link that is new, and that this replica does not know yet. */
-  #isOverForGood({ spec }: Session): boolean {
-    return parseMilliseconds(spec.createdAt) < this.#clock.now() - interval && this.#isDismissed(spec);
+  #isDismissed({ spec }: Session): boolean {
+    const { clock, isDismissed } = this.#options;
+    return parseMilliseconds(spec.createdAt) < clock.now() - interval && isDismissed(spec);
   }
 }
