@@ -22,7 +22,7 @@ import { Health, unmatchedHealth } from './http/health.ts';
 import type { Face } from './http/listeners/face.ts';
 import { Listeners, type Ports } from './http/listeners/listeners.ts';
 import { OpenWatches } from './http/open-streams.ts';
-import { indexRoute, metricsRoute, versionRoutes } from './http/process-routes.ts';
+import { indexRoute, metricsRoute, versionRoute } from './http/process-routes.ts';
 import type { Route } from './http/route.ts';
 import { iamGroup, iamRoutes } from './iam/index.ts';
 import {
@@ -108,7 +108,7 @@ function frontRoutes(parts: Parts): readonly Route[] {
       audiences: () => client.audiences(),
       multipleLogin: () => live.value.authentication.multipleLogin,
     }),
-    ...versionRoutes('/kapis/version', version),
+    versionRoute('/kapis/version', version),
     ...kapisRoutes({
       authorizer,
       resources: [parts.nodesCopy],
@@ -134,7 +134,7 @@ function aggregatedRoutes(parts: Parts): readonly Route[] {
   const routes = [
     ...health.routes,
     metricsRoute,
-    ...versionRoutes('/version', version),
+    versionRoute('/version', version),
     ...groupRoutes,
     ...openapiRoutes({
       ...parts,

@@ -6,7 +6,8 @@ import { createHash } from 'node:crypto';
 import { StatusError } from '../runtime/errors.ts';
 import { isKnown, negotiate } from '../http/request/negotiate.ts';
 import { authenticated, type UnmatchedPaths } from '../http/access.ts';
-import type { Handler, Route } from '../http/route.ts';
+import { defineRoute, type RouteRequest } from '../http/define-route.ts';
+import type { Route } from '../http/route.ts';
 import { write } from '../http/response/write.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import type { Logger } from '../runtime/logger.ts';
@@ -121,8 +122,12 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
 
   /** A 406 of these documents has no body; callers fall back to JSON. */
   const answer =
-    (choose: (documents: Documents) => Document, hashed: boolean): Handler =>
-    async (req, res, { query }) => {
+    (choose: (documents: Documents) => Document, hashed: boolean) =>
+    async ({
+      req,
+      res,
+      context: { query },
+    }: Pick<RouteRequest<string, typeof authenticated>, 'req' | 'res' | 'context'>) => {
       try {
         takesJson(req.headers.accept);
       } catch (error) {
@@ -148,27 +153,20 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
       else await write(req, res, { contentType: 'application/json', body: [body], headers });
     };
 
+  const route = (path: string, summary: string, choose: (documents: Documents) => Document, hashed = false): Route =>
+    defineRoute({
+      method: 'get',
+      path,
+      summary,
+      access: authenticated,
+      responses: {},
+      handler: answer(choose, hashed),
+    });
   return [
-    {
-      method: 'get',
-      path: '/openapi/v2',
-      summary: 'Swagger 2.0',
-      access: authenticated,
-      handler: answer(({ v2 }) => v2, false),
-    },
-    {
-      method: 'get',
-      path: '/openapi/v3',
-      summary: 'The OpenAPI documents',
-      access: authenticated,
-      handler: answer(({ root }) => root, false),
-    },
-    ...groupPaths.map((path): Route => ({
-      method: 'get',
-      path: `/openapi/v3/${path}`,
-      summary: 'OpenAPI 3.0',
-      access: authenticated,
-      handler: answer(({ v3 }) => v3.get(path) as Document, true),
-    })),
+    route('/openapi/v2', 'Swagger 2.0', ({ v2 }) => v2),
+    route('/openapi/v3', 'The OpenAPI documents', ({ root }) => root),
+    ...groupPaths.map((path) =>
+      route(`/openapi/v3/${path}`, 'OpenAPI 3.0', ({ v3 }) => v3.get(path) as Document, true),
+    ),
   ];
 }

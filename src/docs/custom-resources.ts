@@ -4,6 +4,7 @@
  */
 import { serviceUnavailable } from '../runtime/errors.ts';
 import { authenticated } from '../http/access.ts';
+import { defineRoute } from '../http/define-route.ts';
 import { json, type Route } from '../http/route.ts';
 import { documentSchema, PreparedDocument } from '../http/response/prepared-document.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
@@ -115,14 +116,15 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
     return made.documents[form];
   }
 
-  const route = (path: string, summary: string, form: DocumentForm): Route => ({
-    method: 'get',
-    path,
-    summary,
-    access: authenticated,
-    answers: json(documentSchema),
-    handler: async (req, res, context) => (await current(form, context)).answer(req, res, context),
-  });
+  const route = (path: string, summary: string, form: DocumentForm): Route =>
+    defineRoute({
+      method: 'get',
+      path,
+      summary,
+      access: authenticated,
+      responses: json(documentSchema),
+      handler: async ({ req, res, context }) => (await current(form, context)).answer(req, res, context),
+    });
   return [
     route('/swagger/custom-resources.json', 'The custom resources of the cluster in Swagger 2.0', 'v2'),
     route('/swagger/custom-resources.v3.json', 'The custom resources of the cluster in OpenAPI 3.1', 'v3'),

@@ -3,6 +3,7 @@
  * serve them when they are first asked for.
  */
 import { anonymous, authenticated, type UnmatchedPaths } from '../http/access.ts';
+import { defineRoute } from '../http/define-route.ts';
 import { json, type Route } from '../http/route.ts';
 import { documentSchema, PreparedDocument } from '../http/response/prepared-document.ts';
 import { openapi31 } from './openapi/openapi31.ts';
@@ -47,14 +48,14 @@ export function platformRoutes({ version, routes, issuer }: PlatformOptions): re
       const value = make({ title, description, version, tags: tagsOf(all), operations }, now);
       return new PreparedDocument([Buffer.from(`${JSON.stringify(value)}\n`)]);
     });
-    return {
+    return defineRoute({
       method: 'get',
       path,
       summary,
       access: anonymous,
-      answers: json(documentSchema),
-      handler: (req, res, context) => current().answer(req, res, context),
-    };
+      responses: json(documentSchema),
+      handler: ({ req, res, context }) => current().answer(req, res, context),
+    });
   };
   const own = [
     document('/swagger/platform.json', "The platform's APIs in Swagger 2.0", swagger20),

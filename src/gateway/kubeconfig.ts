@@ -3,10 +3,12 @@ import type { Request } from 'express';
 import { bearerCredentials } from '../auth/authenticators/bearer-credentials.ts';
 import type { UserInfo } from '../auth/user.ts';
 import { toYAML } from '../config/yaml.ts';
-import { badRequest, noSuchPath, unauthorized } from '../runtime/errors.ts';
+import { badRequest, noSuchPath } from '../runtime/errors.ts';
 import { negotiate } from '../http/request/negotiate.ts';
 import { authenticated } from '../http/access.ts';
-import { inQuery, type Route } from '../http/route.ts';
+import { defineRoute } from '../http/define-route.ts';
+import { queryParameters } from '../http/request/parameters.ts';
+import type { Route } from '../http/route.ts';
 import { described, flag, list, named, object, oneOf, text, type TypeOf } from '../http/schema.ts';
 import { write } from '../http/response/write.ts';
 import type { ApiGroupVersion } from '../apimachinery/api-groups.ts';
@@ -61,53 +63,42 @@ const kubeconfigSchema = named(
   }),
 );
 
-const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route => ({
-  method: 'get',
-  path: `/kapis/${group}/${version}/kubeconfig`,
-  summary: 'A kubeconfig for kubectl through this server, with the credential plugin',
-  access: authenticated,
-  parameters: [
-    inQuery(
-      'token',
-      'embed: with the token of this request, for as long as that lives, in the place of the plugin',
-      oneOf('embed'),
-    ),
-  ],
-  answers: {
-    200: {
-      description: 'OK; the same in JSON if that is asked for',
-      content: { [yaml]: kubeconfigSchema, [json]: kubeconfigSchema },
+const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route =>
+  defineRoute({
+    method: 'get',
+    path: `/kapis/${group}/${version}/kubeconfig`,
+    summary: 'A kubeconfig for kubectl through this server, with the credential plugin',
+    access: authenticated,
+    query: queryParameters({
+      token: described(
+        'embed: with the token of this request, for as long as that lives, in the place of the plugin',
+        oneOf('embed').optional(),
+      ),
+    }),
+    responses: {
+      200: {
+        description: 'OK; the same in JSON if that is asked for',
+        content: { [yaml]: kubeconfigSchema, [json]: kubeconfigSchema },
+      },
     },
-  },
-  refusals: [404],
-  handler: async (req, res, context) => {
-    const type = negotiate(req.headers.accept, [yaml, json], (one) => one);
-    const embeds = embedsToken(context.query);
-    const server = externalURL();
-    if (server === '')
-      throw noSuchPath(
-        'there is no kubeconfig: gateway.externalURL of the configuration object is to say where clients reach this server',
-      );
-    const { user } = context;
-    if (user === undefined) throw unauthorized();
-    const config = kubeconfigOf(server, authority(), user, embeds ? { token: bearerOf(req) } : plugin);
-    const written = type === json ? `${JSON.stringify(config)}\n` : toYAML(config);
-    await write(req, res, {
-      contentType: type,
-      body: [Buffer.from(written)],
-      headers: { 'Cache-Control': 'no-store' },
-    });
-  },
-});
-
-/** Throws 400 for what is no parameter of this. */
-function embedsToken(query: URLSearchParams): boolean {
-  const unknown = [...query.keys()].find((name) => name !== 'token');
-  if (unknown !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(unknown)}; the known one is token`);
-  const asked = query.getAll('token');
-  if (asked.length > 1 || (asked[0] ?? 'embed') !== 'embed') throw badRequest('token must be "embed", or left out');
-  return asked.length === 1;
-}
+    errors: [404],
+    async handler({ req, res, context, query: { token } }) {
+      const type = negotiate(req.headers.accept, [yaml, json], (one) => one);
+      const server = externalURL();
+      if (server === '')
+        throw noSuchPath(
+          'there is no kubeconfig: gateway.externalURL of the configuration object is to say where clients reach this server',
+        );
+      const credential = token === 'embed' ? { token: bearerOf(req) } : plugin;
+      const config = kubeconfigOf(server, authority(), context.user, credential);
+      const written = type === json ? `${JSON.stringify(config)}\n` : toYAML(config);
+      await write(req, res, {
+        contentType: type,
+        body: [Buffer.from(written)],
+        headers: { 'Cache-Control': 'no-store' },
+      });
+    },
+  });
 
 /** RFC 6750 section 2.1. The caller's own, which was judged a moment ago. */
 function bearerOf({ headers }: Request): string {

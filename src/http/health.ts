@@ -2,9 +2,11 @@
 import type { Response } from 'express';
 import { noSuchPath } from '../runtime/errors.ts';
 import type { HealthCheck } from '../runtime/lifecycle.ts';
-import { type Access, type UnmatchedPaths } from './access.ts';
-import { inPath, inQuery, type ResponseDescriptions, type RequestContext, type Route } from './route.ts';
-import { list, text } from './schema.ts';
+import type { Access, UnmatchedPaths } from './access.ts';
+import { defineRoute } from './define-route.ts';
+import { lenientParameters } from './request/parameters.ts';
+import type { ResponseDescriptions, Route } from './route.ts';
+import { described, list, text } from './schema.ts';
 import { endWith } from './response/write.ts';
 
 /** In the order in which they are listed. */
@@ -12,8 +14,8 @@ type Checks = () => readonly HealthCheck[];
 
 const ping: HealthCheck = { name: 'ping', problem: () => '', warning: () => '' };
 
-const verbose = inQuery('verbose', 'Names every check; needs an identity');
-const access: Access = { kind: 'optional', parameter: verbose.name };
+const access = { kind: 'optional', parameter: 'verbose' } as const satisfies Access;
+const verbose = described('Names every check; needs an identity', text.optional());
 export const unmatchedHealth: UnmatchedPaths = { paths: /^\/(?:healthz|livez|readyz)\//, access };
 
 export class Health {
@@ -44,7 +46,7 @@ export class Health {
 }
 
 const report = { 'text/plain': text };
-const answers: ResponseDescriptions = {
+const responses: ResponseDescriptions = {
   200: { description: 'Yes', content: report },
   503: {
     description: 'No',
@@ -54,53 +56,50 @@ const answers: ResponseDescriptions = {
 };
 
 function routesOf(path: string, summary: string, checks: Checks): Route[] {
+  const probe = path.slice(1);
   return [
-    {
+    defineRoute({
       method: 'get',
       path,
       summary,
       access,
-      parameters: [verbose, inQuery('exclude', 'A check to leave out; may be repeated', list(text))],
-      answers,
-      handler: (_req, res, context) => {
-        const excluded = new Set(context.query.getAll('exclude'));
-        answer(
-          path.slice(1),
-          checks().filter((check) => !excluded.has(check.name)),
-          res,
-          context,
-        );
+      query: lenientParameters({
+        verbose,
+        exclude: described('A check to leave out; may be repeated', list(text).default([])),
+      }),
+      responses,
+      handler({ res, context: { user }, query: { verbose: isVerbose, exclude } }) {
+        const included = checks().filter(({ name }) => !exclude.includes(name));
+        answer(probe, included, res, isVerbose !== undefined && user !== undefined);
       },
-    },
-    {
+    }),
+    defineRoute({
       method: 'get',
       path: `${path}/:check`,
       summary: `${summary}: one check`,
       access,
-      parameters: [inPath('check', 'Such as ping; /readyz?verbose names them'), verbose],
-      answers,
-      handler: (req, res, context) => {
-        const named = checks().filter((check) => check.name === req.params['check']);
+      pathParameters: { check: 'Such as ping; /readyz?verbose names them' },
+      query: lenientParameters({ verbose }),
+      responses,
+      handler({ res, context: { user }, path: { check }, query: { verbose: isVerbose } }) {
+        const named = checks().filter(({ name }) => name === check);
         if (named.length === 0) throw noSuchPath();
-        answer(path.slice(1), named, res, context);
+        answer(probe, named, res, isVerbose !== undefined && user !== undefined);
       },
-    },
+    }),
   ];
 }
 
 /** Names and reasons only for callers with an identity: they tell an attacker what to wait for. */
-function answer(probe: string, checks: readonly HealthCheck[], res: Response, { query, user }: RequestContext): void {
-  const problems = checks.map((check) => ({ ...check, why: check.problem(), warns: check.warning() }));
-  const failed = problems.some(({ why }) => why !== '');
-  let told = failed ? `${probe} check failed\n` : 'ok';
-  if (query.has('verbose') && user !== undefined)
-    told = `${problems
-      .map(({ name, why, warns }) =>
-        why === '' ? `[+]${name} ok${warns === '' ? '' : ` (warning: ${warns})`}` : `[-]${name} failed: ${why}`,
-      )
-      .join('\n')}\n${probe} check ${failed ? 'failed' : 'passed'}\n`;
+function answer(probe: string, checks: readonly HealthCheck[], res: Response, isVerbose: boolean): void {
+  const results = checks.map((check) => ({ name: check.name, problem: check.problem(), warning: check.warning() }));
+  const failed = results.some(({ problem }) => problem !== '');
+  const lines = results.map(({ name, problem, warning }) =>
+    problem === '' ? `[+]${name} ok${warning === '' ? '' : ` (warning: ${warning})`}` : `[-]${name} failed: ${problem}`,
+  );
+  const summary = failed ? `${probe} check failed\n` : 'ok';
   res.statusCode = failed ? 503 : 200;
   res.setHeader('Content-Type', 'text/plain; charset=utf-8');
   if (failed) res.setHeader('Retry-After', '1');
-  endWith(res, told);
+  endWith(res, isVerbose ? `${lines.join('\n')}\n${probe} check ${failed ? 'failed' : 'passed'}\n` : summary);
 }

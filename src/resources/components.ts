@@ -7,7 +7,8 @@ import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { noSuchPath, notFound, unauthorized, type StatusError } from '../runtime/errors.ts';
 import { writeDocument } from '../http/response/pretty.ts';
 import { authenticated } from '../http/access.ts';
-import { json, type Handler, type RequestContext, type Route } from '../http/route.ts';
+import { defineRoute, type RouteRequest } from '../http/define-route.ts';
+import { json, type RequestContext, type Route } from '../http/route.ts';
 import { demandJson } from '../http/request/negotiate.ts';
 import type { TypeOf } from '../http/schema.ts';
 import type { KubeObject } from '../cluster/client/kube-object.ts';
@@ -16,8 +17,7 @@ import type { Catalogue } from '../cluster/catalogue/catalogue.ts';
 import { componentHealthSchema, componentListSchema, componentSchema, type Component } from './component-schemas.ts';
 import { decoded, fromCopy } from '../cluster/catalogue/use.ts';
 import { readingGroup } from '../cluster/catalogue/generic.ts';
-import { commonParameters as parameters, nameParameter } from '../apimachinery/list/parameters.ts';
-import { demandNoParameters, parsePretty } from '../apimachinery/list/query.ts';
+import { commonParameters } from '../apimachinery/common-parameters.ts';
 import { daemonCount } from './kinds/daemonsets.ts';
 import type { NodeFields } from './kinds/nodes.ts';
 import { scaled, type Count } from './kinds/replicas.ts';
@@ -151,91 +151,85 @@ class ComponentReader {
   }
 }
 
-const listHandler =
-  (reader: ComponentReader): Handler =>
-  async (...request) => {
-    const hidden: string[] = [];
-    const items = await reader.list(checked(request), hidden);
-    await answer(request, {
-      kind: 'ComponentList',
-      apiVersion,
-      metadata: {},
-      items,
-      totalItems: items.length,
-      ...partial(hidden),
-    } satisfies TypeOf<typeof componentListSchema>);
-  };
-
-const getHandler =
-  (reader: ComponentReader): Handler =>
-  async (...request) => {
-    const context = checked(request);
-    const found = (await reader.list(context)).find(({ metadata: { name } }) => name === context.info.name);
-    if (found === undefined) throw notFound(served, context.info.name);
-    await answer(request, found);
-  };
-
-const healthHandler =
-  (reader: ComponentReader): Handler =>
-  async (...request) => {
-    const context = checked(request);
-    const hidden: string[] = [];
-    const components = await reader.list(context, hidden);
-    const nodes = await reader.nodes(context, hidden);
-    const unhealthy = components.filter(({ healthy }) => !healthy);
-    await answer(request, {
-      kind: 'ComponentHealth',
-      apiVersion,
-      metadata: {},
-      healthy: unhealthy.length === 0 && (nodes ?? []).every(isWell),
-      components: {
-        total: components.length,
-        healthy: components.length - unhealthy.length,
-        unhealthy: unhealthy.map(({ metadata: { name, namespace }, workload: { kind }, replicas }) => ({
-          name,
-          namespace,
-          kind,
-          replicas,
-        })),
-      },
-      // Only for those who may list nodes.
-      ...(nodes === undefined ? {} : { nodes: { total: nodes.length, healthy: nodes.filter(isWell).length } }),
-      ...partial(hidden),
-    } satisfies TypeOf<typeof componentHealthSchema>);
-  };
-
 export function componentRoutes(deps: ComponentsDeps): Route[] {
   const reader = new ComponentReader(deps);
-  const base = `/kapis/${apiVersion}`;
+  const base = `/kapis/${apiVersion}` as const;
+  const common = { method: 'get', access: authenticated, query: commonParameters } as const;
   return [
-    {
-      method: 'get',
+    defineRoute({
+      ...common,
       path: `${base}/components`,
       summary: 'The workloads of the platform: those of its release, and of kube-system',
-      access: authenticated,
-      parameters,
-      answers: json(componentListSchema),
-      handler: listHandler(reader),
-    },
-    {
-      method: 'get',
+      responses: json(componentListSchema),
+      async handler(request) {
+        demandJson(request.req.headers);
+        const hidden: string[] = [];
+        const items = await reader.list(request.context, hidden);
+        const list: TypeOf<typeof componentListSchema> = {
+          kind: 'ComponentList',
+          apiVersion,
+          metadata: {},
+          items,
+          totalItems: items.length,
+          ...partial(hidden),
+        };
+        await answer(request, list);
+      },
+    }),
+    defineRoute({
+      ...common,
       path: `${base}/components/:name`,
       summary: 'A workload of the platform; of several with this name that of the release',
-      access: authenticated,
-      parameters: [nameParameter, ...parameters],
-      answers: json(componentSchema),
-      handler: getHandler(reader),
-    },
-    {
-      method: 'get',
+      pathParameters: { name: 'The name' },
+      responses: json(componentSchema),
+      async handler(request) {
+        demandJson(request.req.headers);
+        const { name } = request.path;
+        const found = (await reader.list(request.context)).find(({ metadata }) => metadata.name === name);
+        if (found === undefined) throw notFound(served, name);
+        await answer(request, found);
+      },
+    }),
+    defineRoute({
+      ...common,
       path: `${base}/componenthealth`,
       summary: 'How many workloads of the platform, and nodes, are well',
-      access: authenticated,
-      parameters,
-      answers: json(componentHealthSchema),
-      handler: healthHandler(reader),
-    },
+      responses: json(componentHealthSchema),
+      async handler(request) {
+        demandJson(request.req.headers);
+        await answer(request, await healthOf(reader, request.context));
+      },
+    }),
   ];
+}
+
+async function healthOf(
+  reader: ComponentReader,
+  context: RequestContext,
+): Promise<TypeOf<typeof componentHealthSchema>> {
+  const hidden: string[] = [];
+  const components = await reader.list(context, hidden);
+  const nodes = await reader.nodes(context, hidden);
+  const unhealthy = components.filter(({ healthy }) => !healthy);
+  return {
+    kind: 'ComponentHealth',
+    apiVersion,
+    metadata: {},
+    healthy: unhealthy.length === 0 && (nodes ?? []).every(isWell),
+    components: {
+      total: components.length,
+      healthy: components.length - unhealthy.length,
+      unhealthy: unhealthy.map(({ metadata: { name, namespace }, workload: { kind }, replicas }) => ({
+        name,
+        namespace,
+        kind,
+        replicas,
+      })),
+    },
+    // Only for those who may list nodes.
+    ...(nodes === undefined ? {} : { nodes: { total: nodes.length, healthy: nodes.filter(isWell).length } }),
+    ...partial(hidden),
+  };
 }
 
 function componentOf(
@@ -263,14 +257,17 @@ const isWell = ({ fields }: StoredObject<NodeFields>): boolean => fields.ready.s
 const partial = (hidden: readonly string[]): { readonly partial?: { readonly reason: string } } =>
   hidden.length === 0 ? {} : { partial: { reason: `you may not list ${[...hidden].toSorted().join(', ')}` } };
 
-/** Throws 400 for a parameter that they do not have. */
-function checked([req, , context]: Parameters<Handler>): RequestContext {
-  demandJson(req.headers);
-  demandNoParameters(context);
-  return context;
-}
-
-async function answer([req, res, context]: Parameters<Handler>, value: object): Promise<void> {
+async function answer(
+  {
+    req,
+    res,
+    context,
+    query: { pretty },
+  }: Pick<RouteRequest<string, typeof authenticated>, 'req' | 'res' | 'context'> & {
+    readonly query: { readonly pretty: boolean };
+  },
+  value: object,
+): Promise<void> {
   const body = [Buffer.from(JSON.stringify(value))];
-  await writeDocument(req, res, { contentType: 'application/json', body, pretty: parsePretty(context.query) }, context);
+  await writeDocument(req, res, { contentType: 'application/json', body, pretty }, context);
 }

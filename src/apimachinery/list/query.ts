@@ -70,12 +70,6 @@ export function demandKnown(query: URLSearchParams, knownNames: readonly string[
   if (wrong !== undefined) throw unknownParameter(wrong, knownNames);
 }
 
-/** The same of what has only those that all have, and for one of them that is not what it should be. */
-export function demandNoParameters({ query }: { readonly query: URLSearchParams }): void {
-  demandKnown(query, commonNames);
-  parsePretty(query);
-}
-
 /** Throws 400 for a parameter that is unknown or given twice. */
 function check(query: URLSearchParams, knownNames: readonly string[]): void {
   const seen = new Set<string>();

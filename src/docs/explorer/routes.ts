@@ -5,9 +5,11 @@
 import { createHash } from 'node:crypto';
 import { noSuchPath } from '../../runtime/errors.ts';
 import { anonymous, type UnmatchedPaths } from '../../http/access.ts';
-import { inPath, inQuery, type ResponseDescriptions, type ParameterDescription, type Route } from '../../http/route.ts';
+import { defineRoute } from '../../http/define-route.ts';
+import { lenientParameters } from '../../http/request/parameters.ts';
+import type { ResponseDescriptions, Route } from '../../http/route.ts';
 import { PreparedDocument } from '../../http/response/prepared-document.ts';
-import { text } from '../../http/schema.ts';
+import { described, text } from '../../http/schema.ts';
 import { byIssuer } from '../platform.ts';
 import { readModules } from './modules.ts';
 import { shell } from './shell.ts';
@@ -42,14 +44,14 @@ const part: ResponseDescriptions = {
   200: { description: 'A part of the page', content: { 'text/css': text, 'text/javascript': text } },
 };
 
-/** Of RFC 6749 section 4.1.2 and RFC 9207; the script of the page reads them. */
-const callbackParameters: readonly ParameterDescription[] = [
-  inQuery('code', 'The authorization code'),
-  inQuery('state', 'As the page gave it'),
-  inQuery('iss', 'The issuer'),
-  inQuery('error', 'Why there is no code, in one word for programs'),
-  inQuery('error_description', 'Why there is no code, for people'),
-];
+/** RFC 6749 section 4.1.2 and RFC 9207; the script of the page reads them. */
+const callbackParameters = lenientParameters({
+  code: described('The authorization code', text.optional()),
+  state: described('As the page gave it', text.optional()),
+  iss: described('The issuer', text.optional()),
+  error: described('Why there is no code, in one word for programs', text.optional()),
+  error_description: described('Why there is no code, for people', text.optional()),
+});
 
 export const unmatchedDocs: UnmatchedPaths = { paths: /^\/docs\/assets\//, access: anonymous };
 
@@ -61,39 +63,39 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
     return { docs: pageOf(now, 'docs/', '', paths), callback: pageOf(now, '', '../', paths) };
   });
   return [
-    {
+    defineRoute({
       method: 'get',
-      access: anonymous,
       path: '/docs',
       summary: 'A page to read and to try what is described here',
-      answers: { ...page, 301: { description: 'It has no slash behind it', headers: { Location: 'Where it is' } } },
-      handler: (req, res, context) =>
+      access: anonymous,
+      responses: { ...page, 301: { description: 'It has no slash behind it', headers: { Location: 'Where it is' } } },
+      handler: ({ req, res, context }) =>
         context.info.path.endsWith('/')
           ? void res.writeHead(301, { Location: '../docs', 'Content-Length': '0' }).end()
           : pages().docs.answer(req, res, context),
-    },
-    {
+    }),
+    defineRoute({
       method: 'get',
-      access: anonymous,
       path: '/docs/callback',
       summary: 'The same page, where a login of it comes back to',
-      parameters: callbackParameters,
-      answers: page,
-      handler: (req, res, context) => pages().callback.answer(req, res, context),
-    },
-    {
-      method: 'get',
       access: anonymous,
+      query: callbackParameters,
+      responses: page,
+      handler: ({ req, res, context }) => pages().callback.answer(req, res, context),
+    }),
+    defineRoute({
+      method: 'get',
       path: '/docs/assets/:digest/:file',
       summary: 'The style and the script of that page',
-      parameters: [inPath('digest', 'Of what they are'), inPath('file', 'The name')],
-      answers: part,
-      handler: (req, res, context) => {
+      access: anonymous,
+      pathParameters: { digest: 'Of what they are', file: 'The name' },
+      responses: part,
+      handler({ req, res, context }) {
         const asset = assets().byPath.get(context.info.path);
         if (asset === undefined) throw noSuchPath();
         return asset.answer(req, res, context);
       },
-    },
+    }),
   ];
 }
 

@@ -57,17 +57,18 @@ export const integerParameter = (
   });
 
 const isList = (schema: z.ZodType | undefined): boolean =>
-  schema instanceof z.ZodArray || (schema instanceof z.ZodOptional && schema.unwrap() instanceof z.ZodArray);
+  schema instanceof z.ZodArray ||
+  ((schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) && schema.unwrap() instanceof z.ZodArray);
 
-/** Parameters that may be left out, unless their schema is `required`. Others are refused. */
+/** A query with these parameters. Others are refused, and so is one that is given more than once, unless it is a list. */
 export function queryParameters<const S extends Shape>(shape: S): QueryParameters<Values<S>> {
   const names = Object.keys(shape);
   const schema = z.strictObject(shape);
   return {
-    descriptions: names.map((name) => describe(name, shape[name] as z.ZodType)),
+    descriptions: descriptionsOf(shape),
     parse(query) {
-      const problems: StatusCause[] = [];
-      const given = valuesOf(query, shape, problems);
+      const problems = repeatedIn(query, shape);
+      const given = valuesOf(query, shape);
       const { success, data, error } = schema.safeParse(given);
       if (success && problems.length === 0) return data as Values<S>;
       for (const issue of error?.issues ?? [])
@@ -78,21 +79,35 @@ export function queryParameters<const S extends Shape>(shape: S): QueryParameter
   };
 }
 
-function describe(name: string, schema: z.ZodType): ParameterDescription {
-  const { description = '' } = schema;
-  return { name, in: 'query', description, ...(schema.safeParse(undefined).success ? {} : { required: true }), schema };
+/** A query of a standard path, which clients send further parameters to: those, and repetitions, are ignored. */
+export function lenientParameters<const S extends Shape>(shape: S): QueryParameters<Values<S>> {
+  const schema = z.object(shape);
+  return {
+    descriptions: descriptionsOf(shape),
+    parse: (query) => schema.parse(valuesOf(query, shape)) as Values<S>,
+  };
 }
 
-function valuesOf(query: URLSearchParams, shape: Shape, problems: StatusCause[]): Readonly<Record<string, unknown>> {
+const descriptionsOf = (shape: Shape): readonly ParameterDescription[] =>
+  Object.entries(shape).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    description: schema.description ?? '',
+    ...(schema.safeParse(undefined).success ? {} : { required: true }),
+    schema,
+  }));
+
+function valuesOf(query: URLSearchParams, shape: Shape): Readonly<Record<string, unknown>> {
   // Without a prototype: a parameter may be called __proto__.
-  const given = Object.create(null) as Record<string, string | string[]>;
-  for (const name of new Set(query.keys())) {
-    const values = query.getAll(name);
-    if (isList(shape[name])) given[name] = values;
-    else given[name] = values[0] as string;
-    if (values.length > 1 && !isList(shape[name])) problems.push(invalidParameter(name, 'is given more than once'));
-  }
-  return given;
+  const values = Object.create(null) as Record<string, string | string[]>;
+  for (const [name, value] of query) values[name] ??= isList(shape[name]) ? query.getAll(name) : value;
+  return values;
+}
+
+function repeatedIn(query: URLSearchParams, shape: Shape): StatusCause[] {
+  const names = [...query.keys()];
+  const repeated = new Set(names.filter((name, at) => names.indexOf(name) !== at && !isList(shape[name])));
+  return [...repeated].map((name) => invalidParameter(name, 'is given more than once'));
 }
 
 export const invalidParameter = (field: string, message: string): StatusCause => ({
