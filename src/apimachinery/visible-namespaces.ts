@@ -2,7 +2,7 @@
 import { demand, type Authorizer, type ResourceAttributes } from '../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../auth/user.ts';
 import { forbidden, serviceUnavailable, unauthorized } from '../runtime/errors.ts';
-import { mapConcurrent } from '../runtime/map-concurrent.ts';
+import { mapConcurrent } from '../runtime/promises.ts';
 import type { RequestContext } from '../http/route.ts';
 import type { Catalogue } from '../cluster/catalogue/catalogue.ts';
 import type { GrantedNamespaces } from '../cluster/catalogue/granted-namespaces.ts';

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { text as textOf } from 'node:stream/consumers';
 import { parseArguments } from '../config/flags.ts';
 import { formatProblem } from '../config/parse.ts';
-import { parseWrapped } from '../config/wrapped.ts';
+import { parseWrapped } from './wrapped-configuration.ts';
 
 /** Says everything that is wrong with a configuration. Returns the exit code: 0 valid, 1 invalid, 2 unreadable. Throws UsageError. */
 export async function checkConfig(

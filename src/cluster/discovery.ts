@@ -7,7 +7,7 @@ import type { KubeClient } from './client/client.ts';
 import { systemClock, type Clock } from '../runtime/time.ts';
 import { KubeError } from './client/kube-error.ts';
 import type { KubeObject } from './client/kube-object.ts';
-import { readBody } from '../runtime/read-body.ts';
+import { readBody } from '../runtime/promises.ts';
 import { Reflector } from './cache/reflector.ts';
 import { Synced } from './cache/synced.ts';
 

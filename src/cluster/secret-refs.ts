@@ -4,7 +4,7 @@
 import type { KubeClient } from './client/client.ts';
 import { Informer, type KubeObject } from './cache/informer.ts';
 import type { Logger } from '../runtime/logger.ts';
-import { Topic } from '../runtime/topic.ts';
+import { Topic } from '../runtime/lifecycle.ts';
 
 export interface SecretKeyRef {
   readonly name: string;

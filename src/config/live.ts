@@ -1,4 +1,4 @@
-import { Topic } from '../runtime/topic.ts';
+import { Topic } from '../runtime/lifecycle.ts';
 import type { Problem } from './parse.ts';
 import type { PlatformConfiguration } from './schema.ts';
 

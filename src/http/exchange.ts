@@ -5,7 +5,7 @@ import type { AuditBody } from '../audit/bodies.ts';
 import type { AuditRecord, Failure } from '../audit/record.ts';
 import type { UserInfo } from '../auth/user.ts';
 import { StatusError } from '../runtime/errors.ts';
-import { sharedQuestion } from '../runtime/in-progress.ts';
+import { sharedRequest } from '../runtime/promises.ts';
 import type { Logger } from '../runtime/logger.ts';
 import { anonymousURL, shownURL } from '../runtime/redaction.ts';
 import { authorizedByPath } from './access.ts';
@@ -146,7 +146,7 @@ export class Exchange implements RequestContext {
   }
 
   onRecheck(check: () => Promise<void>, refuse: (error: StatusError) => void): void {
-    const checked = sharedQuestion(check);
+    const checked = sharedRequest(check);
     const recheck = (): void => {
       checked().catch((error: unknown) => {
         if (this.#over) return;

@@ -1,4 +1,4 @@
-import { addressKeys } from '../runtime/client-address.ts';
+import { addressKeys } from '../runtime/shares.ts';
 
 interface UnreadResponse {
   readonly sourceIP: string;

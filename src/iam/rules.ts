@@ -3,7 +3,7 @@ import type { ResourceAttributes } from '../auth/authorizers/authorizer.ts';
 import { serviceUnavailable } from '../runtime/errors.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import { asUser } from '../cluster/client/impersonation.ts';
-import { readBody } from '../runtime/read-body.ts';
+import { readBody } from '../runtime/promises.ts';
 
 /** A ResourceRule of authorization.k8s.io/v1. */
 interface Rule {

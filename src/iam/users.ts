@@ -19,7 +19,7 @@ import { writeJson } from '../http/response/write.ts';
 import type { KubeClient, KubeRequest } from '../cluster/client/client.ts';
 import { KubeError } from '../cluster/client/kube-error.ts';
 import type { KubeObject, ObjectMeta } from '../cluster/client/kube-object.ts';
-import { readBody } from '../runtime/read-body.ts';
+import { readBody } from '../runtime/promises.ts';
 import { asCaller, demandReached } from '../apimachinery/reading.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import { parseOldest } from '../apimachinery/list/list-options.ts';

@@ -1,7 +1,6 @@
 /** A resource that is not cached: each request reads it from kube-apiserver as the caller. */
 import { badGateway, forbidden } from '../runtime/errors.ts';
-import { mapConcurrent } from '../runtime/map-concurrent.ts';
-import { readBody } from '../runtime/read-body.ts';
+import { mapConcurrent, readBody } from '../runtime/promises.ts';
 import type { RequestContext } from '../http/route.ts';
 import type { KubeClient, KubeRequest, KubeResponse } from '../cluster/client/client.ts';
 import { KubeError } from '../cluster/client/kube-error.ts';

@@ -3,8 +3,7 @@
  * credential plugin calls it. It speaks HTTP/1.1, verifies TLS, follows no redirect and ignores proxies of the environment.
  */
 import type { Agent, Dispatcher } from 'undici';
-import { readBody } from './read-body.ts';
-import { untilAborted } from './time.ts';
+import { readBody, untilAborted } from './promises.ts';
 
 interface OutgoingOptions {
   /** PEM; the only CA that is trusted. Without it the CAs of Node are. */

@@ -1,3 +1,5 @@
+/** Limits that users and client addresses share. */
+import { isIPv6 } from 'node:net';
 import { InProgress } from './bounded-cache.ts';
 
 /** The holder of a share of a limit: a user, or the keys of an address, the narrowest first. */
@@ -21,6 +23,10 @@ export class Shares {
     this.#counts = new InProgress(name);
   }
 
+  count(key: string): number {
+    return this.#counts.get(key) ?? 0;
+  }
+
   /** Returns the share that `count` more would exceed; undefined if there is room. */
   exceeded(
     holder: ShareHolder,
@@ -28,22 +34,46 @@ export class Shares {
     share: number,
   ): { readonly key: string; readonly share: number } | undefined {
     const keys = keysOf(holder);
-    const index = keys.findIndex((key, at) => (this.#counts.get(key) ?? 0) + count > shareAt(at, share));
+    const index = keys.findIndex((key, at) => this.count(key) + count > shareAt(at, share));
     const key = keys[index];
     return key === undefined ? undefined : { key, share: shareAt(index, share) };
   }
 
   /** Returns what all of the widest key have: the network of an address, or the holder itself. */
   countOfWidest(holder: ShareHolder): number {
-    return this.#counts.get(keysOf(holder).at(-1) ?? '') ?? 0;
+    return this.count(keysOf(holder).at(-1) ?? '');
   }
 
   /** A negative count takes away. */
   add(holder: ShareHolder, count: number): void {
     for (const key of keysOf(holder)) {
-      const total = (this.#counts.get(key) ?? 0) + count;
+      const total = this.count(key) + count;
       if (total === 0) this.#counts.delete(key);
       else this.#counts.set(key, total);
     }
   }
+}
+
+/** Returns the /64 of an IPv6 address, in which one host may take any address; anything else as it is. */
+export const hostOf = (address: string): string =>
+  isIPv6(address) ? groupsOf(address).slice(0, 4).join(':') : address;
+
+/**
+ * Returns the keys of a limit per address: the host, and for IPv6 also the network, its /48, which has a larger share. One customer
+ * gets up to a /48 (RFC 6177), which has 65,536 /64s.
+ */
+export function addressKeys(address: string): readonly [string, ...string[]] {
+  if (!isIPv6(address)) return [`address ${address}`];
+  const groups = groupsOf(address);
+  return [`address ${groups.slice(0, 4).join(':')}`, `network ${groups.slice(0, 3).join(':')}`];
+}
+
+function groupsOf(address: string): string[] {
+  const [head = '', tail] = address.replace(/%.*$/, '').split('::');
+  const groups = head.split(':').filter((group) => group !== '');
+  const after = tail?.split(':').filter((group) => group !== '') ?? [];
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - after.length);
+  return [...groups, ...Array.from({ length: zeros }, () => '0'), ...after].map((group) =>
+    Number.parseInt(group, 16).toString(16),
+  );
 }

@@ -62,16 +62,6 @@ export function sleep(clock: Clock, milliseconds: number, signal: AbortSignal): 
   });
 }
 
-/** The same promise, but rejected with the signal's reason as soon as the signal is aborted. */
-export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason as Error);
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort);
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
-}
-
 /**
  * Calls `run` about `interval` milliseconds after each time that it has ended, until the signal is aborted. Jitter of a fifth keeps replicas
  * apart. `run` must not throw.

@@ -1,7 +1,7 @@
 import type { LiveConfiguration } from '../config/live.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
 import type { Logger } from '../runtime/logger.ts';
-import { Topic } from '../runtime/topic.ts';
+import { Topic } from '../runtime/lifecycle.ts';
 import { publishAuthority, publishCABundle } from './publish.ts';
 import type { Serving, ServingSource } from './serving.ts';
 

@@ -71,7 +71,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   'it holds the two states of one change': ['apimachinery/watch/watch Watch verdicts'],
   'it is filled when the server starts': [
     'runtime/metrics knownResources',
-    'runtime/topic Topic listeners',
+    'runtime/lifecycle Topic listeners',
     'cluster/catalogue/catalogue Catalogue kept',
     'cluster/discovery Discovery listeners',
     'cluster/cache/informer Informer listeners',
@@ -117,7 +117,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'apimachinery/list/query filtersOf filters',
     'apimachinery/list/query select selected',
     'resources/selected-by followSelecting stops',
-    'runtime/map-concurrent mapConcurrent results',
+    'runtime/promises mapConcurrent results',
     'cluster/cache/arena tidy together',
     'cluster/cache/selection orderByValue rows',
     'cluster/cache/selection make passed',

@@ -5,12 +5,11 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { parametersOf, type HashParameters } from '../../config/hash-parameters.ts';
-import { secretsIn } from '../../config/references.ts';
 import type { LiveConfiguration } from '../../config/live.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import { systemClock, type Clock } from '../../runtime/time.ts';
-import { Topic } from '../../runtime/topic.ts';
-import { warningsOf } from './configuration-warnings.ts';
+import { Topic } from '../../runtime/lifecycle.ts';
+import { secretsIn, warningsOf } from './configuration-warnings.ts';
 import type { Identity, SessionSpec } from '../../tokens/sessions/session.ts';
 import type { Passwords } from '../passwords/passwords.ts';
 import type { SecretRefs } from '../../cluster/secret-refs.ts';

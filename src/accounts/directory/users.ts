@@ -8,7 +8,7 @@ import type { KubeClient } from '../../cluster/client/client.ts';
 import { systemClock, type Clock } from '../../runtime/time.ts';
 import { Informer, type KubeObject } from '../../cluster/cache/informer.ts';
 import type { Logger } from '../../runtime/logger.ts';
-import { Topic } from '../../runtime/topic.ts';
+import { Topic } from '../../runtime/lifecycle.ts';
 import type { Identity } from '../../tokens/sessions/session.ts';
 import { secretValue, type Secret, type SecretKeyRef } from '../../cluster/secret-refs.ts';
 

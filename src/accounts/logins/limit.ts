@@ -10,8 +10,8 @@ import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import type { LoginLimit } from '../../config/schema.ts';
 import type { Account } from '../directory/account.ts';
 import { normalizedLogin } from '../directory/account-index.ts';
-import { addressKeys, hostOf } from '../../runtime/client-address.ts';
-import { UnderWay } from '../../runtime/in-progress.ts';
+import { addressKeys, hostOf } from '../../runtime/shares.ts';
+import { UnderWay } from './under-way.ts';
 
 /** A guess at the password of a user. */
 export interface LoginAttempt {
@@ -109,7 +109,7 @@ export class LoginLimiter {
   readonly #familiar: BoundedCache<number>;
   /** Of attempts under way, which are asked about several times, and leave what they have entered. */
   readonly #keys = new WeakMap<Attempt, Keys>();
-  readonly #underWay = new UnderWay('logins');
+  readonly #underWay = new UnderWay();
   #changed: (what: 'failures' | 'familiar') => void = () => undefined;
 
   /** `mark` makes of a pair or a user what other replicas may know it by. */

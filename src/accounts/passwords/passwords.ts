@@ -10,7 +10,7 @@ import { parametersOf, type HashParameters } from '../../config/hash-parameters.
 import { systemClock, type Clock } from '../../runtime/time.ts';
 import { Slots } from '../../runtime/slots.ts';
 import { hashesAtOnce } from './threads.ts';
-import { addressKeys } from '../../runtime/client-address.ts';
+import { addressKeys } from '../../runtime/shares.ts';
 
 export const preferred: HashParameters = 'argon2id:19456:2:1';
 

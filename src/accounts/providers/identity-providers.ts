@@ -8,7 +8,7 @@ import {
 } from '../../config/identity-providers.ts';
 import type { LiveConfiguration } from '../../config/live.ts';
 import { pathOf } from '../../config/parse.ts';
-import { addressKeys } from '../../runtime/client-address.ts';
+import { addressKeys } from '../../runtime/shares.ts';
 import { OAuthError, serviceUnavailable } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { Slots } from '../../runtime/slots.ts';

@@ -1,6 +1,6 @@
 import { deflateFragment, gzipOf, joinFragments, type Fragment } from '../../http/response/gzip.ts';
 import type { StoredObject } from '../../cluster/cache/stored-object.ts';
-import { mapConcurrent } from '../../runtime/map-concurrent.ts';
+import { mapConcurrent } from '../../runtime/promises.ts';
 import { Runs } from './runs.ts';
 import type { View } from './views.ts';
 

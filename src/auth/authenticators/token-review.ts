@@ -1,9 +1,8 @@
-import { addressKeys } from '../../runtime/client-address.ts';
+import { addressKeys, keysOf, type ShareHolder } from '../../runtime/shares.ts';
 import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
 import { serviceUnavailable, unauthorized } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import { KubeError } from '../../cluster/client/kube-error.ts';
-import { keysOf, type ShareHolder } from '../../runtime/shares.ts';
 import { Slots } from '../../runtime/slots.ts';
 import { fingerprint } from '../../tokens/jwt.ts';
 import { withAuthenticated, type UserInfo } from '../user.ts';

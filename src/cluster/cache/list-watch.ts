@@ -1,6 +1,6 @@
 /** List and watch requests for one collection (client-go tools/cache ListWatch), one at a time. */
 import type { Readable } from 'node:stream';
-import { readBody } from '../../runtime/read-body.ts';
+import { readBody } from '../../runtime/promises.ts';
 import type { Clock } from '../../runtime/time.ts';
 import type { KubeClient } from '../client/client.ts';
 import { KubeError } from '../client/kube-error.ts';

@@ -8,7 +8,7 @@ import type { KubeClient } from '../client/client.ts';
 import { sleep, type Clock } from '../../runtime/time.ts';
 import type { Recalled } from './history.ts';
 import { isKubeError, KubeError } from '../client/kube-error.ts';
-import { readBody } from '../../runtime/read-body.ts';
+import { readBody } from '../../runtime/promises.ts';
 import { metadataHeaders } from '../client/kube-object.ts';
 import { lines, parseWatchEvent } from './kube-responses.ts';
 import { hurriedSeconds } from './reflector.ts';

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Logger } from '../../runtime/logger.ts';
-import { sleep, systemClock, untilAborted, type Clock } from '../../runtime/time.ts';
+import { untilAborted } from '../../runtime/promises.ts';
+import { sleep, systemClock, type Clock } from '../../runtime/time.ts';
 import { createRecall } from '../cache/recall.ts';
 import { Reflector } from '../cache/reflector.ts';
 import { ManagedFields } from '../cache/managed-fields.ts';

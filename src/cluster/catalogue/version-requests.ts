@@ -1,6 +1,5 @@
 import { InProgress } from '../../runtime/bounded-cache.ts';
-import { sharedQuestion } from '../../runtime/in-progress.ts';
-import { readBody } from '../../runtime/read-body.ts';
+import { readBody, sharedRequest } from '../../runtime/promises.ts';
 import type { KubeClient, KubeRequest } from '../client/client.ts';
 import { KubeError } from '../client/kube-error.ts';
 import { metadataAs } from '../client/kube-object.ts';
@@ -22,13 +21,13 @@ export class VersionRequests {
 
   constructor(client: Pick<KubeClient, 'stream'>, collection: string) {
     this.#client = client;
-    this.ofCollection = sharedQuestion(() => this.#send(collection, 'PartialObjectMetadataList', { limit: 1 }));
+    this.ofCollection = sharedRequest(() => this.#send(collection, 'PartialObjectMetadataList', { limit: 1 }));
   }
 
   async ofObject(path: string): Promise<number> {
     let request = this.#ofObjects.get(path);
     if (request === undefined) {
-      request = { send: sharedQuestion(() => this.#send(path, 'PartialObjectMetadata')), callers: 0 };
+      request = { send: sharedRequest(() => this.#send(path, 'PartialObjectMetadata')), callers: 0 };
       this.#ofObjects.set(path, request);
     }
     request.callers += 1;

@@ -1,7 +1,6 @@
-import { addressKeys } from '../../runtime/client-address.ts';
+import { addressKeys, keysOf, type ShareHolder, Shares } from '../../runtime/shares.ts';
 import type { PlatformConfiguration } from '../../config/schema.ts';
 import { tooManyRequests } from '../../runtime/errors.ts';
-import { keysOf, Shares, type ShareHolder } from '../../runtime/shares.ts';
 import type { Exchange, RequestFilter } from '../exchange.ts';
 import { countInFlight } from '../../runtime/metrics.ts';
 import { probes } from './access-log.ts';

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { errorMap, issuesOf } from '../../config/error-map.ts';
 import { badRequest, tooLarge, unsupportedMediaType } from '../../runtime/errors.ts';
-import { readBody } from '../../runtime/read-body.ts';
+import { readBody } from '../../runtime/promises.ts';
 import type { BodyDescription } from '../route.ts';
 import type { Schema, TypeOf } from '../schema.ts';
 import { badParameters, invalidParameter } from './parameters.ts';

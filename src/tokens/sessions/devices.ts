@@ -2,10 +2,8 @@
 import { StatusError, tooManyRequests } from '../../runtime/errors.ts';
 import { rfc3339, parseMilliseconds } from '../../runtime/time.ts';
 import { isKubeError } from '../../cluster/client/kube-error.ts';
-import { shareAt } from '../../runtime/shares.ts';
-import { addressKeys } from '../../runtime/client-address.ts';
+import { addressKeys, Shares, shareAt } from '../../runtime/shares.ts';
 import type { RefreshTokens } from '../refresh-tokens.ts';
-import { UnderWay } from '../../runtime/in-progress.ts';
 import type { Codes } from './codes.ts';
 import type { Lives } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';
@@ -28,8 +26,8 @@ export class Devices {
   readonly #lives: Lives;
   readonly #codes: Codes;
   readonly #tokens: RefreshTokens;
-  /** Those that are being written, per address and in total. */
-  readonly #underWay = new UnderWay('device_codes');
+  /** Devices that are being written, per address and in total. */
+  readonly #beingWritten = new Shares('device_codes_in_progress');
 
   constructor(options: { store: SessionStore; lives: Lives; codes: Codes; tokens: RefreshTokens }) {
     this.#store = options.store;
@@ -54,19 +52,19 @@ export class Devices {
     for (const [index, key] of keys.entries()) {
       const share = shareAt(index, maxPerAddress);
       const fromThere = sources.filter((source) => source[index] === key).length;
-      if (fromThere + this.#underWay.count(key) >= share) refuse(`${share} devices of this ${key.split(' ')[0]}`);
+      if (fromThere + this.#beingWritten.count(key) >= share) refuse(`${share} devices of this ${key.split(' ')[0]}`);
     }
-    if (waiting.length + this.#underWay.count('all') >= maxDevices) refuse(`${maxDevices} devices`);
+    if (waiting.length + this.#beingWritten.count('all') >= maxDevices) refuse(`${maxDevices} devices`);
     const begun = { ...spec, userName: '', userUID: '', code: { sourceIP } };
-    const places = ['all', ...keys];
-    this.#underWay.add(places, 1);
+    const holder = ['all', ...keys] as const;
+    this.#beingWritten.add(holder, 1);
     try {
       return await this.#codes.create(begun, life, refreshable, this.#tokens.nameOf(userCode));
     } catch (error) {
       if (error instanceof StatusError && isKubeError(error.cause, 409)) return undefined;
       throw error;
     } finally {
-      this.#underWay.remove(places, 1);
+      this.#beingWritten.add(holder, -1);
     }
   }
 

@@ -9,7 +9,7 @@ import type { KubeClient } from '../../cluster/client/client.ts';
 import type { Clock } from '../../runtime/time.ts';
 import { Informer } from '../../cluster/cache/informer.ts';
 import type { Logger } from '../../runtime/logger.ts';
-import { Topic } from '../../runtime/topic.ts';
+import { Topic } from '../../runtime/lifecycle.ts';
 import { SessionRequests } from './requests.ts';
 import { apiVersion, type Session, type SessionSpec } from './session.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { parseConfiguration, formatProblem } from '../../../src/config/parse.ts';
-import { secretsIn } from '../../../src/config/references.ts';
+import { secretsIn } from '../../../src/accounts/directory/configuration-warnings.ts';
 
 const parse = (logging: object) =>
   parseConfiguration(

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { formatProblem, parseConfiguration } from '../../../src/config/parse.ts';
-import { parseWrapped } from '../../../src/config/wrapped.ts';
+import { parseWrapped } from '../../../src/cli/wrapped-configuration.ts';
 import { fileAccess } from '../../../src/cluster/client/access.ts';
 
 const secret = 'hunter2';

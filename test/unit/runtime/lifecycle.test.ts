@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { Lifecycle, type Component } from '../../../src/runtime/lifecycle.ts';
+import { Lifecycle, type Component, Topic } from '../../../src/runtime/lifecycle.ts';
 import { logOfLines } from '../../fakes/log.ts';
 
 const never = new AbortController().signal;
@@ -116,4 +116,26 @@ test('the health checks are those of the components that report anything, by nam
   ]);
   problem = '';
   expect(report()[0]).toEqual(['users', '', '']);
+});
+
+test('a topic calls its listeners in the order in which they subscribed', () => {
+  const topic = new Topic<string>();
+  const heard: string[] = [];
+  topic.publish('before anyone subscribed');
+  topic.subscribe((value) => heard.push(`first ${value}`));
+  topic.subscribe((value) => heard.push(`second ${value}`));
+  topic.publish('event');
+  expect(heard).toEqual(['first event', 'second event']);
+});
+
+test('a topic does not call a listener that has unsubscribed, even from within a listener', () => {
+  const topic = new Topic<number>();
+  const heard: number[] = [];
+  const unsubscribe = topic.subscribe((value) => {
+    heard.push(value);
+    unsubscribe();
+  });
+  topic.publish(1);
+  topic.publish(2);
+  expect(heard).toEqual([1]);
 });

@@ -1,6 +1,6 @@
 /** One log through the core API (k8s.io/kubernetes pkg/registry/core/pod/rest LogREST), line by line as it arrives. */
 import type { KubeResponse } from '../../../cluster/client/client.ts';
-import { readBody } from '../../../runtime/read-body.ts';
+import { readBody } from '../../../runtime/promises.ts';
 import type { Caller } from '../log-store.ts';
 import { normalized } from '../../query/times.ts';
 import type { ContainerLog } from './source.ts';

@@ -1,6 +1,6 @@
 /** Many logs read at once, a few at a time, and what their lines are in the window that is asked for. */
 import { serviceUnavailable } from '../../../runtime/errors.ts';
-import { mapConcurrent } from '../../../runtime/map-concurrent.ts';
+import { mapConcurrent } from '../../../runtime/promises.ts';
 import type { Caller, LogRecord, Cut } from '../log-store.ts';
 import { timeText } from '../../query/times.ts';
 import type { PodLogEntry } from './entry.ts';

@@ -1,4 +1,4 @@
-import { mapConcurrent } from '../../../runtime/map-concurrent.ts';
+import { mapConcurrent } from '../../../runtime/promises.ts';
 
 /** Characters of the records of a page. */
 export const mostOnPage = 8 * 1024 * 1024;

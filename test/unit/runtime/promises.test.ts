@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { mapConcurrent } from '../../../src/runtime/map-concurrent.ts';
+import { mapConcurrent } from '../../../src/runtime/promises.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { addressKeys, hostOf } from '../../../src/runtime/client-address.ts';
+import { addressKeys, hostOf } from '../../../src/runtime/shares.ts';
 
 test.each<[string, string, string[]]>([
   ['192.0.2.1', '192.0.2.1', ['address 192.0.2.1']],

@@ -1,8 +1,8 @@
-import { objectKeys } from './names.ts';
-import { parseConfiguration, type Parsed } from './parse.ts';
-import { readYAML } from './yaml.ts';
+import { objectKeys } from '../config/names.ts';
+import { parseConfiguration, type Parsed } from '../config/parse.ts';
+import { readYAML } from '../config/yaml.ts';
 
-/** parseConfiguration for files of people: takes the ConfigMap too, also among others, and says of a file of another kind that it is one, not each key. */
+/** Parses a file of a user: also a ConfigMap with the configuration, alone or among other documents. A file of another kind is one problem, not one for each key. */
 export function parseWrapped(text: string): Parsed {
   const among = text
     .split(separator)
@@ -16,10 +16,10 @@ export function parseWrapped(text: string): Parsed {
   return { ok: false, problems: [{ path: '', message }] };
 }
 
-/** Of documents of YAML. */
+/** Between YAML documents. */
 const separator = /^---(?:\s.*)?$/m;
 
-/** What stands in a ConfigMap. */
+/** Returns the configuration that a ConfigMap holds. */
 function heldIn(text: string): string | undefined {
   const content = mappingIn(text);
   const held = content?.['kind'] === 'ConfigMap' ? recordOf(content['data'])?.[objectKeys.config] : undefined;

@@ -1,0 +1,72 @@
+/** Helpers for promises and streams. */
+
+/** Returns the result for each item, with at most `max` calls in progress. After the first failure, which it throws, no call starts. */
+export async function mapConcurrent<A, B>(
+  items: readonly A[],
+  max: number,
+  map: (item: A) => Promise<B>,
+): Promise<B[]> {
+  const results: B[] = [];
+  let hasFailed = false;
+  const entries = items.entries();
+  const work = async (): Promise<void> => {
+    for (const [index, item] of entries) {
+      if (hasFailed) return;
+      results[index] = await map(item);
+    }
+  };
+  const workers = Array.from({ length: Math.min(max, items.length) }, work);
+  await Promise.all(workers).finally(() => (hasFailed = true));
+  return results;
+}
+
+/**
+ * Returns a function whose callers share requests. No caller gets the response to a request that was sent before it called, so that every
+ * response is current. At most one request is in flight and one waits for it to end.
+ */
+export function sharedRequest<T>(send: () => Promise<T>): () => Promise<T> {
+  let inFlight: Promise<T> | undefined;
+  let next: Promise<T> | undefined;
+  function request(): Promise<T> {
+    if (inFlight === undefined) {
+      inFlight = send().finally(() => {
+        inFlight = undefined;
+      });
+      return inFlight;
+    }
+    next ??= inFlight
+      .catch(() => undefined)
+      .then(() => {
+        next = undefined;
+        return request();
+      });
+    return next;
+  }
+  return request;
+}
+
+/** The same promise, but rejected with the signal's reason as soon as the signal is aborted. */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason as Error);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort);
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}
+
+/** Reads a whole body. Throws the error that `tooLarge` makes as soon as the body has more than `maxBytes`. */
+export async function readBody(
+  body: AsyncIterable<unknown>,
+  maxBytes = Infinity,
+  tooLarge: () => Error = () => new RangeError(`a body has more than ${maxBytes} bytes`),
+): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += (chunk as Buffer).length;
+    if (size > maxBytes) throw tooLarge();
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks);
+}
