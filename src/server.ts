@@ -40,6 +40,7 @@ import { apisRoutes, kapisRoutes, unmatchedApis, unmatchedKapis } from './resour
 import { Lifecycle, type StopTimes } from './runtime/lifecycle.ts';
 import type { Logger } from './runtime/logger.ts';
 import { collectProcessMetrics, gauge, knowResource } from './runtime/metrics.ts';
+import { systemClock } from './runtime/time.ts';
 import { buildCertificate } from './tls/build.ts';
 import { buildTokens } from './tokens/build.ts';
 
@@ -57,7 +58,7 @@ export async function startServer(
 ): Promise<RunningServer> {
   const lifecycle = new Lifecycle(log);
   const client = await connect({ kubeconfig: flags.kubeconfig });
-  const parts = buildParts(flags, { client, lifecycle, log });
+  const parts = buildParts(flags, { client, lifecycle, clock: systemClock, log });
   const listeners = lifecycle.add('listeners', new Listeners({ ...parts, ...buildFaces(parts) }));
   collectProcessMetrics();
   await lifecycle.start(signal);
@@ -104,6 +105,7 @@ function frontRoutes(parts: Parts): readonly Route[] {
     metricsRoute,
     ...oauthRoutes({
       ...parts,
+      clock: () => parts.clock.now(),
       authenticator: parts.gatewayAuthentication,
       audiences: () => client.audiences(),
       multipleLogin: () => live.value.authentication.multipleLogin,

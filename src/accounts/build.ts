@@ -10,11 +10,13 @@ import { LastLogins } from './logins/last-logins.ts';
 import { LoginLimiter } from './logins/limit.ts';
 import { SharedFailures } from './logins/shared-failures.ts';
 import { ensureAdminSecret } from './passwords/admin.ts';
-import { Passwords } from './passwords/passwords.ts';
+import { Passwords, type HashFunctions } from './passwords/passwords.ts';
 import { PasswordStore } from './passwords/store.ts';
 import { IdentityProviders } from './providers/identity-providers.ts';
+import { providerTypes } from './providers/index.ts';
 import { Linking } from './providers/linking.ts';
 import { PasswordProviders } from './providers/password-providers.ts';
+import type { ProviderTypes } from './providers/provider.ts';
 import { RedirectProviders } from './providers/redirect-providers.ts';
 
 export interface AccountParts {
@@ -30,14 +32,24 @@ export interface AccountParts {
   readonly linking: Linking;
 }
 
-export function buildAccounts(cluster: ClusterParts, { refreshTokens }: TokenParts): AccountParts {
-  const { client, namespace, live, secrets, lease, lifecycle, log } = cluster;
-  const users = lifecycle.add('users', new Users({ client, namespace, log }));
-  const passwords = new Passwords();
+/** Implementations of password checks; tests replace them. */
+export interface PasswordChecks {
+  readonly hashFunctions?: HashFunctions;
+  readonly providerTypes?: ProviderTypes;
+}
+
+export function buildAccounts(
+  cluster: ClusterParts,
+  { refreshTokens }: TokenParts,
+  { hashFunctions, providerTypes: types = providerTypes }: PasswordChecks = {},
+): AccountParts {
+  const { client, namespace, live, secrets, lease, lifecycle, clock, log } = cluster;
+  const users = lifecycle.add('users', new Users({ client, namespace, clock, log }));
+  const passwords = new Passwords(hashFunctions, clock);
   lifecycle.add('admin-secret', {
     start: () => ensureAdminSecret({ client, namespace, configuration: live.value, passwords, log }),
   });
-  const shared = { client, namespace, config: live, secrets, users, passwords, log };
+  const shared = { client, namespace, config: live, secrets, users, passwords, clock, log };
   const directory = lifecycle.add('directory', new Directory(shared));
   const conditions = lifecycle.add('user-conditions', new UserConditions({ ...shared, directory }));
   directory.changed.subscribe((username) => {
@@ -56,7 +68,7 @@ export function buildAccounts(cluster: ClusterParts, { refreshTokens }: TokenPar
     }),
   );
   directory.dismissed.subscribe((dismissed) => void sessions.dismiss(dismissed));
-  const identityProviders = new IdentityProviders(shared);
+  const identityProviders = new IdentityProviders({ ...shared, types });
   return {
     users,
     passwords,
@@ -72,16 +84,17 @@ export function buildAccounts(cluster: ClusterParts, { refreshTokens }: TokenPar
 
 interface LoginParts
   extends
-    Pick<ClusterParts, 'client' | 'namespace' | 'live' | 'lifecycle' | 'log'>,
+    Pick<ClusterParts, 'client' | 'namespace' | 'live' | 'lifecycle' | 'clock' | 'log'>,
     Pick<TokenParts, 'refreshTokens'>,
     Pick<AccountParts, 'users' | 'directory'> {
   readonly maySweep: () => boolean;
 }
 
 function buildLogins(parts: LoginParts): Pick<AccountParts, 'limiter' | 'loginHistories'> {
-  const { live, refreshTokens, directory, lifecycle } = parts;
+  const { live, refreshTokens, directory, lifecycle, clock } = parts;
   const limit = () => live.value.authentication.loginLimit;
-  const limiter = new LoginLimiter(limit, Date.now, (text) => refreshTokens.mark(text));
+  const now = () => clock.now();
+  const limiter = new LoginLimiter(limit, now, (text) => refreshTokens.mark(text));
   directory.unlocked.subscribe((account) => limiter.unlock(account));
   const sharedFailures = new SharedFailures({ ...parts, limiter, within: () => limit().within });
   const lastLogins = new LastLogins(parts);

@@ -25,25 +25,28 @@ export interface AuthParts {
 }
 
 export function buildAuth(
-  { client, live, lifecycle, log }: ClusterParts,
+  { client, live, lifecycle, clock, log }: ClusterParts,
   { tokens }: TokenParts,
   { sessions, directory }: AccountParts,
 ): AuthParts {
   const accessTokens = new AccessTokens({ tokens, sessions, directory });
-  const reviewToken = tokenReview(client, async () => {
+  const audiences = async () => {
     const own = await client.audiences();
     return own.length === 0 ? [] : [live.value.authentication.issuer, ...own];
-  });
-  const requestHeaders = lifecycle.add('request-header-ca', new RequestHeaderSource({ client, log }));
+  };
+  const now = () => clock.now();
+  const monotonic = () => clock.monotonic();
+  const reviewToken = tokenReview(client, audiences, monotonic);
+  const requestHeaders = lifecycle.add('request-header-ca', new RequestHeaderSource({ client, clock, log }));
   const byToken = [platformToken(accessTokens), reviewToken];
   return {
     accessTokens,
     reviewToken,
     gatewayAuthentication: gatewayAuthenticator(byToken),
     aggregatedAuthentication: aggregatedAuthenticator(
-      requestHeader(() => requestHeaders.value),
+      requestHeader(() => requestHeaders.value, now),
       byToken,
     ),
-    authorizer: accessReview(client),
+    authorizer: accessReview(client, monotonic),
   };
 }

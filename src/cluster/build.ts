@@ -9,6 +9,7 @@ import { formatProblem } from '../config/parse.ts';
 import type { Lifecycle } from '../runtime/lifecycle.ts';
 import type { Logger } from '../runtime/logger.ts';
 import { gauge } from '../runtime/metrics.ts';
+import type { Clock } from '../runtime/time.ts';
 import type { Cluster } from './client/client.ts';
 import { PlatformConfigSource } from './config-map-source.ts';
 import { Lease } from './lease.ts';
@@ -22,14 +23,15 @@ export interface ClusterParts {
   readonly secrets: SecretRefs;
   readonly lease: Pick<Lease, 'isHeld'>;
   readonly lifecycle: Lifecycle;
+  readonly clock: Clock;
   readonly log: Logger;
 }
 
 export function buildCluster(
   flags: Pick<Flags, 'namespace' | 'config' | 'configMap'>,
-  given: Pick<ClusterParts, 'client' | 'lifecycle' | 'log'>,
+  given: Pick<ClusterParts, 'client' | 'lifecycle' | 'clock' | 'log'>,
 ): ClusterParts {
-  const { client, lifecycle, log } = given;
+  const { client, lifecycle, clock, log } = given;
   const { namespace, config: file, configMap: name } = flags;
   const live = new LiveConfiguration();
   live.warned.subscribe((warnings) => {
@@ -45,7 +47,7 @@ export function buildCluster(
   lifecycle.add('client', { stop: () => client.close() });
   const source =
     file === undefined
-      ? new PlatformConfigSource({ client, namespace, name, live, log })
+      ? new PlatformConfigSource({ client, namespace, name, live, clock, log })
       : new ConfigurationFile({ file, live, log });
   lifecycle.add('configuration', {
     start: (signal) => source.start(signal),
@@ -53,8 +55,8 @@ export function buildCluster(
     stop: () => source.stop(),
   });
   const identity = `${hostname()}_${randomUUID()}`;
-  const lease = lifecycle.add('lease', new Lease({ client, namespace, name: objectNames.lease, identity, log }));
-  const secrets = lifecycle.add('secrets', new SecretRefs({ client, namespace, log }));
+  const lease = lifecycle.add('lease', new Lease({ client, namespace, name: objectNames.lease, identity, clock, log }));
+  const secrets = lifecycle.add('secrets', new SecretRefs({ client, namespace, clock, log }));
   return { ...given, namespace, live, secrets, lease };
 }
 

@@ -7,7 +7,7 @@ import { objectKeys, objectNames } from '../config/names.ts';
 import { formatProblem, parseConfiguration, type Problem } from '../config/parse.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { KubeClient } from './client/client.ts';
-import { rfc3339 } from '../runtime/time.ts';
+import { rfc3339, type Clock } from '../runtime/time.ts';
 import { ensure } from './write-behind.ts';
 import { Informer, type KubeObject } from './cache/informer.ts';
 
@@ -26,20 +26,30 @@ export class PlatformConfigSource {
   readonly #namespace: string;
   readonly #name: string;
   readonly #live: LiveConfiguration;
+  readonly #clock: Clock;
   readonly #log: Logger;
   readonly #informer: Informer<ConfigMap>;
   #saving: Promise<void> = Promise.resolve();
 
-  constructor(options: { client: KubeClient; namespace: string; name: string; live: LiveConfiguration; log: Logger }) {
+  constructor(options: {
+    client: KubeClient;
+    namespace: string;
+    name: string;
+    live: LiveConfiguration;
+    clock: Clock;
+    log: Logger;
+  }) {
     this.#client = options.client;
     this.#namespace = options.namespace;
     this.#name = options.name;
     this.#live = options.live;
+    this.#clock = options.clock;
     this.#log = options.log;
     this.#informer = new Informer<ConfigMap>({
       client: options.client,
       path: `/api/v1/namespaces/${options.namespace}/configmaps`,
       fieldSelector: `metadata.name=${options.name}`,
+      clock: options.clock,
       log: options.log,
     });
     options.live.warned.subscribe((warnings) => {
@@ -126,7 +136,7 @@ export class PlatformConfigSource {
   }
 
   #tell(configMap: ConfigMap, reason: string, problems: readonly Problem[]): void {
-    const now = rfc3339(Date.now());
+    const now = rfc3339(this.#clock.now());
     const { name, uid, resourceVersion } = configMap.metadata;
     const body = {
       apiVersion: 'v1',

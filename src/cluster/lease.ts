@@ -2,7 +2,7 @@
  * Which of several replicas does what one should do: the holder of a coordination.k8s.io/v1 Lease (k8s.io/client-go
  * tools/leaderelection). For a moment two may believe that they hold it: what is done under it must bear that.
  */
-import { repeat, rfc3339, systemClock, type Clock } from '../runtime/time.ts';
+import { repeat, rfc3339, type Clock } from '../runtime/time.ts';
 import type { KubeClient } from './client/client.ts';
 import { isKubeError } from './client/kube-error.ts';
 import type { KubeObject } from './client/kube-object.ts';
@@ -24,7 +24,7 @@ export interface LeaseOptions {
   readonly name: string;
   /** Another one for each replica. */
   readonly identity: string;
-  readonly clock?: Clock;
+  readonly clock: Clock;
   readonly log: Logger;
 }
 
@@ -48,7 +48,7 @@ export class Lease {
     this.#options = options;
     this.#collection = `/apis/coordination.k8s.io/v1/namespaces/${options.namespace}/leases`;
     this.#path = `${this.#collection}/${options.name}`;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.clock;
   }
 
   start(): void {

@@ -5,6 +5,7 @@ import type { KubeClient } from './client/client.ts';
 import { Informer, type KubeObject } from './cache/informer.ts';
 import type { Logger } from '../runtime/logger.ts';
 import { Topic } from '../runtime/lifecycle.ts';
+import type { Clock } from '../runtime/time.ts';
 
 export interface SecretKeyRef {
   readonly name: string;
@@ -30,12 +31,14 @@ export class SecretRefs {
   readonly changed = new Topic();
   readonly #client: KubeClient;
   readonly #namespace: string;
+  readonly #clock: Clock;
   readonly #log: Logger;
   readonly #informers = new Map<string, Informer<Secret>>();
 
-  constructor(options: { client: KubeClient; namespace: string; log: Logger }) {
+  constructor(options: { client: KubeClient; namespace: string; clock: Clock; log: Logger }) {
     this.#client = options.client;
     this.#namespace = options.namespace;
+    this.#clock = options.clock;
     this.#log = options.log;
   }
 
@@ -52,6 +55,7 @@ export class SecretRefs {
         client: this.#client,
         path: `/api/v1/namespaces/${this.#namespace}/secrets`,
         fieldSelector: `metadata.name=${name}`,
+        clock: this.#clock,
         log: this.#log,
       });
       informer.onChange(() => this.changed.publish());

@@ -2,7 +2,7 @@
  * Writes to the cluster that nobody waits for: what comes for one key in the meantime becomes one write, no key is written more
  * often than once in an interval, one write goes out after the other, and what fails is tried again, in bounded memory.
  */
-import { sleep, systemClock, type Clock } from '../runtime/time.ts';
+import { sleep, type Clock } from '../runtime/time.ts';
 import { KubeError, isKubeError } from './client/kube-error.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { KubeClient } from './client/client.ts';
@@ -47,7 +47,7 @@ interface WriteBehindOptions<T extends object | string | true> {
   readonly what: string;
   readonly write: (key: string, value: T) => Promise<void>;
   readonly merge: (waiting: T, later: T) => T;
-  readonly clock?: Clock;
+  readonly clock: Clock;
   readonly log: Logger;
 }
 
@@ -63,7 +63,7 @@ export class WriteBehind<T extends object | string | true> {
 
   constructor(options: WriteBehindOptions<T>) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.clock;
   }
 
   /** Costs the caller nothing and never throws. */

@@ -86,10 +86,12 @@ export function durationsOf(
   return (which, seconds) => metric.observe(which, seconds);
 }
 
-/** A figure that is read when the metrics are. */
-export function gauge(name: string, help: string, read: () => number): void {
+/** A figure that is read when the metrics are. Replaces an earlier one of the same name. */
+export function gauge(suffix: string, help: string, read: () => number): void {
+  const name = `platform_apiserver_${suffix}`;
+  registry.removeSingleMetric(name);
   const metric: Gauge = new Gauge({
-    name: `platform_apiserver_${name}`,
+    name,
     help,
     registers: [registry],
     collect: () => metric.set(read()),

@@ -26,10 +26,12 @@ export function parseMilliseconds(text: string): number {
   return time === undefined ? NaN : time.second + Math.floor(time.nanosecond / 1_000_000);
 }
 
-/** Time as the cluster readers need it; a test hands in its own. */
+/** The time of the components. Tests pass their own. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
+  /** Milliseconds since an arbitrary moment; is never set back. */
+  monotonic(): number;
   /** Calls `run` once after that many milliseconds, unless the returned function is called before. */
   after(milliseconds: number, run: () => void): () => void;
   /** From 0 to below 1, for jitter. */
@@ -38,6 +40,7 @@ export interface Clock {
 
 export const systemClock: Clock = {
   now: () => Date.now(),
+  monotonic: () => performance.now(),
   after(milliseconds, run) {
     const timer = setTimeout(run, milliseconds);
     return () => clearTimeout(timer);

@@ -5,13 +5,14 @@ import { servingFromFiles, servingFromSecret } from './serving.ts';
 
 export function buildCertificate(
   flags: Flags,
-  { client, namespace, live, lifecycle, log }: ClusterParts,
+  { client, namespace, live, lifecycle, clock, log }: ClusterParts,
 ): ServingCertificate {
   const { tlsCertFile, tlsPrivateKeyFile } = flags;
+  const hosts = () => hostsOf(flags, live.value.gateway.externalURL);
   const source =
     tlsCertFile !== undefined && tlsPrivateKeyFile !== undefined
       ? servingFromFiles(tlsCertFile, tlsPrivateKeyFile)
-      : servingFromSecret({ client, namespace, hosts: () => hostsOf(flags, live.value.gateway.externalURL), log });
+      : servingFromSecret({ client, namespace, hosts, clock: () => clock.now(), log });
   return lifecycle.add('serving-certificate', new ServingCertificate({ client, namespace, live, source, log }));
 }
 

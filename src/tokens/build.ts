@@ -11,10 +11,10 @@ export interface TokenParts {
   readonly tokens: Tokens;
 }
 
-export function buildTokens({ client, namespace, live, lease, lifecycle, log }: ClusterParts): TokenParts {
+export function buildTokens({ client, namespace, live, lease, lifecycle, clock, log }: ClusterParts): TokenParts {
   const settings = () => live.value.authentication;
-  const refreshTokens = lifecycle.add('refresh-tokens', RefreshTokens.stored({ client, namespace, log }));
-  const keys = lifecycle.add('signing-keys', new SigningKeys({ client, namespace, log }));
-  lifecycle.add('key-rotation', new KeyRotation({ keys, settings, isOurs: () => lease.isHeld(), log }));
-  return { refreshTokens, keys, tokens: new Tokens({ keys, settings }) };
+  const refreshTokens = lifecycle.add('refresh-tokens', RefreshTokens.stored({ client, namespace, clock, log }));
+  const keys = lifecycle.add('signing-keys', new SigningKeys({ client, namespace, clock, log }));
+  lifecycle.add('key-rotation', new KeyRotation({ keys, settings, isOurs: () => lease.isHeld(), clock, log }));
+  return { refreshTokens, keys, tokens: new Tokens({ keys, settings, clock: () => clock.now() }) };
 }

@@ -83,10 +83,10 @@ export class Tokens {
   readonly #clock: () => number;
   readonly #verified: BoundedCache<Verified>;
 
-  constructor(options: { keys: SigningKeys; settings: () => TokenSettings; clock?: () => number }) {
+  constructor(options: { keys: SigningKeys; settings: () => TokenSettings; clock: () => number }) {
     this.#keys = options.keys;
     this.#settings = options.settings;
-    this.#clock = options.clock ?? Date.now;
+    this.#clock = options.clock;
     this.#verified = new BoundedCache({
       name: 'verified_tokens',
       maxEntries: 20_000,

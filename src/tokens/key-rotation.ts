@@ -4,7 +4,7 @@
  * half is kept. One replica does this; should two, the Secret's resourceVersion lets one of them.
  */
 import type { PlatformConfiguration } from '../config/schema.ts';
-import { parseMilliseconds, repeat, rfc3339, systemClock, type Clock } from '../runtime/time.ts';
+import { parseMilliseconds, repeat, rfc3339, type Clock } from '../runtime/time.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { KeyData } from './key-secret.ts';
 import { keyNames, retiredOf, retiring, type RetiredKey, type SigningKeys } from './signing-keys.ts';
@@ -33,17 +33,17 @@ interface KeyRotationOptions {
   readonly settings: () => Settings;
   /** Whether this replica rotates the keys. */
   readonly isOurs: () => boolean;
-  readonly clock?: Clock;
+  readonly clock: Clock;
   readonly log: Logger;
 }
 
 export class KeyRotation {
-  readonly #options: Required<KeyRotationOptions>;
+  readonly #options: KeyRotationOptions;
   readonly #stopped = new AbortController();
   #isFailing = false;
 
   constructor(options: KeyRotationOptions) {
-    this.#options = { clock: systemClock, ...options };
+    this.#options = options;
   }
 
   start(): void {

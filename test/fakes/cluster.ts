@@ -25,7 +25,7 @@ interface Answer {
 }
 
 interface Change {
-  readonly collection: string;
+  readonly version: number;
   readonly type: ChangeType;
   readonly object: Stored;
 }
@@ -91,7 +91,8 @@ export class MemoryCluster {
   readonly podLogs = new FakePodLogs();
   readonly #collections = new Map<string, Map<string, Stored>>();
   readonly #watchers = new Set<Watcher>();
-  readonly #history: Change[] = [];
+  /** Changes of each collection, oldest first. */
+  readonly #histories = new Map<string, Change[]>();
   readonly #responders = new Map<string, (body: Json) => unknown>([
     ['/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', () => ({ status: { resourceRules: [] } })],
   ]);
@@ -171,17 +172,16 @@ export class MemoryCluster {
   /** Tells of every change after the resourceVersion `since`, and of later ones. Returns what ends the calls. */
   watch(collection: string, fieldSelector: unknown, since: string, tell: Watcher['tell']): () => void {
     const watcher: Watcher = { collection, fieldSelector, tell };
-    const after = this.#history.findLastIndex(
-      ({ object }) => BigInt(object.metadata.resourceVersion ?? 0) <= BigInt(since),
-    );
-    for (const change of this.#history.slice(after + 1)) inform(watcher, change);
+    const history = this.#histories.get(collection) ?? [];
+    const after = history.findLastIndex(({ version }) => version <= Number(since));
+    for (const change of history.slice(after + 1)) inform(watcher, change);
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   }
 
   /** What was before cannot be watched or listed any more. */
   forgetHistory(): void {
-    this.#history.length = 0;
+    this.#histories.clear();
   }
 
   get version(): string {
@@ -204,7 +204,7 @@ export class MemoryCluster {
   }
 
   #list(path: string, query: SeenRequest['query']): Answer {
-    const exact = query['resourceVersionMatch'] === 'Exact' ? BigInt(String(query['resourceVersion'])) : undefined;
+    const exact = query['resourceVersionMatch'] === 'Exact' ? Number(query['resourceVersion']) : undefined;
     const all = exact === undefined ? this.stored(path) : this.#listAt(path, exact);
     const items = all.filter((object) => matches(object, query['fieldSelector']));
     return {
@@ -214,10 +214,10 @@ export class MemoryCluster {
   }
 
   /** As it was then. */
-  #listAt(path: string, version: bigint): Stored[] {
+  #listAt(path: string, until: number): Stored[] {
     const objects = new Map<string, Stored>();
-    for (const { collection, type, object } of this.#history) {
-      if (collection !== path || BigInt(object.metadata.resourceVersion ?? 0) > version) continue;
+    for (const { version, type, object } of this.#histories.get(path) ?? []) {
+      if (version > until) continue;
       if (type === 'DELETED') objects.delete(object.metadata.name);
       else objects.set(object.metadata.name, object);
     }
@@ -253,14 +253,16 @@ export class MemoryCluster {
   }
 
   #tell(collection: string, type: ChangeType, object: Stored): void {
-    const change = { collection, type, object };
-    this.#history.push(change);
-    for (const watcher of this.#watchers) inform(watcher, change);
+    const change = { version: this.#version, type, object };
+    const history = this.#histories.get(collection) ?? [];
+    history.push(change);
+    this.#histories.set(collection, history);
+    for (const watcher of this.#watchers) if (watcher.collection === collection) inform(watcher, change);
   }
 }
 
-function inform(watcher: Watcher, { collection, type, object }: Change): void {
-  if (watcher.collection === collection && matches(object, watcher.fieldSelector)) watcher.tell(type, object);
+function inform(watcher: Watcher, { type, object }: Change): void {
+  if (matches(object, watcher.fieldSelector)) watcher.tell(type, object);
 }
 
 /** One `path=value`. */
@@ -282,14 +284,22 @@ export class MemoryClient implements Cluster {
   after: (request: SeenRequest) => void | Promise<void> = () => undefined;
   ownAudiences: readonly string[] = [];
   ownIssuer: string | undefined;
-  /** Nobody is there, unless a test says where. */
-  upstream: Upstream = upstreamAt('http://127.0.0.1:1');
   readonly #cluster: MemoryCluster;
   readonly #held: (() => void)[] = [];
   #holding = false;
+  #upstream: Upstream | undefined;
 
   constructor(cluster: MemoryCluster) {
     this.#cluster = cluster;
+  }
+
+  /** Refuses connections unless a test sets another one. */
+  get upstream(): Upstream {
+    return (this.#upstream ??= upstreamAt('http://127.0.0.1:1'));
+  }
+
+  set upstream(upstream: Upstream) {
+    this.#upstream = upstream;
   }
 
   /** Watches say nothing from now on, as on a connection that hangs, and no new one is answered. */
@@ -330,7 +340,7 @@ export class MemoryClient implements Cluster {
   audiences = async (): Promise<readonly string[]> => this.ownAudiences;
   issuer = async (): Promise<string | undefined> => this.ownIssuer;
 
-  close = async (): Promise<void> => this.upstream.close();
+  close = async (): Promise<void> => this.#upstream?.close();
 
   #seen(path: string, { method = 'GET', query = {}, body, headers = {}, contentType }: KubeRequest): SeenRequest {
     const request = { method, path, query, body: body === undefined ? undefined : copy(body), headers, contentType };

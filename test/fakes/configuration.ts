@@ -5,21 +5,24 @@ export const issuer = 'https://platform.example';
 
 type Section = Readonly<Record<string, unknown>>;
 
-/** The configuration that such a document makes, with the defaults for all else. Throws for an invalid one. */
-export function configuration(sections: {
-  authentication?: Section;
-  requests?: Section;
-  gateway?: Section;
-}): PlatformConfiguration {
-  // JSON is YAML.
-  const parsed = parseConfiguration(
-    JSON.stringify({
-      apiVersion: 'config.platform.io/v1alpha1',
-      kind: 'PlatformConfiguration',
-      ...sections,
-      authentication: { issuer, ...sections.authentication },
-    }),
-  );
+interface Sections {
+  readonly authentication?: Section;
+  readonly requests?: Section;
+  readonly gateway?: Section;
+}
+
+/** Returns a document with these sections. JSON is YAML. */
+export const configurationText = (sections: Sections): string =>
+  JSON.stringify({
+    apiVersion: 'config.platform.io/v1alpha1',
+    kind: 'PlatformConfiguration',
+    ...sections,
+    authentication: { issuer, ...sections.authentication },
+  });
+
+/** Parses a document with these sections. Throws if it is invalid. */
+export function configuration(sections: Sections): PlatformConfiguration {
+  const parsed = parseConfiguration(configurationText(sections));
   if (parsed.ok) return parsed.value;
   throw new Error(parsed.problems.map(formatProblem).join('\n'));
 }

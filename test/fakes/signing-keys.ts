@@ -2,7 +2,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { MakeKey } from '../../src/tokens/signing-keys.ts';
+import { objectNames } from '../../src/config/names.ts';
+import { keyNames, type MakeKey } from '../../src/tokens/signing-keys.ts';
 
 const rsaKeys = [1, 2, 3].map((number) => readFileSync(join(import.meta.dirname, `keys/rsa-${number}.pem`)));
 
@@ -15,3 +16,13 @@ export function keyMaker(): MakeKey {
     return Buffer.from(privateKey.export({ type: 'pkcs8', format: 'pem' }));
   };
 }
+
+const makeKey = keyMaker();
+const pairs = keyNames.map(async ({ alg, current }) => [current, (await makeKey(alg)).toString('base64')] as const);
+
+/** The Secret of the signing keys: a server that finds it makes no keys of its own, which takes long. */
+export const signingKeysSecret = {
+  metadata: { name: objectNames.signingKeysSecret },
+  type: 'Opaque',
+  data: Object.fromEntries(await Promise.all(pairs)),
+};

@@ -5,20 +5,28 @@ import type { Change } from '../../src/cluster/cache/history.ts';
 import type { KubeObject } from '../../src/cluster/client/kube-object.ts';
 import type { Store } from '../../src/cluster/cache/store.ts';
 
-/** A clock that stands still until it is told to go on. */
+interface Timer {
+  readonly at: number;
+  readonly run: () => void;
+}
+
+/** A clock that stands still until `advance`. */
 export class FakeClock implements Clock {
   #now = 1_000_000;
-  #timers = new Map<number, { at: number; run: () => void }>();
-  #next = 0;
+  readonly #timers = new Set<Timer>();
 
   now(): number {
     return this.#now;
   }
 
+  monotonic(): number {
+    return this.#now;
+  }
+
   after(milliseconds: number, run: () => void): () => void {
-    const id = (this.#next += 1);
-    this.#timers.set(id, { at: this.#now + milliseconds, run });
-    return () => this.#timers.delete(id);
+    const timer = { at: this.#now + milliseconds, run };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
   }
 
   random(): number {
@@ -27,17 +35,18 @@ export class FakeClock implements Clock {
 
   /** Milliseconds until each pending timer, the soonest first. */
   pending(): number[] {
-    return [...this.#timers.values()].map(({ at }) => at - this.#now).toSorted((a, b) => a - b);
+    return [...this.#timers].map(({ at }) => at - this.#now).toSorted((a, b) => a - b);
   }
 
   async advance(milliseconds: number): Promise<void> {
     const end = this.#now + milliseconds;
     for (;;) {
-      const due = [...this.#timers].filter(([, { at }]) => at <= end).toSorted(([, a], [, b]) => a.at - b.at)[0];
-      if (due === undefined) break;
-      this.#now = due[1].at;
-      this.#timers.delete(due[0]);
-      due[1].run();
+      let first: Timer | undefined;
+      for (const timer of this.#timers) if (timer.at < (first?.at ?? Infinity)) first = timer;
+      if (first === undefined || first.at > end) break;
+      this.#now = first.at;
+      this.#timers.delete(first);
+      first.run();
       await settle();
     }
     this.#now = end;

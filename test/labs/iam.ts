@@ -1,18 +1,17 @@
 /** The account service behind the filters of every request, without sockets: people log in, and kube-apiserver lets all pass. */
 import type { RequestListener } from 'node:http';
-import { gatewayAuthenticator, platformToken } from '../../src/auth/authenticators/index.ts';
 import type { ResourceAttributes } from '../../src/auth/authorizers/authorizer.ts';
 import { createFace } from '../../src/http/chain.ts';
 import { OpenWatches } from '../../src/http/open-streams.ts';
 import { iamRoutes } from '../../src/iam/index.ts';
-import { createLogger, type Logger } from '../../src/runtime/logger.ts';
 import { auditor } from '../fakes/auditor.ts';
 import { ask, type Answer } from '../fakes/ask.ts';
-import { createPlatform, namespace, rightPassword, type Platform } from '../fakes/platform.ts';
+import { namespace, rightPassword, startAccounts, type Accounts, type AccountsOptions } from './accounts.ts';
+import { routesOf } from './oauth.ts';
 
 export const base = '/kapis/iam.platform.io/v1alpha2';
 
-export interface Lab extends Platform {
+export interface Lab extends Accounts {
   /** Who may do what, in whichever group and namespace: `verb resource/subresource name`; nobody anything at first. */
   readonly rights: Map<string, readonly string[]>;
   /** Logs in with the right password, and fails unless that works. */
@@ -28,11 +27,8 @@ export interface Lab extends Platform {
   ) => Promise<Answer>;
 }
 
-export async function createLab(
-  authentication: Readonly<Record<string, unknown>> = {},
-  log: Logger = createLogger({ silent: true }),
-): Promise<Lab> {
-  const platform = await createPlatform({ authentication, log });
+export async function createLab(options: AccountsOptions = {}): Promise<Lab> {
+  const accounts = await startAccounts(options);
   const rights = new Map<string, readonly string[]>();
   const authorizer = {
     authorize: async ({ username }: { username: string }, attributes: unknown) => {
@@ -43,13 +39,13 @@ export async function createLab(
     },
   };
   const release = { namespace, configMap: 'platform-config' };
-  const app: RequestListener = createFace([...platform.routes, ...iamRoutes({ ...platform, authorizer, release })], {
-    authenticator: gatewayAuthenticator([platformToken(platform.accessTokens)]),
+  const app: RequestListener = createFace([...routesOf(accounts), ...iamRoutes({ ...accounts, authorizer, release })], {
+    authenticator: accounts.gatewayAuthentication,
     authorizer,
-    requests: () => platform.live.value.requests,
+    requests: () => accounts.live.value.requests,
     watches: new OpenWatches(),
     auditor: auditor(),
-    log,
+    log: accounts.log,
   });
   const loginAnswer: Lab['loginAnswer'] = (username, password) =>
     ask(app, '/oauth/token', {
@@ -64,7 +60,7 @@ export async function createLab(
       }).toString(),
     });
   return {
-    ...platform,
+    ...accounts,
     rights,
     loginAnswer,
     async login(username) {

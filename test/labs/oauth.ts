@@ -6,12 +6,13 @@ import type { AuditLevel } from '../../src/config/audit.ts';
 import { sessionsPath } from '../../src/config/names.ts';
 import { createFace } from '../../src/http/chain.ts';
 import { OpenWatches } from '../../src/http/open-streams.ts';
-import { createLogger, type Logger } from '../../src/runtime/logger.ts';
+import type { Route } from '../../src/http/route.ts';
+import { oauthRoutes } from '../../src/oauth/index.ts';
 import { auditor } from '../fakes/auditor.ts';
 import { ask, type Answer, type Ask } from '../fakes/ask.ts';
-import { createPlatform, namespace, rightPassword, type Platform, type PlatformOptions } from '../fakes/platform.ts';
+import { namespace, rightPassword, startAccounts, type Accounts, type AccountsOptions } from './accounts.ts';
 
-export interface Lab extends Platform {
+export interface Lab extends Accounts {
   readonly app: RequestListener;
   /** Of the audit. */
   readonly events: readonly AuditEvent[];
@@ -38,7 +39,7 @@ const form = (fields: Fields): string =>
   ).toString();
 
 /** Changes all sessions in the cluster just before the next write of one, as another replica would. */
-export function overtakeNextWrite({ client, cluster }: Pick<Platform, 'client' | 'cluster'>): void {
+export function overtakeNextWrite({ client, cluster }: Pick<Accounts, 'client' | 'cluster'>): void {
   client.before = ({ method }) => {
     if (method !== 'PUT') return;
     client.before = () => undefined;
@@ -46,32 +47,42 @@ export function overtakeNextWrite({ client, cluster }: Pick<Platform, 'client' |
   };
 }
 
-const made: Platform[] = [];
-afterEach(() => {
-  for (const one of made.splice(0)) one.stop();
+/** Returns the routes of OAuth. */
+export const routesOf = (accounts: Accounts): readonly Route[] =>
+  oauthRoutes({
+    ...accounts,
+    clock: () => accounts.clock.now(),
+    authenticator: accounts.gatewayAuthentication,
+    audiences: () => accounts.client.audiences(),
+    issuer: () => accounts.live.value.authentication.issuer,
+    multipleLogin: () => accounts.live.value.authentication.multipleLogin,
+  });
+
+const made: Accounts[] = [];
+afterEach(async () => {
+  await Promise.all(made.splice(0).map((one) => one.stop()));
 });
 
-/** Ends with the test. */
+interface LabOptions extends Pick<AccountsOptions, 'log' | 'providerTypes'> {
+  /** The audit level of all requests. */
+  readonly level?: AuditLevel | undefined;
+}
+
+/** Stops after the test. */
 export async function createLab(
-  authentication: Readonly<Record<string, unknown>> = {},
-  log: Logger = createLogger({ silent: true }),
-  lookUp?: PlatformOptions['lookUp'],
-  level: AuditLevel = 'Metadata',
+  authentication: AccountsOptions['authentication'] = {},
+  { level = 'Metadata', ...given }: LabOptions = {},
 ): Promise<Lab> {
-  const platform = await createPlatform({
-    authentication,
-    log,
-    ...(lookUp === undefined ? {} : { lookUp }),
-  });
-  made.push(platform);
+  const accounts = await startAccounts({ authentication, ...given });
+  made.push(accounts);
   const events: AuditEvent[] = [];
-  const app = createFace(platform.routes, {
+  const app = createFace(routesOf(accounts), {
     authenticator: async () => undefined,
     authorizer: { authorize: async () => ({ allowed: false, reason: '' }) },
-    requests: () => platform.live.value.requests,
+    requests: () => accounts.live.value.requests,
     watches: new OpenWatches(),
     auditor: auditor({ level }, (event) => events.push(event)),
-    log,
+    log: accounts.log,
   });
   const post: Lab['post'] = (path, fields, { headers = {}, ...options } = {}) =>
     ask(app, path, {
@@ -80,5 +91,5 @@ export async function createLab(
       headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
       ...options,
     });
-  return { ...platform, app, events, post, token: (fields, options) => post('/oauth/token', fields, options) };
+  return { ...accounts, app, events, post, token: (fields, options) => post('/oauth/token', fields, options) };
 }

@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { parametersOf, type HashParameters } from '../../config/hash-parameters.ts';
 import type { LiveConfiguration } from '../../config/live.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
-import { systemClock, type Clock } from '../../runtime/time.ts';
+import type { Clock } from '../../runtime/time.ts';
 import { Topic } from '../../runtime/lifecycle.ts';
 import { secretsIn, warningsOf } from './configuration-warnings.ts';
 import type { Identity, SessionSpec } from '../../tokens/sessions/session.ts';
@@ -60,14 +60,14 @@ export class Directory {
     secrets: SecretRefs;
     users: Users;
     passwords: Passwords;
-    clock?: Clock;
+    clock: Clock;
   }) {
     this.clients = new Clients(options);
     this.#config = options.config;
     this.#secrets = options.secrets;
     this.#users = options.users;
     this.#passwords = options.passwords;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.clock;
     options.secrets.changed.subscribe(() => this.#rebuild());
     options.users.changed.subscribe((username) => this.#update(username));
   }

@@ -4,7 +4,7 @@
  */
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
-import { rfc3339, systemClock, type Clock } from '../../runtime/time.ts';
+import { rfc3339, type Clock } from '../../runtime/time.ts';
 import { isKubeError } from '../../cluster/client/kube-error.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { hasSystemName } from './account.ts';
@@ -38,13 +38,13 @@ export class UserConditions {
     directory: Pick<Directory, 'configured' | 'shared'>;
     users: Pick<Users, 'get' | 'list'>;
     log: Logger;
-    clock?: Clock;
+    clock: Clock;
   }) {
     this.#client = options.client;
     this.#directory = options.directory;
     this.#users = options.users;
     this.#log = options.log;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.clock;
   }
 
   /** The user has changed, and so has what is said of those who have, or had, the same e-mail address or identity. */

@@ -5,7 +5,7 @@
  */
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
-import { systemClock, type Clock } from '../../runtime/time.ts';
+import type { Clock } from '../../runtime/time.ts';
 import { Informer, type KubeObject } from '../../cluster/cache/informer.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { Topic } from '../../runtime/lifecycle.ts';
@@ -61,8 +61,8 @@ export class Users {
   /** The names of those that are there, by uid. */
   readonly #names = new Map<string, string>();
 
-  constructor(options: { client: KubeClient; namespace: string; log: Logger; clock?: Clock }) {
-    const { client, namespace, log, clock = systemClock } = options;
+  constructor(options: { client: KubeClient; namespace: string; log: Logger; clock: Clock }) {
+    const { client, namespace, log, clock } = options;
     this.#namespace = namespace;
     this.#clock = clock;
     const shared = { client, log, clock, watchSeconds };

@@ -8,7 +8,7 @@ import { loginHistoriesPath } from '../../config/names.ts';
 import type { LoginHistorySettings } from '../../config/schema.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient, KubeRequest } from '../../cluster/client/client.ts';
-import { repeat, rfc3339, systemClock, type Clock } from '../../runtime/time.ts';
+import { repeat, rfc3339, type Clock } from '../../runtime/time.ts';
 import type { KubeObject } from '../../cluster/client/kube-object.ts';
 import { isKubeError, KubeError } from '../../cluster/client/kube-error.ts';
 import { metadataAs, metadataHeaders } from '../../cluster/client/kube-object.ts';
@@ -86,7 +86,7 @@ export class LoginHistories {
     loggedIn: (user: Of, time: string) => void;
     /** Whether it is for this replica to delete what is over. */
     maySweep: () => boolean;
-    clock?: Clock;
+    clock: Clock;
     log: Logger;
   }) {
     this.#client = options.client;
@@ -95,7 +95,7 @@ export class LoginHistories {
     this.#directory = options.directory;
     this.#loggedIn = options.loggedIn;
     this.#maySweep = options.maySweep;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.clock;
     this.#log = options.log;
     const limits = { maxEntries: 10_000, maxBytes: 4 * 1024 * 1024, clock: () => this.#clock.now() };
     this.#limited = new BoundedCache({ ...limits, name: 'limited_logins', ttl: limitedInterval });

@@ -30,7 +30,7 @@ export class LastLogins {
     ttl: 2 * interval,
   });
 
-  constructor(options: { client: Pick<KubeClient, 'json'>; users: Pick<Users, 'get'>; clock?: Clock; log: Logger }) {
+  constructor(options: { client: Pick<KubeClient, 'json'>; users: Pick<Users, 'get'>; clock: Clock; log: Logger }) {
     this.#client = options.client;
     this.#users = options.users;
     this.#writes = new WriteBehind<LastLogin>({

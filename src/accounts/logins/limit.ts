@@ -113,7 +113,7 @@ export class LoginLimiter {
   #changed: (what: 'failures' | 'familiar') => void = () => undefined;
 
   /** `mark` makes of a pair or a user what other replicas may know it by. */
-  constructor(limit: () => LoginLimit, clock: () => number = Date.now, mark = (text: string): string => text) {
+  constructor(limit: () => LoginLimit, clock: () => number, mark = (text: string): string => text) {
     this.#limit = limit;
     this.#clock = clock;
     this.#mark = mark;

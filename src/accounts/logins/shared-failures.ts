@@ -10,7 +10,7 @@
 import { randomUUID } from 'node:crypto';
 import { loginFailuresPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
-import { parseMilliseconds, repeat, rfc3339, systemClock, type Clock } from '../../runtime/time.ts';
+import { parseMilliseconds, repeat, rfc3339, type Clock } from '../../runtime/time.ts';
 import { Informer, type KubeObject } from '../../cluster/cache/informer.ts';
 import { isKubeError } from '../../cluster/client/kube-error.ts';
 import type { Logger } from '../../runtime/logger.ts';
@@ -66,10 +66,10 @@ export class SharedFailures {
     within: () => number;
     /** Whether it is for this replica to delete what is over. */
     maySweep: () => boolean;
-    clock?: Clock;
+    clock: Clock;
     log: Logger;
   }) {
-    const { client, clock = systemClock, log } = options;
+    const { client, clock, log } = options;
     this.#client = client;
     this.#path = loginFailuresPath(options.namespace);
     this.#limiter = options.limiter;

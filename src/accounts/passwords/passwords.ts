@@ -55,14 +55,9 @@ export function isWeaker(parameters: HashParameters | undefined): boolean {
   return workOf(parameters) < workOf(preferred);
 }
 
-type Stopwatch = Pick<Clock, 'now' | 'after'>;
-
-/** The time of day may jump, and what a hash costs must not. */
-const stopwatch: Stopwatch = { now: () => performance.now(), after: (time, run) => systemClock.after(time, run) };
-
 export class Passwords {
   readonly #functions: HashFunctions;
-  readonly #clock: Stopwatch;
+  readonly #clock: Pick<Clock, 'monotonic' | 'after'>;
   readonly #slots = new Slots({
     what: 'password checks',
     total: hashesAtOnce(availableParallelism(), process.env),
@@ -73,7 +68,7 @@ export class Passwords {
   readonly #costs = new Map<HashParameters, number>();
   #inUse: readonly HashParameters[] = [preferred];
 
-  constructor(functions: HashFunctions = nativeHashFunctions, clock: Stopwatch = stopwatch) {
+  constructor(functions: HashFunctions = nativeHashFunctions, clock: Pick<Clock, 'monotonic' | 'after'> = systemClock) {
     this.#functions = functions;
     this.#clock = clock;
   }
@@ -107,7 +102,7 @@ export class Passwords {
     const fits = Buffer.byteLength(password) <= longestPassword;
     const tried = fits ? password : '';
     return await this.#slots.run(addressKeys(source), async () => {
-      const started = this.#clock.now();
+      const started = this.#clock.monotonic();
       const slowest = this.#slowest();
       const known = hash === undefined ? undefined : parametersOf(hash);
       const right =
@@ -115,7 +110,7 @@ export class Passwords {
           ? (await this.#verifyDecoy(slowest, tried), false)
           : await this.#measured(known, hash, tried);
       if (right && fits && active) return true;
-      const missing = (this.#costs.get(slowest) ?? 0) - (this.#clock.now() - started);
+      const missing = (this.#costs.get(slowest) ?? 0) - (this.#clock.monotonic() - started);
       if (known !== undefined && known !== slowest && missing > 0)
         await new Promise<void>((resolve) => this.#clock.after(missing, resolve));
       return false;
@@ -128,9 +123,9 @@ export class Passwords {
   }
 
   async #measured(parameters: HashParameters, hash: string, password: string): Promise<boolean> {
-    const started = this.#clock.now();
+    const started = this.#clock.monotonic();
     const right = await this.#functions.verify(hash, password);
-    const took = this.#clock.now() - started;
+    const took = this.#clock.monotonic() - started;
     const before = this.#costs.get(parameters);
     this.#costs.set(parameters, before === undefined ? took : before * 0.9 + took * 0.1);
     return right;

@@ -7,7 +7,7 @@ import { objectKeys, objectNames, usersPath } from '../../config/names.ts';
 import { parametersOf, type HashParameters } from '../../config/hash-parameters.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
-import { rfc3339, systemClock, type Clock } from '../../runtime/time.ts';
+import { rfc3339, type Clock } from '../../runtime/time.ts';
 import { isKubeError, KubeError } from '../../cluster/client/kube-error.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Account } from '../directory/account.ts';
@@ -55,14 +55,14 @@ export class PasswordStore {
     directory: Directory;
     passwords: Passwords;
     log: Logger;
-    clock?: Clock;
+    clock: Clock;
   }) {
     this.#client = options.client;
     this.#secrets = `/api/v1/namespaces/${options.namespace}/secrets`;
     this.#directory = options.directory;
     this.#passwords = options.passwords;
     this.#log = options.log;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.clock;
   }
 
   /**

@@ -12,8 +12,7 @@ import { addressKeys } from '../../runtime/shares.ts';
 import { OAuthError, serviceUnavailable } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { Slots } from '../../runtime/slots.ts';
-import { systemClock, type Clock } from '../../runtime/time.ts';
-import { providerTypes } from './index.ts';
+import type { Clock } from '../../runtime/time.ts';
 import {
   CredentialsRefused,
   type ProviderKind,
@@ -47,17 +46,17 @@ interface IdentityProvidersOptions {
   readonly config: LiveConfiguration;
   readonly secrets: Pick<SecretRefs, 'read'>;
   readonly log: Logger;
-  readonly clock?: Pick<Clock, 'now'>;
-  readonly types?: ProviderTypes;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly types: ProviderTypes;
 }
 
 export class IdentityProviders {
-  readonly #options: Required<IdentityProvidersOptions>;
+  readonly #options: IdentityProvidersOptions;
   readonly #created = new Map<string, Created>();
   readonly #slots = new Map<string, Slots>();
 
   constructor(options: IdentityProvidersOptions) {
-    this.#options = { clock: systemClock, types: providerTypes, ...options };
+    this.#options = options;
   }
 
   /** Returns the providers of a kind in the order of the configuration. */

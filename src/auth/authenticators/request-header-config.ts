@@ -6,6 +6,7 @@ import { X509Certificate } from 'node:crypto';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import { Informer, type KubeObject } from '../../cluster/cache/informer.ts';
 import type { Logger } from '../../runtime/logger.ts';
+import type { Clock } from '../../runtime/time.ts';
 
 export interface RequestHeaderConfig {
   readonly authorities: readonly X509Certificate[];
@@ -76,11 +77,12 @@ export class RequestHeaderSource {
   #value: RequestHeaderConfig | undefined;
   #problem = 'not read yet';
 
-  constructor(options: { client: KubeClient; log: Logger }) {
+  constructor(options: { client: KubeClient; clock: Clock; log: Logger }) {
     this.#informer = new Informer<ConfigMap>({
       client: options.client,
       path: `/api/v1/namespaces/${namespace}/configmaps`,
       fieldSelector: `metadata.name=${name}`,
+      clock: options.clock,
       log: options.log,
     });
     this.#informer.onChange((type, { data = {} }) => {

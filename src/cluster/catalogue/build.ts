@@ -1,6 +1,7 @@
 /** Which resources the cluster serves, which namespaces a caller may read, and the cached resources. */
 import { cacheFigures } from '../../runtime/bounded-cache.ts';
 import { gauge, gauges, knowResource } from '../../runtime/metrics.ts';
+import type { Clock } from '../../runtime/time.ts';
 import type { ClusterParts } from '../build.ts';
 import { Discovery } from '../discovery.ts';
 import { OwnRights } from '../own-rights.ts';
@@ -16,22 +17,22 @@ export interface CatalogueParts {
 }
 
 export function buildCatalogue(
-  { client, live, lifecycle, log }: ClusterParts,
+  { client, live, lifecycle, clock, log }: ClusterParts,
   kinds: readonly Kind<unknown>[],
 ): CatalogueParts {
-  const discovery = lifecycle.add('discovery', new Discovery({ client, log }));
-  const granted = lifecycle.add('granted-namespaces', new GrantedNamespaces({ client, log }));
-  const rights = new OwnRights({ client });
+  const discovery = lifecycle.add('discovery', new Discovery({ client, clock, log }));
+  const granted = lifecycle.add('granted-namespaces', new GrantedNamespaces({ client, clock, log }));
+  const rights = new OwnRights({ client, clock });
   const limits = () => live.value.cache;
   const catalogue = lifecycle.add(
     'catalogue',
-    new Catalogue({ client, discovery, rights, limits, kinds, known: knowResource, log }),
+    new Catalogue({ client, discovery, rights, limits, kinds, known: knowResource, clock, log }),
   );
-  registerMetrics(catalogue, () => limits().maxBytes);
+  registerMetrics(catalogue, clock, () => limits().maxBytes);
   return { discovery, granted, catalogue };
 }
 
-function registerMetrics(catalogue: Catalogue, maxBytes: () => number): void {
+function registerMetrics(catalogue: Catalogue, clock: Clock, maxBytes: () => number): void {
   const figures = (read: (figures: CacheFigures) => number) => () =>
     [...catalogue.figures()].map(([resource, one]) => [resource, read(one)] as const);
   gauges(
@@ -50,7 +51,7 @@ function registerMetrics(catalogue: Catalogue, maxBytes: () => number): void {
     'store_age_seconds',
     'Time since the watch of a resource was last heard.',
     'resource',
-    figures(({ lastSignOfLife }) => (Date.now() - lastSignOfLife) / 1_000),
+    figures(({ lastSignOfLife }) => (clock.now() - lastSignOfLife) / 1_000),
   );
   gauge('store_limit_bytes', 'What all copies may hold together.', maxBytes);
   gauges('cache_entries', 'Entries of a cache, limiter or queue whose keys come from requests.', 'name', () =>

@@ -4,7 +4,7 @@
  */
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
-import { systemClock, type Clock } from '../../runtime/time.ts';
+import type { Clock } from '../../runtime/time.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { isAmong, type Dismissed } from './dismissal.ts';
 import { hashToken, isSessionID, newSessionID, type RefreshTokens } from '../refresh-tokens.ts';
@@ -40,7 +40,7 @@ export class Sessions {
 
   constructor({
     lives: settings,
-    clock = systemClock,
+    clock,
     ...options
   }: {
     client: KubeClient;
@@ -50,7 +50,7 @@ export class Sessions {
     /** See Sweeper. */
     maySweep: () => boolean;
     isDismissed: (spec: SessionSpec) => boolean;
-    clock?: Clock;
+    clock: Clock;
     log: Logger;
   }) {
     const store = new SessionStore({ ...options, clock });

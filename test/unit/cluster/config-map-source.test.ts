@@ -28,6 +28,7 @@ test('a refusal and a warning are Events on the ConfigMap, and that all is well 
     namespace,
     name: 'platform-config',
     live,
+    clock: cluster.clock,
     log: createLogger({ silent: true }),
   });
   await source.start(AbortSignal.timeout(10_000));

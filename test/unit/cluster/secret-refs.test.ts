@@ -23,6 +23,7 @@ beforeEach(() => {
   secrets = new SecretRefs({
     client,
     namespace,
+    clock,
     log: createLogger({ silent: true }),
   });
   secrets.changed.subscribe(() => {

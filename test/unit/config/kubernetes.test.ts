@@ -5,7 +5,7 @@ import { sessionsPath } from '../../../src/config/names.ts';
 import { ask, type Answer } from '../../fakes/ask.ts';
 import { issuer } from '../../fakes/configuration.ts';
 import { craftJWT, readJWT } from '../../fakes/jwt.ts';
-import { namespace } from '../../fakes/platform.ts';
+import { namespace } from '../../labs/accounts.ts';
 import { asClient, createLab, login, refreshWith, type Fields, type Lab } from '../../labs/oauth.ts';
 
 const grantTypes = ['password', 'refresh_token', 'client_credentials'];

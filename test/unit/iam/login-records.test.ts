@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { loginHistoriesPath } from '../../../src/config/names.ts';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
-import { namespace, rightPassword } from '../../fakes/platform.ts';
+import { namespace, rightPassword } from '../../labs/accounts.ts';
 import { createLab, type Lab } from '../../labs/iam.ts';
 
 let lab: Lab;

@@ -3,7 +3,7 @@ import { preferred } from '../../../src/accounts/passwords/passwords.ts';
 import { passwordSecretType } from '../../../src/accounts/directory/users.ts';
 import { parametersOf } from '../../../src/config/hash-parameters.ts';
 import { logOfLines } from '../../fakes/log.ts';
-import { namespace, rightPassword } from '../../fakes/platform.ts';
+import { namespace, rightPassword } from '../../labs/accounts.ts';
 import { settle } from '../../labs/cluster-fakes.ts';
 import { createLab, type Lab } from '../../labs/iam.ts';
 
@@ -79,7 +79,9 @@ describe('one’s own password', () => {
 
   test('that an identity provider keeps is changed there, and that is said', async () => {
     const ldap = { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } };
-    const other = await createLab({ identityProviders: [{ name: 'corp', displayName: 'Corp.', type: 'LDAP', ldap }] });
+    const other = await createLab({
+      authentication: { identityProviders: [{ name: 'corp', displayName: 'Corp.', type: 'LDAP', ldap }] },
+    });
     try {
       const identity = { provider: 'corp', subject: '1' };
       const userUID = await other.putUser('erin', { identities: [identity] }, false);
@@ -94,13 +96,13 @@ describe('one’s own password', () => {
       await other.putUser('erin', { identities: [identity] });
       expect(await other.call(token, 'PUT', 'users/~/password', change)).toMatchObject({ status: 200 });
     } finally {
-      other.stop();
+      await other.stop();
     }
   });
 
   test('stands in no log', async () => {
     const { log, lines } = logOfLines();
-    const logged = await createLab({}, log);
+    const logged = await createLab({ log });
     try {
       await logged.putUser('bob');
       const token = await logged.login('bob');
@@ -112,7 +114,7 @@ describe('one’s own password', () => {
       for (const secret of [rightPassword, next, 'wrong secret', 'half a secr', token, '$argon2id'])
         expect(text).not.toContain(secret);
     } finally {
-      logged.stop();
+      await logged.stop();
     }
   });
 });

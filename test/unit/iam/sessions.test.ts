@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { sessionsPath } from '../../../src/config/names.ts';
-import { createPlatform, namespace } from '../../fakes/platform.ts';
+import { namespace, startAccounts } from '../../labs/accounts.ts';
 import { createLab, type Lab } from '../../labs/iam.ts';
 
 let lab: Lab;
@@ -53,7 +53,7 @@ test('all are those of other replicas too, and codes and devices that wait', asy
   const spec = { userName: 'bob', userUID: uid, clientID: 'platform', code: {} };
   await lab.sessions.codes.create(spec, 60_000, true);
   lab.client.holdWatches();
-  const elsewhere = await createPlatform({ beside: lab });
+  const elsewhere = await startAccounts({ beside: lab });
   try {
     await elsewhere.sessions.create({ userName: 'bob', userUID: uid, clientID: 'platform' });
     expect(await lab.call(token, 'DELETE', 'users/~/sessions')).toMatchObject({ status: 200 });
@@ -61,7 +61,7 @@ test('all are those of other replicas too, and codes and devices that wait', asy
     expect(phases).toEqual(['Revoked', 'Revoked', 'Revoked', 'Revoked']);
   } finally {
     lab.client.releaseWatches();
-    elsewhere.stop();
+    await elsewhere.stop();
   }
 });
 

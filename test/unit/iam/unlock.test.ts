@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { rightPassword } from '../../fakes/platform.ts';
+import { rightPassword } from '../../labs/accounts.ts';
 import { createLab, type Lab } from '../../labs/iam.ts';
 
 let lab: Lab;

@@ -9,7 +9,7 @@ const jsonPatch = 'application/json-patch+json';
 let lab: Lab;
 let bob: string;
 beforeEach(async () => {
-  lab = await createLab({ users: [{ username: 'alice', displayName: 'Alice', groups: ['a'] }] });
+  lab = await createLab({ authentication: { users: [{ username: 'alice', displayName: 'Alice', groups: ['a'] }] } });
   await lab.putUser('bob', { displayName: 'Bob', email: 'bob@example.com', groups: ['b'], state: 'Active' });
   await lab.putUser('carol', { groups: ['c'], state: 'Disabled' });
   bob = await lab.login('bob');

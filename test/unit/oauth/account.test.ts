@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
 import { ask, type Answer } from '../../fakes/ask.ts';
 import { Browser, formIn } from '../../fakes/browser.ts';
-import { rightPassword } from '../../fakes/platform.ts';
+import { rightPassword } from '../../labs/accounts.ts';
 import { asClient, createLab, type Lab } from '../../labs/oauth.ts';
 
 const path = '/oauth/account';

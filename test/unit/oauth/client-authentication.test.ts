@@ -39,7 +39,10 @@ function lab(secrets: Readonly<Record<string, string>>) {
         : undefined;
     },
   };
-  const limiter = new LoginLimiter(() => ({ maxTries: 1_000, within: 1, perAddress: 1_000, perClient: 1_000 }));
+  const limiter = new LoginLimiter(
+    () => ({ maxTries: 1_000, within: 1, perAddress: 1_000, perClient: 1_000 }),
+    () => 0,
+  );
   const authenticate = (authorization: string | undefined, form: Readonly<Record<string, string>>): Promise<Client> =>
     authenticateClient(
       { headers: authorization === undefined ? {} : { authorization } } as unknown as Request,

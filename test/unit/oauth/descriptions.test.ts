@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { openapi31 } from '../../../src/docs/openapi/openapi31.ts';
 import { operationOf } from '../../../src/docs/openapi/operations.ts';
 import { issuer } from '../../fakes/configuration.ts';
-import { createLab } from '../../labs/oauth.ts';
+import { createLab, routesOf } from '../../labs/oauth.ts';
 
 interface Document {
   readonly paths: Readonly<Record<string, object>>;
@@ -17,7 +17,7 @@ const paths = Object.keys(published.paths).filter((path) => /^\/(oauth|\.well-kn
 let described: Document;
 
 beforeAll(async () => {
-  const operations = (await createLab()).routes.map(operationOf);
+  const operations = routesOf(await createLab()).map(operationOf);
   const about = { title: '', description: '', version: '', tags: [], operations };
   described = JSON.parse(JSON.stringify(openapi31(about, issuer))) as Document;
 });

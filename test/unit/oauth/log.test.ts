@@ -6,7 +6,7 @@ import { ask, type Answer } from '../../fakes/ask.ts';
 import { Browser } from '../../fakes/browser.ts';
 import { craftJWT } from '../../fakes/jwt.ts';
 import { logOfLines } from '../../fakes/log.ts';
-import { rightPassword } from '../../fakes/platform.ts';
+import { rightPassword } from '../../labs/accounts.ts';
 import { createLab, type Fields, type Lab } from '../../labs/oauth.ts';
 
 const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code';
@@ -47,7 +47,7 @@ const serviceToken = ({ clock }: Lab): string =>
   craftJWT({ alg: 'RS256' }, { iss: 'https://kubernetes.example', exp: Math.floor(clock.now() / 1_000) + 600 });
 
 const lab = async (log: Logger, audit?: 'None'): Promise<Lab> => {
-  const made = await createLab({ clients }, log, undefined, audit);
+  const made = await createLab({ clients }, { log, level: audit });
   made.cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', () => ({
     status: { authenticated: true, user: { username: 'system:serviceaccount:a:b', uid: 'u', groups: [] } },
   }));

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { ask, type Answer } from '../../fakes/ask.ts';
 import { Browser, formIn } from '../../fakes/browser.ts';
-import { rightPassword } from '../../fakes/platform.ts';
+import { rightPassword } from '../../labs/accounts.ts';
 import { createLab, type Lab } from '../../labs/oauth.ts';
 
 const path = '/oauth/login';

@@ -5,7 +5,7 @@ import { unreachable } from '../../../src/cluster/client/kube-error.ts';
 import { ask, type Answer } from '../../fakes/ask.ts';
 import { Browser, formIn } from '../../fakes/browser.ts';
 import { logOfLines } from '../../fakes/log.ts';
-import { rightPassword } from '../../fakes/platform.ts';
+import { rightPassword } from '../../labs/accounts.ts';
 import { createLab, type Lab } from '../../labs/oauth.ts';
 
 const https = 'https://console.example/callback';
@@ -147,7 +147,7 @@ test('a request for no scope has consent asked for the one thing that each clien
 
 test('a page that fails shows the id of the request, by which the log has the cause; a refusal is not logged', async () => {
   const { log, lines } = logOfLines();
-  const made = await createLab({ clients }, log);
+  const made = await createLab({ clients }, { log });
   const { browser } = browserOf(made);
   const errors = (): unknown[] =>
     lines()

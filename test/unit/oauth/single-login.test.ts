@@ -7,23 +7,23 @@ import type { RequestContext } from '../../../src/http/route.ts';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
 import { createLogger } from '../../../src/runtime/logger.ts';
 import { PasswordLogin } from '../../../src/oauth/password-login.ts';
-import { createPlatform, namespace, type Platform } from '../../fakes/platform.ts';
+import { namespace, startAccounts, type Accounts } from '../../labs/accounts.ts';
 import { settle } from '../../labs/cluster-fakes.ts';
 import { redeem } from '../../labs/sessions.ts';
 
 const log = createLogger({ silent: true });
 const context = { auditID: '', sourceIP: '192.0.2.1', userAgent: '', log } as RequestContext;
 
-let replicas: [Platform, Platform];
+let replicas: [Accounts, Accounts];
 beforeEach(async () => {
-  const first = await createPlatform();
-  replicas = [first, await createPlatform({ beside: first })];
+  const first = await startAccounts();
+  replicas = [first, await startAccounts({ beside: first })];
 });
-afterEach(() => {
-  for (const replica of replicas) replica.stop();
+afterEach(async () => {
+  await Promise.all(replicas.map((replica) => replica.stop()));
 });
 
-async function begin(replica: Platform): Promise<Session> {
+async function begin(replica: Accounts): Promise<Session> {
   const account = replica.directory.account('alice');
   if (account === undefined) throw new Error('alice is not there');
   const login = new PasswordLogin({ ...replica, multipleLogin: () => false });
@@ -38,7 +38,7 @@ const standing = (): string[] =>
     .map(({ metadata }) => metadata.name);
 
 /** Begins a session by a code that a login has brought, or has it wait. */
-async function code({ sessions }: Platform, login: Session): Promise<string> {
+async function code({ sessions }: Accounts, login: Session): Promise<string> {
   const { userName, userUID, credentialID = '' } = login.spec;
   const spec = { userName, userUID, credentialID, clientID: 'console' };
   return await sessions.codes.create({ ...spec, code: { redirectURI: 'x' } }, 60_000, false);

@@ -1,34 +1,34 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { createPlatform, namespace, type Platform } from '../../../fakes/platform.ts';
+import { namespace, startAccounts, type Accounts } from '../../../labs/accounts.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 
 const address = '192.0.2.1';
 const cheap = 'bcrypt:4';
 
-let platform: Platform;
+let accounts: Accounts;
 beforeEach(async () => {
-  platform = await createPlatform();
+  accounts = await startAccounts();
 });
-afterEach(() => platform.stop());
+afterEach(() => accounts.stop());
 
 function putSecret(name: string, value: string): Promise<void> {
   const data = { secret: Buffer.from(value).toString('base64') };
-  platform.cluster.put(`/api/v1/namespaces/${namespace}/secrets`, { metadata: { name }, type: 'Opaque', data });
+  accounts.cluster.put(`/api/v1/namespaces/${namespace}/secrets`, { metadata: { name }, type: 'Opaque', data });
   return settle();
 }
 
 /** Name of the client that these secrets authenticate. */
 const authenticate = async (name: string, ...secrets: string[]): Promise<string | undefined> =>
-  (await platform.directory.clients.authenticate(name, secrets, address))?.name;
+  (await accounts.directory.clients.authenticate(name, secrets, address))?.name;
 /** Hashes that this took. */
 async function workOf(name: string, ...secrets: string[]): Promise<number> {
-  platform.hashes.verified.length = 0;
+  accounts.hashes.verified.length = 0;
   await authenticate(name, ...secrets);
-  return platform.hashes.verified.length;
+  return accounts.hashes.verified.length;
 }
 
-const configure = (...clients: object[]): void => platform.configure({ clients });
+const configure = (...clients: object[]): void => accounts.configure({ clients });
 
 describe('a client with a secret in the configuration or in a Secret', () => {
   beforeEach(async () => {
@@ -66,7 +66,7 @@ test.each(['\n', ''])('a Secret with %j is the secret of no client', async (valu
 
 describe('a client with a hashed secret', () => {
   beforeEach(() =>
-    configure({ name: 'web', secretHash: platform.hashes.of('right', cheap) }, { name: 'plain', secret: 'right' }),
+    configure({ name: 'web', secretHash: accounts.hashes.of('right', cheap) }, { name: 'plain', secret: 'right' }),
   );
 
   test('is authenticated by its secret, which is hashed once only', async () => {
@@ -85,15 +85,15 @@ describe('a client with a hashed secret', () => {
 
   test('no longer accepts its old secret once the hash is another', async () => {
     expect(await authenticate('web', 'right')).toBe('web');
-    configure({ name: 'web', secretHash: platform.hashes.of('next', cheap) });
+    configure({ name: 'web', secretHash: accounts.hashes.of('next', cheap) });
     expect(await authenticate('web', 'right')).toBeUndefined();
     expect(await authenticate('web', 'next')).toBe('web');
   });
 
   test('does not lend its secret to a client with another hash', async () => {
     configure(
-      { name: 'web', secretHash: platform.hashes.of('right', cheap) },
-      { name: 'other', secretHash: platform.hashes.of('else', cheap) },
+      { name: 'web', secretHash: accounts.hashes.of('right', cheap) },
+      { name: 'other', secretHash: accounts.hashes.of('else', cheap) },
     );
     expect(await authenticate('web', 'right')).toBe('web');
     expect(await authenticate('other', 'right')).toBeUndefined();
@@ -113,12 +113,12 @@ describe('secrets of many requests from one address', () => {
   const many = 80;
 
   test.each(['web', 'nobody'])('for the client %s leave their share to other addresses', async (name) => {
-    configure({ name: 'web', secretHash: platform.hashes.of('right', cheap) });
+    configure({ name: 'web', secretHash: accounts.hashes.of('right', cheap) });
     await settle();
     const gate = Promise.withResolvers<boolean>();
-    jest.spyOn(platform.hashes, 'verify').mockReturnValue(gate.promise);
+    jest.spyOn(accounts.hashes, 'verify').mockReturnValue(gate.promise);
     const attempt = (source: string): Promise<unknown> =>
-      platform.directory.clients.authenticate(name, ['wrong'], source).then(
+      accounts.directory.clients.authenticate(name, ['wrong'], source).then(
         () => 'hashed',
         (error: { readonly code?: number }) => error.code,
       );
@@ -135,14 +135,14 @@ describe('the well-known client', () => {
 
   test('and a client with its secret are marked', () => {
     configure(wellKnown, { name: 'web', secret: 'platform' });
-    expect(platform.directory.clients.get('platform')).toMatchObject({ isWellKnown: true, hasKnownSecret: true });
-    expect(platform.directory.clients.get('web')).toMatchObject({ isWellKnown: false, hasKnownSecret: false });
+    expect(accounts.directory.clients.get('platform')).toMatchObject({ isWellKnown: true, hasKnownSecret: true });
+    expect(accounts.directory.clients.get('web')).toMatchObject({ isWellKnown: false, hasKnownSecret: false });
     configure({ name: 'platform', secret: 'of our own' });
-    expect(platform.directory.clients.get('platform')).toMatchObject({ isWellKnown: true, hasKnownSecret: false });
+    expect(accounts.directory.clients.get('platform')).toMatchObject({ isWellKnown: true, hasKnownSecret: false });
   });
 
   test('costs no hash with a wrong secret, which everybody knows, and is refused', async () => {
-    configure(wellKnown, { name: 'web', secretHash: platform.hashes.of('right', cheap) });
+    configure(wellKnown, { name: 'web', secretHash: accounts.hashes.of('right', cheap) });
     expect(await authenticate('platform', 'platform')).toBe('platform');
     expect(await authenticate('platform', 'wrong')).toBeUndefined();
     expect(await workOf('platform', 'wrong')).toBe(0);
@@ -153,7 +153,7 @@ describe('the well-known client', () => {
 describe('the clients without configuration', () => {
   test('are public, act for people only and ask before they get tokens, but for our own page', () => {
     configure();
-    const { clients } = platform.directory;
+    const { clients } = accounts.directory;
     expect(clients.names.toSorted()).toEqual(['platform-cli', 'platform-docs', 'platform-pages']);
     for (const name of clients.names) {
       const client = clients.get(name);
@@ -174,7 +174,7 @@ describe('the clients without configuration', () => {
       { name: 'platform-cli', public: true, grantTypes: ['refresh_token'] },
       { name: 'platform-pages', secret: 'right', grantTypes: ['password'] },
     );
-    expect(platform.directory.clients.get('platform-cli')).toMatchObject({ grantTypes: ['refresh_token'] });
-    expect(platform.directory.clients.get('platform-pages')).toMatchObject({ grantTypes: [], isPublic: true });
+    expect(accounts.directory.clients.get('platform-cli')).toMatchObject({ grantTypes: ['refresh_token'] });
+    expect(accounts.directory.clients.get('platform-pages')).toMatchObject({ grantTypes: [], isPublic: true });
   });
 });

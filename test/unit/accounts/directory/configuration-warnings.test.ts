@@ -2,22 +2,22 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { warningsOf } from '../../../../src/accounts/directory/configuration-warnings.ts';
 import { formatProblem } from '../../../../src/config/parse.ts';
 import type { PlatformConfiguration } from '../../../../src/config/schema.ts';
-import { createPlatform, namespace, rightPassword, type Platform } from '../../../fakes/platform.ts';
+import { namespace, rightPassword, startAccounts, type Accounts } from '../../../labs/accounts.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 
 const secrets = `/api/v1/namespaces/${namespace}/secrets`;
 const value = 'neither a hash nor for anybody to see';
 
-let platform: Platform;
+let accounts: Accounts;
 beforeEach(async () => {
-  platform = await createPlatform();
+  accounts = await startAccounts();
 });
-afterEach(() => platform.stop());
+afterEach(() => accounts.stop());
 
-const warnings = (): string[] => platform.live.warnings.map(formatProblem);
+const warnings = (): string[] => accounts.live.warnings.map(formatProblem);
 
 async function configure(authentication: object): Promise<void> {
-  platform.configure({ ...authentication });
+  accounts.configure({ ...authentication });
   await settle();
 }
 
@@ -25,7 +25,7 @@ async function put(name: string, values: Readonly<Record<string, string>>): Prom
   const data = Object.fromEntries(
     Object.entries(values).map(([key, text]) => [key, Buffer.from(text).toString('base64')]),
   );
-  platform.cluster.put(secrets, { metadata: { name }, type: 'Opaque', data });
+  accounts.cluster.put(secrets, { metadata: { name }, type: 'Opaque', data });
   await settle();
 }
 
@@ -55,7 +55,7 @@ test.each<[string, string, (ref: object) => object]>([
   expect(warnings()).toEqual(told('the key "two" of the Secret "one" is empty'));
   await put('one', { two: value });
   expect(warnings()).toEqual([]);
-  platform.cluster.delete(secrets, 'one');
+  accounts.cluster.delete(secrets, 'one');
   await settle();
   expect(warnings()).toEqual(missing);
   await configure({});
@@ -71,14 +71,14 @@ test('the password of a user must be a hash', async () => {
   expect(warnings()).toEqual([
     `${path}: the key "passwordHash" of the Secret "erin" holds no hash that is verified here; "platform-apiserver hash-password" makes one`,
   ]);
-  await put('erin', { passwordHash: platform.hashes.of(rightPassword, 'bcrypt:4') });
+  await put('erin', { passwordHash: accounts.hashes.of(rightPassword, 'bcrypt:4') });
   expect(warnings()).toEqual([]);
 });
 
 test('nothing is told of Secrets that are not read yet', async () => {
   await put('one', { two: value });
   const told: unknown[] = [];
-  platform.live.warned.subscribe((now) => told.push(now));
+  accounts.live.warned.subscribe((now) => told.push(now));
   await configure({
     clients: [
       { name: 'a', secretRef: { name: 'one', key: 'two' } },
@@ -107,7 +107,7 @@ test('a missing token of the audit webhook and a missing credential of the log s
   const tokenRef = { name: 'one', key: 'two' };
   const audit = { webhook: { tokenRef } } as unknown as PlatformConfiguration['audit'];
   const logging = { store: 'loki', loki: { tokenRef } } as unknown as PlatformConfiguration['logging'];
-  const { authentication } = platform.live.value;
+  const { authentication } = accounts.live.value;
   const secretRefs = { read: () => undefined, problemOf: ({ name }: { name: string }) => `no ${name}` };
   expect(warningsOf({ authentication, audit, logging }, secretRefs)).toEqual([
     { path: 'audit.webhook.tokenRef', message: 'no one' },

@@ -7,7 +7,7 @@ import type { Identity } from '../../../../src/tokens/sessions/session.ts';
 import { configuredUserUID } from '../../../../src/accounts/directory/account.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { passwordSecretOf } from '../../../../src/accounts/directory/users.ts';
-import { createPlatform, namespace, type Platform } from '../../../fakes/platform.ts';
+import { namespace, startAccounts, type Accounts } from '../../../labs/accounts.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 
 const minute = 60_000;
@@ -21,14 +21,14 @@ const corp = { name: 'corp', type: 'LDAP', ldap: { url: 'ldaps://corp.example', 
 const identity = { provider: 'corp', subject: '1' };
 const another = { provider: 'corp', subject: '2' };
 
-let platform: Platform;
+let accounts: Accounts;
 beforeEach(async () => {
-  platform = await createPlatform({ authentication: { users, clients, identityProviders: [corp] } });
+  accounts = await startAccounts({ authentication: { users, clients, identityProviders: [corp] } });
 });
-afterEach(() => platform.stop());
+afterEach(() => accounts.stop());
 
 /** Begins one, and answers what it says of it later whether it goes on. */
-async function begin(userName: string, clientID = 'console', on = platform): Promise<() => string> {
+async function begin(userName: string, clientID = 'console', on = accounts): Promise<() => string> {
   const { uid: userUID = '', credentialID = '' } = on.directory.account(userName) ?? {};
   const { session } = await on.sessions.create({ userName, userUID, clientID, credentialID });
   return () => phaseOf(session.metadata.name);
@@ -36,37 +36,37 @@ async function begin(userName: string, clientID = 'console', on = platform): Pro
 
 /** The same, by a login at an identity provider. */
 async function beginAs(userName: string, who: Identity): Promise<() => string> {
-  const { uid: userUID = '' } = platform.directory.account(userName) ?? {};
-  const { session } = await platform.sessions.create({ userName, userUID, clientID: 'console', identity: who });
+  const { uid: userUID = '' } = accounts.directory.account(userName) ?? {};
+  const { session } = await accounts.sessions.create({ userName, userUID, clientID: 'console', identity: who });
   return () => phaseOf(session.metadata.name);
 }
 
 /** Of a User: with what stands beside the hash, if that is the same password. */
 async function setHash(username: string, passwordHash: string, rehashed?: string): Promise<void> {
-  const { name, key } = passwordSecretOf(platform.directory.account(username)?.uid ?? '');
+  const { name, key } = passwordSecretOf(accounts.directory.account(username)?.uid ?? '');
   const secrets = `/api/v1/namespaces/${namespace}/secrets`;
   const values = { [key]: passwordHash, ...(rehashed === undefined ? {} : { [`${key}.rehashed`]: rehashed }) };
   const data = Object.entries(values).map(([at, text]) => [at, Buffer.from(text).toString('base64')]);
-  const before = platform.cluster.get(secrets, name);
-  platform.cluster.put(secrets, { ...before, metadata: { name }, data: Object.fromEntries(data) as object });
+  const before = accounts.cluster.get(secrets, name);
+  accounts.cluster.put(secrets, { ...before, metadata: { name }, data: Object.fromEntries(data) as object });
   await settle();
 }
 
 function phaseOf(sid: string): string {
-  const stored = platform.cluster.get(sessionsPath(namespace), sid);
+  const stored = accounts.cluster.get(sessionsPath(namespace), sid);
   return stored === undefined ? 'gone' : (stored['status'] as { readonly phase: string }).phase;
 }
 
 describe('ends at once, and the user who comes back begins anew', () => {
   test('with a User that is disabled for a moment', async () => {
-    await platform.putUser('bob');
-    await platform.putUser('carol');
+    await accounts.putUser('bob');
+    await accounts.putUser('carol');
     const [bob, carol] = [await begin('bob'), await begin('carol')];
-    await platform.putUser('bob', { state: 'Disabled' });
-    await platform.putUser('bob', { state: 'Active' });
+    await accounts.putUser('bob', { state: 'Disabled' });
+    await accounts.putUser('bob', { state: 'Active' });
     expect([bob(), carol()]).toEqual(['Revoked', 'Active']);
     const again = await begin('bob');
-    await platform.clock.advance(5 * minute);
+    await accounts.clock.advance(5 * minute);
     expect([again(), carol()]).toEqual(['Active', 'Active']);
   });
 
@@ -75,24 +75,24 @@ describe('ends at once, and the user who comes back begins anew', () => {
     ['disabled', [{ username: 'alice', state: 'Disabled' }, { username: 'eve' }]],
   ])('with a configured user who is %s', async (_, changed) => {
     const [alice, eve] = [await begin('alice'), await begin('eve')];
-    platform.configure({ users: changed, clients });
-    platform.configure({ users, clients });
+    accounts.configure({ users: changed, clients });
+    accounts.configure({ users, clients });
     await settle();
     expect([alice(), eve()]).toEqual(['Revoked', 'Active']);
   });
 
   test('with the password of a User, and not with a new hash of it', async () => {
-    await platform.putUser('bob');
+    await accounts.putUser('bob');
     const [bob, alice] = [await begin('bob'), await begin('alice')];
-    const { credentialID = '' } = platform.directory.account('bob') ?? {};
-    const rehash = platform.hashes.of('the same', 'bcrypt:4');
+    const { credentialID = '' } = accounts.directory.account('bob') ?? {};
+    const rehash = accounts.hashes.of('the same', 'bcrypt:4');
     await setHash('bob', rehash, `${credentialIDOf(rehash)} ${credentialID}`);
     expect(bob()).toBe('Active');
-    const next = platform.hashes.of('another', 'bcrypt:4');
+    const next = accounts.hashes.of('another', 'bcrypt:4');
     await setHash('bob', next);
     expect([bob(), alice()]).toEqual(['Revoked', 'Active']);
     const again = await begin('bob');
-    await platform.clock.advance(5 * minute);
+    await accounts.clock.advance(5 * minute);
     expect(again()).toBe('Active');
   });
 
@@ -101,77 +101,77 @@ describe('ends at once, and the user who comes back begins anew', () => {
     ['names no password', (_: string, hash: string) => credentialIDOf(hash)],
     ['is empty', () => ''],
   ])('with the password of a User, where the record of a new hash %s', async (_, record) => {
-    await platform.putUser('bob');
+    await accounts.putUser('bob');
     const bob = await begin('bob');
-    const { credentialID = '' } = platform.directory.account('bob') ?? {};
-    const next = platform.hashes.of('another', 'bcrypt:4');
+    const { credentialID = '' } = accounts.directory.account('bob') ?? {};
+    const next = accounts.hashes.of('another', 'bcrypt:4');
     await setHash('bob', next, record(credentialID, next));
     expect(bob()).toBe('Revoked');
-    expect(platform.directory.account('bob')?.credentialID).toBe(credentialIDOf(next));
+    expect(accounts.directory.account('bob')?.credentialID).toBe(credentialIDOf(next));
   });
 
   test('with the password of a configured user', async () => {
     const [alice, eve] = [await begin('alice'), await begin('eve')];
-    const passwordHash = platform.hashes.of('another', 'bcrypt:4');
-    platform.configure({ users: [{ username: 'alice', passwordHash }, { username: 'eve' }], clients });
+    const passwordHash = accounts.hashes.of('another', 'bcrypt:4');
+    accounts.configure({ users: [{ username: 'alice', passwordHash }, { username: 'eve' }], clients });
     await settle();
     expect([alice(), eve()]).toEqual(['Revoked', 'Active']);
   });
 
   test('with a link that is removed for a moment, and another goes on', async () => {
-    await platform.putUser('bob', { identities: [identity, another] });
+    await accounts.putUser('bob', { identities: [identity, another] });
     const [one, other, password] = [await beginAs('bob', identity), await beginAs('bob', another), await begin('bob')];
-    await platform.putUser('bob', { identities: [another] });
-    await platform.putUser('bob', { identities: [identity, another] });
+    await accounts.putUser('bob', { identities: [another] });
+    await accounts.putUser('bob', { identities: [identity, another] });
     expect([one(), other(), password()]).toEqual(['Revoked', 'Active', 'Active']);
   });
 
   test('with an identity provider that is removed for a moment', async () => {
-    await platform.putUser('bob', { identities: [identity] });
+    await accounts.putUser('bob', { identities: [identity] });
     const [one, password] = [await beginAs('bob', identity), await begin('bob')];
-    platform.configure({ users, clients });
-    platform.configure({ users, clients, identityProviders: [corp] });
+    accounts.configure({ users, clients });
+    accounts.configure({ users, clients, identityProviders: [corp] });
     await settle();
     expect([one(), password()]).toEqual(['Revoked', 'Active']);
   });
 
   test('with a User that is deleted, or gives way to a configured one for a moment', async () => {
-    await platform.putUser('bob');
-    await platform.putUser('carol');
+    await accounts.putUser('bob');
+    await accounts.putUser('carol');
     const [bob, carol] = [await begin('bob'), await begin('carol')];
-    platform.cluster.delete(usersPath, 'bob');
-    platform.configure({ users: [...users, { username: 'carol' }], clients });
-    platform.configure({ users, clients });
+    accounts.cluster.delete(usersPath, 'bob');
+    accounts.configure({ users: [...users, { username: 'carol' }], clients });
+    accounts.configure({ users, clients });
     await settle();
     expect([bob(), carol()]).toEqual(['Revoked', 'Revoked']);
   });
 
   test('with a User that is replaced by one of the same name and password while the watch is interrupted', async () => {
-    const uid = await platform.putUser('bob');
+    const uid = await accounts.putUser('bob');
     const bob = await begin('bob');
     let failure: Error = new Error('reset');
-    platform.client.before = ({ path, query }) => {
+    accounts.client.before = ({ path, query }) => {
       if (path === usersPath && query['resourceVersion'] !== undefined) throw failure;
     };
-    await platform.clock.advance(6_000);
-    platform.cluster.delete(usersPath, 'bob');
-    const next = await platform.putUser('bob');
-    expect([next === uid, platform.directory.account('bob')?.uid, bob()]).toEqual([false, uid, 'Active']);
+    await accounts.clock.advance(6_000);
+    accounts.cluster.delete(usersPath, 'bob');
+    const next = await accounts.putUser('bob');
+    expect([next === uid, accounts.directory.account('bob')?.uid, bob()]).toEqual([false, uid, 'Active']);
     failure = new KubeError(410, { reason: 'Expired' });
-    await platform.clock.advance(5_000);
-    expect([platform.directory.account('bob')?.uid, bob()]).toEqual([next, 'Revoked']);
+    await accounts.clock.advance(5_000);
+    expect([accounts.directory.account('bob')?.uid, bob()]).toEqual([next, 'Revoked']);
   });
 
   test('with a client that is removed, and codes that wait for it', async () => {
     const [web, other] = [await begin('alice', 'web'), await begin('alice')];
     const spec = { userName: 'eve', userUID: 'e', clientID: 'web', code: {} };
-    await platform.sessions.codes.create(spec, minute, true);
-    const [code = ''] = platform.cluster
+    await accounts.sessions.codes.create(spec, minute, true);
+    const [code = ''] = accounts.cluster
       .list(sessionsPath(namespace))
       .filter((one) => (one['status'] as { readonly phase: string }).phase === 'Pending')
       .map(({ metadata }) => metadata.name);
-    platform.configure({ users, clients: clients.slice(0, 1) });
-    platform.configure({ users, clients });
+    accounts.configure({ users, clients: clients.slice(0, 1) });
+    accounts.configure({ users, clients });
     await settle();
     expect([web(), phaseOf(code), other()]).toEqual(['Revoked', 'Revoked', 'Active']);
   });
@@ -179,173 +179,171 @@ describe('ends at once, and the user who comes back begins anew', () => {
 
 describe('ends nothing', () => {
   test('by an identity provider that stays, when the configuration changes', async () => {
-    await platform.putUser('bob', { identities: [identity] });
+    await accounts.putUser('bob', { identities: [identity] });
     const bob = await beginAs('bob', identity);
-    platform.configure({ users, clients: [...clients, { name: 'more', secret: 'x' }], identityProviders: [corp] });
+    accounts.configure({ users, clients: [...clients, { name: 'more', secret: 'x' }], identityProviders: [corp] });
     await settle();
     expect(bob()).toBe('Active');
   });
 
   test('by either of the two identities that a user is linked to', async () => {
-    await platform.putUser('bob', { identities: [identity, another] });
+    await accounts.putUser('bob', { identities: [identity, another] });
     const begun = [await beginAs('bob', identity), await beginAs('bob', another)];
-    await platform.clock.advance(5 * minute);
+    await accounts.clock.advance(5 * minute);
     expect(begun.map((phase) => phase())).toEqual(['Active', 'Active']);
   });
 
   test('while the configuration is refused', async () => {
     const alice = await begin('alice');
-    platform.live.refuse([{ path: '', message: 'half of it is missing' }]);
-    await platform.clock.advance(5 * minute);
+    accounts.live.refuse([{ path: '', message: 'half of it is missing' }]);
+    await accounts.clock.advance(5 * minute);
     expect(alice()).toBe('Active');
   });
 
   test('of those who are not seen here yet', async () => {
-    const elsewhere = await createPlatform({
-      authentication: { users: [...users, { username: 'new' }], clients },
-      beside: platform,
-    });
+    const elsewhere = await startAccounts({ beside: accounts });
     try {
+      elsewhere.configure({ users: [...users, { username: 'new' }], clients });
       const fresh = await begin('new', 'console', elsewhere);
       await settle();
-      platform.configure({ users, clients: [...clients, { name: 'more', secret: 'x' }] });
+      accounts.configure({ users, clients: [...clients, { name: 'more', secret: 'x' }] });
       await settle();
       expect(fresh()).toBe('Active');
     } finally {
-      elsewhere.stop();
+      await elsewhere.stop();
     }
   });
 
   test('while the password of a User cannot be read, nor when it is back', async () => {
-    await platform.putUser('bob');
+    await accounts.putUser('bob');
     const bob = await begin('bob');
-    const { passwordHash = '' } = platform.directory.account('bob') ?? {};
+    const { passwordHash = '' } = accounts.directory.account('bob') ?? {};
     await setHash('bob', 'no hash');
-    await platform.clock.advance(5 * minute);
+    await accounts.clock.advance(5 * minute);
     await setHash('bob', passwordHash);
     expect(bob()).toBe('Active');
   });
 
   test('while two users have the same link', async () => {
-    await platform.putUser('bob', { identities: [identity] });
+    await accounts.putUser('bob', { identities: [identity] });
     const bob = await beginAs('bob', identity);
-    await platform.putUser('carol', { identities: [identity] });
-    await platform.clock.advance(5 * minute);
+    await accounts.putUser('carol', { identities: [identity] });
+    await accounts.clock.advance(5 * minute);
     expect(bob()).toBe('Active');
   });
 
   test('of devices that wait for somebody', async () => {
     const device = { userCode: 'BCDF-GHJK', sourceIP: '192.0.2.1', life: 10 * minute, refreshable: true };
-    await platform.sessions.devices.create({ clientID: 'web' }, device);
-    await platform.clock.advance(5 * minute);
-    expect(await platform.sessions.devices.waitingFor(device.userCode)).toBeDefined();
+    await accounts.sessions.devices.create({ clientID: 'web' }, device);
+    await accounts.clock.advance(5 * minute);
+    expect(await accounts.sessions.devices.waitingFor(device.userCode)).toBeDefined();
   });
 
   test('of clients and ServiceAccounts as long as the client is there', async () => {
-    const { username: userName, uid: userUID } = platform.directory.clients.get('web')?.subject ?? {
+    const { username: userName, uid: userUID } = accounts.directory.clients.get('web')?.subject ?? {
       username: '',
       uid: '',
     };
-    const own = await platform.sessions.createFixed({ subjectKind: 'Client', userName, userUID, clientID: 'web' });
+    const own = await accounts.sessions.createFixed({ subjectKind: 'Client', userName, userUID, clientID: 'web' });
     const other = { userName: 'system:serviceaccount:a:b', userUID: 'u', clientID: 'web' };
-    const exchanged = await platform.sessions.createFixed({ subjectKind: 'ServiceAccount', ...other });
-    await platform.clock.advance(5 * minute);
+    const exchanged = await accounts.sessions.createFixed({ subjectKind: 'ServiceAccount', ...other });
+    await accounts.clock.advance(5 * minute);
     expect([own, exchanged].map(({ metadata }) => phaseOf(metadata.name))).toEqual(['Active', 'Active']);
   });
 
   test('of Users while the watch of them says nothing', async () => {
-    await platform.putUser('bob');
+    await accounts.putUser('bob');
     const bob = await begin('bob');
-    platform.client.before = ({ path, query }) => {
+    accounts.client.before = ({ path, query }) => {
       if (path.endsWith('/users') && query['watch'] !== undefined) throw new Error('reset');
     };
-    await platform.clock.advance(5 * minute);
+    await accounts.clock.advance(5 * minute);
     expect(bob()).toBe('Active');
   });
 });
 
 describe('is swept later', () => {
   test('when it was begun while the user was being disabled', async () => {
-    await platform.putUser('bob');
-    await platform.putUser('bob', { state: 'Disabled' });
+    await accounts.putUser('bob');
+    await accounts.putUser('bob', { state: 'Disabled' });
     const bob = await begin('bob');
     // The user may be one that this replica does not know yet.
-    await platform.clock.advance(minute);
+    await accounts.clock.advance(minute);
     expect(bob()).toBe('Active');
-    await platform.clock.advance(5 * minute);
+    await accounts.clock.advance(5 * minute);
     expect(bob()).toBe('gone');
   });
 
   test('when it was begun with a password or by a link that went just then', async () => {
-    const uid = await platform.putUser('bob', { identities: [another] });
+    const uid = await accounts.putUser('bob', { identities: [another] });
     const spec = { userName: 'bob', userUID: uid, clientID: 'console' };
     const begun = [
-      await platform.sessions.create({ ...spec, credentialID: 'of before' }),
-      await platform.sessions.create({ ...spec, identity }),
-      await platform.sessions.create({ ...spec, identity: another }),
+      await accounts.sessions.create({ ...spec, credentialID: 'of before' }),
+      await accounts.sessions.create({ ...spec, identity }),
+      await accounts.sessions.create({ ...spec, identity: another }),
     ].map(({ session }) => session.metadata.name);
-    await platform.clock.advance(5 * minute);
+    await accounts.clock.advance(5 * minute);
     expect(begun.map(phaseOf)).toEqual(['gone', 'gone', 'Active']);
   });
 
   test('when it was begun by the last link of a user, which went just then', async () => {
-    await platform.putUser('bob', { identities: [] });
+    await accounts.putUser('bob', { identities: [] });
     const bob = await beginAs('bob', identity);
-    await platform.clock.advance(5 * minute);
+    await accounts.clock.advance(5 * minute);
     expect(bob()).toBe('gone');
   });
 
   test('when no replica was there as a configured user or a client was removed', async () => {
     const [web, other] = [await begin('eve', 'web'), await begin('alice')];
     const eve = await begin('eve');
-    platform.stop();
-    platform = await createPlatform({
+    await accounts.stop();
+    accounts = await startAccounts({
       authentication: { users: users.slice(0, 1), clients: clients.slice(0, 1) },
-      beside: platform,
+      beside: accounts,
     });
-    await platform.clock.advance(5 * minute);
+    await accounts.clock.advance(5 * minute);
     expect([web(), eve(), other()]).toEqual(['gone', 'gone', 'Active']);
   });
 
   test('when no replica was there as the identity provider of a linked User was removed', async () => {
-    await platform.putUser('bob', { identities: [identity] });
+    await accounts.putUser('bob', { identities: [identity] });
     const [linked, password] = [await beginAs('bob', identity), await begin('bob')];
-    platform.stop();
-    platform = await createPlatform({ authentication: { users, clients }, beside: platform });
-    platform.live.refuse([{ path: '', message: 'half of it is missing' }]);
-    await platform.clock.advance(5 * minute);
+    await accounts.stop();
+    accounts = await startAccounts({ authentication: { users, clients }, beside: accounts });
+    accounts.live.refuse([{ path: '', message: 'half of it is missing' }]);
+    await accounts.clock.advance(5 * minute);
     expect([linked(), password()]).toEqual(['Active', 'Active']);
-    platform.configure({ users, clients });
-    await platform.clock.advance(5 * minute);
+    accounts.configure({ users, clients });
+    await accounts.clock.advance(5 * minute);
     expect([linked(), password()]).toEqual(['gone', 'Active']);
   });
 
   test('when no replica was there as a configured user took the name of a User', async () => {
-    await platform.putUser('bob');
-    await platform.putUser('carol');
+    await accounts.putUser('bob');
+    await accounts.putUser('carol');
     const [bob, carol] = [await begin('bob'), await begin('carol')];
-    platform.stop();
-    platform = await createPlatform({
+    await accounts.stop();
+    accounts = await startAccounts({
       authentication: { users: [...users, { username: 'carol' }], clients },
-      beside: platform,
+      beside: accounts,
     });
-    await platform.clock.advance(5 * minute);
+    await accounts.clock.advance(5 * minute);
     expect([bob(), carol()]).toEqual(['Active', 'gone']);
   });
 });
 
-type Spec = Partial<Parameters<Platform['directory']['isDismissed']>[0]>;
+type Spec = Partial<Parameters<Accounts['directory']['isDismissed']>[0]>;
 
 /** Whether a session of bob is over for good, but for these changes. */
 const isDismissed = async (changes: Spec): Promise<boolean> => {
-  const uid = await platform.putUser('bob', { identities: [identity] });
-  const { credentialID = '' } = platform.directory.account('bob') ?? {};
+  const uid = await accounts.putUser('bob', { identities: [identity] });
+  const { credentialID = '' } = accounts.directory.account('bob') ?? {};
   const spec = { userName: 'bob', userUID: uid, clientID: 'console', credentialID, createdAt: '', expiresAt: '' };
-  return platform.directory.isDismissed({ ...spec, ...changes });
+  return accounts.directory.isDismissed({ ...spec, ...changes });
 };
 
 const ofAlice = (): Spec => {
-  const { uid: userUID = '', credentialID = '' } = platform.directory.account('alice') ?? {};
+  const { uid: userUID = '', credentialID = '' } = accounts.directory.account('alice') ?? {};
   return { userName: 'alice', userUID, credentialID };
 };
 
@@ -380,17 +378,17 @@ describe('whether a session is over for good', () => {
     ],
   ])('%s', async (_, changes, expected) => {
     expect(await isDismissed(changes())).toBe(expected.now);
-    platform.live.refuse([{ path: '', message: 'half of it is missing' }]);
+    accounts.live.refuse([{ path: '', message: 'half of it is missing' }]);
     expect(await isDismissed(changes())).toBe(expected.whileRefused);
   });
 
   test('is unknown for Users while they cannot be read, and known for configured ones', async () => {
-    const uid = await platform.putUser('bob');
+    const uid = await accounts.putUser('bob');
     const spec = { clientID: 'console', createdAt: '', expiresAt: '' };
-    platform.client.holdWatches();
-    await platform.clock.advance(16_000);
-    expect(platform.directory.isDismissed({ ...spec, userName: 'bob', userUID: 'another' })).toBe(false);
-    expect(platform.directory.isDismissed({ ...spec, userName: 'bob', userUID: uid, credentialID: 'x' })).toBe(false);
-    expect(platform.directory.isDismissed({ ...spec, ...removed })).toBe(true);
+    accounts.client.holdWatches();
+    await accounts.clock.advance(16_000);
+    expect(accounts.directory.isDismissed({ ...spec, userName: 'bob', userUID: 'another' })).toBe(false);
+    expect(accounts.directory.isDismissed({ ...spec, userName: 'bob', userUID: uid, credentialID: 'x' })).toBe(false);
+    expect(accounts.directory.isDismissed({ ...spec, ...removed })).toBe(true);
   });
 });

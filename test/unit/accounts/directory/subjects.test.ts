@@ -4,7 +4,7 @@ import { holderOf, type Session, type SessionSpec } from '../../../../src/tokens
 import { loggedIn, subjectOf } from '../../../../src/accounts/directory/subjects.ts';
 import type { Subject } from '../../../../src/tokens/subject.ts';
 import { usersPath } from '../../../../src/config/names.ts';
-import { createPlatform, type Platform } from '../../../fakes/platform.ts';
+import { startAccounts, type Accounts } from '../../../labs/accounts.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 
 const exchange = 'urn:ietf:params:oauth:grant-type:token-exchange';
@@ -14,22 +14,22 @@ const programs = { name: 'programs', secret: 'x', grantTypes: ['client_credentia
 const people = { name: 'people', secret: 'x' };
 const clients = [people, programs];
 
-let platform: Platform;
+let accounts: Accounts;
 beforeEach(async () => {
-  platform = await createPlatform({ authentication: { clients, identityProviders: [corp] } });
+  accounts = await startAccounts({ authentication: { clients, identityProviders: [corp] } });
 });
-afterEach(() => platform.stop());
+afterEach(() => accounts.stop());
 
 /** A session of bob with his password, unless `changes` says otherwise. */
 function sessionOf(changes: Partial<SessionSpec> = {}): Session {
-  const { uid: userUID = '', credentialID = '' } = platform.directory.account('bob') ?? {};
+  const { uid: userUID = '', credentialID = '' } = accounts.directory.account('bob') ?? {};
   const spec = { userName: 'bob', userUID, clientID: 'people', credentialID, createdAt: '', expiresAt: '', ...changes };
   return { metadata: { name: 'sid' }, spec, status: { phase: 'Active' } };
 }
 
-const bob = async (spec: Parameters<Platform['putUser']>[1] = {}): Promise<string> =>
-  await platform.putUser('bob', { groups: ['b'], ...spec });
-const subject = (session: Session): Subject | undefined => subjectOf(session, platform.directory);
+const bob = async (spec: Parameters<Accounts['putUser']>[1] = {}): Promise<string> =>
+  await accounts.putUser('bob', { groups: ['b'], ...spec });
+const subject = (session: Session): Subject | undefined => subjectOf(session, accounts.directory);
 
 describe('the session of a user', () => {
   test('stands for the user as they are now', async () => {
@@ -42,16 +42,16 @@ describe('the session of a user', () => {
 
   test.each<[string, () => unknown]>([
     ['is disabled', () => bob({ state: 'Disabled' })],
-    ['is gone', () => platform.cluster.delete(usersPath, 'bob')],
+    ['is gone', () => accounts.cluster.delete(usersPath, 'bob')],
     [
       'is another of the same name',
       async () => {
-        platform.cluster.delete(usersPath, 'bob');
+        accounts.cluster.delete(usersPath, 'bob');
         await bob();
       },
     ],
     ['gets a group of Kubernetes itself', () => bob({ groups: ['b', 'system:masters'] })],
-    ['loses the client', () => platform.configure({ clients: [programs], identityProviders: [corp] })],
+    ['loses the client', () => accounts.configure({ clients: [programs], identityProviders: [corp] })],
   ])('stands for nobody once the user %s', async (_, change) => {
     await bob();
     const session = sessionOf();
@@ -72,13 +72,13 @@ describe('the session of a user', () => {
     await bob({ identities: [{ provider: 'corp', subject: '2' }] });
     expect(subject(session)).toBeUndefined();
     await bob({ identities: [identity] });
-    platform.configure({ clients });
+    accounts.configure({ clients });
     expect(subject(session)).toBeUndefined();
   });
 
   test('stands for nobody while two users have the identity', async () => {
     await bob({ identities: [identity] });
-    await platform.putUser('carol', { identities: [identity] });
+    await accounts.putUser('carol', { identities: [identity] });
     expect(subject(sessionOf({ identity }))).toBeUndefined();
   });
 
@@ -127,7 +127,7 @@ describe('the session of a user', () => {
 
   test('with the groups of one login does not give them to another', async () => {
     await bob({ identities: [identity] });
-    const account = platform.directory.account('bob');
+    const account = accounts.directory.account('bob');
     if (account === undefined) throw new Error('there is no bob');
     const [one, other] = ['a', 'b'].map((group) => sessionOf({ identity, groups: [group] }));
     expect([one, other].map((session) => session && loggedIn(account, session).groups)).toEqual([
@@ -139,7 +139,7 @@ describe('the session of a user', () => {
 
 /** A session of the client itself. */
 const own = (clientID = 'programs', changes: Partial<SessionSpec> = {}): Session => {
-  const { username: userName = '', uid: userUID = '' } = platform.directory.clients.get(clientID)?.subject ?? {};
+  const { username: userName = '', uid: userUID = '' } = accounts.directory.clients.get(clientID)?.subject ?? {};
   return sessionOf({ subjectKind: 'Client', userName, userUID, clientID, ...changes });
 };
 
@@ -158,7 +158,7 @@ describe('the session of a client', () => {
       expect(subject(own('people', { subjectKind }))).toBeUndefined();
       const session = own('programs', { subjectKind });
       expect(subject(session)).toBeDefined();
-      platform.configure({ clients: [people, { ...programs, groups: [], grantTypes: ['password'] }] });
+      accounts.configure({ clients: [people, { ...programs, groups: [], grantTypes: ['password'] }] });
       expect(subject(session)).toBeUndefined();
     },
   );

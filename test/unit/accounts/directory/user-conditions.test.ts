@@ -2,36 +2,40 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { UserConditions } from '../../../../src/accounts/directory/user-conditions.ts';
 import { usersPath } from '../../../../src/config/names.ts';
 import { KubeError, unreachable } from '../../../../src/cluster/client/kube-error.ts';
+import type { MemoryClient } from '../../../fakes/cluster.ts';
 import { logOfLines } from '../../../fakes/log.ts';
-import { createPlatform, type Platform } from '../../../fakes/platform.ts';
+import { startAccounts, type Accounts } from '../../../labs/accounts.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 
-let platform: Platform;
+let accounts: Accounts;
+/** The client of these conditions alone; those of the replica have its own. */
+let client: MemoryClient;
 let conditions: UserConditions;
 let lines: () => string[];
 beforeEach(async () => {
-  platform = await createPlatform();
+  accounts = await startAccounts();
+  client = accounts.cluster.client();
   const logged = logOfLines();
   ({ lines } = logged);
-  conditions = new UserConditions({ ...platform, log: logged.log });
+  conditions = new UserConditions({ ...accounts, client, log: logged.log });
 });
-afterEach(() => {
+afterEach(async () => {
   conditions.stop();
-  platform.stop();
+  await accounts.stop();
 });
 
 /** The memory cluster serves the status as an object of its own. */
-const patches = (): unknown[] => platform.client.asked('PATCH', '/status').map(({ path, body }) => ({ path, body }));
+const patches = (): unknown[] => client.asked('PATCH', '/status').map(({ path, body }) => ({ path, body }));
 
 async function look(username: string): Promise<void> {
   conditions.look(username);
-  await platform.clock.advance(1_000);
+  await accounts.clock.advance(1_000);
   await settle();
 }
 
 test('a user who may log in is told so, once it is not yet so', async () => {
-  await platform.putUser('bob');
-  const { resourceVersion } = platform.users.get('bob')?.metadata ?? {};
+  await accounts.putUser('bob');
+  const { resourceVersion } = accounts.users.get('bob')?.metadata ?? {};
   await look('bob');
   const condition = {
     type: 'Accepted',
@@ -47,7 +51,7 @@ test('a user who may log in is told so, once it is not yet so', async () => {
     },
   ]);
   const told = { ...condition, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' };
-  platform.cluster.put(usersPath, { metadata: { name: 'bob' }, spec: {}, status: { conditions: [told] } });
+  accounts.cluster.put(usersPath, { metadata: { name: 'bob' }, spec: {}, status: { conditions: [told] } });
   await settle();
   await look('bob');
   expect(patches()).toHaveLength(1);
@@ -57,35 +61,35 @@ test.each([
   ['alice', {}, 'ConfiguredUser'],
   ['mallory', { groups: ['system:masters'] }, 'SystemName'],
 ])('%s is not accepted', async (username, spec, reason) => {
-  await platform.putUser(username, spec);
+  await accounts.putUser(username, spec);
   await look(username);
   expect(patches()).toMatchObject([{ body: { status: { conditions: [{ status: 'False', reason }] } } }]);
 });
 
 test('a write that fails is tried again', async () => {
-  await platform.putUser('bob');
-  platform.client.before = ({ method }) => {
+  await accounts.putUser('bob');
+  client.before = ({ method }) => {
     if (method === 'PATCH') throw new Error('no');
   };
   await look('bob');
-  platform.client.before = () => undefined;
-  await platform.clock.advance(10_000);
+  client.before = () => undefined;
+  await accounts.clock.advance(10_000);
   await settle();
   expect(patches()).toHaveLength(2);
 });
 
 test('a change of the configuration has all looked at', async () => {
-  await platform.putUser('bob');
-  await platform.putUser('carol');
+  await accounts.putUser('bob');
+  await accounts.putUser('carol');
   conditions.lookAtAll();
-  await platform.clock.advance(1_000);
+  await accounts.clock.advance(1_000);
   await settle();
   expect(patches()).toHaveLength(2);
 });
 
 /** What bob and carol are told, the newest last. */
 const toldTo = (username: string): unknown[] =>
-  platform.client
+  client
     .asked('PATCH', `${username}/status`)
     .map(
       ({ body }) => (body as { status: { conditions: { status: string; reason: string; message: string }[] } }).status,
@@ -96,9 +100,9 @@ const toldTo = (username: string): unknown[] =>
 
 /** The memory cluster has no status beside the object: what was told is put there. */
 async function write(username: string): Promise<void> {
-  const user = platform.cluster.get(usersPath, username);
-  const { body } = platform.client.asked('PATCH', `${username}/status`).at(-1) ?? {};
-  platform.cluster.put(usersPath, {
+  const user = accounts.cluster.get(usersPath, username);
+  const { body } = client.asked('PATCH', `${username}/status`).at(-1) ?? {};
+  accounts.cluster.put(usersPath, {
     ...user,
     metadata: { name: username },
     status: (body as { status: unknown } | undefined)?.status,
@@ -110,30 +114,30 @@ const but = (name: string): string =>
   `the user may log in while Active, but not by the e-mail address: ${name} has it too`;
 
 test('who shares an e-mail address is told with whom, and both are told when they do no longer', async () => {
-  await platform.putUser('bob', { email: 'both@example.com' });
+  await accounts.putUser('bob', { email: 'both@example.com' });
   await look('bob');
   await write('bob');
-  await platform.putUser('carol', { email: 'BOTH@example.com' });
+  await accounts.putUser('carol', { email: 'BOTH@example.com' });
   await look('carol');
   expect(toldTo('carol')).toEqual(['True Ambiguous', but('bob')]);
   expect(toldTo('bob').slice(2)).toEqual(['True Ambiguous', but('carol')]);
   await write('bob');
-  await platform.putUser('carol', { email: 'carol@example.com' });
+  await accounts.putUser('carol', { email: 'carol@example.com' });
   await look('carol');
   expect(toldTo('bob').slice(4)).toEqual(['True Accepted', expect.any(String)]);
 });
 
 test('who shared an e-mail address is told when the other one is gone, or another one comes', async () => {
-  await platform.putUser('bob', { email: 'both@example.com' });
-  await platform.putUser('carol', { email: 'both@example.com' });
+  await accounts.putUser('bob', { email: 'both@example.com' });
+  await accounts.putUser('carol', { email: 'both@example.com' });
   await look('bob');
   await write('bob');
-  await platform.putUser('aaron', { email: 'both@example.com' });
+  await accounts.putUser('aaron', { email: 'both@example.com' });
   await look('aaron');
   expect(toldTo('bob').at(-1)).toContain('aaron, carol have it too');
   await write('bob');
   for (const name of ['aaron', 'carol']) {
-    platform.cluster.delete(usersPath, name);
+    accounts.cluster.delete(usersPath, name);
     await settle();
     await look(name);
   }
@@ -141,16 +145,16 @@ test('who shared an e-mail address is told when the other one is gone, or anothe
 });
 
 test('who shares an e-mail address with a configured user is told so', async () => {
-  platform.configure({ users: [{ username: 'alice', email: 'both@example.com' }] });
-  await platform.putUser('bob', { email: 'both@example.com' });
+  accounts.configure({ users: [{ username: 'alice', email: 'both@example.com' }] });
+  await accounts.putUser('bob', { email: 'both@example.com' });
   await look('bob');
   expect(toldTo('bob').at(-1)).toContain('alice has it too');
 });
 
 test('who shares an identity is told which', async () => {
   const identities = [{ provider: 'corp', subject: '17' }];
-  await platform.putUser('bob', { identities });
-  await platform.putUser('carol', { identities: [{ provider: 'corp', subject: '18' }, ...identities] });
+  await accounts.putUser('bob', { identities });
+  await accounts.putUser('carol', { identities: [{ provider: 'corp', subject: '18' }, ...identities] });
   await look('bob');
   expect(toldTo('bob')).toEqual([
     'True Ambiguous',
@@ -160,7 +164,7 @@ test('who shares an identity is told which', async () => {
 
 /** Puts bob with this status, and returns the conditions that he gets next. */
 async function nextConditions(status: object, spec: object = {}): Promise<unknown> {
-  platform.cluster.put(usersPath, { metadata: { name: 'bob' }, spec, status });
+  accounts.cluster.put(usersPath, { metadata: { name: 'bob' }, spec, status });
   await settle();
   await look('bob');
   return (patches() as { body: { status: { conditions: unknown } } }[]).at(-1)?.body.status.conditions;
@@ -198,19 +202,19 @@ describe('the new condition', () => {
 
 test('a user who shares an e-mail address with many others is told the names of ten', async () => {
   const others = Array.from({ length: 11 }, (_, index) => `user-${index + 10}`);
-  await platform.putUser('bob', { email: 'all@example.com' });
-  for (const name of others.slice(0, 10)) await platform.putUser(name, { email: 'all@example.com' });
+  await accounts.putUser('bob', { email: 'all@example.com' });
+  for (const name of others.slice(0, 10)) await accounts.putUser(name, { email: 'all@example.com' });
   await look('bob');
   expect(toldTo('bob').at(-1)).toContain(`: ${others.slice(0, 10).join(', ')} have it too`);
   await write('bob');
-  await platform.putUser(others.at(-1) ?? '', { email: 'all@example.com' });
+  await accounts.putUser(others.at(-1) ?? '', { email: 'all@example.com' });
   await look('bob');
   expect(toldTo('bob').at(-1)).toContain(`: ${others.slice(0, 10).join(', ')} and 1 more have it too`);
   expect(toldTo(others.at(-1) ?? '')).toEqual([]);
 });
 
 test('a user who is told of a shared e-mail address is not told again', async () => {
-  for (const name of ['bob', 'carol']) await platform.putUser(name, { email: 'both@example.com' });
+  for (const name of ['bob', 'carol']) await accounts.putUser(name, { email: 'both@example.com' });
   await look('bob');
   for (const name of ['bob', 'carol']) await write(name);
   await look('bob');
@@ -218,38 +222,38 @@ test('a user who is told of a shared e-mail address is not told again', async ()
 });
 
 test('a user who was deleted meanwhile is not written', async () => {
-  await platform.putUser('bob');
+  await accounts.putUser('bob');
   conditions.look('bob');
-  platform.cluster.delete(usersPath, 'bob');
+  accounts.cluster.delete(usersPath, 'bob');
   await settle();
-  await platform.clock.advance(30_000);
+  await accounts.clock.advance(30_000);
   expect(patches()).toEqual([]);
   expect(lines()).toEqual([]);
 });
 
 test('a user who was told by another replica meanwhile is not written', async () => {
-  await platform.putUser('bob');
+  await accounts.putUser('bob');
   await look('bob');
   conditions.look('bob');
   await write('bob');
-  await platform.clock.advance(1_000);
+  await accounts.clock.advance(1_000);
   expect(patches()).toHaveLength(1);
 });
 
 test.each([404, 409])('a write that kube-apiserver refuses with %i is left to the next change', async (code) => {
-  await platform.putUser('bob');
-  platform.client.before = ({ method }) => {
+  await accounts.putUser('bob');
+  client.before = ({ method }) => {
     if (method === 'PATCH') throw new KubeError(code, {});
   };
   await look('bob');
-  await platform.clock.advance(30_000);
+  await accounts.clock.advance(30_000);
   expect(patches()).toHaveLength(1);
   expect(lines()).toEqual([]);
 });
 
 test('a write that fails is logged with the user and the cause', async () => {
-  await platform.putUser('bob');
-  platform.client.before = ({ method }) => {
+  await accounts.putUser('bob');
+  client.before = ({ method }) => {
     if (method === 'PATCH') throw unreachable(new Error('reset'));
   };
   await look('bob');
@@ -261,23 +265,23 @@ test('a write that fails is logged with the user and the cause', async () => {
 
 describe('after a stop', () => {
   test('nothing is written, and nothing that comes later is looked at', async () => {
-    await platform.putUser('bob');
+    await accounts.putUser('bob');
     conditions.look('bob');
     conditions.stop();
-    await platform.clock.advance(2_000);
-    const timers = platform.clock.pending();
+    await accounts.clock.advance(2_000);
+    const timers = accounts.clock.pending();
     conditions.look('bob');
-    expect(platform.clock.pending()).toEqual(timers);
+    expect(accounts.clock.pending()).toEqual(timers);
     expect(patches()).toEqual([]);
   });
 
   test('the write that is under way is the last one', async () => {
-    for (const name of ['bob', 'carol']) await platform.putUser(name);
-    platform.client.before = ({ method }) => {
+    for (const name of ['bob', 'carol']) await accounts.putUser(name);
+    client.before = ({ method }) => {
       if (method === 'PATCH') conditions.stop();
     };
     conditions.lookAtAll();
-    await platform.clock.advance(30_000);
+    await accounts.clock.advance(30_000);
     expect(patches()).toHaveLength(1);
     expect(lines()).toEqual([]);
   });

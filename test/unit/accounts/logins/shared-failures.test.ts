@@ -52,6 +52,7 @@ async function replica(maySweep = false): Promise<Replica> {
     maySweep: () => maySweep,
     clock: {
       now: () => clock.now() + ahead,
+      monotonic: () => clock.monotonic(),
       after: (time, run) => clock.after(time, run),
       random: () => clock.random(),
     },

@@ -1,33 +1,33 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { OwnPassword, type NotChanged } from '../../../../src/accounts/passwords/own.ts';
 import { logOfLines } from '../../../fakes/log.ts';
-import { createPlatform, rightPassword, type Platform } from '../../../fakes/platform.ts';
+import { rightPassword, startAccounts, type Accounts } from '../../../labs/accounts.ts';
 
 const corp = { name: 'corp', type: 'LDAP', ldap: { url: 'ldaps://corp.example', userSearch: { base: 'dc=example' } } };
 const next = 'a long new password';
 
-let platform: Platform;
+let accounts: Accounts;
 let from: Parameters<OwnPassword['change']>[3];
 let lines: () => string[];
 beforeEach(async () => {
   const { log, lines: written } = logOfLines();
   lines = written;
   from = { client: 'console', sourceIP: '192.0.2.1', auditID: 'audit-1', log };
-  platform = await createPlatform({ authentication: { identityProviders: [{ ...corp, displayName: 'Corp' }] } });
-  await platform.putUser('bob');
+  accounts = await startAccounts({ authentication: { identityProviders: [{ ...corp, displayName: 'Corp' }] } });
+  await accounts.putUser('bob');
 });
-afterEach(() => platform.stop());
+afterEach(() => accounts.stop());
 
 type How = 'change' | 'replace';
 
 async function set(current: string, password: string, how: How = 'change'): Promise<NotChanged | undefined> {
-  const account = platform.directory.account('bob');
+  const account = accounts.directory.account('bob');
   if (account === undefined) throw new Error('there is no bob');
-  return await new OwnPassword(platform)[how](account, current, password, from);
+  return await new OwnPassword(accounts)[how](account, current, password, from);
 }
 
 const logIn = (password: string): Promise<boolean> =>
-  platform.passwords.verify(platform.directory.account('bob')?.passwordHash, password);
+  accounts.passwords.verify(accounts.directory.account('bob')?.passwordHash, password);
 const attempt = { guesses: 'password', username: 'bob', address: '192.0.2.1', client: 'console' } as const;
 
 test.each<How>(['change', 'replace'])(
@@ -57,45 +57,45 @@ test('a wrong current password is logged and counts like a failed login', async 
   expect(lines().map((line) => JSON.parse(line) as unknown)).toContainEqual(
     expect.objectContaining({ level: 'info', auditID: 'audit-1', user: 'bob', sourceIP: '192.0.2.1' }),
   );
-  expect(platform.limiter.retryAfter(attempt)).toBeGreaterThan(0);
-  const { length } = platform.hashes.verified;
+  expect(accounts.limiter.retryAfter(attempt)).toBeGreaterThan(0);
+  const { length } = accounts.hashes.verified;
   expect(await set(rightPassword, next)).toEqual({
     why: 'limited',
     message: expect.stringContaining('try again'),
-    retryAfter: platform.limiter.retryAfter(attempt),
+    retryAfter: accounts.limiter.retryAfter(attempt),
   });
-  expect(platform.hashes.verified).toHaveLength(length);
+  expect(accounts.hashes.verified).toHaveLength(length);
 });
 
 test('the right current password forgives failed logins', async () => {
-  for (let time = 0; time < 2; time += 1) platform.limiter.failed(attempt);
+  for (let time = 0; time < 2; time += 1) accounts.limiter.failed(attempt);
   expect(await set(rightPassword, next)).toBeUndefined();
-  for (let time = 0; time < 2; time += 1) platform.limiter.failed(attempt);
-  expect(platform.limiter.retryAfter(attempt)).toBe(0);
+  for (let time = 0; time < 2; time += 1) accounts.limiter.failed(attempt);
+  expect(accounts.limiter.retryAfter(attempt)).toBe(0);
 });
 
 test('a user who was disabled meanwhile cannot change the password', async () => {
-  await platform.putUser('bob', { state: 'Disabled' });
+  await accounts.putUser('bob', { state: 'Disabled' });
   expect(await set(rightPassword, next)).toMatchObject({ why: 'wrong' });
 });
 
 describe('a password that is kept elsewhere is not changed', () => {
   test('by a user who stands in the configuration', async () => {
-    const alice = platform.directory.account('alice');
+    const alice = accounts.directory.account('alice');
     if (alice === undefined) throw new Error('there is no alice');
-    expect(await new OwnPassword(platform).change(alice, rightPassword, next, from)).toMatchObject({
+    expect(await new OwnPassword(accounts).change(alice, rightPassword, next, from)).toMatchObject({
       why: 'unchangeable',
       message: expect.stringContaining('configuration'),
     });
   });
 
   test('by a user of an identity provider, who is told which', async () => {
-    platform.cluster.delete('/apis/iam.platform.io/v1alpha2/users', 'bob');
-    await platform.putUser('bob', { identities: [{ provider: 'corp', subject: '1' }] }, false);
+    accounts.cluster.delete('/apis/iam.platform.io/v1alpha2/users', 'bob');
+    await accounts.putUser('bob', { identities: [{ provider: 'corp', subject: '1' }] }, false);
     expect(await set(rightPassword, next)).toMatchObject({
       why: 'unchangeable',
       message: expect.stringContaining('Corp'),
     });
-    expect(platform.client.asked('PATCH', '')).toEqual([]);
+    expect(accounts.client.asked('PATCH', '')).toEqual([]);
   });
 });

@@ -4,30 +4,32 @@ import { passwordSecretOf, passwordSecretType } from '../../../../src/accounts/d
 import { parametersOf } from '../../../../src/config/hash-parameters.ts';
 import { KubeError, unreachable } from '../../../../src/cluster/client/kube-error.ts';
 import { logOfLines } from '../../../fakes/log.ts';
-import { createPlatform, namespace, rightPassword, type Platform } from '../../../fakes/platform.ts';
+import { namespace, rightPassword, startAccounts, type Accounts } from '../../../labs/accounts.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 
 const secrets = `/api/v1/namespaces/${namespace}/secrets`;
 const preferred = 'argon2id:19456:2:1';
 
-let platform: Platform;
+let accounts: Accounts;
 let warnings: () => unknown[];
 beforeEach(async () => {
   const { log, lines } = logOfLines();
-  warnings = () =>
-    lines()
-      .map((line) => JSON.parse(line) as { readonly level: string })
-      .filter(({ level }) => level !== 'info');
   const users = [
     { username: 'alice', passwordHash: undefined, passwordRef: { name: 'alice', key: 'hash' } },
     { username: 'admin', passwordHash: undefined, passwordRef: { name: 'platform-admin', key: 'passwordHash' } },
   ];
-  platform = await createPlatform({ authentication: { users }, log });
+  accounts = await startAccounts({ authentication: { users }, log });
+  const atStart = lines().length;
+  warnings = () =>
+    lines()
+      .slice(atStart)
+      .map((line) => JSON.parse(line) as { readonly level: string })
+      .filter(({ level }) => level !== 'info');
 });
-afterEach(() => platform.stop());
+afterEach(() => accounts.stop());
 
 function changeable(username: string): Changeable {
-  const account = platform.directory.account(username);
+  const account = accounts.directory.account(username);
   if (account === undefined || !isChangeable(account)) throw new Error(`${username} cannot be changed`);
   return account;
 }
@@ -36,43 +38,43 @@ type Values = Readonly<Record<string, string>>;
 
 function putSecret(name: string, values: Values): Promise<void> {
   const data = Object.entries(values).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
-  platform.cluster.put(secrets, { metadata: { name }, type: 'Opaque', data: Object.fromEntries(data) as Values });
+  accounts.cluster.put(secrets, { metadata: { name }, type: 'Opaque', data: Object.fromEntries(data) as Values });
   return settle();
 }
 
 function valuesOf(name: string): Values {
-  const data = (platform.cluster.get(secrets, name)?.['data'] ?? {}) as Values;
+  const data = (accounts.cluster.get(secrets, name)?.['data'] ?? {}) as Values;
   return Object.fromEntries(
     Object.entries(data).map(([key, text]) => [key, Buffer.from(text, 'base64').toString('utf8')]),
   );
 }
 
 const logIn = (username: string, password: string): Promise<boolean> =>
-  platform.passwords.verify(platform.directory.account(username)?.passwordHash, password);
-const hashOf = (username: string): string => platform.directory.account(username)?.passwordHash ?? '';
-const requiresChange = (username: string): unknown => platform.users.get(username)?.spec?.passwordChangeRequired;
+  accounts.passwords.verify(accounts.directory.account(username)?.passwordHash, password);
+const hashOf = (username: string): string => accounts.directory.account(username)?.passwordHash ?? '';
+const requiresChange = (username: string): unknown => accounts.users.get(username)?.spec?.passwordChangeRequired;
 /** Makes requests of this method for Secrets fail. */
 const failing = (method: string, failure: Error): void => {
-  platform.client.before = (request) => {
+  accounts.client.before = (request) => {
     if (request.method === method && request.path.startsWith(secrets)) throw failure;
   };
 };
 
 describe('a new password', () => {
   test('replaces the old one of a User, and this replica knows it on return', async () => {
-    const uid = await platform.putUser('bob');
-    await platform.passwordStore.change(changeable('bob'), 'new password', false);
+    const uid = await accounts.putUser('bob');
+    await accounts.passwordStore.change(changeable('bob'), 'new password', false);
     expect(await logIn('bob', 'new password')).toBe(true);
     expect(await logIn('bob', rightPassword)).toBe(false);
     expect(parametersOf(valuesOf(passwordSecretOf(uid).name)['passwordHash'] ?? '')).toBe(preferred);
   });
 
   test('of a User without one goes into a Secret that only the User owns', async () => {
-    const uid = await platform.putUser('bob', {}, false);
-    await platform.passwordStore.change(changeable('bob'), 'new password', true);
+    const uid = await accounts.putUser('bob', {}, false);
+    await accounts.passwordStore.change(changeable('bob'), 'new password', true);
     expect(await logIn('bob', 'new password')).toBe(true);
     const { name } = passwordSecretOf(uid);
-    expect(platform.cluster.get(secrets, name)).toMatchObject({
+    expect(accounts.cluster.get(secrets, name)).toMatchObject({
       type: passwordSecretType,
       metadata: { ownerReferences: [{ apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', name: 'bob', uid }] },
     });
@@ -80,40 +82,40 @@ describe('a new password', () => {
   });
 
   test('of a configured user without one goes into an Opaque Secret without an owner', async () => {
-    await platform.passwordStore.change(changeable('alice'), 'new password', false);
+    await accounts.passwordStore.change(changeable('alice'), 'new password', false);
     expect(await logIn('alice', 'new password')).toBe(true);
-    const secret = platform.cluster.get(secrets, 'alice');
+    const secret = accounts.cluster.get(secrets, 'alice');
     expect(secret).toMatchObject({ apiVersion: 'v1', kind: 'Secret', type: 'Opaque' });
     expect(secret?.metadata.ownerReferences).toBeUndefined();
     expect(Object.keys(valuesOf('alice'))).toEqual(['hash']);
   });
 
   test('of a configured user keeps the other keys of the Secret, but no record of an earlier hash', async () => {
-    await putSecret('alice', { hash: platform.hashes.of('old', 'bcrypt:4'), 'hash.rehashed': 'a b', other: 'kept' });
-    await platform.passwordStore.change(changeable('alice'), 'new password', false);
+    await putSecret('alice', { hash: accounts.hashes.of('old', 'bcrypt:4'), 'hash.rehashed': 'a b', other: 'kept' });
+    await accounts.passwordStore.change(changeable('alice'), 'new password', false);
     expect(Object.keys(valuesOf('alice')).toSorted()).toEqual(['hash', 'other']);
     expect(valuesOf('alice')).toMatchObject({ other: 'kept' });
   });
 
   test('that the user chose is marked with the time, one that an administrator set is not', async () => {
-    await platform.passwordStore.change(changeable('alice'), 'new password', false);
+    await accounts.passwordStore.change(changeable('alice'), 'new password', false);
     expect(Object.keys(valuesOf('alice'))).toEqual(['hash']);
-    await platform.passwordStore.change(changeable('alice'), 'another password', true);
-    expect(Date.parse(valuesOf('alice')['hash.changed'] ?? '')).toBe(platform.clock.now());
+    await accounts.passwordStore.change(changeable('alice'), 'another password', true);
+    expect(Date.parse(valuesOf('alice')['hash.changed'] ?? '')).toBe(accounts.clock.now());
   });
 
   test('of the first administrator removes the generated one in plain text', async () => {
     await putSecret('platform-admin', {
       password: 'generated',
-      passwordHash: platform.hashes.of('generated', preferred),
+      passwordHash: accounts.hashes.of('generated', preferred),
     });
-    await platform.passwordStore.change(changeable('admin'), 'new password', true);
+    await accounts.passwordStore.change(changeable('admin'), 'new password', true);
     expect(Object.keys(valuesOf('platform-admin')).toSorted()).toEqual(['passwordHash', 'passwordHash.changed']);
   });
 
   test('of another user leaves a key with the name `password` alone', async () => {
-    await putSecret('alice', { password: 'mine', hash: platform.hashes.of('old', preferred) });
-    await platform.passwordStore.change(changeable('alice'), 'new password', true);
+    await putSecret('alice', { password: 'mine', hash: accounts.hashes.of('old', preferred) });
+    await accounts.passwordStore.change(changeable('alice'), 'new password', true);
     expect(valuesOf('alice')).toMatchObject({ password: 'mine' });
   });
 
@@ -121,38 +123,38 @@ describe('a new password', () => {
     ['its user chose it', true, false],
     ['an administrator set it', false, true],
   ])('that had to be changed still has to be unless the user chose it: %s', async (_, byUser, stillRequired) => {
-    const uid = await platform.putUser('bob', { passwordChangeRequired: true });
-    await platform.passwordStore.change(changeable('bob'), 'new password', byUser);
+    const uid = await accounts.putUser('bob', { passwordChangeRequired: true });
+    await accounts.passwordStore.change(changeable('bob'), 'new password', byUser);
     expect(requiresChange('bob')).toBe(stillRequired);
-    expect(platform.directory.account('bob')?.passwordChangeRequired).toBe(stillRequired);
+    expect(accounts.directory.account('bob')?.passwordChangeRequired).toBe(stillRequired);
     // The uid keeps the write from a namesake.
-    for (const { body } of platform.client.asked('PATCH', '/users/bob'))
+    for (const { body } of accounts.client.asked('PATCH', '/users/bob'))
       expect(body).toMatchObject({ metadata: { uid } });
   });
 
   test('that need not be changed writes nothing to the User', async () => {
-    await platform.putUser('bob');
-    await platform.passwordStore.change(changeable('bob'), 'new password', true);
-    expect(platform.client.asked('PATCH', '/users/bob')).toEqual([]);
+    await accounts.putUser('bob');
+    await accounts.passwordStore.change(changeable('bob'), 'new password', true);
+    expect(accounts.client.asked('PATCH', '/users/bob')).toEqual([]);
   });
 
   test('is set although another replica makes the Secret at the same time', async () => {
-    const { name } = passwordSecretOf(await platform.putUser('bob', {}, false));
-    platform.client.before = ({ method }) => {
-      if (method === 'POST') platform.cluster.put(secrets, { metadata: { name }, type: passwordSecretType, data: {} });
+    const { name } = passwordSecretOf(await accounts.putUser('bob', {}, false));
+    accounts.client.before = ({ method }) => {
+      if (method === 'POST') accounts.cluster.put(secrets, { metadata: { name }, type: passwordSecretType, data: {} });
     };
-    await platform.passwordStore.change(changeable('bob'), 'new password', true);
+    await accounts.passwordStore.change(changeable('bob'), 'new password', true);
     expect(await logIn('bob', 'new password')).toBe(true);
   });
 
   test('is returned from only when this replica sees it', async () => {
-    await platform.putUser('bob');
-    platform.client.holdWatches();
+    await accounts.putUser('bob');
+    accounts.client.holdWatches();
     let isDone = false;
-    const change = platform.passwordStore.change(changeable('bob'), 'new password', true).then(() => (isDone = true));
+    const change = accounts.passwordStore.change(changeable('bob'), 'new password', true).then(() => (isDone = true));
     await settle();
     expect(isDone).toBe(false);
-    platform.client.releaseWatches();
+    accounts.client.releaseWatches();
     await change;
     expect(await logIn('bob', 'new password')).toBe(true);
   });
@@ -164,9 +166,9 @@ describe('a password that is not written', () => {
     ['a timeout', new KubeError(504, {})],
     ['an internal error', new KubeError(500, {})],
   ])('may be set all the same after %s, which the 503 says', async (_, failure) => {
-    await platform.putUser('bob');
+    await accounts.putUser('bob');
     failing('PATCH', failure);
-    await expect(platform.passwordStore.change(changeable('bob'), 'x', true)).rejects.toMatchObject({
+    await expect(accounts.passwordStore.change(changeable('bob'), 'x', true)).rejects.toMatchObject({
       code: 503,
       message: expect.stringContaining('may be the new one'),
       cause: failure,
@@ -174,17 +176,17 @@ describe('a password that is not written', () => {
   });
 
   test.each(['PATCH', 'POST'])('is reported with the refusal of the %s', async (method) => {
-    await platform.putUser('bob', {}, false);
+    await accounts.putUser('bob', {}, false);
     const failure = new KubeError(403, { message: 'no' });
     failing(method, failure);
-    await expect(platform.passwordStore.change(changeable('bob'), 'x', true)).rejects.toBe(failure);
+    await expect(accounts.passwordStore.change(changeable('bob'), 'x', true)).rejects.toBe(failure);
   });
 
   test('is reported as refused where the error is none of the cluster', async () => {
-    await platform.putUser('bob');
+    await accounts.putUser('bob');
     const failure = new Error('a bug');
     failing('PATCH', failure);
-    await expect(platform.passwordStore.change(changeable('bob'), 'x', true)).rejects.toBe(failure);
+    await expect(accounts.passwordStore.change(changeable('bob'), 'x', true)).rejects.toBe(failure);
   });
 });
 
@@ -193,43 +195,43 @@ describe('unlocking', () => {
     ['a User', 'bob', passwordSecretType],
     ['a configured user', 'alice', 'Opaque'],
   ])('%s forgets the failed logins, also without a password', async (_, username, type) => {
-    await platform.putUser('bob', {}, false);
+    await accounts.putUser('bob', {}, false);
     const before = changeable(username);
     const attempt = { guesses: 'password', username, address: '192.0.2.1', client: 'platform' } as const;
-    for (let time = 0; time < 10; time += 1) platform.limiter.failed(attempt);
-    await platform.passwordStore.unlock(before);
-    expect(platform.cluster.get(secrets, before.passwordRef.name)).toMatchObject({ type });
-    expect(platform.directory.account(username)?.unlocked).toEqual(expect.any(String));
-    const first = platform.directory.account(username)?.unlocked;
-    await platform.passwordStore.unlock(changeable(username));
-    expect(platform.directory.account(username)?.unlocked).not.toBe(first);
-    expect(platform.limiter.retryAfter(attempt)).toBe(0);
+    for (let time = 0; time < 10; time += 1) accounts.limiter.failed(attempt);
+    await accounts.passwordStore.unlock(before);
+    expect(accounts.cluster.get(secrets, before.passwordRef.name)).toMatchObject({ type });
+    expect(accounts.directory.account(username)?.unlocked).toEqual(expect.any(String));
+    const first = accounts.directory.account(username)?.unlocked;
+    await accounts.passwordStore.unlock(changeable(username));
+    expect(accounts.directory.account(username)?.unlocked).not.toBe(first);
+    expect(accounts.limiter.retryAfter(attempt)).toBe(0);
   });
 
   test('a User without a password makes a Secret that only the User owns', async () => {
-    const uid = await platform.putUser('bob', {}, false);
-    await platform.passwordStore.unlock(changeable('bob'));
-    expect(platform.cluster.get(secrets, passwordSecretOf(uid).name)).toMatchObject({
+    const uid = await accounts.putUser('bob', {}, false);
+    await accounts.passwordStore.unlock(changeable('bob'));
+    expect(accounts.cluster.get(secrets, passwordSecretOf(uid).name)).toMatchObject({
       metadata: { ownerReferences: [{ kind: 'User', name: 'bob', uid }] },
     });
   });
 
   test('keeps the password', async () => {
-    await platform.putUser('bob');
-    await platform.passwordStore.unlock(changeable('bob'));
+    await accounts.putUser('bob');
+    await accounts.passwordStore.unlock(changeable('bob'));
     expect(await logIn('bob', rightPassword)).toBe(true);
   });
 
   test('returns when this replica has forgotten them', async () => {
-    await platform.putUser('bob');
-    platform.client.holdWatches();
+    await accounts.putUser('bob');
+    accounts.client.holdWatches();
     let isDone = false;
-    const unlock = platform.passwordStore.unlock(changeable('bob')).then(() => (isDone = true));
+    const unlock = accounts.passwordStore.unlock(changeable('bob')).then(() => (isDone = true));
     await settle();
     expect(isDone).toBe(false);
-    platform.client.releaseWatches();
+    accounts.client.releaseWatches();
     await unlock;
-    expect(platform.directory.account('bob')?.unlocked).toBeDefined();
+    expect(accounts.directory.account('bob')?.unlocked).toBeDefined();
   });
 });
 
@@ -241,13 +243,13 @@ describe('a login with the right password', () => {
     ['argon2id with less memory', 'argon2id:8192:2:1', rightPassword],
     ['argon2id with fewer passes, and a long password', 'argon2id:19456:1:1', long],
   ])('replaces a weaker hash, %s, and its sessions go on', async (_, parameters, password) => {
-    await putSecret('alice', { hash: platform.hashes.of(password, parameters), other: 'kept' });
+    await putSecret('alice', { hash: accounts.hashes.of(password, parameters), other: 'kept' });
     const before = changeable('alice');
-    await platform.passwordStore.refresh(before, password);
+    await accounts.passwordStore.refresh(before, password);
     await settle();
     expect(parametersOf(hashOf('alice'))).toBe(preferred);
     expect(await logIn('alice', password)).toBe(true);
-    expect(platform.directory.account('alice')?.credentialID).toBe(before.credentialID);
+    expect(accounts.directory.account('alice')?.credentialID).toBe(before.credentialID);
     expect(valuesOf('alice')).toMatchObject({ other: 'kept' });
   });
 
@@ -257,28 +259,28 @@ describe('a login with the right password', () => {
     ['is bcrypt of more than 72 bytes, which it does not read', 'bcrypt:12', long],
     ['is bcrypt of more than 72 bytes in fewer characters', 'bcrypt:12', 'é'.repeat(37)],
   ])('keeps a hash that %s', async (_, parameters, password) => {
-    await putSecret('alice', { hash: platform.hashes.of(password, parameters) });
+    await putSecret('alice', { hash: accounts.hashes.of(password, parameters) });
     const before = hashOf('alice');
-    platform.hashes.hashed.length = 0;
-    await platform.passwordStore.refresh(changeable('alice'), password);
+    accounts.hashes.hashed.length = 0;
+    await accounts.passwordStore.refresh(changeable('alice'), password);
     await settle();
     expect(hashOf('alice')).toBe(before);
-    expect(platform.hashes.hashed).toEqual([]);
+    expect(accounts.hashes.hashed).toEqual([]);
   });
 
   test('makes no hash where there is none', async () => {
-    await platform.passwordStore.refresh(changeable('alice'), rightPassword);
+    await accounts.passwordStore.refresh(changeable('alice'), rightPassword);
     await settle();
-    expect(platform.cluster.get(secrets, 'alice')).toBeUndefined();
+    expect(accounts.cluster.get(secrets, 'alice')).toBeUndefined();
     expect(warnings()).toEqual([]);
   });
 
   test('keeps the hash of a user who stands in the configuration', async () => {
-    platform.configure({ users: [{ username: 'carol' }] });
-    const carol = platform.directory.account('carol');
+    accounts.configure({ users: [{ username: 'carol' }] });
+    const carol = accounts.directory.account('carol');
     if (carol === undefined) throw new Error('there is no carol');
-    await platform.passwordStore.refresh(carol, rightPassword);
-    expect(platform.client.asked('PATCH', '')).toEqual([]);
+    await accounts.passwordStore.refresh(carol, rightPassword);
+    expect(accounts.client.asked('PATCH', '')).toEqual([]);
     expect(warnings()).toEqual([]);
   });
 
@@ -286,21 +288,21 @@ describe('a login with the right password', () => {
     ['was changed before it is read', 'GET'],
     ['is changed while it is written', 'PATCH'],
   ])('never puts back a password that %s', async (_, at) => {
-    await putSecret('alice', { hash: platform.hashes.of(rightPassword, 'bcrypt:12') });
-    const other = platform.hashes.of('another', 'bcrypt:12');
-    platform.client.before = async ({ method, path }) => {
+    await putSecret('alice', { hash: accounts.hashes.of(rightPassword, 'bcrypt:12') });
+    const other = accounts.hashes.of('another', 'bcrypt:12');
+    accounts.client.before = async ({ method, path }) => {
       if (method === at && path === `${secrets}/alice`) await putSecret('alice', { hash: other });
     };
-    await platform.passwordStore.refresh(changeable('alice'), rightPassword);
+    await accounts.passwordStore.refresh(changeable('alice'), rightPassword);
     await settle();
     expect(hashOf('alice')).toBe(other);
     expect(warnings()).toEqual([]);
   });
 
   test('succeeds, with a warning, where the hash cannot be replaced', async () => {
-    await putSecret('alice', { hash: platform.hashes.of(rightPassword, 'bcrypt:12') });
+    await putSecret('alice', { hash: accounts.hashes.of(rightPassword, 'bcrypt:12') });
     failing('PATCH', new KubeError(403, { message: 'no' }));
-    await platform.passwordStore.refresh(changeable('alice'), rightPassword);
+    await accounts.passwordStore.refresh(changeable('alice'), rightPassword);
     expect(warnings()).toMatchObject([{ level: 'warn', user: 'alice' }]);
   });
 });

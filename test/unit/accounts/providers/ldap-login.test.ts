@@ -1,13 +1,13 @@
 /** Logins of LDAP users at the token endpoint. Tests with a real LDAP server are in test/integration. */
 import { describe, expect, test } from '@jest/globals';
-import type { lookUp } from '../../../../src/accounts/providers/ldap.ts';
-import { CredentialsRefused } from '../../../../src/accounts/providers/provider.ts';
+import { providerTypes } from '../../../../src/accounts/providers/index.ts';
+import { CredentialsRefused, type LookUp, type ProviderTypes } from '../../../../src/accounts/providers/provider.ts';
 import type { Statement } from '../../../../src/accounts/providers/person.ts';
 import { sessionsPath, usersPath } from '../../../../src/config/names.ts';
 import type { Logger } from '../../../../src/runtime/logger.ts';
 import type { Answer } from '../../../fakes/ask.ts';
 import { logOfLines } from '../../../fakes/log.ts';
-import { rightPassword } from '../../../fakes/platform.ts';
+import { rightPassword } from '../../../labs/accounts.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 import { createLab, login, refreshWith, type Lab } from '../../../labs/oauth.ts';
 
@@ -34,7 +34,12 @@ class Fake {
   isDown = false;
   refusesUs = false;
 
-  readonly lookUp: typeof lookUp = async ({ settings: { url } }, name) => {
+  readonly types: ProviderTypes = {
+    ...providerTypes,
+    LDAP: { kind: 'password', create: ({ ldap: { url } }) => ({ lookUp: (name) => this.#lookUp(url, name) }) },
+  };
+
+  async #lookUp(url: string, name: string): Promise<LookUp> {
     this.requests.push(`${url} look up`);
     if (!randomName.test(name)) this.lookedUp.push(`${url} ${name}`);
     await this.wait();
@@ -51,7 +56,7 @@ class Fake {
       },
       close: () => undefined,
     };
-  };
+  }
 }
 
 const provider = (name: string, mapping = 'auto'): object => ({
@@ -64,7 +69,7 @@ const provider = (name: string, mapping = 'auto'): object => ({
 async function lab(mapping = 'auto', log?: Logger): Promise<Lab & { ldap: Fake }> {
   const ldap = new Fake();
   ldap.entries.set('erin', { subject: '1' });
-  const made = await createLab({ identityProviders: [provider('corp', mapping)] }, log, ldap.lookUp);
+  const made = await createLab({ identityProviders: [provider('corp', mapping)] }, { log, providerTypes: ldap.types });
   return { ...made, ldap };
 }
 

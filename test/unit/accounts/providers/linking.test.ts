@@ -6,7 +6,7 @@ import type { UserSpec } from '../../../../src/accounts/directory/users.ts';
 import { usersPath } from '../../../../src/config/names.ts';
 import type { KubeRequest } from '../../../../src/cluster/client/client.ts';
 import { logOfLines } from '../../../fakes/log.ts';
-import { createPlatform, type Platform } from '../../../fakes/platform.ts';
+import { startAccounts, type Accounts } from '../../../labs/accounts.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 
 const provider = (name: string, mapping: string): object => ({
@@ -18,7 +18,7 @@ const provider = (name: string, mapping: string): object => ({
 const identity = { provider: 'corp', subject: '1' };
 const erin: Person = { identity, username: 'erin', email: null, displayName: 'Erin', groups: [] };
 
-let platform: Platform;
+let accounts: Accounts;
 let linking: Linking;
 let lines: () => string[];
 let requests: string[];
@@ -27,7 +27,7 @@ let before: Partial<Record<string, () => unknown>>;
 let bodies: unknown[];
 
 beforeEach(async () => {
-  platform = await createPlatform({
+  accounts = await startAccounts({
     authentication: { identityProviders: [provider('other', 'lookup'), provider('corp', 'auto')] },
   });
   requests = [];
@@ -36,25 +36,25 @@ beforeEach(async () => {
   const log = logOfLines();
   ({ lines } = log);
   linking = new Linking({
-    config: platform.live,
+    config: accounts.live,
     client: {
       json: async <T>(path: string, request: KubeRequest = {}): Promise<T> => {
         const { method = 'GET' } = request;
         requests.push(method);
         const instead = await before[method]?.();
         if (method === 'PATCH') bodies.push(request.body);
-        return instead === undefined ? await platform.client.json<T>(path, request) : (instead as T);
+        return instead === undefined ? await accounts.client.json<T>(path, request) : (instead as T);
       },
     },
-    directory: platform.directory,
+    directory: accounts.directory,
     log: log.log,
   });
 });
-afterEach(() => platform.stop());
+afterEach(() => accounts.stop());
 
 /** Puts a user into the cluster, which replicas see later. */
 const put = (name: string, spec: UserSpec | undefined): void =>
-  platform.cluster.put(usersPath, {
+  accounts.cluster.put(usersPath, {
     apiVersion: 'iam.platform.io/v1alpha2',
     kind: 'User',
     metadata: { name },
@@ -70,7 +70,7 @@ async function afterWaiting<T>(login: Promise<T>): Promise<T> {
     (error: unknown) => ({ error }),
   );
   await settle();
-  await platform.clock.advance(60_000);
+  await accounts.clock.advance(60_000);
   const settled = await result;
   if ('error' in settled) throw settled.error;
   return settled.value;
@@ -145,22 +145,22 @@ describe('the user of a later login', () => {
     ['the e-mail address', { email: 'm@example.org' }, { ...linked, email: 'm@example.org' }],
     ['the case of its e-mail address', { email: 'E@example.org' }, { ...linked, email: 'E@example.org' }],
   ])('is returned with %s changed', async (_, changes, expected) => {
-    await platform.putUser('e.miller', linked, false);
+    await accounts.putUser('e.miller', linked, false);
     const account = await linking.accountOf({ ...erin, ...changes });
     const { displayName, email } = account;
     expect({ displayName, email }).toEqual({ displayName: expected.displayName, email: expected.email });
-    expect(platform.cluster.get(usersPath, 'e.miller')?.['spec']).toEqual(expected);
+    expect(accounts.cluster.get(usersPath, 'e.miller')?.['spec']).toEqual(expected);
     expect(requests).toEqual(expected === linked ? [] : ['PATCH']);
   });
 
   test('is changed with its uid, so that kube-apiserver changes no other user that has its name by then', async () => {
-    const uid = await platform.putUser('erin', linked, false);
+    const uid = await accounts.putUser('erin', linked, false);
     await linking.accountOf({ ...erin, displayName: undefined });
     expect(bodies).toEqual([{ metadata: { uid }, spec: { displayName: null, email: null } }]);
   });
 
   test('logs in when it cannot be changed, with a warning in the log', async () => {
-    await platform.putUser('erin', linked, false);
+    await accounts.putUser('erin', linked, false);
     before = { PATCH: failure };
     await expect(linking.accountOf({ ...erin, displayName: 'Erin M.' })).resolves.toMatchObject({
       displayName: 'Erin',
@@ -171,10 +171,10 @@ describe('the user of a later login', () => {
   });
 
   test('is returned as it was when it is deleted meanwhile', async () => {
-    await platform.putUser('erin', linked, false);
+    await accounts.putUser('erin', linked, false);
     before = {
       PATCH: () => {
-        platform.cluster.delete(usersPath, 'erin');
+        accounts.cluster.delete(usersPath, 'erin');
         return {};
       },
     };
@@ -183,8 +183,8 @@ describe('the user of a later login', () => {
   });
 
   test('is not changed by a provider that is not in the configuration any more', async () => {
-    await platform.putUser('erin', linked, false);
-    platform.configure({});
+    await accounts.putUser('erin', linked, false);
+    accounts.configure({});
     await expect(linking.accountOf({ ...erin, displayName: 'Erin M.' })).resolves.toMatchObject({
       displayName: 'Erin',
     });

@@ -1,9 +1,10 @@
 /** Failed logins by one name of a user tell nothing of the other names: neither whether they exist nor whose they are. */
 import { afterEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import type { lookUp } from '../../../../src/accounts/providers/ldap.ts';
+import { providerTypes } from '../../../../src/accounts/providers/index.ts';
+import type { PasswordProvider } from '../../../../src/accounts/providers/provider.ts';
 import type { Changeable } from '../../../../src/accounts/passwords/store.ts';
-import { rightPassword } from '../../../fakes/platform.ts';
+import { rightPassword } from '../../../labs/accounts.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 import { createLab, login, type Lab } from '../../../labs/oauth.ts';
 
@@ -23,7 +24,7 @@ async function seen(lab: Lab, username: string, from = '198.51.100.1', password 
 
 const statusOf = async (...attempt: Parameters<typeof seen>): Promise<unknown> => (await seen(...attempt))[0];
 
-const platform = (limit: object = loginLimit): Promise<Lab> => createLab({ users, loginLimit: limit });
+const limited = (limit: object = loginLimit): Promise<Lab> => createLab({ users, loginLimit: limit });
 
 describe('failed logins by e-mail address and by username', () => {
   test('do not tell that they belong together', async () => {
@@ -31,7 +32,7 @@ describe('failed logins by e-mail address and by username', () => {
       ['alice@example.org', 'alice'],
       ['alice', 'alice@example.org'],
     ] as const) {
-      const made = await platform();
+      const made = await limited();
       for (let time = 0; time < 3; time += 1) expect(await statusOf(made, first)).toBe(400);
       expect(await statusOf(made, first)).toBe(429);
       expect(await statusOf(made, next)).toBe(400);
@@ -54,7 +55,7 @@ describe('failed logins by e-mail address and by username', () => {
             ['alice', 'nobody@example.org'],
             ['nobody', 'nobody@example.org'],
           ].map(async ([username = '', email = '']) => {
-            const made = await platform({ ...loginLimit, within: '30s' });
+            const made = await limited({ ...loginLimit, within: '30s' });
             const transcript: unknown[] = [];
             for (const { isEmail, isUpper, host, pause } of guesses) {
               await made.clock.advance(pause);
@@ -73,7 +74,7 @@ describe('failed logins by e-mail address and by username', () => {
   test.each(['alice@example.org', 'nobody@example.org', 'alice', 'nobody'])(
     'count by the name in whatever case: %s',
     async (name) => {
-      const made = await platform();
+      const made = await limited();
       const spellings = [name, name.toUpperCase(), `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`];
       for (const spelling of spellings) expect(await statusOf(made, spelling)).toBe(400);
       expect(await statusOf(made, name)).toBe(429);
@@ -113,7 +114,7 @@ describe('failed logins by names that an LDAP directory knows', () => {
   });
   /** Connections that are open. */
   const open = new Set<object>();
-  const fakeLookUp: typeof lookUp = async (_, name) => {
+  const lookUp: PasswordProvider['lookUp'] = async (name) => {
     const connection = {};
     open.add(connection);
     return {
@@ -133,7 +134,8 @@ describe('failed logins by names that an LDAP directory knows', () => {
   };
 
   async function lab(): Promise<Lab> {
-    const made = await createLab({ loginLimit, identityProviders: [corp] }, undefined, fakeLookUp);
+    const types = { ...providerTypes, LDAP: { kind: 'password', create: () => ({ lookUp }) } } as const;
+    const made = await createLab({ loginLimit, identityProviders: [corp] }, { providerTypes: types });
     await made.putUser('e.miller', { identities: [{ provider: 'corp', subject: '1' }] }, false);
     return made;
   }

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createHash, createPrivateKey } from 'node:crypto';
 import { IdentityProviders } from '../../../../src/accounts/providers/identity-providers.ts';
+import { providerTypes } from '../../../../src/accounts/providers/index.ts';
 import { RedirectProviders } from '../../../../src/accounts/providers/redirect-providers.ts';
 import { PersonRefused } from '../../../../src/accounts/providers/person.ts';
 import { LiveConfiguration } from '../../../../src/config/live.ts';
@@ -53,7 +54,7 @@ beforeEach(async () => {
   const log = logOfLines();
   ({ lines } = log);
   providers = new RedirectProviders(
-    new IdentityProviders({ config: live, secrets: { read: () => secret }, clock, log: log.log }),
+    new IdentityProviders({ config: live, secrets: { read: () => secret }, types: providerTypes, clock, log: log.log }),
   );
 });
 afterEach(() => server.stop());

@@ -8,6 +8,7 @@ import type { Person } from '../../../../src/accounts/providers/person.ts';
 import { LiveConfiguration } from '../../../../src/config/live.ts';
 import { configuration } from '../../../fakes/configuration.ts';
 import { logOfLines } from '../../../fakes/log.ts';
+import { FakeClock } from '../../../labs/cluster-fakes.ts';
 
 const provider = (name: string, ldap: object = {}): object => ({
   name,
@@ -71,7 +72,9 @@ beforeEach(() => {
       }),
     },
   };
-  providers = new PasswordProviders(new IdentityProviders({ config: live, secrets, log: log.log, types }));
+  providers = new PasswordProviders(
+    new IdentityProviders({ config: live, secrets, clock: new FakeClock(), log: log.log, types }),
+  );
 });
 
 type Search = Parameters<PasswordProviders['find']>[1];

@@ -1,7 +1,7 @@
 /** What somebody tries who is up to no good, over more than one endpoint; docs/oauth-rfcs.md lists all attacks and where each is tried. */
 import { describe, expect, test } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
-import { gatewayAuthenticator, platformToken, tokenReview } from '../../../../src/auth/authenticators/index.ts';
+import { platformToken } from '../../../../src/auth/authenticators/index.ts';
 import { registry } from '../../../../src/runtime/metrics.ts';
 import type { Logger } from '../../../../src/runtime/logger.ts';
 import { ask, type Answer } from '../../../fakes/ask.ts';
@@ -9,7 +9,7 @@ import { Browser, formIn } from '../../../fakes/browser.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { readJWT } from '../../../fakes/jwt.ts';
 import { logOfLines } from '../../../fakes/log.ts';
-import { rightPassword } from '../../../fakes/platform.ts';
+import { rightPassword } from '../../../labs/accounts.ts';
 import { createLab, type Fields, type Lab } from '../../../labs/oauth.ts';
 
 const redirectURI = 'https://console.example/callback';
@@ -32,7 +32,7 @@ const formCookie = '__Host-platform-form';
 const verifier = randomBytes(32).toString('base64url');
 const challenge = createHash('sha256').update(verifier).digest('base64url');
 
-const lab = (log?: Logger): Promise<Lab> => createLab({ clients, users }, log);
+const lab = (log?: Logger): Promise<Lab> => createLab({ clients, users }, { log });
 const browserOf = ({ app }: Lab): Browser<Answer> => new Browser((path, options) => ask(app, path, options));
 const credentials = (username: string): Record<string, string> => ({ username, password: rightPassword });
 
@@ -103,10 +103,7 @@ test('what is no access token for us is no bearer: refresh token, id_token, code
   const { access_token, refresh_token, id_token } = (await made.token(passwordGrant)).json();
   const forOthers = (await made.token({ ...passwordGrant, audience: 'kubernetes' })).json()['access_token'];
   made.cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', () => ({ status: { authenticated: false } }));
-  const authenticate = gatewayAuthenticator([
-    platformToken(made.accessTokens),
-    tokenReview(made.client, async () => []),
-  ]);
+  const authenticate = made.gatewayAuthentication;
   const judge = async (token: unknown): Promise<unknown> =>
     await authenticate(
       { headers: { authorization: `Bearer ${String(token)}` } } as Parameters<typeof authenticate>[0],

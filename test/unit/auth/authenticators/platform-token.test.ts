@@ -8,16 +8,16 @@ import type { TokenAuthenticator } from '../../../../src/auth/authenticators/aut
 import type { UserInfo } from '../../../../src/auth/user.ts';
 import { craftJWT, readJWT } from '../../../fakes/jwt.ts';
 import { issuer } from '../../../fakes/configuration.ts';
-import { createPlatform, type Platform } from '../../../fakes/platform.ts';
+import { startAccounts, type Accounts } from '../../../labs/accounts.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 
-const running: Platform[] = [];
-afterEach(() => {
-  for (const one of running.splice(0)) one.stop();
+const running: Accounts[] = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((one) => one.stop()));
 });
 
 interface LoggedIn {
-  readonly platform: Platform;
+  readonly accounts: Accounts;
   readonly session: Session;
   readonly token: string;
   readonly authenticate: (token: string) => ReturnType<TokenAuthenticator>;
@@ -26,9 +26,9 @@ interface LoggedIn {
 }
 
 async function logIn(): Promise<LoggedIn> {
-  const platform = await createPlatform();
-  running.push(platform);
-  const { directory, sessions, tokens } = platform;
+  const accounts = await startAccounts();
+  running.push(accounts);
+  const { directory, sessions, tokens } = accounts;
   const account = directory.account('alice');
   if (account === undefined) throw new Error('alice is not configured');
   const { session } = await sessions.create({
@@ -38,9 +38,9 @@ async function logIn(): Promise<LoggedIn> {
     credentialID: account.credentialID,
   });
   const { token } = tokens.issueAccess(session, account, undefined);
-  const whole = platformToken(platform.accessTokens);
+  const whole = platformToken(accounts.accessTokens);
   return {
-    platform,
+    accounts,
     session,
     token,
     authenticate: async (presented) => whole.known?.(fingerprint(presented)) ?? (await whole(presented, '192.0.2.1')),
@@ -52,7 +52,7 @@ const refusal = { code: 401, headers: { 'WWW-Authenticate': 'Bearer realm="platf
 
 describe('a token of ours', () => {
   test('is its user, by what the directory says now', async () => {
-    const { platform, session, token, authenticate } = await logIn();
+    const { accounts, session, token, authenticate } = await logIn();
     const user = await authenticate(token);
     expect(user).toEqual({
       username: 'alice',
@@ -63,7 +63,7 @@ describe('a token of ours', () => {
     });
     // The very same object: caches of access reviews key on it.
     expect(await authenticate(token)).toBe(user);
-    platform.configure({ users: [{ username: 'alice', groups: ['b'] }] });
+    accounts.configure({ users: [{ username: 'alice', groups: ['b'] }] });
     expect(await authenticate(token)).toMatchObject({ groups: ['b', 'system:authenticated'] });
   });
 
@@ -75,11 +75,11 @@ describe('a token of ours', () => {
   });
 
   test.each<[string, (lab: LoggedIn) => Promise<void> | void]>([
-    ['the session was revoked', ({ platform, session }) => platform.sessions.revoke(session.metadata.name)],
+    ['the session was revoked', ({ accounts, session }) => accounts.sessions.revoke(session.metadata.name)],
     [
       'the session was deleted',
-      async ({ platform, session }) => {
-        platform.cluster.delete(
+      async ({ accounts, session }) => {
+        accounts.cluster.delete(
           '/apis/iam.platform.io/v1alpha2/namespaces/platform-system/sessions',
           session.metadata.name,
         );
@@ -88,21 +88,21 @@ describe('a token of ours', () => {
     ],
     [
       'the user was disabled',
-      ({ platform }) => platform.configure({ users: [{ username: 'alice', state: 'Disabled' }] }),
+      ({ accounts }) => accounts.configure({ users: [{ username: 'alice', state: 'Disabled' }] }),
     ],
-    ['the user was deleted', ({ platform }) => platform.configure({ users: [{ username: 'bob' }] })],
+    ['the user was deleted', ({ accounts }) => accounts.configure({ users: [{ username: 'bob' }] })],
     [
       'the password was changed',
-      ({ platform }) =>
-        platform.configure({
-          users: [{ username: 'alice', passwordHash: platform.hashes.of('another password', 'bcrypt:4') }],
+      ({ accounts }) =>
+        accounts.configure({
+          users: [{ username: 'alice', passwordHash: accounts.hashes.of('another password', 'bcrypt:4') }],
         }),
     ],
     [
       'the client was removed',
-      ({ platform }) => platform.configure({ clients: [{ name: 'another', secret: 'x', grantTypes: ['password'] }] }),
+      ({ accounts }) => accounts.configure({ clients: [{ name: 'another', secret: 'x', grantTypes: ['password'] }] }),
     ],
-    ['the token has expired', ({ platform }) => platform.clock.advance(3 * 3_600_000)],
+    ['the token has expired', ({ accounts }) => accounts.clock.advance(3 * 3_600_000)],
   ])('is 401 as soon as %s', async (_, change) => {
     const lab = await logIn();
     await expect(lab.authenticate(lab.token)).resolves.toBeDefined();
@@ -112,21 +112,21 @@ describe('a token of ours', () => {
   });
 
   test('is 503 while nobody can say whether its session stands', async () => {
-    const { platform, token, authenticate } = await logIn();
+    const { accounts, token, authenticate } = await logIn();
     await settle();
     await authenticate(token);
-    platform.client.holdWatches();
-    await platform.clock.advance(15_001);
+    accounts.client.holdWatches();
+    await accounts.clock.advance(15_001);
     await expect(authenticate(token)).rejects.toMatchObject({ code: 503, headers: { 'Retry-After': '1' } });
   });
 
   test('for a user or a client that its session is not of is 401', async () => {
-    const { platform, session, authenticate } = await logIn();
-    platform.configure({
+    const { accounts, session, authenticate } = await logIn();
+    accounts.configure({
       users: [{ username: 'alice' }, { username: 'bob' }],
       clients: ['platform', 'another'].map((name) => ({ name, secret: 'x', grantTypes: ['password'] })),
     });
-    const { directory, tokens } = platform;
+    const { directory, tokens } = accounts;
     const [alice, bob] = [directory.account('alice'), directory.account('bob')];
     if (alice === undefined || bob === undefined) throw new Error('they are not configured');
     const another = { ...session, spec: { ...session.spec, clientID: 'another' } };

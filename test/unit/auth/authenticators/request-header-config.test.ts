@@ -71,7 +71,7 @@ describe('the ConfigMap', () => {
   });
 
   async function source(cluster: MemoryCluster): Promise<RequestHeaderSource> {
-    const started = new RequestHeaderSource({ client: cluster.client(), log });
+    const started = new RequestHeaderSource({ client: cluster.client(), clock: cluster.clock, log });
     running.push(started);
     started.start();
     await settle();

@@ -6,7 +6,7 @@ import { ask, type Answer } from '../../../fakes/ask.ts';
 import { Browser, formIn } from '../../../fakes/browser.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { readJWT } from '../../../fakes/jwt.ts';
-import { rightPassword } from '../../../fakes/platform.ts';
+import { rightPassword } from '../../../labs/accounts.ts';
 import { createLab, type Fields, type Lab } from '../../../labs/oauth.ts';
 
 const redirectURI = 'https://console.example/callback';

@@ -5,7 +5,7 @@ import { ask, type Answer } from '../../../fakes/ask.ts';
 import { Browser, formIn } from '../../../fakes/browser.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { readJWT } from '../../../fakes/jwt.ts';
-import { rightPassword } from '../../../fakes/platform.ts';
+import { rightPassword } from '../../../labs/accounts.ts';
 import { createLab, overtakeNextWrite, type Fields, type Lab } from '../../../labs/oauth.ts';
 
 const grantType = 'urn:ietf:params:oauth:grant-type:device_code';

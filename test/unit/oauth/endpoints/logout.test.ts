@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { ask, type Answer } from '../../../fakes/ask.ts';
 import { Browser, formIn } from '../../../fakes/browser.ts';
-import { rightPassword } from '../../../fakes/platform.ts';
+import { rightPassword } from '../../../labs/accounts.ts';
 import { createLab, type Lab } from '../../../labs/oauth.ts';
 
 const redirectURI = 'https://console.example/callback';

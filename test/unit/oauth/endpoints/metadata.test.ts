@@ -3,7 +3,7 @@ import { createPublicKey, verify, type JsonWebKey } from 'node:crypto';
 import { ask } from '../../../fakes/ask.ts';
 import { issuer } from '../../../fakes/configuration.ts';
 import { readJWT } from '../../../fakes/jwt.ts';
-import { createLab, login } from '../../../labs/oauth.ts';
+import { createLab, login, routesOf } from '../../../labs/oauth.ts';
 
 const documents = ['', '/oauth'].flatMap((base) =>
   ['openid-configuration', 'oauth-authorization-server'].map((name) => `${base}/.well-known/${name}`),
@@ -32,11 +32,11 @@ describe('the metadata', () => {
   });
 
   test('has only addresses that are served', async () => {
-    const { app, routes } = await createLab();
-    const members = Object.entries((await ask(app, documents[0] ?? '')).json());
+    const lab = await createLab();
+    const members = Object.entries((await ask(lab.app, documents[0] ?? '')).json());
     const addresses = members.flatMap(([name, value]) => (/_(endpoint|uri)$/.test(name) ? [String(value)] : []));
     expect(addresses.length).toBeGreaterThan(1);
-    for (const address of addresses) expect(routes.map(({ path }) => issuer + path)).toContain(address);
+    for (const address of addresses) expect(routesOf(lab).map(({ path }) => issuer + path)).toContain(address);
   });
 
   test('names the grants that the token endpoint knows, each of them', async () => {

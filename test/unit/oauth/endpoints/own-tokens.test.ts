@@ -25,8 +25,8 @@ interface LoggedIn extends Lab {
   readonly identity: string;
 }
 
-async function logIn(fields: Fields = {}, log?: Parameters<typeof createLab>[1]): Promise<LoggedIn> {
-  const made = await createLab({ clients, users }, log);
+async function logIn(fields: Fields = {}, options?: Parameters<typeof createLab>[1]): Promise<LoggedIn> {
+  const made = await createLab({ clients, users }, options);
   const body = (await made.token({ ...login, scope: 'openid profile', ...fields })).json();
   const [access, refresh, identity] = ['access_token', 'refresh_token', 'id_token'].map((name) => String(body[name]));
   return { ...made, access: access ?? '', refresh: refresh ?? '', identity: identity ?? '' };
@@ -127,7 +127,7 @@ describe('revocation', () => {
 
   test('writes no token into the log', async () => {
     const { log, lines } = logOfLines();
-    const lab = await logIn({}, log);
+    const lab = await logIn({}, { log });
     await revoke(lab, lab.refresh);
     await revoke(lab, lab.access, by('other'));
     const text = lines().join('\n');

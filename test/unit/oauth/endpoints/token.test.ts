@@ -4,7 +4,7 @@ import { unreachable } from '../../../../src/cluster/client/kube-error.ts';
 import { ask, type Answer } from '../../../fakes/ask.ts';
 import { readJWT } from '../../../fakes/jwt.ts';
 import { logOfLines } from '../../../fakes/log.ts';
-import { rightPassword } from '../../../fakes/platform.ts';
+import { rightPassword } from '../../../labs/accounts.ts';
 import { settle } from '../../../labs/cluster-fakes.ts';
 import {
   asClient,
@@ -359,7 +359,7 @@ describe('a refresh', () => {
 
 test('no secret of a request is in an answer or in a log line', async () => {
   const { log, lines } = logOfLines();
-  const made = await createLab({ clients }, log);
+  const made = await createLab({ clients }, { log });
   const secrets = [rightPassword, 'wrong-secret-horse', 'a-client-secret'];
   const { access_token: access, refresh_token: refresh } = (await made.token(login)).json();
   await made.token(refreshWith(refresh));

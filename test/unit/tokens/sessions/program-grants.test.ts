@@ -31,8 +31,12 @@ const account: Required<Reviewed> = {
   groups: ['system:serviceaccounts', 'system:serviceaccounts:apps'],
 };
 
-async function lab(client: object = ci, user: Reviewed | undefined = account, log?: Parameters<typeof createLab>[1]) {
-  const made = await createLab({ clients: [client] }, log);
+async function lab(
+  client: object = ci,
+  user: Reviewed | undefined = account,
+  options?: Parameters<typeof createLab>[1],
+) {
+  const made = await createLab({ clients: [client] }, options);
   made.cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', () => ({
     status: { authenticated: user !== undefined, user },
   }));
@@ -235,7 +239,7 @@ describe('token exchange', () => {
 
   test('writes neither token into the log', async () => {
     const { log, lines } = logOfLines();
-    const made = await lab(ci, account, log);
+    const made = await lab(ci, account, { log });
     const subject = serviceToken(made.clock);
     const given = String((await made.token(exchangeOf(subject))).json()['access_token']);
     const text = lines().join('\n');
