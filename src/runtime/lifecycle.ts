@@ -80,7 +80,7 @@ export class Lifecycle {
   /** Drains every component, waits for `announce`, and stops one after the other. A component that fails does not keep the others. */
   async stop(times: StopTimes): Promise<void> {
     for (const named of this.#started) await this.#attempt(named, () => named.component.drain?.());
-    await sleep(times.announce);
+    if (times.announce > 0) await sleep(times.announce);
     await this.#stopStarted(times);
   }
 

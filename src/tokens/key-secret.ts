@@ -3,7 +3,7 @@
  * deletes it wants new keys, as when one may be known to others: those that are made then replace the old ones everywhere.
  */
 import type { KubeClient } from '../cluster/client/client.ts';
-import { repeat, systemClock, type Clock } from '../runtime/time.ts';
+import { repeat, type Clock } from '../runtime/time.ts';
 import { ensure } from '../cluster/write-behind.ts';
 import { isKubeError } from '../cluster/client/kube-error.ts';
 import type { ObjectMeta } from '../cluster/client/kube-object.ts';
@@ -22,7 +22,7 @@ export interface KeySource {
   readonly client: KubeClient;
   readonly namespace: string;
   readonly log: Logger;
-  readonly clock?: Clock;
+  readonly clock: Clock;
 }
 
 export interface KeySecretOptions extends KeySource {
@@ -38,10 +38,12 @@ export class KeySecret {
   readonly #collection: string;
   readonly #informer: Informer<Secret>;
   readonly #stopped = new AbortController();
+  /** The resourceVersion of the keys in force. */
+  #used: string | undefined;
 
   constructor(options: KeySecretOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.clock;
     this.#collection = `/api/v1/namespaces/${options.namespace}/secrets`;
     const { client, name, log } = options;
     this.#informer = new Informer<Secret>({
@@ -87,7 +89,11 @@ export class KeySecret {
   }
 
   #use(secret: Secret): void {
+    const { resourceVersion } = secret.metadata;
+    // The first list has what `start` has read.
+    if (resourceVersion === this.#used) return;
     this.#options.use(decoded(secret));
+    this.#used = resourceVersion;
   }
 
   #useOrKeep(secret: Secret): void {

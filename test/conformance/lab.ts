@@ -11,6 +11,7 @@ import type { Message, Request } from '../client/message.ts';
 import { checked, type Answer, type Ask as LocalAsk } from '../fakes/ask.ts';
 import { MemoryCluster } from '../fakes/cluster.ts';
 import { issuer } from '../fakes/configuration.ts';
+import { signingKeysSecret } from '../fakes/signing-keys.ts';
 import { upstreamAt } from '../fakes/upstream.ts';
 
 export { issuer };
@@ -90,6 +91,7 @@ function fill(cluster: MemoryCluster, proxyCA: string, sections: object): void {
       'requestheader-extra-headers-prefix': '["X-Remote-Extra-"]',
     },
   });
+  cluster.put('/api/v1/namespaces/platform-system/secrets', signingKeysSecret);
   for (const name of ['n1', 'n2', 'n3']) putNode(cluster, name);
   cluster.respond('/apis/authentication.k8s.io/v1/tokenreviews', () => ({ status: { authenticated: false } }));
   cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => ({
