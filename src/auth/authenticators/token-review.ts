@@ -57,6 +57,32 @@ export function expiryOf(token: string): number | undefined {
 const holderOf = (source: Source): ShareHolder =>
   typeof source === 'string' ? addressKeys(source) : `streams of ${source.streamsOf}`;
 
+/** Sends a TokenReview. Undefined unless kube-apiserver accepts the token for one of the audiences. */
+async function requestReview(
+  client: KubeClient,
+  token: string,
+  audiences: readonly string[],
+): Promise<UserInfo | undefined> {
+  const reviewed = await client.json<TokenReview>('/apis/authentication.k8s.io/v1/tokenreviews', {
+    method: 'POST',
+    body: {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenReview',
+      spec: { token, ...(audiences.length === 0 ? {} : { audiences }) },
+    },
+  });
+  const { authenticated, audiences: meant = [], user } = reviewed.status ?? {};
+  if (authenticated !== true || user?.username === undefined) return undefined;
+  if (audiences.length > 0 && meant.length > 0 && !meant.some((one) => audiences.includes(one))) return undefined;
+  return withAuthenticated({
+    username: user.username,
+    ...(user.uid === undefined ? {} : { uid: user.uid }),
+    groups: user.groups ?? [],
+    ...(user.extra === undefined ? {} : { extra: user.extra }),
+    via: 'token-review',
+  });
+}
+
 /**
  * Authenticates ServiceAccount tokens, and all others that kube-apiserver accepts, by TokenReview (authentication.k8s.io/v1). Results
  * are cached for seconds, refusals apart, so that forged tokens do not evict valid ones. Only JWTs are reviewed. Each address holds a few
@@ -82,28 +108,6 @@ export function tokenReview(
   const otherIssuers = new Slots({ what: 'token reviews of other issuers', total: 4, perUser: 2, queue });
   const rechecks = new Slots({ what: 'token reviews of streams', total: 32, perUser: 8, queue: recheckQueue });
 
-  async function ask(token: string): Promise<UserInfo | undefined> {
-    const wanted = await audiences();
-    const reviewed = await client.json<TokenReview>('/apis/authentication.k8s.io/v1/tokenreviews', {
-      method: 'POST',
-      body: {
-        apiVersion: 'authentication.k8s.io/v1',
-        kind: 'TokenReview',
-        spec: { token, ...(wanted.length === 0 ? {} : { audiences: wanted }) },
-      },
-    });
-    const { authenticated, audiences: meant = [], user } = reviewed.status ?? {};
-    if (authenticated !== true || user?.username === undefined) return undefined;
-    if (wanted.length > 0 && meant.length > 0 && !meant.some((one) => wanted.includes(one))) return undefined;
-    return withAuthenticated({
-      username: user.username,
-      ...(user.uid === undefined ? {} : { uid: user.uid }),
-      groups: user.groups ?? [],
-      ...(user.extra === undefined ? {} : { extra: user.extra }),
-      via: 'token-review',
-    });
-  }
-
   async function slotsFor(issuer: string): Promise<Slots> {
     const own = await client.issuer();
     return own === undefined || own === issuer ? ownIssuer : otherIssuers;
@@ -118,7 +122,7 @@ export function tokenReview(
         // Another holder's review of the token may have ended while this one waited.
         const known = accepted.get(key);
         if (known !== undefined || refused.has(key)) return known;
-        const user = await ask(token);
+        const user = await requestReview(client, token, await audiences());
         if (user === undefined) refused.set(key, true);
         else accepted.set(key, user);
         return user;
