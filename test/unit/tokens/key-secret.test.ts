@@ -21,6 +21,8 @@ interface Replica {
   readonly secret: KeySecret;
   /** The key in force; undefined before there is one. */
   readonly key: () => string | undefined;
+  /** How often keys were put in force. */
+  readonly uses: () => number;
   readonly lines: () => string[];
 }
 
@@ -42,6 +44,7 @@ function lab(): Lab {
       const client = cluster.client();
       const { log, lines } = logOfLines();
       let key: string | undefined;
+      let uses = 0;
       const secret = new KeySecret({
         client,
         namespace,
@@ -52,12 +55,13 @@ function lab(): Lab {
         use: ({ key: bytes }) => {
           if (bytes?.length !== 8) throw new Error('no key');
           key = bytes.toString('base64');
+          uses += 1;
         },
       });
       running.push(secret);
       await secret.start();
       await settle();
-      return { client, secret, key: () => key, lines };
+      return { client, secret, key: () => key, uses: () => uses, lines };
     },
   };
 }
@@ -96,6 +100,15 @@ describe('replicas that follow the same Secret', () => {
     await settle();
     expect(three.key()).not.toBe(before);
     expect([stored(), one.key(), two.key()]).toEqual([three.key(), three.key(), three.key()]);
+  });
+
+  test('put the keys that the start has read in force once', async () => {
+    const { cluster, start } = lab();
+    const { uses } = await start();
+    expect(uses()).toBe(1);
+    put(cluster, { key: randomBytes(8).toString('base64') });
+    await settle();
+    expect(uses()).toBe(2);
   });
 
   test('take over what an administrator puts there', async () => {

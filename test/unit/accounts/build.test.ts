@@ -1,0 +1,69 @@
+/** What the parts of buildAccounts do for each other. */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { unreachable } from '../../../src/cluster/client/kube-error.ts';
+import { startAccounts, type Accounts } from '../../labs/accounts.ts';
+
+let accounts: Accounts;
+beforeEach(async () => {
+  accounts = await startAccounts();
+});
+afterEach(() => accounts.stop());
+
+/** Status of bob as it was sent, oldest first. */
+const statusesOfBob = (): unknown[] =>
+  accounts.client.asked('PATCH', '/users/bob/status').map(({ body }) => (body as { status: unknown }).status);
+
+describe('the condition of a User', () => {
+  test('is written when the User changes, and when the configuration does', async () => {
+    await accounts.putUser('bob');
+    await accounts.clock.advance(1_000);
+    accounts.configure({ users: [{ username: 'bob' }] });
+    await accounts.clock.advance(1_000);
+    expect(statusesOfBob()).toMatchObject([
+      { conditions: [{ reason: 'Accepted' }] },
+      { conditions: [{ reason: 'ConfiguredUser' }] },
+    ]);
+  });
+});
+
+describe('a login', () => {
+  const attempt = { guesses: 'password', username: 'bob', address: '192.0.2.1', client: 'platform' } as const;
+
+  test('that fails counts on all replicas', async () => {
+    const other = await startAccounts({ beside: accounts });
+    try {
+      for (let time = 0; time < 5; time += 1) accounts.limiter.failed(attempt);
+      expect(other.limiter.retryAfter(attempt)).toBe(0);
+      await accounts.clock.advance(2_000);
+      expect(other.limiter.retryAfter(attempt)).toBeGreaterThan(0);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  test('that succeeds sets the time of the last login in the status of the User', async () => {
+    const uid = await accounts.putUser('bob');
+    const login = { reason: 'LoggedIn', client: 'platform', sourceIP: '192.0.2.1', userAgent: 'curl/8' } as const;
+    accounts.loginHistories.add({ username: 'bob', uid }, login);
+    await accounts.clock.advance(2_000);
+    expect(statusesOfBob()).toContainEqual({ lastLoginTime: expect.any(String) });
+  });
+});
+
+test('only the holder of the lease deletes sessions that are over', async () => {
+  const other = await startAccounts({ beside: accounts });
+  try {
+    const { username: userName, uid: userUID } = accounts.directory.account('alice') ?? { username: '', uid: '' };
+    const { session } = await accounts.sessions.create({ userName, userUID, clientID: 'gone' });
+    // The session stays for the other replica to find.
+    accounts.client.before = ({ method }) => {
+      if (method === 'DELETE') throw unreachable(new Error('reset'));
+    };
+    await accounts.clock.advance(5 * 60_000);
+    const deletions = ({ client }: Accounts): number => client.asked('DELETE', session.metadata.name).length;
+    expect(deletions(accounts)).toBeGreaterThan(0);
+    expect(deletions(other)).toBe(0);
+  } finally {
+    await other.stop();
+  }
+});
