@@ -31,11 +31,16 @@ function choice(values: readonly unknown[], input: unknown): string {
   return `must be ${wanted}${near === undefined || others.length === 0 ? '' : `; did you mean "${near}"?`}`;
 }
 
-/** The known word that the text was meant to be; undefined if it is like none. */
+/** A missing ending counts as one edit: `start` for `start_time`. */
+function editsBetween(text: string, name: string): number {
+  const [given, wanted] = [text.slice(0, longestCompared).toLowerCase(), name.toLowerCase()];
+  return given.length > 2 && wanted.startsWith(given) ? 1 : distance(given, wanted);
+}
+
 /** Returns the known word that the text is closest to, if it is a likely slip. */
 export const nearest = (text: string, known: readonly string[]): string | undefined =>
   known
-    .map((name) => ({ name, edits: distance(text.slice(0, longestCompared).toLowerCase(), name.toLowerCase()) }))
+    .map((name) => ({ name, edits: editsBetween(text, name) }))
     .filter(({ name, edits }) => edits <= Math.min(2, name.length / 2))
     .toSorted((one, other) => one.edits - other.edits)[0]?.name;
 
