@@ -8,11 +8,13 @@ import { createAuthority } from '../../hack/cluster/pki.ts';
 import { StatusError } from '../../src/runtime/errors.ts';
 import type { LogStore } from '../../src/logs/stores/log-store.ts';
 import type { SecretReader } from '../../src/logs/stores/remote/endpoint.ts';
-import { elasticsearch } from '../../src/logs/stores/elasticsearch.ts';
-import { loki } from '../../src/logs/stores/loki.ts';
-import { opensearch } from '../../src/logs/stores/opensearch.ts';
+import { loki } from '../../src/logs/stores/loki/store.ts';
+import { searchStoreType } from '../../src/logs/stores/search/store.ts';
 import { withTimeout } from '../../src/logs/stores/with-timeout.ts';
 import { everything, openForTest } from '../labs/fake-store.ts';
+
+const opensearch = searchStoreType('opensearch');
+const elasticsearch = searchStoreType('elasticsearch');
 
 const page = { order: 'desc', from: 0, size: 10 } as const;
 const password = 'nobody shall read 8462';

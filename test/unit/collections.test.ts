@@ -138,9 +138,8 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'logs/stores/pods/scan Missing refused',
     'logs/stores/pods/scan Missing older',
     'logs/stores/pods/scan Missing newer',
-    'logs/query/query Problems causes',
-    'logs/stores/pods statistics containers',
-    'logs/stores/pods histogram counts',
+    'logs/stores/pods/store statistics containers',
+    'logs/stores/pods/store histogram counts',
     'http/request/slow-body readBytes chunks',
   ],
 };

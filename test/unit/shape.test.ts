@@ -14,10 +14,10 @@ const [plugin, page] = ['cli/credential/', 'docs/explorer/browser/'];
 
 /** `places`: the files and folders of src that contain the name. */
 const additions: readonly (readonly [what: string, name: RegExp, places: readonly string[]])[] = [
-  ['log store loki', /loki/i, [...logStore, 'logs/stores/loki.ts', 'logs/stores/loki/']],
+  ['log store loki', /loki/i, [...logStore, 'logs/stores/loki/']],
   // OpenSearch and Elasticsearch share a query language, and the folder of its client.
-  ['log store opensearch', /opensearch/i, [...logStore, 'logs/stores/opensearch.ts', 'logs/stores/search/']],
-  ['log store elasticsearch', /elasticsearch/i, [...logStore, 'logs/stores/elasticsearch.ts', 'logs/stores/search/']],
+  ['log store opensearch', /opensearch/i, [...logStore, 'logs/stores/search/']],
+  ['log store elasticsearch', /elasticsearch/i, [...logStore, 'logs/stores/search/']],
   // These words mean other things too, where nothing is said of a grant.
   ['grant password', /passwordGrant|grant.*'password'/i, [...grant, 'oauth/grants/password.ts', plugin]],
   [

@@ -1,9 +1,8 @@
 import type { LoggingSettings, LogStoreName, LogStoreSettings } from '../../config/log-stores.ts';
-import { elasticsearch } from './elasticsearch.ts';
 import type { LogStoreType, StoreFor, StoreParts } from './log-store.ts';
-import { loki } from './loki.ts';
-import { opensearch } from './opensearch.ts';
-import { pods } from './pods.ts';
+import { loki } from './loki/store.ts';
+import { searchStoreType } from './search/store.ts';
+import { pods } from './pods/store.ts';
 import { limited } from './with-limit.ts';
 import { withMetrics, type Observe } from './with-metrics.ts';
 import { withScope, type Drop } from './with-scope.ts';
@@ -11,8 +10,8 @@ import { withTimeout } from './with-timeout.ts';
 
 const logStoreTypes: { readonly [Name in LogStoreName]: LogStoreType<LogStoreSettings<Name>> } = {
   pods,
-  opensearch,
-  elasticsearch,
+  opensearch: searchStoreType('opensearch'),
+  elasticsearch: searchStoreType('elasticsearch'),
   loki,
 };
 

@@ -5,7 +5,7 @@ import { freePort, seed } from '../../../hack/cluster/chosen.ts';
 import { startLoki, type TenantLimits } from '../../../hack/log-stores/loki.ts';
 import type { LogStoreSettings } from '../../../src/config/log-stores.ts';
 import type { LogRecord, LogStore } from '../../../src/logs/stores/log-store.ts';
-import { loki } from '../../../src/logs/stores/loki.ts';
+import { loki } from '../../../src/logs/stores/loki/store.ts';
 import { openForTest } from '../../labs/fake-store.ts';
 import { push } from './loki-push.ts';
 import type { Stand } from './suite.ts';

@@ -1,8 +1,8 @@
 /**
  * Loki 2.9 and later. It has no offset, and no totals: pages are read from the first record on, and counted by questions of their own.
  */
-import type { LogStoreSettings } from '../../config/log-stores.ts';
-import { bucketOf, bucketsBetween } from '../query/intervals.ts';
+import type { LogStoreSettings } from '../../../config/log-stores.ts';
+import { bucketOf, bucketsBetween } from '../../query/intervals.ts';
 import {
   intervalUnits,
   type Capabilities,
@@ -17,16 +17,16 @@ import {
   type LogPage,
   type Selection,
   type Statistics,
-} from './log-store.ts';
-import { Questions } from './loki/asked.ts';
-import { countBySteps, stepOf } from './loki/buckets.ts';
-import { countAll, countContainers } from './loki/counts.ts';
-import { cutBy, pageOf, recordsOf } from './loki/records.ts';
-import { exactly } from './loki/spans.ts';
-import { Tenant } from './loki/tenant.ts';
-import { ahead, inTurn, sum } from './remote/paging.ts';
-import type { SecretReader } from './remote/endpoint.ts';
-import { inOrder, sharesOf, spansOf } from './remote/parts.ts';
+} from '../log-store.ts';
+import { Questions } from './asked.ts';
+import { countBySteps, stepOf } from './buckets.ts';
+import { countAll, countContainers } from './counts.ts';
+import { cutBy, pageOf, recordsOf } from './records.ts';
+import { exactly } from './spans.ts';
+import { Tenant } from './tenant.ts';
+import { ahead, inTurn, sum } from '../remote/paging.ts';
+import type { SecretReader } from '../remote/endpoint.ts';
+import { inOrder, sharesOf, spansOf } from '../remote/parts.ts';
 
 /** Seconds, of which it is asked whether it answers. */
 const checked = 300;

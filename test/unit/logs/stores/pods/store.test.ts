@@ -7,7 +7,7 @@ import { Best, compareIn, type PodLogEntry } from '../../../../../src/logs/store
 import { Sizes } from '../../../../../src/logs/stores/pods/export.ts';
 import { Reasons } from '../../../../../src/logs/stores/pods/scan.ts';
 import { sourcesOf, textWanted, type LogPod } from '../../../../../src/logs/stores/pods/source.ts';
-import { podsLimits, podsStore, type PodsLimits } from '../../../../../src/logs/stores/pods.ts';
+import { podsLimits, podsStore, type PodsLimits } from '../../../../../src/logs/stores/pods/store.ts';
 import { timeText } from '../../../../../src/logs/query/times.ts';
 import { MemoryCluster } from '../../../../fakes/cluster.ts';
 

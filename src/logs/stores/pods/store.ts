@@ -2,10 +2,10 @@
  * The cluster's own pod logs, with nothing installed: what the nodes still keep of the pods that live, asked for at kube-apiserver as the
  * caller, so that RBAC holds. It cannot search, order or count, so that happens here, within a window and a memory that are bounded.
  */
-import type { LogStoreSettings } from '../../config/log-stores.ts';
-import { serviceUnavailable } from '../../runtime/errors.ts';
-import { Slots } from '../../runtime/slots.ts';
-import { bucketOf, bucketsBetween } from '../query/intervals.ts';
+import type { LogStoreSettings } from '../../../config/log-stores.ts';
+import { serviceUnavailable } from '../../../runtime/errors.ts';
+import { Slots } from '../../../runtime/slots.ts';
+import { bucketOf, bucketsBetween } from '../../query/intervals.ts';
 import {
   intervalUnits,
   type Caller,
@@ -22,13 +22,13 @@ import {
   type Statistics,
   type StoreFor,
   type TimeOrder,
-} from './log-store.ts';
-import { Best } from './pods/entry.ts';
-import { exportPieces } from './pods/export.ts';
-import { followSources } from './pods/follow.ts';
-import { Reasons, scan, type ScanOptions, type Take, type Window } from './pods/scan.ts';
-import { isNarrow, sourcesOf, textWanted, type ListPods } from './pods/source.ts';
-import { millisecondsOf, timeText } from '../query/times.ts';
+} from '../log-store.ts';
+import { Best } from './entry.ts';
+import { exportPieces } from './export.ts';
+import { followSources } from './follow.ts';
+import { Reasons, scan, type ScanOptions, type Take, type Window } from './scan.ts';
+import { isNarrow, sourcesOf, textWanted, type ListPods } from './source.ts';
+import { millisecondsOf, timeText } from '../../query/times.ts';
 
 export interface PodsLimits {
   /** Logs of one query that are read at once. */

@@ -1,4 +1,0 @@
-/** OpenSearch 1 and later. */
-import { searchStoreType } from './search/store.ts';
-
-export const opensearch = searchStoreType('opensearch');
