@@ -1,10 +1,10 @@
-/** A live tail: a line of JSON, or a server-sent event, a record. */
-import type { Request, Response } from 'express';
+/** A live tail: each record is a line of JSON or a server-sent event. */
 import { once } from 'node:events';
 import { internalError, StatusError } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';
 import { framed, StreamedBody } from '../http/response/streamed-body.ts';
 import { KubeError } from '../cluster/client/kube-error.ts';
+import type { LogsRequest } from './handler.ts';
 import { followByAsking } from './stores/polling.ts';
 import type { Cut, LogRecord, LogStore, Selection } from './stores/log-store.ts';
 import { eventStream } from '../apimachinery/watch/response.ts';
@@ -15,18 +15,18 @@ export interface Following {
   readonly mediaType: string;
   readonly store: Pick<LogStore, 'query' | 'follow'>;
   readonly selection: Selection;
-  /** Throws what ends it when the caller's rights are others. */
+  /** Throws the reason to end the tail if the caller's rights have changed. */
   readonly recheck: () => Promise<void>;
-  /** Aborted, with the reason, when the store is no longer the one to ask, or nobody listens any longer. */
+  /** Aborted, with the reason, at the time limit and when the configuration names another store. */
   readonly ended: AbortSignal;
 }
 
-/** In which a tail can be had. */
+/** Media types of a tail. */
 export const followTypes = ['application/json', 'application/x-ndjson', 'application/jsonl', eventStream];
 
 const empty = Buffer.from('\n');
 
-/** What is told beside records has its name as an event; its client does not take it for one. */
+/** Server-sent events that are not records have a name, so that clients do not take them for records. */
 const frame = (sse: boolean, value: object, event?: string): Buffer =>
   Buffer.from(
     sse
@@ -50,17 +50,15 @@ function newRecords(
   return store.follow === undefined ? followByAsking(store, selection, signal) : store.follow(selection, signal);
 }
 
-/** Of who may see nothing: a tail that ended at once would only be asked for again, and again. */
-// oxlint-disable-next-line require-yield -- there is nothing to tell
+/** For callers who may see nothing: clients would repeatedly request a tail that ends at once. */
+// oxlint-disable-next-line require-yield -- there are no records
 async function* silence(signal: AbortSignal): AsyncGenerator<readonly LogRecord[], Cut> {
   if (!signal.aborted) await once(signal, 'abort');
   throw signal.reason;
 }
 
 export async function followLogs(
-  req: Request,
-  res: Response,
-  context: RequestContext,
+  { req, res, context }: LogsRequest,
   { mediaType, store, selection, recheck, ended }: Following,
 ): Promise<void> {
   const sse = mediaType === eventStream;
@@ -93,10 +91,10 @@ export async function followLogs(
       tell(frame(sse, { partial: next.value.partial }, 'partial'));
     body.end();
   } catch (error) {
-    const why: unknown = ended.aborted ? ended.reason : refused.signal.aborted ? refused.signal.reason : error;
+    const reason: unknown = ended.aborted ? ended.reason : refused.signal.aborted ? refused.signal.reason : error;
     if (!context.signal.aborted) {
-      const status = statusOf(why, context);
-      if (status.code === 500) context.log.error('a follow of logs broke off', { error });
+      const status = statusOf(reason, context);
+      if (status.code === 500) context.log.error('log stream failed', { error });
       tell(frame(sse, status.toStatus(), 'error'));
     }
     body.end();

@@ -1,54 +1,58 @@
-/** Paths of versions before, and what there is in their place. */
-import { noSuchPath } from '../runtime/errors.ts';
+/** Paths of earlier versions. Each responds with what replaces it. */
 import { authenticated } from '../http/access.ts';
-import { inPath, type Route } from '../http/route.ts';
+import { defineRoute, type PathNames } from '../http/define-route.ts';
+import type { Route } from '../http/route.ts';
+import { noSuchPath } from '../runtime/errors.ts';
 import { group, version } from './group.ts';
 
-const logs = `/kapis/${group}/${version}/logs`;
-const base = `/kapis/${group}/:version`;
+const base = `/kapis/${group}/:version` as const;
+type Base = typeof base;
+type Names<P extends string> = Readonly<Record<PathNames<`${Base}/${P}`>, string>>;
 
-const queries: Readonly<Record<string, string>> = {
-  'workspaces/:workspace': 'namespaces=… with the namespaces of the workspace',
-  'namespaces/:namespace': 'namespaces={namespace}',
-  'namespaces/:namespace/workloads/:workload': 'namespaces={namespace}&workloads={workload}',
-  'namespaces/:namespace/pods/:pod': 'namespaces={namespace}&pods={pod}',
-};
+function removed<const P extends string>(
+  method: Route['method'],
+  path: P,
+  replacement: (path: Names<P>) => string,
+): Route {
+  const whole = `${base}/${path}` as const;
+  const names = [...whole.matchAll(/[:*](\w+)/g)].map(([, name = '']) => [name, 'As it was']);
+  return defineRoute({
+    method,
+    path: whole,
+    summary: 'Removed; the answer names what replaces it',
+    access: authenticated,
+    removed: true,
+    pathParameters: Object.fromEntries(names) as Names<P>,
+    responses: {},
+    handler: (request) => {
+      throw noSuchPath(replacement(request.path));
+    },
+  });
+}
+
+const use = (query: string): string => `this endpoint was removed: use /kapis/${group}/${version}/logs?${query}`;
+const queryOf = (parameters: Readonly<Record<string, string>>): string =>
+  use(new URLSearchParams(parameters).toString());
 
 const methods = ['get', 'post', 'put', 'patch', 'delete'] as const;
 const settings = ['fluentbit/outputs', 'fluentbit/outputs/:output', 'fluentbit/outputs/:output/*rest'];
 
-const gone = (
-  path: string,
-  method: Route['method'],
-  instead: (parameters: Readonly<Record<string, unknown>>) => string,
-): Route => ({
-  method,
-  path: `${base}/${path}`,
-  summary: 'Removed; the answer names what replaces it',
-  access: authenticated,
-  removed: true,
-  parameters: [...`${base}/${path}`.matchAll(/[:*](\w+)/g)].map(([, name = '']) => inPath(name, 'As it was')),
-  handler: (req) => {
-    throw noSuchPath(instead(req.params));
-  },
-});
-
 export const removedRoutes: readonly Route[] = [
-  ...Object.entries(queries).map(([path, query]) =>
-    gone(
-      path,
-      'get',
-      (parameters) =>
-        `this endpoint was removed: ask ${logs}?${query.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(parameters[name])))}`,
-    ),
+  removed('get', 'workspaces/:workspace', () => use('namespaces=… with the namespaces of the workspace')),
+  removed('get', 'namespaces/:namespace', ({ namespace: namespaces }) => queryOf({ namespaces })),
+  removed('get', 'namespaces/:namespace/workloads/:workload', ({ namespace: namespaces, workload: workloads }) =>
+    queryOf({ namespaces, workloads }),
+  ),
+  removed('get', 'namespaces/:namespace/pods/:pod', ({ namespace: namespaces, pod: pods }) =>
+    queryOf({ namespaces, pods }),
   ),
   ...settings.flatMap((path) =>
     methods.map((method) =>
-      gone(
-        path,
+      removed(
         method,
+        path,
         () =>
-          'the log settings were removed: where logs are read is the key "logging" of the ConfigMap platform-config; what ships them is set up by itself',
+          'the log settings were removed: the key "logging" of the ConfigMap platform-config names the store that is read, and the log shipper has its own configuration',
       ),
     ),
   ),

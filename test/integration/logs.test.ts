@@ -196,6 +196,6 @@ describe('by the identity that kubectl has', () => {
   test('a bad time is told as a Status', async () => {
     expectStatus(await ask('start_time=1700000000000'), 400, 'BadRequest');
     const { stderr } = await kubectl('get', '--raw', `${aggregated}?start_time=1700000000000`);
-    expect(stderr).toContain('send 1700000000');
+    expect(stderr).toContain('try 1700000000');
   });
 });

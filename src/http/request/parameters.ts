@@ -1,6 +1,6 @@
 /** Parameters of a query: one schema describes them, parses them and gives their types. */
 import { z } from 'zod';
-import { nearest } from '../../config/error-map.ts';
+import { errorMap, nearest } from '../../config/error-map.ts';
 import { badRequest, type StatusCause } from '../../runtime/errors.ts';
 import type { ParameterDescription } from '../route.ts';
 import { text, type Immutable } from '../schema.ts';
@@ -24,17 +24,22 @@ const maxShown = 64;
 export const shown = (value: string): string =>
   JSON.stringify(value.length > maxShown ? `${value.slice(0, maxShown)}…` : value);
 
-/** A parameter that is text in a query and `T` in the program. `decode` returns undefined for a text that is not `expected`. */
+/**
+ * A parameter that is text in a query and `T` in the program. `decode` returns undefined for a text that is not `expected`; `hint` ends
+ * the message then.
+ */
 export const decoded = <T extends z.ZodType>(
   value: T,
   expected: string,
   decode: (given: string) => z.input<T> | undefined,
+  hint = (_given: string): string => '',
 ) =>
   z.codec(text, value, {
     decode(given, context) {
       const found = decode(given);
       if (found !== undefined) return found;
-      context.issues.push({ code: 'custom', message: `must be ${expected}, not ${shown(given)}`, input: given });
+      const message = `must be ${expected}, not ${shown(given)}${hint(given)}`;
+      context.issues.push({ code: 'custom', message, input: given });
       return z.NEVER;
     },
     encode: String,
@@ -50,11 +55,17 @@ export const flagParameter = decoded(z.boolean(), 'true (or 1) or false (or 0)',
 export const integerParameter = (
   { min, max = Number.MAX_SAFE_INTEGER }: { readonly min: number; readonly max?: number },
   expected: string,
+  hint?: (given: string) => string,
 ) =>
-  decoded(z.int().min(min).max(max), expected, (given) => {
-    const value = /^-?\d{1,16}$/.test(given) ? Number(given) : NaN;
-    return Number.isSafeInteger(value) && value >= min && value <= max ? value : undefined;
-  });
+  decoded(
+    z.int().min(min).max(max),
+    expected,
+    (given) => {
+      const value = /^(?:-(?!0+$))?\d{1,16}$/.test(given) ? Number(given) : NaN;
+      return Number.isSafeInteger(value) && value >= min && value <= max ? value : undefined;
+    },
+    hint,
+  );
 
 const isList = (schema: z.ZodType | undefined): boolean =>
   schema instanceof z.ZodArray ||
@@ -68,8 +79,7 @@ export function queryParameters<const S extends Shape>(shape: S): QueryParameter
     descriptions: descriptionsOf(shape),
     parse(query) {
       const problems = repeatedIn(query, shape);
-      const given = valuesOf(query, shape);
-      const { success, data, error } = schema.safeParse(given);
+      const { success, data, error } = schema.safeParse(valuesOf(query, shape), { error: errorMap });
       if (success && problems.length === 0) return data as Values<S>;
       for (const issue of error?.issues ?? [])
         if (issue.code === 'unrecognized_keys') problems.push(...issue.keys.map((key) => unknownParameter(key, names)));

@@ -1,5 +1,5 @@
 /** The buckets of histograms: all stores cut time at the same places (log-store.ts). */
-import { badRequest } from '../../runtime/errors.ts';
+import { badParameters, invalidParameter } from '../../http/request/parameters.ts';
 import type { Interval } from '../stores/log-store.ts';
 
 export const mostBuckets = 10_000;
@@ -47,10 +47,8 @@ export function lengthOf({ count, unit }: Interval): number {
 /** Throws 400 for what would have too many buckets. */
 export function demandFewBuckets(from: number, to: number, interval: Interval): void {
   if ((to - from) / lengthOf(interval) <= mostBuckets) return;
-  const message = `${interval.count}${interval.unit} would make more than ${mostBuckets} buckets: take a longer one, or a shorter time`;
-  throw badRequest(`interval: ${message}`, {
-    details: { causes: [{ reason: 'FieldValueInvalid', field: 'interval', message }] },
-  });
+  const message = `${interval.count}${interval.unit} would make more than ${mostBuckets} buckets: use a longer interval or a shorter time`;
+  throw badParameters([invalidParameter('interval', message)]);
 }
 
 /** What a histogram shows of the counts by the beginnings of buckets: those between the first and the last without any too. */

@@ -1,21 +1,26 @@
-import type { Request } from 'express';
-import { badRequest, timeout } from '../../runtime/errors.ts';
+import { timeout } from '../../runtime/errors.ts';
+import { badParameters, invalidParameter } from '../../http/request/parameters.ts';
 import { parseAccept } from '../../http/request/negotiate.ts';
 import { requestTimeout } from '../../http/request/request-timeout.ts';
 import type { RequestContext } from '../../http/route.ts';
 import { group, version } from '../group.ts';
 
-/** Throws 400 telling `kubectl get logs`, which asks for a list of objects in pages or as a table, how logs are had. */
-export function demandNoList(
-  { headers }: Pick<Request, 'headers'>,
-  { info, query }: Pick<RequestContext, 'info' | 'query'>,
-): void {
-  if (info.prefix !== 'apis') return;
+interface ListRequest {
+  readonly req: { readonly headers: { readonly accept?: string | undefined } };
+  readonly context: Pick<RequestContext, 'query'>;
+}
+
+/** Throws 400 for `kubectl get logs`, which requests a list of objects in pages or as a table, with a command that returns logs. */
+export function demandNoList({ req: { headers }, context: { query } }: ListRequest): void {
   const isTable = parseAccept(headers.accept).some(({ parameters }) => parameters['as'] === 'Table');
   if (!isTable && !query.has('limit')) return;
-  const field = query.has('limit') ? 'limit' : 'Accept';
-  const message = `is of lists of objects, which logs are not; read them by: kubectl get --raw '/apis/${group}/${version}/logs?namespaces=default&size=10'`;
-  throw badRequest(`${field}: ${message}`, { details: { causes: [{ reason: 'FieldValueInvalid', field, message }] } });
+  const command = `kubectl get --raw '/apis/${group}/${version}/logs?namespaces=default&size=10'`;
+  throw badParameters([
+    invalidParameter(
+      query.has('limit') ? 'limit' : 'Accept',
+      `only lists of objects have pages and tables, logs have not; try: ${command}`,
+    ),
+  ]);
 }
 
 /** Of kube-apiserver's --request-timeout, in milliseconds. */

@@ -1,45 +1,132 @@
-/** The parameters of the log queries, as the descriptions name them. */
-import { inQuery, type ParameterDescription } from '../../http/route.ts';
-import { count, flag, oneOf, text } from '../../http/schema.ts';
-import { limits, operations } from './query.ts';
-import { pretty, timeout } from '../../apimachinery/list/parameters.ts';
+/** Parameters of log queries (docs/logs.md), each by itself. */
+import { commonShape } from '../../apimachinery/common-parameters.ts';
+import { flagParameter, integerParameter, queryParameters, shown } from '../../http/request/parameters.ts';
+import { described, list, oneOf, text } from '../../http/schema.ts';
+import type { Interval } from '../stores/log-store.ts';
+import { lengthOf } from './intervals.ts';
 
-const list = (what: string): string => `${what}; a comma list, one of which must hold`;
+export const limits = { size: 10_000, reach: 100_000 } as const;
 
-export const logParameters: readonly ParameterDescription[] = [
-  inQuery('operation', 'What is answered', oneOf(...operations).default('query')),
-  inQuery('namespaces', list('Namespaces by name')),
-  inQuery('workloads', list('Deployments, StatefulSets, DaemonSets, Jobs and CronJobs by name')),
-  inQuery('pods', list('Pods by name')),
-  inQuery('containers', list('Containers by name')),
-  inQuery('namespace_query', list('The name of the namespace contains this, in whatever case')),
-  inQuery('workload_query', list('The name of the workload contains this, in whatever case')),
-  inQuery('pod_query', list('The name of the pod contains this, in whatever case')),
-  inQuery('container_query', list('The name of the container contains this, in whatever case')),
-  inQuery('log_query', list('The text contains this, in whatever case')),
-  inQuery(
-    'start_time',
+/** Names of pods that are no objects of Kubernetes, such as programs of a node, may have any characters. */
+const anyName = /^\P{Cc}*$/u;
+const kubernetesName = /^[-a-z0-9.]+$/;
+const kubernetesKeyword = /^[-a-z0-9.]+$/i;
+/** Lines of logs contain tabs and colours. */
+const anyText = /^/;
+const maxNameLength = 253;
+
+interface Items {
+  readonly max: number;
+  readonly maxLength?: number;
+  readonly pattern?: RegExp;
+}
+
+const names = { max: 5_000 };
+const workloadNames = { max: 100, pattern: kubernetesName };
+const keywords = { max: 100 };
+
+/** Distinct items; an empty list if the parameter is missing or empty. */
+const commaList = (what: string, { max, maxLength = maxNameLength, pattern = anyName }: Items) =>
+  described(
+    `${what}; a comma list, one of which must hold`,
+    text
+      .optional()
+      .transform((given = '') => (given === '' ? [] : [...new Set(given.split(','))]))
+      .pipe(
+        list(
+          text
+            .min(1, { error: 'has an empty item', abort: true })
+            .max(maxLength, {
+              error: ({ input }) => `has an item of more than ${maxLength} characters, ${shown(input as string)}`,
+              abort: true,
+            })
+            .regex(pattern, {
+              error: ({ input }) => `has an item with characters that no name has, ${shown(input as string)}`,
+            }),
+        ).max(max, { error: ({ input }) => `has ${(input as unknown[]).length} items, more than ${max}` }),
+      ),
+  );
+
+const containing = (what: string): string => `The ${what} contains this, in whatever case`;
+
+/** Larger numbers are milliseconds: as seconds they are after the year 5138. */
+const maxTime = 99_999_999_999;
+
+function secondsHint(given: string): string {
+  if (!/^\d{12,19}$/.test(given)) return '';
+  const [unit, extraDigits] =
+    given.length < 15
+      ? (['milliseconds', 3] as const)
+      : given.length < 18
+        ? (['microseconds', 6] as const)
+        : (['nanoseconds', 9] as const);
+  return ` (${unit}? try ${given.slice(0, -extraDigits)})`;
+}
+
+const timeParameter = integerParameter(
+  { min: 0, max: maxTime },
+  'whole seconds since 1970, such as 1700000000',
+  secondsHint,
+).optional();
+
+const year = 365 * 86_400_000;
+const maxYears = 100;
+
+const intervalOf = (given: string): Interval => ({
+  count: Number.parseInt(given),
+  unit: given.slice(-1) as Interval['unit'],
+});
+
+const intervalParameter = text
+  .regex(/^0*(?:[1-9]\d{0,11}[smhd]|1[wMqy])$/, {
+    error: ({ input }) =>
+      `must be a number from 1 with s, m, h or d, or 1 with w, M, q or y, such as 15m, not ${shown(input as string)}`,
+    abort: true,
+  })
+  .refine((given) => lengthOf(intervalOf(given)) <= maxYears * year, {
+    error: ({ input }) => `must be at most ${maxYears} years, not ${shown(input as string)}`,
+  })
+  .default('15m')
+  .transform(intervalOf);
+
+export const logParameters = queryParameters({
+  operation: described('What is answered', oneOf('query', 'statistics', 'histogram', 'export').default('query')),
+  namespaces: commaList('Namespaces by name', names),
+  workloads: commaList('Deployments, StatefulSets, DaemonSets, Jobs and CronJobs by name', workloadNames),
+  pods: commaList('Pods by name', names),
+  containers: commaList('Containers by name', names),
+  namespace_query: commaList(containing('name of the namespace'), keywords),
+  workload_query: commaList(containing('name of the workload'), { ...keywords, pattern: kubernetesKeyword }),
+  pod_query: commaList(containing('name of the pod'), keywords),
+  container_query: commaList(containing('name of the container'), keywords),
+  log_query: commaList(containing('text'), { ...keywords, maxLength: 1_024, pattern: anyText }),
+  start_time: described(
     'Whole seconds since 1970; by default from the beginning, of the store pods the last hour',
-    count,
+    timeParameter,
   ),
-  inQuery('end_time', 'Whole seconds since 1970; by default now', count),
-  inQuery(
-    'interval',
+  end_time: described('Whole seconds since 1970; by default now', timeParameter),
+  interval: described(
     'Of a histogram, at most 10,000 buckets: a number and s, m, h or d, or one w, M, q or y',
-    text.default('15m'),
+    intervalParameter,
   ),
-  inQuery('sort', 'By time', oneOf('desc', 'asc').default('desc')),
-  inQuery(
-    'from',
+  sort: described('By time', oneOf('desc', 'asc').default('desc')),
+  from: described(
     'Records of a query to leave out at first; with size no more than 100,000',
-    count.max(limits.reach).default(0),
+    integerParameter({ min: 0, max: limits.reach }, `a whole number from 0 to ${limits.reach}`).default(0),
   ),
-  inQuery('size', 'Records of a page of a query; an export has all', count.max(limits.size).default(10)),
-  inQuery(
-    'follow',
+  size: described(
+    'Records of a page of a query; an export has all',
+    integerParameter(
+      { min: 0, max: limits.size },
+      `a whole number from 0 to ${limits.size}`,
+      () => '; operation=export has no limit',
+    ).default(10),
+  ),
+  follow: described(
     'New records as they come, as lines of JSON or server-sent events; without times, interval, sort, from and size',
-    flag.default(false),
+    flagParameter.default(false),
   ),
-  pretty,
-  timeout,
-];
+  ...commonShape,
+});
+
+export type LogParameters = ReturnType<typeof logParameters.parse>;

@@ -1,6 +1,7 @@
 /** In which namespaces a caller may see logs, and from which second on. */
 import { demand, type Authorizer } from '../../auth/authorizers/authorizer.ts';
-import { badRequest, expired, forbidden, serviceUnavailable, unauthorized } from '../../runtime/errors.ts';
+import { badRequest, expired, forbidden, serviceUnavailable } from '../../runtime/errors.ts';
+import type { UserInfo } from '../../auth/user.ts';
 import type { RequestContext } from '../../http/route.ts';
 import type { LogQuery } from './query.ts';
 import type { Catalogue } from '../../cluster/catalogue/catalogue.ts';
@@ -17,7 +18,11 @@ export interface LogAccess {
 /** By name, the first second that may be shown; undefined: everything may be. */
 export type VisibleLogs = ReadonlyMap<string, number> | undefined;
 
-type Wanted = Pick<LogQuery, 'namespaces' | 'keywords'>;
+type Wanted = Pick<LogQuery, 'namespaces' | 'namespace_query'>;
+
+interface Context extends Pick<RequestContext, 'signal'> {
+  readonly user: UserInfo;
+}
 
 const getLogs = { verb: 'get', group: '', resource: 'pods', subresource: 'log', name: '' };
 const mostCandidates = 10_000;
@@ -30,16 +35,15 @@ const mostUnbound = 200;
  */
 export async function visibleLogs(
   { authorizer, granted, catalogue }: LogAccess,
-  context: Pick<RequestContext, 'user' | 'signal'>,
-  { namespaces, keywords }: Wanted,
+  context: Context,
+  { namespaces, namespace_query: keywords }: Wanted,
 ): Promise<VisibleLogs> {
   const { user, signal } = context;
-  if (user === undefined) throw unauthorized();
   if ((await authorizer.authorize(user, { ...getLogs, namespace: '' })).allowed)
     return namespaces.length === 0 ? undefined : new Map(namespaces.map((name) => [name, 0]));
   if (namespaces.length === 0 && !granted.hasSynced())
     throw serviceUnavailable('the role bindings are not read yet; namespaces that are named need none', 1);
-  const words = keywords.namespace.map((word) => word.toLowerCase());
+  const words = keywords.map((word) => word.toLowerCase());
   const candidates = (namespaces.length === 0 ? granted.of(user) : namespaces).filter(
     (name) => words.length === 0 || words.some((word) => name.includes(word)),
   );
@@ -78,14 +82,13 @@ export async function demandSame(...request: Parameters<typeof demandStill>): Pr
 /** Returns what the caller sees now. Throws 403 unless that includes what it saw before, of which a stream must not go on. */
 export async function demandStill(
   access: LogAccess,
-  context: Pick<RequestContext, 'user' | 'signal'>,
+  context: Context,
   wanted: Wanted,
   before: VisibleLogs,
 ): Promise<VisibleLogs> {
   const now = await visibleLogs(access, context, wanted);
   if (includes(now, before)) return now;
-  if (context.user !== undefined && before === undefined)
-    await demand(access.authorizer, context.user, { ...getLogs, namespace: '' });
+  if (before === undefined) await demand(access.authorizer, context.user, { ...getLogs, namespace: '' });
   throw forbidden(
     { group: '', resource: 'pods' },
     '',

@@ -45,11 +45,11 @@ function found({ workload, pattern, ownPods, alsoPods, notPods: others }: Search
 export async function workloadPods(
   catalogue: Pick<Catalogue, 'find' | 'use'>,
   context: Pick<RequestContext, 'signal'>,
-  { workloads, keywords }: Pick<LogQuery, 'workloads' | 'keywords'>,
+  { workloads, workload_query: keywords }: Pick<LogQuery, 'workloads' | 'workload_query'>,
   visible: VisibleLogs,
 ): Promise<{ readonly named: readonly WorkloadPods[]; readonly searched: readonly WorkloadPods[] }> {
   const named = workloads.map((name) => searchOf(name, podsOf(name), (owners) => owners.includes(name)));
-  const searched = keywords.workload.map((word) => {
+  const searched = keywords.map((word) => {
     const lower = word.toLowerCase();
     return searchOf(lower, podsOfAny(lower), (owners) => owners.some((owner) => owner.includes(lower)));
   });

@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cut, LogRecord, LogStore, Selection } from './log-store.ts';
-import { limits } from '../query/query.ts';
+import { limits } from '../query/parameters.ts';
 import { secondsOf } from '../query/times.ts';
 
 export interface AskingOptions {

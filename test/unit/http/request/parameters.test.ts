@@ -45,6 +45,7 @@ describe('a query', () => {
   test.each([
     ['limit=-2', ['limit: must be a whole number from 0 to 100, or -1, not "-2"']],
     ['limit=101', ['limit: must be a whole number from 0 to 100, or -1, not "101"']],
+    ['limit=-0', ['limit: must be a whole number from 0 to 100, or -1, not "-0"']],
     ['limit=1e1', ['limit: must be a whole number from 0 to 100, or -1, not "1e1"']],
     ['limit=', ['limit: must be a whole number from 0 to 100, or -1, not ""']],
     ['watch=yes', ['watch: must be true (or 1) or false (or 0), not "yes"']],
