@@ -4,7 +4,7 @@
  */
 import type { Logger } from '../runtime/logger.ts';
 import type { KubeClient } from './client/client.ts';
-import { systemClock, type Clock } from '../runtime/time.ts';
+import type { Clock } from '../runtime/time.ts';
 import { KubeError } from './client/kube-error.ts';
 import type { KubeObject } from './client/kube-object.ts';
 import { readBody } from '../runtime/promises.ts';
@@ -29,7 +29,7 @@ export interface DiscoveredResource {
 export interface DiscoveryOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   readonly log: Logger;
-  readonly clock?: Clock;
+  readonly clock: Clock;
 }
 
 type Found = Omit<DiscoveredResource, 'revision'>;
@@ -106,7 +106,7 @@ export class Discovery {
   #step = burst.length;
   #cancel: (() => void) | undefined;
 
-  constructor({ client, log, clock = systemClock }: DiscoveryOptions) {
+  constructor({ client, log, clock }: DiscoveryOptions) {
     this.#client = client;
     this.#log = log;
     this.#clock = clock;

@@ -1,9 +1,9 @@
 import type { KubeClient } from './client/client.ts';
-import { systemClock, type Clock } from '../runtime/time.ts';
+import type { Clock } from '../runtime/time.ts';
 
 export interface OwnRightsOptions {
   readonly client: Pick<KubeClient, 'json'>;
-  readonly clock?: Clock;
+  readonly clock: Clock;
 }
 
 /** Milliseconds. Rights change while the server runs, and a kube-apiserver that is starting knows none. */
@@ -16,7 +16,7 @@ export class OwnRights {
   /** By group and resource: no more than the cluster has. */
   readonly #answers = new Map<string, { readonly until: number; readonly answer: Promise<boolean> }>();
 
-  constructor({ client, clock = systemClock }: OwnRightsOptions) {
+  constructor({ client, clock }: OwnRightsOptions) {
     this.#client = client;
     this.#clock = clock;
   }

@@ -11,7 +11,7 @@ type ChangeListener<T> = (type: ChangeType, object: T) => void;
 
 export interface InformerOptions extends Collection {
   readonly log: Logger;
-  readonly clock?: Clock;
+  readonly clock: Clock;
   /** See ReflectorOptions. Keeps `lastSignOfLife` fresher than the minute between two bookmarks. */
   readonly watchSeconds?: number;
 }

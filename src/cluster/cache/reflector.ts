@@ -3,7 +3,7 @@
  * (k8s.io/client-go tools/cache/reflector.go). Objects arrive as the bytes that kube-apiserver wrote and decoded once beside them.
  */
 import type { Logger } from '../../runtime/logger.ts';
-import { sleep, systemClock, type Clock } from '../../runtime/time.ts';
+import { sleep, type Clock } from '../../runtime/time.ts';
 import { KubeError } from '../client/kube-error.ts';
 import { keyOf, type ChangeType, type KubeObject } from '../client/kube-object.ts';
 import { decodeWithoutManagedFields } from './json-scan.ts';
@@ -12,7 +12,7 @@ import { Interrupted, ListWatch, type Collection } from './list-watch.ts';
 
 export interface ReflectorOptions<T> extends Collection {
   readonly log: Logger;
-  readonly clock?: Clock;
+  readonly clock: Clock;
   /**
    * Each watch is ended and resumed after about so many seconds, which proves that nothing was missed: `lastSignOfLife` is
    * never older while all is well, and soon fresh again after an absence. Unless stated a watch lasts 5 to 10 minutes, with a bookmark about each minute.
@@ -74,7 +74,7 @@ export class Reflector<T> {
   #failures = 0;
 
   constructor(options: ReflectorOptions<T>) {
-    const { clock = systemClock, watchSeconds } = options;
+    const { clock, watchSeconds } = options;
     this.#options = options;
     this.#clock = clock;
     this.#requests = new ListWatch({

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Logger } from '../../runtime/logger.ts';
 import { untilAborted } from '../../runtime/promises.ts';
-import { sleep, systemClock, type Clock } from '../../runtime/time.ts';
+import { sleep, type Clock } from '../../runtime/time.ts';
 import { createRecall } from '../cache/recall.ts';
 import { Reflector } from '../cache/reflector.ts';
 import { ManagedFields } from '../cache/managed-fields.ts';
@@ -24,7 +24,7 @@ export interface CacheFigures {
 export interface CacheOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   readonly log: Logger;
-  readonly clock?: Clock;
+  readonly clock: Clock;
   /** Called with the bytes that are held, also while a list arrives. An error that it throws interrupts the list or the watch. */
   readonly hold?: (bytes: number) => void;
   /** Called when the cluster forbids the first list or watch, has no such resource or serves objects that are none. */
@@ -58,7 +58,7 @@ export class CachedResource<F> implements Resource<F> {
   #isListing = false;
 
   constructor(definition: ResourceDefinition<F>, options: CacheOptions) {
-    const { client, log, clock = systemClock } = options;
+    const { client, log, clock } = options;
     this.definition = definition;
     this.ended = this.#end.signal;
     this.#options = options;

@@ -3,7 +3,7 @@
  * while. A copy ends with what it is a copy of: when its CustomResourceDefinition changes or goes.
  */
 import { noSuchPath, serviceUnavailable } from '../../runtime/errors.ts';
-import { repeat, systemClock, type Clock } from '../../runtime/time.ts';
+import { repeat, type Clock } from '../../runtime/time.ts';
 import type { KubeClient } from '../client/client.ts';
 import type { DiscoveredResource, Discovery } from '../discovery.ts';
 import { KubeError } from '../client/kube-error.ts';
@@ -27,7 +27,7 @@ export interface CatalogueOptions {
   /** Told the name of each resource that is copied: there are no more than the cluster has. */
   readonly known: (resource: string) => void;
   readonly log: Logger;
-  readonly clock?: Clock;
+  readonly clock: Clock;
 }
 
 /** A resource as it is served now. */
@@ -88,7 +88,7 @@ export class Catalogue {
 
   constructor(options: CatalogueOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.clock;
     this.#memory = new MemoryLimit({ most: () => options.limits().maxBytes, makeRoom: () => this.#dropOldest() });
     this.listMemory = new ListMemory(() => options.limits().maxBytes);
   }

@@ -28,7 +28,7 @@ interface Binding {
 export interface GrantedNamespacesOptions {
   readonly client: Pick<KubeClient, 'stream'>;
   readonly log: Logger;
-  readonly clock?: Clock;
+  readonly clock: Clock;
 }
 
 const path = '/apis/rbac.authorization.k8s.io/v1/rolebindings';

@@ -10,6 +10,7 @@ import type { KubeRequest, KubeResponse } from '../../../../src/cluster/client/c
 import type { DiscoveredResource } from '../../../../src/cluster/discovery.ts';
 import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
 import { createLogger } from '../../../../src/runtime/logger.ts';
+import { systemClock } from '../../../../src/runtime/time.ts';
 import { settle, status } from '../../../labs/cluster-fakes.ts';
 import { call, FakeAuthorizer, get, refused, type Call } from '../../../labs/resources.ts';
 
@@ -147,6 +148,7 @@ beforeEach(() => {
     limits: () => ({ maxBytes, idle: 60_000 }),
     kinds,
     known: () => undefined,
+    clock: systemClock,
     log: createLogger({ silent: true }),
   });
   routes = kapisRoutes({
