@@ -19,6 +19,7 @@ FROM ${RUNTIME_IMAGE}
 COPY --from=build /usr/local/bin/node /usr/local/bin/node
 WORKDIR /app
 COPY LICENSE package.json ./
+COPY api/examples api/examples
 COPY --from=build /build/node_modules node_modules
 COPY --from=build /build/dist dist
 ENV NODE_ENV=production

@@ -82,6 +82,7 @@ verify: $(installed) ## check types, style, layers, dead code, generated files, 
 .PHONY: update
 update: $(installed) ## bring up to date what is generated, and format
 	@$(node) hack/update-crds.ts
+	@$(node) hack/update-examples.ts
 	@$(node) hack/update-api.ts
 	@$(node) hack/update-configuration.ts
 	@$(node) hack/update-manifests.ts

@@ -3,13 +3,15 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import path from 'node:path';
 
 /**
- * Makes `folder` hold exactly `wanted`, file name to text. With --check on the command line nothing is written:
+ * Makes `folder` hold exactly the files `wanted`, name to text. With --check on the command line nothing is written:
  * each file that differs, is missing or is left over is named, and the process ends with 1.
  */
 export function bring(folder: string, wanted: ReadonlyMap<string, string>): void {
   const check = process.argv.includes('--check');
   const name = (file: string): string => path.relative(process.cwd(), path.join(folder, file));
-  const present = existsSync(folder) ? readdirSync(folder) : [];
+  const present = existsSync(folder)
+    ? readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isFile() ? [entry.name] : []))
+    : [];
   const stale = [...wanted].filter(
     ([file, text]) => !present.includes(file) || readFileSync(path.join(folder, file), 'utf8') !== text,
   );

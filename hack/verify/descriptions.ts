@@ -8,7 +8,8 @@ import { root } from './checks.ts';
 export async function descriptions(): Promise<string[]> {
   const config = await loadConfig({ configPath: join(root, 'redocly.yaml') });
   const folder = join(root, 'api');
-  const problems = readdirSync(folder).map(async (file) => {
+  const files = readdirSync(folder).filter((file) => file.endsWith('.json'));
+  const problems = files.map(async (file) => {
     const source = readFileSync(join(folder, file), 'utf8');
     const { valid, errors } = await new Validator().validate(JSON.parse(source) as Record<string, unknown>);
     const found = await lintFromString({ source, absoluteRef: join(folder, file), config });

@@ -6,6 +6,7 @@ import { anonymous, authenticated, type UnmatchedPaths } from '../http/access.ts
 import { defineRoute } from '../http/define-route.ts';
 import { json, type Route } from '../http/route.ts';
 import { documentSchema, PreparedDocument } from '../http/response/prepared-document.ts';
+import { readExamples } from './openapi/examples.ts';
 import { openapi31 } from './openapi/openapi31.ts';
 import { operationOf, tagsOf } from './openapi/operations.ts';
 import { swagger20 } from './openapi/swagger20.ts';
@@ -44,7 +45,8 @@ export const unmatchedDescriptions: UnmatchedPaths = { paths: /^\/swagger\//, ac
 export function platformRoutes({ version, routes, issuer }: PlatformOptions): readonly Route[] {
   const document = (path: string, summary: string, make: typeof openapi31): Route => {
     const current = byIssuer(issuer, (now) => {
-      const operations = all.map(operationOf);
+      const examples = readExamples();
+      const operations = all.map((route) => operationOf(route, examples));
       const value = make({ title, description, version, tags: tagsOf(all), operations }, now);
       return new PreparedDocument([Buffer.from(`${JSON.stringify(value)}\n`)]);
     });

@@ -42,7 +42,7 @@ export interface ParsedRequest<P extends string, A extends Access, Q, B, G> exte
 
 export interface RouteDefinition<P extends string, A extends Access, Q, B, G> extends Pick<
   Route,
-  'method' | 'summary' | 'hot' | 'removed'
+  'method' | 'summary' | 'description' | 'hot' | 'removed'
 > {
   readonly path: P;
   readonly access: A;

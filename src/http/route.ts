@@ -137,6 +137,8 @@ export interface Route {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   readonly path: string;
   readonly summary: string;
+  /** Further sentences, in Markdown. */
+  readonly description?: string;
   readonly access: Access;
   /** Requested so often that it is matched without Express' router: its handler has no `req.params`. */
   readonly hot?: boolean;

@@ -154,7 +154,8 @@ export class MemoryCluster {
       if (wanted?.resourceVersion !== undefined && wanted.resourceVersion !== current.metadata.resourceVersion)
         return failure(409, 'Conflict', 'the precondition does not hold');
       this.#remove(collection, current);
-      return { status: 200, body: { kind: 'Status', status: 'Success', details: { uid: current.metadata.uid } } };
+      const details = { name: last, uid: current.metadata.uid };
+      return { status: 200, body: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details } };
     }
     if (Array.isArray(body)) {
       const patched = jsonPatch(current, body as Addition[]);

@@ -1,5 +1,6 @@
 /** OpenAPI 3.1. */
 import type { ContentDescription } from '../../http/route.ts';
+import { parameterExamples, type Example } from './examples.ts';
 import type { JSONSchema } from './json-schema.ts';
 import { Components } from './components.ts';
 import { headOf, type DocumentDescription, type DocumentHead, type OperationDescription } from './operation.ts';
@@ -36,12 +37,20 @@ export class Writer31 extends Writer {
     super(new Components('#/components/schemas/', asJSONSchema), '#/components/responses/');
   }
 
-  protected override request({ parameters, body }: OperationDescription): object {
+  protected override request(operation: OperationDescription): object {
+    const { parameters, body, example } = operation;
+    const examples = parameterExamples(operation);
     return {
       ...(parameters.length === 0
         ? {}
-        : { parameters: parameters.map((one) => ({ ...one, schema: this.schemas.write(one.schema) })) }),
-      ...(body === undefined ? {} : { requestBody: { ...body, ...this.content(body.content) } }),
+        : {
+            parameters: parameters.map((one) => ({
+              ...one,
+              schema: this.schemas.write(one.schema),
+              ...(examples.has(one.name) ? { example: examples.get(one.name) } : {}),
+            })),
+          }),
+      ...(body === undefined ? {} : { requestBody: { ...body, ...this.content(body.content, example?.request) } }),
     };
   }
 
@@ -49,9 +58,15 @@ export class Writer31 extends Writer {
     return { description, schema: { type: 'string' } };
   }
 
-  protected override content(content: ContentDescription<JSONSchema> | undefined): object {
+  protected override content(
+    content: ContentDescription<JSONSchema> | undefined,
+    example?: Example['request' | 'response'],
+  ): object {
     if (content === undefined) return {};
-    const written = Object.entries(content).map(([type, schema]) => [type, { schema: this.schemas.write(schema) }]);
+    const written = Object.entries(content).map(([type, schema]) => [
+      type,
+      { schema: this.schemas.write(schema), ...(type === example?.type ? { example: example.body } : {}) },
+    ]);
     return { content: Object.fromEntries(written) as object };
   }
 }

@@ -1,5 +1,6 @@
 import type { ResponseDescriptions, BodyDescription, ParameterDescription } from '../../http/route.ts';
 import type { Security } from './security.ts';
+import type { Example } from './examples.ts';
 import type { ErrorResponse } from './error-responses.ts';
 import type { JSONSchema } from './json-schema.ts';
 
@@ -11,6 +12,8 @@ export interface OperationDescription {
   readonly operationId: string;
   readonly tag: string;
   readonly summary: string;
+  readonly description?: string | undefined;
+  readonly example?: Example | undefined;
   readonly deprecated?: boolean;
   /** Undefined where it is as everywhere. */
   readonly security?: Security | undefined;

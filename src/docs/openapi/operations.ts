@@ -1,6 +1,7 @@
 /** The routes as the descriptions have them: what they are called, and what they stand among. */
 import type { Route } from '../../http/route.ts';
 import { speaksOAuth } from '../../http/response/write-error.ts';
+import type { Example } from './examples.ts';
 import type { OperationDescription, TagDescription } from './operation.ts';
 import { isPage, refusalsOf } from './error-responses.ts';
 import { bodyOf, parameterOf, responsesOf } from './json-schema.ts';
@@ -111,12 +112,14 @@ export function operationIdOf({ method, path }: Pick<Route, 'method' | 'path'>):
   );
 }
 
-export const operationOf = (route: Route): OperationDescription => ({
+export const operationOf = (route: Route, examples: Readonly<Record<string, Example>> = {}): OperationDescription => ({
   method: route.method,
   path: templated(route.path),
   operationId: operationIdOf(route),
+  example: examples[operationIdOf(route)],
   tag: tagOf(route).name,
   summary: route.summary,
+  description: route.description,
   deprecated: route.removed === true,
   security: securityOf(route),
   parameters: (route.parameters ?? []).map(parameterOf),

@@ -1,5 +1,6 @@
 /** Swagger 2.0. */
 import type { BodyDescription, ContentDescription, ParameterDescription } from '../../http/route.ts';
+import type { Example } from './examples.ts';
 import type { JSONSchema } from './json-schema.ts';
 import { Components } from './components.ts';
 import { headOf, type DocumentDescription, type DocumentHead, type OperationDescription } from './operation.ts';
@@ -46,9 +47,12 @@ export class Writer20 extends Writer {
   }
 
   /** An answer has one schema, whatever its media type. */
-  protected override content(content: ContentDescription<JSONSchema> = {}): object {
+  protected override content(content: ContentDescription<JSONSchema> = {}, example?: Example['response']): object {
     const [schema] = Object.values(content);
-    return schema === undefined ? {} : { schema: this.schemas.write(schema) };
+    return {
+      ...(schema === undefined ? {} : { schema: this.schemas.write(schema) }),
+      ...(example?.type === undefined ? {} : { examples: { [example.type]: example.body } }),
+    };
   }
 
   #body({ required, content }: BodyDescription<JSONSchema>): object[] {

@@ -1,6 +1,7 @@
 /** Writes the parts of one document, whichever language it is in: what they have in common comes together in its components. */
 import type { ResponseDescription, ContentDescription } from '../../http/route.ts';
 import type { Components } from './components.ts';
+import type { Example } from './examples.ts';
 import type { JSONSchema } from './json-schema.ts';
 import { byPath, sorted, type OperationDescription } from './operation.ts';
 
@@ -27,12 +28,17 @@ export abstract class Writer {
   protected abstract request(operation: OperationDescription): object;
   /** A header of an answer, which is a text. */
   protected abstract header(description: string): object;
-  /** Of an answer. */
-  protected abstract content(content: ContentDescription<JSONSchema> | undefined): object;
+  protected abstract content(
+    content: ContentDescription<JSONSchema> | undefined,
+    example?: Example['response'],
+  ): object;
 
   #operation(operation: OperationDescription): object {
-    const { operationId, tag, summary, deprecated, security, answers, refusals } = operation;
+    const { operationId, tag, summary, description, deprecated, security, answers, refusals, example } = operation;
+    const response = (status: string, answer: ResponseDescription<JSONSchema>): object =>
+      this.#response(answer, String(example?.response.status) === status ? example?.response : undefined);
     const refused = [...refusals].map(([status, { name, answer }]) => {
+      if (example?.response.status === status) return [String(status), response(String(status), answer)] as const;
       if (!this.#responses.has(name)) this.#responses.set(name, this.#response(answer));
       return [String(status), { $ref: `${this.#responsesPrefix}${name}` }] as const;
     });
@@ -40,18 +46,19 @@ export abstract class Writer {
       operationId,
       tags: [tag],
       summary,
+      ...(description === undefined ? {} : { description }),
       ...(deprecated === true ? { deprecated } : {}),
       ...(security === undefined ? {} : { security }),
       ...this.request(operation),
       responses: {
-        ...Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, this.#response(answer)])),
+        ...Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, response(status, answer)])),
         ...Object.fromEntries(refused),
       },
       ...operation.extensions,
     };
   }
 
-  #response({ description, content, headers }: ResponseDescription<JSONSchema>): object {
+  #response({ description, content, headers }: ResponseDescription<JSONSchema>, example?: Example['response']): object {
     return {
       description,
       ...(headers === undefined
@@ -59,7 +66,7 @@ export abstract class Writer {
         : {
             headers: Object.fromEntries(Object.entries(headers).map(([name, what]) => [name, this.header(what)])),
           }),
-      ...this.content(content),
+      ...this.content(content, example),
     };
   }
 }

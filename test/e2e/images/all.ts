@@ -48,6 +48,7 @@ export async function serverImage(dist: string): Promise<Image> {
       [
         file('app/LICENSE', join(root, 'LICENSE')),
         file('app/package.json', join(root, 'package.json')),
+        file('app/api/examples/platform.json', join(root, 'api/examples/platform.json')),
         ...tree('app/dist', dist, () => true),
       ],
     ],

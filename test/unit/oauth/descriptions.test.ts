@@ -1,6 +1,7 @@
 /** The OAuth part of the published OpenAPI document in api/ is the one that the endpoints describe. */
 import { beforeAll, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
+import { readExamples } from '../../../src/docs/openapi/examples.ts';
 import { openapi31 } from '../../../src/docs/openapi/openapi31.ts';
 import { operationOf } from '../../../src/docs/openapi/operations.ts';
 import { issuer } from '../../fakes/configuration.ts';
@@ -17,7 +18,7 @@ const paths = Object.keys(published.paths).filter((path) => /^\/(oauth|\.well-kn
 let described: Document;
 
 beforeAll(async () => {
-  const operations = routesOf(await createLab()).map(operationOf);
+  const operations = routesOf(await createLab()).map((route) => operationOf(route, readExamples()));
   const about = { title: '', description: '', version: '', tags: [], operations };
   described = JSON.parse(JSON.stringify(openapi31(about, issuer))) as Document;
 });

@@ -1,0 +1,18 @@
+import { expect, test } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import { readExamples } from '../../src/docs/openapi/examples.ts';
+import { runExamples } from './examples.ts';
+
+test('the examples in the descriptions are what the server returns (make update records them)', async () => {
+  expect(await runExamples()).toEqual(readExamples());
+});
+
+test('each operation of the description has an example', () => {
+  const { paths } = JSON.parse(readFileSync(new URL('../../api/platform.v3.json', import.meta.url), 'utf8')) as {
+    paths: Record<string, Record<string, { operationId: string }>>;
+  };
+  const ids = Object.values(paths).flatMap((item) => Object.values(item).map(({ operationId }) => operationId));
+  const examples = readExamples();
+  expect(ids.filter((id) => examples[id] === undefined)).toEqual([]);
+  expect(Object.keys(examples).filter((id) => !ids.includes(id))).toEqual([]);
+});
