@@ -1,4 +1,4 @@
-/** The log store of the configuration in force: a change of its section swaps it, without a restart. */
+/** The log store that the configuration selects: a change of its section replaces it, without a restart. */
 import { serviceUnavailable, timeout } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Caller, StoreFor } from './stores/log-store.ts';
@@ -7,25 +7,25 @@ import type { LoggingSettings } from '../config/log-stores.ts';
 export interface LogsOptions {
   readonly config: { subscribe(tell: (value: { readonly logging: LoggingSettings }) => void): void };
   readonly open: (settings: LoggingSettings) => StoreFor;
-  /** The server itself, as whom the store is looked at. */
+  /** Checks of the store read as the server itself. */
   readonly client: Caller;
   readonly log: Logger;
-  /** Milliseconds in which the store must say that it can be asked; 5 s unless stated. */
-  readonly patience?: number;
+  /** Of a check of the store, in milliseconds; 5 s unless stated. */
+  readonly timeout?: number;
 }
 
 /** A store that is in use: it stays open until `release`. */
 export interface StoreUse {
   readonly storeFor: StoreFor;
-  /** Aborted when it is no longer the one of the configuration. */
+  /** Aborted when the configuration selects another store. */
   readonly replaced: AbortSignal;
   readonly release: () => void;
 }
 
 const checkInterval = 30_000;
-/** While it does not answer. */
-const againInterval = 5_000;
-const checkPatience = 5_000;
+/** While it is unavailable. */
+const retryInterval = 5_000;
+const checkTimeout = 5_000;
 
 interface Held {
   readonly settings: string;
@@ -50,7 +50,7 @@ export class Logs {
   }
 
   #checkLater(): void {
-    const interval = this.#warning === '' ? checkInterval : againInterval;
+    const interval = this.#warning === '' ? checkInterval : retryInterval;
     this.#timer = setTimeout(() => void this.#checkAgain(), interval).unref();
   }
 
@@ -59,7 +59,7 @@ export class Logs {
     if (this.#held !== undefined) this.#checkLater();
   }
 
-  /** What is wrong with the store; '' if nothing is known to be. The server can do without. */
+  /** Returns why the store is unavailable, or '' if it is not known to be. The server stays ready without it. */
   warning(): string {
     return this.#warning;
   }
@@ -85,7 +85,7 @@ export class Logs {
     clearTimeout(this.#timer);
     const held = this.#held;
     this.#held = undefined;
-    held?.replaced.abort(serviceUnavailable('the server is ending'));
+    held?.replaced.abort(serviceUnavailable('the server is stopping'));
     await held?.storeFor(this.#options.client, '').close();
   }
 
@@ -96,8 +96,8 @@ export class Logs {
     const storeFor = this.#options.open(logging);
     this.#held = { settings, storeFor, replaced: new AbortController(), uses: 0 };
     if (before !== undefined) {
-      this.#options.log.info('the log store is another one', { store: logging.store });
-      before.replaced.abort(serviceUnavailable('the log store was changed: ask again', 1));
+      this.#options.log.info('log store configuration changed', { store: logging.store });
+      before.replaced.abort(serviceUnavailable('the log store configuration changed; send the request again', 1));
       this.#closeUnused(before);
     }
     void this.#check();
@@ -109,18 +109,18 @@ export class Logs {
     held
       .storeFor(client, '')
       .close()
-      .catch((error: unknown) => log.warn('a log store did not close', { error }));
+      .catch((error: unknown) => log.warn('log store not closed', { error }));
   }
 
   async #check(): Promise<void> {
     const held = this.#held;
     if (held === undefined) return;
-    const { client, log, patience = checkPatience } = this.#options;
+    const { client, log, timeout: limit = checkTimeout } = this.#options;
     const store = held.storeFor(client, '');
     const late = new AbortController();
     const timer = setTimeout(
       () => late.abort(timeout(`the log store "${store.name}" did not answer in time`)),
-      patience,
+      limit,
     ).unref();
     let warning = '';
     try {
@@ -131,7 +131,7 @@ export class Logs {
     clearTimeout(timer);
     if (held !== this.#held || warning === this.#warning) return;
     this.#warning = warning;
-    if (warning === '') log.info('the log store answers again');
-    else log.warn('the log store does not answer', { problem: warning });
+    if (warning === '') log.info('log store available again');
+    else log.warn('log store unavailable', { reason: warning });
   }
 }

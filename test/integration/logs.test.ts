@@ -189,7 +189,7 @@ describe('by the identity that kubectl has', () => {
     expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({
       kind: 'Status',
       code: 504,
-      message: expect.stringContaining(`passes nothing on for longer than 4 s: ${path}`),
+      message: expect.stringContaining(`proxies no request for longer than 4 s; ${path}`),
     });
   });
 

@@ -23,27 +23,27 @@ export function demandNoList({ req: { headers }, context: { query } }: ListReque
   ]);
 }
 
-/** Of kube-apiserver's --request-timeout, in milliseconds. */
-const longest = 60_000;
-/** For the last words to arrive. */
+/** Milliseconds, of kube-apiserver's --request-timeout. */
+const maxProxied = 60_000;
+/** For the reason to arrive. */
 const margin = 5_000;
 /** Of setTimeout: 24 days. */
-const longestTimer = 2 ** 31 - 1;
+const maxTimer = 2 ** 31 - 1;
 
 /**
- * What goes on and on ends after `timeout`. Beyond that kube-apiserver breaks off what it has passed on for 60 s, or for as long as `timeout` says,
- * unless it takes it for a watch. Aborted shortly before: what ends by itself can say why, and where it need not. Throws StatusError 400.
+ * Returns a signal that is aborted, with the reason, after `timeout`. kube-apiserver breaks off a proxied request after 60 s, or after
+ * `timeout`, unless it is a watch; it is aborted shortly before, so that the response can end with the reason. Throws StatusError 400.
  */
 export function streamLimit(context: Pick<RequestContext, 'info' | 'query' | 'onEnd'>): AbortSignal {
   const over = new AbortController();
-  const asked = requestTimeout(context.query);
-  const isPassedOn = context.info.prefix === 'apis';
-  if (asked === 0 && !isPassedOn) return over.signal;
-  const limit = isPassedOn && (asked === 0 || asked > longest) ? longest : Math.min(asked, longestTimer);
-  const reason = isPassedOn
-    ? `kube-apiserver passes nothing on for longer than ${limit / 1_000} s: /kapis/${group}/${version}/logs of the gateway has no such limit`
-    : `the request was to be given up after ${context.query.get('timeout')}, as its timeout says`;
-  const timer = setTimeout(() => over.abort(timeout(reason)), isPassedOn ? limit - Math.min(margin, limit / 4) : limit);
+  const requested = requestTimeout(context.query);
+  const isProxied = context.info.prefix === 'apis';
+  if (requested === 0 && !isProxied) return over.signal;
+  const limit = isProxied && (requested === 0 || requested > maxProxied) ? maxProxied : Math.min(requested, maxTimer);
+  const reason = isProxied
+    ? `kube-apiserver proxies no request for longer than ${limit / 1_000} s; /kapis/${group}/${version}/logs of the gateway has no such limit`
+    : `the request exceeded its timeout of ${context.query.get('timeout')}`;
+  const timer = setTimeout(() => over.abort(timeout(reason)), isProxied ? limit - Math.min(margin, limit / 4) : limit);
   context.onEnd(() => clearTimeout(timer));
   return over.signal;
 }

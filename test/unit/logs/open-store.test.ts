@@ -47,7 +47,7 @@ beforeEach(() => {
     open,
     client: new MemoryCluster().client(),
     log: createLogger({ silent: true }),
-    patience: 20,
+    timeout: 20,
   });
   logs.start();
 });

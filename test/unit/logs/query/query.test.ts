@@ -183,6 +183,19 @@ describe('a query is refused', () => {
     expect(error?.details?.causes).toHaveLength(2);
   });
 
+  test('with each invalid item of a list', () => {
+    const error = refusalOf('workloads=A,b,C,A');
+    expect(error?.details?.causes?.map(({ message }) => message)).toEqual([
+      'has an item with characters that no name has, "A"',
+      'has an item with characters that no name has, "C"',
+    ]);
+  });
+
+  test('with conflicts between parameters once each is valid', () => {
+    expect(Object.keys(problems('start_time=2&end_time=1&from=100000&size=x'))).toEqual(['size']);
+    expect(Object.keys(problems('start_time=2&end_time=1&from=100000&size=1'))).toEqual(['start_time', 'from']);
+  });
+
   test('with follow and another operation', () => {
     expect(problems('follow=true&operation=export&size=1')).toEqual({
       follow: 'is only for operation=query, not export',
