@@ -4,6 +4,7 @@ import { Ajv } from 'ajv';
 import { PassThrough, Readable } from 'node:stream';
 import { Catalogue } from '../../../../src/cluster/catalogue/catalogue.ts';
 import { kinds, nodes } from '../../../../src/resources/kinds/index.ts';
+import { jsonSchemaOf } from '../../../../src/docs/openapi/json-schema.ts';
 import { kapisRoutes } from '../../../../src/resources/routes.ts';
 import type { Route } from '../../../../src/http/route.ts';
 import type { KubeRequest, KubeResponse } from '../../../../src/cluster/client/client.ts';
@@ -850,9 +851,9 @@ describe('the components of the platform', () => {
 
   test.each(['components', 'components/server', 'componenthealth'])('%s: all is described', async (path) => {
     const described = routes.find((route) => route.path === `${base}/${path.replace('server', ':name')}`);
-    const validate = new Ajv({ formats: { 'date-time': true } }).compile(
-      described?.answers?.[200]?.content?.['application/json'] ?? false,
-    );
+    const schema = described?.answers?.[200]?.content?.['application/json'];
+    if (schema === undefined) throw new Error(`${path} is not described`);
+    const validate = new Ajv({ formats: { 'date-time': true } }).compile(jsonSchemaOf(schema));
     const answers = [(await get(routes, `${base}/${path}`)).body];
     // Without nodes.
     authorizer.authorize = async (_, attributes) => ({
