@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import type { KubeClient } from '../../src/cluster/client/client.ts';
-import { ensure } from '../../src/cluster/write-behind.ts';
+import { ensure } from '../../src/cluster/objects.ts';
 import { freePort } from './chosen.ts';
 import { kwokStages } from './go-modules.ts';
 import { loadAuthority } from './pki.ts';

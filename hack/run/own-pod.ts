@@ -2,7 +2,7 @@
 import { appendFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { KubeClient } from '../../src/cluster/client/client.ts';
-import { ensure } from '../../src/cluster/write-behind.ts';
+import { ensure } from '../../src/cluster/objects.ts';
 import { logLine, startLogNode } from '../cluster/log-node.ts';
 import { release } from './chart.ts';
 

@@ -8,7 +8,7 @@ import { formatProblem, parseConfiguration, type Problem } from '../config/parse
 import type { Logger } from '../runtime/logger.ts';
 import type { KubeClient } from './client/client.ts';
 import { rfc3339, type Clock } from '../runtime/time.ts';
-import { ensure } from './write-behind.ts';
+import { ensure } from './objects.ts';
 import { Informer, type KubeObject } from './cache/informer.ts';
 
 interface ConfigMap extends KubeObject {

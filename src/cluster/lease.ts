@@ -4,9 +4,9 @@
  */
 import { repeat, rfc3339, type Clock } from '../runtime/time.ts';
 import type { KubeClient } from './client/client.ts';
-import { isKubeError } from './client/kube-error.ts';
 import type { KubeObject } from './client/kube-object.ts';
 import type { Logger } from '../runtime/logger.ts';
+import { Objects } from './objects.ts';
 
 interface LeaseObject extends KubeObject {
   readonly spec: {
@@ -30,13 +30,10 @@ export interface LeaseOptions {
 
 const duration = 15_000;
 const retry = 5_000;
-/** Until the server ends it must not wait longer for saying that it lets go. */
-const longestAnswer = 4_000;
 
 export class Lease {
   readonly #options: LeaseOptions;
-  readonly #collection: string;
-  readonly #path: string;
+  readonly #leases: Objects<LeaseObject>;
   readonly #clock: Clock;
   /** The Lease as it was seen, and when it was first seen so: clocks of other machines say nothing. */
   #seen: { readonly version: string | undefined; readonly at: number } | undefined;
@@ -46,8 +43,8 @@ export class Lease {
 
   constructor(options: LeaseOptions) {
     this.#options = options;
-    this.#collection = `/apis/coordination.k8s.io/v1/namespaces/${options.namespace}/leases`;
-    this.#path = `${this.#collection}/${options.name}`;
+    const { client, namespace } = options;
+    this.#leases = new Objects(client, `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`);
     this.#clock = options.clock;
   }
 
@@ -65,8 +62,9 @@ export class Lease {
     this.#stopped.abort();
     if (!held) return;
     try {
-      const lease = await this.#ask(this.#path);
-      if (lease.spec.holderIdentity === this.#options.identity) await this.#write(lease, '');
+      const { name, identity } = this.#options;
+      const lease = await this.#leases.get(name);
+      if (lease?.spec.holderIdentity === identity) await this.#leases.replace(this.#claimed(lease, ''));
     } catch {
       // It expires.
     }
@@ -87,42 +85,20 @@ export class Lease {
     if (held !== this.isHeld()) log.info(held ? 'lease lost' : 'lease acquired', { name, identity });
   }
 
-  /** True if it is ours now. */
+  /** True if this replica holds the Lease now, false if another one does or was faster. */
   async #acquire(): Promise<boolean> {
     const { name, namespace, identity } = this.#options;
-    try {
-      const lease = await this.#read();
-      if (lease === undefined) {
-        const metadata = { name, namespace };
-        await this.#ask(this.#collection, { method: 'POST', body: this.#claimed({ metadata, spec: {} }, identity) });
-        return true;
-      }
-      const { holderIdentity = '' } = lease.spec;
-      const { resourceVersion } = lease.metadata;
-      const now = this.#clock.now();
-      if (this.#seen?.version !== resourceVersion) this.#seen = { version: resourceVersion, at: now };
-      const isFree = holderIdentity === '' || holderIdentity === identity || now - (this.#seen?.at ?? now) >= duration;
-      if (!isFree) return false;
-      await this.#write(lease, identity);
-      return true;
-    } catch (error) {
-      // Another was faster.
-      if (isKubeError(error, 409)) return false;
-      throw error;
+    const lease = await this.#leases.get(name);
+    if (lease === undefined) {
+      const created = this.#claimed({ metadata: { name, namespace }, spec: {} }, identity);
+      return await this.#leases.create(created);
     }
-  }
-
-  async #read(): Promise<LeaseObject | undefined> {
-    try {
-      return await this.#ask(this.#path);
-    } catch (error) {
-      if (isKubeError(error, 404)) return undefined;
-      throw error;
-    }
-  }
-
-  async #write(lease: LeaseObject, identity: string): Promise<void> {
-    await this.#ask(this.#path, { method: 'PUT', body: this.#claimed(lease, identity) });
+    const { holderIdentity = '' } = lease.spec;
+    const { resourceVersion } = lease.metadata;
+    const now = this.#clock.now();
+    if (this.#seen?.version !== resourceVersion) this.#seen = { version: resourceVersion, at: now };
+    const isFree = holderIdentity === '' || holderIdentity === identity || now - (this.#seen?.at ?? now) >= duration;
+    return isFree && (await this.#leases.replace(this.#claimed(lease, identity)));
   }
 
   #claimed({ metadata, spec }: LeaseObject, identity: string): LeaseObject {
@@ -141,9 +117,5 @@ export class Lease {
         leaseTransitions: (spec.leaseTransitions ?? 0) + (isSame ? 0 : 1),
       },
     };
-  }
-
-  #ask(path: string, options: { method?: 'POST' | 'PUT'; body?: unknown } = {}): Promise<LeaseObject> {
-    return this.#options.client.json<LeaseObject>(path, { ...options, signal: AbortSignal.timeout(longestAnswer) });
   }
 }

@@ -3,36 +3,9 @@
  * often than once in an interval, one write goes out after the other, and what fails is tried again, in bounded memory.
  */
 import { sleep, type Clock } from '../runtime/time.ts';
-import { KubeError, isKubeError } from './client/kube-error.ts';
+import { KubeError } from './client/kube-error.ts';
 import type { Logger } from '../runtime/logger.ts';
-import type { KubeClient } from './client/client.ts';
-import type { KubeObject } from './cache/informer.ts';
 
-/**
- * Reads an object, or creates it with what `make` gives when there is none. When another replica was faster (409) its object is
- * read: all replicas go on with the same one. `collection` is the path of the list, such as /api/v1/namespaces/x/secrets.
- */
-export async function ensure<T extends KubeObject>(
-  client: KubeClient,
-  collection: string,
-  name: string,
-  make: () => Promise<T> | T,
-): Promise<T> {
-  try {
-    return await client.json<T>(`${collection}/${name}`);
-  } catch (error) {
-    if (!isKubeError(error, 404)) throw error;
-  }
-  try {
-    return await client.json<T>(collection, { method: 'POST', body: await make() });
-  } catch (error) {
-    if (!isKubeError(error, 409)) throw error;
-    return await client.json<T>(`${collection}/${name}`);
-  }
-}
-
-/** How long the cluster may take for one request of a write, so that the others are not held up for longer. */
-export const longestAnswer = 3_000;
 const interval = 1_000;
 const retryAfter = 10_000;
 /** Between two writes: no flood of logins becomes one of writes. */

@@ -1,7 +1,7 @@
 /** Tells the cluster whom to trust: our CA in ConfigMap platform-apiserver-ca for clients, and in the APIServices for the aggregator. */
 import { apiServices, objectKeys, objectNames } from '../config/names.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
-import { ensure } from '../cluster/write-behind.ts';
+import { ensure } from '../cluster/objects.ts';
 import type { KubeObject } from '../cluster/cache/informer.ts';
 import { isKubeError } from '../cluster/client/kube-error.ts';
 import type { Logger } from '../runtime/logger.ts';

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { objectKeys, objectNames } from '../config/names.ts';
 import type { KubeClient } from '../cluster/client/client.ts';
-import { ensure } from '../cluster/write-behind.ts';
+import { ensure } from '../cluster/objects.ts';
 import type { KubeObject } from '../cluster/cache/informer.ts';
 import { isKubeError } from '../cluster/client/kube-error.ts';
 import type { Logger } from '../runtime/logger.ts';

@@ -4,7 +4,7 @@
  */
 import type { KubeClient } from '../cluster/client/client.ts';
 import { repeat, type Clock } from '../runtime/time.ts';
-import { ensure } from '../cluster/write-behind.ts';
+import { ensure } from '../cluster/objects.ts';
 import { isKubeError } from '../cluster/client/kube-error.ts';
 import type { ObjectMeta } from '../cluster/client/kube-object.ts';
 import { Informer } from '../cluster/cache/informer.ts';

@@ -5,7 +5,7 @@
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import { rfc3339, type Clock } from '../../runtime/time.ts';
-import { isKubeError } from '../../cluster/client/kube-error.ts';
+import { Objects } from '../../cluster/objects.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { hasSystemName } from './account.ts';
 import type { Directory } from './directory.ts';
@@ -22,7 +22,7 @@ const retryAfter = 10_000;
 const mostNamed = 10;
 
 export class UserConditions {
-  readonly #client: Pick<KubeClient, 'json'>;
+  readonly #objects: Objects<User>;
   readonly #directory: Pick<Directory, 'configured' | 'shared'>;
   readonly #users: Pick<Users, 'get' | 'list'>;
   readonly #log: Logger;
@@ -40,7 +40,7 @@ export class UserConditions {
     log: Logger;
     clock: Clock;
   }) {
-    this.#client = options.client;
+    this.#objects = new Objects(options.client, usersPath);
     this.#directory = options.directory;
     this.#users = options.users;
     this.#log = options.log;
@@ -106,16 +106,9 @@ export class UserConditions {
       before?.status === verdict.status ? before.lastTransitionTime : rfc3339(this.#clock.now());
     const others = (user.status?.conditions ?? []).filter((condition) => condition.type !== type);
     const condition = { type, ...verdict, observedGeneration: generation, lastTransitionTime };
-    try {
-      await this.#client.json(`${usersPath}/${name}/status`, {
-        method: 'PATCH',
-        contentType: 'application/merge-patch+json',
-        body: { metadata: { resourceVersion }, status: { conditions: [...others, condition] } },
-      });
-    } catch (error) {
-      // Gone, or changed meanwhile: the watch brings it.
-      if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
-    }
+    const patch = { metadata: { resourceVersion }, status: { conditions: [...others, condition] } };
+    // If the user was changed or deleted meanwhile, the watch brings it.
+    await this.#objects.patch(`${name}/status`, patch);
   }
 
   #isTold(user: User): boolean {

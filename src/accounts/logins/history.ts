@@ -7,15 +7,16 @@ import { BoundedCache, copied } from '../../runtime/bounded-cache.ts';
 import { loginHistoriesPath } from '../../config/names.ts';
 import type { LoginHistorySettings } from '../../config/schema.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
-import type { KubeClient, KubeRequest } from '../../cluster/client/client.ts';
+import type { KubeClient } from '../../cluster/client/client.ts';
 import { repeat, rfc3339, type Clock } from '../../runtime/time.ts';
 import type { KubeObject } from '../../cluster/client/kube-object.ts';
-import { isKubeError, KubeError } from '../../cluster/client/kube-error.ts';
+import { KubeError } from '../../cluster/client/kube-error.ts';
+import { Objects } from '../../cluster/objects.ts';
 import { metadataAs, metadataHeaders } from '../../cluster/client/kube-object.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Account } from '../directory/account.ts';
 import type { Directory } from '../directory/directory.ts';
-import { longestAnswer, WriteBehind } from '../../cluster/write-behind.ts';
+import { WriteBehind } from '../../cluster/write-behind.ts';
 
 /** Why a login was refused, or that it was not. These words do not change. */
 export type LoginOutcome = 'LoggedIn' | 'WrongPassword' | 'NoPassword' | 'Disabled' | 'Limited';
@@ -63,8 +64,7 @@ const sweepInterval = 600_000;
 const pageSize = 500;
 
 export class LoginHistories {
-  readonly #client: Pick<KubeClient, 'json'>;
-  readonly #path: string;
+  readonly #objects: Objects<LoginHistory>;
   readonly #settings: () => LoginHistorySettings;
   readonly #directory: Pick<Directory, 'configured' | 'configuredAccounts'>;
   readonly #loggedIn: (user: Of, time: string) => void;
@@ -89,8 +89,7 @@ export class LoginHistories {
     clock: Clock;
     log: Logger;
   }) {
-    this.#client = options.client;
-    this.#path = loginHistoriesPath(options.namespace);
+    this.#objects = new Objects(options.client, loginHistoriesPath(options.namespace));
     this.#settings = options.settings;
     this.#directory = options.directory;
     this.#loggedIn = options.loggedIn;
@@ -149,7 +148,7 @@ export class LoginHistories {
   async of({ uid }: Of): Promise<readonly LoginRecord[]> {
     const unwritten = this.#writes.unwritten(uid)?.records ?? [];
     try {
-      return this.#kept([...unwritten, ...((await this.#read(uid))?.status.records ?? [])]);
+      return this.#kept([...unwritten, ...((await this.#objects.get(uid))?.status.records ?? [])]);
     } catch (error) {
       if (!(error instanceof KubeError)) throw error;
       throw serviceUnavailable('the login history cannot be read in the cluster now', 1, error);
@@ -173,7 +172,7 @@ export class LoginHistories {
       value: records.at(-1)?.time,
     };
     try {
-      await this.#ask(`/${uid}`, {
+      await this.#objects.request(`/${uid}`, {
         method: 'PATCH',
         contentType: 'application/json-patch+json',
         body: [...records.map((value) => ({ op: 'add', path: '/status/records/0', value })), newest],
@@ -187,22 +186,14 @@ export class LoginHistories {
   }
 
   async #rewrite(uid: string, username: string, records: readonly LoginRecord[]): Promise<void> {
-    for (let attempt = 0; attempt < attempts; attempt += 1)
-      try {
-        const current = await this.#read(uid);
-        const all = this.#kept([...(current?.status.records ?? []), ...records]);
-        const annotations = { ...current?.metadata.annotations, [newestKey]: all[0]?.time ?? '' };
-        const body = { ...(current ?? this.#newOf(uid, username)), status: { records: all } };
-        await this.#ask(current === undefined ? '' : `/${uid}`, {
-          method: current === undefined ? 'POST' : 'PUT',
-          body: { ...body, metadata: { ...body.metadata, annotations } },
-          headers: metadataHeaders,
-        });
-        return;
-      } catch (error) {
-        // Written, or deleted, by another meanwhile.
-        if (!isKubeError(error, 409) && !(isKubeError(error, 404) && attempt === 0)) throw error;
-      }
+    for (let attempt = 0; attempt < attempts; attempt += 1) {
+      const current = await this.#objects.get(uid);
+      const all = this.#kept([...(current?.status.records ?? []), ...records]);
+      const base = current ?? this.#newOf(uid, username);
+      const annotations = { ...base.metadata.annotations, [newestKey]: all[0]?.time ?? '' };
+      const object = { ...base, metadata: { ...base.metadata, annotations }, status: { records: all } };
+      if (await (current === undefined ? this.#objects.create(object) : this.#objects.replace(object))) return;
+    }
     throw new Error('others write it all the time');
   }
 
@@ -231,19 +222,6 @@ export class LoginHistories {
     return end === -1 ? kept : kept.slice(0, end);
   }
 
-  async #read(uid: string): Promise<LoginHistory | undefined> {
-    try {
-      return await this.#ask<LoginHistory>(`/${uid}`);
-    } catch (error) {
-      if (isKubeError(error, 404)) return undefined;
-      throw error;
-    }
-  }
-
-  #ask<T>(path: string, options: KubeRequest = {}): Promise<T> {
-    return this.#client.json<T>(`${this.#path}${path}`, { ...options, signal: AbortSignal.timeout(longestAnswer) });
-  }
-
   /** Deletes those of configured users who are gone, and those of which nothing is kept any more. */
   async #sweep(): Promise<void> {
     if (!this.#maySweep()) return;
@@ -251,7 +229,7 @@ export class LoginHistories {
     const oldest = rfc3339(this.#clock.now() - this.#settings().keep);
     let next = '';
     do {
-      const { items, metadata } = await this.#ask<List>('', {
+      const { items, metadata } = await this.#objects.request<List>('', {
         query: { limit: pageSize, ...(next === '' ? {} : { continue: next }) },
         headers: { accept: metadataAs('PartialObjectMetadataList') },
       });
@@ -259,19 +237,10 @@ export class LoginHistories {
         if (this.#stopped.signal.aborted) return;
         const isOver = (of.annotations?.[newestKey] ?? '') < oldest;
         const isGone = (of.ownerReferences ?? []).length === 0 && !uids.has(of.name);
-        if (isOver || isGone) await this.#delete(of);
+        if (isOver || isGone) await this.#objects.delete(of);
       }
       next = metadata.continue ?? '';
     } while (next !== '');
-  }
-
-  /** Unless somebody has changed it meanwhile. */
-  async #delete({ name, resourceVersion }: KubeObject['metadata']): Promise<void> {
-    try {
-      await this.#ask(`/${name}`, { method: 'DELETE', body: { preconditions: { resourceVersion } } });
-    } catch (error) {
-      if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
-    }
   }
 }
 

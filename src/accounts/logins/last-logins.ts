@@ -3,11 +3,11 @@ import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { usersPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import { type Clock, parseMilliseconds } from '../../runtime/time.ts';
-import { isKubeError } from '../../cluster/client/kube-error.ts';
+import { Objects } from '../../cluster/objects.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Account } from '../directory/account.ts';
-import type { Users } from '../directory/users.ts';
-import { longestAnswer, WriteBehind } from '../../cluster/write-behind.ts';
+import type { User, Users } from '../directory/users.ts';
+import { WriteBehind } from '../../cluster/write-behind.ts';
 
 /** One write in that time, by whichever replica. */
 const interval = 60_000;
@@ -19,7 +19,7 @@ interface LastLogin {
 }
 
 export class LastLogins {
-  readonly #client: Pick<KubeClient, 'json'>;
+  readonly #objects: Objects<User>;
   readonly #users: Pick<Users, 'get'>;
   readonly #writes: WriteBehind<LastLogin>;
   /** By uid, in milliseconds since the epoch. */
@@ -31,7 +31,7 @@ export class LastLogins {
   });
 
   constructor(options: { client: Pick<KubeClient, 'json'>; users: Pick<Users, 'get'>; clock: Clock; log: Logger }) {
-    this.#client = options.client;
+    this.#objects = new Objects(options.client, usersPath);
     this.#users = options.users;
     this.#writes = new WriteBehind<LastLogin>({
       ...options,
@@ -57,17 +57,7 @@ export class LastLogins {
     // Another replica may have been here meanwhile.
     if (!this.#isDue(username, login)) return;
     const { uid, time: lastLoginTime } = login;
-    try {
-      await this.#client.json(`${usersPath}/${username}/status`, {
-        method: 'PATCH',
-        contentType: 'application/merge-patch+json',
-        body: { metadata: { uid }, status: { lastLoginTime } },
-        signal: AbortSignal.timeout(longestAnswer),
-      });
-    } catch (error) {
-      // Gone, perhaps with another of the same name there.
-      if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
-    }
+    await this.#objects.patch(`${username}/status`, { metadata: { uid }, status: { lastLoginTime } });
   }
 
   #isDue(username: string, { uid, time }: LastLogin): boolean {

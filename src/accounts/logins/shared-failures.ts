@@ -12,10 +12,10 @@ import { loginFailuresPath } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import { parseMilliseconds, repeat, rfc3339, type Clock } from '../../runtime/time.ts';
 import { Informer, type KubeObject } from '../../cluster/cache/informer.ts';
-import { isKubeError } from '../../cluster/client/kube-error.ts';
+import { Objects } from '../../cluster/objects.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { familiarFor, type LoginLimiter, type MarkedChain } from './limit.ts';
-import { longestAnswer, WriteBehind } from '../../cluster/write-behind.ts';
+import { WriteBehind } from '../../cluster/write-behind.ts';
 
 interface LoginFailureTable extends KubeObject {
   readonly status: {
@@ -43,8 +43,7 @@ const most = 1_000;
 const sweepInterval = 60_000;
 
 export class SharedFailures {
-  readonly #client: Pick<KubeClient, 'json'>;
-  readonly #path: string;
+  readonly #objects: Objects<LoginFailureTable>;
   readonly #limiter: Limiter;
   readonly #within: () => number;
   readonly #maySweep: () => boolean;
@@ -70,14 +69,14 @@ export class SharedFailures {
     log: Logger;
   }) {
     const { client, clock, log } = options;
-    this.#client = client;
-    this.#path = loginFailuresPath(options.namespace);
+    const path = loginFailuresPath(options.namespace);
+    this.#objects = new Objects(client, path);
     this.#limiter = options.limiter;
     this.#within = options.within;
     this.#maySweep = options.maySweep;
     this.#clock = clock;
     this.#log = log;
-    this.#informer = new Informer<LoginFailureTable>({ client, path: this.#path, log, clock });
+    this.#informer = new Informer<LoginFailureTable>({ client, path, log, clock });
     this.#informer.onChange((type, { metadata: { name }, status }) => {
       if (name === this.#name) return;
       if (name === familiarName) {
@@ -119,12 +118,8 @@ export class SharedFailures {
       ...(count === 0 ? {} : { last: rfc3339(last) }),
       ...(forgiven === undefined ? {} : { forgiven: rfc3339(forgiven) }),
     }));
-    try {
-      await this.#patch(this.#name, { failures });
-    } catch (error) {
-      if (!isKubeError(error, 404)) throw error;
-      await this.#post(this.#name, { failures });
-    }
+    if (!(await this.#objects.patch(this.#name, { status: { failures } })))
+      await this.#create(this.#name, { failures });
   }
 
   /** What is not there yet, and what is too much or too old. */
@@ -144,34 +139,15 @@ export class SharedFailures {
       [...kept].filter(([key, at]) => before.get(key) !== at).map(([key, at]) => [key, rfc3339(at)]),
     );
     const gone = Object.fromEntries([...before.keys()].filter((key) => !kept.has(key)).map((key) => [key, null]));
-    const patch = (): Promise<void> => this.#patch(familiarName, { familiar: { ...added, ...gone } });
-    try {
-      await patch();
-    } catch (error) {
-      if (!isKubeError(error, 404)) throw error;
-      await this.#post(familiarName, { failures: [], familiar: added }).catch((problem: unknown) => {
-        // Another replica has just made it.
-        if (!isKubeError(problem, 409)) throw problem;
-        return patch();
-      });
-    }
+    const patch = (): Promise<boolean> =>
+      this.#objects.patch(familiarName, { status: { familiar: { ...added, ...gone } } });
+    // If it cannot be created, another replica has just done so.
+    if (!(await patch()) && !(await this.#create(familiarName, { failures: [], familiar: added }))) await patch();
   }
 
-  async #patch(name: string, status: object): Promise<void> {
-    await this.#client.json(`${this.#path}/${name}`, {
-      method: 'PATCH',
-      contentType: 'application/merge-patch+json',
-      body: { status },
-      signal: AbortSignal.timeout(longestAnswer),
-    });
-  }
-
-  async #post(name: string, status: LoginFailureTable['status']): Promise<void> {
-    await this.#client.json(this.#path, {
-      method: 'POST',
-      body: { apiVersion: 'iam.platform.io/v1alpha2', kind: 'LoginFailureTable', metadata: { name }, status },
-      signal: AbortSignal.timeout(longestAnswer),
-    });
+  #create(name: string, status: LoginFailureTable['status']): Promise<boolean> {
+    const type = { apiVersion: 'iam.platform.io/v1alpha2', kind: 'LoginFailureTable' };
+    return this.#objects.create({ ...type, metadata: { name }, status });
   }
 
   async #sweep(): Promise<void> {
@@ -180,20 +156,7 @@ export class SharedFailures {
       if (metadata.name === familiarName) continue;
       const times = status.failures.map(chainOf).map(({ last, forgiven = 0 }) => Math.max(last, forgiven));
       if (this.#stopped.signal.aborted) return;
-      if (this.#clock.now() - Math.max(0, ...times) >= this.#within()) await this.#delete(metadata);
-    }
-  }
-
-  /** Unless it has been written meanwhile. */
-  async #delete({ name, resourceVersion }: KubeObject['metadata']): Promise<void> {
-    try {
-      await this.#client.json(`${this.#path}/${name}`, {
-        method: 'DELETE',
-        body: { preconditions: { resourceVersion } },
-        signal: AbortSignal.timeout(longestAnswer),
-      });
-    } catch (error) {
-      if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
+      if (this.#clock.now() - Math.max(0, ...times) >= this.#within()) await this.#objects.delete(metadata);
     }
   }
 }

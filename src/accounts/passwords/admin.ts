@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import type { PlatformConfiguration } from '../../config/schema.ts';
 import { objectKeys, objectNames } from '../../config/names.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
-import { ensure } from '../../cluster/write-behind.ts';
+import { ensure } from '../../cluster/objects.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import type { Passwords } from './passwords.ts';
 import type { Secret } from '../../cluster/secret-refs.ts';

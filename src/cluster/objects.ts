@@ -1,0 +1,90 @@
+/** Reads and writes of the objects of one collection. */
+import type { KubeClient, KubeRequest } from './client/client.ts';
+import { isKubeError } from './client/kube-error.ts';
+import { metadataHeaders, type KubeObject, type ObjectMeta } from './client/kube-object.ts';
+
+/** Milliseconds for one request, so that a write that hangs does not delay those behind it for long. */
+const timeout = 3_000;
+
+export class Objects<T extends KubeObject> {
+  readonly #client: Pick<KubeClient, 'json'>;
+  readonly #path: string;
+
+  /** `path`: of the collection, such as /api/v1/namespaces/x/secrets. */
+  constructor(client: Pick<KubeClient, 'json'>, path: string) {
+    this.#client = client;
+    this.#path = path;
+  }
+
+  async get(name: string): Promise<T | undefined> {
+    try {
+      return await this.request<T>(`/${name}`);
+    } catch (error) {
+      if (isKubeError(error, 404)) return undefined;
+      throw error;
+    }
+  }
+
+  /** Returns false if there is an object of this name. */
+  create(object: T): Promise<boolean> {
+    return this.#write('', { method: 'POST', body: object });
+  }
+
+  /** Returns false if the object was changed or deleted since it was read. */
+  replace(object: T): Promise<boolean> {
+    return this.#write(`/${object.metadata.name}`, { method: 'PUT', body: object });
+  }
+
+  /**
+   * Sends a JSON merge patch (RFC 7396). `path`: a name, perhaps with a subresource. Returns false if the object is gone, or is not the one
+   * with the uid or the resourceVersion of the patch.
+   */
+  patch(path: string, patch: object): Promise<boolean> {
+    return this.#write(`/${path}`, { method: 'PATCH', contentType: 'application/merge-patch+json', body: patch });
+  }
+
+  /** Returns false if the object was changed or deleted since it was read. */
+  delete({ name, resourceVersion }: ObjectMeta): Promise<boolean> {
+    const body = { preconditions: { resourceVersion } };
+    return this.#write(`/${name}`, { method: 'DELETE', headers: {}, body });
+  }
+
+  /** `path`: below the collection. */
+  request<R>(path: string, options: KubeRequest = {}): Promise<R> {
+    return this.#client.json<R>(`${this.#path}${path}`, { ...options, signal: AbortSignal.timeout(timeout) });
+  }
+
+  /** The response has the metadata alone: the rest is known. */
+  async #write(path: string, options: KubeRequest): Promise<boolean> {
+    try {
+      await this.request(path, { headers: metadataHeaders, ...options });
+      return true;
+    } catch (error) {
+      if (isKubeError(error, 409) || (isKubeError(error, 404) && path !== '')) return false;
+      throw error;
+    }
+  }
+}
+
+/**
+ * Reads an object, or creates the one that `make` returns if there is none. If another replica was faster (409), its object is read: all
+ * replicas use the same one.
+ */
+export async function ensure<T extends KubeObject>(
+  client: KubeClient,
+  collection: string,
+  name: string,
+  make: () => Promise<T> | T,
+): Promise<T> {
+  try {
+    return await client.json<T>(`${collection}/${name}`);
+  } catch (error) {
+    if (!isKubeError(error, 404)) throw error;
+  }
+  try {
+    return await client.json<T>(collection, { method: 'POST', body: await make() });
+  } catch (error) {
+    if (!isKubeError(error, 409)) throw error;
+    return await client.json<T>(`${collection}/${name}`);
+  }
+}
