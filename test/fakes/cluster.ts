@@ -406,13 +406,15 @@ export class MemoryClient implements Cluster {
       stopTelling();
       cancelBookmark();
       cancelEnd();
+      signal?.removeEventListener('abort', abort);
       body.end();
     };
-    body.on('error', () => undefined);
-    signal?.addEventListener('abort', () => {
+    const abort = (): void => {
       end();
-      body.destroy(signal.reason as Error);
-    });
+      body.destroy(signal?.reason as Error);
+    };
+    body.on('error', () => undefined);
+    signal?.addEventListener('abort', abort);
     return { status: 200, headers: {}, body };
   }
 }
