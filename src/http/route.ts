@@ -140,7 +140,7 @@ export interface Route {
   /** Further sentences, in Markdown. */
   readonly description?: string;
   readonly access: Access;
-  /** Requested so often that it is matched without Express' router: its handler has no `req.params`. */
+  /** Requested so often that it is matched before the others, whatever their order. */
   readonly hot?: boolean;
   readonly parameters?: readonly ParameterDescription[];
   readonly body?: BodyDescription;
