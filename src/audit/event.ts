@@ -1,5 +1,4 @@
 /** What is said of a request: Event of audit.k8s.io/v1 (k8s.io/apiserver pkg/apis/audit/v1/types.go). */
-import { isoTime } from '../runtime/logger.ts';
 import { quoted, redactedJSON } from '../runtime/redaction.ts';
 import type { AuditLevel, AuditStage } from '../config/audit.ts';
 
@@ -46,7 +45,7 @@ export interface ResponseStatus {
 
 /** metav1.MicroTime, of milliseconds since the epoch. */
 const microTime = (time: number): string =>
-  `${isoTime(time).slice(0, -1)}${String(Math.floor((time % 1) * 1_000)).padStart(3, '0')}Z`;
+  `${new Date(time).toISOString().slice(0, -1)}${String(Math.floor((time % 1) * 1_000)).padStart(3, '0')}Z`;
 
 /** Longer ones are cut: a caller chooses them. */
 export const maxUserAgent = 1024;
@@ -54,18 +53,10 @@ export const maxUserAgent = 1024;
 /** Who has not shown who they are. */
 export const nobody: AuditedUser = { username: 'system:anonymous', groups: ['system:unauthenticated'] };
 
-/** Of those who are here, who ask again and again. */
-const users = new WeakMap<AuditedUser, string>();
-
-function userText(user: AuditedUser): string {
-  const known = users.get(user);
-  if (known !== undefined) return known;
-  const { username, uid, groups, extra } = user;
+/** Nothing is redacted: the name in the audit is the name that was authorized, even if it looks like a token. */
+function userText({ username, uid, groups, extra }: AuditedUser): string {
   const shown = extra === undefined || Object.keys(extra).length === 0 ? undefined : extra;
-  // Nothing is redacted: the name in the audit is the name that was authorized, even if it looks like a token.
-  const made = JSON.stringify({ username, uid, groups, extra: shown });
-  users.set(user, made);
-  return made;
+  return JSON.stringify({ username, uid, groups, extra: shown });
 }
 
 /** Only what is there. */
@@ -79,8 +70,8 @@ function objectRef({ info }: Audited, created: string): string {
 }
 
 /**
- * What all stages of a request have in common: the beginning of an Event as JSON. Put together by hand, as the line of the log is: there
- * is one a request. `received`: milliseconds since the epoch. `created`: the name of a new object, if it is known.
+ * What all stages of a request have in common: the beginning of an Event as JSON. Joined as text, because the bodies of `endEvent`
+ * are JSON already. `received`: milliseconds since the epoch. `created`: the name of a new object, if it is known.
  */
 export function beginEvent(
   request: Audited,

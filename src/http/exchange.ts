@@ -12,7 +12,7 @@ import { authorizedByPath } from './access.ts';
 import { noRoute, type Arrival, type MatchedRoute, type RequestContext, type RequestInfo } from './route.ts';
 import { UnreadResponses } from './unread-responses.ts';
 
-/** Made once: an AbortController without a reason makes a DOMException with a stack, which costs more than a small answer. */
+/** The reason of every abort: Node would make a DOMException with a stack for each. */
 const over = Object.assign(new Error('the request is over'), { name: 'AbortError' });
 
 /** For the rest of a request that is answered, in milliseconds. */
@@ -217,10 +217,9 @@ export class Exchange implements RequestContext {
   #watch(): void {
     const { res } = this;
     const end = (): void => this.#end();
-    // Not once: a listener that may be called twice costs less than one that takes itself away.
-    res.on('close', end);
+    res.once('close', end);
     const { stream } = res as Response & { stream?: ServerHttp2Stream };
-    if (stream === undefined) res.on('finish', end);
+    if (stream === undefined) res.once('finish', end);
     else
       stream.once('finish', () => {
         end();

@@ -10,11 +10,8 @@ const digestLength = 64;
 /** Bytes of an entry beside its key and what its value holds. */
 const entryOverhead = 128;
 
-const keyOf = (key: string): string => {
-  if (key.length < digestLength) return key;
-  // UTF-8 would make one key of two that differ in lone surrogates.
-  return hash('sha256', Buffer.from(key, 'utf16le'), 'hex');
-};
+/** As JSON, because UTF-8 would make one key of two that differ in lone surrogates. */
+const keyOf = (key: string): string => (key.length < digestLength ? key : hash('sha256', JSON.stringify(key), 'hex'));
 
 /** V8 itself copies slices shorter than this. */
 const shortestSlice = 13;

@@ -1,6 +1,6 @@
 import winston from 'winston';
 import Transport from 'winston-transport';
-import { isSecret, quoted, redactText } from './redaction.ts';
+import { isSecret, redactText } from './redaction.ts';
 
 /** Structured logs: one JSON object a line on standard output. */
 export type Logger = winston.Logger;
@@ -33,20 +33,7 @@ const redaction = winston.format((entry) => {
   return entry;
 });
 
-/** Of the second that was asked about last: many times are of one. */
-const second = { at: Number.NaN, text: '' };
-
-/** As Date has it, of milliseconds since the epoch, rounded down. */
-export function isoTime(time: number): string {
-  const at = Math.floor(time / 1_000);
-  if (at !== second.at) {
-    second.at = at;
-    second.text = new Date(at * 1_000).toISOString().slice(0, -4);
-  }
-  return `${second.text}${String(Math.floor(time - at * 1_000)).padStart(3, '0')}Z`;
-}
-
-const stamp = winston.format((entry) => Object.assign(entry, { time: isoTime(Date.now()) }));
+const stamp = winston.format((entry) => Object.assign(entry, { time: new Date().toISOString() }));
 
 const LEVEL = Symbol.for('level');
 const MESSAGE = Symbol.for('message');
@@ -141,20 +128,27 @@ export interface RequestLine {
 const none = (): void => undefined;
 
 /**
- * The same line as `log.log(level, 'request', line)` makes, put together by hand for the transports: there is one a request, and winston's
- * way to it, which looks at every field of any kind, takes longer than all else that such a request needs.
+ * Writes the same line as `log.log(level, 'request', line)`, without winston's formats: they take ten times as long, and there is one line
+ * a request (ADR 6).
  */
 export function logRequest(log: Logger, level: 'info' | 'warn', line: RequestLine): void {
   if (log.silent || (log.levels[log.level] ?? 0) < (log.levels[level] ?? 0)) return;
-  const { userAgent, user, via } = line;
-  const entry: Entry = {
-    [LEVEL]: level,
-    [MESSAGE]:
-      `{${line.aborted ? '"aborted":true,' : ''}"auditID":${quoted(line.auditID)},"level":"${level}","message":"request",` +
-      `"method":${quoted(line.method)},"path":${quoted(line.path)},"seconds":${line.seconds},"sourceIP":${quoted(line.sourceIP)},` +
-      `"status":${line.status},"time":"${isoTime(Date.now())}"` +
-      `${user === undefined ? '' : `,"user":${quoted(user)}`}${userAgent === undefined ? '' : `,"userAgent":${quoted(userAgent)}`}` +
-      `,"verb":${quoted(line.verb)}${via === undefined ? '' : `,"via":${quoted(via)}`}}`,
+  const fields = {
+    aborted: line.aborted || undefined,
+    auditID: redactText(line.auditID),
+    level,
+    message: 'request',
+    method: redactText(line.method),
+    path: redactText(line.path),
+    seconds: line.seconds,
+    sourceIP: redactText(line.sourceIP),
+    status: line.status,
+    time: new Date().toISOString(),
+    user: line.user && redactText(line.user),
+    userAgent: line.userAgent && redactText(line.userAgent),
+    verb: redactText(line.verb),
+    via: line.via && redactText(line.via),
   };
+  const entry: Entry = { [LEVEL]: level, [MESSAGE]: JSON.stringify(fields) };
   for (const transport of log.transports) transport.log?.(entry, none);
 }

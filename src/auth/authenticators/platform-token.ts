@@ -30,7 +30,7 @@ export class PasswordChangeRequired extends StatusError {
 
 /** Our own access tokens, as bearers. */
 export function platformToken(accessTokens: AccessTokens): TokenAuthenticator {
-  /** One UserInfo a subject and session, so that caches of access reviews can key on it cheaply. */
+  /** One UserInfo a subject and session: the gateway keeps the impersonation headers of each. */
   const users = new WeakMap<object, Map<string, UserInfo>>();
 
   function userOf({ subject, session, claims: { sid } }: StandingToken): UserInfo {

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { BoundedCache, InProgress } from '../../runtime/bounded-cache.ts';
 import { serviceUnavailable } from '../../runtime/errors.ts';
 import { laneSizes, type KubeClient } from '../../cluster/client/client.ts';
@@ -54,16 +53,6 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
   });
   const requests = createLane('access reviews');
   const rechecks = createLane('access reviews of open streams');
-  const identities = new WeakMap<UserInfo, string>();
-
-  function identity(user: UserInfo): string {
-    let key = identities.get(user);
-    if (key === undefined) {
-      key = hash('sha256', JSON.stringify([user.username, user.uid, user.groups, user.extra]), 'base64');
-      identities.set(user, key);
-    }
-    return key;
-  }
 
   async function ask(user: UserInfo, attributes: Attributes): Promise<Decision> {
     try {
@@ -98,7 +87,7 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
   return {
     async authorize(user, attributes, maxAge = maxDecisionAge) {
       if (user.groups.includes(masters)) return { allowed: true, reason: '' };
-      const key = `${identity(user)}${attributeKey(attributes)}`;
+      const key = keyOf(user, attributes);
       const at = clock();
       const cached = decisions.get(key);
       if (cached !== undefined && at - cached.at < maxAge) return cached.decision;
@@ -118,8 +107,9 @@ export function accessReview(client: KubeClient, clock: () => number = () => per
   };
 }
 
-/** No part of a name or path holds a NUL, so the key is unambiguous. */
-const attributeKey = (attributes: Attributes): string =>
-  'path' in attributes
-    ? `\0${attributes.verb}\0${attributes.path}`
-    : `\0${attributes.verb}\0${attributes.group}\0${attributes.resource}\0${attributes.subresource ?? ''}\0${attributes.namespace ?? ''}\0${attributes.name ?? ''}`;
+function keyOf({ username, uid, groups, extra }: UserInfo, attributes: Attributes): string {
+  const { verb } = attributes;
+  if ('path' in attributes) return JSON.stringify([username, uid, groups, extra, verb, attributes.path]);
+  const { group, resource, subresource = '', namespace = '', name = '' } = attributes;
+  return JSON.stringify([username, uid, groups, extra, verb, group, resource, subresource, namespace, name]);
+}

@@ -97,19 +97,8 @@ interface Times {
   readonly lastUse: number;
 }
 
-/** Every request asks for them, and a session is not altered. */
-const times = new WeakMap<Session, Times>();
-
 /** Milliseconds since the epoch. */
-export function timesOf(session: Session): Times {
-  let known = times.get(session);
-  if (known === undefined) {
-    const { spec, status } = session;
-    known = {
-      expiresAt: parseMilliseconds(spec.expiresAt),
-      lastUse: parseMilliseconds(status.lastUsedAt ?? spec.createdAt),
-    };
-    times.set(session, known);
-  }
-  return known;
-}
+export const timesOf = ({ spec, status }: Session): Times => ({
+  expiresAt: parseMilliseconds(spec.expiresAt),
+  lastUse: parseMilliseconds(status.lastUsedAt ?? spec.createdAt),
+});

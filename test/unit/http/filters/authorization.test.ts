@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { EventEmitter } from 'node:events';
 import type { Request, Response } from 'express';
 import { accessReview } from '../../../../src/auth/authorizers/access-review.ts';
 import type { Attributes, Authorizer, Decision } from '../../../../src/auth/authorizers/authorizer.ts';
@@ -15,7 +16,7 @@ const pod = '/api/v1/namespaces/shop/pods/p';
 
 /** Starts a proxied stream of alice. Returns its recheck. */
 async function startWith(authorizer: Authorizer, path: string, method = 'GET'): Promise<() => Promise<void>> {
-  const res = Object.assign(new EventTarget(), { on: () => undefined }) as unknown as Response;
+  const res = new EventEmitter() as unknown as Response;
   const exchange = new Exchange({ method, url: path } as Request, res, createLogger({ silent: true }));
   exchange.info = requestInfo(method, path, exchange.query);
   exchange.isProxied = true;
