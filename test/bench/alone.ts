@@ -1,12 +1,13 @@
 /** The cases that need no control plane: our server in a process of its own, over a cluster in memory. */
 import { describeEventLoop, measureEventLoop } from './event-loop.ts';
 import { describeFairness, isRefused, measureFairness } from './fairness.ts';
+import { describeHotPath, isTooSlow, measureHotPath } from './hot-path.ts';
 
 interface AloneResult {
   /** As JSON. */
   readonly value: unknown;
   readonly text: string;
-  /** No response was wrong. */
+  /** No response was wrong, and no shortcut of the hot path too slow. */
   readonly isRight: boolean;
 }
 
@@ -23,6 +24,13 @@ export const aloneCases: ReadonlyMap<string, () => Promise<AloneResult>> = new M
     async () => {
       const value = await measureEventLoop();
       return { value, text: describeEventLoop(value), isRight: true };
+    },
+  ],
+  [
+    'hot-path',
+    async () => {
+      const value = await measureHotPath();
+      return { value, text: describeHotPath(value), isRight: !value.shortcuts.some(isTooSlow) };
     },
   ],
 ]);

@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import { gzipSync } from 'node:zlib';
-import { password, startBenchLab, type BenchLab } from './lab/lab.ts';
+import { logIn, startBenchLab, type BenchLab } from './lab/lab.ts';
 import { median } from './statistics.ts';
 
 export interface LongestTurn {
@@ -270,22 +270,10 @@ async function longestTurn({ server }: BenchLab): Promise<number> {
   return milliseconds;
 }
 
-async function login({ port }: BenchLab, username: string): Promise<string> {
-  const body = new URLSearchParams({
-    grant_type: 'password',
-    username,
-    password,
-    client_id: 'bench',
-    client_secret: 'of-the-bench',
-  });
-  const response = await fetch(`http://127.0.0.1:${port}/oauth/token`, { method: 'POST', body });
-  return String(((await response.json()) as { access_token?: string }).access_token);
-}
-
 export async function measureEventLoop(): Promise<LongestTurn[]> {
-  const lab = await startBenchLab([import.meta.resolve('./lab/turns.ts')]);
+  const lab = await startBenchLab({ imports: [import.meta.resolve('./lab/turns.ts')] });
   try {
-    const admin = await login(lab, 'user-0');
+    const admin = await logIn(lab, 'user-0');
     const results: LongestTurn[] = [];
     for (const input of inputs) {
       const bearer = input.bearer === 'admin' ? admin : input.bearer;

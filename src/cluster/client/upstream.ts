@@ -62,21 +62,23 @@ const shortRequest = 65_000;
 const handshakeTimeout = 60_000;
 const maxHeaderSize = 256 * 1024;
 
+const identities = new WeakMap<Impersonated, readonly string[]>();
+
+/** Returns the impersonation headers of a caller, which are made once a caller. */
+export function identityOf(user: Impersonated): readonly string[] {
+  let headers = identities.get(user);
+  if (headers === undefined) {
+    headers = fieldsOf(impersonationHeaders(user));
+    identities.set(user, headers);
+  }
+  return headers;
+}
+
 export function createUpstream({ address, credential }: UpstreamOptions): Upstream {
   const { url, hostname, prefix, tls } = address;
   const { host, port, protocol } = url;
   // As many connections as there are requests, which the filters limit: who waited for one would wait for those who do not read.
   const connections = new Connections(address, Infinity);
-  const identities = new WeakMap<Impersonated, readonly string[]>();
-
-  function identityOf(user: Impersonated): readonly string[] {
-    let headers = identities.get(user);
-    if (headers === undefined) {
-      headers = fieldsOf(impersonationHeaders(user));
-      identities.set(user, headers);
-    }
-    return headers;
-  }
 
   async function headersOf({ headers, user }: PassedRequest): Promise<string[]> {
     const { Authorization: authorization } = await credential.headers();

@@ -26,7 +26,7 @@ export interface BenchLab {
   stop(): Promise<void>;
 }
 
-const configuration = async (): Promise<string> => {
+const configuration = async (audit: object): Promise<string> => {
   const passwordHash = await hash(password, { memoryCost: 19_456, timeCost: 2, parallelism: 1 });
   return JSON.stringify({
     apiVersion: 'config.platform.io/v1alpha1',
@@ -37,7 +37,7 @@ const configuration = async (): Promise<string> => {
       clients: [{ name: 'bench', secret: 'of-the-bench' }],
     },
     requests: { trustedProxies: ['127.0.0.1/32'] },
-    audit: { policy: { level: 'RequestResponse' }, log: { path: '/dev/null' } },
+    audit,
   });
 };
 
@@ -51,14 +51,23 @@ const kubeconfig = (server: string): string =>
     contexts: [{ name: 'bench', context: { cluster: 'bench', user: 'bench' } }],
   });
 
-/** `imports`: modules that the server loads first. */
-export async function startBenchLab(imports: readonly string[] = []): Promise<BenchLab> {
+interface BenchLabOptions {
+  /** Modules that the server loads first. */
+  readonly imports?: readonly string[];
+  /** The section of the configuration. */
+  readonly audit?: object;
+}
+
+export async function startBenchLab({
+  imports = [],
+  audit = { policy: { level: 'RequestResponse' }, log: { path: '/dev/null' } },
+}: BenchLabOptions = {}): Promise<BenchLab> {
   const folder = await mkdtemp(join(tmpdir(), 'platform-apiserver-bench-lab-'));
   const withParent = ['--import', import.meta.resolve('./with-parent.ts')];
   const cluster = fork(fileURLToPath(import.meta.resolve('./cluster.ts')), { execArgv: withParent });
   const [{ url }] = (await once(cluster, 'message')) as [{ url: string }];
   await writeFile(join(folder, 'kubeconfig'), kubeconfig(url));
-  await writeFile(join(folder, 'platform.yaml'), await configuration());
+  await writeFile(join(folder, 'platform.yaml'), await configuration(audit));
   const ports = ['http', 'https', 'aggregated'].flatMap((name) => [`--${name}-port`, '0']);
   const flags = [...ports, '--bind-address', '127.0.0.1', '--aggregated-bind-address', '127.0.0.1'];
   const files = ['--kubeconfig', join(folder, 'kubeconfig'), '--config', join(folder, 'platform.yaml')];
@@ -90,6 +99,19 @@ export async function startBenchLab(imports: readonly string[] = []): Promise<Be
       await rm(folder, { recursive: true });
     },
   };
+}
+
+/** Returns an access token of the user. */
+export async function logIn({ port }: BenchLab, username: string): Promise<string> {
+  const body = new URLSearchParams({
+    grant_type: 'password',
+    username,
+    password,
+    client_id: 'bench',
+    client_secret: 'of-the-bench',
+  });
+  const response = await fetch(`http://127.0.0.1:${port}/oauth/token`, { method: 'POST', body });
+  return String(((await response.json()) as { access_token?: string }).access_token);
 }
 
 async function servingPort(server: ChildProcess): Promise<number> {
