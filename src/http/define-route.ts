@@ -96,7 +96,7 @@ export function defineRoute<
         ...request,
         granted,
         query: query?.parse(context.query) as Q,
-        body: (await body?.read(req)) as B,
+        body: (await body?.read(req, context)) as B,
       });
     },
   };

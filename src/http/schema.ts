@@ -55,7 +55,7 @@ export const eitherOf = <const S extends readonly [z.ZodType, ...z.ZodType[]]>(.
   z.union(schemas).meta({ type: 'object' });
 
 /** The object may have further properties. */
-export const open = (schema: z.ZodObject) => schema.loose();
+export const open = <S extends z.core.$ZodLooseShape>(schema: z.ZodObject<S, z.core.$strict>) => schema.loose();
 /** The object may have further properties of text. */
 export const others = (schema: z.ZodObject) => schema.catchall(text);
 

@@ -2,11 +2,11 @@
 import type { Client } from '../accounts/directory/clients.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { OAuthError } from '../runtime/errors.ts';
-import { inQuery, type ParameterDescription } from '../http/route.ts';
-import { count, oneOf, text, type Schema } from '../http/schema.ts';
-import { readParameters, required } from './form.ts';
+import { integerParameter } from '../http/request/parameters.ts';
+import { described, oneOf, text } from '../http/schema.ts';
 import { authorizationCodeGrantType } from './grants/authorization-code.ts';
 import { demandGrant } from './grants/grant.ts';
+import { oauthParameters, readParameters } from './parameters.ts';
 import { grantScope } from './scope.ts';
 
 const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]))(?::\d{1,5})?(?=[/?]|$)/;
@@ -37,47 +37,41 @@ interface Destination {
   readonly redirectURI: string;
 }
 
-export interface AuthorizationRequest extends Destination {
-  readonly scope: string | undefined;
-  /** RFC 7636, of the method S256. */
-  readonly challenge: string;
-  readonly nonce: string | undefined;
-  readonly prompt: ReadonlySet<string>;
-  /** Seconds since the user last showed who they are. */
-  readonly maxAge: number | undefined;
-}
-
-const challengeShape = /^[A-Za-z0-9_-]{43}$/;
-const longestNonce = 512;
-
 export const prompts: readonly string[] = ['none', 'login', 'consent', 'select_account'];
 
-const mandatory = (name: string, description: string, schema?: Schema): ParameterDescription => ({
-  ...inQuery(name, description, schema),
-  required: true,
+const prompt = text
+  .transform((value): readonly string[] => value.split(' '))
+  .refine(
+    (all) => all.every((one) => one === 'none') || all.every((one) => one !== 'none' && prompts.includes(one)),
+    `must be one of ${prompts.join(', ')}, or several without none, separated by spaces`,
+  );
+
+export const authorizationParameters = oauthParameters({
+  client_id: described('The name of the client', text),
+  redirect_uri: described('Where the user is sent with the code; registered for the client', text),
+  response_type: described('What is asked for', oneOf('code')),
+  code_challenge: described(
+    'PKCE: the SHA-256 of the code_verifier, in base64url',
+    text.regex(/^[A-Za-z0-9_-]{43}$/, 'must be a SHA-256 hash in base64url'),
+  ),
+  code_challenge_method: described('PKCE: how it was made', oneOf('S256')),
+  response_mode: described('How the answer is given', oneOf('query').optional()),
+  scope: described('Words separated by spaces; "openid" adds an id_token', text.optional()),
+  state: described('Comes back as it is', text.optional()),
+  nonce: described('Comes back in the id_token', text.max(512).optional()),
+  prompt: described(
+    `Whether the user is asked again: ${prompts.join(', ')}; of these words several, separated by spaces`,
+    prompt.optional(),
+  ),
+  max_age: described(
+    'Seconds since the user last showed who they are, after which they log in again',
+    integerParameter({ min: 0, max: 999_999_999 }, 'a number of seconds').optional(),
+  ),
+  login_hint: described('The username that the login page begins with', text.optional()),
 });
 
-export const authorizationParameters: readonly ParameterDescription[] = [
-  mandatory('client_id', 'The name of the client'),
-  mandatory('redirect_uri', 'Where the user is sent with the code; registered for the client'),
-  mandatory('response_type', 'What is asked for', oneOf('code')),
-  mandatory('code_challenge', 'PKCE: the SHA-256 of the code_verifier, in base64url', text.regex(challengeShape)),
-  mandatory('code_challenge_method', 'PKCE: how it was made', oneOf('S256')),
-  inQuery('response_mode', 'How the answer is given', oneOf('query')),
-  inQuery('scope', 'Words separated by spaces; "openid" adds an id_token'),
-  inQuery('state', 'Comes back as it is'),
-  inQuery('nonce', 'Comes back in the id_token', text.max(longestNonce)),
-  inQuery(
-    'prompt',
-    `Whether the user is asked again: ${prompts.join(', ')}; of these words several, separated by spaces`,
-  ),
-  inQuery(
-    'max_age',
-    'Seconds since the user last showed who they are, after which they log in again',
-    count.max(999_999_999),
-  ),
-  inQuery('login_hint', 'The username that the login page begins with'),
-];
+/** `scope`: the granted part. */
+export type AuthorizationRequest = Destination & ReturnType<typeof authorizationParameters.parse>;
 
 const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
 
@@ -93,39 +87,13 @@ export function destinationOf(query: URLSearchParams, directory: Directory): Des
   return { client, redirectURI };
 }
 
-/** Throws what the client is told. */
+/** Throws errors for the client. */
 export function parseAuthorization(query: URLSearchParams, destination: Destination): AuthorizationRequest {
   const { client } = destination;
   const given = readParameters(query);
-  if (given.get('request') !== undefined) throw new OAuthError('request_not_supported', 'request objects are not read');
-  if (given.get('request_uri') !== undefined)
-    throw new OAuthError('request_uri_not_supported', 'request objects are not read');
-  if (required(given, 'response_type') !== 'code')
-    throw new OAuthError('unsupported_response_type', 'response_type must be "code"');
+  if (given.has('request')) throw new OAuthError('request_not_supported', 'request objects are not supported');
+  if (given.has('request_uri')) throw new OAuthError('request_uri_not_supported', 'request objects are not supported');
   demandGrant(client, authorizationCodeGrantType);
-  if ((given.get('response_mode') ?? 'query') !== 'query') throw invalid('response_mode must be "query"');
-  const challenge = given.get('code_challenge');
-  if (challenge === undefined || given.get('code_challenge_method') !== 'S256')
-    throw invalid('PKCE is required: code_challenge with code_challenge_method=S256 (RFC 7636)');
-  if (!challengeShape.test(challenge)) throw invalid('code_challenge must be a SHA-256 hash in base64url');
-  const nonce = given.get('nonce');
-  if (nonce !== undefined && nonce.length > longestNonce)
-    throw invalid(`nonce must not be longer than ${longestNonce} characters`);
-  const maxAge = given.get('max_age');
-  if (maxAge !== undefined && !/^\d{1,9}$/.test(maxAge)) throw invalid('max_age must be a number of seconds');
-  return {
-    ...destination,
-    scope: grantScope(given.get('scope'), client.scopes),
-    challenge,
-    nonce,
-    prompt: promptOf(given.get('prompt')),
-    maxAge: maxAge === undefined ? undefined : Number(maxAge),
-  };
-}
-
-function promptOf(value: string | undefined): ReadonlySet<string> {
-  const prompt = new Set(value?.split(' '));
-  for (const one of prompt) if (!prompts.includes(one)) throw invalid(`prompt may have ${prompts.join(', ')}`);
-  if (prompt.has('none') && prompt.size > 1) throw invalid('prompt "none" stands alone');
-  return prompt;
+  const parameters = authorizationParameters.parse(given);
+  return { ...parameters, ...destination, scope: grantScope(parameters.scope, client.scopes) };
 }

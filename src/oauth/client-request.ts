@@ -1,67 +1,81 @@
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import type { Client } from '../accounts/directory/clients.ts';
 import { annotations } from '../audit/annotations.ts';
 import { OAuthError } from '../runtime/errors.ts';
-import type { RequestContext, Route } from '../http/route.ts';
-import { described, text, type Schema } from '../http/schema.ts';
+import { defineRoute } from '../http/define-route.ts';
+import type { QueryParameters, Shape, Values } from '../http/request/parameters.ts';
+import type { ParameterDescription, RequestContext, ResponseDescriptions, Route } from '../http/route.ts';
+import { described, text } from '../http/schema.ts';
 import { authenticateClient, type ClientAuthentication } from './client-authentication.ts';
-import { formBody, readForm } from './form.ts';
+import { formBody, type Form } from './form.ts';
+import { oauthParameters, optional } from './parameters.ts';
 
-/** A client learns of its own tokens; one that the configuration lets introspect, of all. */
+/** Returns whether the client may learn about a token: its own, or any token if the configuration allows it introspection. */
 export const mayKnow = (client: Client, clientID: string): boolean => client.introspection || client.name === clientID;
 
-export interface ClientRequest {
-  readonly form: ReadonlyMap<string, string>;
+export interface ClientRequest<F> {
+  readonly form: Form;
+  /** Parsed from the form. */
+  readonly fields: F;
   readonly client: Client;
   readonly context: RequestContext;
   readonly res: Response;
 }
 
-interface ClientRoute extends ClientAuthentication, Pick<Route, 'path' | 'summary' | 'answers'> {
-  /** Of the form, in the descriptions. */
+interface ClientRoute<S extends Shape> extends ClientAuthentication, Pick<Route, 'path' | 'summary'> {
+  /** Name of the form in the descriptions. */
   readonly formName: string;
-  /** What the form must have, and what it may have beside that. */
-  readonly fields: Readonly<Record<string, Schema>>;
-  readonly optional?: Readonly<Record<string, Schema>>;
+  readonly fields: S;
+  /** Described as optional: the handler parses those that it needs. */
+  readonly furtherFields?: Shape;
+  readonly responses: ResponseDescriptions;
+  readonly handler: (request: ClientRequest<Values<S>>) => Promise<void>;
 }
 
 const clientFields = {
-  client_id: described('The client, where it does not authenticate by HTTP Basic', text),
-  client_secret: described('Its secret; left out by a public client', text.meta({ format: 'password' })),
+  client_id: described('The client, where it does not authenticate by HTTP Basic', text.optional()),
+  client_secret: described('Its secret; left out by a public client', text.meta({ format: 'password' }).optional()),
 };
 
 /** RFC 7009 section 2.1, RFC 7662 section 2.1. */
-export const tokenForm = {
-  fields: { token: described('An access token or a refresh token', text) },
-  optional: { token_type_hint: described('Not needed', text) },
+export const tokenFields = {
+  token: described('An access token or a refresh token', text),
+  token_type_hint: described('Not needed', text.optional()),
 };
 
-/** Where clients post forms to. All begin with the same steps: nothing in the URL, 1 read the form, 2 authenticate the client. */
-export const clientRoute = (
-  { path, summary, answers, formName, fields, optional = {}, ...options }: ClientRoute,
-  handle: (request: ClientRequest) => Promise<void>,
-): Route => ({
-  method: 'post',
-  path,
-  summary,
-  access: { kind: 'client', schemes: ['client'] },
-  body: formBody(fields, { ...optional, ...clientFields }, formName),
-  ...(answers === undefined ? {} : { answers }),
-  handler: async (req, res, context) => handle({ ...(await readClientRequest(req, context, options)), context, res }),
+/** Refuses parameters in the URL except these: proxies log a URL. */
+export const queryOfClients = (descriptions: readonly ParameterDescription[] = []): QueryParameters<void> => ({
+  descriptions,
+  parse(query) {
+    if ([...query.keys()].some((given) => descriptions.every(({ name }) => name !== given)))
+      throw new OAuthError('invalid_request', 'parameters belong in the body: proxies log those in the URL');
+  },
 });
 
-async function readClientRequest(
-  req: Request,
-  context: RequestContext,
-  authentication: ClientAuthentication,
-): Promise<Pick<ClientRequest, 'form' | 'client'>> {
-  if (context.query.size > 0)
-    throw new OAuthError(
-      'invalid_request',
-      'parameters belong in the body: what stands in the URL is logged on its way',
-    );
-  const form = await readForm(req, context.arrival);
-  const client = await authenticateClient(req, form, context, authentication);
-  context.audit?.annotate(annotations.client, client.name);
-  return { form, client };
+/** Serves clients that post a form: 1 nothing may be in the URL, 2 read the form, 3 authenticate the client, 4 parse the fields. */
+export function clientRoute<const S extends Shape>({
+  path,
+  summary,
+  formName,
+  fields,
+  furtherFields = {},
+  responses,
+  handler,
+  ...authentication
+}: ClientRoute<S>): Route {
+  const { parse } = oauthParameters(fields);
+  return defineRoute({
+    method: 'post',
+    path,
+    summary,
+    access: { kind: 'client', schemes: ['client'] },
+    query: queryOfClients(),
+    body: formBody(oauthParameters({ ...fields, ...optional(furtherFields), ...clientFields }), formName),
+    responses,
+    async handler({ req, res, context, body: form }) {
+      const client = await authenticateClient(req, form, context, authentication);
+      context.audit?.annotate(annotations.client, client.name);
+      await handler({ form, fields: parse(form), client, context, res });
+    },
+  });
 }

@@ -4,11 +4,11 @@ import type { Subject } from '../tokens/subject.ts';
 import { kubernetesAudience } from '../tokens/jwt.ts';
 
 /**
- * Whom the client wants to show the token to, by `audience` (RFC 8693 section 2.1): kube-apiserver, or us if it says nothing else.
- * Throws invalid_target for anybody else.
+ * Returns the audience of a token (RFC 8693 section 2.1): kube-apiserver, or this server if the request names none. Throws
+ * invalid_target for any other.
  */
-export function audienceOf(form: ReadonlyMap<string, string>, issuer: string): string {
-  const audience = form.get('audience') ?? issuer;
+export function audienceOf(requested: string | undefined, issuer: string): string {
+  const audience = requested ?? issuer;
   if (audience !== issuer && audience !== kubernetesAudience)
     throw new OAuthError('invalid_target', `tokens are given for ${issuer} and for ${kubernetesAudience}`);
   return audience;

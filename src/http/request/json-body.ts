@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { errorMap, issuesOf } from '../../config/error-map.ts';
 import { badRequest, tooLarge, unsupportedMediaType } from '../../runtime/errors.ts';
 import { readBody } from '../../runtime/promises.ts';
-import type { BodyDescription } from '../route.ts';
+import type { BodyDescription, RequestContext } from '../route.ts';
 import type { Schema, TypeOf } from '../schema.ts';
 import { badParameters, invalidParameter } from './parameters.ts';
 import { parseJSON } from './parse-json.ts';
@@ -11,7 +11,7 @@ import { parseJSON } from './parse-json.ts';
 export interface RequestBody<B> {
   readonly description: BodyDescription;
   /** Call it only after the request is authorized: parsing costs the event loop time. Throws StatusError 400, 408, 413 and 415. */
-  read(req: Request): Promise<B>;
+  read(req: Request, context: Pick<RequestContext, 'arrival'>): Promise<B>;
 }
 
 export interface JSONValue {

@@ -13,7 +13,7 @@ export interface QueryParameters<Q> {
 
 /** Schemas of the parameters by name; each has a description. */
 export type Shape = Readonly<Record<string, z.ZodType>>;
-type Values<S extends Shape> = Immutable<z.output<z.ZodObject<S, z.core.$strict>>>;
+export type Values<S extends Shape> = Immutable<z.output<z.ZodObject<S, z.core.$strict>>>;
 
 /** Causes in a response: a form may have more problems than anybody reads. */
 const maxProblems = 20;
@@ -98,12 +98,15 @@ export function lenientParameters<const S extends Shape>(shape: S): QueryParamet
   };
 }
 
-const descriptionsOf = (shape: Shape): readonly ParameterDescription[] =>
+/** Returns whether the parameter may be left out. */
+export const isOptional = (schema: z.ZodType): boolean => schema.safeParse(undefined).success;
+
+export const descriptionsOf = (shape: Shape): readonly ParameterDescription[] =>
   Object.entries(shape).map(([name, schema]) => ({
     name,
     in: 'query',
     description: schema.description ?? '',
-    ...(schema.safeParse(undefined).success ? {} : { required: true }),
+    ...(isOptional(schema) ? {} : { required: true }),
     schema,
   }));
 

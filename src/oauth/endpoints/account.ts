@@ -5,6 +5,7 @@ import { loginOf, loginsOf } from '../../accounts/directory/subjects.ts';
 import { changeableHere, OwnPassword, type OwnPasswordParts } from '../../accounts/passwords/own.ts';
 import { OAuthError } from '../../runtime/errors.ts';
 import type { Route } from '../../http/route.ts';
+import { described, text } from '../../http/schema.ts';
 import {
   accountPath,
   beginInBrowser,
@@ -12,16 +13,24 @@ import {
   type BrowserLogin,
   type BrowserLoginParts,
 } from '../browser-login.ts';
-import { required } from '../form.ts';
+import type { Form } from '../form.ts';
+import { oauthParameters } from '../parameters.ts';
 import { accountPage } from '../pages/account.ts';
 import { donePage } from '../pages/notices.ts';
-import { type ShowLogin, newPasswordIn } from '../pages/login.ts';
+import { demandConfirmed, type ShowLogin } from '../pages/login.ts';
 import { formRoute, pageRoute, seeOther, type PageRequest } from '../pages/route.ts';
 import { passwordRefusal } from '../password-login.ts';
 
 export interface AccountEndpointParts extends BrowserLoginParts, OwnPasswordParts {
   readonly showLogin: ShowLogin;
 }
+
+const passwordChange = {
+  password: described('The present one, to change it', text),
+  new_password: described('The one in its place', text),
+  new_password_again: described('The same again', text),
+};
+const { parse } = oauthParameters(passwordChange);
 
 interface Who extends BrowserLogin {
   readonly account: Account;
@@ -55,20 +64,20 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
     });
   }
 
-  async function changePassword(page: PageRequest, { account }: Who): Promise<void> {
+  async function changePassword(page: PageRequest & { readonly form: Form }, { account }: Who): Promise<void> {
     const { form, res, context } = page;
     const { auditID, sourceIP, log } = context;
-    const current = required(form, 'password');
-    const next = newPasswordIn(form) ?? required(form, 'new_password');
+    const typed = parse(form);
+    demandConfirmed(typed);
     const from = { client: pagesClient.name, auditID, sourceIP, log };
-    const refused = await ownPassword.change(account, current, next, from);
+    const refused = await ownPassword.change(account, typed.password, typed.new_password, from);
     if (refused !== undefined) throw passwordRefusal(refused);
     const now = directory.account(account.username);
     // A login with the old password is over, this one too.
     if (now !== undefined && (await browserLogin(page, parts)) === undefined)
       await beginInBrowser(parts, page, { account: now });
-    const text = 'Whoever has logged in as you with the old one has to log in again.';
-    donePage(res, 'Your password is changed', text, { path: accountPath, name: 'Back to your account' });
+    const notice = 'Whoever has logged in as you with the old one has to log in again.';
+    donePage(res, 'Your password is changed', notice, { path: accountPath, name: 'Back to your account' });
   }
 
   async function end(page: PageRequest, { session, account }: Who, which: string): Promise<void> {
@@ -85,25 +94,23 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
   }
 
   const summary = 'Shows people who they are, and lets them change their password and end their sessions';
-  const fields = {
-    end: 'The session to end, or others: all but this one',
-    password: 'The present one, to change it',
-    new_password: 'The one in its place',
-    new_password_again: 'The same again',
-  };
   return [
-    pageRoute({ path: accountPath, summary }, (page) => withLogin(page, (who) => show(page, who))),
-    formRoute({ path: accountPath, summary, fields }, (page) =>
-      withLogin(page, async (who) => {
-        const which = page.form.get('end');
-        if (which !== undefined) return await end(page, who, which);
-        try {
-          await changePassword(page, who);
-        } catch (error) {
-          if (!(error instanceof OAuthError)) throw error;
-          show(page, who, error);
-        }
-      }),
-    ),
+    pageRoute({ path: accountPath, summary, handler: (page) => withLogin(page, (who) => show(page, who)) }),
+    formRoute({
+      path: accountPath,
+      summary,
+      fields: { end: described('The session to end, or others: all but this one', text.optional()) },
+      furtherFields: passwordChange,
+      handler: (page) =>
+        withLogin(page, async (who) => {
+          if (page.fields.end !== undefined) return await end(page, who, page.fields.end);
+          try {
+            await changePassword(page, who);
+          } catch (error) {
+            if (!(error instanceof OAuthError)) throw error;
+            show(page, who, error);
+          }
+        }),
+    }),
   ];
 }

@@ -19,7 +19,7 @@ import {
 } from '../authorization-request.ts';
 import { browserLogin, type BrowserLogin } from '../browser-login.ts';
 import type { OAuthEndpoint } from '../json-response.ts';
-import { required } from '../form.ts';
+import { described, text } from '../../http/schema.ts';
 import { refreshGrantType } from '../grants/refresh-token.ts';
 import { consentPage } from '../pages/consent.ts';
 import { donePage } from '../pages/notices.ts';
@@ -44,35 +44,42 @@ const mostConsents = 50;
 
 export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint {
   const summary = 'Lets people log in for a client (RFC 6749, OpenID Connect)';
-  const begin = { path, summary, parameters: authorizationParameters };
   return {
     routes: [
-      pageRoute(begin, (page) => authorize(parts, page, page.context.query)),
-      // OpenID Connect Core section 3.1.2.1 has clients post too. A browser sends no login along from elsewhere, but to what it is led to.
-      postedRoute(begin),
-      pageRoute(
-        { path: consentPath, summary: 'Says to people who come by themselves to begin again' },
-        async ({ res }) =>
+      pageRoute({
+        path,
+        summary,
+        // Where errors are sent depends on the client.
+        query: { ...authorizationParameters, parse: (query) => query },
+        handler: (page) => authorize(parts, page, page.query),
+      }),
+      // OpenID Connect Core section 3.1.2.1 allows clients to post. A browser sends cookies only after the redirect from the form.
+      postedRoute({ path, summary, query: authorizationParameters }),
+      pageRoute({
+        path: consentPath,
+        summary: 'Says to people who come by themselves to begin again',
+        handler: ({ res }) =>
           donePage(
             res,
             'Nothing is asked here now',
             'Go back to the application that sent you here, and begin again there.',
           ),
-      ),
-      formRoute(
-        {
-          path: consentPath,
-          summary: 'What the user said to the question of /oauth/authorize',
-          fields: { request: 'The query of the request', decision: 'allow, or anything else' },
+      }),
+      formRoute({
+        path: consentPath,
+        summary: 'What the user said to the question of /oauth/authorize',
+        fields: {
+          request: described('The query of the request', text),
+          decision: described('allow, or anything else', text.optional()),
         },
-        (page) =>
+        handler: (page) =>
           authorize(
             parts,
             page,
-            new URLSearchParams(required(page.form, 'request')),
-            page.form.get('decision') === 'allow' ? 'allow' : 'deny',
+            new URLSearchParams(page.fields.request),
+            page.fields.decision === 'allow' ? 'allow' : 'deny',
           ),
-      ),
+      }),
     ],
     metadata: (at) => ({
       authorization_endpoint: at(path),
@@ -141,15 +148,19 @@ async function loginFor(
 ): Promise<BrowserLogin | undefined> {
   const login = await browserLogin(page, parts);
   if (login !== undefined && !mustLogIn(request, login, parts.clock())) return login;
-  if (request.prompt.has('none')) throw new OAuthError('login_required', 'nobody is logged in');
+  if (request.prompt?.includes('none')) throw new OAuthError('login_required', 'nobody is logged in');
   const next = withParameters(path, Object.fromEntries(query));
   parts.showLogin(page, { next, username: query.get('login_hint') ?? '' });
   return undefined;
 }
 
-const mustLogIn = ({ prompt, maxAge }: AuthorizationRequest, { session }: BrowserLogin, now: number): boolean =>
-  prompt.has('login') ||
-  prompt.has('select_account') ||
+const mustLogIn = (
+  { prompt = [], max_age: maxAge }: AuthorizationRequest,
+  { session }: BrowserLogin,
+  now: number,
+): boolean =>
+  prompt.includes('login') ||
+  prompt.includes('select_account') ||
   (maxAge !== undefined && now - parseMilliseconds(session.spec.createdAt) > maxAge * 1_000);
 
 /** Step 4. */
@@ -159,14 +170,14 @@ function askConsent(
   { client, prompt, redirectURI, scope }: AuthorizationRequest,
   { subject: { username } }: BrowserLogin,
 ): void {
-  if (prompt.has('none')) throw new OAuthError('consent_required', 'the user must be asked');
+  if (prompt?.includes('none')) throw new OAuthError('consent_required', 'the user must be asked');
   const question = { client: client.name, redirectURI, scope, username, query: query.toString() };
   consentPage(page, { action: consentPath, ...question });
 }
 
 function mustAsk(request: AuthorizationRequest, { session }: BrowserLogin): boolean {
   const { client, prompt, redirectURI } = request;
-  if (prompt.has('consent')) return true;
+  if (prompt?.includes('consent')) return true;
   if (!client.consent) return false;
   return provesNobody(redirectURI) || session.status.consents?.includes(consentOf(request)) !== true;
 }
@@ -188,7 +199,7 @@ async function remember(
 /** Step 5. */
 function createCode(
   { sessions }: AuthorizationParts,
-  { client, redirectURI, challenge, nonce, scope }: AuthorizationRequest,
+  { client, redirectURI, code_challenge: challenge, nonce, scope }: AuthorizationRequest,
   { session: { metadata, spec } }: BrowserLogin,
 ): Promise<string> {
   return sessions.codes.create(

@@ -1,11 +1,12 @@
-/** `POST /oauth/device_authorization` (RFC 8628 section 3.1): a device that has no browser asks to be let in by somebody who has one. */
+/** `POST /oauth/device_authorization` (RFC 8628 section 3.1): starts the login of a device that has no browser. */
+import type { Client } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
 import { json } from '../../http/route.ts';
 import { count, described, named, object, text, type TypeOf } from '../../http/schema.ts';
-import { answerJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
-import { clientRoute, type ClientRequest } from '../client-request.ts';
+import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
+import { clientRoute } from '../client-request.ts';
 import { devicePath } from './device.ts';
 import { deviceCodeLife, deviceGrantType, pollInterval } from '../grants/device-code.ts';
 import { demandGrant } from '../grants/grant.ts';
@@ -38,14 +39,13 @@ export function deviceAuthorizationEndpoint({
   readonly issuer: () => string;
 }): OAuthEndpoint {
   const path = '/oauth/device_authorization';
-  const summary = 'Asks that somebody let a device in (RFC 8628)';
 
-  async function begin({
-    form,
-    client,
-    context: { sourceIP },
-  }: ClientRequest): Promise<[code: string, userCode: string]> {
-    const scope = grantScope(form.get('scope'), client.scopes);
+  async function begin(
+    client: Client,
+    requested: string | undefined,
+    sourceIP: string,
+  ): Promise<[code: string, userCode: string]> {
+    const scope = grantScope(requested, client.scopes);
     const spec = { clientID: client.name, ...(scope === undefined ? {} : { scope }) };
     const refreshable = client.grantTypes.includes(refreshGrantType);
     for (;;) {
@@ -55,33 +55,31 @@ export function deviceAuthorizationEndpoint({
     }
   }
 
-  const route = {
-    path,
-    summary,
-    directory,
-    limiter,
-    mayBePublic: true,
-    formName: 'DeviceAuthorizationRequest',
-    fields: {},
-    optional: { scope: described('Words separated by spaces', text) },
-    answers: json(deviceAuthorizationSchema),
-  };
   return {
     routes: [
-      clientRoute(route, async (request) => {
-        const { client, res } = request;
-        demandGrant(client, deviceGrantType);
-        const [code, userCode] = await begin(request);
-        const verificationURI = `${issuer()}${devicePath}`;
-        const body: TypeOf<typeof deviceAuthorizationSchema> = {
-          device_code: code,
-          user_code: shown(userCode),
-          verification_uri: verificationURI,
-          verification_uri_complete: `${verificationURI}?user_code=${shown(userCode)}`,
-          expires_in: deviceCodeLife / 1_000,
-          interval: pollInterval / 1_000,
-        };
-        answerJSON(res, body, uncached);
+      clientRoute({
+        path,
+        summary: 'Asks that somebody let a device in (RFC 8628)',
+        directory,
+        limiter,
+        mayBePublic: true,
+        formName: 'DeviceAuthorizationRequest',
+        fields: { scope: described('Words separated by spaces', text.optional()) },
+        responses: json(deviceAuthorizationSchema),
+        async handler({ fields, client, context, res }) {
+          demandGrant(client, deviceGrantType);
+          const [code, userCode] = await begin(client, fields.scope, context.sourceIP);
+          const verificationURI = `${issuer()}${devicePath}`;
+          const body: TypeOf<typeof deviceAuthorizationSchema> = {
+            device_code: code,
+            user_code: shown(userCode),
+            verification_uri: verificationURI,
+            verification_uri_complete: `${verificationURI}?user_code=${shown(userCode)}`,
+            expires_in: deviceCodeLife / 1_000,
+            interval: pollInterval / 1_000,
+          };
+          sendJSON(res, body, uncached);
+        },
       }),
     ],
     metadata: (at) => ({ device_authorization_endpoint: at(path) }),

@@ -5,11 +5,14 @@ import type { LoginLimiter } from '../../accounts/logins/limit.ts';
 import { holderOf, type Session } from '../../tokens/sessions/session.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
 import { annotations } from '../../audit/annotations.ts';
-import { inQuery, type Route } from '../../http/route.ts';
+import type { Values } from '../../http/request/parameters.ts';
+import type { Route } from '../../http/route.ts';
+import { described, text } from '../../http/schema.ts';
 import { browserLogin, type BrowserLogin } from '../browser-login.ts';
 import { deviceConsentPage, userCodePage } from '../pages/device.ts';
 import { donePage } from '../pages/notices.ts';
 import type { ShowLogin } from '../pages/login.ts';
+import { oauthParameters } from '../parameters.ts';
 import { formRoute, pageRoute, type PageRequest } from '../pages/route.ts';
 import { withParameters } from '../authorization-request.ts';
 import { shown, userCodeIn } from '../user-code.ts';
@@ -26,29 +29,40 @@ const action = devicePath;
 /** Characters of a wrong code that the page shows again. */
 const maxShown = 20;
 
+const userCodeParameter = { user_code: described('As the device shows it', text.optional()) };
+const fields = {
+  ...userCodeParameter,
+  decision: described('allow, or anything else; left out to be asked', text.optional()),
+};
+
 export function deviceRoutes(parts: DeviceParts): Route[] {
   const summary = 'Lets people let a device in (RFC 8628)';
-  const userCode = 'As the device shows it';
-  const decision = 'allow, or anything else; left out to be asked';
   return [
-    pageRoute({ path: devicePath, summary, parameters: [inQuery('user_code', userCode)] }, (page) => show(parts, page)),
-    formRoute({ path: devicePath, summary, fields: { user_code: userCode, decision } }, (page) => enter(parts, page)),
+    pageRoute({
+      path: devicePath,
+      summary,
+      query: oauthParameters(userCodeParameter),
+      handler: (page) => show(parts, page, page.query.user_code),
+    }),
+    formRoute({ path: devicePath, summary, fields, handler: (page) => enter(parts, page, page.fields) }),
   ];
 }
 
-async function show(parts: DeviceParts, page: PageRequest): Promise<void> {
-  const typed = page.context.query.get('user_code') ?? '';
+async function show(parts: DeviceParts, page: PageRequest, typed = ''): Promise<void> {
   if ((await loginFor(parts, page, typed)) !== undefined)
     userCodePage(page, { action, userCode: typed.slice(0, maxShown) });
 }
 
 /** Asks the user about the device of the code that was typed in, then takes the decision. */
-async function enter(parts: DeviceParts, page: PageRequest): Promise<void> {
-  const typed = page.form.get('user_code') ?? '';
+async function enter(
+  parts: DeviceParts,
+  page: PageRequest,
+  { user_code: typed = '', decision }: Values<typeof fields>,
+): Promise<void> {
   const login = await loginFor(parts, page, typed);
   const session = login && (await find(parts, page, typed, login));
   if (login === undefined || session === undefined) return;
-  if (page.form.has('decision')) return await decide(parts, page, session, login);
+  if (decision !== undefined) return await decide(parts, page, session, login, decision === 'allow');
   const { clientID, scope, code } = session.spec;
   deviceConsentPage(page, {
     action,
@@ -101,10 +115,10 @@ async function decide(
   page: PageRequest,
   session: Session,
   { session: { metadata, spec }, subject }: BrowserLogin,
+  isAllowed: boolean,
 ): Promise<void> {
-  const { context, form, res } = page;
+  const { context, res } = page;
   const { auditID, sourceIP, log } = context;
-  const isAllowed = form.get('decision') === 'allow';
   if (!isAllowed) await sessions.revoke(session.metadata.name);
   else {
     const who = { ...holderOf(spec), authenticatedAt: spec.createdAt, login: metadata.name };

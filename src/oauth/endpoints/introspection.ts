@@ -6,10 +6,9 @@ import { subjectOf } from '../../accounts/directory/subjects.ts';
 import type { AccessTokens } from '../../auth/authenticators/access-tokens.ts';
 import { json } from '../../http/route.ts';
 import { described, flag, integer, list, named, object, oneOf, text, type TypeOf } from '../../http/schema.ts';
-import { answerJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
+import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { clientAuthenticationMethods } from '../client-authentication.ts';
-import { clientRoute, mayKnow, tokenForm } from '../client-request.ts';
-import { required } from '../form.ts';
+import { clientRoute, mayKnow, tokenFields } from '../client-request.ts';
 import { parseMilliseconds } from '../../runtime/time.ts';
 
 /** RFC 7662 section 2.2. */
@@ -55,7 +54,6 @@ export function introspectionEndpoint({
   issuer,
 }: IntrospectionParts): OAuthEndpoint {
   const path = '/oauth/introspect';
-  const summary = 'Tells whether a token is good now, and for what (RFC 7662)';
 
   async function ofAccessToken(token: string, client: Client): Promise<Omit<Introspection, 'active'> | undefined> {
     const standing = await accessTokens.judge(token);
@@ -97,23 +95,20 @@ export function introspectionEndpoint({
 
   return {
     routes: [
-      clientRoute(
-        {
-          path,
-          summary,
-          directory,
-          limiter,
-          formName: 'IntrospectionRequest',
-          ...tokenForm,
-          answers: json(introspectionSchema),
-        },
-        async ({ form, client, res }) => {
-          const token = required(form, 'token');
+      clientRoute({
+        path,
+        summary: 'Tells whether a token is good now, and for what (RFC 7662)',
+        directory,
+        limiter,
+        formName: 'IntrospectionRequest',
+        fields: tokenFields,
+        responses: json(introspectionSchema),
+        async handler({ fields: { token }, client, res }) {
           const found = (await ofAccessToken(token, client)) ?? (await ofRefreshToken(token, client));
           const body: Introspection = { active: found !== undefined, ...found };
-          answerJSON(res, body, uncached);
+          sendJSON(res, body, uncached);
         },
-      ),
+      }),
     ],
     metadata: (at) => ({
       introspection_endpoint: at(path),

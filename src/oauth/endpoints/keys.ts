@@ -1,7 +1,8 @@
 import type { PublishedKey, SigningKeys } from '../../tokens/signing-keys.ts';
 import { anonymous } from '../../http/access.ts';
+import { defineRoute } from '../../http/define-route.ts';
 import { list, named, object, oneOf, open, text, type Schema, type TypeOf } from '../../http/schema.ts';
-import { answerJSON, cacheable, type OAuthEndpoint } from '../json-response.ts';
+import { sendJSON, cacheable, type OAuthEndpoint } from '../json-response.ts';
 
 const jwkSet = 'application/jwk-set+json';
 
@@ -27,18 +28,18 @@ export function keysEndpoint(keys: Pick<SigningKeys, 'published'>): OAuthEndpoin
   const path = '/oauth/keys';
   return {
     routes: [
-      {
+      defineRoute({
         method: 'get',
         path,
         summary: 'The public keys that verify tokens (RFC 7517)',
         access: anonymous,
-        answers: { 200: { description: 'OK', content: { [jwkSet]: keySetSchema } } },
-        handler: (_req, res) =>
-          answerJSON(res, { keys: keys.published() } satisfies TypeOf<typeof keySetSchema>, {
+        responses: { 200: { description: 'OK', content: { [jwkSet]: keySetSchema } } },
+        handler: ({ res }) =>
+          sendJSON(res, { keys: keys.published() } satisfies TypeOf<typeof keySetSchema>, {
             ...cacheable,
             'Content-Type': jwkSet,
           }),
-      },
+      }),
     ],
     metadata: (at) => ({ jwks_uri: at(path) }),
   };

@@ -4,10 +4,10 @@ import type { Directory } from '../../accounts/directory/directory.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
 import type { IdentityClaims, Tokens } from '../../tokens/jwt.ts';
 import { OAuthError } from '../../runtime/errors.ts';
-import { inQuery, type ParameterDescription } from '../../http/route.ts';
+import { described, text } from '../../http/schema.ts';
 import { browserLogin, type BrowserLogin } from '../browser-login.ts';
 import type { OAuthEndpoint } from '../json-response.ts';
-import { readParameters } from '../form.ts';
+import { oauthParameters } from '../parameters.ts';
 import { cookie, loginCookie } from '../pages/cookies.ts';
 import { donePage, logoutPage } from '../pages/notices.ts';
 import { formRoute, pageRoute, postedRoute, seeOther, type PageRequest } from '../pages/route.ts';
@@ -24,12 +24,14 @@ const path = '/oauth/logout';
 export const confirmLogoutPath = '/oauth/logout/confirm';
 const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
 
-const logoutParameters: readonly ParameterDescription[] = [
-  inQuery('id_token_hint', 'An id_token of the login that is to end; it may have expired'),
-  inQuery('client_id', 'The client that it was given to'),
-  inQuery('post_logout_redirect_uri', 'Where the user is sent in the end; registered for the client'),
-  inQuery('state', 'Comes back as it is'),
-];
+const logoutParameters = oauthParameters({
+  id_token_hint: described('An id_token of the login that is to end; it may have expired', text.optional()),
+  client_id: described('The client that it was given to', text.optional()),
+  post_logout_redirect_uri: described('Where the user is sent in the end; registered for the client', text.optional()),
+  state: described('Comes back as it is', text.optional()),
+});
+
+type LogoutParameters = ReturnType<typeof logoutParameters.parse>;
 
 interface LogoutRequest {
   readonly hint: IdentityClaims | undefined;
@@ -39,18 +41,17 @@ interface LogoutRequest {
 }
 
 export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): OAuthEndpoint {
-  function parse(parameters: URLSearchParams): LogoutRequest {
-    const given = readParameters(parameters);
-    const token = given.get('id_token_hint');
+  function validate(given: LogoutParameters): LogoutRequest {
+    const token = given.id_token_hint;
     const hint = token === undefined ? undefined : tokens.readIdentity(token);
     if (token !== undefined && hint === undefined) throw invalid('id_token_hint is no id_token of ours');
-    const clientID = given.get('client_id') ?? hint?.aud;
+    const clientID = given.client_id ?? hint?.aud;
     if (hint !== undefined && hint.aud !== clientID)
       throw invalid('id_token_hint was given to another client than client_id');
-    const redirectURI = given.get('post_logout_redirect_uri');
+    const redirectURI = given.post_logout_redirect_uri;
     if (redirectURI !== undefined && !mayLeadTo(directory.clients.get(clientID ?? ''), redirectURI))
       throw invalid('the post_logout_redirect_uri is not registered for the application that sent you here');
-    return { hint, redirectURI, state: given.get('state') };
+    return { hint, redirectURI, state: given.state };
   }
 
   async function end({ res, context }: PageRequest, login: BrowserLogin, hint?: IdentityClaims): Promise<void> {
@@ -69,8 +70,8 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): OA
     });
   }
 
-  async function logOut(page: PageRequest, parameters: URLSearchParams): Promise<void> {
-    const request = parse(parameters);
+  async function logOut(page: PageRequest, given: LogoutParameters): Promise<void> {
+    const request = validate(given);
     const login = await browserLogin(page, { sessions, directory });
     if (login !== undefined && request.hint?.sub !== login.subject.uid) {
       // Section 2: without a hint that fits anybody might have sent the user here.
@@ -79,7 +80,7 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): OA
         title: 'Log out?',
         action: confirmLogoutPath,
         username: login.subject.username,
-        query: parameters.toString(),
+        query: page.context.query.toString(),
         redirectURI,
       });
       return;
@@ -89,28 +90,27 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): OA
   }
 
   const summary = 'Logs out at the pages of the server (OpenID Connect RP-Initiated Logout)';
-  const begin = { path, summary, parameters: logoutParameters };
+  const route = { path, summary, query: logoutParameters };
   return {
     routes: [
-      pageRoute(begin, (page) => logOut(page, page.context.query)),
-      postedRoute(begin),
-      pageRoute(
-        { path: confirmLogoutPath, summary: 'Leads people who come by themselves to the question' },
-        async ({ res }) => seeOther(res, path),
-      ),
-      formRoute(
-        {
-          path: confirmLogoutPath,
-          summary: 'What the user said to the question of /oauth/logout',
-          fields: { request: 'The query of the request' },
-        },
-        async (page) => {
-          const request = parse(new URLSearchParams(page.form.get('request')));
+      pageRoute({ ...route, handler: (page) => logOut(page, page.query) }),
+      postedRoute(route),
+      pageRoute({
+        path: confirmLogoutPath,
+        summary: 'Leads people who come by themselves to the question',
+        handler: ({ res }) => seeOther(res, path),
+      }),
+      formRoute({
+        path: confirmLogoutPath,
+        summary: 'What the user said to the question of /oauth/logout',
+        fields: { request: described('The query of the request', text.optional()) },
+        async handler(page) {
+          const request = validate(logoutParameters.parse(new URLSearchParams(page.fields.request)));
           const login = await browserLogin(page, { sessions, directory });
           if (login !== undefined) await end(page, login);
           goOn(page, request);
         },
-      ),
+      }),
     ],
     metadata: (at) => ({ end_session_endpoint: at(path) }),
   };

@@ -1,9 +1,10 @@
 import type { Response } from 'express';
 import { noSuchPath } from '../../runtime/errors.ts';
 import { anonymous } from '../../http/access.ts';
-import { inPath, json, type ParameterDescription, type Handler, type Route } from '../../http/route.ts';
+import { defineRoute } from '../../http/define-route.ts';
+import { json, type Route } from '../../http/route.ts';
 import { described, flag, list, named, object, text } from '../../http/schema.ts';
-import { answerJSON, cacheable, type OAuthEndpoint } from '../json-response.ts';
+import { sendJSON, cacheable, type OAuthEndpoint } from '../json-response.ts';
 
 const url = described('Below the issuer', text.meta({ format: 'uri' }));
 /** RFC 8414 section 2, OpenID Connect Discovery section 3, OpenID Connect RP-Initiated Logout section 2.1, RFC 8628 section 4, RFC 9207 section 3. */
@@ -50,35 +51,36 @@ const metadataSchema = named(
   }),
 );
 
-const names = ['openid-configuration', 'oauth-authorization-server'];
+const names = ['openid-configuration', 'oauth-authorization-server'] as const;
 /** RFC 8414 section 3, OpenID Connect Discovery section 4; under /oauth for clients that were given that as their base. */
 const paths = ['', '/oauth'].flatMap((base) => names.map((name) => `${base}/.well-known/${name}`));
 
-/** The metadata of the server: what the endpoints say of themselves, below the issuer that is configured and never below `Host`. */
+/** The metadata of the server. Its URLs are below the configured issuer, never below the header `Host`. */
 export function metadataRoutes(endpoints: readonly OAuthEndpoint[], issuer: () => string): Route[] {
-  const answer = (res: Response): void => {
+  const send = (res: Response): void => {
     const base = issuer();
     const members = endpoints.map((endpoint) => endpoint.metadata((one) => `${base}${one}`));
-    answerJSON(res, Object.assign({ issuer: base }, ...members) as object, cacheable);
+    sendJSON(res, Object.assign({ issuer: base }, ...members) as object, cacheable);
   };
+  const common = {
+    method: 'get',
+    summary: 'What this authorization server offers (RFC 8414, OpenID Connect Discovery)',
+    access: anonymous,
+    responses: json(metadataSchema),
+  } as const;
   return [
-    ...paths.map((path) => route(path, [], (_req, res) => answer(res))),
-    // RFC 8414 section 3.1: the path of an issuer that has one stands behind the name.
+    ...paths.map((path) => defineRoute({ ...common, path, handler: ({ res }) => send(res) })),
+    // RFC 8414 section 3.1: the path of an issuer follows the name.
     ...names.map((name) =>
-      route(`/.well-known/${name}/*path`, [inPath('path', 'That of the issuer')], (_req, res, { info }) => {
-        if (info.path !== `/.well-known/${name}${new URL(issuer()).pathname}`) throw noSuchPath();
-        answer(res);
+      defineRoute({
+        ...common,
+        path: `/.well-known/${name}/*path`,
+        pathParameters: { path: 'That of the issuer' },
+        handler({ res, context }) {
+          if (context.info.path !== `/.well-known/${name}${new URL(issuer()).pathname}`) throw noSuchPath();
+          send(res);
+        },
       }),
     ),
   ];
 }
-
-const route = (path: string, parameters: readonly ParameterDescription[], handler: Handler): Route => ({
-  method: 'get',
-  path,
-  summary: 'What this authorization server offers (RFC 8414, OpenID Connect Discovery)',
-  access: anonymous,
-  parameters,
-  answers: json(metadataSchema),
-  handler,
-});

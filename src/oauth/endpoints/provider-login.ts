@@ -14,9 +14,10 @@ import type { LoginHistories } from '../../accounts/logins/history.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
 import { sameHash, type RefreshTokens } from '../../tokens/refresh-tokens.ts';
 import { isTold, OAuthError } from '../../runtime/errors.ts';
-import { inPath, inQuery, type RequestContext, type Route } from '../../http/route.ts';
+import type { RequestContext, Route } from '../../http/route.ts';
+import { described, text } from '../../http/schema.ts';
 import { beginInBrowser, demandOurs, goOn, queryOf, type BrowserLoginParts } from '../browser-login.ts';
-import { required } from '../form.ts';
+import { oauthParameters } from '../parameters.ts';
 import { cookie, formCookie, providerCookie, readCookie } from '../pages/cookies.ts';
 import { failurePage, leavingPage } from '../pages/notices.ts';
 import { loginPath } from '../pages/login.ts';
@@ -49,8 +50,8 @@ interface Away {
 const encode = ({ secret, provider, until, next }: Away): string =>
   [secret, provider, until, Buffer.from(next).toString('base64url')].join('.');
 
-function decode(text: string | undefined): Away | undefined {
-  const [secret, provider, until, next, ...rest] = text?.split('.') ?? [];
+function decode(value: string | undefined): Away | undefined {
+  const [secret, provider, until, next, ...rest] = value?.split('.') ?? [];
   if (secret === undefined || provider === undefined || next === undefined || rest.length > 0) return undefined;
   return { secret, provider, until: Number(until), next: Buffer.from(next, 'base64url').toString('utf8') };
 }
@@ -75,40 +76,44 @@ function refuse(seconds: number): never {
   });
 }
 
-const nameOf = ({ req }: PageRequest): string => String(req.params['provider']);
+/** The provider reads more of them (accounts/providers). */
+const callbackParameters = oauthParameters({
+  state: described('As the provider was given it', text.optional()),
+  code: described('What the provider knows the login by', text.optional()),
+  iss: described('The issuer of the provider', text.optional()),
+  error: described('Why the provider let nobody in', text.optional()),
+  error_description: described('The same for people', text.optional()),
+});
+
+interface CallbackRequest extends PageRequest {
+  readonly path: { readonly provider: string };
+  readonly query: ReturnType<typeof callbackParameters.parse>;
+}
 
 export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
   const atProvider = `${loginPath}/:provider`;
-  const provider = inPath('provider', 'The name of the identity provider in the configuration');
+  const pathParameters = { provider: 'The name of the identity provider in the configuration' };
   return [
-    pageRoute(
-      { path: atProvider, summary: 'Leads people who come by themselves to the login page', parameters: [provider] },
-      async ({ res }) => seeOther(res, loginPath),
-    ),
-    formRoute(
-      {
-        path: atProvider,
-        summary: 'Sends people to an OpenID provider, to log in there',
-        parameters: [provider],
-        fields: { next: 'Where the login goes on' },
-      },
-      (page) => leave(parts, page),
-    ),
-    pageRoute(
-      {
-        path: '/oauth/callback/:provider',
-        summary: 'Where an OpenID provider sends people back to',
-        parameters: [
-          provider,
-          inQuery('state', 'As the provider was given it'),
-          inQuery('code', 'What the provider knows the login by'),
-          inQuery('iss', 'The issuer of the provider'),
-          inQuery('error', 'Why the provider let nobody in'),
-          inQuery('error_description', 'The same for people'),
-        ],
-      },
-      (page) => comeBack(parts, page),
-    ),
+    pageRoute({
+      path: atProvider,
+      summary: 'Leads people who come by themselves to the login page',
+      pathParameters,
+      handler: ({ res }) => seeOther(res, loginPath),
+    }),
+    formRoute({
+      path: atProvider,
+      summary: 'Sends people to an OpenID provider, to log in there',
+      pathParameters,
+      fields: { next: described('Where the login goes on', text) },
+      handler: (page) => leave(parts, page.path.provider, page, page.fields.next),
+    }),
+    pageRoute({
+      path: '/oauth/callback/:provider',
+      summary: 'Where an OpenID provider sends people back to',
+      pathParameters,
+      query: callbackParameters,
+      handler: (page) => comeBack(parts, page),
+    }),
   ];
 }
 
@@ -124,10 +129,9 @@ function requestOf({ refreshTokens }: ProviderLoginParts, req: Request, away: Aw
   return { state: derive('state'), nonce: derive('nonce'), verifier: derive('verifier') };
 }
 
-async function leave(parts: ProviderLoginParts, page: PageRequest): Promise<void> {
-  const next = required(page.form, 'next');
+async function leave(parts: ProviderLoginParts, provider: string, page: PageRequest, next: string): Promise<void> {
   demandOurs(next);
-  await orBack(page, next, () => sendTo(parts, nameOf(page), page, next));
+  await orBack(page, next, () => sendTo(parts, provider, page, next));
 }
 
 async function sendTo(
@@ -150,11 +154,11 @@ async function sendTo(
   leavingPage(res, { to, name });
 }
 
-async function comeBack(parts: ProviderLoginParts, page: PageRequest): Promise<void> {
+async function comeBack(parts: ProviderLoginParts, page: CallbackRequest): Promise<void> {
   const away = decode(readCookie(page.req, providerCookie));
   if (away === undefined) throw outOfDate();
   demandOurs(away.next);
-  await orBack(page, away.next, () => logIn(parts, nameOf(page), page, away));
+  await orBack(page, away.next, () => logIn(parts, page, away));
 }
 
 async function personAt(
@@ -175,11 +179,15 @@ async function personAt(
   });
 }
 
-async function logIn(parts: ProviderLoginParts, provider: string, page: PageRequest, away: Away): Promise<void> {
-  const { req, res, context } = page;
+async function logIn(parts: ProviderLoginParts, page: CallbackRequest, away: Away): Promise<void> {
+  const {
+    req,
+    res,
+    context,
+    path: { provider },
+  } = page;
   const request = requestOf(parts, req, away);
-  const state = context.query.get('state') ?? undefined;
-  const isOurs = request !== undefined && sameHash(request.state, state);
+  const isOurs = request !== undefined && sameHash(request.state, page.query.state);
   if (!isOurs || away.provider !== provider || away.until <= parts.clock()) throw outOfDate();
   // Once, whatever comes of it.
   res.appendHeader('Set-Cookie', cookie(providerCookie, ''));

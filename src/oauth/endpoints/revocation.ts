@@ -2,10 +2,9 @@ import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
 import type { Tokens } from '../../tokens/jwt.ts';
-import { answer, uncached, type OAuthEndpoint } from '../json-response.ts';
+import { sendText, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { clientIdentificationMethods } from '../client-authentication.ts';
-import { clientRoute, mayKnow, tokenForm } from '../client-request.ts';
-import { required } from '../form.ts';
+import { clientRoute, mayKnow, tokenFields } from '../client-request.ts';
 
 /**
  * `POST /oauth/revoke` (RFC 7009): ends the session of an access or a refresh token, and so all tokens of it, before it answers.
@@ -19,7 +18,6 @@ export function revocationEndpoint(parts: {
 }): OAuthEndpoint {
   const { directory, limiter, sessions, tokens } = parts;
   const path = '/oauth/revoke';
-  const summary = 'Ends the session of a token (RFC 7009)';
 
   /** The session of a token, and the client that it was given to. A refresh token that was used before is as good: it was genuine. */
   async function find(token: string): Promise<{ sid: string; clientID: string } | undefined> {
@@ -29,21 +27,27 @@ export function revocationEndpoint(parts: {
     return presented && { sid: presented.session.metadata.name, clientID: presented.session.spec.clientID };
   }
 
-  const answers = { 200: { description: 'It has ended, if it was of the client' } };
   return {
     routes: [
-      clientRoute(
-        { path, summary, directory, limiter, mayBePublic: true, formName: 'RevocationRequest', ...tokenForm, answers },
-        async ({ form, client, context, res }) => {
-          const found = await find(required(form, 'token'));
+      clientRoute({
+        path,
+        summary: 'Ends the session of a token (RFC 7009)',
+        directory,
+        limiter,
+        mayBePublic: true,
+        formName: 'RevocationRequest',
+        fields: tokenFields,
+        responses: { 200: { description: 'It has ended, if it was of the client' } },
+        async handler({ fields, client, context, res }) {
+          const found = await find(fields.token);
           if (found !== undefined && mayKnow(client, found.clientID)) {
             await sessions.revoke(found.sid);
             const { auditID, sourceIP } = context;
             context.log.info('session revoked', { auditID, client: client.name, sid: found.sid, sourceIP });
           }
-          answer(res, '', uncached);
+          sendText(res, '', uncached);
         },
-      ),
+      }),
     ],
     metadata: (at) => ({
       revocation_endpoint: at(path),

@@ -9,13 +9,16 @@ import { bearerCredentials } from '../../auth/authenticators/bearer-credentials.
 import type { Authenticator } from '../../auth/authenticators/index.ts';
 import { demand, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { OAuthError } from '../../runtime/errors.ts';
+import { errorMap, issuesOf } from '../../config/error-map.ts';
+import { defineRoute } from '../../http/define-route.ts';
+import type { RequestBody } from '../../http/request/json-body.ts';
 import { inQuery, json, type RequestContext } from '../../http/route.ts';
 import { parseJSON } from '../../http/request/parse-json.ts';
 import { flag, list, named, object, oneOf, open, text, type TypeOf } from '../../http/schema.ts';
-import { answerJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
+import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { readBody } from '../../http/request/slow-body.ts';
 import { authenticateClient, type ClientAuthentication } from '../client-authentication.ts';
-import { mayKnow } from '../client-request.ts';
+import { mayKnow, queryOfClients } from '../client-request.ts';
 
 interface TokenReviewParts extends Pick<ClientAuthentication, 'directory' | 'limiter'> {
   readonly accessTokens: AccessTokens;
@@ -23,11 +26,6 @@ interface TokenReviewParts extends Pick<ClientAuthentication, 'directory' | 'lim
   readonly authorizer: Authorizer;
   /** Those of kube-apiserver; none if they are not known. */
   readonly audiences: () => Promise<readonly string[]>;
-}
-
-interface Question {
-  readonly token: string;
-  readonly audiences: readonly string[];
 }
 
 type Status = TypeOf<typeof statusSchema>;
@@ -51,7 +49,15 @@ const statusSchema = named(
 );
 const reviewedSchema = named('ReviewedToken', object({ ...typed, status: statusSchema }));
 
+type Review = TypeOf<typeof tokenReviewSchema>;
+
 const refused: Status = { authenticated: false };
+
+/** A body that is read and not parsed: the caller authenticates first. */
+const unparsedReview: RequestBody<Buffer> = {
+  description: { required: true, content: { 'application/json': tokenReviewSchema } },
+  read: (req, { arrival }) => readBody(req, 'application/json', arrival),
+};
 
 export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
   const { directory, limiter, accessTokens, authenticator, authorizer, audiences } = parts;
@@ -83,8 +89,8 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
     return credential !== '' && !accessTokens.isOurs(credential) && body.includes(JSON.stringify(credential));
   }
 
-  async function judge(
-    { token, audiences: wanted }: Question,
+  async function review(
+    { spec: { token, audiences: wanted = [] } }: Review,
     mayLearn: (clientID: string) => boolean,
   ): Promise<Status> {
     const standing = await accessTokens.judgeForAny(token);
@@ -103,45 +109,37 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
 
   return {
     routes: [
-      {
+      defineRoute({
         method: 'post',
         path: '/oauth/authenticate',
         summary: "Judges a token of ours for kube-apiserver's webhook (authentication.k8s.io/v1 TokenReview)",
         access: { kind: 'client', schemes: ['client', 'bearer'] },
-        parameters: [inQuery('timeout', 'Means nothing here')],
-        body: { required: true, content: { 'application/json': tokenReviewSchema } },
-        answers: json(reviewedSchema),
-        refusals: [403],
-        handler: async (req, res, context) => {
-          const { query } = context;
-          // client-go adds its timeout.
-          if ([...query.keys()].some((name) => name !== 'timeout'))
-            throw new OAuthError('invalid_request', 'a TokenReview belongs in the body');
-          const body = await readBody(req, 'application/json', context.arrival);
+        // client-go adds its timeout.
+        query: queryOfClients([inQuery('timeout', 'Means nothing here')]),
+        body: unparsedReview,
+        responses: json(reviewedSchema),
+        errors: [403],
+        async handler({ req, res, context, body }) {
           const status = isAboutItself(req, body)
             ? refused
-            : await authenticate(req, context).then((mayLearn) => judge(parse(body), mayLearn));
-          answerJSON(res, { apiVersion, kind, status } satisfies TypeOf<typeof reviewedSchema>, uncached);
+            : await authenticate(req, context).then((mayLearn) => review(parse(body), mayLearn));
+          sendJSON(res, { apiVersion, kind, status } satisfies TypeOf<typeof reviewedSchema>, uncached);
         },
-      },
+      }),
     ],
     metadata: () => ({}),
   };
 }
 
-function parse(body: Buffer): Question {
-  let review: unknown;
+function parse(body: Buffer): Review {
+  let value: unknown;
   try {
-    review = parseJSON(body);
+    value = parseJSON(body);
   } catch (error) {
     throw new OAuthError('invalid_request', `the body ${(error as SyntaxError).message}`);
   }
-  const { spec, apiVersion: version, kind: name } = (review ?? {}) as Readonly<Record<string, unknown>>;
-  const { token, audiences = [] } = (spec ?? {}) as Readonly<Record<string, unknown>>;
-  if (version !== apiVersion || name !== kind)
-    throw new OAuthError('invalid_request', `the body must be a ${kind} of ${apiVersion}`);
-  if (typeof token !== 'string' || token === '') throw new OAuthError('invalid_request', 'spec.token is missing');
-  if (!Array.isArray(audiences) || !audiences.every((one) => typeof one === 'string'))
-    throw new OAuthError('invalid_request', 'spec.audiences must be a list of strings');
-  return { token, audiences };
+  const { success, data, error } = tokenReviewSchema.safeParse(value, { error: errorMap });
+  if (success) return data;
+  const problems = issuesOf(error).map(({ path, message }) => `${path.join('.') || 'the body'} ${message}`);
+  throw new OAuthError('invalid_request', problems.join('; '));
 }

@@ -10,15 +10,14 @@ import type { LoginLimiter } from '../../accounts/logins/limit.ts';
 import { annotations } from '../../audit/annotations.ts';
 import { identityClaims, kubernetesAudience, type Tokens } from '../../tokens/jwt.ts';
 import { clientScopes } from '../../config/schema.ts';
-import { OAuthError } from '../../runtime/errors.ts';
+import { isOptional, type Shape } from '../../http/request/parameters.ts';
 import { json } from '../../http/route.ts';
-import { count, described, named, object, oneOf, text, type Schema, type TypeOf } from '../../http/schema.ts';
-import { answerJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
+import { count, described, named, object, oneOf, text, type TypeOf } from '../../http/schema.ts';
+import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { audienceOf, demandAudience } from '../scope.ts';
 import { retryIfChanged } from '../../tokens/sessions/session-store.ts';
 import { clientIdentificationMethods } from '../client-authentication.ts';
 import { clientRoute } from '../client-request.ts';
-import { required } from '../form.ts';
 import { demandGrant, type Grant, type GrantResult } from '../grants/grant.ts';
 import { refreshGrantType } from '../grants/refresh-token.ts';
 
@@ -36,20 +35,18 @@ const tokenResponseSchema = named(
   ),
 );
 
-/** Of all grants, each with those that have it. */
-function fieldsOf(grants: readonly Grant[]): Readonly<Record<string, Schema>> {
-  const all = grants.flatMap(({ grantType, parameters }) => parameters.map((one) => ({ ...one, grantType })));
+/** Describes each parameter once, with the grants that have it. */
+function fieldsOf(grants: readonly Grant[]): Shape {
+  const all = grants.flatMap(({ grantType, parameters }) =>
+    Object.entries(parameters).map(([name, schema]) => ({
+      name,
+      description: `${grantType}${isOptional(schema) ? ' (optional)' : ''}: ${schema.description}`,
+    })),
+  );
   return Object.fromEntries(
     [...Map.groupBy(all, ({ name }) => name)].map(([name, those]) => [
       name,
-      described(
-        those
-          .map(
-            ({ grantType, required: must, description }) => `${grantType}${must ? '' : ' (optional)'}: ${description}`,
-          )
-          .join('; '),
-        text,
-      ),
+      described(those.map(({ description }) => description).join('; '), text),
     ]),
   );
 }
@@ -64,21 +61,6 @@ export function tokenEndpoint(options: {
   const { grants, directory, limiter, tokens, issuer } = options;
   const byType = new Map(grants.map((grant) => [grant.grantType, grant]));
   const path = '/oauth/token';
-  const summary = 'Exchanges credentials for an access token (RFC 6749)';
-  const route = {
-    path,
-    summary,
-    directory,
-    limiter,
-    mayBePublic: true,
-    formName: 'TokenRequest',
-    fields: { grant_type: oneOf(...byType.keys()) },
-    optional: {
-      ...fieldsOf(grants),
-      audience: described(`Whom the token is for: the issuer, which is the default, or ${kubernetesAudience}`, text),
-    },
-    answers: json(tokenResponseSchema),
-  };
 
   function responseTo(client: Client, result: GrantResult, audience: string): TypeOf<typeof tokenResponseSchema> {
     const { session, subject, refreshToken, scope, nonce, issuedTokenType } = result;
@@ -101,23 +83,37 @@ export function tokenEndpoint(options: {
 
   return {
     routes: [
-      clientRoute(route, async ({ form, client, context, res }) => {
-        const grantType = required(form, 'grant_type');
-        const grant = byType.get(grantType);
-        if (grant === undefined)
-          throw new OAuthError('unsupported_grant_type', `grant_type must be one of ${[...byType.keys()].join(', ')}`);
-        context.audit?.annotate(annotations.grantType, grantType);
-        demandGrant(client, grantType);
-        const audience = audienceOf(form, issuer());
-        const result = await retryIfChanged(async (isRetry) => {
-          const candidate = await grant.find({ form, client, context, audience, isRetry });
-          demandAudience(candidate.subject, audience, issuer());
-          return await candidate.spend();
-        });
-        demandAudience(result.subject, audience, issuer());
-        context.audit?.identify(result.subject);
-        context.audit?.annotate(annotations.session, result.session.metadata.name);
-        answerJSON(res, responseTo(client, result, audience), uncached);
+      clientRoute({
+        path,
+        summary: 'Exchanges credentials for an access token (RFC 6749)',
+        directory,
+        limiter,
+        mayBePublic: true,
+        formName: 'TokenRequest',
+        fields: {
+          grant_type: oneOf(...byType.keys()),
+          audience: described(
+            `Whom the token is for: the issuer, which is the default, or ${kubernetesAudience}`,
+            text.optional(),
+          ),
+        },
+        furtherFields: fieldsOf(grants),
+        responses: json(tokenResponseSchema),
+        async handler({ form, fields, client, context, res }) {
+          const grant = byType.get(fields.grant_type) as Grant;
+          context.audit?.annotate(annotations.grantType, grant.grantType);
+          demandGrant(client, grant.grantType);
+          const audience = audienceOf(fields.audience, issuer());
+          const result = await retryIfChanged(async (isRetry) => {
+            const candidate = await grant.find({ form, client, context, audience, isRetry });
+            demandAudience(candidate.subject, audience, issuer());
+            return await candidate.spend();
+          });
+          demandAudience(result.subject, audience, issuer());
+          context.audit?.identify(result.subject);
+          context.audit?.annotate(annotations.session, result.session.metadata.name);
+          sendJSON(res, responseTo(client, result, audience), uncached);
+        },
       }),
     ],
     metadata: (at) => ({

@@ -1,12 +1,15 @@
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import type { AccessTokens, StandingToken } from '../../auth/authenticators/access-tokens.ts';
 import { bearerCredentials } from '../../auth/authenticators/bearer-credentials.ts';
 import { identityOf } from '../../tokens/jwt.ts';
 import { OAuthError } from '../../runtime/errors.ts';
-import { json, type Handler } from '../../http/route.ts';
+import { defineRoute } from '../../http/define-route.ts';
+import type { RequestBody } from '../../http/request/json-body.ts';
+import { json } from '../../http/route.ts';
 import { flag, list, named, object, text } from '../../http/schema.ts';
-import { answerJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
-import { formBody, readForm } from '../form.ts';
+import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
+import { formBody, type Form } from '../form.ts';
+import { oauthParameters } from '../parameters.ts';
 
 /** OpenID Connect Core section 5.3.2: what the scope of the token lets tell. */
 const userinfoSchema = named(
@@ -24,11 +27,18 @@ const noToken = (): OAuthError =>
     headers: { 'WWW-Authenticate': 'Bearer realm="platform"' },
   });
 
+const form = formBody(oauthParameters({}), 'UserInfoRequest');
+/** No field of the form means anything; a token in it is refused. */
+const optionalForm: RequestBody<Form | undefined> = {
+  description: { ...form.description, required: false },
+  read: async (req, context) => (req.headers['content-type'] === undefined ? undefined : form.read(req, context)),
+};
+
 /** `GET` and `POST /oauth/userinfo` (OpenID Connect Core section 5.3): the person of an access token whose scope has `openid`. */
 export function userinfoEndpoint(accessTokens: AccessTokens): OAuthEndpoint {
   const path = '/oauth/userinfo';
 
-  async function judge(req: Request): Promise<StandingToken> {
+  async function authenticate(req: Request): Promise<StandingToken> {
     const token = bearerCredentials(req.headers.authorization);
     if (token === undefined) throw noToken();
     const standing = await accessTokens.judge(token);
@@ -37,27 +47,22 @@ export function userinfoEndpoint(accessTokens: AccessTokens): OAuthEndpoint {
     return standing;
   }
 
-  const handler: Handler = async (req, res, { arrival }) => {
-    // A token in the form is refused there.
-    if (req.headers['content-type'] !== undefined) await readForm(req, arrival);
-    const { claims, subject } = await judge(req);
-    const scopes = new Set(claims.scope?.split(' '));
-    if (!scopes.has('openid'))
-      throw new OAuthError('insufficient_scope', 'the token was not given for the scope "openid"');
-    answerJSON(res, { sub: subject.uid, ...identityOf(subject, scopes) }, uncached);
-  };
-
+  const common = {
+    path,
+    summary: 'Who the access token speaks of (OpenID Connect Core 5.3)',
+    access: { kind: 'client', schemes: ['bearer'] },
+    responses: json(userinfoSchema),
+    errors: [403],
+    async handler({ req, res }: { readonly req: Request; readonly res: Response }): Promise<void> {
+      const { claims, subject } = await authenticate(req);
+      const scopes = new Set(claims.scope?.split(' '));
+      if (!scopes.has('openid'))
+        throw new OAuthError('insufficient_scope', 'the token was not given for the scope "openid"');
+      sendJSON(res, { sub: subject.uid, ...identityOf(subject, scopes) }, uncached);
+    },
+  } as const;
   return {
-    routes: (['get', 'post'] as const).map((method) => ({
-      method,
-      path,
-      summary: 'Who the access token speaks of (OpenID Connect Core 5.3)',
-      access: { kind: 'client', schemes: ['bearer'] } as const,
-      ...(method === 'post' ? { body: { ...formBody({}, {}, 'UserInfoRequest'), required: false } } : {}),
-      answers: json(userinfoSchema),
-      refusals: [403],
-      handler,
-    })),
+    routes: [defineRoute({ ...common, method: 'get' }), defineRoute({ ...common, method: 'post', body: optionalForm })],
     metadata: (at) => ({ userinfo_endpoint: at(path) }),
   };
 }

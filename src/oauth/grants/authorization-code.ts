@@ -1,18 +1,18 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { subjectOf } from '../../accounts/directory/subjects.ts';
 import { OAuthError } from '../../runtime/errors.ts';
-import { required } from '../form.ts';
-import type { Grant, GrantParts, GrantRequest } from './grant.ts';
+import { described, text } from '../../http/schema.ts';
+import { defineGrant, type Grant, type GrantParts, type GrantRequest } from './grant.ts';
 import { refreshGrantType } from './refresh-token.ts';
 
 export const authorizationCodeGrantType = 'authorization_code';
 
 /** RFC 7636 section 4.1. */
-const verifierShape = /^[A-Za-z0-9._~-]{43,128}$/;
+const verifier = text.regex(/^[A-Za-z0-9._~-]{43,128}$/, 'must be 43 to 128 letters, digits, "-", ".", "_" and "~"');
 
 /** RFC 7636 section 4.6, method S256. */
-const matches = (verifier: string, challenge: string): boolean => {
-  const made = createHash('sha256').update(verifier).digest();
+const matches = (given: string, challenge: string): boolean => {
+  const made = createHash('sha256').update(given).digest();
   const wanted = Buffer.from(challenge, 'base64url');
   return made.length === wanted.length && timingSafeEqual(made, wanted);
 };
@@ -28,28 +28,21 @@ function refused({ client, context }: GrantRequest, why: string): OAuthError {
 
 /** RFC 6749 section 4.1.3 with PKCE. All problems of the code get the same response; a code that was used before ends its session. */
 export function authorizationCodeGrant({ directory, sessions }: GrantParts): Grant {
-  return {
+  return defineGrant({
     grantType: authorizationCodeGrantType,
-    parameters: [
-      { name: 'code', required: true, description: 'The authorization code' },
-      { name: 'redirect_uri', required: true, description: 'The same as in the authorization request' },
-      { name: 'code_verifier', required: true, description: 'What code_challenge was made from (RFC 7636)' },
-    ],
+    parameters: {
+      code: described('The authorization code', text),
+      redirect_uri: described('The same as in the authorization request', text),
+      code_verifier: described('What code_challenge was made from (RFC 7636)', verifier),
+    },
     async find(request) {
-      const { form, client, isRetry } = request;
-      const code = required(form, 'code');
-      const redirectURI = required(form, 'redirect_uri');
-      const verifier = required(form, 'code_verifier');
-      if (!verifierShape.test(verifier))
-        throw new OAuthError(
-          'invalid_request',
-          'code_verifier must be 43 to 128 letters, digits, "-", ".", "_" and "~"',
-        );
-      const found = await sessions.codes.find(code, client.name, isRetry);
+      const { fields, client, isRetry } = request;
+      const found = await sessions.codes.find(fields.code, client.name, isRetry);
       if (typeof found === 'string') throw refused(request, found);
       const { scope, code: origin } = found.session.spec;
       const subject = subjectOf(found.session, directory);
-      const isRight = origin?.redirectURI === redirectURI && matches(verifier, origin.challenge ?? '');
+      const isRight =
+        origin?.redirectURI === fields.redirect_uri && matches(fields.code_verifier, origin.challenge ?? '');
       if (!isRight || subject === undefined) throw refused(request, 'unknown');
       return {
         subject,
@@ -61,5 +54,5 @@ export function authorizationCodeGrant({ directory, sessions }: GrantParts): Gra
         },
       };
     },
-  };
+  });
 }

@@ -1,13 +1,14 @@
+import { described, text } from '../../http/schema.ts';
 import { programScope } from '../scope.ts';
-import type { Grant, GrantParts, GrantResult } from './grant.ts';
+import { defineGrant, type Grant, type GrantParts, type GrantResult } from './grant.ts';
 
 /** RFC 6749 section 4.4: the client acts for itself, as `platform:client:<name>` with its configured groups. */
 export function clientCredentialsGrant({ sessions }: GrantParts): Grant {
-  return {
+  return defineGrant({
     grantType: 'client_credentials',
-    parameters: [{ name: 'scope', required: false, description: 'Words separated by spaces' }],
-    async find({ form, client, context }) {
-      const scope = programScope(form.get('scope'), client.scopes);
+    parameters: { scope: described('Words separated by spaces', text.optional()) },
+    async find({ fields, client, context }) {
+      const scope = programScope(fields.scope, client.scopes);
       const { subject } = client;
       async function spend(): Promise<GrantResult> {
         const session = await sessions.createFixed({
@@ -27,5 +28,5 @@ export function clientCredentialsGrant({ sessions }: GrantParts): Grant {
       }
       return { subject, spend };
     },
-  };
+  });
 }

@@ -2,8 +2,8 @@ import { subjectOf } from '../../accounts/directory/subjects.ts';
 import type { Unredeemed } from '../../tokens/sessions/codes.ts';
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { OAuthError, type OAuthErrorCode } from '../../runtime/errors.ts';
-import { required } from '../form.ts';
-import type { Grant, GrantParts } from './grant.ts';
+import { described, text } from '../../http/schema.ts';
+import { defineGrant, type Grant, type GrantParts } from './grant.ts';
 import { refreshGrantType } from './refresh-token.ts';
 
 export const deviceGrantType = 'urn:ietf:params:oauth:grant-type:device_code';
@@ -44,11 +44,10 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
     if (now < from) throw new OAuthError('slow_down', `ask again in ${next / 1_000} s`);
   }
 
-  return {
+  return defineGrant({
     grantType: deviceGrantType,
-    parameters: [{ name: 'device_code', required: true, description: 'From /oauth/device_authorization' }],
-    async find({ form, client, isRetry }) {
-      const code = required(form, 'device_code');
+    parameters: { device_code: described('From /oauth/device_authorization', text) },
+    async find({ fields: { device_code: code }, client, isRetry }) {
       // A code without our seal is unknown, and nothing is kept of it.
       const sid = sessions.codes.sessionOf(code);
       if (sid !== undefined && !isRetry) checkInterval(sid);
@@ -66,5 +65,5 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
         },
       };
     },
-  };
+  });
 }

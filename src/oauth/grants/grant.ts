@@ -5,8 +5,11 @@ import type { Sessions } from '../../tokens/sessions/sessions.ts';
 import type { Subject } from '../../tokens/subject.ts';
 import type { AccessTokens } from '../../auth/authenticators/access-tokens.ts';
 import type { TokenAuthenticator } from '../../auth/authenticators/index.ts';
+import type { Shape, Values } from '../../http/request/parameters.ts';
 import type { RequestContext } from '../../http/route.ts';
 import { OAuthError } from '../../runtime/errors.ts';
+import type { Form } from '../form.ts';
+import { oauthParameters } from '../parameters.ts';
 import type { PasswordLogin } from '../password-login.ts';
 
 /** Throws unauthorized_client if the configuration does not allow the client this grant. */
@@ -17,7 +20,7 @@ export function demandGrant({ name, grantTypes }: Client, grantType: string): vo
 
 /** A request for a token. The client has authenticated and is allowed this grant. */
 export interface GrantRequest {
-  readonly form: ReadonlyMap<string, string>;
+  readonly form: Form;
   readonly client: Client;
   readonly context: RequestContext;
   /** Audience of the token. */
@@ -50,10 +53,21 @@ export interface GrantResult {
 /** One grant type: its own checks only, the endpoint does the shared steps. */
 export interface Grant {
   readonly grantType: string;
-  /** Its own parameters, for the description; the grant checks that the `required` ones are present. */
-  readonly parameters: readonly { readonly name: string; readonly required: boolean; readonly description: string }[];
+  /** Its own parameters. */
+  readonly parameters: Shape;
   /** Checks the request. Spends nothing. */
   find(request: GrantRequest): Promise<Candidate>;
+}
+
+interface GrantDefinition<S extends Shape> extends Omit<Grant, 'find'> {
+  readonly parameters: S;
+  readonly find: (request: GrantRequest & { readonly fields: Values<S> }) => Promise<Candidate>;
+}
+
+/** A grant that gets its parameters parsed from the form. */
+export function defineGrant<const S extends Shape>({ grantType, parameters, find }: GrantDefinition<S>): Grant {
+  const { parse } = oauthParameters(parameters);
+  return { grantType, parameters, find: async (request) => find({ ...request, fields: parse(request.form) }) };
 }
 
 export interface GrantParts {

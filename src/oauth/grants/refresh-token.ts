@@ -1,8 +1,8 @@
 import { subjectOf } from '../../accounts/directory/subjects.ts';
 import { OAuthError } from '../../runtime/errors.ts';
-import { required } from '../form.ts';
+import { described, text } from '../../http/schema.ts';
 import { narrowScope } from '../scope.ts';
-import type { Grant, GrantParts, GrantRequest } from './grant.ts';
+import { defineGrant, type Grant, type GrantParts, type GrantRequest } from './grant.ts';
 
 export const refreshGrantType = 'refresh_token';
 
@@ -17,19 +17,19 @@ function refused({ client, context }: GrantRequest, why: string): OAuthError {
  * before ends its session.
  */
 export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
-  return {
+  return defineGrant({
     grantType: refreshGrantType,
-    parameters: [
-      { name: 'refresh_token', required: true, description: 'The refresh token that came last' },
-      { name: 'scope', required: false, description: 'The granted scope or a part of it' },
-    ],
+    parameters: {
+      refresh_token: described('The refresh token that came last', text),
+      scope: described('The granted scope or a part of it', text.optional()),
+    },
     async find(request) {
-      const { form, client, isRetry } = request;
-      const found = await sessions.rotation.find(required(form, 'refresh_token'), client.name, isRetry);
+      const { fields, client, isRetry } = request;
+      const found = await sessions.rotation.find(fields.refresh_token, client.name, isRetry);
       if (typeof found === 'string') throw refused(request, found);
       const subject = subjectOf(found.session, directory);
       if (subject === undefined) throw refused(request, 'ended');
-      const scope = narrowScope(form.get('scope'), found.session.spec.scope);
+      const scope = narrowScope(fields.scope, found.session.spec.scope);
       return {
         subject,
         spend: async () => {
@@ -42,5 +42,5 @@ export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
         },
       };
     },
-  };
+  });
 }

@@ -2,12 +2,12 @@ import { reviewedSubject } from '../../accounts/directory/subjects.ts';
 import { expiryOf } from '../../auth/authenticators/index.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { OAuthError, StatusError } from '../../runtime/errors.ts';
-import { required } from '../form.ts';
+import { described, oneOf, text } from '../../http/schema.ts';
 import { programScope } from '../scope.ts';
-import type { Grant, GrantParts, GrantResult } from './grant.ts';
+import { defineGrant, type Grant, type GrantParts, type GrantResult } from './grant.ts';
 
 const tokenType = (name: string): string => `urn:ietf:params:oauth:token-type:${name}`;
-const subjectTypes: readonly string[] = [tokenType('jwt'), tokenType('access_token')];
+const subjectTypes = [tokenType('jwt'), tokenType('access_token')];
 const issuedType = tokenType('access_token');
 
 /** RFC 8693 section 2.2.2 has this code, whatever is wrong with the token. */
@@ -34,26 +34,22 @@ export function tokenExchangeGrant({ sessions, accessTokens, reviewToken, issuer
     return { ...user, uid };
   }
 
-  return {
+  return defineGrant({
     grantType: 'urn:ietf:params:oauth:grant-type:token-exchange',
-    parameters: [
-      { name: 'subject_token', required: true, description: 'The token of a ServiceAccount' },
-      { name: 'subject_token_type', required: true, description: subjectTypes.join(' or ') },
-      { name: 'requested_token_type', required: false, description: issuedType },
-      { name: 'scope', required: false, description: 'Words separated by spaces' },
-    ],
-    async find({ form, client, context, audience }) {
+    parameters: {
+      subject_token: described('The token of a ServiceAccount', text),
+      subject_token_type: described(subjectTypes.join(' or '), oneOf(...subjectTypes)),
+      requested_token_type: described(issuedType, oneOf(issuedType).optional()),
+      scope: described('Words separated by spaces', text.optional()),
+    },
+    async find({ form, fields, client, context, audience }) {
       // A ServiceAccount's token may not be for kube-apiserver, and must not become one that is.
       if (audience !== issuer())
         throw new OAuthError('invalid_target', `a token is exchanged for one for ${issuer()} only`);
-      const token = required(form, 'subject_token');
-      if (!subjectTypes.includes(required(form, 'subject_token_type')))
-        throw new OAuthError('invalid_request', `subject_token_type must be ${subjectTypes.join(' or ')}`);
-      if ((form.get('requested_token_type') ?? issuedType) !== issuedType)
-        throw new OAuthError('invalid_request', `requested_token_type must be ${issuedType}`);
       if (form.has('actor_token') || form.has('actor_token_type'))
-        throw new OAuthError('invalid_request', 'nobody acts for another here: an actor_token is not taken');
-      const scope = programScope(form.get('scope'), client.scopes);
+        throw new OAuthError('invalid_request', 'actor_token is not supported');
+      const token = fields.subject_token;
+      const scope = programScope(fields.scope, client.scopes);
       const { username, uid, groups } = await review(token, context.sourceIP);
       async function spend(): Promise<GrantResult> {
         const session = await sessions.createFixed(
@@ -78,5 +74,5 @@ export function tokenExchangeGrant({ sessions, accessTokens, reviewToken, issuer
       }
       return { subject: { username, uid, groups, displayName: undefined, email: undefined }, spend };
     },
-  };
+  });
 }

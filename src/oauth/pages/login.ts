@@ -19,12 +19,13 @@ export const newPasswordFields: Html = html`<label for="new-password">New passwo
   <label for="new-password-again">The same again</label>
   <input id="new-password-again" name="new_password_again" type="password" autocomplete="new-password" required />`;
 
-/** What was typed in there: whoever mistypes what cannot be seen would be locked out. Undefined where nobody was asked. */
-export function newPasswordIn(form: ReadonlyMap<string, string>): string | undefined {
-  const next = form.get('new_password');
-  if (next !== undefined && form.get('new_password_again') !== next)
+/** Throws unless the new password was typed twice: a typing error in a hidden field would lock the user out. */
+export function demandConfirmed(typed: {
+  readonly new_password?: string | undefined;
+  readonly new_password_again?: string | undefined;
+}): void {
+  if (typed.new_password !== typed.new_password_again)
     throw new OAuthError('invalid_request', 'the new password is not the same both times');
-  return next;
 }
 
 export const loginPath = '/oauth/login';

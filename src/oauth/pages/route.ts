@@ -1,111 +1,110 @@
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import { isTold, OAuthError } from '../../runtime/errors.ts';
 import { anonymous } from '../../http/access.ts';
-import type {
-  Handler,
-  RequestContext,
-  Route,
-  ResponseDescriptions,
-  BodyDescription,
-  ParameterDescription,
-} from '../../http/route.ts';
+import { defineRoute, type RouteDefinition, type RouteRequest } from '../../http/define-route.ts';
+import type { Shape, Values } from '../../http/request/parameters.ts';
+import type { ResponseDescriptions, Route } from '../../http/route.ts';
 import { isSecure } from '../../http/listeners/face.ts';
-import { readForm, formBody } from '../form.ts';
+import { described, text } from '../../http/schema.ts';
 import { withParameters } from '../authorization-request.ts';
-import { failurePage } from './notices.ts';
+import { formBody, type Form } from '../form.ts';
+import { oauthParameters, optional, type OAuthParameters } from '../parameters.ts';
 import { demandFormToken, formTokenField } from './cookies.ts';
-import { described, text, type Schema } from '../../http/schema.ts';
+import { failurePage } from './notices.ts';
 
-/** How pages describe themselves: people are shown them, and programs need not know what is in them. */
-const pageAnswers: ResponseDescriptions = {
+/** Pages are for people: programs need not know their content. */
+const pageResponses: ResponseDescriptions = {
   200: { description: 'A page', content: { 'text/html': text } },
   303: { description: 'Go on there', headers: { Location: 'Where, also to the client that sent the user here' } },
 };
 
-/** What a form of ours sends. */
-const ownFormBody = (fields: Readonly<Record<string, string>>): BodyDescription =>
-  formBody({ [formTokenField]: described('As the page has it: made for this browser', text) }, textsOf(fields));
+type Anonymous = typeof anonymous;
 
-const textsOf = (fields: Readonly<Record<string, string>>): Readonly<Record<string, Schema>> =>
-  Object.fromEntries(Object.entries(fields).map(([name, description]) => [name, described(description, text)]));
+export type PageRequest = Omit<RouteRequest<string, Anonymous>, 'path'>;
 
-const fieldsOf = (parameters: readonly ParameterDescription[]): Readonly<Record<string, Schema>> =>
-  Object.fromEntries(parameters.map(({ name, description, schema }) => [name, described(description, schema)]));
-
-/** The same in a form as in a URL. */
-const bodyOf = (parameters: readonly ParameterDescription[]): BodyDescription =>
-  formBody(
-    fieldsOf(parameters.filter(({ required }) => required === true)),
-    fieldsOf(parameters.filter(({ required }) => required !== true)),
-  );
-
-export interface PageRequest {
-  readonly req: Request;
-  readonly res: Response;
-  readonly context: RequestContext;
-  /** Of a form that was sent; of none, empty. */
-  readonly form: ReadonlyMap<string, string>;
-}
-
-/** Where a page is shown. */
+/** What showing a page needs. */
 export type PageExchange = Pick<PageRequest, 'req' | 'res'>;
 
-type PageRoute = Pick<Route, 'path' | 'summary' | 'parameters'>;
+type PageDefinition<P extends string, Q> = RouteDefinition<P, Anonymous, Q, undefined, undefined>;
 
-interface FormRoute extends PageRoute {
-  /** What it takes beside the token of the form, by name, each with what it is. */
-  readonly fields: Readonly<Record<string, string>>;
+/** A page. */
+export const pageRoute = <const P extends string, Q = undefined>(
+  route: Pick<PageDefinition<P, Q>, 'path' | 'summary' | 'pathParameters' | 'query' | 'handler'>,
+): Route => forPeople(defineRoute({ ...route, method: 'get', access: anonymous, responses: pageResponses }));
+
+interface FormRequest<P extends string, F> extends RouteRequest<P, Anonymous> {
+  readonly form: Form;
+  /** Parsed from the form. */
+  readonly fields: F;
 }
 
-/** A page, to read: over TLS alone, and what goes wrong is told to people. */
-export const pageRoute = (route: PageRoute, handle: (request: PageRequest) => Promise<void>): Route => ({
-  ...route,
-  method: 'get',
-  access: anonymous,
-  answers: pageAnswers,
-  handler: forPeople(async (req, res, context) => handle({ req, res, context, form: new Map() })),
-});
+interface FormRoute<P extends string, S extends Shape> extends Pick<
+  PageDefinition<P, undefined>,
+  'path' | 'summary' | 'pathParameters'
+> {
+  readonly fields: S;
+  /** Described as optional: the handler parses them once it needs them. */
+  readonly furtherFields?: Shape;
+  readonly handler: (request: FormRequest<P, Values<S>>) => Promise<void>;
+}
 
-/** What a form of ours is sent to: 1 read it, 2 see that this browser was shown it. */
-export const formRoute = ({ fields, ...route }: FormRoute, handle: (request: PageRequest) => Promise<void>): Route => ({
-  ...route,
-  method: 'post',
-  access: anonymous,
-  body: ownFormBody(fields),
-  answers: pageAnswers,
-  handler: forPeople(async (req, res, context) => {
-    const form = await readForm(req, context.arrival);
-    demandFormToken(req, form);
-    await handle({ req, res, context, form });
-  }),
-});
+/** Serves a form of one of our pages: 1 read it, 2 check that a page of ours showed it to this browser, 3 parse it. */
+export function formRoute<const P extends string, const S extends Shape>({
+  fields,
+  furtherFields = {},
+  handler,
+  ...route
+}: FormRoute<P, S>): Route {
+  const formToken = described('As the page has it: made for this browser', text);
+  const { parse } = oauthParameters(fields);
+  return forPeople(
+    defineRoute({
+      ...route,
+      method: 'post',
+      access: anonymous,
+      body: formBody(oauthParameters({ [formTokenField]: formToken, ...fields, ...optional(furtherFields) })),
+      responses: pageResponses,
+      async handler({ body: form, ...request }) {
+        demandFormToken(request.req, form);
+        await handler({ ...request, form, fields: parse(form) });
+      },
+    }),
+  );
+}
 
-/** What a client asks for at a page by a form of its own, in the browser of somebody: the same as if it stood in the URL. */
-export const postedRoute = ({ parameters = [], ...route }: PageRoute): Route => ({
-  ...route,
-  method: 'post',
-  access: anonymous,
-  body: bodyOf(parameters),
-  answers: pageAnswers,
-  handler: forPeople(async (req, res, { arrival }) =>
-    seeOther(res, withParameters(route.path, Object.fromEntries(await readForm(req, arrival)))),
-  ),
-});
+interface PostedRoute extends Pick<Route, 'path' | 'summary'> {
+  readonly query: OAuthParameters<unknown>;
+}
 
-const forPeople =
-  (handle: (...request: Parameters<Handler>) => Promise<void>): Handler =>
-  async (req, res, context) => {
-    if (!isSecure(req))
-      throw new OAuthError('invalid_request', 'this page is served over https alone', { status: 404 });
+/** Takes the parameters of a page from a form of a client, and sends the browser to the page. */
+export const postedRoute = ({ path, summary, query }: PostedRoute): Route =>
+  forPeople(
+    defineRoute({
+      method: 'post',
+      path,
+      summary,
+      access: anonymous,
+      body: formBody(query),
+      responses: pageResponses,
+      handler: ({ res, body }) => seeOther(res, withParameters(path, Object.fromEntries(body))),
+    }),
+  );
+
+/** Serves the route over TLS only, and shows its errors as pages. */
+const forPeople = (route: Route): Route => ({
+  ...route,
+  async handler(req, res, context) {
+    if (!isSecure(req)) throw new OAuthError('invalid_request', 'this page is served over https only', { status: 404 });
     try {
-      await handle(req, res, context);
+      await route.handler(req, res, context);
     } catch (error) {
       if (!isTold(error) || res.headersSent) throw error;
       failurePage({ res, context }, error);
     }
-  };
+  },
+});
 
-/** 303: the browser goes there with GET, whatever it came with. */
+/** Sends 303: the browser requests the location with GET, whatever method it used. */
 export function seeOther(res: Response, location: string): void {
   res.statusCode = 303;
   res.setHeader('Location', location);

@@ -5,7 +5,7 @@ import http from 'node:http';
 import http2 from 'node:http2';
 import { duplexPair } from 'node:stream';
 import { OAuthError } from '../../../src/runtime/errors.ts';
-import { decode, readForm, required } from '../../../src/oauth/form.ts';
+import { decode, readForm } from '../../../src/oauth/form.ts';
 import { ask } from '../../fakes/ask.ts';
 
 const form = 'application/x-www-form-urlencoded';
@@ -220,13 +220,6 @@ test('what was decoded is what was encoded', () => {
     fc.property(fc.string({ unit: 'grapheme' }), (text) => {
       expect(decode(encodeURIComponent(text).replaceAll('%20', '+'))).toBe(text);
     }),
-  );
-});
-
-test('a parameter that is missing is named', () => {
-  expect(required(new Map([['a', '1']]), 'a')).toBe('1');
-  expect(() => required(new Map(), 'username')).toThrow(
-    new OAuthError('invalid_request', 'the parameter "username" is missing'),
   );
 });
 

@@ -180,3 +180,16 @@ test('a logout takes the login out of the browser', async () => {
   ]);
   expect(formIn(page.text).action).toBe('/oauth/logout/confirm');
 });
+
+test.each([
+  '/oauth/login',
+  '/oauth/login/sso',
+  '/oauth/consent',
+  '/oauth/logout/confirm',
+  '/oauth/device',
+  '/oauth/account',
+])('a form sent to %s is 403 without the token of the page, whatever else is missing', async (path) => {
+  const browser = await open();
+  await browser.open('/oauth/login');
+  expect((await browser.send(path, { other: 'x' })).status).toBe(403);
+});

@@ -328,6 +328,12 @@ describe('userinfo', () => {
     expect(answer.headers['www-authenticate']).toMatch(/error="insufficient_scope", scope="openid"$/);
   });
 
+  test('by GET ignores a media type without a body', async () => {
+    const lab = await logIn({ scope: 'openid' });
+    const headers = { authorization: `Bearer ${lab.access}`, 'content-type': 'application/json' };
+    expect((await ask(lab.app, '/oauth/userinfo', { headers })).status).toBe(200);
+  });
+
   test('takes no token from the form and none from the URL', async () => {
     const lab = await logIn();
     const inForm = await lab.post('/oauth/userinfo', { access_token: lab.access });

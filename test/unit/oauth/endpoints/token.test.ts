@@ -139,6 +139,37 @@ describe('a request is refused', () => {
     },
   );
 
+  const short = { grant_type: 'refresh_token', ...asShort };
+  test.each<[string, string, Fields]>([
+    ['a wrong secret, before a missing grant', 'invalid_client', { ...asClient, client_secret: 'x' }],
+    ['a missing grant, before a wrong audience', 'invalid_request', { ...asClient, audience: 'x' }],
+    [
+      'an unknown grant, before a wrong audience',
+      'unsupported_grant_type',
+      { ...login, grant_type: 'x', audience: 'x' },
+    ],
+    [
+      'a grant that the client may not use, before a wrong audience',
+      'unauthorized_client',
+      { ...short, audience: 'x' },
+    ],
+    ['a wrong audience, before missing fields of the grant', 'invalid_target', { ...refreshWith(''), audience: 'x' }],
+  ])('for its first problem: %s', async (_, error, fields) => {
+    const { token } = await createLab({ clients });
+    expect((await token(fields)).json()['error']).toBe(error);
+  });
+
+  test('that repeats a field, before its client authenticates', async () => {
+    const { token } = await createLab();
+    expectRefused(await token({}, { body: 'scope=a&scope=a' }), 400, 'invalid_request', /repeated/);
+  });
+
+  test('and every missing field of the grant is named', async () => {
+    const { token } = await createLab();
+    const { error_description } = (await token({ ...asClient, grant_type: 'password' })).json();
+    expect(error_description).toBe("the parameter 'username' is missing; the parameter 'password' is missing");
+  });
+
   test('that authenticates its client twice', async () => {
     const { token } = await createLab();
     expectRefused(await token(login, { headers: { authorization: both } }), 400, 'invalid_request', /twice/);

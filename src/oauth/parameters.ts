@@ -1,0 +1,67 @@
+/**
+ * Parameters of OAuth in a query or a form (RFC 6749 sections 3.1 and 3.2). One schema describes them, parses them and gives their types.
+ * Unknown parameters are ignored, a parameter without a value counts as omitted, and none may be repeated.
+ */
+import { errorMap } from '../config/error-map.ts';
+import { descriptionsOf, type QueryParameters, type Shape, type Values } from '../http/request/parameters.ts';
+import { described, notEmpty, object, others, type Schema } from '../http/schema.ts';
+import { OAuthError, type OAuthErrorCode } from '../runtime/errors.ts';
+
+type Pairs = Iterable<readonly [name: string, value: string]>;
+
+export interface OAuthParameters<P> extends QueryParameters<P> {
+  /** Schema of a form with these parameters. */
+  readonly schema: Schema;
+  /** Throws OAuthError, which names all problems that have the same error code. */
+  readonly parse: (given: Pairs) => P;
+}
+
+/** Error codes of unsupported values (RFC 6749 sections 4.1.2.1 and 5.2); for other parameters it is invalid_request. */
+const valueErrors: Readonly<Partial<Record<string, OAuthErrorCode>>> = {
+  grant_type: 'unsupported_grant_type',
+  response_type: 'unsupported_response_type',
+};
+
+/** Each schema has a description; an optional one may be left out. */
+export function oauthParameters<const S extends Shape>(shape: S): OAuthParameters<Values<S>> {
+  const all = Object.entries(shape);
+  const schema = others(object(Object.fromEntries(all.map(([name, one]) => [name, notEmpty(one)]))));
+  return {
+    descriptions: descriptionsOf(shape),
+    schema,
+    parse(pairs) {
+      const given = readParameters(pairs);
+      const { success, data, error } = schema.safeParse(Object.fromEntries(given), { error: errorMap });
+      if (success) return data as Values<S>;
+      const problems = error.issues.map(({ path, message }) => problemOf(String(path[0]), message, given));
+      const [first] = problems;
+      const same = problems.filter((problem) => problem.error === first?.error);
+      throw new OAuthError(first?.error ?? 'invalid_request', same.map(({ description }) => description).join('; '));
+    },
+  };
+}
+
+function problemOf(
+  name: string,
+  message: string,
+  given: ReadonlyMap<string, string>,
+): { readonly error: OAuthErrorCode; readonly description: string } {
+  if (!given.has(name)) return { error: 'invalid_request', description: `the parameter "${name}" is missing` };
+  return { error: valueErrors[name] ?? 'invalid_request', description: `${name} ${message}` };
+}
+
+export function readParameters(pairs: Pairs): ReadonlyMap<string, string> {
+  const all = new Map<string, string>();
+  for (const [name, value] of pairs) {
+    if (all.has(name)) throw new OAuthError('invalid_request', `the parameter ${JSON.stringify(name)} is repeated`);
+    all.set(name, value);
+  }
+  for (const [name, value] of all) if (value === '') all.delete(name);
+  return all;
+}
+
+/** The same parameters, all optional: for the description of a form in which only some requests need them. */
+export const optional = (shape: Shape): Shape =>
+  Object.fromEntries(
+    Object.entries(shape).map(([name, schema]) => [name, described(schema.description ?? '', schema.optional())]),
+  );
