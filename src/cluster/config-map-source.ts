@@ -54,7 +54,8 @@ export class PlatformConfigSource {
     });
     options.live.warned.subscribe((warnings) => {
       const configMap = this.#informer.get(this.#namespace, this.#name);
-      if (configMap !== undefined && warnings.length > 0) this.#tell(configMap, 'ConfigurationIncomplete', warnings);
+      if (configMap !== undefined && warnings.length > 0)
+        this.#writeEvent(configMap, 'ConfigurationIncomplete', warnings);
     });
     this.#informer.onChange((type, configMap) => {
       if (type === 'DELETED') this.#refuse(configMap, [{ path: '', message: `ConfigMap ${this.#name} was deleted` }]);
@@ -98,7 +99,7 @@ export class PlatformConfigSource {
       resourceVersion: configMap.metadata.resourceVersion,
       problems: problems.map(formatProblem),
     });
-    this.#tell(configMap, 'ConfigurationRefused', problems);
+    this.#writeEvent(configMap, 'ConfigurationRefused', problems);
   }
 
   async #restore(): Promise<void> {
@@ -135,7 +136,7 @@ export class PlatformConfigSource {
       });
   }
 
-  #tell(configMap: ConfigMap, reason: string, problems: readonly Problem[]): void {
+  #writeEvent(configMap: ConfigMap, reason: string, problems: readonly Problem[]): void {
     const now = rfc3339(this.#clock.now());
     const { name, uid, resourceVersion } = configMap.metadata;
     const body = {

@@ -26,12 +26,6 @@ export interface DiscoveredResource {
   readonly revision: string;
 }
 
-export interface DiscoveryOptions {
-  readonly client: Pick<KubeClient, 'stream'>;
-  readonly log: Logger;
-  readonly clock: Clock;
-}
-
 type Found = Omit<DiscoveredResource, 'revision'>;
 
 interface GroupVersion {
@@ -106,7 +100,7 @@ export class Discovery {
   #step = burst.length;
   #cancel: (() => void) | undefined;
 
-  constructor({ client, log, clock }: DiscoveryOptions) {
+  constructor({ client, log, clock }: { client: Pick<KubeClient, 'stream'>; log: Logger; clock: Clock }) {
     this.#client = client;
     this.#log = log;
     this.#clock = clock;
@@ -216,7 +210,7 @@ export class Discovery {
       this.#again = true;
       return;
     }
-    this.#refreshing = this.#ask();
+    this.#refreshing = this.#readRoots();
     await this.#refreshing;
     this.#refreshing = undefined;
     if (this.#stopped.signal.aborted) return;
@@ -226,7 +220,7 @@ export class Discovery {
   }
 
   /** Never throws: what cannot be read stays as it was. */
-  async #ask(): Promise<void> {
+  async #readRoots(): Promise<void> {
     for (const root of roots) {
       try {
         this.#read.set(root, await this.#root(root, this.#read.get(root) ?? nothing));

@@ -1,11 +1,6 @@
 import type { KubeClient } from './client/client.ts';
 import type { Clock } from '../runtime/time.ts';
 
-export interface OwnRightsOptions {
-  readonly client: Pick<KubeClient, 'json'>;
-  readonly clock: Clock;
-}
-
 /** Milliseconds. Rights change while the server runs, and a kube-apiserver that is starting knows none. */
 const maxReviewAge = 5_000;
 
@@ -16,7 +11,7 @@ export class OwnRights {
   /** By group and resource: no more than the cluster has. */
   readonly #answers = new Map<string, { readonly until: number; readonly answer: Promise<boolean> }>();
 
-  constructor({ client, clock }: OwnRightsOptions) {
+  constructor({ client, clock }: { client: Pick<KubeClient, 'json'>; clock: Clock }) {
     this.#client = client;
     this.#clock = clock;
   }
@@ -26,7 +21,7 @@ export class OwnRights {
     const key = `${resource}.${group}`;
     const kept = this.#answers.get(key);
     if (kept !== undefined && kept.until > this.#clock.now()) return await kept.answer;
-    const answer = this.#ask(group, resource);
+    const answer = this.#review(group, resource);
     this.#answers.set(key, { until: this.#clock.now() + maxReviewAge, answer });
     try {
       return await answer;
@@ -41,7 +36,7 @@ export class OwnRights {
     this.#answers.delete(`${resource}.${group}`);
   }
 
-  async #ask(group: string, resource: string): Promise<boolean> {
+  async #review(group: string, resource: string): Promise<boolean> {
     const reviews = await Promise.all(
       ['list', 'watch'].map((verb) =>
         this.#client.json<{ status?: { allowed?: boolean; denied?: boolean } }>(

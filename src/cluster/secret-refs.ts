@@ -62,11 +62,11 @@ export class SecretRefs {
       informer.start();
       this.#informers.set(name, informer);
       // That one is not there is no change.
-      void this.#tellRead(informer);
+      void this.#publishRead(informer);
     }
   }
 
-  async #tellRead(informer: Informer<Secret>): Promise<void> {
+  async #publishRead(informer: Informer<Secret>): Promise<void> {
     await informer.waitForSync();
     if (this.hasSynced()) this.changed.publish();
   }

@@ -9,7 +9,7 @@ export class LiveConfiguration {
   #value: PlatformConfiguration | undefined;
   #problems: readonly Problem[] = [];
   readonly #warnings = new Map<string, readonly Problem[]>();
-  #told = '[]';
+  #published = '[]';
   readonly #replaced = new Topic<PlatformConfiguration>();
 
   /** Throws before the first accept: nothing is served until then. */
@@ -55,8 +55,8 @@ export class LiveConfiguration {
     this.#warnings.set(about, warnings);
     const all = this.warnings;
     const text = JSON.stringify(all);
-    if (text === this.#told) return;
-    this.#told = text;
+    if (text === this.#published) return;
+    this.#published = text;
     this.warned.publish(all);
   }
 }

@@ -45,7 +45,7 @@ interface Entry {
 }
 
 /** So many characters, or milliseconds: then what is held is written. */
-const mostHeld = 64 * 1024;
+const maxHeld = 64 * 1024;
 const longestHeld = 5;
 
 /**
@@ -67,7 +67,7 @@ export class StandardOutput {
   /** `now`: it cannot wait. */
   write(line: string, now = false): void {
     this.#held += `${line}\n`;
-    if (now || this.#held.length > mostHeld) this.#flush();
+    if (now || this.#held.length > maxHeld) this.#flush();
     else this.#next ??= setTimeout(this.#flush, longestHeld);
     if (!this.#isAttached) {
       process.once('exit', this.#flush);

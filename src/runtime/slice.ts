@@ -40,7 +40,7 @@ export class Slice {
 
 /** A look at the clock costs as much as a quick visit: it is taken about so often, in milliseconds, but after so many visits. */
 const lookInterval = 0.2;
-const mostUnwatched = 64;
+const maxUnwatched = 64;
 
 /** Visits the items in their order, in slices, until `visit` returns false. */
 export async function visitInSlices<T>(
@@ -56,7 +56,7 @@ export async function visitInSlices<T>(
     if (unwatched === allowed) {
       if (slice.isOver) await slice.next();
       const now = performance.now();
-      allowed = Math.max(1, Math.min(mostUnwatched, Math.floor((lookInterval * unwatched) / (now - looked))));
+      allowed = Math.max(1, Math.min(maxUnwatched, Math.floor((lookInterval * unwatched) / (now - looked))));
       looked = now;
       unwatched = 0;
     }

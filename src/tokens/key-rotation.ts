@@ -25,7 +25,7 @@ const lead = 10 * 60_000;
 /** A replica that was behind may have signed with a key a little longer. */
 const margin = 5 * 60_000;
 /** Public halves kept: who rotates all the time makes the Secret and the key set no larger. */
-const mostRetired = 16;
+const maxRetired = 16;
 const interval = 5_000;
 
 interface KeyRotationOptions {
@@ -93,7 +93,7 @@ export class KeyRotation {
           }),
         };
       }
-    } else if (retired.length + keyNames.length <= mostRetired) {
+    } else if (retired.length + keyNames.length <= maxRetired) {
       const since = plan.since === undefined ? created : parseMilliseconds(plan.since);
       if (isAsked || now >= since + keyRotation) {
         log.info('the next signing keys are published', { because: isAsked ? 'asked for' : 'of their age' });

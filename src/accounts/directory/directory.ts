@@ -89,7 +89,7 @@ export class Directory {
       authentication.identityProviders.map(({ name, displayName = name }) => [name, displayName]),
     );
     this.clients.rebuild(authentication);
-    for (const account of this.#configured) this.#tellUnlocked(before.get(account.username), account);
+    for (const account of this.#configured) this.#publishUnlocked(before.get(account.username), account);
     this.#dismiss([
       ...[...before].flatMap((account) => dismissedBetween(account, this.configured(account.username))),
       ...[...this.#configured].flatMap(({ username }) => this.#dismissedBy(before, username)),
@@ -113,7 +113,7 @@ export class Directory {
 
   #replace(username: string, before: Account | undefined, after: Account | undefined): void {
     this.#objects.set(username, after);
-    this.#tellUnlocked(before, after);
+    this.#publishUnlocked(before, after);
     if (before !== undefined) this.#dismiss(dismissedBetween(before, after));
     const parameters = parametersOf(after?.passwordHash ?? '');
     if (parameters !== undefined && !this.#parameters.has(parameters)) {
@@ -240,7 +240,7 @@ export class Directory {
     return !account.active || isOutdated(spec, account);
   }
 
-  #tellUnlocked(before: Account | undefined, after: Account | undefined): void {
+  #publishUnlocked(before: Account | undefined, after: Account | undefined): void {
     if (before !== undefined && after?.unlocked !== undefined && before.unlocked !== after.unlocked)
       this.unlocked.publish(after);
   }

@@ -19,7 +19,7 @@ const ambiguous = 'Ambiguous';
 const longestDelay = 1_000;
 const retryAfter = 10_000;
 /** Of those who have the same: whoever has more of them looks for them otherwise. */
-const mostNamed = 10;
+const maxNamed = 10;
 
 export class UserConditions {
   readonly #objects: Objects<User>;
@@ -56,11 +56,11 @@ export class UserConditions {
   }
 
   #lookAt(username: string): void {
-    const others = this.#directory.shared(username).flatMap((one) => one.others.slice(0, mostNamed));
+    const others = this.#directory.shared(username).flatMap((one) => one.others.slice(0, maxNamed));
     if (others.length === 0) this.#sharing.delete(username);
     else this.#sharing.set(username, others);
     const user = this.#users.get(username);
-    if (user === undefined || this.#isTold(user)) return;
+    if (user === undefined || this.#isWritten(user)) return;
     this.#waiting.add(username);
     this.#later(longestDelay * this.#clock.random());
   }
@@ -77,16 +77,16 @@ export class UserConditions {
 
   #later(time: number): void {
     if (this.#isStopped) return;
-    this.#cancel ??= this.#clock.after(time, () => void this.#tellAll());
+    this.#cancel ??= this.#clock.after(time, () => void this.#writeAll());
   }
 
-  async #tellAll(): Promise<void> {
+  async #writeAll(): Promise<void> {
     let delay = 0;
     for (const username of this.#waiting) {
       if (this.#isStopped) return;
       try {
         const user = this.#users.get(username);
-        if (user !== undefined && !this.#isTold(user)) await this.#tell(user);
+        if (user !== undefined && !this.#isWritten(user)) await this.#write(user);
         this.#waiting.delete(username);
       } catch (error) {
         this.#log.warn('the status of a user could not be written', { user: username, error });
@@ -98,9 +98,9 @@ export class UserConditions {
     if (this.#waiting.size > 0) this.#later(delay);
   }
 
-  async #tell(user: User): Promise<void> {
+  async #write(user: User): Promise<void> {
     const { name, resourceVersion, generation } = user.metadata;
-    const verdict = this.#judge(user);
+    const verdict = this.#verdictOf(user);
     const before = conditionOf(user);
     const lastTransitionTime =
       before?.status === verdict.status ? before.lastTransitionTime : rfc3339(this.#clock.now());
@@ -111,16 +111,16 @@ export class UserConditions {
     await this.#objects.patch(`${name}/status`, patch);
   }
 
-  #isTold(user: User): boolean {
+  #isWritten(user: User): boolean {
     const before = conditionOf(user);
-    const { status, reason, message } = this.#judge(user);
+    const { status, reason, message } = this.#verdictOf(user);
     // Other messages change with the version of the server, of which there may be two at once.
     return (
       before?.status === status && before.reason === reason && (reason !== ambiguous || before.message === message)
     );
   }
 
-  #judge(user: User): Verdict {
+  #verdictOf(user: User): Verdict {
     if (this.#directory.configured(user.metadata.name) !== undefined)
       return {
         status: 'False',
@@ -134,8 +134,8 @@ export class UserConditions {
         message: 'names and groups that begin with "system:" are of Kubernetes itself',
       };
     const shared = this.#directory.shared(user.metadata.name).map(({ by, others }) => {
-      const more = others.length - mostNamed;
-      const named = `${others.slice(0, mostNamed).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+      const more = others.length - maxNamed;
+      const named = `${others.slice(0, maxNamed).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
       return `${by}: ${named} ${others.length === 1 ? 'has' : 'have'} it too`;
     });
     if (shared.length > 0)

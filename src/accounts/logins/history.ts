@@ -55,7 +55,7 @@ export const longestUserAgent = 256;
 const largest = 1_000_000;
 const attempts = 5;
 /** So many records are put before the others one by one, until the object is read and written as a whole: then it is cut. */
-const mostAppended = 16;
+const maxAppended = 16;
 /** Whoever is refused by the limits again and again is noted once in that time: a flood must not wash the history away. */
 const limitedInterval = 60_000;
 /** Milliseconds without a login after which the object of the user is read and written as a whole. */
@@ -159,7 +159,7 @@ export class LoginHistories {
     const appended = (this.#appended.get(uid) ?? Infinity) + records.length;
     // What fails may have been done nevertheless: then all is read next.
     this.#appended.delete(uid);
-    const isAppended = appended <= mostAppended && (await this.#append(uid, records));
+    const isAppended = appended <= maxAppended && (await this.#append(uid, records));
     if (!isAppended) await this.#rewrite(uid, username, records);
     this.#appended.set(uid, isAppended ? appended : 0);
   }

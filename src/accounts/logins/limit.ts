@@ -124,19 +124,24 @@ export class LoginLimiter {
     this.#familiar = new BoundedCache({ ...options, name: 'familiar_logins' });
   }
 
-  /** Whole seconds to wait before this attempt may be judged; 0 if it may now. Asked before the password is looked at. */
+  /** Whole seconds to wait before this attempt may be made; 0 if it may be made now. Called before the password is verified. */
   retryAfter(attempt: Attempt): number {
     const now = this.#clock();
     return secondsUntil(this.#standingsOf(attempt, now), now);
   }
 
-  /** What `judge` makes of an attempt while it is under way (see `enter`), or `refuse` of the seconds to wait. */
-  async during<T>(attempt: Attempt, refuse: (seconds: number) => T, judge: () => Promise<T>, guesses = 1): Promise<T> {
+  /** Returns the result of `authenticate`, which runs while the attempt is under way (see `enter`), or of `refuse`, which gets the seconds to wait. */
+  async during<T>(
+    attempt: Attempt,
+    refuse: (seconds: number) => T,
+    authenticate: () => Promise<T>,
+    guesses = 1,
+  ): Promise<T> {
     const entered = this.enter(attempt, guesses);
     const seconds = typeof entered === 'number' ? entered : await entered;
     if (seconds > 0) return refuse(seconds);
     try {
-      return await judge();
+      return await authenticate();
     } finally {
       this.leave(attempt, guesses);
     }

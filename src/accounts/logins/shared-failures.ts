@@ -36,7 +36,7 @@ type Limiter = Pick<LoginLimiter, 'onChange' | 'shared' | 'learn' | 'forget' | '
 /** The one object of all replicas. */
 const familiarName = 'familiar';
 /** In it. */
-const mostFamiliar = 2_000;
+const maxFamiliar = 2_000;
 
 /** Of pairs and users together, in one object. */
 const most = 1_000;
@@ -126,14 +126,13 @@ export class SharedFailures {
   async #writeFamiliar(): Promise<void> {
     const before = this.#familiar;
     const all = new Map(before);
-    for (const [key, at] of this.#limiter.familiar(mostFamiliar))
-      if (at > (all.get(key) ?? -Infinity)) all.set(key, at);
+    for (const [key, at] of this.#limiter.familiar(maxFamiliar)) if (at > (all.get(key) ?? -Infinity)) all.set(key, at);
     const oldest = this.#clock.now() - familiarFor;
     const kept = new Map(
       [...all]
         .filter(([, at]) => at > oldest)
         .toSorted(([, a], [, b]) => b - a)
-        .slice(0, mostFamiliar),
+        .slice(0, maxFamiliar),
     );
     const added = Object.fromEntries(
       [...kept].filter(([key, at]) => before.get(key) !== at).map(([key, at]) => [key, rfc3339(at)]),

@@ -21,7 +21,7 @@ interface Service {
 /** Active Directory's is sixteen bytes (MS-ADTS section 3.1.1.1.3), all others are text. */
 const binary = 'objectGUID';
 /** One more than a person may be in is told from all of them. */
-const mostGroups = 201;
+const maxGroups = 201;
 
 /** Looks up the entry that has the name; there is none unless exactly one entry has it. */
 export async function lookUp(service: Service, login: string): Promise<LookUp> {
@@ -121,7 +121,7 @@ async function groupsOf(
     scope: 'sub',
     filter: fill(filter, { dn: entry.dn, username }),
     attributes: [attribute],
-    sizeLimit: mostGroups,
+    sizeLimit: maxGroups,
   });
   return searchEntries.flatMap((group) => valuesOf(group, attribute)[0] ?? []);
 }

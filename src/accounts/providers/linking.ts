@@ -47,12 +47,12 @@ export class Linking {
     const isAuto = provider?.mapping === 'auto';
     const linked = this.#directory.linked(identity);
     if (linked === 'several') {
-      this.#tell(person, 'more than one user is linked to this identity');
+      this.#logRefusal(person, 'more than one user is linked to this identity');
       throw new PersonRefused('more than one user is linked to who you are there');
     }
     if (linked === undefined) {
       if (!isAuto) {
-        this.#tell(person, 'no user is linked to this identity');
+        this.#logRefusal(person, 'no user is linked to this identity');
         throw new PersonRefused(`no user is linked to who you are at ${identity.provider}; ask an administrator`);
       }
       return await this.#make(person);
@@ -63,7 +63,7 @@ export class Linking {
   }
 
   /** For the administrator who shall link a user to them: it takes the subject, which nobody knows by heart. */
-  #tell({ identity, username }: Person, why: string): void {
+  #logRefusal({ identity, username }: Person, why: string): void {
     this.#log.info('somebody who logged in is not to be found here', { ...identity, username, why });
   }
 
@@ -73,7 +73,7 @@ export class Linking {
     if (username === undefined) throw new PersonRefused(`of your name at ${identity.provider} no username can be made`);
     const taken = (): PersonRefused => {
       const why = `the username ${username} belongs to somebody already`;
-      this.#tell(person, why);
+      this.#logRefusal(person, why);
       return new PersonRefused(`${why}; an administrator can link it to who you are at ${identity.provider}`);
     };
     if (this.#directory.configured(username) !== undefined) throw taken();
@@ -109,8 +109,8 @@ export class Linking {
   async #follow(account: Account, person: Person): Promise<Account> {
     const { username, uid } = account;
     const { displayName } = person;
-    const told = this.#emailOf(person, username);
-    const email = told === undefined ? account.email : (told ?? undefined);
+    const stated = this.#emailOf(person, username);
+    const email = stated === undefined ? account.email : (stated ?? undefined);
     if (displayName === account.displayName && email === account.email) return account;
     try {
       await this.#client.json(`${usersPath}/${username}`, {

@@ -28,7 +28,7 @@ export class PersonRefused extends Error {
 }
 
 /** They stand in the Session, and cross to kube-apiserver with each request that is made as its user. */
-const mostGroups = 200;
+const maxGroups = 200;
 const longestName = 253;
 /** OpenID Connect Core section 2 has as many for `sub`. */
 const longestSubject = 255;
@@ -65,7 +65,7 @@ export function personOf(provider: string, said: Statement): Person {
   const named = [...new Set(groups)].map((group) => `${provider}:${group}`);
   if (!groups.every((group) => isPlain(group, longestName - provider.length - 1)))
     return refuse('a group without a name that can be kept');
-  if (named.length > mostGroups) return refuse(`more than ${mostGroups} groups`);
+  if (named.length > maxGroups) return refuse(`more than ${maxGroups} groups`);
   return {
     identity: { provider, subject },
     username,

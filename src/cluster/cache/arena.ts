@@ -11,7 +11,7 @@ const smallestSlab = 8 * 1024;
 /** Objects that lie together in so many bytes are not moved to lie together with others. */
 const longRun = slabSize / 4;
 /** So many bytes of states that are past stay as they are: watches read them at once, if at all. */
-const mostFresh = 4 * 1024 * 1024;
+const maxFresh = 4 * 1024 * 1024;
 /** Then so many bytes of them are packed as one. */
 const runSize = 256 * 1024;
 
@@ -77,7 +77,7 @@ export class Arena {
     }
     this.#fresh.push(object);
     this.#freshBytes += object.length;
-    if (this.#freshBytes > mostFresh) this.#packOldest();
+    if (this.#freshBytes > maxFresh) this.#packOldest();
   }
 
   /** Forgets every object but these. */

@@ -18,8 +18,8 @@ export interface Recalled {
   readonly since: number;
 }
 
-export const mostChanges = 10_000;
-const mostBytes = 64 * 1024 * 1024;
+export const maxChanges = 10_000;
+const maxBytes = 64 * 1024 * 1024;
 
 /** The last changes of a store, so that a watch can begin in the past. */
 export class History<F> {
@@ -83,7 +83,7 @@ export class History<F> {
   add(change: Change<F>): void {
     this.#changes.push(change);
     this.#bytes += change.object.length;
-    while (this.#changes.length - this.#first > mostChanges || this.#bytes > mostBytes) {
+    while (this.#changes.length - this.#first > maxChanges || this.#bytes > maxBytes) {
       const { object, resourceVersion } = this.#changes[this.#first] as Change<F>;
       this.#bytes -= object.length;
       this.#since = resourceVersion;

@@ -10,7 +10,7 @@ const own = /("time":"|\\"(?:ip|uid)\\":\\")([^"\\]*)/g;
 /** Stands for it; no JSON text holds it. */
 const mark = '\0';
 /** Characters of texts that are known, whether anybody has them or not. */
-const mostKnown = 2 * 1024 * 1024;
+const maxKnown = 2 * 1024 * 1024;
 
 /** What stands between the marks of a text that several have. */
 interface Shared {
@@ -41,7 +41,7 @@ class Filled implements Packed {
 }
 
 export class ManagedFields {
-  readonly #known = new LRUCache<string, Shared>({ maxSize: mostKnown, sizeCalculation: (_, text) => text.length + 1 });
+  readonly #known = new LRUCache<string, Shared>({ maxSize: maxKnown, sizeCalculation: (_, text) => text.length + 1 });
   readonly #packer = new Packer();
 
   /** A text that nobody else has is packed by itself. */

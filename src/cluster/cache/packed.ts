@@ -10,7 +10,7 @@ const shortest = 256;
 /** zlib clears the memory that it works in each time: what these allow is enough for an object, and packing it takes a third of the time. */
 const deflation = { level: 3, memLevel: 5, windowBits: 14 };
 /** A dictionary that is unlike what is packed with it is changed for a better one, so often. */
-const mostDictionaries = 8;
+const maxDictionaries = 8;
 
 /** Bytes that are kept in a form that takes less room. */
 export interface Packed {
@@ -52,7 +52,7 @@ export class Packer {
     if (bytes.length < shortest) return new Deflated(bytes, undefined, bytes.length);
     const deflated = this.#deflate(bytes);
     const unlike = deflated.length * 3 > bytes.length && bytes.length > this.#dictionary.length;
-    if (!unlike || this.#dictionaries === mostDictionaries)
+    if (!unlike || this.#dictionaries === maxDictionaries)
       return new Deflated(deflated, this.#dictionary, bytes.length);
     this.#dictionary = Buffer.from(bytes);
     this.#dictionaries += 1;

@@ -65,7 +65,7 @@ const bytesOfKeys = 8 * 1024;
 const longestKey = 1024;
 /** What is selected from fewer objects is not worth keeping. */
 const fewObjects = 128;
-const mostIndexes = 32;
+const maxIndexes = 32;
 
 type Index = Map<string, Set<Stored>>;
 
@@ -284,7 +284,7 @@ export class Selections {
     for (const change of changes) indexChange(index, name, change);
     this.#indexes.set(name, index);
     for (const [first] of this.#indexes) {
-      if (this.#indexes.size <= mostIndexes) break;
+      if (this.#indexes.size <= maxIndexes) break;
       this.#indexes.delete(first);
     }
   }

@@ -3,7 +3,7 @@
  * the last changes, so that a watch can begin in the past (k8s.io/apiserver pkg/storage/cacher/watch_cache.go).
  */
 import { Arena } from './arena.ts';
-import { History, mostChanges, type Change, type Recalled } from './history.ts';
+import { History, maxChanges, type Change, type Recalled } from './history.ts';
 import type { ChangeType } from '../client/kube-object.ts';
 import { byName, exchanged, follow, orders, stateAfter, type OrderName } from './order.ts';
 import { Selections, type ObjectFilter, type ObjectOrder } from './selection.ts';
@@ -20,9 +20,9 @@ const orderNames = Object.keys(orders) as OrderName[];
 const isOrderName = (key: string): key is OrderName => Object.hasOwn(orders, key);
 
 /** Bytes that may lie unpacked. */
-const mostPlainBytes = 256 * 1024 * 1024;
+const maxPlainBytes = 256 * 1024 * 1024;
 /** More changes at once are not taken over into each order one by one: each would move what stands behind it. */
-const mostSingly = 100;
+const maxSingly = 100;
 /** What the V8 heap holds of an object, about. */
 const indexSize = 1024;
 
@@ -32,7 +32,7 @@ const keyOf = (object: { namespace: string; name: string }): string =>
 export class Store<F> {
   readonly #objects = new Map<string, StoredObject<F>>();
   readonly #orders: Record<OrderName, StoredObject<F>[]> = { name: [], newest: [], oldest: [] };
-  readonly #arena = new Arena(mostPlainBytes);
+  readonly #arena = new Arena(maxPlainBytes);
   readonly #history = new History<F>();
   readonly #selections: Selections;
   readonly #listeners = new Set<StoreListener<F>>();
@@ -215,11 +215,11 @@ export class Store<F> {
         changes.push({ type: 'MODIFIED', resourceVersion: version, object, previous });
     }
     // Nobody could be told them all.
-    if (changes.length + gone.length > mostChanges) return this.#reset(items, resourceVersion);
+    if (changes.length + gone.length > maxChanges) return this.#reset(items, resourceVersion);
     const all = changes
       .concat(deletions(gone, this.#resourceVersion, new Set(items.map((object) => object.resourceVersion))))
       .toSorted((a, b) => a.resourceVersion - b.resourceVersion);
-    if (all.length <= mostSingly) for (const change of all) this.#record(change);
+    if (all.length <= maxSingly) for (const change of all) this.#record(change);
     else this.#recordAll(all);
     this.#arena.retain(new Set(this.#objects.values()));
     this.bookmark(resourceVersion);
@@ -264,7 +264,7 @@ export class Store<F> {
     const after = stateAfter(change);
     for (const name of orderNames) follow(this.#orders[name], orders[name], previous, after);
     this.#selections.change(change);
-    this.#tell(change);
+    this.#publish(change);
   }
 
   /** Changes of a list: of one object there are no more than its deletion and another of its name. */
@@ -274,7 +274,7 @@ export class Store<F> {
     const after = changes.map(stateAfter);
     for (const name of orderNames) this.#orders[name] = exchanged(this.#orders[name], orders[name], before, after);
     this.#selections.clear();
-    for (const change of changes) this.#tell(change);
+    for (const change of changes) this.#publish(change);
   }
 
   #keep(change: Change<F>): void {
@@ -291,7 +291,7 @@ export class Store<F> {
     if (previous !== undefined) this.#arena.retire(previous);
   }
 
-  #tell(change: Change<F>): void {
+  #publish(change: Change<F>): void {
     this.#history.add(change);
     for (const listener of this.#listeners) listener.change(change);
   }

@@ -42,7 +42,7 @@ interface Indexed<F> {
 }
 
 /** So many values that were looked for in an object's bytes are kept with it. */
-const mostRemembered = 16;
+const maxRemembered = 16;
 
 /**
  * Numbers of what is looked for in objects. Requests choose that text: a million objects must not each keep others of them.
@@ -163,7 +163,7 @@ export class StoredObject<F> implements Indexed<F>, Layout {
     const known = this.#remembered?.get(key);
     if (known !== undefined || this.#remembered?.has(key) === true) return known as T;
     const found = find(this);
-    if (this.#remembered === undefined || this.#remembered.size === mostRemembered) this.#remembered = new Map();
+    if (this.#remembered === undefined || this.#remembered.size === maxRemembered) this.#remembered = new Map();
     this.#remembered.set(key, found);
     return found;
   }
@@ -175,21 +175,11 @@ export class StoredObject<F> implements Indexed<F>, Layout {
     const more = digits.length - (versionEnd - versionStart);
     const pieces = [bytes.subarray(0, versionStart), digits, bytes.subarray(versionEnd)];
     return new StoredObject<F>(
-      { ...this.#indexed(), resourceVersion },
-      { ...this.#layout(), metadataEnd: this.metadataEnd + more, versionEnd: versionEnd + more },
+      { ...this, resourceVersion },
+      { ...this, metadataEnd: this.metadataEnd + more, versionEnd: versionEnd + more },
       copied(pieces, bytes.length + more),
       this.#managedFields,
     );
-  }
-
-  #indexed(): Indexed<F> {
-    const { name, namespace, uid, resourceVersion, createdAt, labels, ownerReferences, fields } = this;
-    return { name, namespace, uid, resourceVersion, createdAt, labels, ownerReferences, fields };
-  }
-
-  #layout(): Layout {
-    const { metadata, selfLinkEnd, metadataEnd, versionStart, versionEnd } = this;
-    return { metadata, selfLinkEnd, metadataEnd, versionStart, versionEnd };
   }
 }
 

@@ -89,7 +89,7 @@ export class Catalogue {
   constructor(options: CatalogueOptions) {
     this.#options = options;
     this.#clock = options.clock;
-    this.#memory = new MemoryLimit({ most: () => options.limits().maxBytes, makeRoom: () => this.#dropOldest() });
+    this.#memory = new MemoryLimit({ maxBytes: () => options.limits().maxBytes, makeRoom: () => this.#dropOldest() });
     this.listMemory = new ListMemory(() => options.limits().maxBytes);
   }
 

@@ -25,12 +25,6 @@ interface Binding {
   readonly subjects: readonly string[];
 }
 
-export interface GrantedNamespacesOptions {
-  readonly client: Pick<KubeClient, 'stream'>;
-  readonly log: Logger;
-  readonly clock: Clock;
-}
-
 const path = '/apis/rbac.authorization.k8s.io/v1/rolebindings';
 
 function decode({ metadata: { namespace = '', name }, subjects = [] }: RoleBinding): Binding {
@@ -49,7 +43,7 @@ export class GrantedNamespaces {
   /** By subject the namespaces, each with the number of its bindings. */
   readonly #bySubject = new Map<string, Map<string, number>>();
 
-  constructor(options: GrantedNamespacesOptions) {
+  constructor(options: { client: Pick<KubeClient, 'stream'>; log: Logger; clock: Clock }) {
     this.#reflector = new Reflector<Binding>({
       ...options,
       path,

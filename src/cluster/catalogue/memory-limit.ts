@@ -11,7 +11,7 @@ export interface MemoryShare {
 }
 
 export interface MemoryLimitOptions {
-  readonly most: () => number;
+  readonly maxBytes: () => number;
   /** Gives up something that nobody uses now; false if there is nothing. */
   readonly makeRoom: () => boolean;
 }
@@ -45,7 +45,7 @@ export class MemoryLimit {
       name,
       hold: (bytes) => {
         if (released) return;
-        const isTooMuch = (): boolean => bytes > mine && this.#held - mine + bytes > this.#options.most();
+        const isTooMuch = (): boolean => bytes > mine && this.#held - mine + bytes > this.#options.maxBytes();
         while (isTooMuch() && this.#options.makeRoom());
         if (!essential && isTooMuch()) throw this.#tooMuch(name, bytes, this.#held - mine);
         set(bytes);
@@ -59,7 +59,7 @@ export class MemoryLimit {
 
   #tooMuch(name: string, bytes: number, others: number): StatusError {
     return serviceUnavailable(
-      `${name} does not fit into the memory for copies of the cluster: ${mebibytes(bytes)} of it were read so far, others hold ${mebibytes(others)}, and the configuration's cache.maxBytes is ${mebibytes(this.#options.most())}`,
+      `${name} does not fit into the memory for copies of the cluster: ${mebibytes(bytes)} of it were read so far, others hold ${mebibytes(others)}, and the configuration's cache.maxBytes is ${mebibytes(this.#options.maxBytes())}`,
       retryAfter,
     );
   }

@@ -36,22 +36,11 @@ export interface KubeResponse {
   readonly body: Readable;
 }
 
-export interface KubeClient {
-  /** Whatever kube-apiserver answers, its body not yet read. Throws KubeError only where there is no answer. */
-  stream(path: string, options?: KubeRequest): Promise<KubeResponse>;
-  /** The decoded body of a 2xx answer. Throws KubeError for any other. */
-  json<T>(path: string, options?: KubeRequest): Promise<T>;
-  /** The audiences of our own token, which are kube-apiserver's; empty if we have no ServiceAccount token, or an opaque one. */
-  audiences(): Promise<readonly string[]>;
-  /** Who issued our own token, and so the ServiceAccount tokens of the cluster; undefined as above. */
-  issuer(): Promise<string | undefined>;
-  close(): Promise<void>;
-}
+/** The requests of this server itself. */
+export type KubeClient = Pick<ApiserverClient, 'stream' | 'json' | 'audiences' | 'issuer' | 'close'>;
 
-/** The whole way to kube-apiserver: our own requests, and those that are passed on. */
-export interface Cluster extends KubeClient {
-  readonly upstream: Upstream;
-}
+/** Also the requests that are passed on. */
+export type Cluster = Pick<ApiserverClient, keyof KubeClient | 'upstream'>;
 
 const credentialLife = 10_000;
 
@@ -110,7 +99,7 @@ type Send<Body> = (
   signal?: AbortSignal,
 ) => Promise<UpstreamResponse<Body>>;
 
-class ApiserverClient implements Cluster {
+class ApiserverClient {
   readonly upstream: Upstream;
   readonly #address: Address;
   readonly #credential: Credential;
@@ -132,10 +121,12 @@ class ApiserverClient implements Cluster {
     this.#watches = new Connections(address, Infinity);
   }
 
+  /** Returns a response of any status, its body not yet read. Throws KubeError only if there is no response. */
   stream(path: string, options: KubeRequest = {}): Promise<KubeResponse> {
     return this.#sendAgain(streamed, path, options);
   }
 
+  /** Returns the decoded body of a 2xx response. Throws KubeError for any other. */
   async json<T>(path: string, options: KubeRequest = {}): Promise<T> {
     const { status, body } = await this.#sendAgain(whole, path, options);
     const text = body.toString('utf8');
@@ -143,10 +134,12 @@ class ApiserverClient implements Cluster {
     return JSON.parse(text) as T;
   }
 
+  /** The audiences of our own token, which are kube-apiserver's; empty if we have no ServiceAccount token, or an opaque one. */
   async audiences(): Promise<readonly string[]> {
     return claimsOf(await this.#credential.headers()).audiences;
   }
 
+  /** The issuer of our own token, and so of the ServiceAccount tokens of the cluster; undefined as above. */
   async issuer(): Promise<string | undefined> {
     return claimsOf(await this.#credential.headers()).issuer;
   }
@@ -204,7 +197,7 @@ class ApiserverClient implements Cluster {
     );
     const length = body?.length;
     const head = headOf({ method, target, host: url.host, headers, length, hasBody: body !== undefined });
-    return { method, head, length, body: body === undefined ? undefined : [body], patience: timeout };
+    return { method, head, length, body: body === undefined ? undefined : [body], timeout };
   }
 }
 

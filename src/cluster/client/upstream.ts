@@ -91,7 +91,7 @@ export function createUpstream({ address, credential }: UpstreamOptions): Upstre
       const headers = await headersOf(request);
       const hasBody = body !== undefined;
       const head = headOf({ method, target: `${prefix}${target}`, host, headers, length, hasBody });
-      return connections.send({ method, head, body, length, patience: isLongRunning ? 0 : shortRequest, handler });
+      return connections.send({ method, head, body, length, timeout: isLongRunning ? 0 : shortRequest, handler });
     },
 
     async upgrade(request, wanted, signal) {

@@ -48,7 +48,7 @@ export interface Sent {
   /** Of the body in bytes, as the head says it; in chunks without. */
   readonly length?: number | undefined;
   /** Until the head of the answer, in milliseconds; 0 for ever. */
-  readonly patience: number;
+  readonly timeout: number;
   /** Between two pieces of the answer, in milliseconds; for ever unless stated. */
   readonly silence?: number;
   readonly handler: AnswerHandler;
@@ -69,9 +69,9 @@ export class AnswerTimeout extends Error {}
 
 const tooLate = (): AnswerTimeout => new AnswerTimeout('there is no answer in time');
 
-const connectPatience = 5_000;
+const connectTimeout = 5_000;
 /** Less than kube-apiserver's 90 s, which would close a connection just as it is used. */
-const idlePatience = 60_000;
+const idleTimeout = 60_000;
 
 /** Into which all connections read: what is in it is taken at once. */
 const landing = Buffer.allocUnsafeSlow(64 * 1024);
@@ -109,7 +109,7 @@ export class UpstreamConnection implements AnswerEvents {
       },
     });
     this.#socket = socket;
-    const late = setTimeout(() => this.#fail(new Error('connecting takes too long')), connectPatience);
+    const late = setTimeout(() => this.#fail(new Error('connecting takes too long')), connectTimeout);
     socket.once(event, () => {
       clearTimeout(late);
       this.#isOpen = true;
@@ -183,7 +183,7 @@ export class UpstreamConnection implements AnswerEvents {
     if (this.#passing === undefined) return;
     const { request } = this.#passing;
     this.#parser.expect(request.method);
-    this.#socket.setTimeout(request.patience);
+    this.#socket.setTimeout(request.timeout);
     this.#awaitHead(request);
     this.#isSent = true;
     this.#hasHeard = false;
@@ -191,8 +191,8 @@ export class UpstreamConnection implements AnswerEvents {
     else void this.#writeWithBody(this.#passing, request.body);
   }
 
-  #awaitHead({ patience }: Sent): void {
-    this.#headUntil = patience === 0 ? Infinity : performance.now() + patience;
+  #awaitHead({ timeout }: Sent): void {
+    this.#headUntil = timeout === 0 ? Infinity : performance.now() + timeout;
   }
 
   async #writeWithBody(passing: Passing, body: AsyncIterable<Buffer> | readonly Buffer[]): Promise<void> {
@@ -241,7 +241,7 @@ export class UpstreamConnection implements AnswerEvents {
     // What of the body kube-apiserver did not want would be taken for the next request.
     if (this.#parser.mayGoOn && this.#isBodySent && !this.isOver) {
       this.#hasServed = true;
-      this.#socket.setTimeout(idlePatience);
+      this.#socket.setTimeout(idleTimeout);
       this.#keeper.onFree(this);
     } else this.#socket.destroy();
   }

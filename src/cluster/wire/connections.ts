@@ -1,4 +1,4 @@
-/** Connections to one server: as many as there are requests at a time, up to a most, kept for the next ones. */
+/** Connections to one server: as many as there are requests at a time, up to a maximum, kept for later ones. */
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTLS, type ConnectionOptions, createSecureContext } from 'node:tls';
 import { UpstreamConnection, Passing, type AnswerFlow, type Keeper, type Landing, type Sent } from './connection.ts';
@@ -34,7 +34,7 @@ export class Connections implements Keeper {
   readonly #address: { readonly host: string; readonly port: number };
   /** Undefined for plain HTTP. */
   readonly #tls: ConnectionOptions | undefined;
-  readonly #most: number;
+  readonly #max: number;
   readonly #all = new Set<UpstreamConnection>();
   /** The last is the one that was used last: who is not needed grows old. */
   readonly #free: UpstreamConnection[] = [];
@@ -43,8 +43,8 @@ export class Connections implements Keeper {
   #session: Buffer | undefined;
   #isClosed = false;
 
-  constructor({ url: { protocol, port }, hostname, tls }: Address, most: number) {
-    this.#most = most;
+  constructor({ url: { protocol, port }, hostname, tls }: Address, max: number) {
+    this.#max = max;
     const isSecure = protocol === 'https:';
     this.#address = { host: hostname, port: port === '' ? (isSecure ? 443 : 80) : Number(port) };
     this.#tls = isSecure ? tls : undefined;
@@ -53,7 +53,7 @@ export class Connections implements Keeper {
   send(request: Sent): AnswerFlow {
     if (this.#isClosed) throw new Error(stopped);
     const passing = new Passing(request, this);
-    const connection = this.#kept() ?? (this.#all.size < this.#most ? this.#opened() : undefined);
+    const connection = this.#kept() ?? (this.#all.size < this.#max ? this.#opened() : undefined);
     if (connection === undefined) this.#waiting.add(passing);
     else connection.send(passing);
     return passing;
@@ -77,7 +77,7 @@ export class Connections implements Keeper {
     const at = this.#free.indexOf(connection);
     if (at >= 0) this.#free.splice(at, 1);
     // Those whose requests are sent again have others in their place already.
-    const next = this.#all.size < this.#most ? this.#next() : undefined;
+    const next = this.#all.size < this.#max ? this.#next() : undefined;
     if (next !== undefined) this.#opened().send(next);
   }
 

@@ -43,7 +43,7 @@ export function whole(
     };
     signal?.throwIfAborted();
     // Nobody else could keep it waiting.
-    const flow = connections.send({ ...question, silence: question.patience, handler });
+    const flow = connections.send({ ...question, silence: question.timeout, handler });
     function giveUp(): void {
       flow.abort();
       reject(signal?.reason as Error);

@@ -9,10 +9,10 @@ import { timesOf, type Session, type SessionSpec } from './session.ts';
  * Live sessions of one user: who logs in without end fills neither the cluster nor the memory of the replicas. A program has many
  * instances, each of which logs in.
  */
-const mostOfUser = 100;
-const mostOfProgram = 1_000;
+const maxOfUser = 100;
+const maxOfProgram = 1_000;
 /** Of one user, codes that nobody has redeemed yet. */
-const mostPending = 20;
+const maxPending = 20;
 const endedAtLogin = 10;
 
 export class Beginnings {
@@ -48,7 +48,7 @@ export class Beginnings {
   /** The sessions that were used longest ago give way. A login does not fail for it: the next one tries again. */
   async makeRoomFor({ metadata: { name }, spec, status: { phase } }: Session): Promise<void> {
     if (spec.userUID === '') return;
-    const most = phase === 'Pending' ? mostPending : spec.subjectKind === undefined ? mostOfUser : mostOfProgram;
+    const most = phase === 'Pending' ? maxPending : spec.subjectKind === undefined ? maxOfUser : maxOfProgram;
     if (this.#store.countOfUser(spec.userUID) <= most) return;
     const tooMany = this.#store
       .ofUser(spec.userUID)

@@ -29,7 +29,7 @@ export class SessionRequests {
 
   async get(sid: string): Promise<Session | undefined> {
     try {
-      return await this.#ask(`${this.#path}/${sid}`);
+      return await this.#send(`${this.#path}/${sid}`);
     } catch (error) {
       if (isKubeError(error, 404)) return undefined;
       throw error;
@@ -37,7 +37,7 @@ export class SessionRequests {
   }
 
   async list(query: NonNullable<KubeRequest['query']>): Promise<readonly Session[]> {
-    return (await this.#ask<{ readonly items: readonly Session[] }>(this.#path, { query })).items;
+    return (await this.#send<{ readonly items: readonly Session[] }>(this.#path, { query })).items;
   }
 
   /** As the cluster has it then. */
@@ -45,7 +45,7 @@ export class SessionRequests {
     try {
       // The rest of what is written is known.
       const options = { method: 'POST', body: session, headers: metadataHeaders } as const;
-      const { metadata } = await this.#ask<Pick<Session, 'metadata'>>(this.#path, options);
+      const { metadata } = await this.#send<Pick<Session, 'metadata'>>(this.#path, options);
       return { ...session, metadata };
     } catch (error) {
       if (!(error instanceof KubeError)) throw error;
@@ -60,7 +60,7 @@ export class SessionRequests {
   /** Undefined when somebody else has changed the session meanwhile, or it is gone. */
   async put(session: Session): Promise<Session | undefined> {
     try {
-      return await this.#ask(`${this.#path}/${session.metadata.name}`, { method: 'PUT', body: session });
+      return await this.#send(`${this.#path}/${session.metadata.name}`, { method: 'PUT', body: session });
     } catch (error) {
       if (isKubeError(error, 409) || isKubeError(error, 404)) return undefined;
       throw error;
@@ -70,7 +70,7 @@ export class SessionRequests {
   /** False when somebody else has changed the session meanwhile, or it is gone. */
   async delete({ metadata }: Session): Promise<boolean> {
     try {
-      await this.#ask(`${this.#path}/${metadata.name}`, {
+      await this.#send(`${this.#path}/${metadata.name}`, {
         method: 'DELETE',
         body: { preconditions: { resourceVersion: metadata.resourceVersion } },
       });
@@ -82,7 +82,7 @@ export class SessionRequests {
   }
 
   /** Throws KubeError 404 and 409, which mean something here. */
-  async #ask<T = Session>(path: string, options?: KubeRequest): Promise<T> {
+  async #send<T = Session>(path: string, options?: KubeRequest): Promise<T> {
     const giveUp = new AbortController();
     const cancel = this.#clock.after(longestAnswer, () => giveUp.abort(new Error('no answer in time')));
     try {

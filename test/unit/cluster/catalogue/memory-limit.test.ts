@@ -9,7 +9,7 @@ beforeEach(() => {
   most = 10 * mebibyte;
   rooms = [];
   limit = new MemoryLimit({
-    most: () => most,
+    maxBytes: () => most,
     makeRoom: () => {
       const room = rooms.shift();
       room?.();

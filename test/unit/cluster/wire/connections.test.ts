@@ -29,10 +29,10 @@ afterEach(() => {
   kube.close();
 });
 
-const question = (target: string, patience = 0, method = 'GET'): UpstreamRequest => ({
+const question = (target: string, timeout = 0, method = 'GET'): UpstreamRequest => ({
   method,
   head: `${method} ${target} HTTP/1.1\r\nHost: a\r\n\r\n`,
-  patience,
+  timeout,
 });
 
 async function answerTo(target: string): Promise<ServerResponse> {
@@ -195,7 +195,7 @@ test('a request arrives before its body does', async () => {
   const body = (async function* () {
     yield await arrived.promise;
   })();
-  expect((await whole(connections, { method: 'POST', head, patience: 0, body })).body.toString()).toBe('a');
+  expect((await whole(connections, { method: 'POST', head, timeout: 0, body })).body.toString()).toBe('a');
 });
 
 describe('over TLS', () => {
