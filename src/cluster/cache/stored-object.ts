@@ -175,8 +175,8 @@ export class StoredObject<F> implements Indexed<F>, Layout {
     const more = digits.length - (versionEnd - versionStart);
     const pieces = [bytes.subarray(0, versionStart), digits, bytes.subarray(versionEnd)];
     return new StoredObject<F>(
-      { ...this, resourceVersion },
-      { ...this, metadataEnd: this.metadataEnd + more, versionEnd: versionEnd + more },
+      { ...(this as Indexed<F>), resourceVersion },
+      { ...(this as Layout), metadataEnd: this.metadataEnd + more, versionEnd: versionEnd + more },
       copied(pieces, bytes.length + more),
       this.#managedFields,
     );
