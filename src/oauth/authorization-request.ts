@@ -1,4 +1,4 @@
-/** What a client asks for by the browser of somebody (RFC 6749 section 4.1.1, OpenID Connect Core section 3.1.2.1). */
+/** An authorization request (RFC 6749 section 4.1.1, OpenID Connect Core section 3.1.2.1). */
 import type { Client } from '../accounts/directory/clients.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { OAuthError } from '../runtime/errors.ts';
@@ -12,8 +12,8 @@ import { grantScope } from './scope.ts';
 const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]))(?::\d{1,5})?(?=[/?]|$)/;
 
 /**
- * RFC 6749 section 3.1.2.3: character by character; RFC 8252 section 7.3: on loopback addresses at any port. What is registered is a
- * URL, also with the port that was given: our pages read it as one.
+ * Compares redirect URIs: character by character (RFC 6749 section 3.1.2.3), on loopback addresses with any port (RFC 8252 section 7.3).
+ * The given one must be a URL, because the pages parse it.
  */
 export const isRegistered = (registered: readonly string[], given: string): boolean =>
   URL.canParse(given) &&
@@ -21,17 +21,17 @@ export const isRegistered = (registered: readonly string[], given: string): bool
     (one) => one === given || (loopback.test(one) && one.replace(loopback, '$1') === given.replace(loopback, '$1')),
   );
 
-/** Whoever listens there has not shown that the URI is theirs (RFC 8252 section 8.6). */
+/** Returns whether another program could receive what is sent to the URI (RFC 8252 section 8.6). */
 export const provesNobody = (uri: string): boolean => !uri.startsWith('https:');
 
-/** The URI with more parameters, the rest of it unchanged. One without a value is as good as none (RFC 6749 section 3.1). */
+/** Adds parameters to the URI; those without a value are left out (RFC 6749 section 3.1). */
 export function withParameters(uri: string, parameters: Readonly<Record<string, string | undefined>>): string {
   const given = Object.entries(parameters).filter((pair): pair is [string, string] => (pair[1] ?? '') !== '');
   if (given.length === 0) return uri;
   return `${uri}${uri.includes('?') ? '&' : '?'}${new URLSearchParams(given).toString()}`;
 }
 
-/** Whom to answer, and where. */
+/** The client, and where its response is sent. */
 interface Destination {
   readonly client: Client;
   readonly redirectURI: string;
@@ -75,12 +75,12 @@ export type AuthorizationRequest = Destination & ReturnType<typeof authorization
 
 const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
 
-/** Throws what people are told: a request that names nobody is answered to nobody (RFC 6749 section 4.1.2.1). */
+/** Throws errors for the user: without a known client and redirect URI there is no client to send them to (RFC 6749 section 4.1.2.1). */
 export function destinationOf(query: URLSearchParams, directory: Directory): Destination {
   for (const name of ['client_id', 'redirect_uri'])
     if (query.getAll(name).length > 1) throw invalid(`the parameter "${name}" is repeated`);
   const client = directory.clients.get(query.get('client_id') ?? '');
-  if (client === undefined) throw invalid('the application that sent you here is not known: its client_id is wrong');
+  if (client === undefined) throw invalid('the application that sent you here is unknown: its client_id is wrong');
   const redirectURI = query.get('redirect_uri') ?? '';
   if (!isRegistered(client.redirectURIs, redirectURI))
     throw invalid(`the redirect_uri of the application that sent you here is not registered for "${client.name}"`);

@@ -1,7 +1,7 @@
-import type { PublishedKey, SigningKeys } from '../../tokens/signing-keys.ts';
+import type { SigningKeys } from '../../tokens/signing-keys.ts';
 import { anonymous } from '../../http/access.ts';
 import { defineRoute } from '../../http/define-route.ts';
-import { list, named, object, oneOf, open, text, type Schema, type TypeOf } from '../../http/schema.ts';
+import { list, named, object, oneOf, open, text, type TypeOf } from '../../http/schema.ts';
 import { sendJSON, cacheable, type OAuthEndpoint } from '../json-response.ts';
 
 const jwkSet = 'application/jwk-set+json';
@@ -17,7 +17,7 @@ const keySetSchema = named(
             { kid: text, alg: text, use: oneOf('sig') },
             { kty: text, crv: text, x: text, y: text, n: text, e: text },
           ),
-        ) as unknown as Schema<PublishedKey>,
+        ),
       ),
     ),
   }),

@@ -11,7 +11,6 @@ import { demand, type Authorizer } from '../../auth/authorizers/authorizer.ts';
 import { OAuthError } from '../../runtime/errors.ts';
 import { errorMap, issuesOf } from '../../config/error-map.ts';
 import { defineRoute } from '../../http/define-route.ts';
-import type { RequestBody } from '../../http/request/json-body.ts';
 import { inQuery, json, type RequestContext } from '../../http/route.ts';
 import { parseJSON } from '../../http/request/parse-json.ts';
 import { flag, list, named, object, oneOf, open, text, type TypeOf } from '../../http/schema.ts';
@@ -53,16 +52,10 @@ type Review = TypeOf<typeof tokenReviewSchema>;
 
 const refused: Status = { authenticated: false };
 
-/** A body that is read and not parsed: the caller authenticates first. */
-const unparsedReview: RequestBody<Buffer> = {
-  description: { required: true, content: { 'application/json': tokenReviewSchema } },
-  read: (req, { arrival }) => readBody(req, 'application/json', arrival),
-};
-
 export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
   const { directory, limiter, accessTokens, authenticator, authorizer, audiences } = parts;
 
-  /** Which clients' tokens the caller may learn of. */
+  /** Returns for the tokens of which clients the caller may get a result. */
   async function authenticate(req: Request, context: RequestContext): Promise<(clientID: string) => boolean> {
     if (/^basic /i.test(req.headers.authorization ?? '')) {
       const client = await authenticateClient(req, new Map(), context, { directory, limiter });
@@ -116,7 +109,11 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
         access: { kind: 'client', schemes: ['client', 'bearer'] },
         // client-go adds its timeout.
         query: queryOfClients([inQuery('timeout', 'Means nothing here')]),
-        body: unparsedReview,
+        // The caller authenticates before its body is parsed.
+        body: {
+          description: { required: true, content: { 'application/json': tokenReviewSchema } },
+          read: (request, { arrival }) => readBody(request, 'application/json', arrival),
+        },
         responses: json(reviewedSchema),
         errors: [403],
         async handler({ req, res, context, body }) {
