@@ -2,6 +2,7 @@
  * What the cluster serves, kept current by aggregated discovery (apidiscovery.k8s.io). Names are resolved as kubectl does
  * (k8s.io/client-go restmapper): groups in the cluster's order of priority, in each the preferred version.
  */
+import { Topic } from '../runtime/lifecycle.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { KubeClient } from './client/client.ts';
 import type { Clock } from '../runtime/time.ts';
@@ -81,11 +82,12 @@ const keyOf = ({ group, version, resource }: Pick<Found, 'group' | 'version' | '
   `${resource}.${version}.${group}`;
 
 export class Discovery {
+  /** What the cluster serves has changed. */
+  readonly changed = new Topic();
   readonly #client: Pick<KubeClient, 'stream'>;
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #stopped = new AbortController();
-  readonly #listeners = new Set<() => void>();
   readonly #reflectors: readonly Reflector<KubeObject>[];
   readonly #read = new Map<(typeof roots)[number], Root>();
   /** By `{plural}.{group}`. */
@@ -148,12 +150,6 @@ export class Discovery {
   /** Resolves when the cluster has been asked once; throws the signal's reason when that is aborted before. */
   waitForSync(signal: AbortSignal): Promise<void> {
     return this.#synced.wait(signal);
-  }
-
-  /** Called when what is served changed. Returns what ends the calls. */
-  onChange(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
   }
 
   /** All, of the preferred group first, as an array that is another one after each change. */
@@ -264,7 +260,7 @@ export class Discovery {
       this.#byPlural = Map.groupBy(resources, ({ resource }) => resource);
     }
     this.#synced.set();
-    if (changed) for (const listener of this.#listeners) listener();
+    if (changed) this.changed.publish();
   }
 }
 

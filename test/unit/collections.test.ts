@@ -73,7 +73,6 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'runtime/metrics knownResources',
     'runtime/lifecycle Topic listeners',
     'cluster/catalogue/catalogue Catalogue kept',
-    'cluster/discovery Discovery listeners',
     'cluster/cache/informer Informer listeners',
     'cluster/cache/store Store listeners',
   ],

@@ -10,14 +10,13 @@ import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { Clock } from '../../runtime/time.ts';
 import { Topic } from '../../runtime/lifecycle.ts';
 import { secretsIn, warningsOf } from './configuration-warnings.ts';
-import type { Identity, SessionSpec } from '../../tokens/sessions/session.ts';
+import type { Dismissed, Identity, SessionSpec } from '../../tokens/sessions/session.ts';
 import type { Passwords } from '../passwords/passwords.ts';
 import type { SecretRefs } from '../../cluster/secret-refs.ts';
 import type { Users } from './users.ts';
 import { configuredUserUID, accountOf, configuredAccounts, type Account } from './account.ts';
 import { AccountIndex, emailKey, identityKey, keysOf } from './account-index.ts';
 import { Clients } from './clients.ts';
-import type { Dismissed } from '../../tokens/sessions/dismissal.ts';
 import { dismissedBetween, isOutdated } from './dismissed.ts';
 
 /** For what was written here to come back by a watch. */

@@ -1,6 +1,5 @@
 /** Sessions that shall end for good: what they were made for is gone, and if it comes back people log in anew. */
-import type { Dismissed } from '../../tokens/sessions/dismissal.ts';
-import type { SessionSpec } from '../../tokens/sessions/session.ts';
+import type { Dismissed, SessionSpec } from '../../tokens/sessions/session.ts';
 import { identityKey } from './account-index.ts';
 import type { Account } from './account.ts';
 

@@ -47,7 +47,7 @@ export class ListWatch {
   }
 
   /** Calls `follow` when the watch is open. */
-  watch(query: Query, follow: (events: AsyncIterable<Buffer>) => Promise<void>): Promise<void> {
+  watch<R>(query: Query, follow: (events: AsyncIterable<Buffer>) => Promise<R>): Promise<R> {
     const parameters = { watch: 'true', allowWatchBookmarks: 'true', ...query };
     return this.#request(parameters, 'PartialObjectMetadata', (chunks) => follow(lines(chunks)));
   }

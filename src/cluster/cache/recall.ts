@@ -7,10 +7,9 @@ import type { Logger } from '../../runtime/logger.ts';
 import type { KubeClient } from '../client/client.ts';
 import { sleep, type Clock } from '../../runtime/time.ts';
 import type { Recalled } from './history.ts';
-import { isKubeError, KubeError } from '../client/kube-error.ts';
-import { readBody } from '../../runtime/promises.ts';
-import { metadataHeaders } from '../client/kube-object.ts';
-import { lines, parseWatchEvent } from './kube-responses.ts';
+import { isKubeError } from '../client/kube-error.ts';
+import { parseWatchEvent } from './kube-responses.ts';
+import { ListWatch } from './list-watch.ts';
 import { hurriedSeconds } from './reflector.ts';
 import type { Store } from './store.ts';
 
@@ -49,29 +48,24 @@ export function createRecall({
     let floor = 0;
     try {
       await latest();
-      const { status, body } = await client.stream(path, {
-        query: {
-          watch: 'true',
-          allowWatchBookmarks: 'true',
-          resourceVersion: from,
-          timeoutSeconds: hurriedSeconds,
-        },
-        headers: metadataHeaders,
-        signal,
-      });
-      if (status !== 200) throw KubeError.from(status, (await readBody(body)).toString('utf8'));
-      for await (const line of lines(body)) {
-        const { type, object } = parseWatchEvent(line);
-        const version = Number(object.metadata.resourceVersion);
-        if (type !== 'BOOKMARK') {
-          if (!(version > from)) throw new Error('a watch tells what there was before it');
-          if (version <= begin) floor = version;
+      const requests = new ListWatch({ client, path, metadataOnly: true, clock, maxSilence: longestWait, signal });
+      const query = { resourceVersion: from, timeoutSeconds: hurriedSeconds };
+      const isReached = await requests.watch(query, async (events) => {
+        for await (const event of events) {
+          const { type, object } = parseWatchEvent(event);
+          const version = Number(object.metadata.resourceVersion);
+          if (type !== 'BOOKMARK') {
+            if (!(version > from)) throw new Error('a watch reports a change from before its resourceVersion');
+            if (version <= begin) floor = version;
+          }
+          if (version >= begin) return true;
         }
-        if (version >= begin) return { floor, since: Math.max(from, floor) };
-      }
+        return false;
+      });
+      if (isReached) return { floor, since: Math.max(from, floor) };
     } catch (error) {
       if (isKubeError(error, 410)) floor = Math.max(floor, from + 1);
-      else log.info('it was not told what had changed', { path, resourceVersion: from, error });
+      else log.info('the history before the first list is unknown', { path, resourceVersion: from, error });
     }
     return floor === 0 ? undefined : { floor, since: begin };
   }

@@ -19,7 +19,7 @@ import { WatchRight } from './watch-right.ts';
 
 export interface CatalogueOptions {
   readonly client: Pick<KubeClient, 'stream'>;
-  readonly discovery: Pick<Discovery, 'hasSynced' | 'waitForSync' | 'onChange' | 'resolve' | 'find' | 'resources'>;
+  readonly discovery: Pick<Discovery, 'hasSynced' | 'waitForSync' | 'changed' | 'resolve' | 'find' | 'resources'>;
   readonly rights: Pick<OwnRights, 'mayListAndWatch' | 'forget'>;
   /** Of the configuration. */
   readonly limits: () => { readonly maxBytes: number; readonly idle: number };
@@ -82,7 +82,6 @@ export class Catalogue {
   >();
   /** Copies that are always there. */
   readonly #kept: CachedResource<unknown>[] = [];
-  #unsubscribe: (() => void) | undefined;
   readonly #stopped = new AbortController();
   #listed: { readonly of: readonly DiscoveredResource[]; readonly resources: readonly ApiResource[] } | undefined;
 
@@ -94,13 +93,12 @@ export class Catalogue {
   }
 
   start(): void {
-    this.#unsubscribe = this.#options.discovery.onChange(() => this.#changed());
+    this.#options.discovery.changed.subscribe(() => this.#changed());
     void repeat(this.#clock, sweepInterval, this.#stopped.signal, () => this.#sweep());
     for (const cached of this.#kept) cached.start();
   }
 
   stop(): void {
-    this.#unsubscribe?.();
     this.#stopped.abort();
     const reason = serviceUnavailable('the server is ending');
     for (const key of this.#copies.keys()) this.#stop(key, reason);

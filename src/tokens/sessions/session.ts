@@ -102,3 +102,19 @@ export const timesOf = ({ spec, status }: Session): Times => ({
   expiresAt: parseMilliseconds(spec.expiresAt),
   lastUse: parseMilliseconds(status.lastUsedAt ?? spec.createdAt),
 });
+
+/** The sessions that have all of this: their user, client, password or link is gone. */
+export interface Dismissed {
+  readonly userUID?: string;
+  readonly clientID?: string;
+  /** Of a login with this password. */
+  readonly credentialID?: string;
+  /** Of a login at this identity provider, and as whom there. */
+  readonly provider?: string;
+  readonly subject?: string;
+}
+
+export function isAmong({ userUID, clientID, credentialID, identity }: SessionSpec, dismissed: Dismissed): boolean {
+  const has = { userUID, clientID, credentialID, provider: identity?.provider, subject: identity?.subject };
+  return (Object.keys(dismissed) as (keyof Dismissed)[]).every((key) => dismissed[key] === has[key]);
+}

@@ -6,7 +6,6 @@ import { serviceUnavailable } from '../../runtime/errors.ts';
 import type { KubeClient } from '../../cluster/client/client.ts';
 import type { Clock } from '../../runtime/time.ts';
 import type { Logger } from '../../runtime/logger.ts';
-import { isAmong, type Dismissed } from './dismissal.ts';
 import { hashToken, isSessionID, newSessionID, type RefreshTokens } from '../refresh-tokens.ts';
 import { Beginnings } from './creation.ts';
 import { Codes } from './codes.ts';
@@ -14,7 +13,7 @@ import { Devices } from './devices.ts';
 import { Lives, type SessionLives } from './lifetimes.ts';
 import { Rotation } from './rotation.ts';
 import { SessionStore } from './session-store.ts';
-import type { Session, SessionSpec } from './session.ts';
+import { isAmong, type Dismissed, type Session, type SessionSpec } from './session.ts';
 import { Sweeper } from './sweeper.ts';
 
 /** Whoever begins one does not say when. */

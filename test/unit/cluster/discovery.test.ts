@@ -159,7 +159,7 @@ describe('what changes', () => {
   test('is seen within a minute, and what did not change is not sent again', async () => {
     await start();
     let told = 0;
-    discovery.onChange(() => (told += 1));
+    discovery.changed.subscribe(() => (told += 1));
     await clock.advance(20_000);
     expect(told).toBe(0);
     expect(cluster.asked.filter(({ status }) => status === 200)).toHaveLength(2);
@@ -219,7 +219,7 @@ describe('what changes', () => {
     await soon();
     expect(discovery.resolve('gizmos')?.revision).toBe('u/1');
     let told = 0;
-    discovery.onChange(() => (told += 1));
+    discovery.changed.subscribe(() => (told += 1));
     await watch.send({ type: 'MODIFIED', object: definition(1) });
     await clock.advance(10_000);
     expect(told).toBe(0);

@@ -3,6 +3,7 @@ import { Catalogue, type Use } from '../../../../src/cluster/catalogue/catalogue
 import { nodes } from '../../../../src/resources/kinds/nodes.ts';
 import type { DiscoveredResource } from '../../../../src/cluster/discovery.ts';
 import { KubeError } from '../../../../src/cluster/client/kube-error.ts';
+import { Topic } from '../../../../src/runtime/lifecycle.ts';
 import { createLogger } from '../../../../src/runtime/logger.ts';
 import {
   bookmark,
@@ -44,17 +45,13 @@ class FakeDiscovery {
     serves('gizmos', { group: 'x.example.com', revision: '1' }),
   ];
   synced = true;
-  #listener = (): void => undefined;
 
   hasSynced = (): boolean => this.synced;
   waitForSync = (signal: AbortSignal): Promise<void> =>
     new Promise((_, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason as Error));
     });
-  onChange = (listener: () => void): (() => void) => {
-    this.#listener = listener;
-    return () => undefined;
-  };
+  readonly changed = new Topic();
   resolve = (name: string): DiscoveredResource | undefined =>
     this.resources.find((one) => one.resource === name) ??
     this.resources.find((one) => `${one.resource}.${one.group}` === name);
@@ -65,7 +62,7 @@ class FakeDiscovery {
       if (one.resource !== name) return [{ ...one }];
       return change === undefined ? [] : [{ ...one, ...change }];
     });
-    this.#listener();
+    this.changed.publish();
   }
 }
 

@@ -10,6 +10,7 @@ import type { Route } from '../../../../src/http/route.ts';
 import type { KubeRequest, KubeResponse } from '../../../../src/cluster/client/client.ts';
 import type { DiscoveredResource } from '../../../../src/cluster/discovery.ts';
 import type { KubeObject } from '../../../../src/cluster/client/kube-object.ts';
+import { Topic } from '../../../../src/runtime/lifecycle.ts';
 import { createLogger } from '../../../../src/runtime/logger.ts';
 import { systemClock } from '../../../../src/runtime/time.ts';
 import { settle, status } from '../../../labs/cluster-fakes.ts';
@@ -141,7 +142,7 @@ beforeEach(() => {
       resources: served,
       hasSynced: () => true,
       waitForSync: async () => undefined,
-      onChange: () => () => undefined,
+      changed: new Topic(),
       resolve: (name) => served.find(({ resource, group }) => name === resource || name === `${resource}.${group}`),
       find: (of) => served.find(({ resource, group }) => resource === of.resource && group === of.group),
     },
