@@ -1,9 +1,10 @@
 /** A request and its answer, streamed at the pace of who reads. */
 import type { Request, Response } from 'express';
 import { ServerResponse, type IncomingMessage } from 'node:http';
-import { constants, type ServerHttp2Stream } from 'node:http2';
+import type { ServerHttp2Stream } from 'node:http2';
 import { badGateway, badRequest, serviceUnavailable, type StatusError, unauthorized } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';
+import { cutOff } from '../http/response/cut-off.ts';
 import {
   failureOf,
   isChange,
@@ -189,7 +190,7 @@ class Passage implements AnswerHandler {
   #fail(error: Error): void {
     const hasBegun = this.#res.headersSent;
     this.#giveUp(hasBegun ? undefined : error);
-    if (hasBegun) cut(this.#res);
+    if (hasBegun) cutOff(this.#res);
   }
 
   #giveUp(error?: Error): void {
@@ -285,11 +286,4 @@ export function begin(res: Response, status: number, message: string | undefined
     for (const [name] of pairsOf(headers)) if (name !== 'audit-id') res.removeHeader(name);
     throw badGateway('kube-apiserver gave an answer that cannot be passed on', { cause });
   }
-}
-
-/** The reader learns that this was not the end. */
-function cut(res: Response): void {
-  const { stream } = res as Response & { stream?: ServerHttp2Stream };
-  if (stream === undefined) res.destroy();
-  else stream.close(constants.NGHTTP2_INTERNAL_ERROR);
 }

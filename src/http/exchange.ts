@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import { constants, type ServerHttp2Stream } from 'node:http2';
+import { constants } from 'node:http2';
 import { isDeepStrictEqual } from 'node:util';
 import type { AuditBody } from '../audit/bodies.ts';
 import type { AuditRecord, Failure } from '../audit/record.ts';
@@ -10,6 +10,7 @@ import type { Logger } from '../runtime/logger.ts';
 import { anonymousURL, shownURL } from '../runtime/redaction.ts';
 import { authorizedByPath } from './access.ts';
 import { noRoute, type Arrival, type MatchedRoute, type RequestContext, type RequestInfo } from './route.ts';
+import { http2StreamOf } from './response/cut-off.ts';
 import { UnreadResponses } from './unread-responses.ts';
 
 /** The reason of every abort: Node would make a DOMException with a stack for each. */
@@ -201,11 +202,12 @@ export class Exchange implements RequestContext {
    */
   cut(): void {
     const { req, res } = this;
-    const { stream } = res as Response & { stream?: ServerHttp2Stream };
+    const stream = http2StreamOf(res);
     if (stream === undefined) req.socket.destroy();
     else {
       const { session } = stream;
-      stream.close(constants.NGHTTP2_CANCEL);
+      // Not CANCEL, as in cutOff.
+      stream.close(constants.NGHTTP2_INTERNAL_ERROR);
       const late = setTimeout(() => {
         if (!stream.destroyed) session?.destroy();
       }, linger);
@@ -218,7 +220,7 @@ export class Exchange implements RequestContext {
     const { res } = this;
     const end = (): void => this.#end();
     res.once('close', end);
-    const { stream } = res as Response & { stream?: ServerHttp2Stream };
+    const stream = http2StreamOf(res);
     if (stream === undefined) res.once('finish', end);
     else
       stream.once('finish', () => {

@@ -1,4 +1,5 @@
 import type { ServerHttp2Stream } from 'node:http2';
+import { http2StreamOf } from '../response/cut-off.ts';
 import type { Writable } from 'node:stream';
 import type { Auditor } from '../../audit/auditor.ts';
 import type { AuditBody, BodyHeaders } from '../../audit/bodies.ts';
@@ -76,8 +77,7 @@ function tapRequest({ req }: Exchange, body: AuditBody): void {
 }
 
 /** Of HTTP/2 the stream: what Express knows as the response passes some things by its own methods. */
-const wireOf = (res: Exchange['res']): Exchange['res'] | ServerHttp2Stream =>
-  (res as { stream?: ServerHttp2Stream }).stream ?? res;
+const wireOf = (res: Exchange['res']): Exchange['res'] | ServerHttp2Stream => http2StreamOf(res) ?? res;
 
 function tapResponse({ res }: Exchange, body: AuditBody): void {
   const see = (chunk: unknown): void => {

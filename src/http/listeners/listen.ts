@@ -134,6 +134,9 @@ async function bind(server: Server | Http2SecureServer, { host, port }: Address)
   return (server.address() as AddressInfo).port;
 }
 
+/** For resets to be sent before their connections end, in milliseconds. */
+const resetTime = 100;
+
 /** Pings and settings keep none open, only requests; also one on which nobody has ever said anything. */
 function closeStreamless(session: ServerHttp2Session): void {
   let streams = 0;
@@ -237,13 +240,17 @@ export async function listenTLS(
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const session of sessions) session.close();
       const idle = setInterval(() => (server as unknown as Partial<Server>).closeIdleConnections?.(), idleInterval);
-      const timer = setTimeout(() => {
-        for (const session of sessions) session.destroy();
-        for (const socket of sockets) socket.destroy();
+      const cut = setTimeout(() => {
+        // Clients take a stream that is closed without an error for complete (http/response/cut-off.ts).
+        for (const session of sessions) session.destroy(new Error('the server is shutting down'));
       }, grace);
+      const end = setTimeout(() => {
+        for (const socket of sockets) socket.destroy();
+      }, grace + resetTime);
       await closed;
       clearInterval(idle);
-      clearTimeout(timer);
+      clearTimeout(cut);
+      clearTimeout(end);
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { Response } from 'express';
 import { ServerResponse } from 'node:http';
-import type { ServerHttp2Stream } from 'node:http2';
 import type { Writable } from 'node:stream';
+import { cutOff, http2StreamOf } from './cut-off.ts';
 
 /** How a body is laid out where it is handed on: as it is, or in the chunks of RFC 9112 section 7.1. */
 export type Framing = 'plain' | 'chunked';
@@ -44,7 +44,7 @@ export class StreamedBody {
   constructor(res: Response, last?: Buffer) {
     this.#res = res;
     this.#last = last;
-    const { stream } = res as Response & { stream?: ServerHttp2Stream };
+    const stream = http2StreamOf(res);
     // An answer that waits for the one before it on its connection has no socket yet.
     const socket = res instanceof ServerResponse ? res.socket : null;
     this.#out = stream ?? socket ?? res;
@@ -90,8 +90,8 @@ export class StreamedBody {
     return !this.#res.destroyed && !this.#res.writableEnded;
   }
 
-  /** Breaks off: the reader learns that this was not the end. */
+  /** Ends the response as incomplete. */
   cut(): void {
-    this.#res.destroy();
+    cutOff(this.#res);
   }
 }

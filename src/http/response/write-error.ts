@@ -14,6 +14,7 @@ import { KubeError } from '../../cluster/client/kube-error.ts';
 import type { Exchange } from '../exchange.ts';
 import type { oauthErrorSchema, statusSchema } from '../meta.ts';
 import type { TypeOf } from '../schema.ts';
+import { cutOff } from './cut-off.ts';
 
 export const speaksOAuth = (path: string): boolean => path.startsWith('/oauth/') || path.startsWith('/.well-known/');
 
@@ -67,7 +68,7 @@ export function writeError(exchange: Exchange, thrown: unknown): void {
       : { status: 'Failure', reason: error.reason, message: error.message };
   if (res.headersSent || res.writableEnded) {
     // A stream that is under way cannot say more: cutting it tells the client that it is not whole.
-    if (!res.writableEnded) res.destroy();
+    if (!res.writableEnded) cutOff(res);
     return;
   }
   const told = error instanceof StatusError && speaksOAuth(exchange.path) ? asOAuth(error) : error;
@@ -91,7 +92,7 @@ function answerOrCut(exchange: Exchange, error: StatusError | OAuthError): void 
     answer(exchange, error);
   } catch (cause) {
     exchange.log.error('an error cannot be answered', { auditID: exchange.auditID, error: cause });
-    exchange.res.destroy();
+    cutOff(exchange.res);
   }
 }
 

@@ -107,8 +107,8 @@ async function openStreams(
 const roundTrip = (client: ClientHttp2Session): Promise<unknown> =>
   new Promise((resolve) => client.ping((_, duration) => resolve(duration)));
 
-const cancelled = (streams: readonly ClientHttp2Stream[]): number[] =>
-  streams.flatMap(({ rstCode }, index) => (rstCode === http2.constants.NGHTTP2_CANCEL ? [index] : []));
+const cutOff = (streams: readonly ClientHttp2Stream[]): number[] =>
+  streams.flatMap(({ rstCode }, index) => (rstCode === http2.constants.NGHTTP2_INTERNAL_ERROR ? [index] : []));
 
 const serve = (served: Face): Promise<Listener> =>
   listenTLS(served, address, { key: material['tls.key'], cert: material['tls.crt'] }, false);
@@ -121,13 +121,27 @@ async function settled(streams: readonly ClientHttp2Stream[], closed: number): P
 }
 
 describe('over HTTP/2', () => {
+  test('a response that a shutdown interrupts ends with an error, so that clients do not take it for complete', async () => {
+    const { app: endless } = face({ routes: [doing((_, res) => void res.write('{"items":['))] });
+    const { 'tls.key': key, 'tls.crt': cert } = material;
+    const listener = await listenTLS(endless, address, { key, cert }, false);
+    const client = http2.connect(`https://localhost:${listener.port}`, { ca: material['ca.crt'] });
+    client.on('error', () => undefined);
+    const stream = client.request({ ':path': '/kapis/version' });
+    const failed = once(stream, 'error');
+    await once(stream, 'data');
+    await listener.close(1);
+    await expect(failed).resolves.toHaveLength(1);
+    client.destroy();
+  });
+
   test('the server cuts the oldest response when more than 4,000 small ones are unread', async () => {
     const listener = await serve(app);
     const clients = await Promise.all(Array.from({ length: 5 }, () => unread(listener.port)));
     const streams: ClientHttp2Stream[] = [];
     for (const client of clients) streams.push(...(await openStreams(client, 850)));
     await settled(streams, 250);
-    expect(cancelled(streams)).toEqual(Array.from({ length: 250 }, (_, index) => index));
+    expect(cutOff(streams)).toEqual(Array.from({ length: 250 }, (_, index) => index));
     expect(streams.filter((stream) => stream.closed)).toHaveLength(250);
     for (const client of clients) client.destroy();
     await listener.close(50);
@@ -146,8 +160,8 @@ describe('over HTTP/2', () => {
     for (const [number, client] of attackers.entries())
       streams.push(...(await openStreams(client, 850, { 'x-forwarded-for': attacker(number) })));
     await settled([...kept, ...streams], 251);
-    expect(cancelled(kept)).toEqual([]);
-    expect(cancelled(streams)).toEqual(Array.from({ length: 251 }, (__, index) => index));
+    expect(cutOff(kept)).toEqual([]);
+    expect(cutOff(streams)).toEqual(Array.from({ length: 251 }, (__, index) => index));
     for (const client of clients) client.destroy();
     await listener.close(50);
   });
@@ -184,7 +198,7 @@ describe('over HTTP/2', () => {
     const streams: ClientHttp2Stream[] = [];
     for (const client of clients) streams.push(...(await openStreams(client, 550)));
     await settled(streams, 100);
-    expect(cancelled(streams)).toEqual(Array.from({ length: 100 }, (_, index) => index));
+    expect(cutOff(streams)).toEqual(Array.from({ length: 100 }, (_, index) => index));
     for (const client of clients) client.destroy();
     await listener.close(50);
   });
@@ -328,11 +342,11 @@ describe('whoever does not read an answer', () => {
     const listener = await listenTLS(generous, address, { key, cert }, false);
     const client = await unread(listener.port);
     const all = [client.request({ ':path': late }), client.request({ ':path': late })];
-    const closed = all.map((stream) => once(stream, 'close'));
+    const closed = all.map((stream) => new Promise((resolve) => stream.once('close', resolve)));
     expect(await Promise.all(all.map(statusOf))).toEqual([200, 200]);
     expect(await statusOf(client.request({ ':path': late }))).toBe(429);
     await Promise.all(closed);
-    expect(all.map(({ rstCode }) => rstCode)).toEqual(all.map(() => http2.constants.NGHTTP2_CANCEL));
+    expect(all.map(({ rstCode }) => rstCode)).toEqual(all.map(() => http2.constants.NGHTTP2_INTERNAL_ERROR));
     expect(await statusOf(client.request({ ':path': late }))).toBe(200);
     client.destroy();
     await listener.close(50);
