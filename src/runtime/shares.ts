@@ -45,8 +45,8 @@ export class Shares {
   }
 
   /** A negative count takes away. */
-  add(holder: ShareHolder, count: number): void {
-    for (const key of keysOf(holder)) {
+  add(holder: string | readonly string[], count: number): void {
+    for (const key of typeof holder === 'string' ? [holder] : holder) {
       const total = this.count(key) + count;
       if (total === 0) this.#counts.delete(key);
       else this.#counts.set(key, total);

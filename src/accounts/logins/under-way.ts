@@ -1,24 +1,21 @@
 import { InProgress } from '../../runtime/bounded-cache.ts';
+import { Shares } from '../../runtime/shares.ts';
 
 /** Counts the attempts in progress under each key, and holds those that wait until there are fewer. */
 export class UnderWay {
-  readonly #counts = new InProgress<number>('logins_in_progress');
+  readonly #counts = new Shares('logins_in_progress');
   readonly #waiting = new InProgress<Retry[]>('logins_waiting');
 
   count(key: string): number {
-    return this.#counts.get(key) ?? 0;
+    return this.#counts.count(key);
   }
 
   add(keys: readonly string[], count: number): void {
-    for (const key of keys) this.#counts.set(key, this.count(key) + count);
+    this.#counts.add(keys, count);
   }
 
   remove(keys: readonly string[], count: number): void {
-    for (const key of keys) {
-      const left = this.count(key) - count;
-      if (left > 0) this.#counts.set(key, left);
-      else this.#counts.delete(key);
-    }
+    this.#counts.add(keys, -count);
     for (const key of keys) this.#retry(key);
   }
 

@@ -1,13 +1,13 @@
 /** Memory for lists that are not cached. It is apart from the memory of the caches: no request for such a list evicts a cache. */
-import { InProgress } from '../../runtime/bounded-cache.ts';
 import { serviceUnavailable, tooManyRequests } from '../../runtime/errors.ts';
+import { Shares } from '../../runtime/shares.ts';
 import { mebibytes, retryAfter, type MemoryShare } from './memory-limit.ts';
 
 const busy = 'please try again later';
 
 export class ListMemory {
   readonly #cacheSize: () => number;
-  readonly #byHolder = new InProgress<number>('list_memory');
+  readonly #byHolder = new Shares('list_memory');
   #held = 0;
 
   /** `cacheSize`: cache.maxBytes. All lists together hold at most half as much. */
@@ -27,11 +27,9 @@ export class ListMemory {
     let mine = 0;
     let isReleased = false;
     const set = (bytes: number): void => {
-      const all = this.#heldBy(holder) - mine + bytes;
       this.#held += bytes - mine;
+      this.#byHolder.add(holder, bytes - mine);
       mine = bytes;
-      if (all === 0) this.#byHolder.delete(holder);
-      else this.#byHolder.set(holder, all);
     };
     return {
       name,
@@ -47,10 +45,6 @@ export class ListMemory {
     };
   }
 
-  #heldBy(holder: string): number {
-    return this.#byHolder.get(holder) ?? 0;
-  }
-
   #demandRoom({ holder, name, bytes, mine }: { holder: string; name: string; bytes: number; mine: number }): void {
     const total = this.#cacheSize() / 2;
     const perUser = total / 2;
@@ -59,7 +53,7 @@ export class ListMemory {
         `${name} does not fit into the memory for one user, ${mebibytes(perUser)}: a quarter of the configuration's cache.maxBytes`,
         retryAfter,
       );
-    if (this.#heldBy(holder) - mine + bytes > perUser)
+    if (this.#byHolder.count(holder) - mine + bytes > perUser)
       throw tooManyRequests(
         `${name}: your share of ${mebibytes(perUser)} for lists that are not cached is in use; ${busy}`,
         1,
