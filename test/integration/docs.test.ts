@@ -1,4 +1,4 @@
-/** `/docs` in a real browser, of a real cluster: people read, log in and try, and others try to have them do something else. */
+/** `/docs` in a real browser and cluster: reading, logging in, trying operations, and attacks. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import assert from 'node:assert/strict';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
@@ -16,7 +16,7 @@ import { removeUser } from './lab/user-objects.ts';
 
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const markup = `</script><img src=x onerror="document.title='broken in'"><script>document.title='broken in'</script>`;
-/** A kind whose every text is somebody's attempt. */
+/** A kind with hostile texts. */
 const evilKind = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
@@ -50,7 +50,7 @@ const evilKind = {
     ],
   },
 };
-/** One that is called as what the other one has, and has more of everything than anybody reads. */
+/** A kind whose operations collide with those of the other one, and with very long texts. */
 const statusKind = {
   ...evilKind,
   metadata: { name: 'trapstatuses.docs.example.com' },
@@ -100,7 +100,7 @@ beforeAll(async () => {
     await create(definitions, kind);
     undo.push(() => remove(`${definitions}/${kind.metadata.name}`));
   }
-  // kube-apiserver says that it is busy until it serves a new kind.
+  // kube-apiserver returns 503 until it serves a new kind.
   for (const plural of ['traps', 'trapstatuses'])
     await eventually(`${plural} are served`, () => get(`/apis/docs.example.com/v1/${plural}`));
   sites = await startSites(['evil.example']);
@@ -112,7 +112,7 @@ afterAll(async () => {
   for (const one of undo.toReversed()) await one();
 });
 
-/** What browsers say was wrong with the page itself: what a server refuses is what is tried here. */
+/** Errors and warnings of the browser, except failed requests. */
 const complaints: string[] = [];
 const requested = new Set<string>();
 let tokens: Tokens | undefined;
@@ -127,7 +127,7 @@ afterEach(async () => {
   assert.deepEqual({ complaints: complaints.splice(0), elsewhere }, { complaints: [], elsewhere: [] });
 });
 
-/** Every token that is given may stand in no log. */
+/** Collects complaints, and tokens, which must not appear in logs. */
 async function note(page: Page): Promise<void> {
   page.on('console', (message) => {
     const text = message.text();
@@ -178,14 +178,16 @@ async function loggedIn(username: string, hash = '', options: BrowserContextOpti
 }
 
 const status = (page: Page): ReturnType<Page['locator']> =>
-  page.getByRole('region', { name: 'Answer', exact: true }).getByRole('status');
+  page.getByRole('region', { name: 'Response', exact: true }).getByRole('status');
 const expectStatus = (page: Page, hasText: string): Promise<void> => status(page).filter({ hasText }).waitFor();
-const bodyOf = (page: Page): ReturnType<Page['locator']> => page.getByRole('region', { name: 'Body of the answer' });
+const bodyOf = (page: Page): ReturnType<Page['locator']> => page.getByRole('region', { name: 'Response body' });
 
-/** Sends what is filled in, and resolves with what the page says of the answer once it is over. */
+/** Sends the form, and resolves with the status of the complete response. */
 async function send(page: Page): Promise<string> {
   await page.getByRole('button', { name: 'Send' }).click();
-  await status(page).filter({ hasText: /ms/ }).waitFor();
+  await status(page)
+    .filter({ hasText: /\d \w+\.$/ })
+    .waitFor();
   return (await status(page).textContent()) ?? '';
 }
 
@@ -193,28 +195,33 @@ async function shown(page: Page): Promise<unknown> {
   return JSON.parse((await bodyOf(page).textContent()) ?? '') as unknown;
 }
 
+/** The text of the response that has this colour. */
+const colored = (page: Page, highlight: string): Promise<string[]> =>
+  page.evaluate<string[]>(`[...CSS.highlights.get('${highlight}')].map(
+    ({ startContainer, startOffset, endOffset }) => startContainer.data.slice(startOffset, endOffset))`);
+
 const goTo = async (page: Page, id: string): Promise<void> => {
   await page.evaluate(`location.hash = ${JSON.stringify(id)}`);
   await page.locator(`nav a[href="#${id}"][aria-current=page]`).waitFor({ state: 'attached' });
 };
 
-/** Opens what can be opened of what is shown, and what is in that. */
+/** Opens all disclosures, and those inside. */
 async function unfold(page: Page, deepest = 2): Promise<void> {
   const closed = page.locator('main details:not([open])');
   for (let depth = 0; depth < deepest && (await closed.count()) > 0; depth += 1) {
     await page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })");
-    // What is in it is made a moment later.
+    // Content is created a moment later.
     await page.evaluate('new Promise((resolve) => setTimeout(resolve, 50))');
   }
 }
 
 const custom = async (page: Page): Promise<void> => {
-  await page.getByRole('button', { name: 'Show the custom resources' }).click();
-  await page.getByText('operations of custom resources are listed').waitFor();
+  await page.getByRole('button', { name: 'Show custom resources' }).click();
+  await page.getByText('operations of custom resources loaded').waitFor();
 };
 
-describe('a login', () => {
-  test('by code and PKCE leads back to where it began, and leaves nothing behind', async () => {
+describe('logging in', () => {
+  test('returns to the operation, and leaves no token in storage, address or history', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await expectHeading(page, 'List or watch objects of kind Node');
     expect(page.url()).toBe(`${issuer}/docs#listNodes`);
@@ -229,7 +236,7 @@ describe('a login', () => {
     expect(page.url()).toBe(`${issuer}/docs#listNodes`);
   });
 
-  test('asks with S256, a state of its own and the client platform-docs', async () => {
+  test('uses the client platform-docs, PKCE with S256 and a new state each time', async () => {
     const page = await openDocs();
     const asked: URLSearchParams[] = [];
     page.on('request', (request) => {
@@ -254,34 +261,34 @@ describe('a login', () => {
     expect(first?.['code_challenge']).not.toBe(second?.['code_challenge']);
   });
 
-  test('ends with a log out, at the server too', async () => {
+  test('ends with logging out, which revokes the tokens', async () => {
     const page = await loggedIn('admin');
     const { access_token: token } = tokens as Tokens;
     expect((await call(`${gateway()}${nodesPath}?limit=0`, { token })).status).toBe(200);
     await page.getByRole('button', { name: 'Log out' }).click();
-    await page.getByText('You are logged out here.').waitFor();
+    await page.getByText('You are logged out of this page.').waitFor();
     expect((await call(`${gateway()}${nodesPath}?limit=0`, { token })).status).toBe(401);
-    await page.getByRole('link', { name: 'Log this browser out' }).click();
+    await page.getByRole('link', { name: 'Log out of the platform too' }).click();
     await page.getByRole('heading', { name: 'Log out?' }).waitFor();
   });
 
-  test('leaves nothing of who was here to who comes after', async () => {
+  test('ends with logging out, which removes input and custom resources', async () => {
     const page = await loggedIn('admin', '#createIamUser');
-    await page.getByLabel('What is sent').fill('{"secret plans":1}');
+    await page.getByLabel('Request body').fill('{"secret plans":1}');
     await custom(page);
     await page.getByRole('button', { name: 'Log out' }).click();
-    await page.getByText('You are logged out here.').waitFor();
-    expect(await page.getByLabel('What is sent').inputValue()).not.toContain('secret plans');
+    await page.getByText('You are logged out of this page.').waitFor();
+    expect(await page.getByLabel('Request body').inputValue()).not.toContain('secret plans');
     expect(await page.getByRole('link', { name: 'Create a Trap' }).count()).toBe(0);
-    await page.getByRole('button', { name: 'Show the custom resources of the cluster too' }).waitFor();
+    await page.getByRole('button', { name: 'Show custom resources' }).waitFor();
   });
 
-  test('by a token of somebody else is over at once, and so is what was under way', async () => {
+  test('with an access token ends with logging out, which aborts requests', async () => {
     const page = await newPage();
     await page.goto(`${gateway()}/docs#listNodes`);
-    await page.getByText('Use a token that you have').click();
-    await page.getByLabel('Access token').fill(await adminToken());
-    await page.getByRole('button', { name: 'Use it' }).click();
+    await page.getByText('Use an access token', { exact: true }).click();
+    await page.getByLabel('Access token', { exact: true }).fill(await adminToken());
+    await page.getByRole('button', { name: 'Use token' }).click();
     await expectLoggedIn(page, 'admin');
     await unfold(page, 1);
     await page.getByLabel('watch query').selectOption('true');
@@ -293,7 +300,7 @@ describe('a login', () => {
     expect(await bodyOf(page).count()).toBe(0);
   });
 
-  test('does not come back by a refresh that was under way', async () => {
+  test('does not resume when a refresh finishes after logging out', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await page.clock.setSystemTime(Date.now() + 3 * 60 * 60 * 1_000);
     const ended = Promise.withResolvers<void>();
@@ -311,7 +318,7 @@ describe('a login', () => {
     await page.getByRole('button', { name: 'Send' }).click();
     await asked;
     await page.getByRole('button', { name: 'Log out' }).click();
-    await page.getByText('You are logged out here.').waitFor();
+    await page.getByText('You are logged out of this page.').waitFor();
     const sent: string[] = [];
     page.on('request', (request) => {
       if (request.url().includes(nodesPath)) sent.push(request.url());
@@ -319,11 +326,11 @@ describe('a login', () => {
     ended.resolve();
     await answered;
     await goTo(page, 'getNode');
-    expect(await page.getByLabel('Send the token').isDisabled()).toBe(true);
+    expect(await page.getByLabel('Send the access token').isDisabled()).toBe(true);
     expect(sent).toEqual([]);
   });
 
-  test('whose token has expired is refreshed, and one that has ended asks for another', async () => {
+  test('refreshes an expired token, and asks to log in again after the session has ended', async () => {
     const page = await loggedIn('admin', '#listNodes');
     const before = tokens;
     await page.clock.setSystemTime(Date.now() + 3 * 60 * 60 * 1_000);
@@ -338,11 +345,11 @@ describe('a login', () => {
     expect(ended.status).toBe(200);
     await page.clock.setSystemTime(Date.now() + 6 * 60 * 60 * 1_000);
     await page.getByRole('button', { name: 'Send' }).click();
-    await expectStatus(page, 'Your login is over');
+    await expectStatus(page, 'Your session has ended');
     await page.getByRole('button', { name: 'Log in' }).waitFor();
   });
 
-  test('that was ended elsewhere is told when the server refuses its token', async () => {
+  test('asks to log in again when the server rejects the token', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await call(`${secureGateway()}/oauth/revoke`, {
       method: 'POST',
@@ -350,28 +357,28 @@ describe('a login', () => {
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
     });
     expect(await send(page)).toMatch(/^401/);
-    await expectAlert(page, 'log in again');
+    await expectAlert(page, 'no longer accepts this token');
     await page.getByRole('button', { name: 'Log in' }).waitFor();
   });
 });
 
-/** As the page has kept it over the way. */
+/** Reads the state that the page keeps while the browser is at the login page. */
 async function stateOf(page: Page): Promise<string> {
   const kept = await page.evaluate<string>("sessionStorage.getItem('platform-docs-login') ?? '{}'");
   return (JSON.parse(kept) as { state?: string }).state ?? '';
 }
 
-describe('a callback that is no answer to a login of this tab', () => {
+describe('a forged login response', () => {
   const attempts: readonly (readonly [string, Record<string, string>, RegExp])[] = [
     ['with another state', { code: 'c', state: 'another', iss: issuer }, /another login/],
-    ['of another issuer', { code: 'c', iss: 'https://evil.example' }, /not of https:\/\/platform-apiserver/],
-    ['with no issuer', { code: 'c' }, /not of/],
+    ['of another issuer', { code: 'c', iss: 'https://evil.example' }, /not from https:\/\/platform-apiserver/],
+    ['with no issuer', { code: 'c' }, /not from/],
     ['with no code', { iss: issuer }, /no code/],
     ['with an error', { error: 'access_denied', error_description: markup, iss: issuer }, /access_denied/],
-    ['with a made-up code', { code: 'made-up', iss: issuer }, /Your login is over|Log in again/],
+    ['with a made-up code', { code: 'made-up', iss: issuer }, /Your session has ended/],
   ];
 
-  test.each(attempts)('%s gives nobody anything', async (_, query, message) => {
+  test.each(attempts)('%s is rejected', async (_, query, message) => {
     const page = await openDocs('#listNodes');
     await page.getByRole('button', { name: 'Log in' }).click();
     await page.getByLabel('Username').waitFor();
@@ -387,27 +394,27 @@ describe('a callback that is no answer to a login of this tab', () => {
     await page.getByRole('button', { name: 'Log in' }).waitFor();
     expect(exchanges.length).toBe(query['code'] === 'made-up' ? 1 : 0);
     expect(await page.title()).not.toBe('broken in');
-    // What was begun is over with the first answer, whatever that was.
+    // A pending login ends with the first response, valid or not.
     await page.goto(
       `${issuer}/docs/callback?${new URLSearchParams({ code: 'c', state: begun, iss: issuer }).toString()}`,
     );
-    await expectAlert(page, 'not begun in this tab');
+    await expectAlert(page, 'not started in this tab');
   });
 
-  test('of a code that another client of the browser was given', async () => {
+  test('without a pending login is rejected', async () => {
     const page = await newPage();
     const query = new URLSearchParams({ code: 'of-an-attacker', state: 'of-an-attacker', iss: issuer });
     await page.goto(`${issuer}/docs/callback?${query.toString()}`);
-    await expectAlert(page, 'not begun in this tab');
+    await expectAlert(page, 'not started in this tab');
   });
 });
 
 describe('an administrator', () => {
-  test('reads the nodes, is shown how curl does it, and what came', async () => {
+  test('lists nodes, with the request as a curl command and a coloured response', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await unfold(page, 1);
     await page.getByLabel('limit query').fill('2');
-    const curl = page.getByRole('region', { name: 'The request as curl sends it' });
+    const curl = page.getByRole('region', { name: 'Code sample' });
     expect(await curl.textContent()).toBe(
       [
         `curl -sS '${issuer}${nodesPath}?limit=2'`,
@@ -415,10 +422,13 @@ describe('an administrator', () => {
         "-H 'Accept: application/json'",
       ].join(' \\\n  '),
     );
-    expect(await send(page)).toMatch(/^200: OK\. .* in \d+ ms\.$/);
+    expect(await send(page)).toMatch(/^200: OK\. .* in [\d.]+ m?s\.$/);
     expect(await shown(page)).toMatchObject({ kind: 'NodeList', items: [{}, {}], totalItems: 7 });
+    expect(await colored(page, 'json-key')).toEqual(expect.arrayContaining(['"kind"', '"totalItems"']));
+    expect(await colored(page, 'json-string')).toContain('"NodeList"');
+    expect(await colored(page, 'json-literal')).toContain('7');
     await page.getByText(/^Headers \d+$/).click();
-    expect(await page.locator('.answer details pre').textContent()).toMatch(/^audit-id: [\w-]+$/m);
+    expect(await page.locator('.response details pre').textContent()).toMatch(/^audit-id: [\w-]+$/m);
   });
 
   test('exports logs without a choice of the media type', async () => {
@@ -427,14 +437,14 @@ describe('an administrator', () => {
     await page.getByLabel('operation query').selectOption('export');
     expect(await send(page)).toMatch(/^200: OK\./);
     await page.getByText(/^Headers \d+$/).click();
-    expect(await page.locator('.answer details pre').textContent()).toMatch(/^content-type: text\/plain/m);
+    expect(await page.locator('.response details pre').textContent()).toMatch(/^content-type: text\/plain/m);
   });
 
-  test('makes, changes and deletes a user', async () => {
+  test('creates, patches and deletes a user', async () => {
     undo.push(() => removeUser(someone));
     const page = await loggedIn('admin', '#createIamUser');
-    const body = page.getByLabel('What is sent');
-    expect(JSON.parse(await body.inputValue())).toMatchObject({ kind: 'User', metadata: { name: 'example' } });
+    const body = page.getByLabel('Request body');
+    expect(JSON.parse(await body.inputValue())).toMatchObject({ kind: 'User', metadata: { name: 'bob' } });
     const user = {
       apiVersion: 'iam.platform.io/v1alpha2',
       kind: 'User',
@@ -442,7 +452,7 @@ describe('an administrator', () => {
       spec: { displayName: "It's" },
     };
     await body.fill(JSON.stringify(user));
-    expect(await page.getByRole('region', { name: 'The request as curl' }).textContent()).toContain(`It'\\''s`);
+    expect(await page.getByRole('region', { name: 'Code sample' }).textContent()).toContain(`It'\\''s`);
     expect(await send(page)).toMatch(/^201/);
     expect(await get(`/apis/iam.platform.io/v1alpha2/users/${someone}`)).toMatchObject({
       spec: { displayName: "It's" },
@@ -450,7 +460,7 @@ describe('an administrator', () => {
 
     await goTo(page, 'patchIamUser');
     await page.getByLabel('name', { exact: false }).first().fill(someone);
-    await page.getByLabel('What is sent').fill('{"spec":{"displayName":"Changed"}}');
+    await page.getByLabel('Request body').fill('{"spec":{"displayName":"Changed"}}');
     expect(await send(page)).toMatch(/^200/);
     expect(await shown(page)).toMatchObject({ spec: { displayName: 'Changed' } });
 
@@ -462,16 +472,16 @@ describe('an administrator', () => {
     expect(await send(page)).toMatch(/^404: There is no such thing/);
   });
 
-  test('watches the nodes for as long as that is wanted', async () => {
+  test('watches nodes until Stop or another operation', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await unfold(page, 1);
     await page.getByLabel('watch query').selectOption('true');
     await page.getByLabel('sendInitialEvents').selectOption('true');
     await page.getByLabel('resourceVersionMatch').selectOption('NotOlderThan');
     await page.getByLabel('allowWatchBookmarks').selectOption('true');
-    expect(await page.getByRole('region', { name: 'The request as curl' }).textContent()).toMatch(/^curl -sSN /);
+    expect(await page.getByRole('region', { name: 'Code sample' }).textContent()).toMatch(/^curl -sSN /);
     await page.getByRole('button', { name: 'Send' }).click();
-    await expectStatus(page, 'It goes on.');
+    await expectStatus(page, 'Streaming…');
     await bodyOf(page).filter({ hasText: '"type":"ADDED"' }).waitFor();
     await page.getByRole('button', { name: 'Stop' }).click();
     await expectStatus(page, 'Stopped after');
@@ -479,22 +489,22 @@ describe('an administrator', () => {
     const lines = ((await bodyOf(page).textContent()) ?? '').trim().split('\n');
     expect(lines.map((line) => (JSON.parse(line) as { type: string }).type)).toContain('ADDED');
 
-    await page.getByLabel('Media type of the answer').selectOption('text/event-stream');
+    await page.getByLabel('Response media type').selectOption('text/event-stream');
     await page.getByRole('button', { name: 'Send' }).click();
     await bodyOf(page).filter({ hasText: 'data: {' }).waitFor();
-    // Whoever goes elsewhere watches no more.
+    // Another operation ends the watch.
     const failed = page.waitForEvent('requestfailed', (request) => request.url().includes('watch=true'));
     await goTo(page, 'getNode');
     await failed;
   });
 
-  test('reads what has come of a watch while more comes', async () => {
+  test('scrolls back in a watch while more events arrive', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await unfold(page, 1);
     await page.getByLabel('watch query').selectOption('true');
     await page.getByRole('button', { name: 'Send' }).click();
     await bodyOf(page).filter({ hasText: '"type":"ADDED"' }).waitFor();
-    const top = 'document.querySelector("pre[aria-label^=Body]").scrollTop';
+    const top = `document.querySelector('pre[aria-label="Response body"]').scrollTop`;
     await eventually('it shows the end', async () => {
       if ((await page.evaluate<number>(top)) === 0) throw new Error('it shows the beginning');
     });
@@ -505,7 +515,7 @@ describe('an administrator', () => {
     expect(await page.evaluate<number>(top)).toBe(0);
   });
 
-  test('sets a password that is for nobody to see', async () => {
+  test('sets a password that neither screen nor code sample shows', async () => {
     undo.push(() => removeUser(someone));
     await create('/apis/iam.platform.io/v1alpha2/users', {
       apiVersion: 'iam.platform.io/v1alpha2',
@@ -517,14 +527,14 @@ describe('an administrator', () => {
     const password = page.getByLabel(/^password/);
     expect(await password.getAttribute('type')).toBe('password');
     await password.fill(passwords.alice);
-    const curl = (await page.getByRole('region', { name: 'The request as curl' }).textContent()) ?? '';
+    const curl = (await page.getByRole('region', { name: 'Code sample' }).textContent()) ?? '';
     expect(curl).toContain('--data-binary @-');
     expect(curl).not.toContain(passwords.alice);
     expect(await send(page)).toMatch(/^20/);
     expect((await login(someone, undefined, passwords.alice)).access_token).toEqual(expect.any(String));
   });
 
-  test('sees the custom resources of the cluster, whatever is written in them', async () => {
+  test('reads custom resources with hostile descriptions as text', async () => {
     const page = await loggedIn('admin', '#createDocsExampleComV1NamespacedTrap');
     await expectAlert(page, 'There is no operation createDocsExampleComV1NamespacedTrap');
     await custom(page);
@@ -534,10 +544,10 @@ describe('an administrator', () => {
     await page.locator('code', { hasText: 'constructor' }).first().waitFor();
     expect(await page.locator('img, body script, iframe').count()).toBe(0);
     expect(await page.title()).toContain('Create a Trap');
-    expect(JSON.parse(await page.getByLabel('What is sent').inputValue())).toMatchObject({ kind: 'Trap' });
+    expect(JSON.parse(await page.getByLabel('Request body').inputValue())).toMatchObject({ kind: 'Trap' });
     expect(await found(page)).toEqual([]);
 
-    // Two kinds make the same of their names, and both can be asked for.
+    // The operations of two kinds have the same name, and both work.
     await goTo(page, 'readDocsExampleComV1NamespacedTrapStatus');
     await expectHeading(page, 'Read the status of the Trap');
     await goTo(page, 'readDocsExampleComV1NamespacedTrapStatus_2');
@@ -547,8 +557,8 @@ describe('an administrator', () => {
       .getByText(/ value-49 and 8950 more$/)
       .first()
       .waitFor();
-    await page.getByText('and 1850 more', { exact: true }).first().waitFor();
-    // Marks that turn around what is behind them turn around nothing else.
+    await page.getByText('1850 more', { exact: true }).first().waitFor();
+    // Bidirectional marks affect nothing else.
     for (const one of ['.schema .type', '.schema .name'])
       expect(await page.evaluate(`getComputedStyle(document.querySelector('${one}')).unicodeBidi`)).toBe('isolate');
 
@@ -557,102 +567,102 @@ describe('an administrator', () => {
     expect(await shown(page)).toMatchObject({ kind: 'TrapList', items: [] });
   });
 
-  test('is shown them again after another login', async () => {
+  test('sees custom resources again after another login', async () => {
     const page = await loggedIn('admin');
     await custom(page);
     await goTo(page, 'createDocsExampleComV1NamespacedTrap');
     await page.getByRole('button', { name: 'Log out' }).click();
     await page.getByRole('button', { name: 'Log in' }).click();
-    await page.getByText('operations of custom resources are listed').waitFor();
+    await page.getByText('operations of custom resources loaded').waitFor();
     await expectHeading(page, 'Create a Trap');
   });
 });
 
-describe('somebody without rights', () => {
-  test('is told what is refused', async () => {
+describe('a user without rights', () => {
+  test('sees why a request is forbidden', async () => {
     const page = await loggedIn(surfer, '#listNodes');
     expect(await send(page)).toMatch(/^403: The caller may not do that/);
     expect(await shown(page)).toMatchObject({ kind: 'Status', reason: 'Forbidden' });
     expect(await found(page)).toEqual([]);
   });
 
-  test('and without a login is refused by the server, not by the page', async () => {
+  test('who is not logged in sees the 401 of the server', async () => {
     const page = await openDocs('#listNodes');
-    expect(await page.getByLabel('Send the token').isDisabled()).toBe(true);
+    expect(await page.getByLabel('Send the access token').isDisabled()).toBe(true);
     expect(await send(page)).toMatch(/^401/);
-    await page.getByRole('button', { name: 'Show the custom resources' }).click();
-    await expectAlert(page, 'Log in first');
+    await page.getByRole('button', { name: 'Show custom resources' }).click();
+    await expectAlert(page, 'Log in to see the custom resources');
   });
 });
 
-describe('what cannot be sent', () => {
-  test('is said where it is to be mended', async () => {
+describe('a request that cannot be sent', () => {
+  test('marks the input that is wrong', async () => {
     const page = await openDocs('#getNode');
     await page.getByRole('button', { name: 'Send' }).click();
-    await expectAlert(page, 'name is missing');
+    await expectAlert(page, 'name: enter a value');
     await page.locator('input[aria-invalid=true]:focus').waitFor();
     expect(await found(page)).toEqual([]);
     await page.keyboard.type('..');
     await page.keyboard.press('Enter');
-    await expectAlert(page, 'cannot be ..');
-    // Nor is it copied: it is no command.
+    await expectAlert(page, '".." cannot be sent');
+    // It is not copied either.
     await page.getByRole('button', { name: 'Copy' }).click();
     await page.locator('input[aria-invalid=true]:focus').waitFor();
     expect(await page.getByRole('button', { name: 'Copy', exact: true }).count()).toBe(1);
   });
 
-  test('for want of a network is said too', async () => {
+  test('reports that the server cannot be reached', async () => {
     const page = await openDocs('#getKapisVersion');
     await page.context().setOffline(true);
     await page.getByRole('button', { name: 'Send' }).click();
-    await expectStatus(page, 'No answer: the server cannot be reached');
+    await expectStatus(page, 'No response: the server cannot be reached');
     await page.context().setOffline(false);
     expect(await send(page)).toMatch(/^200/);
   });
 
-  test('and descriptions that cannot be read are asked for again', async () => {
+  test('can be tried again if it loads the description', async () => {
     const page = await newPage();
     await page.route('**/swagger/*', (route) => route.abort());
     await page.goto(`${issuer}/docs`);
-    await expectAlert(page, 'cannot be read');
+    await expectAlert(page, 'cannot be loaded');
     await page.unroute('**/swagger/*');
     await page.getByRole('button', { name: 'Try again' }).click();
     await expectHeading(page, /^platform-apiserver/);
   });
 });
 
-test('where a redirect leads is not followed, and not told by browsers', async () => {
+test('a redirect is not followed', async () => {
   const page = await openDocs('#getOauthAuthorize');
   await unfold(page, 1);
   await page.getByLabel(/^client_id/).fill('platform-docs');
   await page.getByLabel(/^redirect_uri/).fill(`${issuer}/docs/callback`);
   await page.getByRole('button', { name: 'Send' }).click();
-  await expectStatus(page, 'A redirect.');
+  await expectStatus(page, 'The response is a redirect.');
 });
 
-test('what is sent again ends what is under way', async () => {
+test('sending again aborts the previous request', async () => {
   const page = await loggedIn('admin', '#listNodes');
   await unfold(page, 1);
   await page.getByLabel('watch query').selectOption('true');
   await page.getByRole('button', { name: 'Send' }).click();
-  await expectStatus(page, 'It goes on.');
+  await expectStatus(page, 'Streaming…');
   await page.getByLabel('watch query').selectOption('false');
   await page.getByRole('button', { name: 'Send' }).click();
   await status(page)
-    .filter({ hasText: / in \d+ ms\.$/ })
+    .filter({ hasText: / in [\d.]+ m?s\.$/ })
     .waitFor();
   expect(await shown(page)).toMatchObject({ kind: 'NodeList' });
   expect(await page.getByRole('button', { name: 'Stop' }).isDisabled()).toBe(true);
 });
 
-test('of a large answer the beginning is shown', async () => {
+test('the first part of a large response is shown', async () => {
   const page = await openDocs('#getSwaggerPlatformV3Json');
   expect(await send(page)).toMatch(/^200/);
-  await page.getByText(/^Only the beginning of \d+\.\d KiB is shown\.$/).waitFor();
+  await page.getByText(/^Showing only the first part of \d+\.\d KiB\.$/).waitFor();
   expect(((await bodyOf(page).textContent()) ?? '').length).toBe(200_000);
 });
 
-test('a form of OAuth is sent as one, and its secrets are for nobody to see', async () => {
+test('a form of OAuth is sent as a form, without its secrets in the code sample', async () => {
   const page = await openDocs('#postOauthToken');
   const { refresh_token: token } = await login('alice');
   await page.getByLabel('grant_type').selectOption('refresh_token');
@@ -671,35 +681,127 @@ test('a form of OAuth is sent as one, and its secrets are for nobody to see', as
       .locator('xpath=..')
       .locator('input')
       .fill(value);
-  const curl = (await page.getByRole('region', { name: 'The request as curl' }).textContent()) ?? '';
+  const curl = (await page.getByRole('region', { name: 'Code sample' }).textContent()) ?? '';
   expect(curl).toContain('"refresh_token=$REFRESH_TOKEN"');
   expect(curl).toContain('"client_secret=$CLIENT_SECRET"');
   expect(curl).not.toContain(token);
   expect(await send(page)).toMatch(/^200/);
 });
 
-test('the request is copied as curl sends it', async () => {
-  const page = await openDocs('#getKapisVersion', { permissions: ['clipboard-read', 'clipboard-write'] });
-  await page.getByRole('button', { name: 'Copy' }).click();
-  await page.getByRole('button', { name: 'Copied' }).waitFor();
-  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(
-    `curl -sS '${issuer}/kapis/version' \\\n  -H 'Accept: application/json'`,
-  );
+describe('a code sample', () => {
+  test('is copied to the clipboard', async () => {
+    const page = await openDocs('#getKapisVersion', { permissions: ['clipboard-read', 'clipboard-write'] });
+    await page.getByRole('button', { name: 'Copy' }).click();
+    await page.getByRole('button', { name: 'Copied' }).waitFor();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(
+      `curl -sS '${issuer}/kapis/version' \\\n  -H 'Accept: application/json'`,
+    );
+  });
+
+  test('is in the language that was chosen last', async () => {
+    const page = await openDocs('#getKapisVersion');
+    const sample = page.getByRole('region', { name: 'Code sample' });
+    const language = page.getByLabel('Language of the code sample');
+    for (const [name, start] of [
+      ['TypeScript', 'const response = await fetch('],
+      ['Python', 'import urllib.request'],
+      ['Go', 'package main'],
+    ] as const) {
+      await language.selectOption(name);
+      expect((await sample.textContent())?.slice(0, start.length)).toBe(start);
+      await sample.filter({ hasText: `"${issuer}/kapis/version"` }).waitFor();
+    }
+    await goTo(page, 'listNodes');
+    expect(await language.inputValue()).toBe('Go');
+    await sample.filter({ hasText: `"${issuer}${nodesPath}"` }).waitFor();
+  });
+});
+
+describe('examples of the description', () => {
+  const example = { apiVersion: 'iam.platform.io/v1alpha2', kind: 'User', metadata: { name: 'of-the-example' } };
+
+  interface Document {
+    readonly paths: Readonly<Record<string, Readonly<Record<string, object | undefined>> | undefined>>;
+  }
+
+  /** The page with these properties added to an operation of its description. */
+  async function openWith(path: string, method: string, more: object): Promise<Page> {
+    const page = await newPage();
+    await page.route('**/swagger/platform.v3.json', async (route) => {
+      const document = JSON.parse((await call(`${secureGateway()}/swagger/platform.v3.json`)).text) as Document;
+      Object.assign(document.paths[path]?.[method] ?? {}, more);
+      await route.fulfill({ json: document });
+    });
+    await page.goto(`${issuer}/docs`);
+    return page;
+  }
+
+  test('fill in the request body, and are shown with responses and parameters', async () => {
+    const media = { 'application/json': { schema: {}, example } };
+    const page = await openWith('/kapis/iam.platform.io/v1alpha2/users', 'post', {
+      description: 'What it does:\n\n- `this`\n- that',
+      requestBody: { required: true, content: media },
+      parameters: [{ name: 'dryRun', in: 'query', description: 'Whether to try only.', schema: {}, example: 'All' }],
+      responses: { 201: { description: 'Created', content: media } },
+    });
+    await goTo(page, 'createIamUser');
+    expect(await page.getByRole('article').getByRole('listitem').first().textContent()).toBe('this');
+    const body = page.getByLabel('Request body');
+    expect(JSON.parse(await body.inputValue())).toEqual(example);
+    await body.fill('');
+    await page.getByRole('button', { name: 'Insert example' }).click();
+    expect(JSON.parse(await body.inputValue())).toEqual(example);
+    await page.getByRole('region', { name: 'Code sample' }).filter({ hasText: 'of-the-example' }).waitFor();
+    await page.getByText('Whether to try only. any value Example: All').waitFor();
+    await unfold(page);
+    const shownExample = page.getByRole('group', { name: 'Example', exact: true });
+    expect(JSON.parse((await shownExample.textContent()) ?? '')).toEqual(example);
+    expect(await colored(page, 'json-key')).toContain('"metadata"');
+    expect(await found(page)).toEqual([]);
+  });
+
+  test('are chosen by their titles, and fill in forms too', async () => {
+    const schema = { type: 'object', properties: { grant_type: { type: 'string' }, username: { type: 'string' } } };
+    const examples = {
+      password: { summary: 'With a password', value: { grant_type: 'password', username: 'alice' } },
+      refresh: { value: { grant_type: 'refresh_token' } },
+    };
+    const page = await openWith('/oauth/token', 'post', {
+      requestBody: { required: true, content: { 'application/x-www-form-urlencoded': { schema, examples } } },
+    });
+    await goTo(page, 'postOauthToken');
+    const sample = page.getByRole('region', { name: 'Code sample' });
+    await page.getByRole('button', { name: 'Insert example: With a password' }).click();
+    await sample.filter({ hasText: 'username=alice' }).waitFor();
+    await page.getByRole('button', { name: 'Insert example: refresh' }).click();
+    await sample.filter({ hasText: 'grant_type=refresh_token' }).waitFor();
+    expect(await sample.textContent()).not.toContain('username');
+  });
+
+  test('are text, whatever they contain', async () => {
+    const content = { 'text/plain': { example: markup }, 'application/json': { example: { [markup]: markup } } };
+    const page = await openWith('/kapis/version', 'get', { responses: { 200: { description: markup, content } } });
+    await goTo(page, 'getKapisVersion');
+    await unfold(page);
+    await page.locator('pre', { hasText: markup }).first().waitFor();
+    expect(await page.locator('img, body script').count()).toBe(0);
+    expect(await page.title()).not.toBe('broken in');
+  });
 });
 
 describe('operations', () => {
-  test('are found by words, and by their address', async () => {
+  test('are found by words, and have addresses', async () => {
     const page = await openDocs();
     await page.getByLabel('Find an operation').fill('unlock post');
-    await page.getByText('1 operation is found').waitFor();
+    await page.getByText('1 operation found').waitFor();
     await page.getByRole('link', { name: /unlock/ }).click();
     await page.locator('h2:focus').waitFor();
     expect(page.url()).toBe(`${issuer}/docs#createIamUserUnlock`);
     await page.getByLabel('Find an operation').fill('no such thing');
-    await page.getByText('0 operations are found').waitFor();
+    await page.getByText('0 operations found').waitFor();
   });
 
-  test('stand in groups that say what they are about', async () => {
+  test('are in groups with descriptions', async () => {
     const page = await openDocs();
     await page.getByRole('navigation').getByText('Reading whatever the cluster serves').click();
     const link = page.getByRole('link', { name: 'List or watch objects of kind Node' });
@@ -710,18 +812,18 @@ describe('operations', () => {
   test.each([
     ['getLoggingLogs', ['operation', 'log_query', 'start_time'], ['container_query', 'timeout']],
     ['listNodes', ['limit', 'labelSelector', 'watch'], ['ownerKind', 'resourceVersion']],
-  ])('of %s show the parameters with which people begin', async (id, shownOnes, folded) => {
+  ])('of %s show the most used parameters first', async (id, shownOnes, folded) => {
     const page = await openDocs(`#${id}`);
     const field = (name: string): ReturnType<Page['locator']> => page.getByLabel(`${name} query`, { exact: true });
     for (const name of shownOnes) expect([name, await field(name).isVisible()]).toEqual([name, true]);
     for (const name of folded) expect([name, await field(name).isVisible()]).toEqual([name, false]);
     await page.getByText(/^\d+ more parameters$/).click();
     for (const name of folded) expect([name, await field(name).isVisible()]).toEqual([name, true]);
-    // Nobody has to read a regular expression to fill something in.
+    // People need not read regular expressions.
     expect(await page.getByRole('form', { name: 'Try it' }).textContent()).not.toContain('matches ^');
   });
 
-  test('are gone through back and forth', async () => {
+  test('are in the history of the browser', async () => {
     const page = await openDocs('#listNodes');
     await goTo(page, 'getNode');
     await goTo(page, 'listIamUsers');
@@ -733,7 +835,7 @@ describe('operations', () => {
     await expectHeading(page, 'Read the Node');
   });
 
-  test('are gone back to from behind a login, without another', async () => {
+  test('before a login are reached without another login', async () => {
     const page = await loggedIn('admin', '#listNodes');
     await goTo(page, 'getNode');
     await page.goBack();
@@ -748,21 +850,21 @@ describe('operations', () => {
     ['#__proto__'],
     ['#constructor'],
     ['#javascript:alert(1)'],
-  ])('are none at %s', async (hash) => {
+  ])('do not exist at %s', async (hash) => {
     const page = await openDocs(hash);
-    await expectAlert(page, 'There is no operation');
+    await expectAlert(page, /There is no (?:such )?operation/);
     expect(await page.locator('img, body script').count()).toBe(0);
     expect(await page.title()).toMatch(/^platform-apiserver/);
   });
 });
 
-test('whoever made a link says nothing to people', async () => {
+test('a link cannot put words on the page', async () => {
   const page = await openDocs('#Your%20session%20is%20over:%20call%20555%200100');
-  await expectAlert(page, 'There is no operation by that name');
+  await expectAlert(page, 'There is no such operation');
   expect(await page.getByText('555').count()).toBe(0);
 });
 
-test('another site that opens it does not get hold of it, and people log in nevertheless', async () => {
+test('a site that opens the page cannot navigate it, and login works', async () => {
   sites.pages.set('https://evil.example/', `<button onclick="it = window.open('${issuer}/docs')">Open</button>`);
   const context = await browser.newContext();
   const evil = await context.newPage();
@@ -780,14 +882,14 @@ test('another site that opens it does not get hold of it, and people log in neve
   expect(page.url()).toBe(`${issuer}/docs`);
 });
 
-test('which operation is shown is seen with forced colours too', async () => {
+test('forced colours show which operation is current', async () => {
   const page = await openDocs('#listNodes', { forcedColors: 'active' });
   const colorOf = (selector: string): Promise<unknown> =>
     page.evaluate(`getComputedStyle(document.querySelector('${selector}')).borderLeftColor`);
   expect(await colorOf('nav a[aria-current]')).not.toBe(await colorOf('nav a:not([aria-current])'));
 });
 
-test('markup cannot be made of text by any script', async () => {
+test('scripts cannot create markup from text', async () => {
   const page = await openDocs();
   const attempt = (code: string): Promise<unknown> =>
     page.evaluate(`(() => { try { ${code}; return 'done'; } catch (error) { return error.name; } })()`);
@@ -798,36 +900,36 @@ test('markup cannot be made of text by any script', async () => {
 });
 
 describe('at another address than the issuer', () => {
-  test('people are told where to log in, and may use a token that they have', async () => {
+  test('the page links to the issuer, and accepts an access token', async () => {
     const page = await newPage();
     await page.goto(`${gateway()}/docs#listNodes`);
     const link = page.getByRole('link', { name: `${issuer}/docs` });
     await link.waitFor();
     expect(await link.getAttribute('href')).toBe(`${issuer}/docs#listNodes`);
-    await page.getByText('Use a token that you have').click();
+    await page.getByText('Use an access token', { exact: true }).click();
     await page.getByText('plain HTTP').waitFor();
     expect(await found(page)).toEqual([]);
-    await page.getByLabel('Access token').fill('no token');
-    await page.getByRole('button', { name: 'Use it' }).click();
-    await expectAlert(page, 'Nobody is known by this token');
-    await page.getByLabel('Access token').fill(await adminToken());
-    await page.getByRole('button', { name: 'Use it' }).click();
+    await page.getByLabel('Access token', { exact: true }).fill('no token');
+    await page.getByRole('button', { name: 'Use token' }).click();
+    await expectAlert(page, 'The access token is not accepted');
+    await page.getByLabel('Access token', { exact: true }).fill(await adminToken());
+    await page.getByRole('button', { name: 'Use token' }).click();
     await page.getByText('Logged in as admin').waitFor();
     expect(await send(page)).toMatch(/^200/);
     expect(await page.evaluate('JSON.stringify([{...localStorage}, {...sessionStorage}])')).toBe('[{},{}]');
     await page.getByRole('button', { name: 'Log out' }).click();
-    // It is not the page's to end.
+    // The page does not revoke pasted tokens.
     expect((await call(`${gateway()}${nodesPath}?limit=0`, { token: await adminToken() })).status).toBe(200);
   });
 
-  test('a callback of it is none', async () => {
+  test('a login response is rejected', async () => {
     const page = await newPage();
     await page.goto(`${gateway()}/docs/callback?code=c&state=s&iss=${encodeURIComponent(issuer)}`);
-    await expectAlert(page, 'not begun in this tab');
+    await expectAlert(page, 'not started in this tab');
   });
 });
 
-test('without scripts it says so, and where the descriptions are', async () => {
+test('without JavaScript the page links to the descriptions', async () => {
   const page = await newPage({ javaScriptEnabled: false });
   await page.goto(`${issuer}/docs`);
   await page.getByText('This page needs JavaScript').waitFor();
@@ -839,7 +941,7 @@ test('without scripts it says so, and where the descriptions are', async () => {
 });
 
 describe('by the keyboard alone', () => {
-  test('somebody finds an operation, tries it and reads the answer', async () => {
+  test('an operation can be found, sent and its response read', async () => {
     const page = await openDocs();
     const { keyboard } = page;
     const tabTo = async (selector: string): Promise<void> => {
@@ -857,11 +959,11 @@ describe('by the keyboard alone', () => {
     await tabTo('main form button');
     await keyboard.press('Enter');
     await expectStatus(page, '200');
-    await tabTo('pre[aria-label^=Body]');
+    await tabTo('pre[aria-label="Response body"]');
     expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid');
   });
 
-  test('somebody skips the list, and logs in', async () => {
+  test('the list can be skipped, and login works', async () => {
     const page = await openDocs('#listNodes');
     const { keyboard } = page;
     await keyboard.press('Tab');
@@ -878,7 +980,7 @@ describe('by the keyboard alone', () => {
     await expectLoggedIn(page, surfer);
   });
 
-  test('whatever can be used is reached, and shows that it is', async () => {
+  test('Tab reaches every control, which shows its focus', async () => {
     const page = await openDocs('#postOauthRevoke');
     const count = await page
       .locator('a[href], button:not([disabled]), input:not([disabled]), select, textarea, summary, pre[tabindex]')
@@ -899,10 +1001,10 @@ describe('by the keyboard alone', () => {
   });
 });
 
-describe.each(['light', 'dark'] as const)('with colours that are %s', (colorScheme) => {
+describe.each(['light', 'dark'] as const)('in %s mode', (colorScheme) => {
   const options: BrowserContextOptions = { colorScheme, reducedMotion: 'reduce' };
 
-  test('axe-core finds nothing, whatever is shown', async () => {
+  test('axe-core finds no problem', async () => {
     const page = await openDocs('', options);
     expect(await colorSchemeOf(page)).toBe(colorScheme);
     expect(await found(page)).toEqual([]);
@@ -918,11 +1020,11 @@ describe.each(['light', 'dark'] as const)('with colours that are %s', (colorSche
     await page.getByText(`Logged in as ${surfer}`).waitFor();
     expect(await found(page)).toEqual([]);
     await page.getByRole('button', { name: 'Log out' }).click();
-    await page.getByText('You are logged out here.').waitFor();
+    await page.getByText('You are logged out of this page.').waitFor();
     expect(await found(page)).toEqual([]);
   });
 
-  test('it fits into a window of 320 pixels, whatever is shown', async () => {
+  test('the page fits into 320 pixels', async () => {
     const page = await loggedIn(surfer, '', { ...options, viewport: { width: 320, height: 480 } });
     const width = (): Promise<unknown> => page.evaluate('document.documentElement.scrollWidth');
     expect(await width()).toBe(320);

@@ -2,7 +2,7 @@ import { html } from '../../http/response/html.ts';
 
 interface Shell {
   readonly issuer: string;
-  /** The way from the page to `/docs/`, and to `/`. */
+  /** Relative paths from the page to `/docs/` and to `/`. */
   readonly toDocs: string;
   readonly toRoot: string;
   /** Below `/docs/`. */
@@ -10,7 +10,7 @@ interface Shell {
   readonly modules: readonly string[];
 }
 
-/** All that is of the page before its script runs, and all that there is without one. Addresses are relative: the server may be behind a path. */
+/** The page before its script runs, or without it. Addresses are relative, because a proxy may add a prefix to the path. */
 export const shell = ({ issuer, toDocs, toRoot, style, modules }: Shell): string =>
   html`<!doctype html>
     <html lang="en">
@@ -28,11 +28,11 @@ export const shell = ({ issuer, toDocs, toRoot, style, modules }: Shell): string
         <main id="start">
           <h1>The APIs of the platform</h1>
           <p>
-            This page needs JavaScript. If it is on, and nothing else appears, reload the page: the server may have been
-            upgraded meanwhile.
+            This page needs JavaScript. If JavaScript is on and this message stays, reload the page: the server may have
+            been upgraded.
           </p>
           <p>
-            What is shown here stands in
+            Machine-readable descriptions:
             <a href="${toRoot}swagger/platform.v3.json">swagger/platform.v3.json</a> (OpenAPI 3.1) and
             <a href="${toRoot}swagger/platform.json">swagger/platform.json</a> (Swagger 2.0).
           </p>

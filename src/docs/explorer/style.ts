@@ -1,6 +1,6 @@
-/** Of the page; colours have a contrast of at least 7 on what they stand on (WCAG 2.2, 1.4.6), lines of inputs of 3 (1.4.11). */
+/** Style sheet of the page. Text has a contrast of at least 7 (WCAG 2.2, 1.4.6), lines of inputs of 3 (1.4.11). */
 export const style = `
-:root { color-scheme: light dark; --back: #f4f5f7; --card: #fff; --sunk: #f0f2f4; --text: #1b1f24; --soft: #4a5058; --line: #7d858f; --faint: #d5d9de; --main: #0b4fae; --on-main: #fff; --bad: #9b1c1c; --good: #1a5c2a; --warm: #7a3e00; --mono: ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace; }
+:root { color-scheme: light dark; --back: #f4f5f7; --card: #fff; --sunk: #f4f6f8; --text: #1b1f24; --soft: #4a5058; --line: #7d858f; --faint: #d5d9de; --main: #0b4fae; --on-main: #fff; --bad: #9b1c1c; --good: #1a5c2a; --warm: #7a3e00; --mono: ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace; }
 @media (prefers-color-scheme: dark) { :root { --back: #14171a; --card: #1e2226; --sunk: #171a1d; --text: #eef0f2; --soft: #b9c0c8; --line: #8a939d; --faint: #3a4046; --main: #9cc4ff; --on-main: #10233d; --bad: #ffb4ab; --good: #9fdcae; --warm: #ffc58a; } }
 * { box-sizing: border-box; }
 [hidden] { display: none; }
@@ -39,6 +39,9 @@ code, .type { unicode-bidi: isolate; }
 .line code { font-size: 1rem; }
 pre, textarea { padding: .75rem; background: var(--sunk); border: 1px solid var(--faint); border-radius: .375rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 pre { max-height: 32rem; overflow-y: auto; }
+::highlight(json-key) { color: var(--main); }
+::highlight(json-string) { color: var(--good); }
+::highlight(json-literal) { color: var(--warm); }
 textarea, input, select { width: 100%; color: inherit; border: 1px solid var(--line); border-radius: .375rem; }
 input, select { padding: .5rem; font: inherit; background: var(--card); }
 input[type=checkbox] { width: auto; margin: 0 .5rem 0 0; }

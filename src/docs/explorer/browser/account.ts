@@ -4,18 +4,17 @@ import { messageOf, type ExplorerLogin, type Site } from './login.ts';
 export interface AccountPanelParts {
   readonly site: Site;
   readonly login: ExplorerLogin;
-  /** Leaves for the login page. */
+  /** Goes to the login page. */
   readonly logIn: () => Promise<void>;
   readonly logOut: () => Promise<void>;
-  /** `isProblem`: something did not work. */
-  readonly tell: (text: string, isProblem: boolean, ...more: readonly Node[]) => void;
+  readonly report: (text: string, isProblem: boolean, ...more: readonly Node[]) => void;
 }
 
-/** Who is logged in, and how to be. */
+/** Shows who is logged in, and the ways to log in. */
 export class AccountPanel {
-  readonly element = el('section', { class: 'account', 'aria-label': 'Login' });
+  readonly element = el('section', { class: 'account', 'aria-label': 'Account' });
   readonly #parts: AccountPanelParts;
-  /** Where people log in, if that is not here. */
+  /** Link to the page at the issuer, if this is another address. */
   readonly #elsewhere: HTMLAnchorElement;
 
   constructor(parts: AccountPanelParts) {
@@ -25,12 +24,12 @@ export class AccountPanel {
     this.render();
   }
 
-  /** What is shown here is what is shown there. */
+  /** Links to the operation that is shown. */
   followHash(): void {
     this.#elsewhere.href = `${this.#parts.site.issuer}/docs${location.hash}`;
   }
 
-  /** Whoever worked with it goes on there. */
+  /** Keeps the focus in the panel. */
   render(): void {
     const hadFocus = this.element.contains(document.activeElement);
     this.element.replaceChildren(...(this.#parts.login.isLoggedIn ? this.#inside() : this.#outside()));
@@ -49,11 +48,11 @@ export class AccountPanel {
       el(
         'p',
         {},
-        'You log in at ',
+        'Log in at ',
         this.#elsewhere,
-        ', the address of the platform: ',
+        ', the address in ',
         el('code', {}, 'authentication.issuer'),
-        ' of its configuration.',
+        ' of the configuration.',
       ),
       this.#paste(),
     ];
@@ -62,38 +61,38 @@ export class AccountPanel {
   #paste(): HTMLElement {
     const id = unique('token');
     const input = el('input', { id, type: 'password', autocomplete: 'off', spellcheck: 'false' });
-    const form = el('form', {}, el('label', { for: id }, 'Access token'), input, el('button', {}, 'Use it'));
+    const form = el('form', {}, el('label', { for: id }, 'Access token'), input, el('button', {}, 'Use token'));
     if (location.protocol === 'http:')
       form.prepend(
-        el('p', { class: 'hint' }, 'This page came over plain HTTP: whoever is on the way can read what you send.'),
+        el('p', { class: 'hint' }, 'This page was loaded over plain HTTP: others on the network can read your token.'),
       );
     form.addEventListener('submit', (event) => {
       event.preventDefault();
-      // As it stands in a header, too.
+      // People also copy the whole header.
       const token = input.value.trim().replace(/^bearer\s+/i, '');
       if (token !== '') void this.#attempt(() => this.#parts.login.use(token));
     });
-    return el('details', {}, el('summary', {}, 'Use a token that you have'), form);
+    return el('details', {}, el('summary', {}, 'Use an access token'), form);
   }
 
   async #logOut(): Promise<void> {
     await this.#attempt(async () => {
       await this.#parts.logOut();
       const { issuer } = this.#parts.site;
-      this.#parts.tell(
-        'You are logged out here. ',
+      this.#parts.report(
+        'You are logged out of this page. ',
         false,
-        el('a', { href: `${issuer}/oauth/logout` }, 'Log this browser out of the platform too'),
+        el('a', { href: `${issuer}/oauth/logout` }, 'Log out of the platform too'),
       );
     });
   }
 
-  async #attempt(what: () => Promise<void>): Promise<void> {
-    this.#parts.tell('', false);
+  async #attempt(act: () => Promise<void>): Promise<void> {
+    this.#parts.report('', false);
     try {
-      await what();
+      await act();
     } catch (error) {
-      this.#parts.tell(messageOf(error), true);
+      this.#parts.report(messageOf(error), true);
     }
   }
 }

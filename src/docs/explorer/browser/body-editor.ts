@@ -1,17 +1,17 @@
 import { button, el, folded, phrase, unique, type Child } from './dom.ts';
-import { textOf, type ShownContent, type ShownOperation, type SchemaReader } from './openapi.ts';
+import { textOf, type ShownContent, type ShownExample, type ShownOperation, type SchemaReader } from './openapi.ts';
 import { control } from './control.ts';
 import { formType, isSecret, type Field, type SentBody } from './request.ts';
 import { exampleOf, propertiesOf, requiredOf } from './schema.ts';
-import { fieldLine, schemaLine, schemaTree } from './schema-view.ts';
+import { exampleText, fieldLine, schemaLine, schemaTree } from './schema-view.ts';
 
 interface Editor {
   readonly element: HTMLElement;
-  /** Undefined: none is sent. */
+  /** Returns undefined if no body is sent. */
   readonly read: () => SentBody | undefined;
 }
 
-/** To write what is sent: as text, or as the fields of a form. */
+/** Edits a request body, as text or as the fields of a form. */
 export function bodyEditor(
   { isRequired, content }: NonNullable<ShownOperation['body']>,
   schemas: SchemaReader,
@@ -21,7 +21,7 @@ export function bodyEditor(
   const place = el('div');
   let editor: Editor;
   const show = (): void => {
-    const chosen = content[choice.selectedIndex] ?? { type: 'application/json', schema: {} };
+    const chosen = content[choice.selectedIndex] ?? { type: 'application/json', schema: {}, examples: [] };
     const isForm = chosen.type === formType || hasSecret(chosen, schemas);
     editor = isForm ? fieldsEditor(chosen, schemas) : textEditor(chosen, schemas, isRequired);
     place.replaceChildren(editor.element);
@@ -32,35 +32,48 @@ export function bodyEditor(
     content.length === 1
       ? [el('p', { class: 'hint' }, content[0]?.type)]
       : [el('label', { for: id }, 'Media type'), choice];
-  const element = el('section', {}, el('h3', {}, isRequired ? 'Body' : 'Body, if any'), ...types, place);
+  const element = el('section', {}, el('h3', {}, isRequired ? 'Body' : 'Body (optional)'), ...types, place);
   return { element, read: () => editor.read() };
 }
 
-function textEditor({ type, schema }: ShownContent, schemas: SchemaReader, isRequired: boolean): Editor {
+/** Buttons that fill in an example each. */
+const exampleButtons = (
+  examples: readonly ShownExample[],
+  place: HTMLElement,
+  fill: (value: unknown) => void,
+): HTMLElement =>
+  el(
+    'div',
+    { class: 'buttons' },
+    ...examples.map(({ title, value }) =>
+      button(title === '' ? 'Insert example' : `Insert example: ${title}`, () => {
+        fill(value);
+        place.dispatchEvent(new Event('input', { bubbles: true }));
+      }),
+    ),
+  );
+
+function textEditor({ type, schema, examples }: ShownContent, schemas: SchemaReader, isRequired: boolean): Editor {
   const id = unique('body');
-  const example = (): string => JSON.stringify(exampleOf(schema, schemas), undefined, 2);
   const area = el('textarea', { id, spellcheck: 'false', autocomplete: 'off', autocapitalize: 'off', rows: 3 });
-  const set = (text: string): void => {
-    area.value = text;
-    area.rows = Math.min(24, Math.max(3, text.split('\n').length));
+  const fill = (value: unknown): void => {
+    area.value = exampleText(value, type);
+    area.rows = Math.min(24, Math.max(3, area.value.split('\n').length));
   };
-  if (isRequired) set(example());
-  const restore = button('Put in an example', () => {
-    set(example());
-    area.dispatchEvent(new Event('input', { bubbles: true }));
-  });
+  const offered = examples.length > 0 ? examples : [{ title: '', value: exampleOf(schema, schemas) }];
+  if (isRequired) fill(offered[0]?.value);
   const element = el(
     'div',
     {},
-    el('label', { for: id }, 'What is sent'),
+    el('label', { for: id }, 'Request body'),
     area,
-    restore,
+    exampleButtons(offered, area, fill),
     folded(['Schema: ', ...schemaLine(schema, schemas)], () => schemaTree(schema, schemas)),
   );
-  return { element, read: () => (area.value.trim() === '' ? undefined : { type, text: area.value }) };
+  return { element, read: () => (area.value.trim() === '' ? undefined : { kind: 'text', type, text: area.value }) };
 }
 
-/** Texts by name, one of which is for nobody to see. */
+/** Only texts, at least one of which is secret. */
 function hasSecret({ schema }: ShownContent, schemas: SchemaReader): boolean {
   const fields = propertiesOf(schemas.resolve(schema)).map(([name, one]) => [name, schemas.resolve(one)] as const);
   return (
@@ -68,8 +81,8 @@ function hasSecret({ schema }: ShownContent, schemas: SchemaReader): boolean {
   );
 }
 
-/** All fields of the schema; those that are left empty are not sent. */
-function fieldsEditor({ type, schema: given }: ShownContent, schemas: SchemaReader): Editor {
+/** Fields that are left empty are not sent. */
+function fieldsEditor({ type, schema: given, examples }: ShownContent, schemas: SchemaReader): Editor {
   const schema = schemas.resolve(given);
   const required = requiredOf(schema);
   const fields = propertiesOf(schema).map(([name, one]) => {
@@ -82,16 +95,19 @@ function fieldsEditor({ type, schema: given }: ShownContent, schemas: SchemaRead
     const filledIn = fields
       .map(({ name, input }): Field => ({ name, value: input.value }))
       .filter(({ value }) => value !== '');
-    if (type === formType) return { fields: filledIn };
+    if (type === formType) return { kind: 'form', fields: filledIn };
     const text = JSON.stringify(Object.fromEntries(filledIn.map(({ name, value }) => [name, value])));
-    return { type, text, isSecret: true };
+    return { kind: 'input', type, text };
   };
-  const note = 'curl reads the body from its input, as there is a password in it.';
-  const element = el(
-    'div',
-    {},
-    el('div', { class: 'fields' }, ...fields.map((field) => field.element)),
-    type === formType ? undefined : el('p', { class: 'hint' }, note),
-  );
+  const fill = (value: unknown): void => {
+    const values = new Map(Object.entries(value ?? {}));
+    for (const { name, input } of fields) input.value = exampleText(values.get(name) ?? '', '');
+  };
+  const element = el('div', {}, el('div', { class: 'fields' }, ...fields.map((field) => field.element)));
+  element.append(exampleButtons(examples, element, fill));
+  if (type !== formType)
+    element.append(
+      el('p', { class: 'hint' }, 'Code samples read the body from standard input, because it contains a password.'),
+    );
   return { element, read };
 }

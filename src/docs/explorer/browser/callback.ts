@@ -1,6 +1,6 @@
-/** What a login comes back with (RFC 6749 section 4.1.2, RFC 9207), and what was kept of its beginning. */
+/** The response to an authorization request (RFC 6749 section 4.1.2, RFC 9207), and what the page keeps until it arrives. */
 
-export interface Begun {
+export interface PendingLogin {
   readonly state: string;
   readonly verifier: string;
   /** The operation that was shown. */
@@ -8,18 +8,18 @@ export interface Begun {
   readonly withCustomResources: boolean;
 }
 
-/** For people. */
+/** Its message is shown on the page. */
 export class LoginProblem extends Error {}
 
-/** Is the server at `base`, which ends with a slash, at the address by which it calls itself, however that is written? */
+/** Returns whether `base`, which ends with a slash, is the issuer. */
 export const isAt = (base: URL, issuer: string): boolean =>
   URL.canParse(`${issuer}/`) && new URL(`${issuer}/`).href === base.href;
 
-/** What was kept, if it is that; it may be anybody's who runs here. */
-export function begunOf(kept: string | null): Begun | undefined {
+/** Reads what the page has kept; any script of this origin may have written it. */
+export function parsePendingLogin(kept: string | null): PendingLogin | undefined {
   if (kept === null) return undefined;
   try {
-    const { state, verifier, hash, withCustomResources } = JSON.parse(kept) as Partial<Begun>;
+    const { state, verifier, hash, withCustomResources } = JSON.parse(kept) as Partial<PendingLogin>;
     if (typeof state !== 'string' || typeof verifier !== 'string' || typeof hash !== 'string') return undefined;
     return { state, verifier, hash, withCustomResources: withCustomResources === true };
   } catch {
@@ -27,21 +27,21 @@ export function begunOf(kept: string | null): Begun | undefined {
   }
 }
 
-/** The code. Throws LoginProblem unless this is the answer of that server to the login that was begun here. */
-export function codeIn(query: URLSearchParams, begun: Begun | undefined, issuer: string): string {
+/** Returns the code. Throws LoginProblem unless this is the response of `issuer` to `pending`. */
+export function authorizationCode(query: URLSearchParams, pending: PendingLogin | undefined, issuer: string): string {
   const one = (name: string): string => {
     const values = query.getAll(name);
-    if (values.length > 1) throw new LoginProblem(`This answer to a login says ${name} twice. Log in again.`);
+    if (values.length > 1) throw new LoginProblem(`The login response repeats ${name}. Log in again.`);
     return values[0] ?? '';
   };
-  if (begun === undefined) throw new LoginProblem('This login was not begun in this tab, or is over. Log in again.');
-  if (one('state') !== begun.state)
-    throw new LoginProblem('This is the answer to another login than the one begun in this tab. Log in again.');
-  if (one('iss') !== issuer) throw new LoginProblem(`This answer is not of ${issuer}. Log in again.`);
+  if (pending === undefined)
+    throw new LoginProblem('This login was not started in this tab, or is already complete. Log in again.');
+  if (one('state') !== pending.state) throw new LoginProblem('This is the response to another login. Log in again.');
+  if (one('iss') !== issuer) throw new LoginProblem(`This login response is not from ${issuer}. Log in again.`);
   const error = one('error');
   const why = one('error_description');
-  if (error !== '') throw new LoginProblem(`You are not logged in: ${why === '' ? error : `${why} (${error})`}.`);
+  if (error !== '') throw new LoginProblem(`Login failed: ${why === '' ? error : `${why} (${error})`}.`);
   const code = one('code');
-  if (code === '') throw new LoginProblem('This answer to a login has no code. Log in again.');
+  if (code === '') throw new LoginProblem('The login response has no code. Log in again.');
   return code;
 }

@@ -2,14 +2,14 @@ import { el, unique, type Child } from './dom.ts';
 import type { ShownSchema } from './openapi.ts';
 import { wordsIn } from './schema.ts';
 
-interface Asked {
+interface ControlOptions {
   readonly name: string;
   readonly schema: ShownSchema;
   readonly isRequired: boolean;
   readonly isSecret?: boolean;
-  /** What it means, and what is demanded of it. */
+  /** Description and constraints. */
   readonly about: readonly Child[];
-  /** Where it goes, such as `query`. */
+  /** Location of a parameter, such as `query`. */
   readonly place?: string;
 }
 
@@ -18,7 +18,7 @@ interface Control {
   readonly input: HTMLInputElement | HTMLSelectElement;
 }
 
-/** Values to choose from, if the schema has but a few. */
+/** Returns the values of an enumeration. */
 function valuesOf({ type, enum: values, const: only, pattern }: ShownSchema): readonly string[] | undefined {
   if (typeof only === 'string') return [only];
   if (type === 'boolean') return ['true', 'false'];
@@ -27,8 +27,8 @@ function valuesOf({ type, enum: values, const: only, pattern }: ShownSchema): re
   return Array.isArray(values) && values.every((one) => typeof one === 'string') ? values : undefined;
 }
 
-/** To fill in one value, with its name and what it means. */
-export function control({ name, schema, isRequired, isSecret = false, about, place }: Asked): Control {
+/** Creates a labelled input for one value. */
+export function control({ name, schema, isRequired, isSecret = false, about, place }: ControlOptions): Control {
   const id = unique('field');
   const values = valuesOf(schema);
   const described = { id, 'aria-describedby': `${id}-about` };

@@ -1,11 +1,12 @@
-/** Elements. What is shown is text, never markup: there is no other way to put something in. */
+/** Creates elements. All content is text, never markup. */
+import { tokenKinds, tokensOf } from './json.ts';
 import { blocksOf, type TextSpan } from './text.ts';
 
 export type Child = Node | string | undefined;
 
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** Of an attribute true is its presence; false and undefined are its absence. */
+/** Creates an element. `true` sets an empty attribute; `false` and `undefined` set none. */
 export function el<K extends keyof HTMLElementTagNameMap>(
   name: K,
   attributes: Attributes = {},
@@ -27,7 +28,7 @@ export function button(text: string, act: () => unknown, attributes: Attributes 
 const spans = (all: readonly TextSpan[]): readonly Child[] =>
   all.map(({ isCode, text }) => (isCode ? el('code', {}, text) : text));
 
-/** Paragraphs and lists. */
+/** Returns a description as paragraphs and lists. */
 export const prose = (text: string): readonly HTMLElement[] =>
   blocksOf(text).map(({ isList, items }) =>
     isList
@@ -35,14 +36,14 @@ export const prose = (text: string): readonly HTMLElement[] =>
       : el('p', {}, ...items.flatMap((item) => spans(item))),
   );
 
-/** The same within a line. */
+/** Returns a description as one line. */
 export const phrase = (text: string): readonly Child[] =>
   blocksOf(text).flatMap(({ items }) => items.flatMap((item, at) => (at === 0 ? spans(item) : [' ', ...spans(item)])));
 
-/** A path, which may be broken behind its slashes. */
+/** Returns a path that may be broken after its slashes. */
 export const pathText = (path: string): readonly Child[] => path.split(/(?<=\/)/).flatMap((part) => [part, el('wbr')]);
 
-/** Its content is made when it is opened first. */
+/** Returns a disclosure whose content is created when it is opened first. */
 export function folded(summary: readonly Child[], content: () => readonly Child[], isOpen = false): HTMLDetailsElement {
   const element = el('details', {}, el('summary', {}, ...summary));
   let isMade = false;
@@ -59,5 +60,21 @@ export function folded(summary: readonly Child[], content: () => readonly Child[
 
 let count = 0;
 
-/** For `id`, which nothing else on the page has. */
+/** Returns an `id` that no other element has. */
 export const unique = (word: string): string => `${word}-${(count += 1)}`;
+
+/**
+ * Colours every `pre.json` of the page by CSS Custom Highlights: the text stays one text, however long it is. Browsers without them show it
+ * uncoloured.
+ */
+export function colorJSON(): void {
+  if (!('highlights' in CSS)) return;
+  const highlights = new Map(tokenKinds.map((kind) => [kind, new Highlight()]));
+  for (const { firstChild: node } of document.querySelectorAll('pre.json'))
+    for (const { kind, start, end } of tokensOf(node?.nodeValue ?? ''))
+      if (node !== null)
+        highlights
+          .get(kind)
+          ?.add(new StaticRange({ startContainer: node, startOffset: start, endContainer: node, endOffset: end }));
+  for (const [kind, highlight] of highlights) CSS.highlights.set(`json-${kind}`, highlight);
+}

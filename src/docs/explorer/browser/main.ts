@@ -1,4 +1,4 @@
-/** The page: an operation at a time beside the list of all, which is where the hash says. */
+/** The page: the list of operations, and beside it the one that the fragment of the address names. */
 import { AccountPanel } from './account.ts';
 import { button, el, prose } from './dom.ts';
 import { ExplorerLogin, messageOf, type Site } from './login.ts';
@@ -8,21 +8,21 @@ import { OperationView } from './operation-view.ts';
 
 const ownDocument = 'swagger/platform.v3.json';
 const customDocument = 'swagger/custom-resources.v3.json';
-const showCustom = 'Show the custom resources of the cluster too';
+const showCustom = 'Show custom resources';
 
 class Docs {
   readonly #site: Site;
   readonly #login: ExplorerLogin;
   readonly #account: AccountPanel;
   readonly #navigation: Navigation;
-  /** Problems are said at once, everything else when the reader of a screen has a moment. */
+  /** Screen readers announce problems at once and everything else politely. */
   readonly #problem = el('p', { class: 'problem', role: 'alert' });
   readonly #status = el('p', { role: 'status' });
   readonly #main = el('main', { tabindex: -1 });
   readonly #custom: HTMLButtonElement;
   #own: ShownDescription | undefined;
   #ofCluster: ShownDescription | undefined;
-  /** Also after another login. */
+  /** Kept over a login. */
   #wantsCustom = false;
   #operations: ReadonlyMap<string, ShownOperation> = new Map();
   #view: OperationView | undefined;
@@ -30,14 +30,12 @@ class Docs {
   constructor(site: Site) {
     this.#site = site;
     this.#login = new ExplorerLogin(site, () => this.#loginChanged());
-    const tell = (text: string, isProblem: boolean, ...more: readonly Node[]): void =>
-      this.#tell(text, isProblem, ...more);
     this.#account = new AccountPanel({
       site,
       login: this.#login,
-      logIn: () => this.#login.begin(location.hash, this.#wantsCustom),
+      logIn: () => this.#login.start(location.hash, this.#wantsCustom),
       logOut: () => this.#logOut(),
-      tell,
+      report: (text, isProblem, ...more) => this.#report(text, isProblem, ...more),
     });
     this.#custom = button(showCustom, () => this.#showCustom(), { class: 'second' });
     this.#navigation = new Navigation(this.#custom);
@@ -51,7 +49,7 @@ class Docs {
     );
     const title = el('h1', {}, el('a', { href: '#' }, document.title));
     document.body.replaceChildren(
-      button('Skip to what is shown', () => this.#main.focus(), { class: 'skip' }),
+      button('Skip to content', () => this.#main.focus(), { class: 'skip' }),
       el('header', {}, title, toggle, this.#account.element),
       el('div', { class: 'notice' }, this.#problem, this.#status),
       el('div', { class: 'columns' }, this.#navigation.element, this.#main),
@@ -67,16 +65,16 @@ class Docs {
       scrollTo(0, 0);
       this.#account.followHash();
     });
-    const [withCustom] = await Promise.all([this.#comeBack(), this.#load()]);
+    const [withCustom] = await Promise.all([this.#finishLogin(), this.#load()]);
     if (withCustom) await this.#showCustom();
   }
 
-  /** From the login page, if that is where the browser was. Resolves with whether custom resources were shown before. */
-  async #comeBack(): Promise<boolean> {
+  /** Finishes a login if the browser comes from the login page. Resolves with whether custom resources were shown before it. */
+  async #finishLogin(): Promise<boolean> {
     if (!location.pathname.endsWith('/docs/callback')) return false;
     const query = new URLSearchParams(location.search);
     const page = new URL('docs', this.#site.base).href;
-    // The code is good once, and is nobody's to find in the history.
+    // The code stays out of the history.
     history.replaceState(null, '', page);
     if (query.size === 0) return false;
     try {
@@ -85,7 +83,7 @@ class Docs {
       this.#show();
       return withCustomResources;
     } catch (error) {
-      this.#tell(messageOf(error), true);
+      this.#report(messageOf(error), true);
       return false;
     }
   }
@@ -95,7 +93,7 @@ class Docs {
       this.#own = await this.#fetch(ownDocument);
     } catch (error) {
       this.#main.replaceChildren(
-        el('p', { class: 'problem', role: 'alert' }, `The descriptions cannot be read: ${messageOf(error)}`),
+        el('p', { class: 'problem', role: 'alert' }, `The API description cannot be loaded: ${messageOf(error)}`),
         button('Try again', () => this.#load()),
       );
       return;
@@ -104,29 +102,28 @@ class Docs {
   }
 
   async #showCustom(): Promise<void> {
-    if (!this.#login.isLoggedIn)
-      return this.#tell('Log in first: the custom resources of the cluster are described to whom it knows.', true);
+    if (!this.#login.isLoggedIn) return this.#report('Log in to see the custom resources of the cluster.', true);
     this.#wantsCustom = true;
-    this.#tell('Reading the custom resources of the cluster…', false);
+    this.#report('Loading custom resources…', false);
     try {
       const description = await this.#fetch(customDocument, await this.#login.token());
-      // Whoever has logged out meanwhile is shown nothing more.
+      // The user may have logged out meanwhile.
       if (!this.#login.isLoggedIn) return;
       this.#ofCluster = description;
-      this.#custom.textContent = 'Read the custom resources again';
+      this.#custom.textContent = 'Reload custom resources';
       this.#list();
       const { length } = this.#ofCluster.operations;
-      this.#tell(`${length} operations of custom resources are listed.`, false);
+      this.#report(`${length} operations of custom resources loaded.`, false);
     } catch (error) {
-      this.#tell(`The custom resources cannot be read: ${messageOf(error)}`, true);
+      this.#report(`The custom resources cannot be loaded: ${messageOf(error)}`, true);
     }
   }
 
   async #fetch(path: string, token?: string): Promise<ShownDescription> {
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-    const answer = await fetch(new URL(path, this.#site.base), { headers, credentials: 'omit' });
-    const body = (await answer.json()) as { readonly message?: unknown };
-    if (!answer.ok) throw new Error(textOf(body.message) || String(answer.status));
+    const response = await fetch(new URL(path, this.#site.base), { headers, credentials: 'omit' });
+    const body = (await response.json()) as { readonly message?: unknown };
+    if (!response.ok) throw new Error(textOf(body.message) || String(response.status));
     return read(body);
   }
 
@@ -138,11 +135,11 @@ class Docs {
       all.flatMap((of) => of.tags),
       operations,
     );
-    // What is being filled in stays.
+    // A form that is being filled in stays.
     if (this.#view === undefined) this.#show();
   }
 
-  /** What the hash says. */
+  /** Shows the operation that the fragment of the address names. */
   #show(): void {
     if (this.#own === undefined) return;
     const id = idIn(location.hash);
@@ -154,7 +151,7 @@ class Docs {
         : new OperationView(operation, {
             login: this.#login,
             base: this.#site.base,
-            tell: (problem) => this.#tell(problem, true),
+            report: (problem) => this.#report(problem, true),
           });
     this.#main.replaceChildren(...(this.#view === undefined ? this.#overview(id) : [this.#view.element]));
     const title = `${this.#own.title} ${this.#own.version}`;
@@ -171,7 +168,7 @@ class Docs {
             el(
               'p',
               { class: 'problem', role: 'alert' },
-              `There is no operation ${isId(missing) ? missing : 'by that name'} in what is shown. It may be of a custom resource of the cluster: log in, and show these.`,
+              `There is no ${isId(missing) ? `operation ${missing}` : 'such operation'}. If it belongs to a custom resource, log in and show custom resources.`,
             ),
           ]),
       el('h2', { tabindex: -1 }, `${title} ${version}`),
@@ -180,7 +177,7 @@ class Docs {
       el(
         'p',
         {},
-        'For programs the same is at ',
+        'Machine-readable descriptions: ',
         el('a', { href: new URL('swagger/platform.json', this.#site.base).href }, 'swagger/platform.json'),
         ' (Swagger 2.0) and ',
         el('a', { href: new URL(ownDocument, this.#site.base).href }, ownDocument),
@@ -189,7 +186,7 @@ class Docs {
     ];
   }
 
-  /** What came and what was typed is of who was here, and nobody's after them. */
+  /** Removes all responses and input of the user. */
   #logOut(): Promise<void> {
     const ended = this.#login.end();
     this.#ofCluster = undefined;
@@ -205,16 +202,15 @@ class Docs {
     this.#view?.loginChanged();
   }
 
-  #tell(text: string, isProblem: boolean, ...more: readonly Node[]): void {
+  #report(text: string, isProblem: boolean, ...more: readonly Node[]): void {
     this.#problem.textContent = isProblem ? text : '';
     this.#status.replaceChildren(...(isProblem || text === '' ? [] : [text, ...more]));
   }
 }
 
-/** Whoever made the link is given no room to say something to people. */
+/** Links must not put words on the page. */
 const isId = (text: string): boolean => /^\w{1,200}$/.test(text);
 
-/** '' of one that cannot be read. */
 function idIn(hash: string): string {
   try {
     return decodeURIComponent(hash.slice(1));
@@ -224,5 +220,5 @@ function idIn(hash: string): string {
 }
 
 const issuer = document.querySelector<HTMLMetaElement>('meta[name=issuer]')?.content ?? '';
-// Where the page is may be below a path of whoever stands before the server; the modules lie beside it.
+// A proxy may add a prefix to the path; the modules are at a fixed place below the server.
 await new Docs({ base: new URL('../../../', import.meta.url), issuer }).start();

@@ -1,13 +1,13 @@
 import { el, pathText, type Child } from './dom.ts';
 import type { ShownOperation, ShownTag } from './openapi.ts';
 
-/** Of one tag more are not listed. */
+/** Maximum number of operations listed of one tag. */
 const most = 150;
 
-/** More that are found are not unfolded all at once. */
+/** Tags are unfolded if at most this many operations are found. */
 const mostFound = 200;
 
-/** The path without the group and version, which the tag says. */
+/** Returns the path without group and version, which are in the tag. */
 const shortened = (path: string): string => path.replace(/^\/k?apis\/[^/]+\/[^/]+(?=\/)/, '…');
 
 const matches = ({ id, method, path, summary }: ShownOperation, words: readonly string[]): boolean => {
@@ -18,7 +18,7 @@ const matches = ({ id, method, path, summary }: ShownOperation, words: readonly 
 export const methodMark = (method: string): HTMLElement =>
   el('span', { class: `method ${method.toLowerCase()}` }, method);
 
-/** All operations by their tags, with a box to find some of them. */
+/** Lists all operations by their tags, with a search box. */
 export class Navigation {
   readonly element: HTMLElement;
   readonly #filter: HTMLInputElement;
@@ -29,7 +29,7 @@ export class Navigation {
   #byTag: ReadonlyMap<string, readonly ShownOperation[]> = new Map();
   #current = '';
 
-  /** `below`: what stands under the list. */
+  /** `below` is shown under the list. */
   constructor(below: Child) {
     this.#filter = el('input', { id: 'filter', type: 'search', autocomplete: 'off', spellcheck: 'false' });
     this.#found = el('p', { class: 'hint', role: 'status' });
@@ -52,7 +52,7 @@ export class Navigation {
     this.#render();
   }
 
-  /** `operation` is shown beside it now. */
+  /** Marks the operation that is shown. */
   mark(operation: ShownOperation | undefined): void {
     this.#current = operation?.id ?? '';
     if (operation !== undefined) this.#opened.add(operation.tag);
@@ -67,8 +67,7 @@ export class Navigation {
     const total = found.reduce((sum, [, { length }]) => sum + length, 0);
     const isFew = words.length > 0 && total <= mostFound;
     this.#list.replaceChildren(...found.map(([tag, operations]) => this.#section(tag, operations, isFew)));
-    this.#found.textContent =
-      words.length === 0 ? '' : total === 1 ? '1 operation is found' : `${total} operations are found`;
+    this.#found.textContent = words.length === 0 ? '' : total === 1 ? '1 operation found' : `${total} operations found`;
   }
 
   #section({ name, description }: ShownTag, operations: readonly ShownOperation[], isFound: boolean): HTMLElement {
@@ -77,7 +76,7 @@ export class Navigation {
       if (list.childElementCount > 0) return;
       list.append(...operations.slice(0, most).map((one) => this.#item(one)));
       const left = operations.length - most;
-      if (left > 0) list.append(el('li', { class: 'hint' }, `and ${left} more, to be found by the box above`));
+      if (left > 0) list.append(el('li', { class: 'hint' }, `${left} more: use the search box`));
     };
     const count = el('span', { class: 'hint' }, ` ${operations.length}`);
     const about = el('span', { class: 'summary' }, description);

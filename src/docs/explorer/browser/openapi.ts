@@ -1,4 +1,4 @@
-/** Reads a description in OpenAPI 3.1, as there are such at /swagger. What is in it of a cluster may be anything. */
+/** Reads descriptions in OpenAPI 3.1 from /swagger. Those of custom resources may contain anything. */
 
 export type ShownSchema = Readonly<Record<string, unknown>>;
 
@@ -8,35 +8,43 @@ export interface ShownParameter {
   readonly description: string;
   readonly required: boolean;
   readonly schema: ShownSchema;
+  readonly examples: readonly ShownExample[];
 }
 
-/** What is sent, or comes, in a media type. */
+export interface ShownExample {
+  /** Summary or name, '' of the only one. */
+  readonly title: string;
+  readonly value: unknown;
+}
+
+/** A body in one media type. */
 export interface ShownContent {
   readonly type: string;
   readonly schema: ShownSchema;
+  readonly examples: readonly ShownExample[];
 }
 
 export interface ShownResponse {
   readonly status: string;
   readonly description: string;
-  /** Each with what it says. */
   readonly headers: readonly (readonly [name: string, description: string])[];
   readonly content: readonly ShownContent[];
 }
 
 export interface ShownOperation {
   readonly id: string;
-  /** In capitals. */
+  /** Uppercase. */
   readonly method: string;
   readonly path: string;
   readonly tag: string;
   readonly summary: string;
+  readonly description: string;
   readonly isDeprecated: boolean;
-  /** What a caller shows: a token, the secret of a client, or nothing. */
-  readonly shows: 'token' | 'client' | 'nothing';
+  /** Credentials that a caller sends. */
+  readonly credentials: 'token' | 'client' | 'none';
   readonly parameters: readonly ShownParameter[];
   readonly body: { readonly isRequired: boolean; readonly content: readonly ShownContent[] } | undefined;
-  readonly answers: readonly ShownResponse[];
+  readonly responses: readonly ShownResponse[];
   readonly schemas: SchemaReader;
 }
 
@@ -49,7 +57,7 @@ export interface ShownDescription {
   readonly title: string;
   readonly version: string;
   readonly description: string;
-  /** Last those of which nothing is left. */
+  /** Tags that have only deprecated operations come last. */
   readonly tags: readonly ShownTag[];
   readonly operations: readonly ShownOperation[];
 }
@@ -61,10 +69,10 @@ export const isObject = (value: unknown): value is ShownSchema =>
 const objectOf = (value: unknown): ShownSchema => (isObject(value) ? value : {});
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-/** Its own member: a description may have one called `constructor`. */
+/** Own members only: a description may have one called `constructor`. */
 const member = (of: unknown, name: string): unknown => (isObject(of) && Object.hasOwn(of, name) ? of[name] : undefined);
 
-/** What `$ref` refers to. */
+/** Resolves `$ref`. */
 export class SchemaReader {
   readonly #document: unknown;
 
@@ -72,7 +80,7 @@ export class SchemaReader {
     this.#document = document;
   }
 
-  /** What a reference leads to; nothing where it leads nowhere, or in a circle. */
+  /** Returns the target of a reference, or {} if it is missing or circular. */
   resolve(value: unknown): ShownSchema {
     let at = objectOf(value);
     for (let steps = 0; steps < 32; steps += 1) {
@@ -90,7 +98,7 @@ export class SchemaReader {
     return {};
   }
 
-  /** What a reference calls what it refers to; '' of what is none. */
+  /** Returns the name of the target of a reference, or '' if this is none. */
   nameOf(schema: ShownSchema): string {
     return textOf(schema['$ref']).split('/').at(-1) ?? '';
   }
@@ -118,16 +126,16 @@ export function read(document: unknown): ShownDescription {
   };
 }
 
-interface Around {
+interface OperationContext {
   readonly path: string;
   readonly method: string;
-  /** Where an operation says nothing else. */
+  /** Default of the description. */
   readonly security: unknown;
   readonly schemas: SchemaReader;
 }
 
-function operationOf(operation: ShownSchema, { path, method, security, schemas }: Around): ShownOperation {
-  const { operationId, tags, summary, deprecated, parameters, requestBody, responses } = operation;
+function operationOf(operation: ShownSchema, { path, method, security, schemas }: OperationContext): ShownOperation {
+  const { operationId, tags, summary, description, deprecated, parameters, requestBody, responses } = operation;
   const body = schemas.resolve(requestBody);
   return {
     id: textOf(operationId),
@@ -135,8 +143,9 @@ function operationOf(operation: ShownSchema, { path, method, security, schemas }
     path,
     tag: textOf(listOf(tags)[0]),
     summary: textOf(summary),
+    description: textOf(description),
     isDeprecated: deprecated === true,
-    shows: shownOf(operation['security'] ?? security),
+    credentials: credentialsOf(operation['security'] ?? security),
     parameters: listOf(parameters)
       .map((one) => schemas.resolve(one))
       .map((one) => ({
@@ -145,30 +154,52 @@ function operationOf(operation: ShownSchema, { path, method, security, schemas }
         description: textOf(one['description']),
         required: one['required'] === true,
         schema: objectOf(one['schema']),
+        examples: examplesOf(one, schemas),
       })),
     body:
       requestBody === undefined
         ? undefined
-        : { isRequired: body['required'] === true, content: contentOf(body['content']) },
-    answers: Object.entries(objectOf(responses)).map(([status, answer]) => answerOf(status, schemas.resolve(answer))),
+        : { isRequired: body['required'] === true, content: contentOf(body['content'], schemas) },
+    responses: Object.entries(objectOf(responses)).map(([status, response]) =>
+      responseOf(status, schemas.resolve(response), schemas),
+    ),
     schemas,
   };
 }
 
-function shownOf(security: unknown): ShownOperation['shows'] {
+function credentialsOf(security: unknown): ShownOperation['credentials'] {
   const names = new Set(listOf(security).flatMap((one) => Object.keys(objectOf(one))));
   if (names.has('bearer')) return 'token';
-  return names.has('client') ? 'client' : 'nothing';
+  return names.has('client') ? 'client' : 'none';
 }
 
-const contentOf = (content: unknown): readonly ShownContent[] =>
-  Object.entries(objectOf(content)).map(([type, one]) => ({ type, schema: objectOf(objectOf(one)['schema']) }));
+/** Reads `example` or `examples` of a parameter or a media type. Examples at other addresses are left out. */
+function examplesOf({ example, examples }: ShownSchema, schemas: SchemaReader): readonly ShownExample[] {
+  if (example !== undefined) return [{ title: '', value: example }];
+  const all = Object.entries(objectOf(examples)).map(([name, one]) => [name, schemas.resolve(one)] as const);
+  const named = all.filter(([, one]) => Object.hasOwn(one, 'value'));
+  return named.map(([name, { summary, value }]) => ({
+    title: named.length === 1 ? '' : textOf(summary) || name,
+    value,
+  }));
+}
 
-const answerOf = (status: string, { description, headers, content }: ShownSchema): ShownResponse => ({
+const contentOf = (content: unknown, schemas: SchemaReader): readonly ShownContent[] =>
+  Object.entries(objectOf(content)).map(([type, one]) => ({
+    type,
+    schema: objectOf(objectOf(one)['schema']),
+    examples: examplesOf(objectOf(one), schemas),
+  }));
+
+const responseOf = (
+  status: string,
+  { description, headers, content }: ShownSchema,
+  schemas: SchemaReader,
+): ShownResponse => ({
   status,
   description: textOf(description),
   headers: Object.entries(objectOf(headers)).map(
     ([name, header]) => [name, textOf(objectOf(header)['description'])] as const,
   ),
-  content: contentOf(content),
+  content: contentOf(content, schemas),
 });

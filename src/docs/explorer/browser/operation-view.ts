@@ -1,26 +1,27 @@
-import { AnswerView } from './answer-view.ts';
 import { bodyEditor } from './body-editor.ts';
 import { control } from './control.ts';
-import { button, el, folded, pathText, phrase, unique, type Child } from './dom.ts';
+import { button, el, folded, pathText, phrase, prose, unique, type Child } from './dom.ts';
 import { messageOf, type ExplorerLogin } from './login.ts';
 import { methodMark } from './navigation.ts';
 import type { ShownResponse, ShownOperation, ShownParameter, SchemaReader } from './openapi.ts';
-import { bytesOf, curlOf, requestOf, Unsendable, type HTTPRequest } from './request.ts';
-import { fieldLine, schemaLine, schemaTree } from './schema-view.ts';
+import { bytesOf, requestOf, Unsendable, type HTTPRequest } from './request.ts';
+import { ResponseView } from './response-view.ts';
+import { codeSamples, type CodeSample } from './samples.ts';
+import { exampleBlocks, exampleText, fieldLine, schemaLine, schemaTree } from './schema-view.ts';
 
 export interface OperationViewContext {
   readonly login: ExplorerLogin;
   /** Ends with a slash. */
   readonly base: URL;
-  /** Tells whoever looks at the page something that is not about this operation alone. */
-  readonly tell: (problem: string) => void;
+  /** Shows a problem that concerns the whole page. */
+  readonly report: (problem: string) => void;
 }
 
-/** Parameters. */
+/** Maximum number of optional parameters that are all shown. */
 const mostOpen = 8;
-/** Those with which people begin, where there are more. */
+/** Where there are more, these are shown. */
 const first = new Set([
-  // Of the logs.
+  // Logs.
   'operation',
   'namespaces',
   'pods',
@@ -29,7 +30,7 @@ const first = new Set([
   'end_time',
   'size',
   'follow',
-  // Of lists.
+  // Lists.
   'page',
   'limit',
   'sortBy',
@@ -41,20 +42,29 @@ const first = new Set([
   'watch',
 ]);
 
-const shows: Readonly<Record<ShownOperation['shows'], string>> = {
-  token: 'Whoever asks shows a token.',
-  client: 'A client shows its secret; a public one has none.',
-  nothing: 'Open to everybody.',
+const credentialsText: Readonly<Record<ShownOperation['credentials'], string>> = {
+  token: 'Requires an access token.',
+  client: 'Requires client authentication; public clients send only their client ID.',
+  none: 'Requires no authentication.',
 };
 
-/** What an operation is, and a form to try it. */
+/** Index of the language of code samples, kept from one operation to the next. */
+let language = 0;
+
+/** Shows an operation, and a form to try it. */
 export class OperationView {
   readonly element: HTMLElement;
   readonly heading: HTMLElement;
   readonly #operation: ShownOperation;
-  readonly #around: OperationViewContext;
-  readonly #answer: AnswerView;
-  readonly #curl = el('pre', { tabindex: 0, role: 'region', 'aria-label': 'The request as curl sends it' });
+  readonly #context: OperationViewContext;
+  readonly #response: ResponseView;
+  readonly #language = el(
+    'select',
+    { id: unique('language') },
+    ...codeSamples.map((one) => el('option', {}, one.language)),
+  );
+  readonly #sample = el('pre', { tabindex: 0, role: 'region', 'aria-label': 'Code sample' });
+  readonly #trust = el('code');
   readonly #problem = el('p', { class: 'problem', role: 'alert', id: unique('problem') });
   readonly #token: HTMLInputElement;
   readonly #tokenHint = el('p', { class: 'hint', id: unique('hint') });
@@ -62,27 +72,20 @@ export class OperationView {
   readonly #stop: HTMLButtonElement;
   readonly #parameters: readonly ReturnType<typeof control>[];
   readonly #body: ReturnType<typeof bodyEditor> | undefined;
-  #underWay: AbortController | undefined;
+  #sending: AbortController | undefined;
 
-  constructor(operation: ShownOperation, around: OperationViewContext) {
-    const { id, method, path, summary, parameters, body, answers, isDeprecated, schemas } = operation;
+  constructor(operation: ShownOperation, context: OperationViewContext) {
+    const { id, method, path, summary, description, parameters, body, responses, isDeprecated, schemas } = operation;
     this.#operation = operation;
-    this.#around = around;
-    this.#answer = new AnswerView(operation);
-    this.#parameters = parameters.map(({ name, in: place, description, required, schema }) =>
-      control({
-        name,
-        place,
-        schema: schemas.resolve(schema),
-        isRequired: required,
-        about: [...phrase(description), ' ', ...fieldLine(schema, schemas)],
-      }),
-    );
+    this.#context = context;
+    this.#response = new ResponseView(operation);
+    this.#language.selectedIndex = language;
+    this.#parameters = parameters.map((one) => parameterControl(one, schemas));
     this.#body = body === undefined ? undefined : bodyEditor(body, schemas);
     this.#token = el('input', { type: 'checkbox', id: unique('token'), 'aria-describedby': this.#tokenHint.id });
-    const contents = answers.filter(({ status }) => status < '3').flatMap((one) => one.content);
+    const contents = responses.filter(({ status }) => status < '3').flatMap((one) => one.content);
     const types = [...new Set(contents.map(({ type }) => type))];
-    // Which of them an export is, and which a query, whoever asks need not know.
+    // An export is text and a query is JSON: the server chooses.
     const offered = types.length > 1 && types.includes('text/plain') ? ['*/*', ...types] : [...types, '*/*'];
     this.#accept = el('select', { id: unique('accept') }, ...offered.map((type) => el('option', {}, type)));
     this.#stop = button('Stop', () => this.stop(), { disabled: true, class: 'second' });
@@ -96,26 +99,27 @@ export class OperationView {
         'p',
         { class: 'hint' },
         isDeprecated ? el('strong', {}, 'Removed or deprecated. ') : undefined,
-        `${shows[operation.shows]} `,
+        `${credentialsText[operation.credentials]} `,
         el('a', { href: `#${encodeURIComponent(id)}` }, id),
       ),
+      ...prose(description),
       this.#form(),
-      this.#answer.element,
-      el('section', {}, el('h3', {}, 'Answers'), ...answers.map((one) => answerPart(one, schemas))),
+      this.#response.element,
+      el('section', {}, el('h3', {}, 'Responses'), ...responses.map((one) => responsePart(one, schemas))),
     );
     this.loginChanged();
   }
 
-  /** Ends what is under way. */
+  /** Aborts the request. */
   stop(): void {
-    this.#underWay?.abort();
+    this.#sending?.abort();
   }
 
   loginChanged(): void {
-    const { isLoggedIn } = this.#around.login;
+    const { isLoggedIn } = this.#context.login;
     this.#token.disabled = !isLoggedIn;
-    this.#token.checked = isLoggedIn && this.#operation.shows === 'token';
-    this.#tokenHint.textContent = isLoggedIn ? '' : 'Log in, or use a token, at the top of the page.';
+    this.#token.checked = isLoggedIn && this.#operation.credentials === 'token';
+    this.#tokenHint.textContent = isLoggedIn ? '' : 'Log in or use an access token at the top of the page.';
     this.#preview();
   }
 
@@ -123,13 +127,14 @@ export class OperationView {
     const row = el(
       'div',
       { class: 'fields' },
-      el('div', {}, el('label', { for: this.#accept.id }, 'Media type of the answer'), this.#accept),
+      el('div', {}, el('label', { for: this.#accept.id }, 'Response media type'), this.#accept),
       el(
         'div',
         {},
-        el('div', { class: 'check' }, this.#token, el('label', { for: this.#token.id }, 'Send the token')),
+        el('div', { class: 'check' }, this.#token, el('label', { for: this.#token.id }, 'Send the access token')),
         this.#tokenHint,
       ),
+      el('div', {}, el('label', { for: this.#language.id }, 'Language of the code sample'), this.#language),
     );
     const copy = button('Copy', () => this.#copy(copy), { class: 'second' });
     const form = el(
@@ -139,13 +144,13 @@ export class OperationView {
       this.#body?.element,
       el('h3', {}, 'Request'),
       row,
-      this.#curl,
+      this.#sample,
       el(
         'p',
         { class: 'hint' },
-        'Where curl does not know who issued the certificate: ',
-        el('code', {}, '--cacert FILE'),
-        ', with ',
+        'If the certificate is not trusted, add ',
+        this.#trust,
+        ' with ',
         el('code', {}, 'ca.crt'),
         ' of the ConfigMap ',
         el('code', {}, 'platform-apiserver-ca'),
@@ -163,7 +168,7 @@ export class OperationView {
     return form;
   }
 
-  /** Those that need not be filled in are folded away where they are many, but for the first ones. */
+  /** Optional parameters are folded if there are many, except the most used. */
   #fields(): readonly HTMLElement[] {
     const { parameters } = this.#operation;
     if (parameters.length === 0) return [];
@@ -192,7 +197,7 @@ export class OperationView {
     });
   }
 
-  /** Undefined if it cannot be sent, of which people are told. */
+  /** Returns undefined and shows why, if the request cannot be sent. */
   #sendable(): HTTPRequest | undefined {
     this.#clear();
     try {
@@ -206,12 +211,19 @@ export class OperationView {
     }
   }
 
+  get #origin(): string {
+    return this.#context.base.href.slice(0, -1);
+  }
+
   #preview(): void {
+    language = this.#language.selectedIndex;
+    const { write, trust } = codeSamples[language] as CodeSample;
+    this.#trust.textContent = trust;
     try {
-      this.#curl.textContent = curlOf(this.#request(), this.#around.base.href.slice(0, -1));
+      this.#sample.textContent = write(this.#request(), this.#origin);
       this.#clear();
     } catch (error) {
-      this.#curl.textContent = messageOf(error);
+      this.#sample.textContent = messageOf(error);
     }
   }
 
@@ -223,12 +235,12 @@ export class OperationView {
   async #copy(copy: HTMLButtonElement): Promise<void> {
     if (this.#sendable() === undefined) return;
     try {
-      await navigator.clipboard.writeText(this.#curl.textContent);
+      await navigator.clipboard.writeText(this.#sample.textContent);
       copy.textContent = 'Copied';
     } catch {
-      // There is no clipboard over plain HTTP.
-      getSelection()?.selectAllChildren(this.#curl);
-      copy.textContent = 'Selected: copy it';
+      // Browsers have no clipboard over plain HTTP.
+      getSelection()?.selectAllChildren(this.#sample);
+      copy.textContent = 'Selected: press Ctrl+C';
     }
     setTimeout(() => (copy.textContent = 'Copy'), 2_000);
   }
@@ -237,26 +249,26 @@ export class OperationView {
     this.stop();
     const request = this.#sendable();
     if (request === undefined) return;
-    const underWay = new AbortController();
-    const { signal } = underWay;
-    this.#underWay = underWay;
+    const sending = new AbortController();
+    const { signal } = sending;
+    this.#sending = sending;
     this.#stop.disabled = false;
     const { isStream, withToken } = request;
-    const answer = await this.#answer.follow(() => this.#ask(request, signal), { signal, isStream });
-    if (this.#underWay === underWay) {
+    const response = await this.#response.follow(() => this.#fetch(request, signal), { signal, isStream });
+    if (this.#sending === sending) {
       if (document.activeElement === this.#stop) this.heading.focus({ preventScroll: true });
       this.#stop.disabled = true;
     }
-    const challenge = answer?.headers.get('www-authenticate') ?? '';
-    if (withToken && answer?.status === 401 && challenge.includes('invalid_token')) {
-      this.#around.login.forget();
-      this.#around.tell('The server takes this token no longer: log in again.');
+    const challenge = response?.headers.get('www-authenticate') ?? '';
+    if (withToken && response?.status === 401 && challenge.includes('invalid_token')) {
+      this.#context.login.forget();
+      this.#context.report('The server no longer accepts this token. Log in again.');
     }
   }
 
-  async #ask({ method, path, headers, body, withToken }: HTTPRequest, signal: AbortSignal): Promise<Response> {
-    const token = withToken ? await this.#around.login.token() : undefined;
-    return fetch(`${this.#around.base.href.slice(0, -1)}${path}`, {
+  async #fetch({ method, path, headers, body, withToken }: HTTPRequest, signal: AbortSignal): Promise<Response> {
+    const token = withToken ? await this.#context.login.token() : undefined;
+    return fetch(`${this.#origin}${path}`, {
       method,
       headers: [
         ...headers.map(([name, value]): [string, string] => [name, value]),
@@ -264,7 +276,7 @@ export class OperationView {
       ],
       ...(body === undefined ? {} : { body: bytesOf(body) }),
       signal,
-      // The token alone says who asks, and where an answer leads is shown, not followed.
+      // The token is the only credential, and redirects are shown instead of followed.
       credentials: 'omit',
       redirect: 'manual',
       cache: 'no-store',
@@ -272,7 +284,7 @@ export class OperationView {
   }
 }
 
-function answerPart({ status, description, headers, content }: ShownResponse, schemas: SchemaReader): HTMLElement {
+function responsePart({ status, description, headers, content }: ShownResponse, schemas: SchemaReader): HTMLElement {
   return folded([el('strong', {}, status), ` ${description}`], () => [
     ...(headers.length === 0
       ? []
@@ -283,10 +295,22 @@ function answerPart({ status, description, headers, content }: ShownResponse, sc
             ...headers.map(([name, what]) => el('li', {}, el('code', {}, name), ' ', ...phrase(what))),
           ),
         ]),
-    ...content.flatMap(({ type, schema }): readonly Child[] => [
-      el('p', {}, el('code', {}, type), ' ', ...schemaLine(schema, schemas)),
-      ...schemaTree(schema, schemas),
+    ...content.flatMap((one): readonly Child[] => [
+      el('p', {}, el('code', {}, one.type), ' ', ...schemaLine(one.schema, schemas)),
+      ...exampleBlocks(one),
+      ...schemaTree(one.schema, schemas),
     ]),
-    ...(headers.length === 0 && content.length === 0 ? [el('p', { class: 'hint' }, 'No body.')] : []),
+    ...(headers.length === 0 && content.length === 0 ? [el('p', { class: 'hint' }, 'No body')] : []),
   ]);
+}
+
+function parameterControl(parameter: ShownParameter, schemas: SchemaReader): ReturnType<typeof control> {
+  const { name, in: place, description, required: isRequired, schema, examples } = parameter;
+  const about = [
+    ...phrase(description),
+    ' ',
+    ...fieldLine(schema, schemas),
+    ...examples.flatMap(({ value }) => [' Example: ', el('code', {}, exampleText(value, ''))]),
+  ];
+  return control({ name, place, schema: schemas.resolve(schema), isRequired, about });
 }

@@ -1,4 +1,4 @@
-/** What is asked for by an operation once its form is filled in, as it is sent and as curl would send it. */
+/** Builds the request of an operation from its filled-in form. */
 import type { ShownOperation, ShownParameter } from './openapi.ts';
 
 export interface Field {
@@ -7,14 +7,16 @@ export interface Field {
 }
 
 export type SentBody =
-  | { readonly type: string; readonly text: string; readonly isSecret?: boolean }
-  /** As a form of HTML is sent. */
-  | { readonly fields: readonly Field[] };
+  | { readonly kind: 'text'; readonly type: string; readonly text: string }
+  /** Contains a secret: programs read it from standard input. */
+  | { readonly kind: 'input'; readonly type: string; readonly text: string }
+  /** Sent as an HTML form. */
+  | { readonly kind: 'form'; readonly fields: readonly Field[] };
 
 export interface FilledIn {
-  /** In the order of the operation's own; '' is not sent. */
+  /** Values in the order of the operation's parameters; '' is not sent. */
   readonly parameters: readonly string[];
-  /** A media type. */
+  /** Media type of the response. */
   readonly accept: string;
   readonly body?: SentBody | undefined;
   readonly withToken: boolean;
@@ -22,18 +24,18 @@ export interface FilledIn {
 
 export interface HTTPRequest {
   readonly method: string;
-  /** With the query; begins with a slash. */
+  /** Includes the query; starts with a slash. */
   readonly path: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body?: SentBody | undefined;
   readonly withToken: boolean;
-  /** The answer may have no end. */
+  /** The response may be endless. */
   readonly isStream: boolean;
 }
 
-/** It cannot be sent. */
+/** A parameter has a value that cannot be sent. */
 export class Unsendable extends Error {
-  /** Of the parameter that is in the way. */
+  /** Index of the parameter. */
   readonly index: number;
 
   constructor(message: string, index: number) {
@@ -52,11 +54,12 @@ export function requestOf(operation: ShownOperation, { parameters, accept, body,
     given.filter((one) => one[0].in === place && one[1] !== '').map(([{ name }, value]) => [name, value]);
   let { path } = operation;
   for (const [parameter, value, index] of given.filter(([one]) => one.in === 'path')) {
-    if (value === '') throw new Unsendable(`${parameter.name} is missing: it is a part of the path`, index);
-    // Browsers take such a segment out of the path, and ask for another one.
-    if (value === '.' || value === '..') throw new Unsendable(`${parameter.name} cannot be ${value} in a path`, index);
-    // encodeURIComponent has no bytes for half a character.
-    if (!value.isWellFormed()) throw new Unsendable(`${parameter.name} has half a character in it`, index);
+    if (value === '') throw new Unsendable(`${parameter.name}: enter a value, it is part of the path`, index);
+    // Browsers remove such segments and request another path.
+    if (value === '.' || value === '..')
+      throw new Unsendable(`${parameter.name}: "${value}" cannot be sent in a path`, index);
+    // encodeURIComponent throws for half of a surrogate pair.
+    if (!value.isWellFormed()) throw new Unsendable(`${parameter.name}: contains an incomplete character`, index);
     path = path.replace(`{${parameter.name}}`, () => encodeURIComponent(value));
   }
   const query = new URLSearchParams(sent('query').map(([name, value]): [string, string] => [name, value]));
@@ -66,7 +69,7 @@ export function requestOf(operation: ShownOperation, { parameters, accept, body,
     headers: [
       ...(accept === '' ? [] : [['Accept', accept] as const]),
       ...sent('header'),
-      ...(body === undefined ? [] : [['Content-Type', 'fields' in body ? formType : body.type] as const]),
+      ...(body === undefined ? [] : [['Content-Type', body.kind === 'form' ? formType : body.type] as const]),
     ],
     body,
     withToken,
@@ -76,38 +79,12 @@ export function requestOf(operation: ShownOperation, { parameters, accept, body,
 
 export const formType = 'application/x-www-form-urlencoded';
 
-/** As it goes over the wire. */
+/** Returns the body as sent over the wire. */
 export function bytesOf(body: SentBody): string {
-  if (!('fields' in body)) return body.text;
+  if (body.kind !== 'form') return body.text;
   return new URLSearchParams(body.fields.map(({ name, value }): [string, string] => [name, value])).toString();
 }
 
-/** Nobody is to look at it over a shoulder, nor in the history of a shell. */
+/** Secrets are hidden on the screen and kept out of code samples. */
 export const isSecret = (name: string, format?: unknown): boolean =>
   format === 'password' || /(?:password|secret|token)$/.test(name);
-
-/** POSIX.1-2024 section 2.2.2: all but the quote itself is itself. */
-const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
-const variable = (name: string): string => `$${name.toUpperCase().replaceAll(/[^A-Z0-9]+/g, '_')}`;
-
-const dataOf = (body: SentBody): readonly string[] =>
-  'fields' in body
-    ? body.fields.map(({ name, value }) =>
-        isSecret(name)
-          ? `--data-urlencode "${encodeURIComponent(name)}=${variable(name)}"`
-          : `--data-urlencode ${quoted(`${encodeURIComponent(name)}=${value}`)}`,
-      )
-    : // A shell would have to write the secret as JSON: curl is given all of it.
-      [body.isSecret === true ? '--data-binary @-' : `--data-raw ${quoted(body.text)}`];
-
-/** For a POSIX shell. Tokens and passwords are variables in it. `base`: without a slash at its end. */
-export function curlOf({ method, path, headers, body, withToken, isStream }: HTTPRequest, base: string): string {
-  const byItself = body === undefined ? 'GET' : 'POST';
-  return [
-    `curl -sS${isStream ? 'N' : ''} ${quoted(`${base}${path}`)}`,
-    ...(method === byItself ? [] : [`-X ${method}`]),
-    ...(withToken ? ['-H "Authorization: Bearer $TOKEN"'] : []),
-    ...headers.filter(([, value]) => value !== formType).map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
-    ...(body === undefined ? [] : dataOf(body)),
-  ].join(' \\\n  ');
-}

@@ -1,30 +1,31 @@
-import { el, folded, phrase, type Child } from './dom.ts';
-import { textOf, type ShownSchema, type SchemaReader } from './openapi.ts';
+import { colorJSON, el, folded, phrase, type Child } from './dom.ts';
+import { isJSON } from './json.ts';
+import { textOf, type ShownContent, type ShownSchema, type SchemaReader } from './openapi.ts';
 import { constraintsOf, innerOf, partsOf, propertiesOf, requiredOf, typeOf } from './schema.ts';
 
-/** What a schema says of itself, in one line. */
+/** Shows type and constraints in one line. */
 export function schemaLine(given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   const schema = schemas.resolve(given);
   const words = [typeOf(given, schemas), ...constraintsOf(schema)];
   return [el('span', { class: 'type' }, words.join('; '))];
 }
 
-/** The same for who fills it in. What is right is said by its description: people read no regular expressions. */
+/** Shows the same beside an input, without the pattern: the description says it in words. */
 export function fieldLine(given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   const { pattern: _pattern, ...rest } = schemas.resolve(given);
   return schemaLine(rest, schemas);
 }
 
-/** Properties that are shown at once. */
+/** Maximum number of properties that are shown at once. */
 const most = 150;
 
-/** What is in it, each with what is in that, to be unfolded. */
+/** Shows properties and items, each of which can be unfolded. */
 export function schemaTree(given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   const schema = schemas.resolve(given);
   const rows: Child[] = [...propertyRows(schema, schemas, 0)];
   const inner = innerOf(schema, schemas);
   if (inner !== undefined) {
-    const head = [schema['items'] === undefined ? 'Under any name: ' : 'Each: ', ...schemaLine(inner, schemas)];
+    const head = [schema['items'] === undefined ? 'Any property: ' : 'Items: ', ...schemaLine(inner, schemas)];
     rows.push(el('li', {}, ...below(head, inner, schemas), ...about(inner, schemas)));
   }
   for (const { how, of } of partsOf(schema))
@@ -35,7 +36,7 @@ export function schemaTree(given: ShownSchema, schemas: SchemaReader): readonly 
   return rows.length === 0 ? [] : [el('ul', { class: 'schema' }, ...rows)];
 }
 
-/** Those from `at` on; the last one unfolds what is left. */
+/** Shows the properties from `at`; the last row unfolds the rest. */
 function propertyRows(schema: ShownSchema, schemas: SchemaReader, at: number): readonly Child[] {
   const required = requiredOf(schema);
   const properties = propertiesOf(schema);
@@ -48,7 +49,7 @@ function propertyRows(schema: ShownSchema, schemas: SchemaReader, at: number): r
   const left = properties.length - end;
   if (left <= 0) return rows;
   const rest = (): readonly Child[] => [el('ul', { class: 'schema' }, ...propertyRows(schema, schemas, end))];
-  return [...rows, el('li', {}, folded([`and ${left} more`], rest))];
+  return [...rows, el('li', {}, folded([`${left} more`], rest))];
 }
 
 function about(given: ShownSchema, schemas: SchemaReader): readonly Child[] {
@@ -56,7 +57,7 @@ function about(given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   return description === '' ? [] : [el('p', { class: 'hint' }, ...phrase(description))];
 }
 
-/** Lists are as what is in them. */
+/** A list unfolds to the properties of its items. */
 function below(head: readonly Child[], given: ShownSchema, schemas: SchemaReader): readonly Child[] {
   let at = given;
   for (let depth = 0; depth < 16; depth += 1) {
@@ -68,4 +69,19 @@ function below(head: readonly Child[], given: ShownSchema, schemas: SchemaReader
     at = inner;
   }
   return [el('div', { class: 'leaf' }, ...head)];
+}
+
+/** Formats an example of a media type. */
+export const exampleText = (value: unknown, mediaType: string): string =>
+  typeof value === 'string' && !isJSON(mediaType) ? value : JSON.stringify(value, undefined, 2);
+
+/** Shows the examples of a body. */
+export function exampleBlocks({ type, examples }: ShownContent): readonly Child[] {
+  // Once the caller has put them on the page.
+  queueMicrotask(colorJSON);
+  return examples.flatMap(({ title, value }) => {
+    const label = title === '' ? 'Example' : `Example: ${title}`;
+    const attributes = { tabindex: 0, role: 'group', 'aria-label': label, class: isJSON(type) ? 'json' : undefined };
+    return [el('p', {}, label), el('pre', attributes, exampleText(value, type))];
+  });
 }

@@ -1,4 +1,4 @@
-/** What a schema says, in words, and something that it lets through, to begin with. */
+/** Describes a schema in words, and makes an example that it accepts. */
 import { isObject, textOf, type ShownSchema, type SchemaReader } from './openapi.ts';
 import { shortened } from './text.ts';
 
@@ -7,7 +7,7 @@ const typesOf = ({ type }: ShownSchema): readonly string[] =>
 
 const choices = ['allOf', 'anyOf', 'oneOf'] as const;
 
-/** The schemas of which it is all, some or one. */
+/** Returns the parts of `allOf`, `anyOf` and `oneOf`. */
 export function partsOf(
   schema: ShownSchema,
 ): { readonly how: (typeof choices)[number]; readonly of: readonly ShownSchema[] }[] {
@@ -17,7 +17,6 @@ export function partsOf(
   });
 }
 
-/** Its properties, by their names. */
 export const propertiesOf = ({ properties }: ShownSchema): readonly (readonly [string, ShownSchema])[] =>
   isObject(properties)
     ? Object.entries(properties).filter((one): one is [string, ShownSchema] => isObject(one[1]))
@@ -26,17 +25,17 @@ export const propertiesOf = ({ properties }: ShownSchema): readonly (readonly [s
 export const requiredOf = ({ required }: ShownSchema): ReadonlySet<unknown> =>
   new Set(Array.isArray(required) ? required : []);
 
-/** What is in a list, or under any name in a map, as the schema refers to it. */
+/** Returns the schema of the items of a list or of the values of a map, which may be a reference. */
 export function innerOf(given: ShownSchema, schemas: SchemaReader): ShownSchema | undefined {
   const schema = schemas.resolve(given);
   if (isObject(schema['items'])) return schema['items'];
   return isObject(schema['additionalProperties']) ? schema['additionalProperties'] : undefined;
 }
 
-/** Deeper is nothing, as schemas may be without end. */
+/** Maximum depth: schemas may be recursive. */
 const deepest = 8;
 
-/** Such as `integer`, `list of User`. */
+/** Formats the type, such as `integer` or `list of User`. */
 export function typeOf(given: ShownSchema, schemas: SchemaReader, depth = 0): string {
   const name = schemas.nameOf(given);
   const schema = schemas.resolve(given);
@@ -50,10 +49,10 @@ export function typeOf(given: ShownSchema, schemas: SchemaReader, depth = 0): st
       : type;
   });
   if (schema['x-kubernetes-int-or-string'] === true) return 'integer or string';
-  return words.join(' or ') || name || 'anything';
+  return words.join(' or ') || name || 'any value';
 }
 
-const said: readonly (readonly [word: string, phrase: (value: string) => string])[] = [
+const phrases: readonly (readonly [word: string, phrase: (value: string) => string])[] = [
   ['default', (value) => `default ${value}`],
   ['minimum', (value) => `at least ${value}`],
   ['exclusiveMinimum', (value) => `more than ${value}`],
@@ -69,7 +68,7 @@ const said: readonly (readonly [word: string, phrase: (value: string) => string]
   ['pattern', (value) => `matches ${value}`],
 ];
 
-/** Characters of a value, and values of an enumeration, that are shown. */
+/** Maximum characters of a value, and values of an enumeration. */
 const longestValue = 200;
 const mostValues = 50;
 
@@ -81,18 +80,18 @@ function listed(values: readonly unknown[]): string {
   return values.slice(0, mostValues).map(plain).join(', ') + (left > 0 ? ` and ${left} more` : '');
 }
 
-/** Those of a pattern that lets through some words, or none. */
+/** Returns the words of a pattern that accepts only these, or nothing. */
 export const wordsIn = (pattern: unknown): readonly string[] | undefined =>
   /^\^\(\?:(\w+(?:\|\w+)*)\)\?\$$/.exec(textOf(pattern))?.[1]?.split('|');
 
-/** What it demands beside its type. */
+/** Formats the constraints beside the type. */
 export function constraintsOf(schema: ShownSchema): readonly string[] {
   const { enum: values, const: only } = schema;
   return [
     ...(only === undefined ? [] : [`only ${plain(only)}`]),
     ...(Array.isArray(values) ? [`one of ${listed(values)}`] : []),
-    ...said.flatMap(([word, phrase]) => (schema[word] === undefined ? [] : [phrase(plain(schema[word]))])),
-    ...(schema['uniqueItems'] === true ? ['no two the same'] : []),
+    ...phrases.flatMap(([word, phrase]) => (schema[word] === undefined ? [] : [phrase(plain(schema[word]))])),
+    ...(schema['uniqueItems'] === true ? ['unique items'] : []),
     ...(schema['readOnly'] === true ? ['read only'] : []),
   ];
 }
@@ -101,14 +100,14 @@ const formats: Readonly<Record<string, string>> = {
   'date-time': '2026-01-31T12:00:00Z',
   date: '2026-01-31',
   uri: 'https://example.com/',
-  email: 'somebody@example.com',
+  email: 'user@example.com',
   byte: '',
 };
 
-/** Of what need not be there. */
+/** Maximum number of optional properties in an example. */
 const most = 8;
 
-/** Something that it lets through, as far as that can be told from it. */
+/** Returns a value that the schema accepts, as far as the schema tells. */
 export function exampleOf(given: ShownSchema, schemas: SchemaReader, depth = 0): unknown {
   const schema = schemas.resolve(given);
   const { const: only, examples, example, default: byDefault, enum: values } = schema;
@@ -155,7 +154,7 @@ interface GroupVersionKind {
   readonly kind: string;
 }
 
-/** What it must have, or else some of what it may have. An object of Kubernetes has its kind, a name, and what is wanted. */
+/** Takes the required properties, else some optional ones; of a Kubernetes object its kind, a name and `spec`. */
 function objectExample(schema: ShownSchema, schemas: SchemaReader, depth: number): unknown {
   const all = propertiesOf(schema);
   const names = new Set(all.map(([name]) => name));
@@ -177,11 +176,11 @@ function objectExample(schema: ShownSchema, schemas: SchemaReader, depth: number
   };
 }
 
-/** What need not be there is left out where it would not fit. */
+/** Optional properties are left out if a value cannot be guessed. */
 const isEasy = ({ readOnly, pattern, default: byDefault, examples }: ShownSchema): boolean =>
   readOnly !== true && (pattern === undefined || byDefault !== undefined || examples !== undefined);
 
-/** No object, and no list of such. */
+/** Neither an object nor a list of objects. */
 function isFlat(schema: ShownSchema, schemas: SchemaReader): boolean {
   const types = typesOf(schemas.resolve(schema));
   const inner = innerOf(schema, schemas);

@@ -1,62 +1,6 @@
-/** Texts of answers, which may be long, as they are shown. */
+/** Long texts, sizes, durations and descriptions as the page shows them. */
 
-const spaces = (depth: number): string => '  '.repeat(Math.min(depth, 40));
-
-/** Indents JSON while it comes, also such as has no end, or more than one document. Numbers stay as they were sent. */
-export class Indenter {
-  #depth = 0;
-  #inString = false;
-  #isEscaped = false;
-  /** What opened is still empty. */
-  #justOpened = false;
-  /** A document is over. */
-  #isOver = false;
-
-  add(text: string): string {
-    let out = '';
-    for (const one of text) out += this.#inString ? this.#within(one) : this.#between(one);
-    return out;
-  }
-
-  #within(one: string): string {
-    if (this.#isEscaped) this.#isEscaped = false;
-    else if (one === '\\') this.#isEscaped = true;
-    else if (one === '"') this.#inString = false;
-    return one;
-  }
-
-  #between(one: string): string {
-    if (one === ' ' || one === '\t' || one === '\r' || one === '\n') return '';
-    if (one === '}' || one === ']') return this.#close(one);
-    const before = this.#before();
-    if (one === '{' || one === '[') {
-      this.#depth += 1;
-      this.#justOpened = true;
-      return before + one;
-    }
-    if (one === '"') this.#inString = true;
-    if (one === ',') return `${before},\n${spaces(this.#depth)}`;
-    return before + (one === ':' ? ': ' : one);
-  }
-
-  #before(): string {
-    const { depth, justOpened, isOver } = { depth: this.#depth, justOpened: this.#justOpened, isOver: this.#isOver };
-    this.#justOpened = false;
-    this.#isOver = false;
-    if (isOver) return '\n';
-    return justOpened ? `\n${spaces(depth)}` : '';
-  }
-
-  #close(one: string): string {
-    const wasEmpty = this.#justOpened;
-    this.#justOpened = false;
-    this.#depth = Math.max(0, this.#depth - 1);
-    this.#isOver = this.#depth === 0;
-    return wasEmpty ? one : `\n${spaces(this.#depth)}${one}`;
-  }
-}
-
-/** The beginning of a text, or of one that goes on and on its end. */
+/** The first part of a text or, of a stream, its last part. */
 export class Excerpt {
   readonly #limit: number;
   readonly #keeps: 'beginning' | 'end';
@@ -64,7 +8,7 @@ export class Excerpt {
   #length = 0;
   #isCut = false;
 
-  /** `limit`: in characters. */
+  /** `limit`: characters. */
   constructor(limit: number, keeps: 'beginning' | 'end') {
     this.#limit = limit;
     this.#keeps = keeps;
@@ -74,7 +18,7 @@ export class Excerpt {
     return this.#isCut;
   }
 
-  /** What is kept of an end begins with a line. */
+  /** The last part starts with a whole line. */
   get text(): string {
     const text = this.#pieces.join('');
     this.#pieces = [text];
@@ -91,7 +35,7 @@ export class Excerpt {
       return;
     }
     this.#push(text);
-    // Not with each piece: that would be the square of the work.
+    // Cutting at every piece would take quadratic time.
     if (this.#length <= 2 * this.#limit) return;
     this.#isCut = true;
     const kept = this.#pieces.join('').slice(-this.#limit);
@@ -108,7 +52,7 @@ export class Excerpt {
 
 const units = ['KiB', 'MiB', 'GiB'];
 
-/** Such as `312 bytes`, `4.1 KiB`. */
+/** Formats a size, such as `312 bytes` or `4.1 KiB`. */
 export function sizeOf(bytes: number): string {
   if (bytes < 1024) return bytes === 1 ? '1 byte' : `${bytes} bytes`;
   let value = bytes / 1024;
@@ -120,7 +64,19 @@ export function sizeOf(bytes: number): string {
   return `${value.toFixed(1)} ${units[unit] ?? ''}`;
 }
 
-/** What a text is made of: paragraphs, lists whose items begin with `- `, and in them code between backticks. Nothing else is markup. */
+const durations = [
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+] as const;
+
+/** Formats milliseconds in the largest unit that fits, such as `87 ms` or `4.1 s`. */
+export function durationOf(milliseconds: number): string {
+  const [unit, length] = durations.find(([, one]) => milliseconds >= one) ?? [];
+  return length === undefined ? `${Math.round(milliseconds)} ms` : `${(milliseconds / length).toFixed(1)} ${unit}`;
+}
+
+/** A paragraph or a list, whose items start with `- `. Code between backticks is the only other markup. */
 export interface Block {
   readonly isList: boolean;
   readonly items: readonly (readonly TextSpan[])[];
@@ -131,7 +87,7 @@ export interface TextSpan {
   readonly text: string;
 }
 
-/** Characters. More are no description, but somebody's attempt. */
+/** Maximum number of characters, against hostile descriptions. */
 const longestDescription = 10_000;
 
 export function blocksOf(text: string): readonly Block[] {
@@ -146,11 +102,11 @@ export function blocksOf(text: string): readonly Block[] {
     });
 }
 
-/** `longest`: in characters. */
+/** `longest`: characters. */
 export const shortened = (text: string, longest: number): string =>
   text.length <= longest ? text : `${text.slice(0, longest)}…`;
 
-/** Not by a regular expression, which would take the square of its length for many blanks. */
+/** A regular expression would take quadratic time for many blanks. */
 const inOneLine = (text: string): string =>
   text
     .split('\n')

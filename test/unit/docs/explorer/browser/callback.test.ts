@@ -1,12 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
-import { begunOf, codeIn, isAt, LoginProblem } from '../../../../../src/docs/explorer/browser/callback.ts';
+import {
+  authorizationCode,
+  isAt,
+  LoginProblem,
+  parsePendingLogin,
+} from '../../../../../src/docs/explorer/browser/callback.ts';
 
 const issuer = 'https://platform.example';
-const begun = { state: 's1', verifier: 'v1', hash: '#it', withCustomResources: false };
+const pending = { state: 's1', verifier: 'v1', hash: '#it', withCustomResources: false };
 const good = { code: 'c1', state: 's1', iss: issuer };
 
-test('the answer to the login that was begun has a code', () => {
-  expect(codeIn(new URLSearchParams(good), begun, issuer)).toBe('c1');
+test('authorizationCode returns the code of the response to the pending login', () => {
+  expect(authorizationCode(new URLSearchParams(good), pending, issuer)).toBe('c1');
 });
 
 test.each([
@@ -18,54 +23,58 @@ test.each([
   ['http://platform.example/', 'https://platform.example', false],
   ['https://127.0.0.1:9443/', 'https://platform.example', false],
   ['https://platform.example/', '', false],
-])('at %s is %s: %s', (base, of, expected) => {
+])('isAt: %s is the issuer %s: %s', (base, of, expected) => {
   expect(isAt(new URL(base), of)).toBe(expected);
 });
 
-describe('no answer to that login is', () => {
+describe('authorizationCode rejects', () => {
   test.each<[string, Record<string, string | undefined>, RegExp]>([
-    ['one with another state', { state: 's2' }, /another login/],
-    ['one with no state', { state: undefined }, /another login/],
-    ['one of another issuer', { iss: 'https://evil.example' }, /not of https:\/\/platform\.example/],
-    ['one that hides its issuer', { iss: undefined }, /not of/],
-    ['one of the issuer with a slash', { iss: `${issuer}/` }, /not of/],
-    ['one with no code', { code: undefined }, /no code/],
-    ['an error of another issuer', { code: undefined, error: 'access_denied', iss: 'https://evil.example' }, /not of/],
+    ['another state', { state: 's2' }, /another login/],
+    ['no state', { state: undefined }, /another login/],
+    ['another issuer', { iss: 'https://evil.example' }, /not from https:\/\/platform\.example/],
+    ['no issuer', { iss: undefined }, /not from/],
+    ['the issuer with a slash', { iss: `${issuer}/` }, /not from/],
+    ['no code', { code: undefined }, /no code/],
+    [
+      'an error of another issuer',
+      { code: undefined, error: 'access_denied', iss: 'https://evil.example' },
+      /not from/,
+    ],
   ])('%s', (_, change, message) => {
     const query = new URLSearchParams(
       Object.entries({ ...good, ...change }).filter((one): one is [string, string] => one[1] !== undefined),
     );
-    expect(() => codeIn(query, begun, issuer)).toThrow(LoginProblem);
-    expect(() => codeIn(query, begun, issuer)).toThrow(message);
+    expect(() => authorizationCode(query, pending, issuer)).toThrow(LoginProblem);
+    expect(() => authorizationCode(query, pending, issuer)).toThrow(message);
   });
 
-  test.each(['code', 'state', 'iss', 'error'])('one that says %s twice', (name) => {
+  test.each(['code', 'state', 'iss', 'error'])('a repeated %s', (name) => {
     const query = new URLSearchParams([...Object.entries(good), [name, 'x'], [name, 'x']]);
-    expect(() => codeIn(query, begun, issuer)).toThrow(new RegExp(`${name} twice`));
+    expect(() => authorizationCode(query, pending, issuer)).toThrow(new RegExp(`repeats ${name}`));
   });
 
-  test('any where none was begun', () => {
-    expect(() => codeIn(new URLSearchParams(good), undefined, issuer)).toThrow(/not begun in this tab/);
+  test('a response without a pending login', () => {
+    expect(() => authorizationCode(new URLSearchParams(good), undefined, issuer)).toThrow(/not started in this tab/);
   });
 });
 
 test.each([
   [{ error: 'access_denied', error_description: 'the user has refused' }, /the user has refused \(access_denied\)/],
   [{ error: 'server_error' }, /server_error/],
-])('%j is told', (error, message) => {
+])('authorizationCode reports the error %j', (error, message) => {
   const query = new URLSearchParams({ state: 's1', iss: issuer, ...error });
-  expect(() => codeIn(query, begun, issuer)).toThrow(message);
+  expect(() => authorizationCode(query, pending, issuer)).toThrow(message);
 });
 
 test.each([
-  [JSON.stringify(begun), begun],
-  [JSON.stringify({ ...begun, withCustomResources: 'yes' }), begun],
-  [JSON.stringify({ ...begun, state: 1 }), undefined],
+  [JSON.stringify(pending), pending],
+  [JSON.stringify({ ...pending, withCustomResources: 'yes' }), pending],
+  [JSON.stringify({ ...pending, state: 1 }), undefined],
   [JSON.stringify({ state: 's1' }), undefined],
   ['null', undefined],
   ['{', undefined],
   ['7', undefined],
   [null, undefined],
-])('of %j kept it is %j', (kept, expected) => {
-  expect(begunOf(kept)).toEqual(expected);
+])('parsePendingLogin of %j is %j', (kept, expected) => {
+  expect(parsePendingLogin(kept)).toEqual(expected);
 });

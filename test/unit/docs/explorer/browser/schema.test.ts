@@ -18,7 +18,7 @@ const schemas = new SchemaReader({
 });
 const ref = (name: string): ShownSchema => ({ $ref: `#/components/schemas/${name}` });
 
-describe('a type in words', () => {
+describe('typeOf', () => {
   test.each<[ShownSchema, string]>([
     [{ type: 'string' }, 'string'],
     [{ type: 'string', format: 'date-time' }, 'string (date-time)'],
@@ -36,20 +36,20 @@ describe('a type in words', () => {
     [ref('constructor'), 'constructor'],
     [{ $ref: '#/__proto__/toString' }, 'toString'],
     [ref('List'), `${'list of '.repeat(9)}list`],
-    [{ type: 7, format: {} }, 'anything'],
-    [{}, 'anything'],
+    [{ type: 7, format: {} }, 'any value'],
+    [{}, 'any value'],
   ])('%j: %s', (schema, words) => {
     expect(typeOf(schema, schemas)).toBe(words);
   });
 });
 
-describe('what it demands, in words', () => {
+describe('constraintsOf', () => {
   test.each<[ShownSchema, string[]]>([
     [{ enum: ['a', 1, null] }, ['one of a, 1, null']],
     [{ minimum: 0, maximum: 9, default: 0 }, ['default 0', 'at least 0', 'at most 9']],
     [{ exclusiveMinimum: 0, multipleOf: 2 }, ['more than 0', 'a multiple of 2']],
     [{ minLength: 1, maxLength: 2, pattern: '^a' }, ['at least 1 characters', 'at most 2 characters', 'matches ^a']],
-    [{ maxItems: 3, uniqueItems: true }, ['at most 3 items', 'no two the same']],
+    [{ maxItems: 3, uniqueItems: true }, ['at most 3 items', 'unique items']],
     [{ default: false, readOnly: true }, ['default false', 'read only']],
     [{ default: { a: 1 } }, ['default {"a":1}']],
     [{ const: 'a' }, ['only a']],
@@ -65,17 +65,17 @@ test.each([
   ['^(?:a|b)$', undefined],
   ['^(?:a.|b)?$', undefined],
   [undefined, undefined],
-])('of the pattern %s the words are %j', (pattern, words) => {
+])('wordsIn(%s) is %j', (pattern, words) => {
   expect(wordsIn(pattern)).toEqual(words);
 });
 
-test('nobody is shown values without end', () => {
+test('constraintsOf shortens long lists and values', () => {
   const values = Array.from({ length: 60 }, (_, at) => `v${at}`);
   expect(constraintsOf({ enum: values })).toEqual([`one of ${values.slice(0, 50).join(', ')} and 10 more`]);
   expect(constraintsOf({ pattern: 'x'.repeat(300) })).toEqual([`matches ${'x'.repeat(200)}…`]);
 });
 
-describe('an example', () => {
+describe('exampleOf', () => {
   test.each<[ShownSchema, unknown]>([
     [{ const: 5 }, 5],
     [{ examples: ['a', 'b'] }, 'a'],
@@ -108,7 +108,7 @@ describe('an example', () => {
     expect(exampleOf(schema, none)).toEqual(example);
   });
 
-  test('of an object of Kubernetes has its kind and a name', () => {
+  test('gives a Kubernetes object its kind and a name', () => {
     const properties = {
       apiVersion: { type: 'string' },
       kind: { type: 'string' },
@@ -125,24 +125,24 @@ describe('an example', () => {
     });
   });
 
-  test('of what is in itself has an end', () => {
+  test('ends for a recursive schema', () => {
     expect(JSON.stringify(exampleOf(ref('Tree'), schemas)).length).toBeLessThan(200);
     expect(exampleOf(ref('Circle'), schemas)).toEqual({});
   });
 });
 
-describe.each(['platform.v3.json', 'custom-resources.v3.json'])('of all that %s describes', (file) => {
+describe.each(['platform.v3.json', 'custom-resources.v3.json'])('in %s', (file) => {
   const document = JSON.parse(readFileSync(new URL(`../../../../../api/${file}`, import.meta.url), 'utf8')) as object;
   const { operations, tags } = read(document);
 
-  test('every operation is read, and stands under a tag', () => {
+  test('every operation has a tag, an id and a summary', () => {
     const { paths } = document as { paths: Readonly<Record<string, object>> };
     expect(operations.length).toBe(Object.values(paths).flatMap((item) => Object.keys(item)).length);
     const names = new Set(tags.map(({ name }) => name));
     expect(operations.filter(({ tag, id, summary }) => !names.has(tag) || id === '' || summary === '')).toEqual([]);
   });
 
-  test('the body that the page begins with is one that the schema lets through', () => {
+  test('the schema of every request body accepts its generated example', () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
     ajv.addSchema({ $id: 'it', ...document });
     const wrong = operations.flatMap(({ id, body, schemas: of }) =>
