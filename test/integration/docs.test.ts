@@ -714,6 +714,9 @@ describe('a code sample', () => {
     await goTo(page, 'listNodes');
     expect(await language.inputValue()).toBe('Go');
     await sample.filter({ hasText: `"${issuer}${nodesPath}"` }).waitFor();
+    await goTo(page, 'getNode');
+    await sample.filter({ hasText: 'name: enter a value' }).waitFor();
+    await page.getByText('add SSL_CERT_FILE=FILE with ca.crt').waitFor();
   });
 });
 

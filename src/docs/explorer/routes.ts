@@ -1,6 +1,6 @@
 /**
- * `/docs`: a page to read and to try what the descriptions describe, of any cluster that it has to do with, from this server alone. It is
- * the same for everybody and holds nothing of anybody; who logs in there is a client of this server like others.
+ * `/docs`: a page to read and try the operations of the descriptions. It is the same for everyone and has no data of users: its script logs in
+ * and sends requests like any other client.
  */
 import { createHash } from 'node:crypto';
 import { noSuchPath } from '../../runtime/errors.ts';
@@ -15,7 +15,7 @@ import { readModules } from './modules.ts';
 import { shell } from './shell.ts';
 import { style } from './style.ts';
 
-/** Scripts may make no markup of text (Trusted Types), and no form is sent but by them. */
+/** Scripts cannot create markup from text (Trusted Types), and only scripts send forms. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -32,11 +32,11 @@ const pageHeaders = {
   'Content-Security-Policy': policy,
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'no-referrer',
-  // Whoever opened the page cannot lead it elsewhere, nor does it run beside them.
+  // A site that opens the page gets no reference to its window.
   'Cross-Origin-Opener-Policy': 'same-origin',
 };
 
-/** What it was asked for is in the path, so it never becomes another. */
+/** The path contains a digest of the content. */
 const forever = { 'Cache-Control': 'public, max-age=31536000, immutable' };
 
 const page: ResponseDescriptions = { 200: { description: 'A page', content: { 'text/html': text } } };
@@ -101,13 +101,13 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
 
 interface Assets {
   readonly byPath: ReadonlyMap<string, PreparedDocument>;
-  /** Below /docs/. */
+  /** Relative to /docs/. */
   readonly paths: { readonly style: string; readonly modules: readonly string[] };
 }
 
 const isMain = (name: string): boolean => name.startsWith('main.');
 
-/** All in one folder, whose name is the digest of all: a module finds the others beside it, just as they were when it was made. */
+/** All assets are in one folder that is named by their digest, so that a module imports others of the same version. */
 function makeAssets(): Assets {
   const modules = readModules();
   const files = new Map([['style.css', style], ...modules]);

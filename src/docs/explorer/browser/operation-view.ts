@@ -6,7 +6,7 @@ import { methodMark } from './navigation.ts';
 import type { ShownResponse, ShownOperation, ShownParameter, SchemaReader } from './openapi.ts';
 import { bytesOf, requestOf, Unsendable, type HTTPRequest } from './request.ts';
 import { ResponseView } from './response-view.ts';
-import { codeSamples, type CodeSample } from './samples.ts';
+import { SampleView } from './sample-view.ts';
 import { exampleBlocks, exampleText, fieldLine, schemaLine, schemaTree } from './schema-view.ts';
 
 export interface OperationViewContext {
@@ -48,9 +48,6 @@ const credentialsText: Readonly<Record<ShownOperation['credentials'], string>> =
   none: 'Requires no authentication.',
 };
 
-/** Index of the language of code samples, kept from one operation to the next. */
-let language = 0;
-
 /** Shows an operation, and a form to try it. */
 export class OperationView {
   readonly element: HTMLElement;
@@ -58,13 +55,7 @@ export class OperationView {
   readonly #operation: ShownOperation;
   readonly #context: OperationViewContext;
   readonly #response: ResponseView;
-  readonly #language = el(
-    'select',
-    { id: unique('language') },
-    ...codeSamples.map((one) => el('option', {}, one.language)),
-  );
-  readonly #sample = el('pre', { tabindex: 0, role: 'region', 'aria-label': 'Code sample' });
-  readonly #trust = el('code');
+  readonly #sample = new SampleView();
   readonly #problem = el('p', { class: 'problem', role: 'alert', id: unique('problem') });
   readonly #token: HTMLInputElement;
   readonly #tokenHint = el('p', { class: 'hint', id: unique('hint') });
@@ -79,7 +70,6 @@ export class OperationView {
     this.#operation = operation;
     this.#context = context;
     this.#response = new ResponseView(operation);
-    this.#language.selectedIndex = language;
     this.#parameters = parameters.map((one) => parameterControl(one, schemas));
     this.#body = body === undefined ? undefined : bodyEditor(body, schemas);
     this.#token = el('input', { type: 'checkbox', id: unique('token'), 'aria-describedby': this.#tokenHint.id });
@@ -134,7 +124,7 @@ export class OperationView {
         el('div', { class: 'check' }, this.#token, el('label', { for: this.#token.id }, 'Send the access token')),
         this.#tokenHint,
       ),
-      el('div', {}, el('label', { for: this.#language.id }, 'Language of the code sample'), this.#language),
+      this.#sample.choice,
     );
     const copy = button('Copy', () => this.#copy(copy), { class: 'second' });
     const form = el(
@@ -144,18 +134,7 @@ export class OperationView {
       this.#body?.element,
       el('h3', {}, 'Request'),
       row,
-      this.#sample,
-      el(
-        'p',
-        { class: 'hint' },
-        'If the certificate is not trusted, add ',
-        this.#trust,
-        ' with ',
-        el('code', {}, 'ca.crt'),
-        ' of the ConfigMap ',
-        el('code', {}, 'platform-apiserver-ca'),
-        '.',
-      ),
+      this.#sample.element,
       this.#problem,
       el('div', { class: 'buttons' }, el('button', {}, 'Send'), this.#stop, copy),
     );
@@ -216,14 +195,11 @@ export class OperationView {
   }
 
   #preview(): void {
-    language = this.#language.selectedIndex;
-    const { write, trust } = codeSamples[language] as CodeSample;
-    this.#trust.textContent = trust;
     try {
-      this.#sample.textContent = write(this.#request(), this.#origin);
+      this.#sample.show(this.#request(), this.#origin);
       this.#clear();
     } catch (error) {
-      this.#sample.textContent = messageOf(error);
+      this.#sample.show(messageOf(error), this.#origin);
     }
   }
 
@@ -233,16 +209,7 @@ export class OperationView {
   }
 
   async #copy(copy: HTMLButtonElement): Promise<void> {
-    if (this.#sendable() === undefined) return;
-    try {
-      await navigator.clipboard.writeText(this.#sample.textContent);
-      copy.textContent = 'Copied';
-    } catch {
-      // Browsers have no clipboard over plain HTTP.
-      getSelection()?.selectAllChildren(this.#sample);
-      copy.textContent = 'Selected: press Ctrl+C';
-    }
-    setTimeout(() => (copy.textContent = 'Copy'), 2_000);
+    if (this.#sendable() !== undefined) await this.#sample.copy(copy);
   }
 
   async #send(): Promise<void> {
