@@ -9,9 +9,11 @@ export type Schema<T = unknown> = z.ZodType<T>;
 
 export type Immutable<T> = T extends readonly (infer I)[]
   ? readonly Immutable<I>[]
-  : T extends object
-    ? { readonly [K in keyof T]: Immutable<T[K]> }
-    : T;
+  : T extends (...given: never) => unknown
+    ? T
+    : T extends object
+      ? { readonly [K in keyof T]: Immutable<T[K]> }
+      : T;
 
 /** Values that match the schema. */
 export type TypeOf<S extends z.ZodType> = Immutable<z.output<S>>;

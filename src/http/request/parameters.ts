@@ -1,7 +1,7 @@
 /** Parameters of a query: one schema describes them, parses them and gives their types. */
 import { z } from 'zod';
 import { errorMap, nearest } from '../../config/error-map.ts';
-import { badRequest, type StatusCause } from '../../runtime/errors.ts';
+import { badRequest, StatusError, type StatusCause } from '../../runtime/errors.ts';
 import type { ParameterDescription } from '../route.ts';
 import { text, type Immutable } from '../schema.ts';
 
@@ -67,36 +67,134 @@ export const integerParameter = (
     hint,
   );
 
-const isList = (schema: z.ZodType | undefined): boolean =>
+const isList = (schema: z.ZodType): boolean =>
   schema instanceof z.ZodArray ||
   ((schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) && schema.unwrap() instanceof z.ZodArray);
 
-/** A query with these parameters. Others are refused, and so is one that is given more than once, unless it is a list. */
-export function queryParameters<const S extends Shape>(shape: S): QueryParameters<Values<S>> {
-  const names = Object.keys(shape);
-  const schema = z.strictObject(shape);
+/** Messages for parameters that are not in the shape, by name. */
+type Hints = Readonly<Record<string, string>>;
+
+/**
+ * A query with these parameters. Others are refused, and so is one that is given more than once, unless it is a list. A schema may throw
+ * a StatusError: its message becomes that of the parameter.
+ */
+export function queryParameters<const S extends Shape>(shape: S, hints: Hints = {}): QueryParameters<Values<S>> {
+  const parameters = new Parameters(shape);
   return {
-    descriptions: descriptionsOf(shape),
+    get descriptions() {
+      return descriptionsOf(shape);
+    },
     parse(query) {
-      const problems = repeatedIn(query, shape);
-      const { success, data, error } = schema.safeParse(valuesOf(query, shape), { error: errorMap });
-      if (success && problems.length === 0) return data as Values<S>;
-      for (const issue of error?.issues ?? [])
-        if (issue.code === 'unrecognized_keys') problems.push(...issue.keys.map((key) => unknownParameter(key, names)));
-        else problems.push(invalidParameter(String(issue.path[0]), issue.message));
-      throw badParameters(problems);
+      const { absent, missing } = parameters;
+      if (query.size === 0 && missing.size === 0) return absent as Values<S>;
+      const problems: Problems = new Map([...missing].filter(([name]) => !query.has(name)));
+      const values = parameters.read(query, {
+        parse: (name, schema, given) => parsed(name, schema, given, problems),
+        repeated: (name) => problems.set(name, ['is given more than once']),
+        // The closest match takes time to find, and only so many problems are shown.
+        unknown: (name) =>
+          problems.set(name, problems.size < maxProblems ? [unknownParameter(name, Object.keys(shape), hints)] : ['']),
+      });
+      if (problems.size === 0) return values as Values<S>;
+      throw badParameters(
+        [...problems].flatMap(([name, messages]) =>
+          messages.map((message) => invalidParameter(name.slice(0, maxShown), message)),
+        ),
+      );
     },
   };
 }
 
-/** A query of a standard path, which clients send further parameters to: those, and repetitions, are ignored. */
+/**
+ * A query of a standard path, which clients send further parameters to: those, and repetitions, are ignored. Its schemas take any text, or
+ * throw StatusErrors.
+ */
 export function lenientParameters<const S extends Shape>(shape: S): QueryParameters<Values<S>> {
-  const schema = z.object(shape);
+  const parameters = new Parameters(shape);
   return {
-    descriptions: descriptionsOf(shape),
-    parse: (query) => schema.parse(valuesOf(query, shape)) as Values<S>,
+    get descriptions() {
+      return descriptionsOf(shape);
+    },
+    parse: (query) => (query.size === 0 ? parameters.absent : parameters.read(query, lenient)) as Values<S>,
   };
 }
+
+/** Messages by the name of the parameter. */
+type Problems = Map<string, readonly string[]>;
+
+/** What is done with the parameters of a query. */
+interface Reading {
+  readonly parse: (name: string, schema: z.ZodType, given: string | string[]) => unknown;
+  /** Called for the second value of a parameter that is not a list, and for further ones. */
+  readonly repeated: (name: string) => void;
+  readonly unknown: (name: string) => void;
+}
+
+const ignore = (): void => undefined;
+const lenient: Reading = { parse: (_, schema, given) => schema.parse(given), repeated: ignore, unknown: ignore };
+
+/** Parses only the parameters that a query has: the values of the others are found out once. */
+class Parameters {
+  readonly #byName: ReadonlyMap<string, { readonly schema: z.ZodType; readonly isList: boolean }>;
+  #absent: Readonly<Record<string, unknown>> | undefined;
+  readonly #missing: Problems = new Map();
+
+  constructor(shape: Shape) {
+    const entries = Object.entries(shape);
+    this.#byName = new Map(entries.map(([name, schema]) => [name, { schema, isList: isList(schema) }]));
+  }
+
+  /** The values of a query without parameters, which all such requests share. */
+  get absent(): Readonly<Record<string, unknown>> {
+    this.#absent ??= Object.freeze(
+      Object.fromEntries(
+        [...this.#byName].map(([name, { schema }]) => [name, parsed(name, schema, undefined, this.#missing)]),
+      ),
+    );
+    return this.#absent;
+  }
+
+  /** Messages for required parameters, by name. */
+  get missing(): ReadonlyMap<string, readonly string[]> {
+    return this.absent && this.#missing;
+  }
+
+  read(query: URLSearchParams, { parse, repeated, unknown }: Reading): Readonly<Record<string, unknown>> {
+    const values: Record<string, unknown> = { ...this.absent };
+    const seen = new Set<string>();
+    for (const [name, given] of query) {
+      const parameter = this.#byName.get(name);
+      if (parameter === undefined) unknown(name);
+      else if (!seen.has(name)) {
+        seen.add(name);
+        values[name] = parse(name, parameter.schema, parameter.isList ? query.getAll(name) : given);
+      } else if (!parameter.isList) repeated(name);
+    }
+    return values;
+  }
+}
+
+/** Returns the value, or adds what is wrong to the problems. */
+function parsed(name: string, schema: z.ZodType, given: unknown, problems: Problems): unknown {
+  try {
+    const { success, data, error } = schema.safeParse(given, { error: errorMap });
+    if (success) return data;
+    problems.set(
+      name,
+      error.issues.map(({ message }) => message),
+    );
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error;
+    problems.set(name, [error.message]);
+  }
+  return undefined;
+}
+
+/** Parameters that the handler parses itself, because they depend on the verb or the resource of the request. */
+export const parsedByHandler = (descriptions: readonly ParameterDescription[]): QueryParameters<undefined> => ({
+  descriptions,
+  parse: () => undefined,
+});
 
 /** Returns whether the parameter may be left out. */
 export const isOptional = (schema: z.ZodType): boolean => schema.safeParse(undefined).success;
@@ -110,32 +208,17 @@ export const descriptionsOf = (shape: Shape): readonly ParameterDescription[] =>
     schema,
   }));
 
-function valuesOf(query: URLSearchParams, shape: Shape): Readonly<Record<string, unknown>> {
-  // Without a prototype: a parameter may be called __proto__.
-  const values = Object.create(null) as Record<string, string | string[]>;
-  for (const [name, value] of query) values[name] ??= isList(shape[name]) ? query.getAll(name) : value;
-  return values;
-}
-
-function repeatedIn(query: URLSearchParams, shape: Shape): StatusCause[] {
-  const names = [...query.keys()];
-  const repeated = new Set(names.filter((name, at) => names.indexOf(name) !== at && !isList(shape[name])));
-  return [...repeated].map((name) => invalidParameter(name, 'is given more than once'));
-}
-
 export const invalidParameter = (field: string, message: string): StatusCause => ({
   reason: 'FieldValueInvalid',
   field,
   message,
 });
 
-function unknownParameter(name: string, known: readonly string[]): StatusCause {
+function unknownParameter(name: string, known: readonly string[], hints: Hints): string {
+  if (Object.hasOwn(hints, name)) return hints[name] as string;
   const near = nearest(name, known);
   const hint = near === undefined ? '' : ` (did you mean ${near}?)`;
-  return invalidParameter(
-    name.slice(0, maxShown),
-    `unknown parameter${hint}; known parameters are ${known.join(', ')}`,
-  );
+  return `unknown parameter${hint}; known parameters are ${known.join(', ')}`;
 }
 
 /** 400 with all problems of a query. */

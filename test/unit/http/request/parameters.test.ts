@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { flagParameter, integerParameter, queryParameters } from '../../../../src/http/request/parameters.ts';
 import { described, list, text } from '../../../../src/http/schema.ts';
-import { StatusError } from '../../../../src/runtime/errors.ts';
+import { badRequest, StatusError } from '../../../../src/runtime/errors.ts';
 
 const parameters = queryParameters({
   limit: described('Items', integerParameter({ min: -1, max: 100 }, 'a whole number from 0 to 100, or -1').default(-1)),
@@ -58,7 +58,7 @@ describe('a query', () => {
   });
 
   test('names all its problems', () => {
-    expect(problemsOf('watch=2&limit=x&other=1')).toMatchObject([/^limit: /, /^watch: /, /^other: /].map(matching));
+    expect(problemsOf('watch=2&limit=x&other=1')).toMatchObject([/^watch: /, /^limit: /, /^other: /].map(matching));
   });
 
   test('with many problems names 20 of them and counts the others', () => {
@@ -76,6 +76,36 @@ describe('a query', () => {
       }),
     );
   });
+});
+
+test('a required parameter that is missing is refused, beside other problems', () => {
+  const own = queryParameters({ client: text, limit: integerParameter({ min: 0 }, 'a number').optional() });
+  expect(() => own.parse(new URLSearchParams())).toThrow(/^client: /);
+  expect(() => own.parse(new URLSearchParams('limit=x'))).toThrow(/^client: .*; limit: must be a number, not "x"$/);
+  expect(own.parse(new URLSearchParams('client=a'))).toEqual({ client: 'a' });
+});
+
+test('a StatusError of a schema is refused with its message and the name of the parameter', () => {
+  const selector = text.transform((given) => {
+    throw given === 'bug' ? new TypeError(given) : badRequest(`${given} is no selector`);
+  });
+  const own = queryParameters({ selector: selector.optional() });
+  expect(() => own.parse(new URLSearchParams('selector=a'))).toThrow(
+    expect.objectContaining({ code: 400, message: 'selector: a is no selector' }),
+  );
+  expect(() => own.parse(new URLSearchParams('selector=bug'))).toThrow(TypeError);
+});
+
+test('a hint is the message for a parameter that other APIs have', () => {
+  const own = queryParameters({ page: text.optional() }, { continue: 'use page' });
+  expect(() => own.parse(new URLSearchParams('continue=a'))).toThrow('continue: use page');
+  expect(() => own.parse(new URLSearchParams('constructor=a'))).toThrow('constructor: unknown parameter');
+});
+
+test('queries without parameters share their values, which cannot be changed', () => {
+  const first = parameters.parse(new URLSearchParams());
+  expect(parameters.parse(new URLSearchParams())).toBe(first);
+  expect(Object.isFrozen(first)).toBe(true);
 });
 
 test('parameters are described by their names, with those that must be sent', () => {
