@@ -5,7 +5,8 @@
 import { createHash } from 'node:crypto';
 import { isKnown, negotiate } from '../http/request/negotiate.ts';
 import { authenticated } from '../http/access.ts';
-import { json as answersJSON, type Handler, type Route } from '../http/route.ts';
+import { defineRoute, type RouteRequest } from '../http/define-route.ts';
+import { json as jsonResponse, type ResponseDescriptions, type Route } from '../http/route.ts';
 import { typeMeta } from '../http/meta.ts';
 import { flag, list, named, object, text, type TypeOf } from '../http/schema.ts';
 import { writeJson } from '../http/response/write.ts';
@@ -101,16 +102,18 @@ function aggregated(version: AggregatedVersion, groups: readonly (readonly ApiGr
 
 const json = 'application/json';
 
+type Serve = (request: Pick<RouteRequest<string, typeof authenticated>, 'req' | 'res'>) => Promise<void>;
+
 /** A document in the old form, which every JSON client reads. */
 const legacy =
-  (document: () => object): Handler =>
-  (req, res) =>
+  (document: () => object): Serve =>
+  ({ req, res }) =>
     negotiate(req.headers.accept, [json], (_, { as }) =>
       as === undefined || as === '' ? () => writeJson(req, res, document()) : undefined,
     )();
 
 /** Both forms. Aggregated is asked for by parameters of the media type; a 304 answers a known ETag. */
-function both(document: object, groups: readonly (readonly ApiGroupVersion[])[]): Handler {
+function both(document: object, groups: readonly (readonly ApiGroupVersion[])[]): Serve {
   const make = (): Readonly<Record<string, { value: object; etag: string }>> =>
     Object.fromEntries(
       (['v2', 'v2beta1'] as const).map((version) => {
@@ -127,7 +130,7 @@ function both(document: object, groups: readonly (readonly ApiGroupVersion[])[])
       made = { of, documents: make() };
     return made.documents;
   };
-  return (req, res) =>
+  return ({ req, res }) =>
     negotiate(req.headers.accept, [json], (_, { as = '', g, v = '' }) => {
       if (as === '') return () => writeJson(req, res, document, { headers: { Vary: 'Accept' } });
       const found = current()[v];
@@ -144,6 +147,9 @@ function both(document: object, groups: readonly (readonly ApiGroupVersion[])[])
     })();
 }
 
+const route = (path: string, summary: string, responses: ResponseDescriptions, handler: Serve): Route =>
+  defineRoute({ method: 'get', path, summary, access: authenticated, responses, handler });
+
 /** The routes of discovery below /apis or /kapis. */
 export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: readonly ApiGroupVersion[]): Route[] {
   const groups = [...Map.groupBy(groupVersions, ({ group }) => group).values()] as [
@@ -156,45 +162,38 @@ export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: reado
     groups: groups.map(apiGroup),
   };
   return [
-    {
-      method: 'get',
-      path: prefix,
-      summary: 'The groups that are served',
-      access: authenticated,
-      answers: answersJSON(
+    route(
+      prefix,
+      'The groups that are served',
+      jsonResponse(
         apiGroupListSchema,
         'OK. Asked for by parameters of the media type, an APIGroupDiscoveryList of apidiscovery.k8s.io, v2 or v2beta1',
       ),
-      handler: both(all, groups),
-    },
-    ...groups.map((members): Route => ({
-      method: 'get',
-      path: `${prefix}/${members[0].group}`,
-      summary: 'The versions of the group',
-      access: authenticated,
-      answers: answersJSON(apiGroupSchema),
-      handler: legacy(
-        () => ({ kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(members) }) satisfies TypeOf<typeof apiGroupSchema>,
-      ),
-    })),
-    ...groupVersions.map((one): Route => {
+      both(all, groups),
+    ),
+    ...groups.map((members) => {
+      const document: TypeOf<typeof apiGroupSchema> = { kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(members) };
+      return route(
+        `${prefix}/${members[0].group}`,
+        'The versions of the group',
+        jsonResponse(apiGroupSchema),
+        legacy(() => document),
+      );
+    }),
+    ...groupVersions.map((one) => {
       const groupVersion = `${one.group}/${one.version}`;
-      return {
-        method: 'get',
-        path: `${prefix}/${groupVersion}`,
-        summary: 'The resources of the group and version',
-        access: authenticated,
-        answers: answersJSON(apiResourceListSchema),
-        handler: legacy(
-          () =>
-            ({
-              kind: 'APIResourceList',
-              apiVersion: 'v1',
-              groupVersion,
-              resources: one.resources,
-            }) satisfies TypeOf<typeof apiResourceListSchema>,
-        ),
-      };
+      const document = (): TypeOf<typeof apiResourceListSchema> => ({
+        kind: 'APIResourceList',
+        apiVersion: 'v1',
+        groupVersion,
+        resources: one.resources,
+      });
+      return route(
+        `${prefix}/${groupVersion}`,
+        'The resources of the group and version',
+        jsonResponse(apiResourceListSchema),
+        legacy(document),
+      );
     }),
   ];
 }
