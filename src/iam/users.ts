@@ -8,9 +8,9 @@ import type { User, Users } from '../accounts/directory/users.ts';
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { usersPath } from '../config/names.ts';
 import { alreadyExists, badRequest, forbidden, notFound, serviceUnavailable, StatusError } from '../runtime/errors.ts';
-import { authenticated } from '../http/access.ts';
+import { authenticated, authenticatedToChangePassword } from '../http/access.ts';
 import { defineRoute, type RouteRequest } from '../http/define-route.ts';
-import { inPath, json, type Handler, type Route } from '../http/route.ts';
+import { json, type Route } from '../http/route.ts';
 import { queryParameters } from '../http/request/parameters.ts';
 import { jsonPatchSchema } from '../http/meta.ts';
 import { demandJson } from '../http/request/negotiate.ts';
@@ -22,10 +22,9 @@ import type { KubeObject, ObjectMeta } from '../cluster/client/kube-object.ts';
 import { readBody } from '../runtime/promises.ts';
 import { asCaller, demandReached } from '../apimachinery/reading.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
-import { parseOldest } from '../apimachinery/list/list-options.ts';
-import { parseGetQuery, parseListQuery } from '../apimachinery/list/query.ts';
+import { queriesOf } from '../apimachinery/list/query.ts';
 import { commonParameters, commonShape } from '../apimachinery/common-parameters.ts';
-import { getParameters, listParameters } from '../apimachinery/list/parameters.ts';
+import { getParameters } from '../apimachinery/list/parameters.ts';
 import { recordOf, unparsedBody, type JSONValue } from '../http/request/json-body.ts';
 import {
   attributesOf,
@@ -80,7 +79,7 @@ type Granted = Target & { readonly isAllowed: boolean };
 export function usersRoutes(parts: UsersParts): Route[] {
   const { client, authorizer, directory, users } = parts;
   const store = new UserStore({ directory, users });
-  const answers = new ResourceResponses(usersDefinition);
+  const responses = new ResourceResponses(usersDefinition);
 
   function demandCurrent(): void {
     if (!users.isCurrent()) throw serviceUnavailable('the users cannot be read from the cluster now');
@@ -93,31 +92,6 @@ export function usersRoutes(parts: UsersParts): Route[] {
     const isAllowed = target.own === undefined || (await authorizer.authorize(target.caller, attributes)).allowed;
     return { ...target, isAllowed };
   }
-
-  const list: Handler = async (req, res, context) => {
-    demandJson(req.headers);
-    if (context.info.verb === 'watch')
-      throw badRequest(
-        'watch: users are watched at /kapis/resources.platform.io/v1alpha3/users.iam.platform.io, without the configured ones',
-      );
-    await authorizeOn(parts)({ context: context as UserRequest['context'] });
-    const query = parseListQuery(context.query, usersDefinition);
-    const oldest = parseOldest(context.query);
-    demandCurrent();
-    const all = store.store;
-    demandReached(oldest, all.resourceVersion);
-    await answers.list(req, res, context, query, { store: all, lasting: false });
-  };
-
-  const get: Handler = async (req, res, context) => {
-    demandJson(req.headers);
-    const target = await authorizeOnOthers(parts)({ context: context as UserRequest['context'] });
-    const query = parseGetQuery(context.query);
-    demandCurrent();
-    const object = store.get(target.username);
-    if (object === undefined) throw notFound(usersResource, target.username);
-    await answers.object(req, res, context, query, object);
-  };
 
   /** Sends a request to kube-apiserver as the caller, and responds once the users cached here have the change. */
   async function pass(
@@ -205,16 +179,29 @@ export function usersRoutes(parts: UsersParts): Route[] {
   const userPath = `${path}/:name` as const;
   const errors = [409, 422, 502];
   return [
-    {
+    defineRoute({
       method: 'get',
       path,
       summary: 'List the users, configured ones too',
       access: authenticated,
-      parameters: listParameters(usersDefinition),
-      answers: json(userListSchema),
-      refusals: [422],
-      handler: list,
-    },
+      query: queriesOf(usersDefinition).list,
+      responses: json(userListSchema),
+      errors: [422],
+      authorize(request) {
+        demandJson(request.req.headers);
+        if (request.context.info.verb === 'watch')
+          throw badRequest(
+            'watch: users are watched at /kapis/resources.platform.io/v1alpha3/users.iam.platform.io, without the configured ones',
+          );
+        return authorizeOn(parts)(request);
+      },
+      async handler({ req, res, context, query }) {
+        demandCurrent();
+        const all = store.store;
+        demandReached(query.oldest, all.resourceVersion);
+        await responses.list(req, res, context, query, { store: all, lasting: false });
+      },
+    }),
     defineRoute({
       method: 'post',
       path,
@@ -235,15 +222,25 @@ export function usersRoutes(parts: UsersParts): Route[] {
         await pass(request, username, request.query, { method: 'POST', body: value });
       },
     }),
-    {
+    defineRoute({
       method: 'get',
-      path: `${path}/:name`,
+      path: userPath,
       summary: 'Read a user; your own you always may',
-      access: { kind: 'authenticated', passwordChange: true },
-      parameters: [inPath('name', usernameInPath.name), ...getParameters],
-      answers: json(userSchema),
-      handler: get,
-    },
+      access: authenticatedToChangePassword,
+      pathParameters: usernameInPath,
+      query: getParameters,
+      responses: json(userSchema),
+      authorize(request) {
+        demandJson(request.req.headers);
+        return authorizeOnOthers(parts)(request);
+      },
+      async handler({ req, res, context, query, granted: { username } }) {
+        demandCurrent();
+        const object = store.get(username);
+        if (object === undefined) throw notFound(usersResource, username);
+        await responses.object(req, res, context, query, object);
+      },
+    }),
     defineRoute({
       method: 'put',
       path: userPath,

@@ -6,18 +6,16 @@ import type { Request } from 'express';
 import { rechecking, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { badRequest, expired, notFound, StatusError, tooManyRequests } from '../runtime/errors.ts';
 import { indented, wantsPretty, writeDocument } from '../http/response/pretty.ts';
-import type { Handler, RequestContext } from '../http/route.ts';
+import type { authorizedByResource } from '../http/access.ts';
+import type { RouteRequest } from '../http/define-route.ts';
+import type { RequestContext } from '../http/route.ts';
 import { writeList, type Streamed } from '../http/response/write.ts';
 import type { StoredObject } from '../cluster/cache/stored-object.ts';
 import { decodeContinue, encodeContinue } from '../apimachinery/list/continue-token.ts';
-import {
-  parseGetOptions,
-  parseListOptions,
-  parseWatchOptions,
-  selectorsOf,
-  type ListOptions,
-} from '../apimachinery/list/list-options.ts';
-import { select, type ObjectFilter } from '../apimachinery/list/query.ts';
+import type { ObjectFilter } from '../apimachinery/list/filters.ts';
+import { collectionParameters, objectParameters, selectorsOf } from '../apimachinery/list/kubernetes-parameters.ts';
+import { listOptions, requestedVersion, watchOptions, type ListOptions } from '../apimachinery/list/list-options.ts';
+import { select } from '../apimachinery/list/query.ts';
 import { asked, demandServed, demandUnderlying, reached, recalled } from '../apimachinery/reading.ts';
 import { synced } from '../cluster/catalogue/waiting.ts';
 import type { Resource } from '../cluster/catalogue/resource.ts';
@@ -93,42 +91,42 @@ async function snapshotOf<F>(
   return { start: '' };
 }
 
+type ApisRequest = Pick<RouteRequest<string, typeof authorizedByResource>, 'req' | 'res' | 'context'>;
+
+/** Serves requests that are authorized for the underlying resource too. */
 export class ApisHandlers<F> {
   readonly #resource: Resource<F>;
-  readonly #authorizer: Authorizer;
   readonly #recheckAuthorizer: Authorizer;
   readonly #views: Views<F>;
   readonly #watches: Watches<F>;
 
   constructor(resource: Resource<F>, authorizer: Authorizer) {
     this.#resource = resource;
-    this.#authorizer = authorizer;
     this.#recheckAuthorizer = rechecking(authorizer);
     this.#views = new Views(resource.definition);
     this.#watches = new Watches(resource.store);
   }
 
-  readonly collection: Handler = async (req, res, context) => {
-    await demandUnderlying(this.#authorizer, context, this.#resource);
-    await (context.info.verb === 'watch' ? this.#watch(req, res, context) : this.#list(req, res, context));
-  };
+  async collection(request: ApisRequest): Promise<void> {
+    await (request.context.info.verb === 'watch' ? this.#watch(request) : this.#list(request));
+  }
 
-  readonly object: Handler = async (req, res, context) => {
-    await demandUnderlying(this.#authorizer, context, this.#resource);
-    await (context.info.verb === 'watch' ? this.#watch(req, res, context) : this.#get(req, res, context));
-  };
+  async object(request: ApisRequest): Promise<void> {
+    await (request.context.info.verb === 'watch' ? this.#watch(request) : this.#get(request));
+  }
 
   #synced(context: RequestContext): Promise<void> {
     const { resource } = this.#resource.definition.served;
     return synced(this.#resource, context, () => tooManyRequests(`the copy of ${resource} is not complete yet`, 1));
   }
 
-  async #list(...[req, res, context]: Parameters<Handler>): Promise<void> {
+  async #list({ req, res, context }: ApisRequest): Promise<void> {
     const { definition } = this.#resource;
     const target = targetOf(req);
     checkTarget(target, true, `${definition.kind}List`);
-    const options = parseListOptions(context.query);
-    const filters = selectorsOf(context.query, definition, '');
+    const query = collectionParameters.parse(context.query);
+    const options = listOptions(query);
+    const filters = selectorsOf(query, definition, '');
     const view = this.#views.of(target, context.query);
     await this.#synced(context);
     const snapshot = await snapshotOf(this.#resource, options, context);
@@ -143,7 +141,7 @@ export class ApisHandlers<F> {
     };
     const [head, tail] = view.frame(metadata);
     const frame = [head, Buffer.concat([tail, newline])] as const;
-    const pretty = isPretty(req, context, target);
+    const pretty = isPretty(req, query, target);
     const plain = async (): Promise<Streamed> => {
       const document = listOf(view, selected, frame, context);
       return pretty ? indented(document.parts, context) : document;
@@ -171,12 +169,13 @@ export class ApisHandlers<F> {
       : part(await select(past.objects, filters, context), past.resourceVersion);
   }
 
-  async #get(...[req, res, context]: Parameters<Handler>): Promise<void> {
+  async #get({ req, res, context }: ApisRequest): Promise<void> {
     const resource = this.#resource;
     const { served, kind } = resource.definition;
     const target = targetOf(req);
     checkTarget(target, false, kind);
-    const version = parseGetOptions(context.query);
+    const query = objectParameters.parse(context.query);
+    const version = requestedVersion(query);
     const view = this.#views.of(target, context.query);
     await this.#synced(context);
     const { namespace, name } = context.info;
@@ -185,14 +184,15 @@ export class ApisHandlers<F> {
     const object = resource.store.get(namespace, name);
     if (object === undefined) throw notFound(served, name);
     const document = { contentType: target.contentType, body: [...view.object(object), newline] };
-    await writeDocument(req, res, { ...document, pretty: isPretty(req, context, target) }, context);
+    await writeDocument(req, res, { ...document, pretty: isPretty(req, query, target) }, context);
   }
 
-  async #watch(...[req, res, context]: Parameters<Handler>): Promise<void> {
+  async #watch({ req, res, context }: ApisRequest): Promise<void> {
     const resource = this.#resource;
     const target = targetOf(req, streamTypes);
-    const options = parseWatchOptions(context.query);
-    const filters = selectorsOf(context.query, resource.definition, context.info.name);
+    const query = collectionParameters.parse(context.query);
+    const options = watchOptions(query);
+    const filters = selectorsOf(query, resource.definition, context.info.name);
     const view = this.#views.of(target, context.query, true);
     const firstView = this.#views.of(target, context.query);
     await this.#synced(context);
@@ -228,8 +228,8 @@ export class ApisHandlers<F> {
   }
 }
 
-const isPretty = (req: Request, { query }: RequestContext, { pretty }: Target): boolean =>
-  pretty || wantsPretty(query, req.headers['user-agent']);
+const isPretty = (req: Request, query: { readonly pretty?: string | undefined }, target: Target): boolean =>
+  target.pretty || wantsPretty(query.pretty, req.headers['user-agent']);
 
 /** The index of the first object whose name is not before `start`. */
 function firstFrom(objects: readonly StoredObject<unknown>[], start: string): number {

@@ -3,17 +3,14 @@ import type { Request, Response } from 'express';
 import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { copied } from '../runtime/bounded-cache.ts';
 import { badRequest, expired, notFound, serviceUnavailable } from '../runtime/errors.ts';
+import type { authenticated } from '../http/access.ts';
+import type { RouteRequest } from '../http/define-route.ts';
 import { negotiate } from '../http/request/negotiate.ts';
-import type { Handler, RequestContext } from '../http/route.ts';
-import { parseOldest, parseWatchOptions } from '../apimachinery/list/list-options.ts';
-import {
-  among,
-  parseListQuery,
-  parseObjectQuery,
-  parseWatchQuery,
-  shared,
-  type ObjectFilter,
-} from '../apimachinery/list/query.ts';
+import type { RequestContext } from '../http/route.ts';
+import { among, shared, type ObjectFilter } from '../apimachinery/list/filters.ts';
+import type { WatchOptions } from '../apimachinery/list/list-options.ts';
+import { objectParameters } from '../apimachinery/list/parameters.ts';
+import { queriesOf, type KindQueries } from '../apimachinery/list/query.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import { reached, recalled } from '../apimachinery/reading.ts';
 import { synced } from '../cluster/catalogue/waiting.ts';
@@ -27,6 +24,7 @@ import {
 import { followSelecting, sameSelection, selectedBy } from './selected-by.ts';
 import { eventStream, watchDuration } from '../apimachinery/watch/response.ts';
 import type { Lanes } from '../apimachinery/watch/lanes.ts';
+import type { WatchRequest } from '../apimachinery/watch/watch.ts';
 import { Watches } from '../apimachinery/watch/watches.ts';
 
 const json = 'application/json';
@@ -39,8 +37,8 @@ export function lastEventID({ headers }: Request): number | undefined {
   throw badRequest('Last-Event-ID must be the id of an event of this watch, which is a resourceVersion');
 }
 
-/** What was found out about a request before it is served. */
-export interface Judged {
+/** What a caller may read, found out before the query is parsed. */
+export interface ReadGrant {
   readonly mediaType: string;
   /** Whose objects the caller may be shown. */
   readonly visible: Visible;
@@ -48,19 +46,24 @@ export interface Judged {
   readonly selected: readonly ObjectFilter<unknown>[];
 }
 
-export type Serve = (judged: Judged, ...request: Parameters<Handler>) => Promise<void>;
+export type AuthenticatedRequest = Pick<RouteRequest<string, typeof authenticated>, 'req' | 'res' | 'context'>;
 
-export interface KapisHandlers {
-  readonly collection: Serve;
-  readonly object: Serve;
+export interface ReadRequest<G = ReadGrant> extends AuthenticatedRequest {
+  readonly granted: G;
 }
 
-/** The caller's media type and rights, before anything else is looked at. Throws 406 and 403. */
-export async function judge(
+/** What serves a collection and its objects. */
+export interface ReadHandlers {
+  collection(request: ReadRequest): Promise<void>;
+  object(request: ReadRequest): Promise<void>;
+}
+
+/** Authorizes a read, before anything else of the request is looked at. Throws 406 and 403. */
+export async function authorizeRead(
   access: ReadAccess,
   definition: ResourceDefinition<unknown>,
-  ...[{ headers }, , context]: Parameters<Handler>
-): Promise<Judged> {
+  { req: { headers }, context }: AuthenticatedRequest,
+): Promise<ReadGrant> {
   const isWatch = context.info.verb === 'watch';
   const offered = isWatch ? [json, eventStream] : [json];
   const words = isWatch ? offered : [json, `with watch=true also ${eventStream}`];
@@ -98,8 +101,7 @@ function onClosed(res: Response, release: () => void): void {
 async function followSelection(
   access: ReadAccess,
   definition: ResourceDefinition<unknown>,
-  selected: readonly ObjectFilter<unknown>[],
-  [, res, context]: Parameters<Handler>,
+  { res, context, granted: { selected } }: ReadRequest,
 ): Promise<{ readonly outdated: AbortSignal; readonly check: (access: ReadAccess) => Promise<void> }> {
   const outdated = new AbortController();
   const end = (): void => outdated.abort(expired('what selects these objects selects others now: list again'));
@@ -113,53 +115,79 @@ async function followSelection(
   return { outdated: outdated.signal, check };
 }
 
-export function kapisHandlers<F>(resource: Resource<F>, access: ReadAccess, lanes: Lanes): KapisHandlers {
-  const { definition, store, ended } = resource;
-  const answers = new ResourceResponses(definition);
-  const watches = new Watches(store);
-  const recheckAccess = { ...access, authorizer: rechecking(access.authorizer) };
-  const notReady = (): Error & ReturnType<typeof serviceUnavailable> =>
-    serviceUnavailable(`the copy of ${definition.underlying.resource} is not complete yet`, 1);
+/** Reads of a resource that is cached. */
+export class CachedReads<F> implements ReadHandlers {
+  readonly #resource: Resource<F>;
+  readonly #access: ReadAccess;
+  readonly #recheckAccess: ReadAccess;
+  readonly #lanes: Lanes;
+  readonly #queries: KindQueries<F>;
+  readonly #responses: ResourceResponses<F>;
+  readonly #watches: Watches<F>;
 
-  async function watch(
-    { mediaType, visible, selected }: Judged,
-    ...[req, res, context]: Parameters<Handler>
-  ): Promise<void> {
-    // First what is no parameter of a watch here.
-    const query = parseWatchQuery(context.query, definition);
-    const options = parseWatchOptions(context.query);
-    const scope = scopeFilters(definition, context.info, visible);
-    await synced(resource, context, notReady);
-    const { resourceVersion, sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = options;
-    if (sendInitialEvents) await reached(resource, resourceVersion, context);
-    const serverSentEvents = mediaType === eventStream;
-    // A client of server-sent events comes again with the same URL, and says beside it where it was.
-    const resumed = serverSentEvents ? lastEventID(req) : undefined;
-    const wholeState = resumed === undefined && sendInitialEvents;
-    const from = resumed ?? (typeof resourceVersion === 'number' && !sendInitialEvents ? resourceVersion : undefined);
-    await recalled(resource, from, context);
-    const view = answers.view(query);
-    const selection = await followSelection(access, definition, selected, [req, res, context]);
-    const filters = [...scope, ...selected, ...query.filters];
-    const user = context.user?.username ?? '';
-    const lookUps = filters.filter(({ isLookUp }) => isLookUp === true).length;
-    if (lookUps > 0) onClosed(res, lanes.lookUps.take(user, lookUps));
-    watches.serve(req, res, {
-      from,
-      initialEvents: wholeState,
-      initialEventsEnd: wholeState && allowWatchBookmarks,
-      bookmarks: allowWatchBookmarks,
-      serverSentEvents,
-      isResumed: resumed !== undefined,
-      duration: watchDuration(timeoutSeconds),
+  constructor(resource: Resource<F>, access: ReadAccess, lanes: Lanes) {
+    this.#resource = resource;
+    this.#access = access;
+    this.#recheckAccess = { ...access, authorizer: rechecking(access.authorizer) };
+    this.#lanes = lanes;
+    this.#queries = queriesOf(resource.definition);
+    this.#responses = new ResourceResponses(resource.definition);
+    this.#watches = new Watches(resource.store);
+  }
+
+  async collection(request: ReadRequest): Promise<void> {
+    const { req, res, context, granted } = request;
+    if (context.info.verb === 'watch') return this.#watch(request);
+    const { definition, store } = this.#resource;
+    const query = this.#queries.list.parse(context.query);
+    await this.#synced(context);
+    await reached(this.#resource, query.oldest, context);
+    // A list that selects one name needs no more than the right to it; the selector is in the query.
+    const scope = [...scopeFilters(definition, { ...context.info, name: '' }, granted.visible), ...granted.selected];
+    const scoped = scope.length === 0 ? query : { ...query, filters: [...scope, ...query.filters] };
+    await this.#responses.list(req, res, context, scoped, { store, lasting: true });
+  }
+
+  async object(request: ReadRequest): Promise<void> {
+    const { req, res, context } = request;
+    if (context.info.verb === 'watch') return this.#watch(request);
+    const { definition, store } = this.#resource;
+    const query = objectParameters.parse(context.query);
+    await this.#synced(context);
+    const { namespace, name } = context.info;
+    // A namespace is said to be in itself (requestinfo.go).
+    const object = store.get(definition.namespaced ? namespace : '', name);
+    if (object === undefined) throw notFound(definition.underlying, name);
+    await this.#responses.object(req, res, context, query, object);
+  }
+
+  #synced(context: RequestContext): Promise<void> {
+    const { resource } = this.#resource.definition.underlying;
+    return synced(this.#resource, context, () => serviceUnavailable(`the copy of ${resource} is not complete yet`, 1));
+  }
+
+  async #watch(request: ReadRequest): Promise<void> {
+    const { req, res, context, granted } = request;
+    const { definition, ended } = this.#resource;
+    const query = this.#queries.watch.parse(context.query);
+    const scope = scopeFilters(definition, context.info, granted.visible);
+    await this.#synced(context);
+    const start = await this.#startOf(request, query.options);
+    const view = this.#responses.view(query);
+    const selection = await followSelection(this.#access, definition, request);
+    const filters = [...scope, ...granted.selected, ...query.filters];
+    this.#watches.serve(req, res, {
+      ...start,
+      duration: watchDuration(query.options.timeoutSeconds),
       filters,
-      inLane: lookUps === 0 ? undefined : (step) => lanes.run(user, step),
+      inLane: this.#laneOf(request, filters),
       view,
       firstView: view,
       recheck: async () => {
-        if (!sameNamespaces(visible, await visibleNamespaces(recheckAccess, context, definition)))
+        const visible = await visibleNamespaces(this.#recheckAccess, context, definition);
+        if (!sameNamespaces(granted.visible, visible))
           throw expired('the namespaces that you may watch are others now: list again');
-        await selection.check(recheckAccess);
+        await selection.check(this.#recheckAccess);
       },
       onRecheck: (...guard) => context.onRecheck(...guard),
       outdated: selection.outdated,
@@ -168,27 +196,39 @@ export function kapisHandlers<F>(resource: Resource<F>, access: ReadAccess, lane
     });
   }
 
-  return {
-    async collection(judged, req, res, context) {
-      if (context.info.verb === 'watch') return watch(judged, req, res, context);
-      const query = parseListQuery(context.query, definition);
-      const oldest = parseOldest(context.query);
-      await synced(resource, context, notReady);
-      await reached(resource, oldest, context);
-      // A list that selects one name needs no more than the right to it; the selector stands in the query.
-      const scope = [...scopeFilters(definition, { ...context.info, name: '' }, judged.visible), ...judged.selected];
-      const seen = scope.length === 0 ? query : { ...query, filters: [...scope, ...query.filters] };
-      await answers.list(req, res, context, seen, { store, lasting: true });
-    },
-    async object(judged, req, res, context) {
-      if (context.info.verb === 'watch') return watch(judged, req, res, context);
-      const query = parseObjectQuery(context.query);
-      await synced(resource, context, notReady);
-      const { namespace, name } = context.info;
-      // A namespace is said to be in itself (requestinfo.go).
-      const object = store.get(definition.namespaced ? namespace : '', name);
-      if (object === undefined) throw notFound(definition.underlying, name);
-      await answers.object(req, res, context, query, object);
-    },
-  };
+  /** Where a watch starts, once that is known to be possible, and what is sent at first. */
+  async #startOf(
+    { req, context, granted: { mediaType } }: ReadRequest,
+    { resourceVersion, sendInitialEvents, allowWatchBookmarks }: WatchOptions,
+  ): Promise<
+    Pick<
+      WatchRequest<F>,
+      'from' | 'initialEvents' | 'initialEventsEnd' | 'bookmarks' | 'serverSentEvents' | 'isResumed'
+    >
+  > {
+    if (sendInitialEvents) await reached(this.#resource, resourceVersion, context);
+    const serverSentEvents = mediaType === eventStream;
+    // A client of server-sent events comes again with the same URL, and says beside it where it was.
+    const resumed = serverSentEvents ? lastEventID(req) : undefined;
+    const initialEvents = resumed === undefined && sendInitialEvents;
+    const from = resumed ?? (typeof resourceVersion === 'number' && !sendInitialEvents ? resourceVersion : undefined);
+    await recalled(this.#resource, from, context);
+    return {
+      from,
+      initialEvents,
+      initialEventsEnd: initialEvents && allowWatchBookmarks,
+      bookmarks: allowWatchBookmarks,
+      serverSentEvents,
+      isResumed: resumed !== undefined,
+    };
+  }
+
+  /** Filters that look for values in the objects' bytes take turns with those of others. */
+  #laneOf({ res, context: { user } }: ReadRequest, filters: readonly ObjectFilter<F>[]): WatchRequest<F>['inLane'] {
+    const lookUps = filters.filter(({ isLookUp }) => isLookUp === true).length;
+    if (lookUps === 0) return undefined;
+    const lanes = this.#lanes;
+    onClosed(res, lanes.lookUps.take(user.username, lookUps));
+    return (step) => lanes.run(user.username, step);
+  }
 }

@@ -1,7 +1,7 @@
 /** A watch of a resource that is not cached: kube-apiserver's events, with the objects as /kapis shows them. */
 import { rechecking } from '../auth/authorizers/authorizer.ts';
 import { badRequest, expired, forbidden, type StatusError } from '../runtime/errors.ts';
-import type { Handler, RequestContext } from '../http/route.ts';
+import type { RequestContext } from '../http/route.ts';
 import { framed } from '../http/response/streamed-body.ts';
 import type { KubeRequest } from '../cluster/client/client.ts';
 import type { KubeObject } from '../cluster/client/kube-object.ts';
@@ -9,30 +9,20 @@ import { membersOf } from '../cluster/cache/json-scan.ts';
 import { lines } from '../cluster/cache/kube-responses.ts';
 import { splitAtCommas } from '../apimachinery/list/field-path.ts';
 import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
-import { parseWatchOptions } from '../apimachinery/list/list-options.ts';
-import { parseWatchQuery } from '../apimachinery/list/query.ts';
-import type { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
+import type { WatchOptions } from '../apimachinery/list/list-options.ts';
+import { passableShape } from '../apimachinery/list/parameters.ts';
+import type { WatchQuery } from '../apimachinery/list/query.ts';
 import type { View } from '../apimachinery/list/views.ts';
 import { visibleNamespaces, type ReadAccess, type Visible } from '../apimachinery/visible-namespaces.ts';
 import { beginWatch, eventStream, refuse, watchDuration, type WatchAnswer } from '../apimachinery/watch/response.ts';
 import { frame, keepAliveFrame, keepAliveInterval, type EventType } from '../apimachinery/watch/frames.ts';
-import { lastEventID, type Judged } from './kapis-handler.ts';
+import { lastEventID, type ReadRequest } from './kapis-handler.ts';
 import type { UncachedResource } from './uncached-resource.ts';
 
 /** A watch has a bookmark about each minute, and where it has none a client comes again. */
 const handedOn = ['labelSelector', 'fieldSelector', 'resourceVersion', 'resourceVersionMatch', 'sendInitialEvents'];
-/** What a watch that kube-apiserver filters can have. */
-const watchable = new Set([
-  ...handedOn,
-  'watch',
-  'label',
-  'allowWatchBookmarks',
-  'timeoutSeconds',
-  'timeout',
-  'managedFields',
-  'fields',
-  'pretty',
-]);
+/** Parameters of a watch that kube-apiserver filters. */
+const passable = new Set(['label', ...Object.keys(passableShape)]);
 
 /** All of these selectors hold. */
 const joined = (selectors: readonly string[]): string | undefined =>
@@ -49,7 +39,7 @@ const withoutLeadingDots = (selector: string): string =>
 
 function demandPassable(definition: ResourceDefinition<unknown>, query: URLSearchParams, visible: Visible): void {
   const { underlying } = definition;
-  const wrong = [...query.keys()].find((name) => !watchable.has(name));
+  const wrong = [...query.keys()].find((name) => !passable.has(name));
   if (wrong !== undefined)
     throw badRequest(
       `${wrong}: a watch of ${underlying.resource} is passed on to kube-apiserver, which selects by labelSelector and fieldSelector alone`,
@@ -65,7 +55,7 @@ function demandPassable(definition: ResourceDefinition<unknown>, query: URLSearc
 /** `resumed`: the version of the last event that the client has. */
 function upstreamQuery(
   { query, info }: RequestContext,
-  { allowWatchBookmarks, timeoutSeconds }: ReturnType<typeof parseWatchOptions>,
+  { allowWatchBookmarks, timeoutSeconds }: WatchOptions,
   resumed: number | undefined,
 ): NonNullable<KubeRequest['query']> {
   return {
@@ -146,16 +136,18 @@ async function relay(
   }
 }
 
+interface PassedWatch {
+  readonly resource: UncachedResource;
+  readonly access: ReadAccess;
+  readonly view: View<unknown>;
+}
+
 export async function passWatch(
-  resource: UncachedResource,
-  access: ReadAccess,
-  responses: ResourceResponses<unknown>,
-  { mediaType, visible }: Judged,
-  ...[req, res, context]: Parameters<Handler>
+  { req, res, context, granted: { mediaType, visible } }: ReadRequest,
+  { options }: Pick<WatchQuery<unknown>, 'options'>,
+  { resource, access, view }: PassedWatch,
 ): Promise<void> {
   const { definition } = resource;
-  const view = responses.view(parseWatchQuery(context.query, definition));
-  const options = parseWatchOptions(context.query);
   demandPassable(definition, context.query, visible);
   const ended = new AbortController();
   const over = AbortSignal.any([context.signal, ended.signal]);

@@ -1,6 +1,6 @@
 /**
- * What is not copied (docs/api.md) is asked for as the caller, each time, and then filtered, ordered and paged by the same list language.
- * A watch is passed on.
+ * Resources that are not cached (docs/api.md): each request reads them from kube-apiserver as the caller, and filters, orders and pages
+ * them by the same list language. A watch is passed on.
  */
 import { holderOf } from '../auth/user.ts';
 import { Slots } from '../runtime/slots.ts';
@@ -9,11 +9,11 @@ import { Store } from '../cluster/cache/store.ts';
 import type { ListMemory } from '../cluster/catalogue/list-memory.ts';
 import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
 import { demandReached } from '../apimachinery/reading.ts';
-import { parseOldest } from '../apimachinery/list/list-options.ts';
-import { parseListQuery, parseObjectQuery } from '../apimachinery/list/query.ts';
+import { objectParameters } from '../apimachinery/list/parameters.ts';
+import { queriesOf, type KindQueries } from '../apimachinery/list/query.ts';
 import { ResourceResponses } from '../apimachinery/list/resource-responses.ts';
 import type { ReadAccess } from '../apimachinery/visible-namespaces.ts';
-import type { KapisHandlers, Serve } from './kapis-handler.ts';
+import type { ReadHandlers, ReadRequest } from './kapis-handler.ts';
 import { passWatch } from './passed-watch.ts';
 import { UncachedResource } from './uncached-resource.ts';
 
@@ -29,43 +29,53 @@ export interface ReadThroughOptions {
   readonly watches: Slots;
 }
 
-export function readThroughHandlers(
-  definition: ResourceDefinition<unknown>,
-  { client, access, memory, watches }: ReadThroughOptions,
-): KapisHandlers {
-  const resource = new UncachedResource(definition, client);
-  const responses = new ResourceResponses(definition);
+/** Reads of a resource that is not cached. */
+export class ReadThrough implements ReadHandlers {
+  readonly #options: ReadThroughOptions;
+  readonly #resource: UncachedResource;
+  readonly #queries: KindQueries<unknown>;
+  readonly #responses: ResourceResponses<unknown>;
 
-  const watch: Serve = async (judged, ...request) => {
-    const freeSlot = watches.take(holderOf(request[2].user));
+  constructor(definition: ResourceDefinition<unknown>, options: ReadThroughOptions) {
+    this.#options = options;
+    this.#resource = new UncachedResource(definition, options.client);
+    this.#queries = queriesOf(definition);
+    this.#responses = new ResourceResponses(definition);
+  }
+
+  async collection(request: ReadRequest): Promise<void> {
+    const { req, res, context, granted } = request;
+    if (context.info.verb === 'watch') return this.#watch(request);
+    const query = this.#queries.list.parse(context.query);
+    const { resource } = this.#resource.definition.underlying;
+    const share = this.#options.memory.share(holderOf(context.user), resource);
     try {
-      await passWatch(resource, access, responses, judged, ...request);
+      const { objects, resourceVersion } = await this.#resource.list(context, granted.visible, share);
+      demandReached(query.oldest, resourceVersion);
+      const once = new Store<unknown>();
+      once.replace(objects, resourceVersion);
+      const filters = [...granted.selected, ...query.filters];
+      await this.#responses.list(req, res, context, { ...query, filters }, { store: once, lasting: false });
+    } finally {
+      share.release();
+    }
+  }
+
+  async object(request: ReadRequest): Promise<void> {
+    const { req, res, context } = request;
+    if (context.info.verb === 'watch') return this.#watch(request);
+    const query = objectParameters.parse(context.query);
+    await this.#responses.object(req, res, context, query, await this.#resource.get(context));
+  }
+
+  async #watch(request: ReadRequest): Promise<void> {
+    const { watches, access } = this.#options;
+    const freeSlot = watches.take(holderOf(request.context.user));
+    try {
+      const query = this.#queries.watch.parse(request.context.query);
+      await passWatch(request, query, { resource: this.#resource, access, view: this.#responses.view(query) });
     } finally {
       freeSlot();
     }
-  };
-
-  return {
-    async collection(judged, req, res, context) {
-      if (context.info.verb === 'watch') return watch(judged, req, res, context);
-      const query = parseListQuery(context.query, definition);
-      const oldest = parseOldest(context.query);
-      const share = memory.share(holderOf(context.user), definition.underlying.resource);
-      try {
-        const { objects, resourceVersion } = await resource.list(context, judged.visible, share);
-        demandReached(oldest, resourceVersion);
-        const once = new Store<unknown>();
-        once.replace(objects, resourceVersion);
-        const filters = [...judged.selected, ...query.filters];
-        await responses.list(req, res, context, { ...query, filters }, { store: once, lasting: false });
-      } finally {
-        share.release();
-      }
-    },
-    async object(judged, req, res, context) {
-      if (context.info.verb === 'watch') return watch(judged, req, res, context);
-      const query = parseObjectQuery(context.query);
-      await responses.object(req, res, context, query, await resource.get(context));
-    },
-  };
+  }
 }

@@ -1,9 +1,10 @@
 /** Filters that objects of another resource make, such as the pods that a Service selects. */
+import { copied } from '../runtime/bounded-cache.ts';
 import type { RequestContext } from '../http/route.ts';
 import { labelOf } from '../cluster/cache/selection.ts';
 import type { StoredObject } from '../cluster/cache/stored-object.ts';
 import { decoded, fromCopy, useCopy } from '../cluster/catalogue/use.ts';
-import { among, shared, type ObjectFilter } from '../apimachinery/list/query.ts';
+import { among, shared, type ObjectFilter } from '../apimachinery/list/filters.ts';
 import type { ResourceDefinition, SelectedBy } from '../cluster/catalogue/resource.ts';
 import { visibleNamespaces, type ReadAccess } from '../apimachinery/visible-namespaces.ts';
 
@@ -21,7 +22,8 @@ export async function selectedBy(
   const filters: ObjectFilter<unknown>[] = [];
   for (const [parameter, by] of Object.entries(all)) {
     const name = context.query.get(parameter);
-    if (name !== null) filters.push(await filterBy(access, by, name, context));
+    // It may be cached, and must not keep the URL.
+    if (name !== null) filters.push(await filterBy(access, by, copied(name), context));
   }
   return filters;
 }

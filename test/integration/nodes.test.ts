@@ -254,7 +254,7 @@ describe('a parameter that is wrong: 400 naming it', () => {
 
   test('an unknown one with the known ones', async () => {
     const { message } = expectStatus(await ask('?lable=a'), 400, 'BadRequest');
-    for (const known of ['"lable"', 'page', 'limit', 'sortBy', 'labelSelector', 'fieldSelector'])
+    for (const known of ['lable', 'page', 'limit', 'sortBy', 'labelSelector', 'fieldSelector'])
       expect(message).toContain(known);
   });
 

@@ -170,7 +170,7 @@ describe('a resource that Kubernetes itself has', () => {
     expectStatus(await ask('namespaces/generic-1/status'), 404, 'NotFound');
     expectStatus(await ask('watch/configmaps'), 404, 'NotFound');
     expect(expectStatus(await ask('configmaps?phase=x'), 400, 'BadRequest').message).toContain(
-      'the known ones are page',
+      'known parameters are page',
     );
   });
 

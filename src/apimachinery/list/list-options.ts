@@ -1,9 +1,41 @@
-/** metav1.ListOptions of a request, decoded and validated as k8s.io/apimachinery pkg/apis/meta/internalversion/validation does. */
-import { copied } from '../../runtime/bounded-cache.ts';
+/**
+ * metav1.ListOptions: their names and descriptions, and which of them go together, as k8s.io/apimachinery
+ * pkg/apis/meta/internalversion/validation has it.
+ */
+import type { Shape } from '../../http/request/parameters.ts';
+import { described, oneOrNone, text } from '../../http/schema.ts';
 import { badRequest, invalid, type StatusCause } from '../../runtime/errors.ts';
-import { among, fieldFilter, labelFilter, shared, type ObjectFilter } from './query.ts';
-import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
-import { parseFieldSelector } from './selectors.ts';
+
+type AnySchema = Shape[string];
+
+/** The options that lists and watches have. /kapis and /apis read flags and numbers in different ways. */
+export const optionsShape = <F extends AnySchema, U extends AnySchema, S extends AnySchema>(
+  flag: F,
+  unset: U,
+  seconds: S,
+) => ({
+  watch: described('Follow the changes instead of listing; over a WebSocket, one text message an event', unset),
+  resourceVersion: described('Where to begin, or how old the answer may be', text.optional()),
+  resourceVersionMatch: described(
+    'How resourceVersion is meant; Exact is for /apis alone',
+    oneOrNone('NotOlderThan', 'Exact').optional(),
+  ),
+  allowWatchBookmarks: described('BOOKMARK events that say how far the watch has come', unset),
+  // Said at all it is about a watch.
+  sendInitialEvents: described('Begin a watch with the present objects', flag),
+  timeoutSeconds: described('How long a watch lasts, in seconds', seconds),
+});
+
+/** The options as a request has them. */
+export interface SentOptions {
+  readonly resourceVersion?: string | undefined;
+  readonly resourceVersionMatch?: string | undefined;
+  readonly allowWatchBookmarks?: boolean | undefined;
+  readonly sendInitialEvents?: boolean | undefined;
+  readonly timeoutSeconds?: number | undefined;
+  readonly limit?: number | undefined;
+  readonly continue?: string | undefined;
+}
 
 /** 'latest' is an unset resourceVersion, 'any' is "0". */
 export type RequestedVersion = 'latest' | 'any' | number;
@@ -25,30 +57,15 @@ export interface WatchOptions {
   readonly timeoutSeconds: number | undefined;
 }
 
-/** Convert_Slice_string_To_bool: anything but "false" and "0" is true. */
-function flag(query: URLSearchParams, name: string): boolean | undefined {
-  const text = query.get(name);
-  return text === null ? undefined : text.toLowerCase() !== 'false' && text !== '0';
-}
+const maxVersion = 2n ** 64n - 1n;
 
-const most = { int64: 2n ** 63n - 1n, uint64: 2n ** 64n - 1n };
-
-function int64(query: URLSearchParams, name: string): number | undefined {
-  const text = query.get(name);
-  if (text === null) return undefined;
-  const value = /^[+-]?\d{1,19}$/.test(text) ? BigInt(text.replace('+', '')) : undefined;
-  if (value === undefined || value > most.int64 || value < -most.int64 - 1n)
-    throw badRequest(`${name}: ${JSON.stringify(text)} is no whole number of 64 bits`);
-  return Number(value);
-}
-
-function requestedVersion(query: URLSearchParams): RequestedVersion {
-  const text = query.get('resourceVersion') ?? '';
-  if (text === '') return 'latest';
-  if (text === '0') return 'any';
-  if (!/^\d{1,20}$/.test(text) || BigInt(text) > most.uint64)
-    throw badRequest(`invalid resource version: ${JSON.stringify(text)}`);
-  return Number(text) || 'any';
+/** Throws 400. */
+export function requestedVersion({ resourceVersion: version = '' }: SentOptions): RequestedVersion {
+  if (version === '') return 'latest';
+  if (version === '0') return 'any';
+  if (!/^\d{1,20}$/.test(version) || BigInt(version) > maxVersion)
+    throw badRequest(`invalid resource version: ${JSON.stringify(version)}`);
+  return Number(version) || 'any';
 }
 
 const forbidden = (field: string, why: string): StatusCause => ({
@@ -58,7 +75,7 @@ const forbidden = (field: string, why: string): StatusCause => ({
 });
 const notSupported = (field: string, value: string, supported: readonly string[]): StatusCause => ({
   reason: 'FieldValueNotSupported',
-  message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported.map((text) => JSON.stringify(text)).join(', ')}`,
+  message: `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported.map((one) => JSON.stringify(one)).join(', ')}`,
   field,
 });
 const matchField = 'resourceVersionMatch';
@@ -67,20 +84,9 @@ function refuse(causes: readonly StatusCause[]): void {
   if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', causes);
 }
 
-/** Both are read of every list and of every watch, though each uses one of them. */
-const numbers = (
-  query: URLSearchParams,
-): { readonly limit: number | undefined; readonly timeoutSeconds: number | undefined } => ({
-  limit: int64(query, 'limit'),
-  timeoutSeconds: int64(query, 'timeoutSeconds'),
-});
-
-/** Throws 400 for what cannot be read and 422 for what cannot be combined. */
-export function parseListOptions(query: URLSearchParams): ListOptions {
-  const { limit = 0 } = numbers(query);
-  const match = query.get(matchField) ?? '';
-  const version = query.get('resourceVersion') ?? '';
-  const token = query.get('continue') ?? '';
+/** Throws 400 for a version that cannot be read and 422 for what cannot be combined. */
+export function listOptions(sent: SentOptions): ListOptions {
+  const { resourceVersionMatch: match = '', resourceVersion: version = '', continue: token = '', limit = 0 } = sent;
   const causes: StatusCause[] = [];
   if (match !== '') {
     if (version === '')
@@ -91,11 +97,11 @@ export function parseListOptions(query: URLSearchParams): ListOptions {
     if (match === 'Exact' && version === '0')
       causes.push(forbidden(matchField, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));
   }
-  if (query.has('sendInitialEvents'))
+  if (sent.sendInitialEvents !== undefined)
     causes.push(forbidden('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
   refuse(causes);
   return {
-    resourceVersion: requestedVersion(query),
+    resourceVersion: requestedVersion(sent),
     resourceVersionMatch: match as ListOptions['resourceVersionMatch'],
     limit: Math.max(limit, 0),
     continue: token,
@@ -103,17 +109,18 @@ export function parseListOptions(query: URLSearchParams): ListOptions {
 }
 
 /**
- * Throws 400 for what cannot be read and 422 for what cannot be combined. A watch without a resourceVersion, or from "0", is a streaming
- * list though it does not say so (SetListOptionsDefaults).
+ * Throws 400 for a version that cannot be read and 422 for what cannot be combined. A watch without a resourceVersion, or from "0", is a
+ * streaming list though it does not say so (SetListOptionsDefaults).
  */
-export function parseWatchOptions(query: URLSearchParams): WatchOptions {
-  const asked = { match: query.get(matchField) ?? '', sendInitialEvents: flag(query, 'sendInitialEvents') };
+export function watchOptions(sent: SentOptions): WatchOptions {
+  const { allowWatchBookmarks = false, timeoutSeconds = 0 } = sent;
   const isLegacy =
-    asked.match === '' &&
-    asked.sendInitialEvents === undefined &&
-    ['', '0'].includes(query.get('resourceVersion') ?? '');
-  const { match, sendInitialEvents } = isLegacy ? { match: 'NotOlderThan', sendInitialEvents: true } : asked;
-  const { timeoutSeconds } = numbers(query);
+    (sent.resourceVersionMatch ?? '') === '' &&
+    sent.sendInitialEvents === undefined &&
+    ['', '0'].includes(sent.resourceVersion ?? '');
+  const { resourceVersionMatch: match = '', sendInitialEvents } = isLegacy
+    ? { resourceVersionMatch: 'NotOlderThan', sendInitialEvents: true }
+    : sent;
   const causes: StatusCause[] = [];
   if (sendInitialEvents !== undefined && match !== 'NotOlderThan')
     causes.push(forbidden(matchField, 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'));
@@ -123,48 +130,14 @@ export function parseWatchOptions(query: URLSearchParams): WatchOptions {
         forbidden(matchField, 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'),
       );
     if (match !== 'NotOlderThan') causes.push(notSupported(matchField, match, ['NotOlderThan']));
-    if ((query.get('continue') ?? '') !== '')
+    if ((sent.continue ?? '') !== '')
       causes.push(forbidden(matchField, 'resourceVersionMatch is forbidden when continue is provided'));
   }
   refuse(causes);
   return {
-    resourceVersion: requestedVersion(query),
+    resourceVersion: requestedVersion(sent),
     sendInitialEvents: sendInitialEvents ?? false,
-    allowWatchBookmarks: flag(query, 'allowWatchBookmarks') ?? false,
-    timeoutSeconds: timeoutSeconds === undefined || timeoutSeconds <= 0 ? undefined : timeoutSeconds,
+    allowWatchBookmarks,
+    timeoutSeconds: timeoutSeconds <= 0 ? undefined : timeoutSeconds,
   };
-}
-
-/** How old a list of /kapis may be, which is never that of another time than now. Throws 400 and 422. */
-export function parseOldest(query: URLSearchParams): RequestedVersion {
-  const { resourceVersion, resourceVersionMatch } = parseListOptions(query);
-  if (resourceVersionMatch === 'Exact')
-    throw badRequest('resourceVersionMatch: /kapis shows what is now; Exact belongs to /apis');
-  return resourceVersion;
-}
-
-/** The resourceVersion of a get. Throws 400. */
-export const parseGetOptions = (query: URLSearchParams): RequestedVersion => requestedVersion(query);
-
-/**
- * labelSelector and fieldSelector as /apis takes them: only the resource's own field labels. `name`: of the single object that is
- * asked for by its path. Throws 400.
- */
-export function selectorsOf<F>(
-  query: URLSearchParams,
-  definition: ResourceDefinition<F>,
-  name: string,
-): readonly ObjectFilter<F>[] {
-  const filters: ObjectFilter<F>[] = [...labelFilter(copied(query.get('labelSelector') ?? ''))];
-  const terms = parseFieldSelector(copied(query.get('fieldSelector') ?? ''));
-  for (const term of terms) {
-    if (!definition.fieldLabels.includes(term.path)) throw badRequest(`field label not supported: ${term.path}`);
-    filters.push(fieldFilter(term, definition));
-  }
-  if (name === '') return filters;
-  const named = terms.find(({ path, equals }) => path === 'metadata.name' && equals);
-  if (terms.length > 0 && named?.value !== name)
-    throw badRequest("fieldSelector metadata.name doesn't match requested name");
-  filters.push(shared(`object=${name}`, (object) => object.name === name, among('name', [name])));
-  return filters;
 }

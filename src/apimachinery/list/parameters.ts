@@ -1,140 +1,181 @@
-/** The parameters of the routes, as the descriptions name them. */
-import { durationPattern, longestDuration } from '../../runtime/duration.ts';
-import { inPath, inQuery, type ParameterDescription } from '../../http/route.ts';
+/** The parameters of /kapis, for each verb: their schemas describe and parse them. */
 import {
-  count,
-  flag,
-  integer,
-  oneOf,
-  oneOrNone,
-  text,
-  type Schema,
-  named,
-  object,
-  open,
-  withoutDefault,
-} from '../../http/schema.ts';
-import { listedPathPattern, pathPattern } from './field-path.ts';
-import { mostPaths } from './projection.ts';
+  decoded,
+  flagParameter,
+  integerParameter,
+  queryParameters,
+  type Shape,
+} from '../../http/request/parameters.ts';
+import type { ParameterDescription } from '../../http/route.ts';
+import { described, oneOf, text, withoutDefault, type Schema } from '../../http/schema.ts';
+import { copied } from '../../runtime/bounded-cache.ts';
 import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
-import { listSchema, objectMetaSchema } from '../../http/meta.ts';
+import { commonShape, limitParameter } from '../common-parameters.ts';
+import { listedPathPattern, pathPattern } from './field-path.ts';
+import {
+  aliasContains,
+  annotationFilters,
+  labelFilters,
+  nameContains,
+  nameIsOneOf,
+  ownedBy,
+  parseFieldTerms,
+  propertyIs,
+  shared,
+  type ObjectFilter,
+} from './filters.ts';
+import { optionsShape } from './list-options.ts';
+import { maxPaths, parseFields } from './projection.ts';
+import { parseSortBy } from './sorting.ts';
 
-/** `kind`: if it is known. With the parameter `fields` there may be no more in it than what must be. */
-const objectSchema = (name: string, kind?: string, parts: Readonly<Record<string, Schema>> = {}) =>
-  named(
-    name,
-    open(
-      object({ kind: kind === undefined ? text : oneOf(kind), apiVersion: text, metadata: objectMetaSchema }, parts),
+/** What is parsed may be cached, so it is made of a copy: a slice of the URL would keep all of it alive. */
+export const parsed = <T>(parse: (given: string) => T, schema: Schema<string> = text) =>
+  schema.transform((given) => parse(copied(given)));
+
+const unset = flagParameter.default(false);
+
+const pageShape = {
+  page: described('From 1', integerParameter({ min: 1 }, 'a whole number from 1').default(1)),
+  limit: described('Items of a page; -1 for all', limitParameter),
+  sortBy: described(
+    'name, createTime (also creationTimestamp), or any path, such as .status.nodeInfo.kubeletVersion',
+    parsed(
+      parseSortBy,
+      text
+        .meta({ pattern: String.raw`^(?:name|createTime|creationTimestamp|\.${pathPattern})$` })
+        .default('createTime'),
     ),
-  );
-
-export const anyObjectSchema = objectSchema('Object');
-export const anyListSchema = listSchema('ObjectList', anyObjectSchema);
-
-/** Of a kind that is always served. */
-export const schemasOf = ({
-  kind,
-  schema,
-}: Pick<ResourceDefinition<unknown>, 'kind' | 'schema'>): { readonly object: Schema; readonly list: Schema } => {
-  const one = objectSchema(kind, kind, schema);
-  return { object: one, list: listSchema(`${kind}List`, one, kind) };
+  ),
+  ascending: described('Oldest, or least, first', unset),
 };
 
-const unless = flag.default(false);
+const filterShape = {
+  name: described('The name contains this', parsed(nameContains).optional()),
+  names: described('The name is one of this comma list', parsed(nameIsOneOf).optional()),
+  uid: described('The uid is this', parsed(propertyIs('uid')).optional()),
+  namespace: described('The namespace is this', parsed(propertyIs('namespace')).optional()),
+  ownerReference: described('An owner has this uid', parsed(ownedBy('uid')).optional()),
+  ownerKind: described('An owner is of this kind', parsed(ownedBy('kind')).optional()),
+  label: described('The same as labelSelector', parsed(labelFilters).optional()),
+  annotation: described('A selector over the annotations', parsed(annotationFilters).optional()),
+  alias: described(
+    'The annotation platform.io/alias-name contains this, in whatever case',
+    parsed(aliasContains).optional(),
+  ),
+};
 
-export const limit = (description: string): ParameterDescription =>
-  inQuery('limit', description, integer.min(-1).default(-1));
-
-export const nameParameter = inPath('name', 'The name');
-export const pretty = inQuery('pretty', 'Indented JSON', unless);
-export const timeout = inQuery(
-  'timeout',
-  'A duration such as "32s" after which the request is given up',
-  text.max(longestDuration).regex(new RegExp(durationPattern)),
-);
-
-/** Of what has no others; client-go adds its timeout. */
-export const commonParameters: readonly ParameterDescription[] = [pretty, timeout];
-
-export const labelSelector = inQuery(
-  'labelSelector',
+export const labelSelector = described(
   'Kubernetes label selector of at most 64 requirements, such as a=b,c in (d,e),!f',
+  parsed(labelFilters).optional(),
 );
-export const watchParameters: readonly ParameterDescription[] = [
-  inQuery('watch', 'Follow the changes instead of listing; over a WebSocket, one text message an event', unless),
-  inQuery('resourceVersion', 'Where to begin, or how old the answer may be'),
-  inQuery(
-    'resourceVersionMatch',
-    'How resourceVersion is meant; Exact is for /apis alone',
-    oneOrNone('NotOlderThan', 'Exact'),
-  ),
-  inQuery('allowWatchBookmarks', 'BOOKMARK events that say how far the watch has come', unless),
-  // Said at all it is about a watch.
-  inQuery('sendInitialEvents', 'Begin a watch with the present objects', flag),
-  inQuery('timeoutSeconds', 'How long a watch lasts, in seconds', count),
-];
 
-const shown = [
-  inQuery('managedFields', 'With metadata.managedFields', unless),
-  inQuery(
-    'fields',
-    `Only these of at most ${mostPaths} paths, comma-separated, and what names the object`,
-    text.regex(new RegExp(String.raw`^\.?${listedPathPattern}(?:,\.?${listedPathPattern}){0,${mostPaths - 1}}$`)),
+const shownShape = {
+  managedFields: described('With metadata.managedFields', unset),
+  fields: described(
+    `Only these of at most ${maxPaths} paths, comma-separated, and what names the object`,
+    parsed(
+      parseFields,
+      text.meta({
+        pattern: String.raw`^\.?${listedPathPattern}(?:,\.?${listedPathPattern}){0,${maxPaths - 1}}$`,
+      }),
+    ).optional(),
   ),
-];
+};
 
-export const kapisListParameters = (own: readonly ParameterDescription[]): readonly ParameterDescription[] => [
-  inQuery('page', 'From 1', integer.min(1).default(1)),
-  limit('Items of a page; -1 for all'),
-  inQuery(
-    'sortBy',
-    'name, createTime (also creationTimestamp), or any path, such as .status.nodeInfo.kubeletVersion',
-    text.regex(new RegExp(String.raw`^(?:name|createTime|creationTimestamp|\.${pathPattern})$`)).default('createTime'),
-  ),
-  inQuery('ascending', 'Oldest, or least, first', unless),
-  inQuery('name', 'The name contains this'),
-  inQuery('names', 'The name is one of this comma list'),
-  inQuery('uid', 'The uid is this'),
-  inQuery('namespace', 'The namespace is this'),
-  inQuery('ownerReference', 'An owner has this uid'),
-  inQuery('ownerKind', 'An owner is of this kind'),
-  inQuery('label', 'The same as labelSelector'),
-  inQuery('annotation', 'A selector over the annotations'),
-  inQuery('alias', 'The annotation platform.io/alias-name contains this, in whatever case'),
-  ...own,
+const optionShape = optionsShape(
+  flagParameter.optional(),
+  unset,
+  integerParameter({ min: 0 }, 'a whole number from 0').optional(),
+);
+
+const selectorShape = {
   labelSelector,
-  inQuery('fieldSelector', 'path=value and path!=value, over any path, comma-separated; at most 32 of them'),
-  ...shown,
-  pretty,
-  timeout,
-  ...watchParameters,
-];
+  fieldSelector: described(
+    'path=value and path!=value, over any path, comma-separated; at most 32 of them',
+    parsed(parseFieldTerms).optional(),
+  ),
+};
 
-const statusParameter = (statuses: readonly string[]): readonly ParameterDescription[] =>
-  statuses.length === 0 ? [] : [inQuery('status', 'The state of the object', oneOf(...statuses))];
+const objectShape = { ...shownShape, ...commonShape };
 
-export const getParameters: readonly ParameterDescription[] = [...shown, pretty, timeout];
+/** Without the filters that kube-apiserver does not have. */
+export const passableShape = { ...selectorShape, ...objectShape, ...optionShape };
 
-/** Without meaning for a watch, which has no pages and no order. */
-export const listOnly = ['page', 'limit', 'sortBy', 'ascending'];
+/** Of an object that cannot be watched. */
+export const getParameters = queryParameters(objectShape);
+/** Of an object. */
+export const objectParameters = queryParameters({ ...objectShape, watch: optionShape.watch });
 
-/** Those of a single object, which may be watched by whatever a list is, given those of the list. */
-export const objectParameters = (list: readonly ParameterDescription[]): readonly ParameterDescription[] =>
-  list
-    .filter(({ name }) => !listOnly.includes(name))
-    .map((one) =>
-      getParameters.includes(one) || one.name === 'watch'
-        ? one
-        : { ...one, description: `${one.description}; only with watch=true`, schema: withoutDefault(one.schema) },
-    );
+type Definition<F> = Pick<ResourceDefinition<F>, 'statuses' | 'statusOf' | 'filters' | 'selectedBy'>;
 
-/** Those of one kind. */
-export const listParameters = ({
-  statuses,
-  filters,
-  selectedBy,
-}: Pick<ResourceDefinition<never>, 'statuses' | 'filters' | 'selectedBy'>): readonly ParameterDescription[] =>
-  kapisListParameters([
-    ...statusParameter(statuses),
-    ...Object.entries({ ...filters, ...selectedBy }).map(([name, { description }]) => inQuery(name, description)),
-  ]);
+function statusParameter<F>(definition: Definition<F>): Shape[string] {
+  const { statuses } = definition;
+  const find = (given: string): string | undefined =>
+    statuses.find((status) => status.toLowerCase() === given.toLowerCase());
+  const filters = (status: string): readonly ObjectFilter<F>[] => [
+    shared(`status=${status}`, (object) => {
+      const found = definition.statusOf(object);
+      return typeof found === 'string' ? found === status : found.includes(status);
+    }),
+  ];
+  return decoded(oneOf(...statuses), `one of ${statuses.join(', ')}`, find)
+    .transform(filters)
+    .optional();
+}
+
+/** The parameters that only objects of this kind have, and that are filters. */
+function ownFilters<F>(definition: Definition<F>): Shape {
+  const own = Object.entries(definition.filters).map(([name, filter]) => {
+    const filters = (given: string): readonly ObjectFilter<F>[] => [
+      shared(`${name}=${given}`, (object) => filter.matches(object, given)),
+    ];
+    return [name, described(filter.description, parsed(filters).optional())] as const;
+  });
+  const { statuses } = definition;
+  const status =
+    statuses.length === 0 ? {} : { status: described('The state of the object', statusParameter(definition)) };
+  return { ...status, ...Object.fromEntries(own) };
+}
+
+const hints = { continue: '/kapis has pages (page, limit); continue belongs to /apis' };
+const watchHints = {
+  ...hints,
+  ...Object.fromEntries(Object.keys(pageShape).map((name) => [name, 'a watch has no pages and no order'])),
+};
+
+/** The parameters of lists and watches, with these between them. */
+export function parametersWith(own: Shape) {
+  const shape = { ...filterShape, ...own, ...passableShape };
+  return { list: queryParameters({ ...pageShape, ...shape }, hints), watch: queryParameters(shape, watchHints) };
+}
+
+type Parameters = ReturnType<typeof parametersWith>;
+
+/** The parameters of lists and watches of a kind. */
+export interface KindParameters extends Parameters {
+  /** Names of those whose values are filters. */
+  readonly filters: readonly string[];
+}
+
+const generalFilters = [...Object.keys(filterShape), 'labelSelector'];
+/** Most resources of a cluster have no parameters of their own. */
+let general: KindParameters | undefined;
+
+export function parametersOf<F>(definition: Definition<F>): KindParameters {
+  const own = ownFilters(definition);
+  // What selects is found while the request is authorized, for it needs rights (resources/selected-by.ts).
+  const selecting = Object.entries(definition.selectedBy ?? {}).map(
+    ([name, { description }]) => [name, described(description, text.optional())] as const,
+  );
+  const filters = [...Object.keys(own), ...generalFilters];
+  const make = (): KindParameters => ({ ...parametersWith({ ...own, ...Object.fromEntries(selecting) }), filters });
+  return filters.length + selecting.length > generalFilters.length ? make() : (general ??= make());
+}
+
+/** Of an object that may be watched by whatever a list is, given those of its watch. */
+export const objectDescriptions = (watch: readonly ParameterDescription[]): readonly ParameterDescription[] =>
+  watch.map((one) =>
+    Object.hasOwn(objectShape, one.name) || one.name === 'watch'
+      ? one
+      : { ...one, description: `${one.description}; only with watch=true`, schema: withoutDefault(one.schema) },
+  );

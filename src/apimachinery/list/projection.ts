@@ -11,7 +11,7 @@ interface Members extends Map<string, Projection> {}
 
 /** An object without these cannot be told from others. */
 const always = ['apiVersion', 'kind', 'metadata.name', 'metadata.namespace'];
-export const mostPaths = 64;
+export const maxPaths = 64;
 
 const openBrace = 0x7b;
 const openBracket = 0x5b;
@@ -29,7 +29,7 @@ const [open, close, openList, closeList, comma] = ['{', '}', '[', ']', ','].map(
  */
 export function parseFields(text: string): Projection {
   const paths = splitAtCommas(text);
-  if (paths.length > mostPaths) throw badRequest(`must be at most ${mostPaths} paths, not ${paths.length}`);
+  if (paths.length > maxPaths) throw badRequest(`must be at most ${maxPaths} paths, not ${paths.length}`);
   const root: Members = new Map();
   for (const path of [...always, ...paths]) add(root, parseFieldPath(path));
   return root;

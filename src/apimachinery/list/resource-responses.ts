@@ -6,7 +6,7 @@ import type { Store } from '../../cluster/cache/store.ts';
 import type { StoredObject } from '../../cluster/cache/stored-object.ts';
 import { PreparedLists } from './prepared.ts';
 import { projected } from './projection.ts';
-import { pageOf, type ListQuery, type parseObjectQuery } from './query.ts';
+import { pageOf, type ListQuery, type ShownQuery } from './query.ts';
 import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 import { coreView, listOf, type View } from './views.ts';
 
@@ -24,7 +24,7 @@ export class ResourceResponses<F> {
     this.#full = coreView(definition, true);
   }
 
-  view({ managedFields, fields }: Pick<ListQuery<F>, 'managedFields' | 'fields'>): View<F> {
+  view({ managedFields, fields }: Omit<ShownQuery, 'pretty'>): View<F> {
     const view = managedFields ? this.#full : this.#plain;
     return fields === undefined ? view : projected(view, fields);
   }
@@ -57,7 +57,7 @@ export class ResourceResponses<F> {
     req: Request,
     res: Response,
     waiting: WaitingSlice,
-    query: ReturnType<typeof parseObjectQuery>,
+    query: ShownQuery,
     object: StoredObject<F>,
   ): Promise<void> {
     const body = this.view(query).object(object);

@@ -134,8 +134,7 @@ class Indenter {
  * Does the caller want indented JSON: `?pretty=true`, or a program that people read the answers of
  * (k8s.io/apiserver negotiation.isPrettyPrint)?
  */
-export function wantsPretty(query: URLSearchParams, userAgent: string | undefined): boolean {
-  const asked = query.get('pretty');
-  if (asked !== null && asked !== '') return asked === 'true' || asked === '1';
-  return /^(curl|Wget|Mozilla\/5\.0)/.test(userAgent ?? '');
+export function wantsPretty(pretty = '', userAgent = ''): boolean {
+  if (pretty !== '') return pretty === 'true' || pretty === '1';
+  return /^(curl|Wget|Mozilla\/5\.0)/.test(userAgent);
 }

@@ -1,17 +1,16 @@
 import { describe, expect, test } from '@jest/globals';
 import { StatusError } from '../../../../src/runtime/errors.ts';
-import {
-  parseGetOptions,
-  parseListOptions,
-  parseWatchOptions,
-} from '../../../../src/apimachinery/list/list-options.ts';
+import { collectionParameters, objectParameters } from '../../../../src/apimachinery/list/kubernetes-parameters.ts';
+import { listOptions, requestedVersion, watchOptions } from '../../../../src/apimachinery/list/list-options.ts';
 
-const query = (text: string): URLSearchParams => new URLSearchParams(text);
+const parseListOptions = (query: URLSearchParams): unknown => listOptions(collectionParameters.parse(query));
+const parseWatchOptions = (query: URLSearchParams): unknown => watchOptions(collectionParameters.parse(query));
+const parseGetOptions = (query: URLSearchParams): unknown => requestedVersion(objectParameters.parse(query));
 
 /** What the options are, or how they are refused. */
 function outcome(parse: (options: URLSearchParams) => unknown, text: string): unknown {
   try {
-    return parse(query(text));
+    return parse(new URLSearchParams(text));
   } catch (error) {
     if (error instanceof StatusError) return `${error.code} ${error.message}`;
     throw error;

@@ -1,15 +1,9 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { StatusError } from '../../../../src/runtime/errors.ts';
-import {
-  byCodePoint,
-  pageOf,
-  parseGetQuery,
-  parseObjectQuery,
-  parseListQuery,
-  parseWatchQuery,
-  type ListPage,
-} from '../../../../src/apimachinery/list/query.ts';
+import { getParameters, objectParameters, parametersOf } from '../../../../src/apimachinery/list/parameters.ts';
+import { pageOf, queriesOf, type ListPage, type ListQuery } from '../../../../src/apimachinery/list/query.ts';
+import { byCodePoint } from '../../../../src/apimachinery/list/sorting.ts';
 import { nodes, type NodeFields } from '../../../../src/resources/kinds/nodes.ts';
 import { Store } from '../../../../src/cluster/cache/store.ts';
 import type { StoredObject } from '../../../../src/cluster/cache/stored-object.ts';
@@ -42,13 +36,15 @@ const store = storeOf(
 
 const wanted = new AbortController();
 
-const paged = (query: string, of = store): Promise<ListPage<NodeFields>> =>
-  pageOf(of, parseListQuery(new URLSearchParams(query), nodes), wanted);
+const queries = queriesOf(nodes);
+const listOf = (query: string): ListQuery<NodeFields> => queries.list.parse(new URLSearchParams(query));
+
+const paged = (query: string, of = store): Promise<ListPage<NodeFields>> => pageOf(of, listOf(query), wanted);
 const names = async (query: string): Promise<string[]> => (await paged(query)).objects.map(({ name }) => name);
 
 const two = (value: number): string => String(value).padStart(2, '0');
 
-const watchOf = (query: string): unknown => parseWatchQuery(new URLSearchParams(query), nodes);
+const watchOf = (query: string): unknown => queries.watch.parse(new URLSearchParams(query));
 
 describe('a list of /kapis', () => {
   test.each([
@@ -142,8 +138,7 @@ describe('a list of /kapis', () => {
     let looked = 0;
     const clock = jest.spyOn(performance, 'now').mockImplementation(() => (looked += 1));
     const controller = new AbortController();
-    const query = parseListQuery(new URLSearchParams('fieldSelector=spec.x!=1'), nodes);
-    const page = pageOf(large, query, controller);
+    const page = pageOf(large, listOf('fieldSelector=spec.x!=1'), controller);
     const atFirst = looked;
     controller.abort();
     await expect(page).rejects.toThrow('aborted');
@@ -187,12 +182,12 @@ describe('a list of /kapis', () => {
     ['timeoutSeconds=-1', 'timeoutSeconds: must be a whole number from 0, not "-1"'],
     ['managedFields=1.0', 'managedFields: '],
     ['pretty=x', 'pretty: '],
-    ['limit=1&limit=1', 'limit: the parameter is given more than once'],
+    ['limit=1&limit=1', 'limit: is given more than once'],
     ['continue=abc', 'continue: /kapis has pages (page, limit); continue belongs to /apis'],
-    ['lable=a', 'unknown parameter "lable"; the known ones are page, limit, sortBy'],
-    ['__proto__=a', 'unknown parameter "__proto__"'],
+    ['lable=a', 'lable: unknown parameter (did you mean label?); known parameters are page, limit, sortBy'],
+    ['__proto__=a', '__proto__: unknown parameter'],
   ])('?%s is 400', (query, message) => {
-    const parse = (): unknown => parseListQuery(new URLSearchParams(query), nodes);
+    const parse = (): unknown => listOf(query);
     expect(parse).toThrow(StatusError);
     expect(parse).toThrow(message);
   });
@@ -218,15 +213,26 @@ describe('a list of /kapis', () => {
   );
 
   test('has other parameters than a single object', () => {
-    expect(parseGetQuery(new URLSearchParams('managedFields=true&pretty=1'))).toEqual({
+    expect(getParameters.parse(new URLSearchParams('managedFields=true&pretty=1'))).toEqual({
       managedFields: true,
       pretty: true,
     });
-    expect(parseObjectQuery(new URLSearchParams('watch=false&pretty=1'))).toMatchObject({ pretty: true });
-    expect(() => parseObjectQuery(new URLSearchParams('watch=perhaps'))).toThrow('watch');
-    expect(() => parseGetQuery(new URLSearchParams('limit=1'))).toThrow(
-      'unknown parameter "limit"; the known ones are managedFields, fields, pretty, timeout',
+    expect(objectParameters.parse(new URLSearchParams('watch=false&pretty=1'))).toMatchObject({ pretty: true });
+    expect(() => objectParameters.parse(new URLSearchParams('watch=perhaps'))).toThrow('watch');
+    expect(() => getParameters.parse(new URLSearchParams('limit=1'))).toThrow(
+      'limit: unknown parameter; known parameters are managedFields, fields, pretty, timeout',
     );
+  });
+
+  test('applies filters that search the bytes of objects after all others', () => {
+    const { filters } = listOf('annotation=a&alias=b&fieldSelector=spec.x=1&status=running&labelSelector=c');
+    expect(filters.map(({ isLookUp = false }) => isLookUp)).toEqual([false, false, true, true, true]);
+  });
+
+  test('is parsed by the same schemas for all kinds without parameters of their own', () => {
+    const plain = { ...nodes, statuses: [] };
+    expect(parametersOf(plain)).toBe(parametersOf({ ...plain }));
+    expect(parametersOf(nodes)).not.toBe(parametersOf(plain));
   });
 
   test('is paged like a naive model', () => {
@@ -266,7 +272,7 @@ describe('a list of /kapis', () => {
             page: String(page),
             limit: String(limit),
           });
-          const got = await pageOf(filled, parseListQuery(query, nodes), wanted);
+          const got = await pageOf(filled, queries.list.parse(query), wanted);
           expect(got.objects.map(({ name }) => name)).toEqual(expected.map(({ name }) => name));
           expect(got.total).toBe(all.length);
         },

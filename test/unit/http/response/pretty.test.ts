@@ -69,14 +69,14 @@ test('gives way to others after each few kilobytes, and is not made for nobody',
 });
 
 test.each([
-  ['', 'kubectl/v1.36', false],
+  [undefined, 'kubectl/v1.36', false],
+  [undefined, 'curl/8', true],
+  [undefined, 'Mozilla/5.0 (X11)', true],
+  [undefined, undefined, false],
   ['', 'curl/8', true],
-  ['', 'Mozilla/5.0 (X11)', true],
-  ['', undefined, false],
-  ['pretty=', 'curl/8', true],
-  ['pretty=0', 'curl/8', false],
-  ['pretty=true', 'kubectl', true],
-  ['pretty=1', 'kubectl', true],
-])('?%s by %s: %s', (query, userAgent, wants) => {
-  expect(wantsPretty(new URLSearchParams(query), userAgent)).toBe(wants);
+  ['0', 'curl/8', false],
+  ['true', 'kubectl', true],
+  ['1', 'kubectl', true],
+])('JSON is indented with pretty=%s and the client %s: %s', (pretty, userAgent, wants) => {
+  expect(wantsPretty(pretty, userAgent)).toBe(wants);
 });

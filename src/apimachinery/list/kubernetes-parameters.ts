@@ -1,0 +1,75 @@
+/** The parameters of /apis, read as Kubernetes reads them: any text but "false" and "0" is true, and a negative number is none. */
+import { lenientParameters } from '../../http/request/parameters.ts';
+import { described, text } from '../../http/schema.ts';
+import { badRequest } from '../../runtime/errors.ts';
+import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
+import { commonShape } from '../common-parameters.ts';
+import { parseFieldPath } from './field-path.ts';
+import { among, fieldFilter, shared, type ObjectFilter } from './filters.ts';
+import { optionsShape } from './list-options.ts';
+import { labelSelector, parsed } from './parameters.ts';
+import { parseFieldSelector } from './selectors.ts';
+
+/** Convert_Slice_string_To_bool. */
+const readFlag = (given: string): boolean => given.toLowerCase() !== 'false' && given !== '0';
+const flag = text.meta({ type: 'boolean' }).transform(readFlag).optional();
+const unset = text.meta({ type: 'boolean', default: false }).transform(readFlag).optional();
+
+const maxInt64 = 2n ** 63n - 1n;
+
+const int64 = (name: string) =>
+  text
+    .meta({ type: 'integer', minimum: 0 })
+    .transform((given) => {
+      const value = /^[+-]?\d{1,19}$/.test(given) ? BigInt(given.replace('+', '')) : undefined;
+      if (value === undefined || value > maxInt64 || value < -maxInt64 - 1n)
+        throw badRequest(`${name}: ${JSON.stringify(given)} is no whole number of 64 bits`);
+      return Number(value);
+    })
+    .optional();
+
+const outputShape = {
+  // Read with the client's name (http/response/pretty.ts).
+  pretty: described('Indented JSON', text.meta({ type: 'boolean', default: false }).optional()),
+  timeout: commonShape.timeout,
+};
+
+/** Of a list or watch. */
+export const collectionParameters = lenientParameters({
+  labelSelector,
+  fieldSelector: described('Kubernetes field selector of at most 32 terms', parsed(parseFieldSelector).optional()),
+  limit: described('Items of a chunk', int64('limit')),
+  continue: described('metadata.continue of the chunk before', text.optional()),
+  ...optionsShape(flag, unset, int64('timeoutSeconds')),
+  ...outputShape,
+});
+
+/** Of a get. */
+export const objectParameters = lenientParameters({
+  resourceVersion: described('How old the answer may be', text.optional()),
+  ...outputShape,
+});
+
+type Selectors = Pick<ReturnType<typeof collectionParameters.parse>, 'labelSelector' | 'fieldSelector'>;
+
+/**
+ * Returns the filters of the selectors, of which that over fields knows only the resource's own field labels. `name`: of the single object
+ * that is requested by its path. Throws 400.
+ */
+export function selectorsOf<F>(
+  { labelSelector: labels = [], fieldSelector: terms = [] }: Selectors,
+  definition: ResourceDefinition<F>,
+  name: string,
+): readonly ObjectFilter<F>[] {
+  const unsupported = terms.find(({ path }) => !definition.fieldLabels.includes(path));
+  if (unsupported !== undefined) throw badRequest(`field label not supported: ${unsupported.path}`);
+  const filters: ObjectFilter<F>[] = [
+    ...labels,
+    ...terms.map((term) => fieldFilter({ ...term, path: parseFieldPath(term.path) }, definition)),
+  ];
+  if (name === '') return filters;
+  const named = terms.find(({ path, equals }) => path === 'metadata.name' && equals);
+  if (terms.length > 0 && named?.value !== name)
+    throw badRequest("fieldSelector metadata.name doesn't match requested name");
+  return [...filters, shared(`object=${name}`, (object) => object.name === name, among('name', [name]))];
+}

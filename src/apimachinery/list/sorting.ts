@@ -1,0 +1,72 @@
+/** The order of a list on /kapis: a maintained one, or by the value at a path. */
+import { badRequest } from '../../runtime/errors.ts';
+import { compareTimes, parseTime, type Time } from '../../runtime/time.ts';
+import type { OrderName } from '../../cluster/cache/order.ts';
+import { orderByValue, type ObjectOrder } from '../../cluster/cache/selection.ts';
+import { memoryOf, type StoredObject } from '../../cluster/cache/stored-object.ts';
+import { parseFieldPath, scalarAt, type Scalar } from './field-path.ts';
+
+export interface Sorting {
+  readonly order: OrderName | ObjectOrder<unknown>;
+  /** `order` is read from its end. */
+  readonly reversed: boolean;
+}
+
+/** Reads `sortBy`, and returns the order for either value of `ascending`. Throws 400. */
+export function parseSortBy(text: string): (ascending: boolean) => Sorting {
+  if (text === 'name') return (ascending) => ({ order: 'name', reversed: !ascending });
+  if (text === 'createTime' || text === 'creationTimestamp')
+    return (ascending) => ({ order: ascending ? 'oldest' : 'newest', reversed: false });
+  if (!text.startsWith('.'))
+    throw badRequest(
+      `must be name, createTime, creationTimestamp or a path with a leading dot such as .status.nodeInfo.kubeletVersion, not ${JSON.stringify(text)}`,
+    );
+  const path = parseFieldPath(text);
+  return (ascending) => ({ order: orderBy(path, ascending), reversed: false });
+}
+
+type Key =
+  | { readonly rank: 0; readonly value: number }
+  | { readonly rank: 1; readonly value: Time }
+  | { readonly rank: 2; readonly value: string };
+
+const number = /^-?\d+(\.\d+)?$/;
+
+function keyOf(value: Scalar | undefined): Key | undefined {
+  if (value === undefined) return undefined;
+  const text = String(value);
+  if (typeof value === 'number' || number.test(text)) return { rank: 0, value: Number(text) };
+  const time = parseTime(text);
+  return time === undefined ? { rank: 2, value: text } : { rank: 1, value: time };
+}
+
+/** Numbers as numbers, times as times, else by code point; in this order where they mix. What is missing comes last, either way. */
+function orderBy(path: readonly string[], ascending: boolean): ObjectOrder<unknown> {
+  const direction = ascending ? 1 : -1;
+  const field = scalarAt(path);
+  const text = JSON.stringify(path);
+  const find = (object: StoredObject<unknown>): Key | undefined => keyOf(field(object));
+  const memory = memoryOf(`sorted by ${text}`);
+  const keyIn = (object: StoredObject<unknown>): Key | undefined => object.remembered(memory, find);
+  const compare = (a: Key | undefined, b: Key | undefined): number =>
+    a === undefined || b === undefined
+      ? Number(a === undefined) - Number(b === undefined)
+      : direction * compareKeys(a, b);
+  return orderByValue(`${text} ${direction}`, keyIn, compare);
+}
+
+function compareKeys(a: Key, b: Key): number {
+  if (a.rank === 0 && b.rank === 0) return a.value - b.value;
+  if (a.rank === 1 && b.rank === 1) return compareTimes(a.value, b.value);
+  if (a.rank === 2 && b.rank === 2) return byCodePoint(a.value, b.value);
+  return a.rank - b.rank;
+}
+
+/** JavaScript's own comparison goes by UTF-16 units, where a surrogate stands before U+E000. */
+export function byCodePoint(a: string, b: string): number {
+  if (a === b) return 0;
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i += 1)
+    if (a[i] !== b[i]) return (a.codePointAt(i) as number) - (b.codePointAt(i) as number);
+  return a.length - b.length;
+}

@@ -1,0 +1,95 @@
+/** The two routes of a resource on /kapis: its collection, and an object of it by name. Both may be watched. */
+import { eventStream } from '../apimachinery/watch/response.ts';
+import { objectDescriptions } from '../apimachinery/list/parameters.ts';
+import { authenticated } from '../http/access.ts';
+import { defineRoute } from '../http/define-route.ts';
+import { parsedByHandler } from '../http/request/parameters.ts';
+import { inHeader, type ParameterDescription, type ResponseDescriptions, type Route } from '../http/route.ts';
+import { listSchema, objectMetaSchema } from '../http/meta.ts';
+import { named, object, oneOf, open, text, type Schema } from '../http/schema.ts';
+import type { ResourceDefinition } from '../cluster/catalogue/resource.ts';
+import type { AuthenticatedRequest, ReadHandlers, ReadRequest } from './kapis-handler.ts';
+
+interface ReadSchemas {
+  readonly list: Schema;
+  readonly object: Schema;
+}
+
+/** `kind`: if it is known. With the parameter `fields` an object may have no more than what is required. */
+const objectSchema = (name: string, kind?: string, parts: Readonly<Record<string, Schema>> = {}) =>
+  named(
+    name,
+    open(
+      object({ kind: kind === undefined ? text : oneOf(kind), apiVersion: text, metadata: objectMetaSchema }, parts),
+    ),
+  );
+
+const anyObject = objectSchema('Object');
+export const anySchemas: ReadSchemas = { object: anyObject, list: listSchema('ObjectList', anyObject) };
+
+/** Of a kind that is always served. */
+export function schemasOf({ kind, schema }: Pick<ResourceDefinition<unknown>, 'kind' | 'schema'>): ReadSchemas {
+  const one = objectSchema(kind, kind, schema);
+  return { object: one, list: listSchema(`${kind}List`, one, kind) };
+}
+
+type What = keyof ReadHandlers;
+
+export interface ReadRoutes<G> {
+  /** Of the collection. */
+  readonly path: string;
+  /** Descriptions of the parameters in `path`, by name. */
+  readonly pathParameters?: Readonly<Record<string, string>>;
+  readonly summaries: Readonly<Record<What, string>>;
+  readonly list: readonly ParameterDescription[];
+  readonly watch: readonly ParameterDescription[];
+  readonly schemas: ReadSchemas;
+  /** Beside those of every list and watch. */
+  readonly errors?: readonly number[];
+  readonly hot?: boolean;
+  readonly authorize: (what: What, request: AuthenticatedRequest) => Promise<G>;
+  readonly serve: (what: What, request: ReadRequest<G>) => Promise<void>;
+}
+
+/** What is too old to go on from, and options that do not go together. */
+const errorsOfAll = [410, 422];
+
+const lastEventIDHeader = inHeader('Last-Event-ID', 'Of a watch by server-sent events: go on behind this event');
+
+/** What is read, or what changes. */
+const readOrWatched = (schema: Schema): ResponseDescriptions => ({
+  200: {
+    description: 'OK. With watch=true each line is an event, {"type": …, "object": …}, until the watch ends',
+    content: { 'application/json': schema, [eventStream]: text },
+  },
+});
+
+export function readRoutes<G>(given: ReadRoutes<G>): Route[] {
+  const { path, pathParameters = {}, summaries, list, watch, schemas, errors = [], hot = false } = given;
+  const common = (what: What) => ({
+    method: 'get' as const,
+    summary: summaries[what],
+    access: authenticated,
+    headers: [lastEventIDHeader],
+    errors: [...errors, ...errorsOfAll],
+    hot,
+    authorize: (request: AuthenticatedRequest) => given.authorize(what, request),
+    handler: (request: ReadRequest<G>) => given.serve(what, request),
+  });
+  return [
+    defineRoute({
+      ...common('collection'),
+      path,
+      pathParameters,
+      query: parsedByHandler(list),
+      responses: readOrWatched(schemas.list),
+    }),
+    defineRoute({
+      ...common('object'),
+      path: `${path}/:name`,
+      pathParameters: { ...pathParameters, name: 'The name' },
+      query: parsedByHandler(objectDescriptions(watch)),
+      responses: readOrWatched(schemas.object),
+    }),
+  ];
+}
