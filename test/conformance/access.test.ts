@@ -2,6 +2,7 @@
  * Calls every route of every listener without a token, with a wrong token, as a user who must change their password and as a user without
  * rights. The expected statuses follow from `access` of the route alone.
  */
+// evidence: route-access
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { needsIdentity, strictest, type Access } from '../../src/http/access.ts';
 import * as chain from '../../src/http/chain.ts';

@@ -51,6 +51,7 @@ beforeEach(() => {
 const post = (longest?: number): Promise<unknown> => new AuthorizationServer(url, ca, longest).post('/x', {});
 
 describe('an answer', () => {
+  // evidence: plugin-response-size
   test('that does not end is not read to its end', async () => {
     replies = {
       '/x': (res) => {
@@ -64,6 +65,7 @@ describe('an answer', () => {
     await expect(post()).rejects.toThrow('too large');
   });
 
+  // evidence: plugin-response-timeout
   test.each<[string, Reply]>([
     [
       'drips',
@@ -103,6 +105,7 @@ const self = '/kapis/iam.platform.io/v1alpha2/users/~';
 const byPassword = (): Promise<Executed> => credential('--login=password', '--username=alice');
 
 describe('the plugin', () => {
+  // evidence: plugin-terminal-escapes
   test('shows what steers terminals, and does not do it', async () => {
     const device = {
       device_code: 'dc',

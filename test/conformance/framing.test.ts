@@ -1,4 +1,5 @@
 /** A table of all that can be read: each body ends where its headers say, over each protocol, for each number of objects. */
+// evidence: response-framing
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { hash } from 'node:crypto';
 import * as chain from '../../src/http/chain.ts';

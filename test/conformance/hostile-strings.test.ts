@@ -257,6 +257,7 @@ const kept: readonly Kept[] = [
   },
 ];
 
+// evidence: hostile-strings
 test('strings that callers choose do not fill the memory', async () => {
   const targets: Record<Kept['to'], Target> = {
     http: { port: ports.http },

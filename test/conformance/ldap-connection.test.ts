@@ -56,6 +56,7 @@ describe('of what a directory says', () => {
     expect(await search()).toBe(201);
   });
 
+  // evidence: ldap-huge-message
   test('a message that announces gigabytes is not waited for', async () => {
     answer = (socket) => {
       socket.write(Buffer.from([0x30, 0x84, 0x7f, 0xff, 0xff, 0xff]));
@@ -66,6 +67,7 @@ describe('of what a directory says', () => {
     expect(sent).toBeLessThan(50e6);
   });
 
+  // evidence: ldap-endless-response
   test.each([
     ['entries', entry(3, '')],
     ['answers that nobody asked for', done(0, 0x78)],

@@ -16,6 +16,7 @@ const valueAt = (message: Buffer, at: number): number => {
   return at + 2 + (length < 0x80 ? 0 : length & 0x7f);
 };
 
+// evidence: ldap-login-request-count
 test('a failed login takes the same requests whether no entry has the name, one, or more', async () => {
   const requests: { operation: number; message: string }[] = [];
   const server = net.createServer((socket) =>

@@ -48,6 +48,7 @@ function mixedUp(callback: URL): URL {
 }
 
 describe('oauth4webapi', () => {
+  // evidence: discovery-client-library
   test.each(['oidc', 'oauth2'] as const)('discovers the server by %s', async (algorithm) => {
     const answer = await oauth.discoveryRequest(new URL(issuer), { algorithm, ...fetching });
     const server = await oauth.processDiscoveryResponse(new URL(issuer), answer);
@@ -92,6 +93,7 @@ describe('oauth4webapi', () => {
     expect(oauth.getValidatedIdTokenClaims(tokens)).toMatchObject({ aud: 'console', preferred_username: 'alice' });
   });
 
+  // evidence: jwks-client-library
   test('validates an access token as RFC 9068 says, by the published keys', async () => {
     const answer = await oauth.discoveryRequest(new URL(issuer), fetching);
     const server = await oauth.processDiscoveryResponse(new URL(issuer), answer);
@@ -143,6 +145,7 @@ describe('openid-client', () => {
     expect(next.claims()?.sub).toBe(tokens.claims()?.sub);
   });
 
+  // evidence: introspection-client-library
   test('asks who is there, introspects and revokes', async () => {
     const configuration = await discover();
     const given = await client.genericGrantRequest(configuration, 'password', { ...user, scope: 'openid profile' });

@@ -12,6 +12,7 @@ afterAll(() => lab.stop());
 const kapis = nodes.replace('/apis', '/kapis');
 
 describe('RFC 6749', () => {
+  // evidence: token-response-plain-http
   test('section 5.1: the answer to a login', async () => {
     const answer = await lab.token({ ...login, scope: 'openid' });
     expect(answer).toMatchObject({
@@ -79,6 +80,7 @@ describe('RFC 6750', () => {
     expect(answer.json()).toMatchObject({ kind: 'NodeList', totalItems: 3 });
   });
 
+  // evidence: bearer-challenge
   test.each([
     [{}, 'Bearer realm="platform"'],
     [{ authorization: 'Basic eDp5' }, 'Bearer realm="platform"'],
@@ -94,6 +96,7 @@ describe('RFC 6750', () => {
   });
 });
 
+// evidence: access-token-claims
 test('RFC 9068 section 2: the header and the claims of an access token', async () => {
   const before = Math.floor(Date.now() / 1_000);
   const body = (await lab.token({ ...login, scope: 'openid' })).json();

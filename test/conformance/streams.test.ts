@@ -2,6 +2,7 @@
  * Every long-running request of the server, and what ends it. The routes are those that the descriptions name, each tried with every
  * parameter and transport that could make it last, and what the gateway proxies.
  */
+// evidence: stream-ends
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import http, { type IncomingMessage, type RequestListener, type RequestOptions, type Server } from 'node:http';

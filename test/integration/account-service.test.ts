@@ -137,6 +137,7 @@ describe('who may write users', () => {
     await removeClusterRole('accounts-test');
   });
 
+  // evidence: groups-grant-impersonation
   test('cannot give groups away that they do not command, themselves included', async () => {
     const token = await person('peter', { groups: ['p'] });
     undo.push(() => removeUser('quinn'));
@@ -163,6 +164,7 @@ const everywhere = (token: string): Promise<number[]> =>
 const stored = async (name: string): Promise<KubeObject & { readonly data: Readonly<Record<string, string>> }> =>
   get(`${releasePath}/secrets/platform-user-${(await get(userPath(name))).metadata.uid}`);
 
+// evidence: password-set-replicas
 describe('a password', () => {
   const next = 'sixteen quiet herons';
   const change = { currentPassword: passwords.alice, password: next };
@@ -227,6 +229,7 @@ describe('a password', () => {
     await eventually('the session is over', async () => expect(await everywhere(carol)).toEqual([401, 401]));
   });
 
+  // evidence: administrator-password-set
   test('of an administrator is not for those who manage users to set', async () => {
     await bind('accounts-test-manager', 'platform-user-manager', { kind: 'User', name: 'uma' });
     undo.push(() => unbind('accounts-test-manager'));

@@ -162,6 +162,7 @@ async function settled(batch: string): Promise<() => Promise<void>> {
   return () => remove(`${path}/${name}`);
 }
 
+// evidence: authorization-equals-kubernetes
 describe(`authorization equals kube-apiserver's (SEED=${seed} CASES=${cases})`, () => {
   test.each(batches)(
     '%s',

@@ -290,6 +290,7 @@ describe('the page of an account', () => {
     await atAccount(elsewhere);
   });
 
+  // evidence: browser-account-forgery
   test.each([evil, sibling])('does nothing that %s sends', async (origin) => {
     const page = await open();
     await toAccount(page, surfer);
@@ -315,6 +316,7 @@ describe.each([
   // SameSite is no defence against it.
   ['another origin of the same site', sibling, true],
 ])('%s', (_, origin, getsCookies) => {
+  // evidence: browser-login-forgery
   test('cannot log people in', async () => {
     const page = await open();
     await page.goto(authorize());
@@ -334,6 +336,7 @@ describe.each([
     expect(await cookies(page)).toEqual(['__Host-platform-form']);
   });
 
+  // evidence: browser-consent-forgery
   test('cannot consent for people, nor let them do it unseen', async () => {
     const page = await open();
     await page.goto(authorize());
@@ -371,6 +374,7 @@ describe.each([
   });
 });
 
+// evidence: browser-login-cookie-planting
 test('another origin of the same site cannot have people use its own login', async () => {
   const mine = await open();
   await mine.goto(authorize(trusted));

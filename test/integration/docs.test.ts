@@ -1,4 +1,5 @@
 /** `/docs` in a real browser and cluster: reading, logging in, trying operations, and attacks. */
+// evidence: docs-page-browser
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import assert from 'node:assert/strict';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';

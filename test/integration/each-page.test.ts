@@ -55,6 +55,7 @@ describe.each(Object.entries(pages))('%s', (_, goTo) => {
   });
   afterAll(() => page.close());
 
+  // evidence: page-csp-browser
   test('keeps to its own policy', () => {
     expect(said.filter((text) => text.includes('Content Security Policy'))).toEqual([]);
   });

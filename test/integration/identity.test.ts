@@ -310,6 +310,7 @@ describe('a token elsewhere than in the Authorization header', () => {
     token = await adminToken();
   });
 
+  // evidence: bearer-in-query
   test('in the query: 400, also beside a good one', async () => {
     for (const url of everywhere()) {
       for (const options of [{}, { token }]) {
@@ -329,6 +330,7 @@ describe('a token elsewhere than in the Authorization header', () => {
     });
   });
 
+  // evidence: bearer-in-cookie
   test.each(['token', 'access_token', 'Authorization', '__Secure-session'])('in the cookie %s: 401', async (name) => {
     expect(await statuses({ headers: { cookie: `${name}=${token}` } })).toEqual(all(401));
     expect(await statuses({ headers: { cookie: `${name}=Bearer ${token}` } })).toEqual(all(401));

@@ -85,6 +85,7 @@ describe('a bearer', () => {
     expect(await statusWith(token, 1)).toBe(200);
   });
 
+  // evidence: other-tokens-as-bearer-replicas
   test('of any other token, or of a forged one, is not', async () => {
     const {
       access_token: good,
@@ -133,6 +134,7 @@ describe('a bearer', () => {
     expect(await statusWith(good)).toBe(200);
   });
 
+  // evidence: token-groups-replicas
   test("of groups that its token only says, has the configuration's", async () => {
     const { access_token: token } = await login('alice');
     const { header, claims } = decodeToken(token);

@@ -1,4 +1,5 @@
 /** Protection against guessing (API.md 2). Only limits that hold for minutes are tried: no assertion waits for one to pass. */
+// evidence: login-limit-replicas
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
@@ -146,6 +147,7 @@ describe('failures at one replica', () => {
 });
 
 describe('failures', () => {
+  // evidence: familiar-address-replicas
   test('of strangers do not lock a user out where they have logged in, at whichever replica', async () => {
     const { username } = await limit({ maxTries: 3 });
     const address = newAddress();
@@ -171,6 +173,7 @@ describe('failures from one address', () => {
     expectRight(await attempt({ username, address: newAddress(), right: true }));
   });
 
+  // evidence: trusted-proxy-address
   test('count for the address that a trusted proxy saw, not for one that the client made up', async () => {
     await limit({ perAddress: 2 });
     const address = newAddress();
@@ -189,6 +192,7 @@ describe('failures from one address', () => {
 });
 
 describe('failures through one client', () => {
+  // evidence: client-login-limit-replicas
   test('are limited for every name and address; other clients go on', async () => {
     const { username, client } = await limit({ perClient: 3 });
     for (let round = 0; round < 3; round += 1)

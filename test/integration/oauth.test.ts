@@ -65,6 +65,7 @@ const post = (base: string, path: string, form: Readonly<Record<string, string>>
   });
 
 describe('a session that is revoked at one replica', () => {
+  // evidence: revocation-replicas
   test.each(['access_token', 'refresh_token'] as const)('by its %s is over at the other', async (name) => {
     const given = await login('alice', a);
     const introspect = async (base: string): Promise<unknown> =>

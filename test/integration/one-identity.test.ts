@@ -2,6 +2,7 @@
  * One identity, one decoding: whichever way somebody authenticates, kube-apiserver behind the gateway, whoami, the audit events, access
  * reviews, the Session and the TokenReview all name the same user. A name that one of them could not carry is refused at the login.
  */
+// evidence: one-identity
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { createHash, createPrivateKey, randomUUID, webcrypto } from 'node:crypto';

@@ -89,6 +89,7 @@ describe('an authorization code', () => {
     expect(codeIn(await at.open(authorize))).not.toBe('');
   });
 
+  // evidence: code-once-replicas
   test('that is redeemed at both at once is redeemed once, and the other ends its session', async () => {
     const { at } = await logIn();
     const code = codeIn(await at.open(authorize));
@@ -130,6 +131,7 @@ describe('a device', () => {
 });
 
 describe('a session in the cluster', () => {
+  // evidence: session-object-code
   test('that has begun keeps what it was begun for, and no code in the clear', async () => {
     const { tokens } = await logIn();
     const path = `${sessions}/${String(decodeToken(tokens.access_token).claims['sid'])}`;

@@ -56,6 +56,7 @@ describe('a session', () => {
     expect(await statusWith(first.access_token, a)).toBe(200);
   });
 
+  // evidence: refresh-token-storage-replicas
   test('keeps no token in the cluster, only hashes', async () => {
     const first = await login('admin');
     const second = await refresh(first.refresh_token, b);
@@ -116,6 +117,7 @@ describe('within the grace', () => {
 });
 
 describe('after the grace', () => {
+  // evidence: refresh-reuse-replicas
   test('a refresh token that was used revokes its session on every replica', async () => {
     await set((authentication) => {
       authentication['refreshGrace'] = '0s';

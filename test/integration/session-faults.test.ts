@@ -42,6 +42,7 @@ async function killAndStart(index: number): Promise<void> {
   }
 }
 
+// evidence: session-replica-crash
 test(
   'no session is lost, no revoked one lives on, no refresh token is used twice',
   async () => {

@@ -274,6 +274,7 @@ describe('a request that is no form', () => {
 });
 
 describe('elsewhere', () => {
+  // evidence: token-errors-tls
   test('the same over TLS', async () => {
     expectProblem(await postForm({ ...right, client_id: 'nobody' }, { base: secureGateway() }), 401, 'invalid_client');
   });

@@ -96,6 +96,7 @@ describe('a User object', () => {
 });
 
 describe('kube-apiserver refuses', () => {
+  // evidence: user-crd-validation
   test.each([
     ['a group of Kubernetes', { groups: ['ok', 'system:masters'] }, 'must not begin with "system:"'],
     ...[' system:masters', 'a\u00A0', 'a\nb', '\u0000'].map(
@@ -184,6 +185,7 @@ describe('who puts a user into a group', () => {
   });
 });
 
+// evidence: own-user-object-replicas
 test('one’s own User object cannot be edited by oneself', async () => {
   await person('liam', { groups: ['liams'] });
   const can = await kubectl('auth', 'can-i', 'patch', 'users.iam.platform.io/liam', '--as', 'liam');

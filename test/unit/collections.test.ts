@@ -146,6 +146,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
 /** Leaves out code that runs in a browser or for one command of one user. */
 const isServer = (file: string): boolean => !/^src\/(?:docs\/explorer\/browser|cli)\//.test(file);
 
+// evidence: bounded-collections
 test('a collection that may outlive a call is bounded, or its reason is given here', () => {
   const found = globSync('src/**/*.ts')
     .filter(isServer)

@@ -62,6 +62,7 @@ const alice = (token: string): object => ({ username: 'alice', uid: readJWT(toke
 const must = async (made: Lab): Promise<unknown> => made.putUser('carol', { passwordChangeRequired: true });
 
 describe('a token for kube-apiserver', () => {
+  // evidence: kubernetes-token-audience
   test.each([
     ['password', () => login],
     [
@@ -85,6 +86,7 @@ describe('a token for kube-apiserver', () => {
   describe('of who must change the password', () => {
     const carol = { ...login, username: 'carol' };
 
+    // evidence: password-change-login
     test('is not given at a login, which begins nothing, nor is an id_token', async () => {
       const made = await lab();
       await must(made);
@@ -103,6 +105,7 @@ describe('a token for kube-apiserver', () => {
       expect(again.json()).not.toHaveProperty('id_token');
     });
 
+    // evidence: password-change-refresh
     test('is not given for a refresh token, which is not spent', async () => {
       const made = await lab();
       await made.putUser('carol');
@@ -118,6 +121,7 @@ describe('a token for kube-apiserver', () => {
     });
   });
 
+  // evidence: kubernetes-token-not-ours
   test('is known to nobody as one for us after it was judged as what it is', async () => {
     const made = await lab();
     const token = await tokenOf(made, { audience: 'kubernetes' });
@@ -125,6 +129,7 @@ describe('a token for kube-apiserver', () => {
     await expect(made.accessTokens.judge(token)).resolves.toBeUndefined();
   });
 
+  // evidence: default-audience
   test.each([{}, { audience: issuer }, { resource: 'kubernetes' }])('is not given for %j', async (fields) => {
     expect(readJWT(await tokenOf(await lab(), fields)).claims['aud']).toBe(issuer);
   });
@@ -200,6 +205,7 @@ describe('the token webhook', () => {
     expect((await review(made, token)).json()).toEqual(no);
   });
 
+  // evidence: token-review-introspection
   test('tells a client without introspection of its own tokens only', async () => {
     const made = await lab();
     const own = await tokenOf(made, { client_id: 'other', client_secret: 'other' });
@@ -230,6 +236,7 @@ describe('the token webhook', () => {
     expect(made.client.asked('POST', '/tokenreviews')).toHaveLength(0);
   });
 
+  // evidence: token-review-callers
   test('is not for callers that prove nothing or may not', async () => {
     const made = await lab();
     const token = await tokenOf(made);

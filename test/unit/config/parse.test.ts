@@ -217,6 +217,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
     ]);
   });
 
+  // evidence: issuer-refused
   test.each([
     ['issuer: https://b.example/', 'issuer'],
     ['issuer: https://b.example?x', 'issuer'],
@@ -230,6 +231,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
     );
   });
 
+  // evidence: config-refused
   test.each([
     ['users: 3', 'users'],
     ['users: [3]', 'users[0]'],
@@ -312,6 +314,7 @@ audit: {policy: {level: All}, webhook: {url: "https://a:b@c/"}}
     },
   );
 
+  // evidence: client-name-unique
   test('says of a repeated name where it is repeated', () => {
     expect(
       problems(

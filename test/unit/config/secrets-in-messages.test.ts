@@ -1,4 +1,5 @@
 /** No message about a document repeats a value of it: the document may hold a secret, and messages go to logs, Events and /readyz. */
+// evidence: config-messages-without-secrets
 import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

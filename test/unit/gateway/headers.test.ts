@@ -1,3 +1,4 @@
+// evidence: gateway-headers
 import { describe, expect, test } from '@jest/globals';
 import { headersDown, headersUp } from '../../../src/gateway/headers.ts';
 

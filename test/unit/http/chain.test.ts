@@ -45,6 +45,7 @@ describe('a query', () => {
 });
 
 describe('who wants to be another', () => {
+  // evidence: impersonation-headers
   test.each(['Impersonate-User', 'impersonate-group', 'Impersonate-UID'])('by %s is refused', async (name) => {
     const { app, handled } = face();
     const { headers } = as('alice');
@@ -168,6 +169,7 @@ test.each([resourcePath, '/livez?verbose'])(
   },
 );
 
+// evidence: token-in-query
 test.each([resourcePath, '/livez', '/oauth/open'])('a token in the query of %s is 400', async (path) => {
   const { app, handled } = face();
   const answer = await ask(app, `${path}?access_token=alice`, as('alice'));
@@ -195,6 +197,7 @@ describe('who has an identity', () => {
     expect(asked).toEqual(attributes);
   });
 
+  // evidence: access-review-each-request
   test('and has no right is 403 before any handler, also where nothing is', async () => {
     const { app, handled } = face({ allowed: false });
     for (const path of ['/metrics', '/nowhere', '/apis/resources.platform.io/v1alpha3/nodes'])

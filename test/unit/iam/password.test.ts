@@ -119,6 +119,7 @@ describe('one’s own password', () => {
   });
 });
 
+// evidence: password-set
 describe('another’s password', () => {
   beforeEach(async () => {
     await lab.putUser('carol', { groups: ['helpers'] });
@@ -130,6 +131,7 @@ describe('another’s password', () => {
       expect(await lab.call(token, 'PUT', `users/${name}/password`, { password: next })).toMatchObject({ status: 403 });
   });
 
+  // evidence: password-set-group-rights
   test('needs the right to act as the groups of that user', async () => {
     lab.rights.set('carol', ['update users/password']);
     const token = await lab.login('carol');
@@ -142,6 +144,7 @@ describe('another’s password', () => {
     expect(await lab.call(token, 'PUT', 'users/nobody/password', { password: next })).toMatchObject({ status: 404 });
   });
 
+  // evidence: password-set-root-equivalent
   test.each(['a configured user', 'a User'])('needs it too for %s who must change the password', async (who) => {
     lab.rights.set('carol', ['update users/password', 'get users']);
     if (who === 'a User') await lab.putUser('erin', { groups: ['platform:admins'], passwordChangeRequired: true });
@@ -195,6 +198,7 @@ describe('another’s password', () => {
     };
     beforeEach(() => lab.putUser('boss'));
 
+    // evidence: password-set-own-rights
     test('is for who may do that too, or may act as that user', async () => {
       // What everybody needs who sets passwords.
       const isOwn = power === 'update users/password';
@@ -330,6 +334,7 @@ describe('a hash that is weaker than those made now', () => {
     expect([await status(token), await status(second)]).toEqual([401, 401]);
   });
 
+  // evidence: bcrypt-rehash-length
   test.each([
     [72, preferred],
     [74, 'bcrypt:4'],

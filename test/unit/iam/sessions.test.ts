@@ -48,6 +48,7 @@ test('all of one’s own are revoked', async () => {
   expect([await status(token), await status(other)]).toEqual([401, 401]);
 });
 
+// evidence: session-end-all
 test('all are those of other replicas too, and codes and devices that wait', async () => {
   const { uid = '' } = lab.directory.account('bob') ?? {};
   const spec = { userName: 'bob', userUID: uid, clientID: 'platform', code: {} };

@@ -136,6 +136,7 @@ describe('oneself', () => {
     ]);
   });
 
+  // evidence: own-user-groups
   test.each([
     ['groups', 'PATCH', { spec: { displayName: 'B', groups: ['platform:admins'] } }, merge],
     ['groups alone', 'PATCH', { spec: { groups: ['b', 'platform:admins'] } }, merge],

@@ -102,6 +102,7 @@ describe('the page', () => {
     expect((await ask(app, path)).status).toBe(404);
   });
 
+  // evidence: account-form-token
   test('takes no form that was not shown at this browser', async () => {
     const { made, browser, page } = await logIn();
     const good = await program(made);

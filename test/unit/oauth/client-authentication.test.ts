@@ -81,6 +81,7 @@ describe('a client is known', () => {
     expect(await lab(platform).authenticate(authorization, form)).toMatchObject({ name: 'platform' });
   });
 
+  // evidence: basic-auth-encoded
   test('by HTTP Basic whatever its name and secret are, when they are form-encoded first', async () => {
     const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 });
     await fc.assert(
@@ -91,6 +92,7 @@ describe('a client is known', () => {
     );
   });
 
+  // evidence: basic-auth-plain
   test('by HTTP Basic whatever its secret is, also when it is not form-encoded', async () => {
     const text = fc.string({ unit: fc.constantFrom('a', '+', '%', '2', '0', ':', '&', 'é'), minLength: 1 });
     await fc.assert(
@@ -125,6 +127,7 @@ describe('a secret in HTTP Basic', () => {
 });
 
 describe('a client is not known', () => {
+  // evidence: client-auth-challenge
   test.each([
     ['without anything', undefined, {}],
     ['without a secret', undefined, { client_id: 'platform' }],
@@ -148,6 +151,7 @@ describe('a client is not known', () => {
     });
   });
 
+  // evidence: client-auth-unknown-name
   test('and nothing tells an unknown one from a wrong secret', async () => {
     const { authenticate } = lab(platform);
     const refusal = (form: Readonly<Record<string, string>>): Promise<unknown> =>
@@ -158,6 +162,7 @@ describe('a client is not known', () => {
   });
 });
 
+// evidence: client-auth-one-method
 test.each([
   ['both ways at once', basic('platform:secret'), { client_id: 'platform', client_secret: 'secret' }],
   ['by HTTP Basic and a secret in the form', basic('platform:secret'), { client_secret: 'secret' }],

@@ -27,6 +27,7 @@ async function guess(lab: Lab, name: string, times: number, from?: string): Prom
 const repeat = (status: number, times: number): number[] => Array.from({ length: times }, () => status);
 
 describe('guesses from one address', () => {
+  // evidence: client-secret-same-limit
   test.each(['console', 'hashed', 'nobody', 'platform-cli'])('at %s are limited alike', async (name) => {
     const lab = await createLab({ clients: [console, hashed] });
     expect(await guess(lab, name, 7)).toEqual([...repeat(401, 5), 429, 429]);
@@ -53,6 +54,7 @@ describe('guesses from one address', () => {
     expect((await tryAs(lab, 'console', { right: true })).status).toBe(429);
   });
 
+  // evidence: client-secret-two-guesses
   test('that are two each, as they may be encoded or not, count as two', async () => {
     const lab = await createLab({ clients: [console] });
     const statuses: number[] = [];
@@ -66,6 +68,7 @@ describe('guesses from one address', () => {
     expect(statuses).toEqual([401, 401, 401, 429]);
   });
 
+  // evidence: client-secret-concurrent-limit
   test('at once are no more than one after another', async () => {
     const lab = await createLab({ clients: [console, hashed] });
     lab.hashes.verified.length = 0;
@@ -86,6 +89,7 @@ describe('guesses from one address', () => {
   });
 });
 
+// evidence: client-secret-familiar-address
 test('guesses from many addresses hold up new addresses, not one where the client has shown its secret', async () => {
   const lab = await createLab({ clients: [console], loginLimit: { perClient: 6 } });
   expect((await tryAs(lab, 'console', { right: true, from: '198.51.100.1' })).status).toBe(200);
@@ -97,6 +101,7 @@ test('guesses from many addresses hold up new addresses, not one where the clien
 const platform = { name: 'platform', secret: 'platform' };
 
 describe('guesses at the client that everybody knows', () => {
+  // evidence: client-secret-public
   test('refuse nobody and cost no hash while it has the secret that everybody knows', async () => {
     const lab = await createLab({ clients: [platform, hashed] });
     lab.hashes.verified.length = 0;
@@ -105,6 +110,7 @@ describe('guesses at the client that everybody knows', () => {
     expect((await lab.token(login)).status).toBe(200);
   });
 
+  // evidence: client-secret-own-limit
   test.each([
     ['in the clear', { secret }],
     ['as a hash', { secretHash: hashed.secretHash }],
@@ -127,6 +133,7 @@ const hashedSecrets = (lab: Lab): number =>
   lab.hashes.tried.filter((one) => one !== login.password && one !== '').length;
 
 describe('the right secret of which there is a hash', () => {
+  // evidence: client-secret-hashed-once
   test('is hashed once, however often it is shown', async () => {
     const lab = await withHash();
     for (let time = 0; time < 3; time += 1)
@@ -154,6 +161,7 @@ describe('the right secret of which there is a hash', () => {
 });
 
 describe('a wrong secret is the same work', () => {
+  // evidence: client-secret-equal-work
   test.each(['console', 'hashed', 'nobody'])('for %s, one hash where there is one of a client', async (name) => {
     const lab = await createLab({ clients: [console, hashed] });
     lab.hashes.verified.length = 0;

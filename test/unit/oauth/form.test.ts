@@ -33,6 +33,7 @@ async function read(body: string | Buffer, contentType: string | undefined = for
 }
 
 describe('the fields of a form', () => {
+  // evidence: form-parameters
   test.each<[string, Record<string, string>]>([
     ['', {}],
     ['&&', {}],
@@ -75,6 +76,7 @@ describe('the fields of a form', () => {
   );
 });
 
+// evidence: form-charset
 test.each<[string, string | Buffer]>([
   ['a percent sign alone', 'a=100%'],
   ['half a byte', 'a=%4'],

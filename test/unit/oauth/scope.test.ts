@@ -16,6 +16,7 @@ describe('a login is granted', () => {
   });
 
   // Nothing at all cannot be said in an answer, and one that says nothing grants what was asked for (RFC 6749 section 5.1).
+  // evidence: scope-empty
   test.each(['everything', 'every thing'])('nothing of %j, of which it can have nothing', (requested) => {
     expect(() => grantScope(requested)).toThrow(expect.objectContaining({ error: 'invalid_scope', code: 400 }));
   });

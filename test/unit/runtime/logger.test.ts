@@ -72,6 +72,7 @@ describe('what is secret is not written', () => {
     'client_assertion',
   );
 
+  // evidence: logger-redaction
   test('at any depth, under any of its names', () => {
     fc.assert(
       fc.property(names, fc.array(fc.constantFrom('a', 'list', 'error'), { maxLength: 4 }), (name, path) => {

@@ -1,3 +1,4 @@
+// evidence: redaction-by-shape
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { redactedJSON, redactText, shownURL } from '../../../src/runtime/redaction.ts';

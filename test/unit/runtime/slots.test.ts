@@ -1,3 +1,4 @@
+// evidence: fair-share-of-slots
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { Slots, type SlotsOptions } from '../../../src/runtime/slots.ts';

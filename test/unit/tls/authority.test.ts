@@ -1,3 +1,4 @@
+// evidence: server-ca
 import 'reflect-metadata';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { X509Certificate } from 'node:crypto';

@@ -85,6 +85,7 @@ function lab(changes: Partial<TokenSettings> = {}, signedBy = keys): Lab {
 }
 
 describe('an access token', () => {
+  // evidence: jwt-access-token
   test.each(['ES256', 'RS256'] as const)('signed by %s is the JWT of RFC 9068 and is verified', (signingAlgorithm) => {
     const { tokens } = lab({ signingAlgorithm });
     const { token, expiresIn } = tokens.issueAccess(sessionWith({ scope: 'openid groups' }), account, 'openid groups');
@@ -117,6 +118,7 @@ describe('an access token', () => {
     });
   });
 
+  // evidence: jwt-scope-absent
   test('without a scope has no such claim', () => {
     expect(readJWT(lab().tokens.issueAccess(sessionWith(), account, undefined).token).claims).not.toHaveProperty(
       'scope',
@@ -142,12 +144,14 @@ describe('an access token', () => {
     expect([expiresIn, readJWT(token).claims['exp']]).toEqual([90, now + 90]);
   });
 
+  // evidence: jwt-id-unique
   test('is never the same twice', () => {
     const { tokens } = lab();
     const issued = Array.from({ length: 20 }, () => tokens.issueAccess(sessionWith(), account, undefined).token);
     expect(new Set(issued.map((token) => readJWT(token).claims['jti'])).size).toBe(20);
   });
 
+  // evidence: jwt-clock-skew
   test.each([
     [0, true],
     [2 * hour - 1, true],
@@ -188,6 +192,7 @@ describe('an access token', () => {
     expect(tokens.known(fingerprint(token))).toBe(claims);
   });
 
+  // evidence: jwt-tampering
   test('changed in any character is none', () => {
     const { tokens } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
@@ -201,6 +206,7 @@ describe('an access token', () => {
     );
   });
 
+  // evidence: jwt-other-issuer
   test('of another issuer is not ours, by name or by verification, even when the issuer was ours before', () => {
     const { tokens, settings } = lab();
     const { token } = tokens.issueAccess(sessionWith(), account, undefined);
@@ -259,10 +265,12 @@ describe('no access token', () => {
     };
   const without = (name: keyof typeof claims): Forgery => signed({}, { [name]: undefined });
 
+  // evidence: jwt-unknown-claims
   test('is what these tests would forge if nothing were wrong', () => {
     expect(lab().tokens.verifyAccess(signed({})())).toBeDefined();
   });
 
+  // evidence: jwt-rejected
   test.each<[string, Forgery]>([
     ['has no algorithm', signed({ alg: 'none' })],
     ['has no signature', () => `${craftJWT({ typ: 'at+jwt', alg: 'none' }, claims).split('.').slice(0, 2).join('.')}.`],
@@ -324,6 +332,7 @@ describe('no access token', () => {
     expect(lab().tokens.verifyAccess(forge())).toBeUndefined();
   });
 
+  // evidence: jwt-repeated-claim
   test('is one that says a second time whose it is, unless the last word is right', () => {
     const key = keys.current('ES256');
     const header = craftJWT({ typ: 'at+jwt', alg: 'ES256', kid: key.kid }, {}).split('.')[0] ?? '';
@@ -338,12 +347,14 @@ describe('no access token', () => {
     expect(tokens.verifyAccess(twice(issuer, 'https://another.example'))).toBeUndefined();
   });
 
+  // evidence: jwt-id-token
   test('is our own id_token', () => {
     const { tokens } = lab();
     const session = sessionWith({ clientID: issuer, scope: 'openid' });
     expect(tokens.verifyAccess(tokens.issueIdentity(session, account, 'openid'))).toBeUndefined();
   });
 
+  // evidence: jwt-malformed
   test.each(['Na.a.', 'Na.a.a', 'e30.a.', 'e30.bm8.x', 'bnVsbA.bnVsbA.', '..', '.', ''])(
     'looks like a token and is none: %j',
     (text) => {

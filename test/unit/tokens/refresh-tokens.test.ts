@@ -10,6 +10,7 @@ const secrets = '/api/v1/namespaces/platform-system/secrets';
 const tokens = new RefreshTokens(Buffer.alloc(32, 7));
 
 describe('refresh tokens', () => {
+  // evidence: refresh-token-entropy
   test('carry 256 random bits behind the id of their session', () => {
     const sid = newSessionID();
     const all = new Set(Array.from({ length: 1_000 }, () => tokens.first(sid)));
@@ -92,6 +93,7 @@ describe('refresh tokens', () => {
     expect(new Set(chain.map((token) => tokens.sessionOf(token))).size).toBe(1);
   });
 
+  // evidence: refresh-token-storage
   test('are stored as SHA-256', () => {
     expect(hashToken('abc')).toBe(createHash('sha256').update('abc').digest('hex'));
     expect(sameHash(hashToken('a'), hashToken('a'))).toBe(true);

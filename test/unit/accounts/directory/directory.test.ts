@@ -71,6 +71,7 @@ describe('a User object', () => {
     expect(named('alice@example.com')).toBe('alice');
   });
 
+  // evidence: system-group-inactive
   test.each(['system:masters', 'system:authenticated'])('that claims the group %s is not active', async (group) => {
     await accounts.putUser('mallory', { groups: ['m', group] });
     expect(account('mallory')?.active).toBe(false);
@@ -84,6 +85,7 @@ describe('a User object', () => {
     for (const name of ['bob', 'carol']) expect(account(name)).toMatchObject({ active: true, groups: [] });
   });
 
+  // evidence: system-username-inactive
   test('that claims a system: name is not active', async () => {
     await accounts.putUser('system:admin');
     expect(account('system:admin')?.active).toBe(false);

@@ -58,6 +58,7 @@ function phaseOf(sid: string): string {
 }
 
 describe('ends at once, and the user who comes back begins anew', () => {
+  // evidence: dismissal-user-disabled
   test('with a User that is disabled for a moment', async () => {
     await accounts.putUser('bob');
     await accounts.putUser('carol');
@@ -70,6 +71,7 @@ describe('ends at once, and the user who comes back begins anew', () => {
     expect([again(), carol()]).toEqual(['Active', 'Active']);
   });
 
+  // evidence: dismissal-configured-user
   test.each([
     ['removed', [{ username: 'eve' }]],
     ['disabled', [{ username: 'alice', state: 'Disabled' }, { username: 'eve' }]],
@@ -118,6 +120,7 @@ describe('ends at once, and the user who comes back begins anew', () => {
     expect([alice(), eve()]).toEqual(['Revoked', 'Active']);
   });
 
+  // evidence: dismissal-link
   test('with a link that is removed for a moment, and another goes on', async () => {
     await accounts.putUser('bob', { identities: [identity, another] });
     const [one, other, password] = [await beginAs('bob', identity), await beginAs('bob', another), await begin('bob')];
@@ -126,6 +129,7 @@ describe('ends at once, and the user who comes back begins anew', () => {
     expect([one(), other(), password()]).toEqual(['Revoked', 'Active', 'Active']);
   });
 
+  // evidence: dismissal-provider
   test('with an identity provider that is removed for a moment', async () => {
     await accounts.putUser('bob', { identities: [identity] });
     const [one, password] = [await beginAs('bob', identity), await begin('bob')];
@@ -162,6 +166,7 @@ describe('ends at once, and the user who comes back begins anew', () => {
     expect([accounts.directory.account('bob')?.uid, bob()]).toEqual([next, 'Revoked']);
   });
 
+  // evidence: dismissal-client
   test('with a client that is removed, and codes that wait for it', async () => {
     const [web, other] = [await begin('alice', 'web'), await begin('alice')];
     const spec = { userName: 'eve', userUID: 'e', clientID: 'web', code: {} };
@@ -193,6 +198,7 @@ describe('ends nothing', () => {
     expect(begun.map((phase) => phase())).toEqual(['Active', 'Active']);
   });
 
+  // evidence: dismissal-config-refused
   test('while the configuration is refused', async () => {
     const alice = await begin('alice');
     accounts.live.refuse([{ path: '', message: 'half of it is missing' }]);

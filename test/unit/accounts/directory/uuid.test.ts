@@ -11,6 +11,7 @@ describe('a name-based UUID', () => {
     expect(uuidV5(namespace, name)).toBe(uuid);
   });
 
+  // evidence: user-uid-per-issuer
   test('of a user is another for another issuer or name', () => {
     const uids = ['https://a', 'https://b'].flatMap((issuer) =>
       ['alice', 'bob', 'Alice', ''].map((name) => configuredUserUID(issuer, name)),

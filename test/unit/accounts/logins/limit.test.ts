@@ -1,3 +1,4 @@
+// evidence: login-limit
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import {
@@ -96,6 +97,7 @@ describe('the delay of a user', () => {
 describe('where a user has logged in lately', () => {
   const own = attempt('alice', '10.1.0.1');
 
+  // evidence: familiar-address-no-lockout
   test('failures of others elsewhere do not hold them up: no stranger locks anybody out', () => {
     const { limiter, wait, fail, advance } = lab({ ...limit, perAddress: 1_000 });
     limiter.succeeded(own);
@@ -107,6 +109,7 @@ describe('where a user has logged in lately', () => {
     expect(wait(own)).toBe(60);
   });
 
+  // evidence: familiar-address-limit
   test('failures there are limited all the same', () => {
     const { limiter, wait, fail } = lab();
     limiter.succeeded(own);
@@ -152,6 +155,7 @@ describe('the hard limit', () => {
     expect(wait(attempt('alice'))).toBe(0);
   });
 
+  // evidence: address-limit-any-name
   test('of an address counts failures of whatever names', () => {
     const { wait, fail } = lab();
     for (let index = 0; index < limit.perAddress - 1; index += 1) fail(attempt(`nobody-${index}`));
@@ -215,6 +219,7 @@ describe('the hard limit', () => {
     expect(limiter.enter(guess('alice', '2001:db8:1:a::2'))).toBe(limit.within / second);
   });
 
+  // evidence: client-limit-any-address
   test('of a client counts failures from whatever addresses', () => {
     const { wait, fail } = lab();
     for (let index = 0; index < limit.perClient - 1; index += 1) fail(attempt(`nobody-${index}`, `10.2.0.${index}`));
@@ -364,6 +369,7 @@ describe('guesses at the secret of a client', () => {
 
 const code = (address: string): Attempt => ({ guesses: 'provider code', address });
 
+// evidence: provider-code-limit
 test('guesses at codes of provider logins are limited for an address, apart from all others', () => {
   const { limiter, wait } = lab();
   for (let time = 0; time < limit.perAddress; time += 1) {
@@ -394,6 +400,7 @@ async function allFail(limiter: LoginLimiter, attempts: readonly Attempt[]): Pro
 describe('attempts at once', () => {
   const numbers = Array.from({ length: 64 }, (_, index) => index);
 
+  // evidence: login-limit-concurrent
   test.each([
     ['a user, from one address', () => attempt('alice'), 3],
     ['a user, from everywhere', (index: number) => attempt('alice', `10.0.0.${index}`), 3],

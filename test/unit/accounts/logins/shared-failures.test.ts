@@ -95,6 +95,7 @@ describe('failures at one replica', () => {
     for (const { limiter } of [one, other]) expect(limiter.retryAfter(attempt(username))).toBe(0);
   });
 
+  // evidence: limit-shared-by-replicas
   test('are no more tries for who has many replicas to guess at', async () => {
     const tries = async (all: readonly Replica[]): Promise<number> => {
       let made = 0;
@@ -210,6 +211,7 @@ const expectFamiliar = ({ limiter }: Replica): void => {
 };
 
 describe('where a user has logged in', () => {
+  // evidence: familiar-address-shared
   test('is known to every replica, and to those that begin later, also when all have gone meanwhile', async () => {
     const [one, other] = await pair();
     one.limiter.succeeded(attempt());

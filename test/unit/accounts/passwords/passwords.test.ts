@@ -90,6 +90,7 @@ function held() {
 }
 
 describe('the verification of a password', () => {
+  // evidence: password-check-equal-work
   test.each(ways(new CountingHashes()).map(([name], index) => [name, index] as const))(
     'is false for %s after exactly one verification with the parameters in use',
     async (_name, index) => {
@@ -180,6 +181,7 @@ describe('the verification of a password', () => {
 
   const retryLater = { headers: { 'Retry-After': '1' } };
 
+  // evidence: hash-queue-overflow
   test('of many from one address is refused with 429 to that address alone, and goes on afterwards', async () => {
     const { release, hashes, passwords, hash, verify } = held();
     const all = Array.from({ length: 500 }, (_, index) => verify(`2001:db8:1:2::${index.toString(16)}`));
@@ -205,6 +207,7 @@ describe('the verification of a password', () => {
     expect(await other).toBe(true);
   });
 
+  // evidence: hash-queue-fairness
   test('waits for one from each other address at most, not for all that one of them sends', async () => {
     const ends: (() => void)[] = [];
     const passwords = new Passwords({
@@ -247,6 +250,7 @@ describe('the verification of a password', () => {
     expect(hashes.verified).toHaveLength(1);
   });
 
+  // evidence: password-check-correct
   test('is true for nothing but the password, whatever is tried', async () => {
     const hashes = new CountingHashes();
     const passwords = new Passwords(hashes);

@@ -1,3 +1,4 @@
+// evidence: ldap-connection
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { InvalidCredentialsError, NoSuchObjectError } from 'ldapts';
 import { once } from 'node:events';

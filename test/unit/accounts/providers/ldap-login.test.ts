@@ -385,6 +385,7 @@ describe('failures', () => {
     expect(made.hashes.verified).toHaveLength(before + 1);
   });
 
+  // evidence: ldap-unavailable-counts
   test.each(['alice', 'erin', 'nobody'])(
     'count while a provider is unavailable, are temporary, and leave others alone: %s',
     async (name) => {
@@ -402,6 +403,7 @@ describe('failures', () => {
     },
   );
 
+  // evidence: ldap-unavailable-same-response
   test.each<[string, Partial<Pick<Fake, 'isDown' | 'refusesUs'>>, string[]]>([
     ['answer', {}, atBoth('authenticate', 'look up')],
     ['are down', { isDown: true }, atBoth('look up')],
@@ -434,6 +436,7 @@ describe('failures', () => {
     expect(seen[0]).toMatchObject({ requests, hashed: 1 });
   });
 
+  // evidence: ldap-silent-provider
   test('wait for a provider that is silent, for every name; a right password of a local user does not', async () => {
     const made = await lab();
     const names = ['alice', 'erin', 'nobody'];

@@ -1,4 +1,5 @@
 /** Failed logins by one name of a user tell nothing of the other names: neither whether they exist nor whose they are. */
+// evidence: names-unlinkable
 import { afterEach, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { providerTypes } from '../../../../src/accounts/providers/index.ts';

@@ -1,4 +1,5 @@
 /** Logins at an OpenID provider in the process of the test, whose responses each test sets. */
+// evidence: openid-login
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createHash, createPrivateKey } from 'node:crypto';
 import { IdentityProviders } from '../../../../src/accounts/providers/identity-providers.ts';

@@ -12,6 +12,7 @@ const said = {
 };
 const statement = { subject: '1', username: 'erin', email: 'e@example.org', displayName: 'Erin', groups: ['a', 'b'] };
 
+// evidence: openid-email-verified
 test.each<[string, object, object]>([
   ['all of them', {}, {}],
   ['a verified e-mail address, in a text', { email_verified: 'true' }, {}],

@@ -58,6 +58,7 @@ describe('what a provider says', () => {
     });
   });
 
+  // evidence: provider-system-names
   test.each<[string, Partial<Statement>]>([
     ['without a subject', { subject: undefined }],
     ['with an empty one', { subject: '' }],

@@ -67,6 +67,7 @@ const passwordGrant = { grant_type: 'password', ...credentials('alice'), scope: 
 const errorOf = (answer: Answer): string => `${answer.status} ${String(answer.json()['error'])}`;
 
 describe('session fixation', () => {
+  // evidence: login-cookie-planted
   test('a login that a stranger planted ends with the login of the user, who gets another', async () => {
     const made = await lab();
     const stranger = browserOf(made);
@@ -81,6 +82,7 @@ describe('session fixation', () => {
     expect((await victim.open(authorize({ prompt: 'consent' }))).text).toContain('<strong>alice</strong>');
   });
 
+  // evidence: login-cookie-invented
   test('a login cookie that nobody was given is not made one by logging in', async () => {
     const made = await lab();
     const victim = browserOf(made);
@@ -95,6 +97,7 @@ describe('session fixation', () => {
   });
 });
 
+// evidence: other-tokens-as-bearer
 test('what is no access token for us is no bearer: refresh token, id_token, code, device code, login cookie, a token for kube-apiserver', async () => {
   const made = await lab();
   const browser = browserOf(made);
@@ -114,6 +117,7 @@ test('what is no access token for us is no bearer: refresh token, id_token, code
   for (const token of others) await expect(judge(token)).rejects.toMatchObject({ code: 401 });
 });
 
+// evidence: token-groups-ignored
 test('groups that only a token claims are nobody’s, although the signature is right', async () => {
   const made = await lab();
   const token = String((await made.token(passwordGrant)).json()['access_token']);
@@ -129,6 +133,7 @@ test('groups that only a token claims are nobody’s, although the signature is 
   expect(userinfo.json()['groups']).toEqual(['a']);
 });
 
+// evidence: pkce-challenge-as-verifier
 test('the challenge itself is no verifier, whatever method the client says afterwards', async () => {
   const made = await lab();
   const code = await codeOf(browserOf(made));
@@ -137,6 +142,7 @@ test('the challenge itself is no verifier, whatever method the client says after
   expect((await made.token(exchange(code))).status).toBe(200);
 });
 
+// evidence: redirect-uri-lookalikes
 test.each([
   'https://console.example/callback/',
   'https://console.example/callback/../callback',
@@ -157,6 +163,7 @@ test.each([
   expect({ status: answer.status, location: answer.headers['location'] }).toEqual({ status: 400, location: undefined });
 });
 
+// evidence: secrets-not-in-logs
 test('no code, cookie, token, password or client secret of any flow is in the log or in the metrics', async () => {
   const { log, lines } = logOfLines();
   const made = await lab(log);
@@ -213,6 +220,7 @@ test('no code, cookie, token, password or client secret of any flow is in the lo
       expect(seen).not.toContain(shape);
 });
 
+// evidence: issuer-in-response
 test('each authorization response says who gives it, in the very words of the metadata: a client that asks several servers is not misled', async () => {
   const made = await lab();
   const named = (await ask(made.app, '/.well-known/oauth-authorization-server')).json()['issuer'];

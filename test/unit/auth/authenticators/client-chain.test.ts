@@ -1,3 +1,4 @@
+// evidence: front-proxy-chain
 import { expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { X509Certificate } from 'node:crypto';

@@ -74,6 +74,7 @@ describe('a token of ours', () => {
     expect(isKnown(token)).toBe(true);
   });
 
+  // evidence: access-token-ends
   test.each<[string, (lab: LoggedIn) => Promise<void> | void]>([
     ['the session was revoked', ({ accounts, session }) => accounts.sessions.revoke(session.metadata.name)],
     [
@@ -111,6 +112,7 @@ describe('a token of ours', () => {
     await expect(lab.authenticate(lab.token)).rejects.toMatchObject(refusal);
   });
 
+  // evidence: session-state-unknown
   test('is 503 while nobody can say whether its session stands', async () => {
     const { accounts, token, authenticate } = await logIn();
     await settle();
@@ -141,6 +143,7 @@ describe('a token of ours', () => {
   });
 });
 
+// evidence: own-issuer-not-reviewed
 test('a token that says it is ours and is not is 401: nobody else is asked about it', async () => {
   const { authenticate } = await logIn();
   await expect(authenticate(craftJWT({ alg: 'ES256' }, { iss: issuer }))).rejects.toMatchObject(refusal);

@@ -139,6 +139,7 @@ describe('the extra values', () => {
 });
 
 describe('the headers are ignored', () => {
+  // evidence: request-header-ignored
   test.each<[string, () => Asked]>([
     ['without a certificate', () => ({ shows: undefined })],
     ['of a certificate with another name', () => ({ shows: 'other' })],

@@ -34,6 +34,7 @@ const from = '192.0.2.7';
 const authenticate = gatewayAuthenticator([knows('one', alice), knows('two', robot)]);
 
 describe('a bearer token', () => {
+  // evidence: authorization-scheme-case
   test.each([
     ['Bearer one', alice],
     ['bearer one', alice],

@@ -338,6 +338,7 @@ describe('when many unknown tokens come', () => {
     await expect(Promise.all([...all, recheck])).resolves.toHaveLength(41);
   });
 
+  // evidence: token-review-slots
   test('those of another issuer than our own token has take no places of its tokens', async () => {
     const { authenticate, client } = lab({ authenticated: true, user: robot });
     client.ownIssuer = issuer;

@@ -13,6 +13,7 @@ describe('tokens', () => {
       expect(tokensOf({ ...tokens, expires_in }, now)?.expiresAt).toBe(now + 86_400_000);
   });
 
+  // evidence: plugin-response-checks
   test.each<[string, object]>([
     ['no life', { expires_in: undefined }],
     ['a life in a text', { expires_in: '3600' }],
@@ -52,6 +53,7 @@ describe('a device', () => {
     expect(deviceOf({ ...said, verification_uri_complete: undefined })?.address).toBe(said.verification_uri);
   });
 
+  // evidence: plugin-poll-interval
   test.each([
     [undefined, 5],
     ['x', 5],

@@ -76,6 +76,7 @@ describe('a file', () => {
     expect(await read()).toEqual(tokens);
   });
 
+  // evidence: plugin-cache-mode
   test('that others may read is as good as none', async () => {
     await writeTokens(file, tokens);
     chmodSync(file, 0o640);
@@ -83,6 +84,7 @@ describe('a file', () => {
     expect(notes).toEqual([expect.stringContaining(file)]);
   });
 
+  // evidence: plugin-cache-link
   test('that is a link is not followed, neither read nor written', async () => {
     const elsewhere = join(home, 'elsewhere');
     writeFileSync(elsewhere, JSON.stringify({ ...tokens, accessToken: 'of another' }), { mode: 0o600 });
@@ -114,6 +116,7 @@ describe('a folder', () => {
     expect([mode(elsewhere), readdirSync(elsewhere)]).toEqual([0o755, []]);
   });
 
+  // evidence: plugin-cache-owner
   test('of somebody else gets no tokens', async () => {
     mkdirSync(dirname(file), { recursive: true });
     jest.spyOn(process, 'getuid').mockReturnValue(12_345);

@@ -61,6 +61,7 @@ test('a probe leaves a line only when it fails', async () => {
 });
 
 describe('a line holds no secret', () => {
+  // evidence: token-in-query-log
   test.each([
     'access_token',
     'refresh_token',

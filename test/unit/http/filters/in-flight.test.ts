@@ -1,3 +1,4 @@
+// evidence: fair-share-in-flight
 import { describe, expect, test } from '@jest/globals';
 import type { Duplex } from 'node:stream';
 import { registry } from '../../../../src/runtime/metrics.ts';
@@ -123,6 +124,7 @@ test('whoever fills the places of changes keeps nobody from reading, nor themsel
   expect((await Promise.all(all)).map(({ status }) => status)).toEqual([200, 200]);
 });
 
+// evidence: login-ipv6-prefix
 test('one /64 of IPv6 is one address that logs in', async () => {
   const held: (() => void)[] = [];
   const hold = doing((_, res) => void held.push(() => void res.end()), '/oauth/token', 'post');

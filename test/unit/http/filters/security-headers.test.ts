@@ -26,6 +26,7 @@ describe('a page of a configured origin', () => {
     expect(headers).not.toHaveProperty('access-control-allow-credentials');
   });
 
+  // evidence: authorize-no-cors
   test('may not read the authorization endpoint, to which people alone are led', async () => {
     const { app } = face({ settings: { corsAllowedOrigins: [known] } });
     for (const method of ['GET', 'OPTIONS']) {

@@ -37,6 +37,7 @@ describe('the address of the client', () => {
     expect(await sourceIP(from, forwarded, trusted)).toBe(expected);
   });
 
+  // evidence: source-ip-from-proxy
   test('is never text that only the client wrote', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.stringMatching(/^[\x20-\x7e]{0,12}$/), { maxLength: 4 }), async (claimed) => {

@@ -12,6 +12,7 @@ async function policy(gateway: Readonly<Record<string, unknown>>, host: string, 
   return headers['strict-transport-security'];
 }
 
+// evidence: strict-transport-security
 describe('Strict-Transport-Security', () => {
   test.each(['platform.example', 'Platform.Example', 'platform.example:443', 'platform.example:6443'])(
     'is sent over TLS to the host of externalURL, as in %s',

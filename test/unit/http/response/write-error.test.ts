@@ -88,6 +88,7 @@ describe('on the paths of OAuth', () => {
     }
   });
 
+  // evidence: error-description-characters
   test('the description has no character that RFC 6749 forbids', async () => {
     const { json } = await thrown(new errors.OAuthError('invalid_request', 'a "b" \\ ä\n'), '/oauth/x');
     expect(json()['error_description']).toBe("a 'b' ? ??");

@@ -82,6 +82,7 @@ const twice = (text: string, again = text): Record<string, string> => ({
 });
 
 describe('the whole way', () => {
+  // evidence: authorize-code-flow
   test('leads by login and consent to tokens for the user', async () => {
     const made = await lab();
     const browser = browserOf(made);
@@ -130,6 +131,7 @@ describe('the whole way', () => {
     expect((await browser.open(authorize({ prompt: 'consent' }))).text).toContain('value="allow"');
   });
 
+  // evidence: refresh-rotation-public-client
   test('of a client without a secret needs none, and rotates its refresh tokens', async () => {
     const made = await lab();
     const at = { client_id: 'spa', redirect_uri: 'https://spa.example/' };
@@ -143,6 +145,7 @@ describe('the whole way', () => {
     expect(next.json()['refresh_token']).not.toBe(first);
   });
 
+  // evidence: loopback-redirect
   test('of a program on the machine of the user goes to any port, and always asks', async () => {
     const made = await lab();
     const browser = browserOf(made);
@@ -159,6 +162,7 @@ describe('the whole way', () => {
     }
   });
 
+  // evidence: redirect-uri-query
   test('keeps the query of a registered address', async () => {
     const redirect_uri = 'https://console.example/other?tab=1';
     const made = await lab();
@@ -172,6 +176,7 @@ describe('the whole way', () => {
     expect(made.events.at(-1)?.annotations).toMatchObject({ 'oauth.platform.io/authorization': 'Refused' });
   });
 
+  // evidence: authorize-post
   test('begins by a form of the client too', async () => {
     const browser = browserOf(await lab());
     const { headers } = await browser.open('/oauth/authorize');
@@ -184,6 +189,7 @@ describe('the whole way', () => {
 });
 
 describe('an authorization request', () => {
+  // evidence: redirect-uri-refused
   test.each<[string, Fields]>([
     ['no client', { client_id: undefined }],
     ['an unknown client', { client_id: 'nobody' }],
@@ -219,11 +225,13 @@ describe('an authorization request', () => {
     expect(answer.text).toContain('role="alert"');
   });
 
+  // evidence: redirect-uri-repeated
   test('with two addresses is told to people alone', async () => {
     const answer = await browserOf(await lab()).open(`${authorize()}&redirect_uri=${encodeURIComponent(redirectURI)}`);
     expect(answer.status).toBe(400);
   });
 
+  // evidence: authorize-errors
   test.each<[string, Fields, string]>([
     ['no response_type', { response_type: undefined }, 'invalid_request'],
     ['the implicit flow', { response_type: 'token' }, 'unsupported_response_type'],
@@ -248,6 +256,7 @@ describe('an authorization request', () => {
     expect(answer).toEqual({ error, error_description: expect.any(String), state: 'a state/&=+', iss: issuer });
   });
 
+  // evidence: authorize-repeated-parameter
   test('that repeats a parameter is told to the client', async () => {
     const answer = await browserOf(await lab()).open(`${authorize()}&scope=email`);
     expect(answerOf(answer)).toMatchObject({
@@ -256,6 +265,7 @@ describe('an authorization request', () => {
     });
   });
 
+  // evidence: authorize-error-characters
   test.each<[string, Fields]>([
     ['quotation marks', { response_type: 'token' }],
     ['what the client wrote', { 'ä"\\\n': 'x' }],
@@ -266,6 +276,7 @@ describe('an authorization request', () => {
     expect(error_description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
   });
 
+  // evidence: authorize-unknown-parameters
   test('may have parameters that nobody knows, and some without a value, which count as left out', async () => {
     const browser = browserOf(await lab());
     await codeOf(browser);
@@ -335,6 +346,7 @@ describe('an authorization request', () => {
 });
 
 describe('a code', () => {
+  // evidence: code-replay
   test('that comes again ends what it began', async () => {
     const made = await lab();
     const code = await codeOf(browserOf(made));
@@ -350,6 +362,7 @@ describe('a code', () => {
     expect(await made.accessTokens.judge(String(tokens['access_token']))).toBeUndefined();
   });
 
+  // evidence: code-once-concurrent
   test('is good once, however many come at once', async () => {
     const made = await lab();
     const code = await codeOf(browserOf(made));
@@ -357,6 +370,7 @@ describe('a code', () => {
     expect(answers.filter(({ status }) => status === 200).length).toBe(1);
   });
 
+  // evidence: code-binding
   test.each<[string, Fields]>([
     ['another verifier', { code_verifier: 'x'.repeat(43) }],
     ['the address of another request', { redirect_uri: 'https://console.example/other?tab=1' }],
@@ -368,6 +382,7 @@ describe('a code', () => {
     expect((await made.token(exchange(code))).status).toBe(200);
   });
 
+  // evidence: code-request-incomplete
   test.each<[string, Fields, RegExp]>([
     ['no code', { code: undefined }, /"code" is missing|'code' is missing/],
     ['no redirect_uri', { redirect_uri: undefined }, /redirect_uri/],
@@ -380,6 +395,7 @@ describe('a code', () => {
     expect(answer.json()['error_description']).toMatch(description);
   });
 
+  // evidence: code-expiry
   test('is over after a minute, and when the user is disabled', async () => {
     const made = await lab();
     const browser = browserOf(made);
@@ -391,6 +407,7 @@ describe('a code', () => {
     expectRefused(await made.token(exchange(next)), 'invalid_grant');
   });
 
+  // evidence: password-change-code
   test('of who must change the password by then gives nothing for others', async () => {
     const made = await lab();
     await made.putUser('carol');
@@ -405,6 +422,7 @@ describe('a code', () => {
     expect(own.json()).not.toHaveProperty('id_token');
   });
 
+  // evidence: code-ends-with-login
   test('is over with the login that it was given for, also when that ends at the same instant', async () => {
     const made = await lab();
     const browser = browserOf(made);
@@ -424,6 +442,7 @@ describe('a code', () => {
     expectRefused(await made.token(exchange(late)), 'invalid_grant');
   });
 
+  // evidence: code-as-refresh-token
   test('is no refresh token, no access token, and a refresh token is no code', async () => {
     const made = await lab();
     const browser = browserOf(made);
@@ -457,6 +476,7 @@ describe('a code', () => {
     expect(refreshed.status).toBe(200);
   });
 
+  // evidence: code-count-limit
   test('is not made without end', async () => {
     const made = await lab();
     const browser = browserOf(made);
@@ -470,6 +490,7 @@ describe('a code', () => {
 });
 
 describe('the login page', () => {
+  // evidence: login-form-escaping
   test('says what is wrong, and keeps what was typed but the password', async () => {
     const browser = browserOf(await lab());
     const login = await browser.open(authorize({ login_hint: '"><script>' }));
@@ -483,6 +504,7 @@ describe('the login page', () => {
     expect((await browser.submit(answer, credentials())).text).toContain('value="allow"');
   });
 
+  // evidence: page-login-limit
   test('counts guesses with those at the token endpoint', async () => {
     const made = await lab();
     const browser = browserOf(made);
@@ -514,6 +536,7 @@ describe('the login page', () => {
     expect(readJWT(String(token.json()['access_token'])).claims).toMatchObject({ username: 'carol', groups: ['c'] });
   });
 
+  // evidence: login-csrf
   test.each([
     ['no form token', {}, {}],
     ['the form token of another browser', { form_token: 'A'.repeat(43) }, {}],
@@ -530,6 +553,7 @@ describe('the login page', () => {
     expect(browser.cookies.has('__Host-platform-login')).toBe(false);
   });
 
+  // evidence: login-cookie-required
   test('takes nothing from a browser without its cookie, or with two of them', async () => {
     const made = await lab();
     const browser = browserOf(made);
@@ -542,6 +566,7 @@ describe('the login page', () => {
     }
   });
 
+  // evidence: login-next-own-pages
   test.each([
     'https://evil.example/',
     '//evil.example/',
@@ -559,6 +584,7 @@ describe('the login page', () => {
     });
   });
 
+  // evidence: login-cookie-attributes
   test('gives a cookie that scripts, other hosts and other sites do not get', async () => {
     const made = await lab();
     const browser = browserOf(made);
@@ -581,12 +607,14 @@ describe('the login page', () => {
     ]);
   });
 
+  // evidence: pages-tls-only
   test('is served over TLS alone', async () => {
     const answer = await ask((await lab()).app, authorize());
     expect(answer.status).toBe(404);
     expect(answer.json()['error_description']).toContain('https');
   });
 
+  // evidence: page-headers
   test('can be framed by nobody, runs no script and sends nobody elsewhere', async () => {
     const { headers, text } = await browserOf(await lab()).open(authorize());
     expect(headers).toMatchObject({
@@ -639,6 +667,7 @@ describe('the consent page', () => {
     expect((await browser.open(authorize({ client_id: 'ours' }))).text).toContain('value="allow"');
   });
 
+  // evidence: consent-csrf
   test('takes no consent that another site sends, and none for an address that is not registered', async () => {
     const browser = browserOf(await lab());
     const page = await browser.submit(await browser.open(authorize()), credentials());

@@ -49,6 +49,7 @@ async function typeIn({ browser, device }: Device, typed: string = device['user_
 
 const errorOf = (answer: Answer): string => `${answer.status} ${String(answer.json()['error'])}`;
 
+// evidence: password-change-device
 test('a device of who must change the password by then gets nothing for others', async () => {
   const all = await waiting();
   const { made, poll } = all;
@@ -68,6 +69,7 @@ test('a device of who must change the password by then gets nothing for others',
   expect(own.json()).not.toHaveProperty('id_token');
 });
 
+// evidence: device-flow
 test('a device is let in, and gets tokens for the user', async () => {
   const all = await waiting();
   const { made, device, poll, browser } = all;
@@ -142,6 +144,7 @@ test.each(['lower case', 'no hyphen', 'spaces'])('a code may be typed with %s', 
 });
 
 describe('a device', () => {
+  // evidence: device-denied
   test('that is refused hears so', async () => {
     const all = await waiting();
     const answer = await all.browser.submit(await typeIn(all), { decision: 'deny' });
@@ -149,6 +152,7 @@ describe('a device', () => {
     expect(errorOf(await all.poll())).toBe('400 access_denied');
   });
 
+  // evidence: device-slow-down
   test('that asks too often is slowed down, more and more', async () => {
     const { made, poll } = await waiting();
     await poll();
@@ -219,6 +223,7 @@ describe('a device', () => {
     for (const fields of [forged, forged, long, long]) expect(errorOf(await poll(fields))).toBe('400 invalid_grant');
   });
 
+  // evidence: device-expiry
   test('that nobody lets in for ten minutes must begin again', async () => {
     const all = await waiting();
     const question = await typeIn(all);
@@ -227,6 +232,7 @@ describe('a device', () => {
     expect(errorOf(await all.poll())).toBe('400 expired_token');
   });
 
+  // evidence: device-code-once
   test('gets its tokens once, and keeps them when it asks again', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
@@ -245,6 +251,7 @@ describe('a device', () => {
     expect(errorOf(await all.poll())).toBe('200 undefined');
   });
 
+  // evidence: device-code-binding
   test.each<[string, Fields]>([
     ['of another client', { client_id: 'tv', client_secret: 'tv' }],
     ['that is none', { device_code: 'x' }],
@@ -262,6 +269,7 @@ describe('a device', () => {
     expect(errorOf(await all.poll())).toBe('400 invalid_grant');
   });
 
+  // evidence: device-login-ended
   test('is not let in by a login that is over meanwhile', async () => {
     const all = await waiting();
     await all.browser.submit(await typeIn(all), { decision: 'allow' });
@@ -269,12 +277,14 @@ describe('a device', () => {
     expect(errorOf(await all.poll())).toBe('400 expired_token');
   });
 
+  // evidence: device-client-grant
   test('of a client that may have no such code is told so', async () => {
     const answer = await begin(await lab(), { client_id: 'platform', client_secret: 'platform' });
     expect(errorOf(answer)).toBe('400 unauthorized_client');
     expect(errorOf(await begin(await lab(), { client_id: 'nobody' }))).toBe('401 invalid_client');
   });
 
+  // evidence: device-limit
   test('is one of few from its address, and of not too many in all', async () => {
     const made = await lab();
     for (let count = 0; count < 20; count += 1) expect((await begin(made)).status).toBe(200);
@@ -286,6 +296,7 @@ describe('a device', () => {
     expect((await begin(made)).status).toBe(200);
   });
 
+  // evidence: device-limit-concurrent
   test.each([
     ['one address', () => '192.0.2.1'],
     ['one /64', (index: number) => `2001:db8:1:1::${index.toString(16)}`],
@@ -327,6 +338,7 @@ describe('the page', () => {
     expect(answer.text).toContain('That was too late');
   });
 
+  // evidence: device-login-required
   test('shows nothing of a device to who is not logged in', async () => {
     const { browser, device } = await waiting();
     const page = await browser.open('/oauth/device');
@@ -340,6 +352,7 @@ describe('the page', () => {
     expect(formIn(answer.text).action).toBe('/oauth/login');
   });
 
+  // evidence: user-code-guesses
   test('lets nobody guess codes', async () => {
     const all = await waiting();
     let page = await typeIn(all, 'BBBB-BBBB');
@@ -371,6 +384,7 @@ describe('the page', () => {
     expect((await typeIn(all)).status).toBe(200);
   });
 
+  // evidence: device-csrf
   test('takes no decision that another site sends', async () => {
     const all = await waiting();
     const { fields } = formIn((await typeIn(all)).text);

@@ -73,6 +73,7 @@ test('an id_token that has expired does as well', async () => {
   expect(answer.text).toContain('You are logged out');
 });
 
+// evidence: logout-confirmation
 test.each<[string, (all: LoggedIn, bob: LoggedIn) => Record<string, string>]>([
   ['nothing', () => ({})],
   ['its name alone', () => ({ client_id: 'console', post_logout_redirect_uri: afterwards })],
@@ -96,6 +97,7 @@ test.each<[string, (all: LoggedIn, bob: LoggedIn) => Record<string, string>]>([
   expect(await stands(bob)).toBe(true);
 });
 
+// evidence: logout-redirect
 test.each<[string, Record<string, string>]>([
   ['an address that is not registered', { client_id: 'console', post_logout_redirect_uri: 'https://evil.example/' }],
   ['an address of another client', { client_id: 'other', post_logout_redirect_uri: afterwards }],

@@ -11,6 +11,7 @@ const documents = ['', '/oauth'].flatMap((base) =>
 type Key = JsonWebKey & { readonly kid: string; readonly alg: string };
 
 describe('the metadata', () => {
+  // evidence: metadata-paths
   test.each(documents)('at %s', async (path) => {
     const answer = await ask((await createLab()).app, path, { headers: { host: 'evil.example' } });
     expect(answer.status).toBe(200);
@@ -31,6 +32,7 @@ describe('the metadata', () => {
     expect(answer.text).not.toContain('evil.example');
   });
 
+  // evidence: metadata-endpoints-served
   test('has only addresses that are served', async () => {
     const lab = await createLab();
     const members = Object.entries((await ask(lab.app, documents[0] ?? '')).json());
@@ -46,6 +48,7 @@ describe('the metadata', () => {
     expect(refusal).toBe(`grant_type must be one of ${(named as string[]).join(', ')}`);
   });
 
+  // evidence: metadata-issuer-config
   test('follows the issuer when the configuration changes', async () => {
     const { app, configure } = await createLab();
     configure({ issuer: 'https://other.example/base' });
@@ -55,6 +58,7 @@ describe('the metadata', () => {
     });
   });
 
+  // evidence: metadata-issuer-path
   test('of an issuer with a path is where RFC 8414 section 3.1 puts it, and at no other path', async () => {
     const { app, configure } = await createLab();
     const names = ['openid-configuration', 'oauth-authorization-server'];
@@ -67,6 +71,7 @@ describe('the metadata', () => {
       for (const answer of await ofPath(path)) expect(answer.status).toBe(404);
   });
 
+  // evidence: metadata-members
   test('tells what clients must know to be safe, and has no list without members', async () => {
     const metadata = (await ask((await createLab()).app, documents[0] ?? '')).json();
     const withSecret = ['client_secret_basic', 'client_secret_post'];
@@ -116,6 +121,7 @@ describe('the key set', () => {
     }
   });
 
+  // evidence: jwks-verification
   test.each(['access_token', 'id_token'])('verifies the %s', async (name) => {
     const { app, token } = await createLab();
     const text = String((await token({ ...login, scope: 'openid' })).json()[name]);

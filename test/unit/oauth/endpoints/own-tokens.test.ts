@@ -50,6 +50,7 @@ const introspect = (lab: Lab, token: string, fields: Fields = asClient): Promise
 const inactive = { active: false };
 
 describe('revocation', () => {
+  // evidence: revocation-ends-session
   test.each(['access', 'refresh'] as const)('of the %s token ends the session', async (kind) => {
     const lab = await logIn();
     const answer = await revoke(lab, lab[kind]);
@@ -61,6 +62,7 @@ describe('revocation', () => {
     expect(await stands(lab)).toEqual([false, false]);
   });
 
+  // evidence: revocation-hint
   test('takes a hint, whatever it says', async () => {
     for (const hint of ['access_token', 'refresh_token', 'nonsense']) {
       const lab = await logIn();
@@ -82,6 +84,7 @@ describe('revocation', () => {
     expect(await stands(lab)).toEqual([false, false]);
   });
 
+  // evidence: revocation-unknown-token
   test.each<[string, (lab: LoggedIn) => string, Fields]>([
     ['unknown', () => 'x', asClient],
     ['an id_token', ({ identity }) => identity, asClient],
@@ -110,11 +113,13 @@ describe('revocation', () => {
     expect(await lab.sessions.active(session.metadata.name)).toBeUndefined();
   });
 
+  // evidence: revocation-twice
   test('twice is as well as once', async () => {
     const lab = await logIn();
     for (let time = 0; time < 2; time += 1) expect((await revoke(lab, lab.refresh)).status).toBe(200);
   });
 
+  // evidence: revocation-unavailable
   test('that cannot be written is 503, so that the client tries again', async () => {
     const lab = await logIn();
     lab.client.before = ({ method }) => {
@@ -137,6 +142,7 @@ describe('revocation', () => {
 });
 
 describe('introspection', () => {
+  // evidence: introspection-active
   test.each([asClient, by('resource')])('of an access token by %j says what it is good for', async (client) => {
     const lab = await logIn();
     const { claims } = readJWT(lab.access);
@@ -186,6 +192,7 @@ describe('introspection', () => {
     expect((await introspect(lab, lab.refresh, by('resource'))).json()).toEqual(inactive);
   });
 
+  // evidence: introspection-hint
   test('takes a hint, whatever it says', async () => {
     const lab = await logIn();
     for (const token_type_hint of ['access_token', 'refresh_token', 'nonsense'])
@@ -208,6 +215,7 @@ describe('introspection', () => {
     ['of a removed user', (lab) => lab.configure({ clients, users: [{ username: 'mallory' }] })],
     ['of a removed client', (lab) => lab.configure({ clients: clients.slice(1), users })],
   ];
+  // evidence: introspection-revoked
   test.each(endings)('of tokens %s is no more than inactive', async (_, end) => {
     const lab = await logIn();
     await end(lab);
@@ -215,6 +223,7 @@ describe('introspection', () => {
       expect((await introspect(lab, token, by('resource'))).json()).toEqual(inactive);
   });
 
+  // evidence: introspection-expired
   test('of an expired access token is no more than inactive', async () => {
     const lab = await logIn();
     // The session itself goes on.
@@ -223,6 +232,7 @@ describe('introspection', () => {
     expect((await introspect(lab, lab.access)).json()).toEqual(inactive);
   });
 
+  // evidence: introspection-inactive
   test.each<[string, (lab: LoggedIn) => string, Fields]>([
     ['unknown', () => 'x', by('resource')],
     ['an id_token', ({ identity }) => identity, by('resource')],
@@ -235,6 +245,7 @@ describe('introspection', () => {
     expect({ status: answer.status, body: answer.json() }).toEqual({ status: 200, body: inactive });
   });
 
+  // evidence: introspection-client-auth
   test.each<[string, Fields, number, string]>([
     ['without a token', { token: undefined, ...asClient }, 400, 'invalid_request'],
     ['without a client', { client_secret: undefined }, 401, 'invalid_client'],
@@ -285,6 +296,7 @@ describe('userinfo', () => {
     expect(Object.keys((await userinfo(lab, lab.access)).json())).toEqual(['sub']);
   });
 
+  // evidence: userinfo-challenge
   test.each<[string, Record<string, string>, number, string | undefined]>([
     ['no credentials', {}, 401, undefined],
     ["a client's credentials", { authorization: 'Basic eDp5' }, 401, undefined],
@@ -306,6 +318,7 @@ describe('userinfo', () => {
     );
   });
 
+  // evidence: userinfo-error-codes
   test.each(['refresh', 'identity'] as const)('with a %s token is refused', async (kind) => {
     const lab = await logIn();
     const answer = await userinfo(lab, lab[kind]);
@@ -318,6 +331,7 @@ describe('userinfo', () => {
     expect((await userinfo(lab, lab.access)).json()['error']).toBe('insufficient_scope');
   });
 
+  // evidence: userinfo-scope
   test('needs the scope openid', async () => {
     const lab = await logIn({ scope: 'profile' });
     const answer = await userinfo(lab, lab.access);
@@ -334,6 +348,7 @@ describe('userinfo', () => {
     expect((await ask(lab.app, '/oauth/userinfo', { headers })).status).toBe(200);
   });
 
+  // evidence: userinfo-header-only
   test('takes no token from the form and none from the URL', async () => {
     const lab = await logIn();
     const inForm = await lab.post('/oauth/userinfo', { access_token: lab.access });

@@ -206,6 +206,7 @@ describe('the page on the way to a provider', () => {
 describe('the callback of a provider', () => {
   afterEach(() => void jest.restoreAllMocks());
 
+  // evidence: provider-login-state
   test('needs a login that this server has begun: nobody can make its cookie and its state', async () => {
     const { made, person } = await labWithProvider();
     const browser = browserOf(made);
@@ -218,6 +219,7 @@ describe('the callback of a provider', () => {
     expect(person).not.toHaveBeenCalled();
   });
 
+  // evidence: provider-login-cookie
   test.each<[string, (parts: string[]) => string[]]>([
     ['a later expiry', ([secret = '', name = '', until = '', ...next]) => [secret, name, `${until}0`, ...next]],
     ['another destination', (parts) => [...parts.slice(0, 3), btoa('/oauth/account')]],
@@ -242,6 +244,7 @@ describe('the callback of a provider', () => {
     expect(person).not.toHaveBeenCalled();
   });
 
+  // evidence: provider-login-once
   test('is good once at a browser', async () => {
     const { person, leave, comeBack } = await labWithProvider();
     await leave();
@@ -250,6 +253,7 @@ describe('the callback of a provider', () => {
     expect(person).toHaveBeenCalledTimes(1);
   });
 
+  // evidence: provider-login-limit
   test('is limited by address when it fails, also with the cookie of one login, apart from passwords', async () => {
     const { made, browser, person, leave, comeBack } = await labWithProvider();
     await leave();

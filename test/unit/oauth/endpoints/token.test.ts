@@ -42,6 +42,7 @@ const clients = [
 const asShort = { client_id: 'short', client_secret: 'short' };
 
 describe('a login', () => {
+  // evidence: token-response-members
   test('answers with what RFC 6749 section 5.1 says, and no more', async () => {
     const answer = await (await createLab()).token(login);
     expect(answer.status).toBe(200);
@@ -54,6 +55,7 @@ describe('a login', () => {
     });
   });
 
+  // evidence: scope-granted
   test.each([
     ['openid', 'openid', true],
     ['groups', 'groups', false],
@@ -119,6 +121,7 @@ describe('a request is refused', () => {
     ['with a wrong password', { ...login, password: 'wrong horse' }, 400, 'invalid_grant'],
     ['of a disabled user', { ...login, username: 'mallory' }, 400, 'invalid_grant'],
   ];
+  // evidence: token-endpoint-errors
   test.each(refusals.map(([how, fields, status, error, why = /./]) => ({ how, fields, status, error, why })))(
     '$how',
     async ({ fields, status, error, why }) => {
@@ -130,6 +133,7 @@ describe('a request is refused', () => {
     },
   );
 
+  // evidence: token-repeated-parameter
   test.each(['grant_type', 'username', 'password', 'client_id', 'client_secret', 'scope', 'other'])(
     'that repeats %s',
     async (name) => {
@@ -186,6 +190,7 @@ describe('a request is refused', () => {
     expectRefused(await (await createLab()).token({}, options), status, 'invalid_request');
   });
 
+  // evidence: token-method
   test.each(['GET', 'PUT', 'DELETE', 'PATCH'])('by %s: 405 that names POST', async (method) => {
     const { token } = await createLab();
     const answer = await token({}, { method, body: '' });
@@ -193,6 +198,7 @@ describe('a request is refused', () => {
     expect(answer.headers.allow).toBe('POST');
   });
 
+  // evidence: token-url-parameters
   test.each(['?grant_type=password', '?access_token=x', '?x'])('with parameters in the URL: %s', async (query) => {
     const { app } = await createLab();
     const answer = await ask(app, `/oauth/token${query}`, {
@@ -224,6 +230,7 @@ describe('a request is refused', () => {
 });
 
 describe('nothing tells apart', () => {
+  // evidence: password-login-equal-work
   test('an unknown user, a wrong password and a disabled user: the same bytes after the same work', async () => {
     const users = [{ username: 'alice' }, { username: 'mallory', state: 'Disabled' }];
     const seen: unknown[] = [];
@@ -245,6 +252,7 @@ describe('nothing tells apart', () => {
 describe('after too many failures', () => {
   const loginLimit = { maxTries: 3, within: '10m', perAddress: 100, perClient: 1000 };
 
+  // evidence: password-login-limit
   test.each(['alice', 'nobody'])(
     'a login as %s is 429, also with the right password, without more work',
     async (username) => {
@@ -259,6 +267,7 @@ describe('after too many failures', () => {
     },
   );
 
+  // evidence: password-login-concurrent
   test.each(['alice', 'nobody'])(
     'as %s, of many guesses at once no more are hashed than the limits leave',
     async (username) => {
@@ -310,6 +319,7 @@ describe('a refresh', () => {
     expect(made.tokens.verifyAccess(second.access)).toBeDefined();
   });
 
+  // evidence: refresh-narrower-scope
   test('may ask for less than the login was granted: then the tokens say so, and later ones may have it all', async () => {
     const made = await createLab();
     const first = await tokensOf(made, { ...login, scope: 'openid profile groups' });
@@ -321,6 +331,7 @@ describe('a refresh', () => {
     expect(whole['scope']).toBe('openid profile groups');
   });
 
+  // evidence: refresh-wider-scope
   test('that asks for more is 400 invalid_scope and does not spend the token', async () => {
     const made = await createLab();
     const { refresh } = await tokensOf(made, { ...login, scope: 'openid' });
@@ -349,6 +360,7 @@ describe('a refresh', () => {
     expect((await methods(second))[1]).toEqual(['PUT', 'GET', 'PUT']);
   });
 
+  // evidence: refresh-reuse-grace
   test('with a token that was used before ends the session after the grace', async () => {
     const made = await createLab({ refreshGrace: '10s' });
     const { refresh } = await tokensOf(made);
@@ -358,6 +370,7 @@ describe('a refresh', () => {
     expectRefused(await made.token(refreshWith(next.refresh)), 400, 'invalid_grant');
   });
 
+  // evidence: refresh-validation
   test.each<[string, (made: Lab) => void | Promise<void>]>([
     ['of a user who was disabled', (made) => made.configure({ users: [{ username: 'alice', state: 'Disabled' }] })],
     ['of a user who was deleted', (made) => made.configure({ users: [] })],
@@ -375,6 +388,7 @@ describe('a refresh', () => {
     expectRefused(await made.token(refreshWith(refresh)), 400, 'invalid_grant');
   });
 
+  // evidence: refresh-client-binding
   test('of another client is 400 invalid_grant, and the token stays good for its own', async () => {
     const made = await createLab({
       clients: [...clients, { name: 'other', secret: 'x', grantTypes: ['refresh_token'] }],

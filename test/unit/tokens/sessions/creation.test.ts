@@ -87,6 +87,7 @@ describe('the sessions of one user', () => {
   const most = 100;
   const bob = { ...login, userName: 'bob', userUID: 'uid-bob' };
 
+  // evidence: session-limit
   test('are at most a hundred: one more ends the one that was used longest ago', async () => {
     const { cluster, clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];

@@ -64,6 +64,7 @@ const reviews = (made: Lab) => made.client.asked('POST', '/tokenreviews');
 const onlySession = ({ cluster }: Lab): Session => cluster.list(sessionsPath)[0] as unknown as Session;
 
 describe('client_credentials', () => {
+  // evidence: client-credentials-token
   test('is the client itself, with its groups and no refresh token', async () => {
     const made = await lab();
     const answer = await made.token({ ...asItself, scope: 'groups openid offline_access' });
@@ -124,6 +125,7 @@ describe('client_credentials', () => {
     expect(await isGood(made, answer)).toBe(false);
   });
 
+  // evidence: client-credentials-grant
   test('is not for a client that may not use it', async () => {
     const made = await lab({ ...ci, grantTypes: ['password'] });
     const answer = await made.token(asItself);
@@ -142,6 +144,7 @@ describe('client_credentials', () => {
 });
 
 describe('token exchange', () => {
+  // evidence: token-exchange-identity
   test('is whom kube-apiserver names, with the groups and names that are its own', async () => {
     const made = await lab();
     const answer = await made.token(exchangeOf(serviceToken(made.clock)));
@@ -187,6 +190,7 @@ describe('token exchange', () => {
     expect(await isGood(made, answer)).toBe(false);
   });
 
+  // evidence: token-exchange-refused
   test.each<[string, Reviewed | undefined]>([
     ['kube-apiserver refuses', undefined],
     ['is of a person', { username: 'jane', uid: 'uid-jane', groups: ['system:masters'] }],
@@ -201,6 +205,7 @@ describe('token exchange', () => {
     expect(made.cluster.list(sessionsPath)).toEqual([]);
   });
 
+  // evidence: token-exchange-own-token
   test('of a token of ours is refused, and kube-apiserver is not asked about it', async () => {
     const made = await lab();
     const own = String((await made.token({ ...login, ...asCI })).json()['access_token']);
@@ -209,6 +214,7 @@ describe('token exchange', () => {
     expect(reviews(made)).toHaveLength(0);
   });
 
+  // evidence: token-exchange-parameters
   test.each<[string, Fields, RegExp]>([
     ['no token', { subject_token: undefined }, /subject_token'? is missing|subject_token/],
     ['no type', { subject_token_type: undefined }, /subject_token_type/],

@@ -76,6 +76,7 @@ describe('a refresh', () => {
     expect(stored(cluster).map(({ status }) => status.phase)).toEqual(['Active']);
   });
 
+  // evidence: refresh-reuse
   test('repeated after the grace ends the session everywhere', async () => {
     const { clock, replica } = lab();
     const [one, two] = [await replica(), await replica()];
@@ -129,6 +130,7 @@ describe('a refresh', () => {
   });
 
   describe('of which the answer was lost for longer than the grace', () => {
+    // evidence: refresh-lost-grace
     test('is repeated by the replica that gave none, and the grace begins then, everywhere', async () => {
       const { one, two, clock, refreshToken } = await lost();
       const successor = await granted(one, refreshToken);
@@ -140,12 +142,14 @@ describe('a refresh', () => {
       expect(await refresh(one, successor)).toBe('ended');
     });
 
+    // evidence: refresh-lost-successor-used
     test('ends the session once the successor was used, as always', async () => {
       const { one, two, refreshToken } = await lost();
       await granted(two, tokens.successor(refreshToken));
       expect(await refresh(one, refreshToken)).toBe('reused');
     });
 
+    // evidence: refresh-lost-other-replica
     test('ends the session where nobody knows of it: at another replica, and after ten minutes', async () => {
       const elsewhere = await lost();
       expect(await refresh(elsewhere.two, elsewhere.refreshToken)).toBe('reused');

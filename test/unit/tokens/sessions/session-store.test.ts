@@ -4,6 +4,7 @@ import { settle } from '../../../labs/cluster-fakes.ts';
 import { lab, login, minute, path, second } from '../../../labs/sessions.ts';
 
 describe('a replica', () => {
+  // evidence: session-watch-silent
   test('whose watch gives no sign of life for 15 s says 503, although the cluster answers everything else', async () => {
     const { clock, replica } = lab();
     const { sessions, client } = await replica();

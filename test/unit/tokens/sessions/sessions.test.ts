@@ -27,6 +27,7 @@ describe('a session ends', () => {
     expect(['ended', 'unknown']).toContain(await refresh(sessions, token));
   });
 
+  // evidence: session-revocation
   test('by revocation: when that has returned it is over here, and elsewhere when the watch tells', async () => {
     const { replica } = lab();
     const [one, two] = [await replica(), await replica()];
