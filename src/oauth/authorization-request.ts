@@ -7,7 +7,7 @@ import { described, oneOf, text } from '../http/schema.ts';
 import { authorizationCodeGrantType } from './grants/authorization-code.ts';
 import { demandGrant } from './grants/grant.ts';
 import { oauthParameters, readParameters } from './parameters.ts';
-import { grantScope } from './scope.ts';
+import { grantScope, scopeParameter } from './scope.ts';
 
 const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]))(?::\d{1,5})?(?=[/?]|$)/;
 
@@ -47,27 +47,28 @@ const prompt = text
   );
 
 export const authorizationParameters = oauthParameters({
-  client_id: described('The name of the client', text),
-  redirect_uri: described('Where the user is sent with the code; registered for the client', text),
-  response_type: described('What is asked for', oneOf('code')),
+  client_id: described('Name of the client', text),
+  redirect_uri: described('URI to which the browser is redirected; must be registered for the client', text),
+  response_type: described('Authorization code flow', oneOf('code')),
   code_challenge: described(
-    'PKCE: the SHA-256 of the code_verifier, in base64url',
+    'PKCE: SHA-256 hash of the `code_verifier`, in base64url',
     text.regex(/^[A-Za-z0-9_-]{43}$/, 'must be a SHA-256 hash in base64url'),
   ),
-  code_challenge_method: described('PKCE: how it was made', oneOf('S256')),
-  response_mode: described('How the answer is given', oneOf('query').optional()),
-  scope: described('Words separated by spaces; "openid" adds an id_token', text.optional()),
-  state: described('Comes back as it is', text.optional()),
-  nonce: described('Comes back in the id_token', text.max(512).optional()),
+  code_challenge_method: described('PKCE: how `code_challenge` was derived', oneOf('S256')),
+  response_mode: described('The response is in the query of `redirect_uri`', oneOf('query').optional()),
+  scope: scopeParameter,
+  state: described('Returned unchanged in the response', text.optional()),
+  nonce: described('Returned in the `id_token`; at most 512 characters', text.max(512).optional()),
   prompt: described(
-    `Whether the user is asked again: ${prompts.join(', ')}; of these words several, separated by spaces`,
+    'Pages to show, separated by spaces: `login` or `select_account` to log in again, `consent` to confirm ' +
+      'again; `none`, which stands alone, fails if a page is needed',
     prompt.optional(),
   ),
   max_age: described(
-    'Seconds since the user last showed who they are, after which they log in again',
+    'Seconds since the last login after which the user must log in again',
     integerParameter({ min: 0, max: 999_999_999 }, 'a number of seconds').optional(),
   ),
-  login_hint: described('The username that the login page begins with', text.optional()),
+  login_hint: described('Username with which the login page is filled in', text.optional()),
 });
 
 /** `scope`: the granted part. */

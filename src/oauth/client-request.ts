@@ -22,7 +22,8 @@ export interface ClientRequest<F> {
   readonly res: Response;
 }
 
-interface ClientRoute<S extends Shape> extends ClientAuthentication, Pick<Route, 'path' | 'summary'> {
+interface ClientRoute<S extends Shape>
+  extends ClientAuthentication, Required<Pick<Route, 'path' | 'summary' | 'description'>> {
   /** Name of the form in the descriptions. */
   readonly formName: string;
   readonly fields: S;
@@ -33,14 +34,17 @@ interface ClientRoute<S extends Shape> extends ClientAuthentication, Pick<Route,
 }
 
 const clientFields = {
-  client_id: described('The client, where it does not authenticate by HTTP Basic', text.optional()),
-  client_secret: described('Its secret; left out by a public client', text.meta({ format: 'password' }).optional()),
+  client_id: described('Name of the client, unless it authenticates by HTTP Basic', text.optional()),
+  client_secret: described(
+    'Secret of the client; a public client sends none',
+    text.meta({ format: 'password' }).optional(),
+  ),
 };
 
 /** RFC 7009 section 2.1, RFC 7662 section 2.1. */
 export const tokenFields = {
-  token: described('An access token or a refresh token', text),
-  token_type_hint: described('Not needed', text.optional()),
+  token: described('Access token or refresh token', text),
+  token_type_hint: described('Ignored: the server recognizes the type of the token', text.optional()),
 };
 
 /** Refuses parameters in the URL except these: proxies log a URL. */
@@ -56,6 +60,7 @@ export const queryOfClients = (descriptions: readonly ParameterDescription[] = [
 export function clientRoute<const S extends Shape>({
   path,
   summary,
+  description,
   formName,
   fields,
   furtherFields = {},
@@ -68,6 +73,7 @@ export function clientRoute<const S extends Shape>({
     method: 'post',
     path,
     summary,
+    description,
     access: { kind: 'client', schemes: ['client'] },
     query: queryOfClients(),
     body: formBody(oauthParameters({ ...fields, ...optional(furtherFields), ...clientFields }), formName),

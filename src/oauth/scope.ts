@@ -1,4 +1,5 @@
 import { clientScopes } from '../config/schema.ts';
+import { described, text } from '../http/schema.ts';
 import { OAuthError } from '../runtime/errors.ts';
 import type { Subject } from '../tokens/subject.ts';
 import { kubernetesAudience } from '../tokens/jwt.ts';
@@ -22,6 +23,15 @@ export function demandAudience({ passwordChangeRequired }: Subject, audience: st
       `the password must be changed first; until then tokens are for ${issuer} alone`,
     );
 }
+
+export const scopeParameter = described(
+  'Scopes separated by spaces, such as `openid` for an `id_token`',
+  text.optional(),
+);
+export const programScopeParameter = described(
+  'Scopes separated by spaces, without `openid` and `offline_access`',
+  text.optional(),
+);
 
 /** RFC 6749 appendix A.4. */
 const shape = /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/;

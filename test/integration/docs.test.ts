@@ -470,7 +470,7 @@ describe('an administrator', () => {
     expect(await send(page)).toMatch(/^200/);
     await goTo(page, 'getIamUser');
     await page.getByLabel('name', { exact: false }).first().fill(someone);
-    expect(await send(page)).toMatch(/^404: There is no such thing/);
+    expect(await send(page)).toMatch(/^404: The object or the path does not exist/);
   });
 
   test('watches nodes until Stop or another operation', async () => {
@@ -582,7 +582,7 @@ describe('an administrator', () => {
 describe('a user without rights', () => {
   test('sees why a request is forbidden', async () => {
     const page = await loggedIn(surfer, '#listNodes');
-    expect(await send(page)).toMatch(/^403: The caller may not do that/);
+    expect(await send(page)).toMatch(/^403: The caller is not allowed to do this/);
     expect(await shown(page)).toMatchObject({ kind: 'Status', reason: 'Forbidden' });
     expect(await found(page)).toEqual([]);
   });

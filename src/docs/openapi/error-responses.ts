@@ -1,4 +1,4 @@
-/** What may go wrong with a route, as it follows from the rest of it; nobody says it twice. */
+/** Error responses of a route, derived from the rest of its definition. */
 import { needsIdentity, type Access } from '../../http/access.ts';
 import type { ResponseDescription, ContentDescription, Route } from '../../http/route.ts';
 import { oauthErrorSchema, statusSchema } from '../../http/meta.ts';
@@ -6,43 +6,43 @@ import { text } from '../../http/schema.ts';
 import { contentOf, type JSONSchema } from './json-schema.ts';
 import { speaksOAuth } from '../../http/response/write-error.ts';
 
-/** Which words a refusal is in (http/write-error.ts). */
+/** Format of an error (http/response/write-error.ts). */
 type Dialect = 'Status' | 'OAuth' | 'Page';
 
 export interface ErrorResponse {
-  /** Under which the descriptions have it once, such as NotFound and OAuthNotFound. */
+  /** Name of the shared response in the descriptions, such as NotFound and OAuthNotFound. */
   readonly name: string;
   readonly answer: ResponseDescription<JSONSchema>;
 }
 
 const why: Readonly<Record<number, readonly [name: string, description: string]>> = {
-  400: ['BadRequest', 'The request is wrong; the answer says what would be right'],
-  401: ['Unauthorized', 'No valid credentials were sent'],
-  403: ['Forbidden', 'The caller may not do that'],
-  404: ['NotFound', 'There is no such thing'],
-  405: ['MethodNotAllowed', 'It cannot be done with this resource'],
-  406: ['NotAcceptable', 'None of the media types of Accept can be had'],
-  408: ['RequestTimeout', 'The body did not arrive in time'],
-  410: ['Gone', 'What is asked for is too old: list again'],
-  409: ['Conflict', 'There is one already, or it was changed meanwhile'],
-  413: ['ContentTooLarge', 'The body is too large'],
-  415: ['UnsupportedMediaType', 'The body is of another media type'],
-  422: ['Invalid', 'The request can be read, but what it asks for cannot be done; details name the fields'],
-  429: ['TooManyRequests', 'Too many requests, or failures: try again later'],
-  500: ['InternalError', 'A fault of the server; its log has the cause under the Audit-Id'],
-  502: ['BadGateway', 'A server behind this one, such as kube-apiserver or a log store, gave no sensible answer'],
-  503: ['ServiceUnavailable', 'It cannot be told now: try again'],
-  504: ['GatewayTimeout', 'It took too long'],
+  400: ['BadRequest', 'The request is invalid; the response names the problem'],
+  401: ['Unauthorized', 'The credentials are missing or invalid'],
+  403: ['Forbidden', 'The caller is not allowed to do this'],
+  404: ['NotFound', 'The object or the path does not exist'],
+  405: ['MethodNotAllowed', 'The resource does not support this operation'],
+  406: ['NotAcceptable', 'None of the media types in Accept is available'],
+  408: ['RequestTimeout', 'The body of the request did not arrive in time'],
+  410: ['Gone', 'The resourceVersion or continue token has expired; list again'],
+  409: ['Conflict', 'The object exists already, or another request has changed it'],
+  413: ['ContentTooLarge', 'The body of the request is too large'],
+  415: ['UnsupportedMediaType', 'The media type of the body is not supported'],
+  422: ['Invalid', 'The request is well-formed but not valid; details name the fields'],
+  429: ['TooManyRequests', 'Too many requests or failed attempts; try again after Retry-After'],
+  500: ['InternalError', 'Internal error; the log of the server has its cause under the Audit-Id'],
+  502: ['BadGateway', 'A dependency, such as kube-apiserver or the log store, sent no valid response'],
+  503: ['ServiceUnavailable', 'A dependency is unavailable or the server is overloaded; try again'],
+  504: ['GatewayTimeout', 'The request did not complete in time'],
 };
 
-const retryAfter = { 'Retry-After': 'Seconds until it may be tried again' };
+const retryAfter = { 'Retry-After': 'Seconds to wait before the next attempt' };
 const headers: Readonly<Record<number, ResponseDescription['headers']>> = {
-  401: { 'WWW-Authenticate': 'How to say who one is' },
+  401: { 'WWW-Authenticate': 'Authentication schemes that are accepted' },
   429: retryAfter,
   503: retryAfter,
 };
 
-/** For people. */
+/** Returns whether the route serves a page for people. */
 export const isPage = ({ answers }: Route): boolean => answers?.[200]?.content?.['text/html'] !== undefined;
 
 const dialectOf = (route: Route): Dialect => {
@@ -67,10 +67,10 @@ function statusesOf({ method, path, access, body, refusals = [], removed }: Rout
   return [
     400,
     ...deniedBy(access),
-    // Pages are there over TLS alone, and their forms come from them alone.
+    // Pages are served over TLS only, and accept only their own forms.
     ...(dialect === 'Page' ? [403, 404] : []),
     ...(/[:*]/.test(path) || removed === true ? [404] : []),
-    // What is read is had in a media type of several, or in JSON or not at all; what is written is answered in JSON whatever is accepted.
+    // Reads negotiate the media type; writes return JSON whatever is accepted.
     ...(needsIdentity(access) && method === 'get' && path.startsWith('/kapis') && removed !== true ? [406] : []),
     ...(body === undefined ? [] : [408, 413, 415]),
     ...refusals,
@@ -81,7 +81,7 @@ function statusesOf({ method, path, access, body, refusals = [], removed }: Rout
   ];
 }
 
-/** `name`: of the part that says it. */
+/** `part`: prefix of the name. */
 export function refusalOf(status: number, content: ContentDescription<JSONSchema>, part = ''): ErrorResponse {
   const [name, description] = why[status] as readonly [string, string];
   const more = headers[status];
@@ -89,7 +89,7 @@ export function refusalOf(status: number, content: ContentDescription<JSONSchema
   return { name: `${part}${name}`, answer };
 }
 
-/** By status. */
+/** Returns the errors of the route by status. */
 export function refusalsOf(route: Route): ReadonlyMap<number, ErrorResponse> {
   const dialect = dialectOf(route);
   const all = [...new Set(statusesOf(route, dialect))].toSorted((a, b) => a - b);

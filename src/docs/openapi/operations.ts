@@ -1,4 +1,4 @@
-/** The routes as the descriptions have them: what they are called, and what they stand among. */
+/** Operations of the descriptions: their names and tags, derived from routes. */
 import type { Route } from '../../http/route.ts';
 import { speaksOAuth } from '../../http/response/write-error.ts';
 import type { Example } from './examples.ts';
@@ -6,8 +6,6 @@ import type { OperationDescription, TagDescription } from './operation.ts';
 import { isPage, refusalsOf } from './error-responses.ts';
 import { bodyOf, parameterOf, responsesOf } from './json-schema.ts';
 import { securityOf } from './security.ts';
-
-/** What the descriptions call things. */
 
 const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
 
@@ -34,38 +32,46 @@ const below =
   ({ path }: Route) =>
     path.startsWith(`/kapis/${group}`);
 
-/** Asked before the others, read after them. */
+/** Matched before the others, listed after them. */
 const exceptions: readonly Section[] = [
   {
     name: 'removed',
-    description: 'What is no longer here, and says what is in its place',
+    description: 'Removed operations; the error names the replacement',
     has: ({ removed }) => removed === true,
   },
   {
     name: 'pages',
-    description: 'For people, in a browser and over TLS alone: to log in, to be asked, to log out',
+    description: 'Pages for people, over HTTPS only: log in, give consent, manage the account, log out',
     has: (route) => isPage(route) && speaksOAuth(route.path),
   },
 ];
-/** The first one that has a route. */
+/** A route belongs to the first that has it. */
 const sections: readonly Section[] = [
   {
     name: 'oauth',
-    description: 'Tokens: OAuth 2.0 and OpenID Connect',
+    description: 'OAuth 2.0 and OpenID Connect: tokens, keys and metadata',
     has: ({ path }) => speaksOAuth(path),
   },
-  { name: 'resources', description: 'Reading whatever the cluster serves', has: below('resources.platform.io') },
-  { name: 'iam', description: 'Accounts', has: below('iam.platform.io') },
-  { name: 'logging', description: 'The logs of containers', has: below('logging.platform.io') },
-  { name: 'tenant', description: 'The logs of containers, under their other name', has: below('tenant.platform.io') },
-  { name: 'config', description: 'What clients need to be set up', has: below('config.platform.io') },
-  { name: 'server', description: 'The server itself: discovery, descriptions, health', has: () => true },
+  {
+    name: 'resources',
+    description: 'Objects of the cluster, and the health of its components; read-only',
+    has: below('resources.platform.io'),
+  },
+  { name: 'iam', description: 'Users, their passwords, sessions and login records', has: below('iam.platform.io') },
+  { name: 'logging', description: 'Container logs', has: below('logging.platform.io') },
+  { name: 'tenant', description: 'Container logs, under a second path', has: below('tenant.platform.io') },
+  { name: 'config', description: 'Configuration of clients, such as a kubeconfig', has: below('config.platform.io') },
+  {
+    name: 'server',
+    description: 'The server itself: health, metrics, API discovery and API descriptions',
+    has: () => true,
+  },
 ];
 
 export const tagOf = (route: Route): TagDescription =>
   [...exceptions, ...sections].find(({ has }) => has(route)) as TagDescription;
 
-/** Those of these routes, in the order in which they are read. */
+/** Returns the tags of the routes in the order of the descriptions. */
 export const tagsOf = (routes: readonly Route[]): readonly TagDescription[] => {
   const used = new Set(routes.map((route) => tagOf(route).name));
   return [...sections, ...exceptions.toReversed()]
@@ -76,31 +82,31 @@ export const tagsOf = (routes: readonly Route[]): readonly TagDescription[] => {
 const verbs = { post: 'create', put: 'update', patch: 'patch', delete: 'delete' } as const;
 const single = (plural: string): string => plural.replace(/s$/, '');
 
-/** What the path is about: `/users/:name/sessions` is UserSessions, for of many one is meant where a name follows. */
+/** Returns the subject of a path: `/users/:name/sessions` is UserSessions. A plural before a name becomes a singular. */
 function subjectOf(segments: readonly string[]): string {
   return segments
     .map((segment, at) => {
       const next = segments[at + 1];
       const isName = /^[:*]/.test(segment);
       const isNamed = next !== undefined && /^[:*]/.test(next) && next !== ':resources';
-      const said = segments[at - 1];
-      // A name says nothing more than what it names.
-      if (isName && segment !== ':resources' && said?.endsWith('s') === true) return '';
+      const before = segments[at - 1];
+      // The name of an object adds nothing to its resource.
+      if (isName && segment !== ':resources' && before?.endsWith('s') === true) return '';
       return camel(isNamed ? single(segment) : segment);
     })
     .join('');
 }
 
 /**
- * `listNodes`, `createIamUser`, `postOauthToken`: the first word of the group, unless that is resources itself, and what is behind
- * its version. A GET of a plural is a list; what is created is one.
+ * Returns `listNodes`, `createIamUser` or `postOauthToken`: a verb, the first word of the group unless that is `resources`, and the
+ * subject of the path behind the version. A GET of a plural is a list; a create has the singular.
  */
 export function operationIdOf({ method, path }: Pick<Route, 'method' | 'path'>): string {
   const [prefix = '', group = '', version, ...rest] = path.slice(1).split('/');
   if (prefix !== 'kapis' || rest.length === 0) return method + subjectOf(path.slice(1).split('/'));
   const isList = method === 'get' && rest.at(-1)?.endsWith('s') === true && rest.at(-1) !== 'logs';
   const verb = method === 'get' ? (isList ? 'list' : 'get') : verbs[method];
-  // Of all versions.
+  // The route serves all versions.
   const isOfAll = version?.startsWith(':') === true;
   const about = isOfAll ? rest.filter((one) => one !== version) : rest;
   const [ofGroup = ''] = group.split('.');

@@ -26,9 +26,9 @@ export interface AccountEndpointParts extends BrowserLoginParts, OwnPasswordPart
 }
 
 const passwordChange = {
-  password: described('The present one, to change it', text),
-  new_password: described('The one in its place', text),
-  new_password_again: described('The same again', text),
+  password: described('Current password; required unless `end` is set', text),
+  new_password: described('New password: at least 8 characters, and not a common one', text),
+  new_password_again: described('New password again, to confirm it', text),
 };
 const { parse } = oauthParameters(passwordChange);
 
@@ -93,13 +93,24 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
     seeOther(page.res, accountPath);
   }
 
-  const summary = 'Shows people who they are, and lets them change their password and end their sessions';
   return [
-    pageRoute({ path: accountPath, summary, handler: (page) => withLogin(page, (who) => show(page, who)) }),
+    pageRoute({
+      path: accountPath,
+      summary: 'Show the account of the user',
+      description:
+        'Shows the user, a form for a new password, and the sessions. Without a login, the login page is shown.',
+      handler: (page) => withLogin(page, (who) => show(page, who)),
+    }),
     formRoute({
       path: accountPath,
-      summary,
-      fields: { end: described('The session to end, or others: all but this one', text.optional()) },
+      summary: 'Change the password or revoke sessions',
+      description:
+        'Takes the forms of the account page. A new password revokes all sessions that were started with the old ' +
+        'one, and logs this browser in again. A password that an identity provider or the cluster configuration ' +
+        'holds cannot be changed here.',
+      fields: {
+        end: described('Session to revoke, or `others` for all but the login of this browser', text.optional()),
+      },
       furtherFields: passwordChange,
       handler: (page) =>
         withLogin(page, async (who) => {

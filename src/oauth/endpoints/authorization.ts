@@ -43,21 +43,32 @@ const consentPath = '/oauth/consent';
 const mostConsents = 50;
 
 export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint {
-  const summary = 'Lets people log in for a client (RFC 6749, OpenID Connect)';
   return {
     routes: [
       pageRoute({
         path,
-        summary,
+        summary: 'Request an authorization code',
+        description:
+          'Starts the authorization code flow with PKCE (RFC 6749 section 4.1, RFC 7636, OpenID Connect Core ' +
+          'section 3.1.2). The client needs the grant `authorization_code`. The server shows its login and ' +
+          'consent pages where they are needed, then redirects to `redirect_uri` with `code`, `state` and `iss`; ' +
+          'the code is valid for one minute and for one use. Errors are redirected too; only a wrong `client_id` ' +
+          'or `redirect_uri` is shown to the user.',
         // Where errors are sent depends on the client.
         query: { ...authorizationParameters, parse: (query) => query },
         handler: (page) => authorize(parts, page, page.query),
       }),
       // OpenID Connect Core section 3.1.2.1 allows clients to post. A browser sends cookies only after the redirect from the form.
-      postedRoute({ path, summary, query: authorizationParameters }),
+      postedRoute({
+        path,
+        summary: 'Request an authorization code with a form',
+        description: 'Redirects to `GET /oauth/authorize` with the fields of the form as its query.',
+        query: authorizationParameters,
+      }),
       pageRoute({
         path: consentPath,
-        summary: 'Says to people who come by themselves to begin again',
+        summary: 'Show that no consent is pending',
+        description: 'Shown to browsers that open the address of the consent form directly.',
         handler: ({ res }) =>
           donePage(
             res,
@@ -67,10 +78,14 @@ export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint 
       }),
       formRoute({
         path: consentPath,
-        summary: 'What the user said to the question of /oauth/authorize',
+        summary: 'Allow or deny an authorization request',
+        description:
+          'Takes the form of the consent page, and continues the request of `GET /oauth/authorize`. A denial is ' +
+          'redirected to the client as `access_denied`. A consent is remembered for the client and the scope ' +
+          'until the browser logs out; a client whose `redirect_uri` is not `https` needs it each time.',
         fields: {
-          request: described('The query of the request', text),
-          decision: described('allow, or anything else', text.optional()),
+          request: described('Query of the authorization request', text),
+          decision: described('`allow`; any other value denies the request', text.optional()),
         },
         handler: (page) =>
           authorize(

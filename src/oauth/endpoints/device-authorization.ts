@@ -11,19 +11,19 @@ import { devicePath } from './device.ts';
 import { deviceCodeLife, deviceGrantType, pollInterval } from '../grants/device-code.ts';
 import { demandGrant } from '../grants/grant.ts';
 import { refreshGrantType } from '../grants/refresh-token.ts';
-import { grantScope } from '../scope.ts';
+import { grantScope, scopeParameter } from '../scope.ts';
 import { newUserCode, shown } from '../user-code.ts';
 
 /** RFC 8628 section 3.2. */
 const deviceAuthorizationSchema = named(
   'DeviceAuthorization',
   object({
-    device_code: text,
-    user_code: described('What the user types in', text),
-    verification_uri: described('Where', text),
-    verification_uri_complete: text,
-    expires_in: described('Seconds', count),
-    interval: described('Seconds between two requests of the token', count),
+    device_code: described('Code with which the device requests its token', text),
+    user_code: described('Code that the user types in', text),
+    verification_uri: described('Page on which the user types it in', text),
+    verification_uri_complete: described('The same page with the code filled in', text),
+    expires_in: described('Seconds for which both codes are valid', count),
+    interval: described('Seconds between two token requests of the device', count),
   }),
 );
 
@@ -59,13 +59,17 @@ export function deviceAuthorizationEndpoint({
     routes: [
       clientRoute({
         path,
-        summary: 'Asks that somebody let a device in (RFC 8628)',
+        summary: 'Start the login of a device',
+        description:
+          'Returns the two codes of the device grant (RFC 8628), which the client must be allowed to use. The ' +
+          'user opens `verification_uri` in any browser and allows the device; meanwhile the device polls `POST ' +
+          '/oauth/token`. A public client sends only its `client_id`.',
         directory,
         limiter,
         mayBePublic: true,
         formName: 'DeviceAuthorizationRequest',
-        fields: { scope: described('Words separated by spaces', text.optional()) },
-        responses: json(deviceAuthorizationSchema),
+        fields: { scope: scopeParameter },
+        responses: json(deviceAuthorizationSchema, 'The codes for the device and for the user'),
         async handler({ fields, client, context, res }) {
           demandGrant(client, deviceGrantType);
           const [code, userCode] = await begin(client, fields.scope, context.sourceIP);

@@ -29,22 +29,34 @@ const action = devicePath;
 /** Characters of a wrong code that the page shows again. */
 const maxShown = 20;
 
-const userCodeParameter = { user_code: described('As the device shows it', text.optional()) };
+const userCodeParameter = { user_code: described('Code that the device shows', text.optional()) };
 const fields = {
   ...userCodeParameter,
-  decision: described('allow, or anything else; left out to be asked', text.optional()),
+  decision: described(
+    '`allow`; any other value denies the device; without it, the page asks for confirmation',
+    text.optional(),
+  ),
 };
 
 export function deviceRoutes(parts: DeviceParts): Route[] {
-  const summary = 'Lets people let a device in (RFC 8628)';
   return [
     pageRoute({
       path: devicePath,
-      summary,
+      summary: 'Show the page for the code of a device',
+      description:
+        'Asks for the code that a device shows (RFC 8628 section 3.3). Without a login, the login page is shown.',
       query: oauthParameters(userCodeParameter),
       handler: (page) => show(parts, page, page.query.user_code),
     }),
-    formRoute({ path: devicePath, summary, fields, handler: (page) => enter(parts, page, page.fields) }),
+    formRoute({
+      path: devicePath,
+      summary: 'Allow or deny a device',
+      description:
+        'Takes the forms of the page. With the code alone, it shows which client and address the device has and ' +
+        'asks for confirmation. Wrong codes are limited like wrong passwords.',
+      fields,
+      handler: (page) => enter(parts, page, page.fields),
+    }),
   ];
 }
 

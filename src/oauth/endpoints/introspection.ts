@@ -15,19 +15,19 @@ import { parseMilliseconds } from '../../runtime/time.ts';
 const introspectionSchema = named(
   'IntrospectionResponse',
   object(
-    { active: described('If it is false there is nothing else', flag) },
+    { active: described('Whether the token is valid now; if not, it is the only property', flag) },
     {
       token_type: oneOf('Bearer'),
-      client_id: described('The client to which it was issued', text),
-      scope: described('What was granted, by blanks', text),
-      iss: described('The issuer', text),
-      aud: described('For whom it is', text),
-      jti: described('Its own name', text),
-      iat: described('Seconds since 1970', integer),
-      exp: described('Seconds since 1970', integer),
-      sub: described('The uid of the user, or the name of the client', text),
-      username: described('Whose it is', text),
-      groups: described('Of the user, as RBAC knows them', list(text)),
+      client_id: described('Client to which the token was issued', text),
+      scope: described('Granted scopes, separated by spaces', text),
+      iss: described('Issuer of the token', text),
+      aud: described('Audience of the token', text),
+      jti: described('Unique identifier of the token', text),
+      iat: described('Time of issue in Unix seconds', integer),
+      exp: described('Expiry in Unix seconds', integer),
+      sub: described('UID of the user, the ServiceAccount or the client', text),
+      username: described('Username, as RBAC knows it', text),
+      groups: described('Groups of the user, as RBAC knows them', list(text)),
     },
   ),
 );
@@ -97,12 +97,16 @@ export function introspectionEndpoint({
     routes: [
       clientRoute({
         path,
-        summary: 'Tells whether a token is good now, and for what (RFC 7662)',
+        summary: 'Check whether a token is valid',
+        description:
+          'Returns the state of a token (RFC 7662) to a client with a secret: of its own tokens, and with ' +
+          '`introspection: true` in its configuration of the access tokens of all clients. Any other token, ' +
+          'valid or not, is reported as `active: false`.',
         directory,
         limiter,
         formName: 'IntrospectionRequest',
         fields: tokenFields,
-        responses: json(introspectionSchema),
+        responses: json(introspectionSchema, 'The state of the token'),
         async handler({ fields: { token }, client, res }) {
           const found = (await ofAccessToken(token, client)) ?? (await ofRefreshToken(token, client));
           const body: Introspection = { active: found !== undefined, ...found };

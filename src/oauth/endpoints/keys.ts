@@ -31,9 +31,12 @@ export function keysEndpoint(keys: Pick<SigningKeys, 'published'>): OAuthEndpoin
       defineRoute({
         method: 'get',
         path,
-        summary: 'The public keys that verify tokens (RFC 7517)',
+        summary: 'List the public signing keys',
+        description:
+          'Returns the JWK Set (RFC 7517) that verifies the tokens of this server. It can be cached for five ' +
+          'minutes: a new key is published for longer than that before it signs.',
         access: anonymous,
-        responses: { 200: { description: 'OK', content: { [jwkSet]: keySetSchema } } },
+        responses: { 200: { description: 'The JWK Set', content: { [jwkSet]: keySetSchema } } },
         handler: ({ res }) =>
           sendJSON(res, { keys: keys.published() } satisfies TypeOf<typeof keySetSchema>, {
             ...cacheable,

@@ -19,10 +19,10 @@ export interface LoginParts extends BrowserLoginParts, OwnPasswordParts {
 }
 
 const credentials = {
-  username: described('The name of the user, or the e-mail address', text),
-  password: described('The password of the user', text),
-  new_password: described('Where it has to be changed', text.optional()),
-  new_password_again: described('The same again', text.optional()),
+  username: described('Username or e-mail address', text),
+  password: described('Password of the user', text),
+  new_password: described('New password, if the password must be changed', text.optional()),
+  new_password_again: described('New password again, to confirm it', text.optional()),
 };
 const { parse } = oauthParameters(credentials);
 
@@ -57,7 +57,8 @@ export function loginRoutes(parts: LoginParts): Route[] {
 
   const shown = pageRoute({
     path: loginPath,
-    summary: 'The login page',
+    summary: 'Show the login page',
+    description: 'A browser that is logged in gets a page to log out instead.',
     async handler(page) {
       const already = await browserLogin(page, { sessions, directory });
       if (already === undefined) return showLogin(page, { next: loginPath });
@@ -73,8 +74,17 @@ export function loginRoutes(parts: LoginParts): Route[] {
 
   const sent = formRoute({
     path: loginPath,
-    summary: 'What the login page sends',
-    fields: { next: described('Where it goes on', text) },
+    summary: 'Log in with a password',
+    description:
+      'Takes the form of the login page, wherever it was shown. Sets the login cookie and redirects to `next`; a ' +
+      'failed login shows the page again. If the password must be changed, the page asks for a new one first. ' +
+      'Too many failed logins are 429 with `Retry-After`.',
+    fields: {
+      next: described(
+        'Path to return to: `/oauth/account`, `/oauth/authorize`, `/oauth/device` or `/oauth/login`, with its query',
+        text,
+      ),
+    },
     furtherFields: credentials,
     async handler(page) {
       const { form } = page;

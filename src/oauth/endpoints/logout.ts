@@ -25,10 +25,13 @@ export const confirmLogoutPath = '/oauth/logout/confirm';
 const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
 
 const logoutParameters = oauthParameters({
-  id_token_hint: described('An id_token of the login that is to end; it may have expired', text.optional()),
-  client_id: described('The client that it was given to', text.optional()),
-  post_logout_redirect_uri: described('Where the user is sent in the end; registered for the client', text.optional()),
-  state: described('Comes back as it is', text.optional()),
+  id_token_hint: described('`id_token` of the session to revoke; it may have expired', text.optional()),
+  client_id: described('Client to which the `id_token` was issued', text.optional()),
+  post_logout_redirect_uri: described(
+    'URI to redirect to afterwards; must be registered for the client',
+    text.optional(),
+  ),
+  state: described('Returned unchanged to the URI', text.optional()),
 });
 
 type LogoutParameters = ReturnType<typeof logoutParameters.parse>;
@@ -89,21 +92,37 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): OA
     goOn(page, request);
   }
 
-  const summary = 'Logs out at the pages of the server (OpenID Connect RP-Initiated Logout)';
-  const route = { path, summary, query: logoutParameters };
   return {
     routes: [
-      pageRoute({ ...route, handler: (page) => logOut(page, page.query) }),
-      postedRoute(route),
+      pageRoute({
+        path,
+        summary: 'Log out in the browser',
+        description:
+          'Revokes the login of the browser and the session of `id_token_hint`, then redirects to ' +
+          '`post_logout_redirect_uri`, or shows a page (OpenID Connect RP-Initiated Logout 1.0). Without an ' +
+          '`id_token_hint` of the user who is logged in, it asks for confirmation first.',
+        query: logoutParameters,
+        handler: (page) => logOut(page, page.query),
+      }),
+      postedRoute({
+        path,
+        summary: 'Log out in the browser with a form',
+        description: 'Redirects to `GET /oauth/logout` with the fields of the form as its query.',
+        query: logoutParameters,
+      }),
       pageRoute({
         path: confirmLogoutPath,
-        summary: 'Leads people who come by themselves to the question',
+        summary: 'Redirect to the logout page',
+        description: 'For browsers that open the address of the form directly.',
         handler: ({ res }) => seeOther(res, path),
       }),
       formRoute({
         path: confirmLogoutPath,
-        summary: 'What the user said to the question of /oauth/logout',
-        fields: { request: described('The query of the request', text.optional()) },
+        summary: 'Confirm a logout',
+        description:
+          'Takes the form of the logout page. Revokes the login of the browser, then redirects to ' +
+          '`post_logout_redirect_uri` of the request, or shows a page.',
+        fields: { request: described('Query of the logout request', text.optional()) },
         async handler(page) {
           const request = validate(logoutParameters.parse(new URLSearchParams(page.fields.request)));
           const login = await browserLogin(page, { sessions, directory });

@@ -6,7 +6,7 @@ import { json, type Route } from '../../http/route.ts';
 import { described, flag, list, named, object, text } from '../../http/schema.ts';
 import { sendJSON, cacheable, type OAuthEndpoint } from '../json-response.ts';
 
-const url = described('Below the issuer', text.meta({ format: 'uri' }));
+const url = described('URL below the issuer', text.meta({ format: 'uri' }));
 /** RFC 8414 section 2, OpenID Connect Discovery section 3, OpenID Connect RP-Initiated Logout section 2.1, RFC 8628 section 4, RFC 9207 section 3. */
 const metadataSchema = named(
   'ProviderMetadata',
@@ -64,9 +64,12 @@ export function metadataRoutes(endpoints: readonly OAuthEndpoint[], issuer: () =
   };
   const common = {
     method: 'get',
-    summary: 'What this authorization server offers (RFC 8414, OpenID Connect Discovery)',
+    summary: 'Get the authorization server metadata',
+    description:
+      'Returns the endpoints and features of this server (RFC 8414, OpenID Connect Discovery 1.0). It can be ' +
+      'cached for five minutes.',
     access: anonymous,
-    responses: json(metadataSchema),
+    responses: json(metadataSchema, 'The metadata'),
   } as const;
   return [
     ...paths.map((path) => defineRoute({ ...common, path, handler: ({ res }) => send(res) })),
@@ -75,7 +78,7 @@ export function metadataRoutes(endpoints: readonly OAuthEndpoint[], issuer: () =
       defineRoute({
         ...common,
         path: `/.well-known/${name}/*path`,
-        pathParameters: { path: 'That of the issuer' },
+        pathParameters: { path: 'Path of the issuer, if it has one' },
         handler({ res, context }) {
           if (context.info.path !== `/.well-known/${name}${new URL(issuer()).pathname}`) throw noSuchPath();
           send(res);

@@ -78,11 +78,11 @@ function refuse(seconds: number): never {
 
 /** The provider reads more of them (accounts/providers). */
 const callbackParameters = oauthParameters({
-  state: described('As the provider was given it', text.optional()),
-  code: described('What the provider knows the login by', text.optional()),
-  iss: described('The issuer of the provider', text.optional()),
-  error: described('Why the provider let nobody in', text.optional()),
-  error_description: described('The same for people', text.optional()),
+  state: described('State that this server sent to the provider', text.optional()),
+  code: described('Authorization code of the provider', text.optional()),
+  iss: described('Issuer of the provider', text.optional()),
+  error: described('Error code of the provider', text.optional()),
+  error_description: described('Description of the error, for people', text.optional()),
 });
 
 interface CallbackRequest extends PageRequest {
@@ -92,24 +92,32 @@ interface CallbackRequest extends PageRequest {
 
 export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
   const atProvider = `${loginPath}/:provider`;
-  const pathParameters = { provider: 'The name of the identity provider in the configuration' };
+  const pathParameters = { provider: 'Name of the identity provider in the configuration' };
   return [
     pageRoute({
       path: atProvider,
-      summary: 'Leads people who come by themselves to the login page',
+      summary: 'Redirect to the login page',
+      description: 'For browsers that open the address of the form directly.',
       pathParameters,
       handler: ({ res }) => seeOther(res, loginPath),
     }),
     formRoute({
       path: atProvider,
-      summary: 'Sends people to an OpenID provider, to log in there',
+      summary: 'Start a login at an identity provider',
+      description:
+        'Takes a button of the login page, and sends the browser to the OpenID provider by a page with a ' +
+        '`Refresh` header. The user has ten minutes to log in there.',
       pathParameters,
-      fields: { next: described('Where the login goes on', text) },
+      fields: { next: described('Path to return to, as at `POST /oauth/login`', text) },
       handler: (page) => leave(parts, page.path.provider, page, page.fields.next),
     }),
     pageRoute({
       path: '/oauth/callback/:provider',
-      summary: 'Where an OpenID provider sends people back to',
+      summary: 'Complete a login at an identity provider',
+      description:
+        'The provider redirects the browser here. The server checks `state` against the cookies of the browser, ' +
+        'redeems `code`, finds the user and redirects to the page for which the login was started. A user who is ' +
+        'disabled or not accepted is 403. Too many failures of an address are 429.',
       pathParameters,
       query: callbackParameters,
       handler: (page) => comeBack(parts, page),

@@ -31,13 +31,21 @@ export function revocationEndpoint(parts: {
     routes: [
       clientRoute({
         path,
-        summary: 'Ends the session of a token (RFC 7009)',
+        summary: 'Revoke the session of a token',
+        description:
+          'Revokes the session of an access or refresh token, and so all its tokens (RFC 7009); every replica ' +
+          'refuses them within a second. kube-apiserver may accept them for longer: for the lifetime of its ' +
+          'webhook cache, or if it validates tokens itself, until they expire. A client can revoke its own ' +
+          'tokens, and with `introspection: true` in its configuration those of all clients. A public client ' +
+          'sends only its `client_id`.',
         directory,
         limiter,
         mayBePublic: true,
         formName: 'RevocationRequest',
         fields: tokenFields,
-        responses: { 200: { description: 'It has ended, if it was of the client' } },
+        responses: {
+          200: { description: 'The session was revoked, or the token is unknown or not allowed to the client' },
+        },
         async handler({ fields, client, context, res }) {
           const found = await find(fields.token);
           if (found !== undefined && mayKnow(client, found.clientID)) {

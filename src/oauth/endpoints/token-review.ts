@@ -13,7 +13,7 @@ import { errorMap, issuesOf } from '../../config/error-map.ts';
 import { defineRoute } from '../../http/define-route.ts';
 import { inQuery, json, type RequestContext } from '../../http/route.ts';
 import { parseJSON } from '../../http/request/parse-json.ts';
-import { flag, list, named, object, oneOf, open, text, type TypeOf } from '../../http/schema.ts';
+import { described, flag, list, named, object, oneOf, open, text, type TypeOf } from '../../http/schema.ts';
 import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { readBody } from '../../http/request/slow-body.ts';
 import { authenticateClient, type ClientAuthentication } from '../client-authentication.ts';
@@ -37,14 +37,25 @@ const tokenReviewSchema = named(
   open(
     object({
       ...typed,
-      spec: named('TokenReviewSpec', open(object({ token: text.min(1) }, { audiences: list(text) }))),
+      spec: named(
+        'TokenReviewSpec',
+        open(
+          object(
+            { token: described('Token to authenticate', text.min(1)) },
+            { audiences: described('Accepted audiences: that of the token or those of kube-apiserver', list(text)) },
+          ),
+        ),
+      ),
     }),
   ),
 );
 const reviewedUserSchema = named('ReviewedUser', object({ username: text, uid: text, groups: list(text) }));
 const statusSchema = named(
   'ReviewedTokenStatus',
-  object({ authenticated: flag }, { user: reviewedUserSchema, audiences: list(text) }),
+  object(
+    { authenticated: described('Whether the token is valid; if not, it is the only property', flag) },
+    { user: reviewedUserSchema, audiences: described('Accepted audiences that match', list(text)) },
+  ),
 );
 const reviewedSchema = named('ReviewedToken', object({ ...typed, status: statusSchema }));
 
@@ -105,16 +116,22 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
       defineRoute({
         method: 'post',
         path: '/oauth/authenticate',
-        summary: "Judges a token of ours for kube-apiserver's webhook (authentication.k8s.io/v1 TokenReview)",
+        summary: 'Authenticate a token for kube-apiserver',
+        description:
+          'The token webhook of kube-apiserver: takes and returns a TokenReview of `authentication.k8s.io/v1`. A ' +
+          'client authenticates by HTTP Basic, and learns about its own tokens, or with `introspection: true` in ' +
+          'its configuration about all; the client `platform` is refused. A bearer token needs the right to ' +
+          '`create` `tokenreviews.authentication.k8s.io`, and learns about all. Tokens that this server has not ' +
+          'issued are never authenticated.',
         access: { kind: 'client', schemes: ['client', 'bearer'] },
         // client-go adds its timeout.
-        query: queryOfClients([inQuery('timeout', 'Means nothing here')]),
+        query: queryOfClients([inQuery('timeout', 'Ignored; client-go sends it')]),
         // The caller authenticates before its body is parsed.
         body: {
           description: { required: true, content: { 'application/json': tokenReviewSchema } },
           read: (request, { arrival }) => readBody(request, 'application/json', arrival),
         },
-        responses: json(reviewedSchema),
+        responses: json(reviewedSchema, 'The review of the token'),
         errors: [403],
         async handler({ req, res, context, body }) {
           const status = isAboutItself(req, body)

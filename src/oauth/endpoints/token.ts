@@ -25,12 +25,16 @@ import { refreshGrantType } from '../grants/refresh-token.ts';
 const tokenResponseSchema = named(
   'TokenResponse',
   object(
-    { access_token: text, token_type: oneOf('Bearer'), expires_in: described('Seconds', count) },
     {
-      refresh_token: described(`For the grant ${refreshGrantType}, once`, text),
-      scope: described('What was granted, by blanks; it may be less than was asked for', text),
-      id_token: described('If the scope has openid', text),
-      issued_token_type: described('Of a token that was exchanged for another', text),
+      access_token: text,
+      token_type: oneOf('Bearer'),
+      expires_in: described('Seconds until the access token expires', count),
+    },
+    {
+      refresh_token: described(`If the client has the grant ${refreshGrantType}; valid for one use`, text),
+      scope: described('Granted scopes, separated by spaces; may be fewer than requested', text),
+      id_token: described('If `openid` was granted', text),
+      issued_token_type: described('Type of the access token, after a token exchange', text),
     },
   ),
 );
@@ -40,14 +44,16 @@ function fieldsOf(grants: readonly Grant[]): Shape {
   const all = grants.flatMap(({ grantType, parameters }) =>
     Object.entries(parameters).map(([name, schema]) => ({
       name,
-      description: `${grantType}${isOptional(schema) ? ' (optional)' : ''}: ${schema.description}`,
+      grant: `\`${grantType}\``,
+      meaning: `${isOptional(schema) ? ' (optional)' : ''}: ${schema.description}`,
     })),
   );
+  const describe = (uses: typeof all): string =>
+    [...Map.groupBy(uses, ({ meaning }) => meaning)]
+      .map(([meaning, same]) => same.map(({ grant }) => grant).join(', ') + meaning)
+      .join('; ');
   return Object.fromEntries(
-    [...Map.groupBy(all, ({ name }) => name)].map(([name, those]) => [
-      name,
-      described(those.map(({ description }) => description).join('; '), text),
-    ]),
+    [...Map.groupBy(all, ({ name }) => name)].map(([name, uses]) => [name, described(describe(uses), text)]),
   );
 }
 
@@ -85,20 +91,26 @@ export function tokenEndpoint(options: {
     routes: [
       clientRoute({
         path,
-        summary: 'Exchanges credentials for an access token (RFC 6749)',
+        summary: 'Exchange credentials for an access token',
+        description:
+          'Serves grants of RFC 6749, the device grant (RFC 8628) and token exchange (RFC 8693); the ' +
+          'configuration of the client lists which it is allowed. A public client sends only its `client_id`. A ' +
+          'refresh token is valid for one use: if the response is lost, repeat the request within `refreshGrace` ' +
+          '(10 s by default), because a later reuse revokes the session. A code that is used twice revokes it ' +
+          'too. Too many wrong passwords or secrets are 429 with `Retry-After`.',
         directory,
         limiter,
         mayBePublic: true,
         formName: 'TokenRequest',
         fields: {
-          grant_type: oneOf(...byType.keys()),
+          grant_type: described('Which credentials are sent', oneOf(...byType.keys())),
           audience: described(
-            `Whom the token is for: the issuer, which is the default, or ${kubernetesAudience}`,
+            `Audience of the token: the issuer, which is the default, or \`${kubernetesAudience}\` for kube-apiserver`,
             text.optional(),
           ),
         },
         furtherFields: fieldsOf(grants),
-        responses: json(tokenResponseSchema),
+        responses: json(tokenResponseSchema, 'The tokens'),
         async handler({ form, fields, client, context, res }) {
           const grant = byType.get(fields.grant_type) as Grant;
           context.audit?.annotate(annotations.grantType, grant.grantType);

@@ -6,7 +6,7 @@ import { OAuthError } from '../../runtime/errors.ts';
 import { defineRoute } from '../../http/define-route.ts';
 import type { RequestBody } from '../../http/request/json-body.ts';
 import { json } from '../../http/route.ts';
-import { flag, list, named, object, text } from '../../http/schema.ts';
+import { described, flag, list, named, object, text } from '../../http/schema.ts';
 import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { formBody, type Form } from '../form.ts';
 import { oauthParameters } from '../parameters.ts';
@@ -15,8 +15,14 @@ import { oauthParameters } from '../parameters.ts';
 const userinfoSchema = named(
   'UserInfo',
   object(
-    { sub: text },
-    { preferred_username: text, name: text, email: text, email_verified: flag, groups: list(text) },
+    { sub: described('UID of the user', text) },
+    {
+      preferred_username: described('Username, with the scope `profile`', text),
+      name: described('Display name, with the scope `profile`', text),
+      email: described('E-mail address, with the scope `email`', text),
+      email_verified: flag,
+      groups: described('Groups, with the scope `groups`', list(text)),
+    },
   ),
 );
 
@@ -49,9 +55,12 @@ export function userinfoEndpoint(accessTokens: AccessTokens): OAuthEndpoint {
 
   const common = {
     path,
-    summary: 'Who the access token speaks of (OpenID Connect Core 5.3)',
+    summary: 'Get the user of the access token',
+    description:
+      'Returns the claims that the scopes of the access token allow (OpenID Connect Core section 5.3). A token ' +
+      'without the scope `openid` is 403 `insufficient_scope`.',
     access: { kind: 'client', schemes: ['bearer'] },
-    responses: json(userinfoSchema),
+    responses: json(userinfoSchema, 'The claims about the user'),
     errors: [403],
     async handler({ req, res }: { readonly req: Request; readonly res: Response }): Promise<void> {
       const { claims, subject } = await authenticate(req);

@@ -31,9 +31,9 @@ export function authorizationCodeGrant({ directory, sessions }: GrantParts): Gra
   return defineGrant({
     grantType: authorizationCodeGrantType,
     parameters: {
-      code: described('The authorization code', text),
-      redirect_uri: described('The same as in the authorization request', text),
-      code_verifier: described('What code_challenge was made from (RFC 7636)', verifier),
+      code: described('Authorization code', text),
+      redirect_uri: described('`redirect_uri` of the authorization request', text),
+      code_verifier: described('Secret from which `code_challenge` was derived', verifier),
     },
     async find(request) {
       const { fields, client, isRetry } = request;

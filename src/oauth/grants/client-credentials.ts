@@ -1,12 +1,11 @@
-import { described, text } from '../../http/schema.ts';
-import { programScope } from '../scope.ts';
+import { programScope, programScopeParameter } from '../scope.ts';
 import { defineGrant, type Grant, type GrantParts, type GrantResult } from './grant.ts';
 
 /** RFC 6749 section 4.4: the client acts for itself, as `platform:client:<name>` with its configured groups. */
 export function clientCredentialsGrant({ sessions }: GrantParts): Grant {
   return defineGrant({
     grantType: 'client_credentials',
-    parameters: { scope: described('Words separated by spaces', text.optional()) },
+    parameters: { scope: programScopeParameter },
     async find({ fields, client, context }) {
       const scope = programScope(fields.scope, client.scopes);
       const { subject } = client;

@@ -46,7 +46,7 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
 
   return defineGrant({
     grantType: deviceGrantType,
-    parameters: { device_code: described('From /oauth/device_authorization', text) },
+    parameters: { device_code: described('`device_code` from `POST /oauth/device_authorization`', text) },
     async find({ fields: { device_code: code }, client, isRetry }) {
       // A code without our seal is unknown, and nothing is kept of it.
       const sid = sessions.codes.sessionOf(code);

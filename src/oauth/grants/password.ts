@@ -1,5 +1,5 @@
 import { described, text } from '../../http/schema.ts';
-import { grantScope } from '../scope.ts';
+import { grantScope, scopeParameter } from '../scope.ts';
 import { defineGrant, type Grant, type GrantParts } from './grant.ts';
 
 /** RFC 6749 section 4.3. */
@@ -7,9 +7,9 @@ export function passwordGrant({ login }: GrantParts): Grant {
   return defineGrant({
     grantType: 'password',
     parameters: {
-      username: described('The name of the user, or the e-mail address', text),
-      password: described('The password of the user', text),
-      scope: described('Words separated by spaces; "openid" adds an id_token', text.optional()),
+      username: described('Username or e-mail address', text),
+      password: described('Password of the user', text),
+      scope: scopeParameter,
     },
     async find({ fields: { username, password, ...fields }, client, context }) {
       const scope = grantScope(fields.scope, client.scopes);

@@ -20,8 +20,8 @@ export function refreshTokenGrant({ directory, sessions }: GrantParts): Grant {
   return defineGrant({
     grantType: refreshGrantType,
     parameters: {
-      refresh_token: described('The refresh token that came last', text),
-      scope: described('The granted scope or a part of it', text.optional()),
+      refresh_token: described('Latest refresh token of the session', text),
+      scope: described('Granted scope or a part of it', text.optional()),
     },
     async find(request) {
       const { fields, client, isRetry } = request;

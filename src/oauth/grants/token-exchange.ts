@@ -3,7 +3,7 @@ import { expiryOf } from '../../auth/authenticators/index.ts';
 import type { UserInfo } from '../../auth/user.ts';
 import { OAuthError, StatusError } from '../../runtime/errors.ts';
 import { described, oneOf, text } from '../../http/schema.ts';
-import { programScope } from '../scope.ts';
+import { programScope, programScopeParameter } from '../scope.ts';
 import { defineGrant, type Grant, type GrantParts, type GrantResult } from './grant.ts';
 
 const tokenType = (name: string): string => `urn:ietf:params:oauth:token-type:${name}`;
@@ -37,10 +37,10 @@ export function tokenExchangeGrant({ sessions, accessTokens, reviewToken, issuer
   return defineGrant({
     grantType: 'urn:ietf:params:oauth:grant-type:token-exchange',
     parameters: {
-      subject_token: described('The token of a ServiceAccount', text),
-      subject_token_type: described(subjectTypes.join(' or '), oneOf(...subjectTypes)),
-      requested_token_type: described(issuedType, oneOf(issuedType).optional()),
-      scope: described('Words separated by spaces', text.optional()),
+      subject_token: described('Token of a ServiceAccount', text),
+      subject_token_type: described(`Either ${subjectTypes.join(' or ')}`, oneOf(...subjectTypes)),
+      requested_token_type: described(`Only ${issuedType}`, oneOf(issuedType).optional()),
+      scope: programScopeParameter,
     },
     async find({ form, fields, client, context, audience }) {
       // A ServiceAccount's token may not be for kube-apiserver, and must not become one that is.

@@ -14,8 +14,8 @@ import { failurePage } from './notices.ts';
 
 /** Pages are for people: programs need not know their content. */
 const pageResponses: ResponseDescriptions = {
-  200: { description: 'A page', content: { 'text/html': text } },
-  303: { description: 'Go on there', headers: { Location: 'Where, also to the client that sent the user here' } },
+  200: { description: 'An HTML page', content: { 'text/html': text } },
+  303: { description: 'A redirect', headers: { Location: 'A page of this server, or a URI of the client' } },
 };
 
 type Anonymous = typeof anonymous;
@@ -29,7 +29,7 @@ type PageDefinition<P extends string, Q> = RouteDefinition<P, Anonymous, Q, unde
 
 /** A page. */
 export const pageRoute = <const P extends string, Q = undefined>(
-  route: Pick<PageDefinition<P, Q>, 'path' | 'summary' | 'pathParameters' | 'query' | 'handler'>,
+  route: Pick<PageDefinition<P, Q>, 'path' | 'summary' | 'description' | 'pathParameters' | 'query' | 'handler'>,
 ): Route => forPeople(defineRoute({ ...route, method: 'get', access: anonymous, responses: pageResponses }));
 
 interface FormRequest<P extends string, F> extends RouteRequest<P, Anonymous> {
@@ -40,7 +40,7 @@ interface FormRequest<P extends string, F> extends RouteRequest<P, Anonymous> {
 
 interface FormRoute<P extends string, S extends Shape> extends Pick<
   PageDefinition<P, undefined>,
-  'path' | 'summary' | 'pathParameters'
+  'path' | 'summary' | 'description' | 'pathParameters'
 > {
   readonly fields: S;
   /** Described as optional: the handler parses them once it needs them. */
@@ -55,7 +55,7 @@ export function formRoute<const P extends string, const S extends Shape>({
   handler,
   ...route
 }: FormRoute<P, S>): Route {
-  const formToken = described('As the page has it: made for this browser', text);
+  const formToken = described('Token from the page that has the form; it must match a cookie of the browser', text);
   const { parse } = oauthParameters(fields);
   return forPeople(
     defineRoute({
@@ -72,21 +72,20 @@ export function formRoute<const P extends string, const S extends Shape>({
   );
 }
 
-interface PostedRoute extends Pick<Route, 'path' | 'summary'> {
+interface PostedRoute extends Pick<Route, 'path' | 'summary' | 'description'> {
   readonly query: OAuthParameters<unknown>;
 }
 
 /** Takes the parameters of a page from a form of a client, and sends the browser to the page. */
-export const postedRoute = ({ path, summary, query }: PostedRoute): Route =>
+export const postedRoute = ({ query, ...route }: PostedRoute): Route =>
   forPeople(
     defineRoute({
+      ...route,
       method: 'post',
-      path,
-      summary,
       access: anonymous,
       body: formBody(query),
       responses: pageResponses,
-      handler: ({ res, body }) => seeOther(res, withParameters(path, Object.fromEntries(body))),
+      handler: ({ res, body }) => seeOther(res, withParameters(route.path, Object.fromEntries(body))),
     }),
   );
 
