@@ -813,6 +813,17 @@ describe('operations', () => {
     expect(await link.getAttribute('href')).toBe('#listNodes');
   });
 
+  test('of pages and removed paths are folded under "Other"', async () => {
+    const page = await openDocs();
+    const navigation = page.getByRole('navigation');
+    await navigation.locator('summary', { hasText: 'server' }).waitFor();
+    const removed = navigation.locator('summary', { hasText: 'removed' });
+    expect(await removed.isVisible()).toBe(false);
+    await navigation.getByText('Other', { exact: true }).click();
+    await removed.click();
+    await page.getByRole('link', { name: /fluentbit/ }).first().waitFor();
+  });
+
   test.each([
     ['getLoggingLogs', ['operation', 'log_query', 'start_time'], ['container_query', 'timeout']],
     ['listNodes', ['limit', 'labelSelector', 'watch'], ['ownerKind', 'resourceVersion']],

@@ -66,6 +66,7 @@ form button, textarea + button { margin-top: .5rem; }
 .skip { position: absolute; left: .5rem; top: -10rem; z-index: 1; }
 .skip:focus { top: .5rem; }
 details { margin: .25rem 0; }
+nav details details { margin-left: 1rem; }
 summary { cursor: pointer; padding: .25rem 0; }
 summary .hint, summary .type { margin-left: .25rem; }
 nav ul { list-style: none; margin: 0 0 .5rem; padding: 0; }

@@ -73,11 +73,11 @@ export class Writer31 extends Writer {
 
 /** All but the paths and the components, and of these who must show what. */
 export function head31(
-  { info, tags }: DocumentHead,
+  { info, ...tags }: DocumentHead,
   issuer: string,
 ): { readonly head: object; readonly securitySchemes: object } {
   const { security, securitySchemes } = security31(issuer);
-  return { head: { openapi: '3.1.0', info, servers: [{ url: '/' }], security, tags }, securitySchemes };
+  return { head: { openapi: '3.1.0', info, servers: [{ url: '/' }], security, ...tags }, securitySchemes };
 }
 
 export function openapi31(description: DocumentDescription, issuer: string): object {

@@ -29,6 +29,8 @@ export interface OperationDescription {
 export interface TagDescription {
   readonly name: string;
   readonly description: string;
+  /** Tags of the group `Other` are shown last and folded. */
+  readonly group?: 'APIs' | 'Other';
 }
 
 /** What a document says of the whole. */
@@ -40,23 +42,27 @@ export interface DocumentDescription {
   readonly operations: readonly OperationDescription[];
 }
 
-/** The same, as it begins. */
+/** The parts of a document before its paths. */
 export interface DocumentHead {
   readonly info: object;
-  readonly tags: readonly TagDescription[];
+  readonly tags: readonly Omit<TagDescription, 'group'>[];
+  /** Redoc's extension, which the page at /docs reads too. */
+  readonly 'x-tagGroups'?: readonly { readonly name: string; readonly tags: readonly string[] }[];
 }
 
 const license = { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' };
 
-export const headOf = ({
-  title,
-  description,
-  version,
-  tags,
-}: Omit<DocumentDescription, 'operations'>): DocumentHead => ({
-  info: { title, description, version, license },
-  tags,
-});
+export function headOf({ title, description, version, tags }: Omit<DocumentDescription, 'operations'>): DocumentHead {
+  const groups = Map.groupBy(tags, ({ group }) => group);
+  const named = [...groups].flatMap(([name, members]) =>
+    name === undefined ? [] : [{ name, tags: members.map((tag) => tag.name) }],
+  );
+  return {
+    info: { title, description, version, license },
+    tags: tags.map(({ group: _, ...tag }) => tag),
+    ...(named.length === 0 ? {} : { 'x-tagGroups': named }),
+  };
+}
 
 /** By name, in the order of the alphabet. */
 export const sorted = <T>(all: ReadonlyMap<string, T>): Readonly<Record<string, T>> =>

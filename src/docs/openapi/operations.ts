@@ -76,7 +76,11 @@ export const tagsOf = (routes: readonly Route[]): readonly TagDescription[] => {
   const used = new Set(routes.map((route) => tagOf(route).name));
   return [...sections, ...exceptions.toReversed()]
     .filter(({ name }) => used.has(name))
-    .map(({ name, description }) => ({ name, description }));
+    .map((section) => ({
+      name: section.name,
+      description: section.description,
+      group: exceptions.includes(section) ? 'Other' : 'APIs',
+    }));
 };
 
 const verbs = { post: 'create', put: 'update', patch: 'patch', delete: 'delete' } as const;

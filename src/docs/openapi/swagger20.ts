@@ -76,11 +76,11 @@ export class Writer20 extends Writer {
 }
 
 /** All but the paths, the responses and the definitions. */
-export const head20 = ({ info, tags }: DocumentHead, issuer: string): object => ({
+export const head20 = ({ info, ...tags }: DocumentHead, issuer: string): object => ({
   swagger: '2.0',
   info,
   ...security20(issuer),
-  tags,
+  ...tags,
 });
 
 export function swagger20(description: DocumentDescription, issuer: string): object {

@@ -2,10 +2,10 @@ import { el, pathText, type Child } from './dom.ts';
 import type { ShownOperation, ShownTag } from './openapi.ts';
 
 /** Maximum number of operations listed of one tag. */
-const most = 150;
+const maxListed = 150;
 
 /** Tags are unfolded if at most this many operations are found. */
-const mostFound = 200;
+const maxUnfolded = 200;
 
 /** Returns the path without group and version, which are in the tag. */
 const shortened = (path: string): string => path.replace(/^\/k?apis\/[^/]+\/[^/]+(?=\/)/, '…');
@@ -65,17 +65,33 @@ export class Navigation {
       .map((tag) => [tag, (this.#byTag.get(tag.name) ?? []).filter((one) => matches(one, words))] as const)
       .filter(([, operations]) => operations.length > 0);
     const total = found.reduce((sum, [, { length }]) => sum + length, 0);
-    const isFew = words.length > 0 && total <= mostFound;
-    this.#list.replaceChildren(...found.map(([tag, operations]) => this.#section(tag, operations, isFew)));
+    const isFew = words.length > 0 && total <= maxUnfolded;
+    const sections = found.map(([tag, operations]) => [tag, this.#section(tag, operations, isFew)] as const);
+    const others = sections.flatMap(([{ isOther }, section]) => (isOther ? [section] : []));
+    this.#list.replaceChildren(
+      ...sections.flatMap(([{ isOther }, section]) => (isOther ? [] : [section])),
+      ...(others.length === 0 ? [] : [this.#group('Other', others)]),
+    );
     this.#found.textContent = words.length === 0 ? '' : total === 1 ? '1 operation found' : `${total} operations found`;
   }
 
-  #section({ name, description }: ShownTag, operations: readonly ShownOperation[], isFound: boolean): HTMLElement {
+  /** Tags that few readers look for, folded. */
+  #group(name: string, sections: readonly HTMLDetailsElement[]): HTMLElement {
+    const group = el('details', {}, el('summary', {}, name), ...sections);
+    group.open = sections.some(({ open }) => open);
+    return group;
+  }
+
+  #section(
+    { name, description }: ShownTag,
+    operations: readonly ShownOperation[],
+    isFound: boolean,
+  ): HTMLDetailsElement {
     const list = el('ul');
     const fill = (): void => {
       if (list.childElementCount > 0) return;
-      list.append(...operations.slice(0, most).map((one) => this.#item(one)));
-      const left = operations.length - most;
+      list.append(...operations.slice(0, maxListed).map((one) => this.#item(one)));
+      const left = operations.length - maxListed;
       if (left > 0) list.append(el('li', { class: 'hint' }, `${left} more: use the search box`));
     };
     const count = el('span', { class: 'hint' }, ` ${operations.length}`);

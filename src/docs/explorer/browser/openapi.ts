@@ -51,6 +51,8 @@ export interface ShownOperation {
 export interface ShownTag {
   readonly name: string;
   readonly description: string;
+  /** In the group that is folded and shown last. */
+  readonly isOther: boolean;
 }
 
 export interface ShownDescription {
@@ -105,7 +107,7 @@ export class SchemaReader {
 }
 
 export function read(document: unknown): ShownDescription {
-  const { info, tags, paths, security } = objectOf(document);
+  const { info, tags, paths, security, 'x-tagGroups': groups } = objectOf(document);
   const schemas = new SchemaReader(document);
   const operations = Object.entries(objectOf(paths)).flatMap(([path, item]) =>
     Object.entries(objectOf(item))
@@ -113,15 +115,22 @@ export function read(document: unknown): ShownDescription {
       .map(([method, operation]) => operationOf(objectOf(operation), { path, method, security, schemas })),
   );
   const { title, version, description } = objectOf(info);
-  const alive = new Set(operations.filter(({ isDeprecated }) => !isDeprecated).map(({ tag }) => tag));
+  const others = listOf(
+    listOf(groups)
+      .map(objectOf)
+      .find(({ name }) => name === 'Other')?.['tags'],
+  );
   return {
     title: textOf(title),
     version: textOf(version),
     description: textOf(description),
     tags: listOf(tags)
       .map(objectOf)
-      .map((tag) => ({ name: textOf(tag['name']), description: textOf(tag['description']) }))
-      .toSorted((a, b) => Number(alive.has(b.name)) - Number(alive.has(a.name))),
+      .map(({ name, description: about }) => ({
+        name: textOf(name),
+        description: textOf(about),
+        isOther: others.includes(name),
+      })),
     operations,
   };
 }
