@@ -21,7 +21,7 @@ import { createFace } from './http/chain.ts';
 import { Health, unmatchedHealth } from './http/health.ts';
 import type { Face } from './http/listeners/face.ts';
 import { Listeners, type Ports } from './http/listeners/listeners.ts';
-import { OpenWatches } from './http/open-streams.ts';
+import { OpenStreams } from './http/open-streams.ts';
 import { indexRoute, metricsRoute, versionRoute } from './http/process-routes.ts';
 import type { Route } from './http/route.ts';
 import { iamGroup, iamRoutes } from './iam/index.ts';
@@ -87,7 +87,7 @@ function buildParts(flags: Flags, given: Parameters<typeof buildCluster>[1]) {
   const logging = buildLogs(cluster, auth, reading);
   const auditor = buildAudit(cluster);
   const certificate = buildCertificate(flags, cluster);
-  const watches = new OpenWatches();
+  const watches = new OpenStreams();
   accounts.sessions.ended.subscribe((sid) => watches.endSession(sid));
   accounts.directory.invalidated.subscribe(() => void watches.recheck());
   gauge('open_watches', 'Watches and streams that are open now.', () => watches.size);
@@ -106,7 +106,7 @@ function frontRoutes(parts: Parts): readonly Route[] {
     ...oauthRoutes({
       ...parts,
       clock: () => parts.clock.now(),
-      authenticator: parts.gatewayAuthentication,
+      authenticator: parts.frontAuthentication,
       audiences: () => client.audiences(),
       multipleLogin: () => live.value.authentication.multipleLogin,
     }),
@@ -155,7 +155,7 @@ function buildFaces(parts: Parts): { readonly front: Face; readonly aggregated: 
   const shared = { ...parts, requests: () => live.value.requests };
   const front = createFace(frontRoutes(parts), {
     ...shared,
-    authenticator: parts.gatewayAuthentication,
+    authenticator: parts.frontAuthentication,
     gateway: gateway(client.upstream),
     unmatched: [
       unmatchedHealth,

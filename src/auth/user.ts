@@ -1,14 +1,15 @@
 import type { Impersonated } from '../cluster/client/impersonation.ts';
 
-/**
- * Who is calling, as Kubernetes describes a user (authentication.k8s.io/v1 UserInfo).
- * `via` says which authenticator proved it, for the log and for audit.
- */
+/** The caller, as Kubernetes describes a user (authentication.k8s.io/v1 UserInfo). */
 export interface UserInfo {
   readonly username: string;
   readonly uid?: string;
   readonly groups: readonly string[];
   readonly extra?: Readonly<Record<string, readonly string[]>>;
+  /**
+   * What proved the identity: our own token, or kube-apiserver. Only kube-apiserver may prove `system:` names, and only our own tokens have
+   * accounts.
+   */
   readonly via: 'token' | 'token-review' | 'request-header';
   /** The session of one of our own tokens: streams end with it. */
   readonly sessionID?: string;

@@ -35,7 +35,7 @@ import {
   webSocket,
 } from './filters/index.ts';
 import { createMatch } from './router.ts';
-import type { OpenWatches } from './open-streams.ts';
+import type { OpenStreams } from './open-streams.ts';
 import type { Gateway, Route } from './route.ts';
 import { isHandshake } from './listeners/web-socket.ts';
 import { requestEnded, writeError } from './response/write-error.ts';
@@ -51,7 +51,7 @@ export interface ChainOptions {
   readonly home?: string;
   /** Settings for Strict-Transport-Security; without them the header is not sent. */
   readonly strictTransport?: () => PlatformConfiguration['gateway'];
-  readonly watches: OpenWatches;
+  readonly watches: OpenStreams;
   readonly auditor: Auditor;
   readonly log: Logger;
 }

@@ -14,7 +14,7 @@ interface Open {
 }
 
 /** The watches and streams that are open: they end with the identity that opened them, with its rights, and when the server drains. */
-export class OpenWatches {
+export class OpenStreams {
   readonly #open = new Map<Exchange, Open>();
   readonly #wheel = new Wheel<Exchange>((exchange) => this.#recheck(exchange));
   readonly #ofSession = new Map<string, Set<Exchange>>();

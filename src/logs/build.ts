@@ -3,7 +3,7 @@ import type { ClusterParts } from '../cluster/build.ts';
 import type { CatalogueParts } from '../cluster/catalogue/build.ts';
 import { counter, durationsOf } from '../runtime/metrics.ts';
 import { LogsBounds, type LogsParts } from './handler.ts';
-import { Logs } from './open-store.ts';
+import { ConfiguredLogStore } from './open-store.ts';
 import { podLister } from './pod-lister.ts';
 import { openStore } from './stores/index.ts';
 
@@ -31,7 +31,7 @@ export function buildLogs(
   };
   const logs = lifecycle.add(
     'logs',
-    new Logs({ config: live, open: (settings) => openStore(settings, parts), client, log }),
+    new ConfiguredLogStore({ config: live, open: (settings) => openStore(settings, parts), client, log }),
   );
   return { authorizer, granted, catalogue, client, logs, bounds: new LogsBounds() };
 }

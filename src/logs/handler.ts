@@ -12,7 +12,7 @@ import type { TypeOf } from '../http/schema.ts';
 import { Slots } from '../runtime/slots.ts';
 import { exportLogs, exportType } from './export.ts';
 import { followLogs, followTypes } from './follow.ts';
-import type { Logs, StoreUse } from './open-store.ts';
+import type { ConfiguredLogStore, StoreUse } from './open-store.ts';
 import { streamLimit } from './query/limits.ts';
 import type { LogParameters } from './query/parameters.ts';
 import { completeQuery, type LogQuery } from './query/query.ts';
@@ -29,7 +29,7 @@ import {
 } from './stores/log-store.ts';
 
 export interface LogsParts extends LogAccess {
-  readonly logs: Pick<Logs, 'use'>;
+  readonly logs: Pick<ConfiguredLogStore, 'use'>;
   readonly bounds: LogsBounds;
   readonly client: Pick<KubeClient, 'stream'>;
   /** Milliseconds since the epoch. */

@@ -34,7 +34,7 @@ interface Held {
   uses: number;
 }
 
-export class Logs {
+export class ConfiguredLogStore {
   readonly #options: LogsOptions;
   #held: Held | undefined;
   #warning = '';

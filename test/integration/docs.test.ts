@@ -821,7 +821,10 @@ describe('operations', () => {
     expect(await removed.isVisible()).toBe(false);
     await navigation.getByText('Other', { exact: true }).click();
     await removed.click();
-    await page.getByRole('link', { name: /fluentbit/ }).first().waitFor();
+    await page
+      .getByRole('link', { name: /fluentbit/ })
+      .first()
+      .waitFor();
   });
 
   test.each([

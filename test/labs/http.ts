@@ -11,7 +11,7 @@ import {
 } from '../../src/http/access.ts';
 import { createFace, type ChainOptions } from '../../src/http/chain.ts';
 import type { Face } from '../../src/http/listeners/face.ts';
-import { OpenWatches } from '../../src/http/open-streams.ts';
+import { OpenStreams } from '../../src/http/open-streams.ts';
 import type { RequestContext, Route } from '../../src/http/route.ts';
 import { createLogger } from '../../src/runtime/logger.ts';
 import { auditor } from '../fakes/auditor.ts';
@@ -84,7 +84,7 @@ export function face({ settings = {}, routes, allowed = true, ...options }: LabO
     },
     requests: () => requests,
     unmatched: [{ paths: oauthPaths, access: anonymous }],
-    watches: new OpenWatches(),
+    watches: new OpenStreams(),
     auditor: auditor(),
     log: createLogger({ silent: true }),
     ...options,

@@ -2,7 +2,7 @@
 import type { RequestListener } from 'node:http';
 import type { ResourceAttributes } from '../../src/auth/authorizers/authorizer.ts';
 import { createFace } from '../../src/http/chain.ts';
-import { OpenWatches } from '../../src/http/open-streams.ts';
+import { OpenStreams } from '../../src/http/open-streams.ts';
 import { iamRoutes } from '../../src/iam/index.ts';
 import { auditor } from '../fakes/auditor.ts';
 import { ask, type Answer } from '../fakes/ask.ts';
@@ -40,10 +40,10 @@ export async function createLab(options: AccountsOptions = {}): Promise<Lab> {
   };
   const release = { namespace, configMap: 'platform-config' };
   const app: RequestListener = createFace([...routesOf(accounts), ...iamRoutes({ ...accounts, authorizer, release })], {
-    authenticator: accounts.gatewayAuthentication,
+    authenticator: accounts.frontAuthentication,
     authorizer,
     requests: () => accounts.live.value.requests,
-    watches: new OpenWatches(),
+    watches: new OpenStreams(),
     auditor: auditor(),
     log: accounts.log,
   });

@@ -5,7 +5,7 @@ import type { AuditEvent } from '../fakes/audit-event.ts';
 import type { AuditLevel } from '../../src/config/audit.ts';
 import { sessionsPath } from '../../src/config/names.ts';
 import { createFace } from '../../src/http/chain.ts';
-import { OpenWatches } from '../../src/http/open-streams.ts';
+import { OpenStreams } from '../../src/http/open-streams.ts';
 import type { Route } from '../../src/http/route.ts';
 import { oauthRoutes } from '../../src/oauth/index.ts';
 import { auditor } from '../fakes/auditor.ts';
@@ -52,7 +52,7 @@ export const routesOf = (accounts: Accounts): readonly Route[] =>
   oauthRoutes({
     ...accounts,
     clock: () => accounts.clock.now(),
-    authenticator: accounts.gatewayAuthentication,
+    authenticator: accounts.frontAuthentication,
     audiences: () => accounts.client.audiences(),
     issuer: () => accounts.live.value.authentication.issuer,
     multipleLogin: () => accounts.live.value.authentication.multipleLogin,
@@ -80,7 +80,7 @@ export async function createLab(
     authenticator: async () => undefined,
     authorizer: { authorize: async () => ({ allowed: false, reason: '' }) },
     requests: () => accounts.live.value.requests,
-    watches: new OpenWatches(),
+    watches: new OpenStreams(),
     auditor: auditor({ level }, (event) => events.push(event)),
     log: accounts.log,
   });

@@ -1,7 +1,7 @@
 import type { Flags } from '../../config/flags.ts';
 import type { StopTimes } from '../../runtime/lifecycle.ts';
 import type { ServingCertificate } from '../../tls/serving-certificate.ts';
-import type { OpenWatches } from '../open-streams.ts';
+import type { OpenStreams } from '../open-streams.ts';
 import type { Face } from './face.ts';
 import { listenHTTP, listenTLS, type Listener } from './listen.ts';
 
@@ -13,7 +13,7 @@ export interface ListenersOptions {
   readonly front: Face;
   readonly aggregated: Face;
   readonly certificate: Pick<ServingCertificate, 'value' | 'replaced'>;
-  readonly watches: Pick<OpenWatches, 'endAll'>;
+  readonly watches: Pick<OpenStreams, 'endAll'>;
 }
 
 export type Ports = Readonly<Record<'http' | 'https' | 'aggregated', number>>;

@@ -100,12 +100,10 @@ export interface Histogram extends Cut {
   readonly histograms: readonly { readonly time: number; readonly count: number }[];
 }
 
-/** What a store cannot do is refused with 400 before it is asked (capabilities.ts). The least is what an empty one declares. */
+/** What a store supports. Other queries are refused with 400 before they reach it (demandCapable). */
 export interface Capabilities {
   /** Keywords of the text are found as they are written; else by their letters and digits, whatever else is between and around these. */
   readonly findsSigns?: boolean;
-  /** Years back, and what belonged to pods that are gone. */
-  readonly keepsHistory?: boolean;
   readonly intervals: readonly Interval['unit'][];
 }
 

@@ -1,8 +1,8 @@
 /** Authorization codes and device codes: a session in phase Pending starts when its code is used, once. */
 import { rfc3339, type Clock } from '../../runtime/time.ts';
 import { hashToken, newSessionID, sameHash, type RefreshTokens } from '../refresh-tokens.ts';
-import type { Beginnings } from './creation.ts';
-import type { Lives } from './lifetimes.ts';
+import type { SessionCreation } from './creation.ts';
+import type { Lifetimes } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';
 import type { Session, SessionCode, SessionSpec } from './session.ts';
 
@@ -32,15 +32,15 @@ export interface Redeemed {
 
 export class Codes {
   readonly #store: SessionStore;
-  readonly #lives: Lives;
-  readonly #beginnings: Beginnings;
+  readonly #lives: Lifetimes;
+  readonly #beginnings: SessionCreation;
   readonly #tokens: RefreshTokens;
   readonly #clock: Clock;
 
   constructor(options: {
     store: SessionStore;
-    lives: Lives;
-    beginnings: Beginnings;
+    lives: Lifetimes;
+    beginnings: SessionCreation;
     tokens: RefreshTokens;
     clock: Clock;
   }) {

@@ -1,7 +1,7 @@
 /** How sessions begin: written before anybody is told, and never too many of one user. */
 import { rfc3339, type Clock } from '../../runtime/time.ts';
 import type { Logger } from '../../runtime/logger.ts';
-import type { Lives } from './lifetimes.ts';
+import type { Lifetimes } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';
 import { timesOf, type Session, type SessionSpec } from './session.ts';
 
@@ -15,13 +15,13 @@ const maxOfProgram = 1_000;
 const maxPending = 20;
 const endedAtLogin = 10;
 
-export class Beginnings {
+export class SessionCreation {
   readonly #store: SessionStore;
-  readonly #lives: Lives;
+  readonly #lives: Lifetimes;
   readonly #clock: Clock;
   readonly #log: Logger;
 
-  constructor(options: { store: SessionStore; lives: Lives; clock: Clock; log: Logger }) {
+  constructor(options: { store: SessionStore; lives: Lifetimes; clock: Clock; log: Logger }) {
     this.#store = options.store;
     this.#lives = options.lives;
     this.#clock = options.clock;

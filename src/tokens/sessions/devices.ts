@@ -5,7 +5,7 @@ import { isKubeError } from '../../cluster/client/kube-error.ts';
 import { addressKeys, Shares, shareAt } from '../../runtime/shares.ts';
 import type { RefreshTokens } from '../refresh-tokens.ts';
 import type { Codes } from './codes.ts';
-import type { Lives } from './lifetimes.ts';
+import type { Lifetimes } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';
 import type { SessionOwner, Session, SessionSpec } from './session.ts';
 
@@ -23,13 +23,13 @@ export interface NewDevice {
 
 export class Devices {
   readonly #store: SessionStore;
-  readonly #lives: Lives;
+  readonly #lives: Lifetimes;
   readonly #codes: Codes;
   readonly #tokens: RefreshTokens;
   /** Devices that are being written, per address and in total. */
   readonly #beingWritten = new Shares('device_codes_in_progress');
 
-  constructor(options: { store: SessionStore; lives: Lives; codes: Codes; tokens: RefreshTokens }) {
+  constructor(options: { store: SessionStore; lives: Lifetimes; codes: Codes; tokens: RefreshTokens }) {
     this.#store = options.store;
     this.#lives = options.lives;
     this.#codes = options.codes;

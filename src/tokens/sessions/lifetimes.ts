@@ -11,7 +11,7 @@ export interface SessionLives {
 }
 
 /** Whether a session lives now, by what the configuration says now. */
-export class Lives {
+export class Lifetimes {
   readonly #settings: () => SessionLives;
   readonly #clock: Clock;
 

@@ -5,7 +5,7 @@
 import { BoundedCache } from '../../runtime/bounded-cache.ts';
 import { rfc3339, type Clock, parseMilliseconds } from '../../runtime/time.ts';
 import { hashToken, sameHash, type RefreshTokens } from '../refresh-tokens.ts';
-import type { Lives } from './lifetimes.ts';
+import type { Lifetimes } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';
 import type { Session } from './session.ts';
 
@@ -26,13 +26,13 @@ export interface Refreshed {
 
 export class Rotation {
   readonly #store: SessionStore;
-  readonly #lives: Lives;
+  readonly #lives: Lifetimes;
   readonly #tokens: RefreshTokens;
   readonly #clock: Clock;
   /** Hashes of refresh tokens whose rotation got no answer here, and when. */
   readonly #unanswered: BoundedCache<number>;
 
-  constructor(options: { store: SessionStore; lives: Lives; tokens: RefreshTokens; clock: Clock }) {
+  constructor(options: { store: SessionStore; lives: Lifetimes; tokens: RefreshTokens; clock: Clock }) {
     this.#store = options.store;
     this.#lives = options.lives;
     this.#tokens = options.tokens;

@@ -7,10 +7,10 @@ import type { KubeClient } from '../../cluster/client/client.ts';
 import type { Clock } from '../../runtime/time.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { hashToken, isSessionID, newSessionID, type RefreshTokens } from '../refresh-tokens.ts';
-import { Beginnings } from './creation.ts';
+import { SessionCreation } from './creation.ts';
 import { Codes } from './codes.ts';
 import { Devices } from './devices.ts';
-import { Lives, type SessionLives } from './lifetimes.ts';
+import { Lifetimes, type SessionLives } from './lifetimes.ts';
 import { Rotation } from './rotation.ts';
 import { SessionStore } from './session-store.ts';
 import { isAmong, type Dismissed, type Session, type SessionSpec } from './session.ts';
@@ -28,8 +28,8 @@ export class Sessions {
   readonly codes: Codes;
   readonly devices: Devices;
   readonly #store: SessionStore;
-  readonly #lives: Lives;
-  readonly #beginnings: Beginnings;
+  readonly #lives: Lifetimes;
+  readonly #beginnings: SessionCreation;
   readonly #sweeper: Sweeper;
   readonly #tokens: RefreshTokens;
   readonly #clock: Clock;
@@ -53,12 +53,12 @@ export class Sessions {
     log: Logger;
   }) {
     const store = new SessionStore({ ...options, clock });
-    const lives = new Lives(settings, clock);
+    const lives = new Lifetimes(settings, clock);
     const parts = { ...options, clock, store, lives };
     this.#store = store;
     this.ended = store.ended;
     this.#lives = lives;
-    this.#beginnings = new Beginnings(parts);
+    this.#beginnings = new SessionCreation(parts);
     this.#sweeper = new Sweeper(parts);
     this.rotation = new Rotation(parts);
     this.codes = new Codes({ ...parts, beginnings: this.#beginnings });

@@ -1,7 +1,7 @@
 /** Deletes the sessions that are over. Replicas that sweep at the same time do each other no harm. */
 import { parseMilliseconds, repeat, type Clock } from '../../runtime/time.ts';
 import type { Logger } from '../../runtime/logger.ts';
-import type { Lives } from './lifetimes.ts';
+import type { Lifetimes } from './lifetimes.ts';
 import type { SessionStore } from './session-store.ts';
 import type { Session, SessionSpec } from './session.ts';
 
@@ -11,7 +11,7 @@ const maxFailures = 10;
 
 interface SweeperOptions {
   readonly store: SessionStore;
-  readonly lives: Lives;
+  readonly lives: Lifetimes;
   /** Whether this replica deletes what is over. */
   readonly maySweep: () => boolean;
   /** Whether the user, the password, the link, the provider or the client of the session is certain to be gone. */

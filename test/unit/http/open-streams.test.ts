@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { kapisRoutes, apisRoutes } from '../../../src/resources/routes.ts';
 import { serviceUnavailable, tooManyRequests, unauthorized } from '../../../src/runtime/errors.ts';
 import { authenticated } from '../../../src/http/access.ts';
-import { OpenWatches } from '../../../src/http/open-streams.ts';
+import { OpenStreams } from '../../../src/http/open-streams.ts';
 import { gatewayAuthenticator, tokenReview, type Authenticator } from '../../../src/auth/authenticators/index.ts';
 import type { UserInfo } from '../../../src/auth/user.ts';
 import { ask, type Answer } from '../../fakes/ask.ts';
@@ -16,14 +16,14 @@ const resource = fakeResource();
 resource.store.replace([node('a')], 10);
 const paths = ['/kapis/resources.platform.io/v1alpha3/nodes', '/apis/resources.platform.io/v1alpha3/nodes'];
 
-let watches: OpenWatches;
+let watches: OpenStreams;
 let judge: () => UserInfo | undefined;
 /** What a group of users may read: `*` all, else the resources of one API group. */
 let rights: Record<string, string>;
 /** Until then the authorizer does not answer. */
 let answers: Promise<void>;
 beforeEach(() => {
-  watches = new OpenWatches();
+  watches = new OpenStreams();
   answers = Promise.resolve();
   rights = { readers: '*', halves: '' };
 });

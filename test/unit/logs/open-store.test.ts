@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { StatusError } from '../../../src/runtime/errors.ts';
 import type { LogStore } from '../../../src/logs/stores/log-store.ts';
-import { Logs } from '../../../src/logs/open-store.ts';
+import { ConfiguredLogStore } from '../../../src/logs/open-store.ts';
 import type { LoggingSettings } from '../../../src/config/log-stores.ts';
 import { createLogger } from '../../../src/runtime/logger.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
@@ -14,7 +14,7 @@ let closed: number[];
 let problem: Error | undefined;
 let isSlow: boolean;
 let configure: (logging: LoggingSettings) => void;
-let logs: Logs;
+let logs: ConfiguredLogStore;
 const aborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
 
@@ -42,7 +42,7 @@ beforeEach(() => {
     };
     return () => store as LogStore;
   };
-  logs = new Logs({
+  logs = new ConfiguredLogStore({
     config: { subscribe },
     open,
     client: new MemoryCluster().client(),

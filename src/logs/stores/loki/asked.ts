@@ -1,6 +1,6 @@
 /** A selection as Loki is asked for it. Years are many questions: its index knows when there was nothing. */
 import type { Selection } from '../log-store.ts';
-import { inTurn } from '../remote/paging.ts';
+import { mapFewAtOnce } from '../remote/paging.ts';
 import type { Part } from '../remote/parts.ts';
 import { questionOf, selectorOf, type LogQLQuery } from './logql.ts';
 import { earlyInIndex, exactly, spansOfLength, type TimeSpan } from './spans.ts';
@@ -34,7 +34,7 @@ export class Questions {
   }
 
   async of(selection: Selection, parts: readonly Part[], signal: AbortSignal): Promise<LokiRequest[]> {
-    return await inTurn(parts, async (part) => {
+    return await mapFewAtOnce(parts, async (part) => {
       const question = questionOf(selection, part, this.#tenant.settings);
       const isLast = part.end === selection.end * 1_000;
       const bounds = {
@@ -73,7 +73,7 @@ export class Questions {
 
   async #inhabited(selector: string, spans: readonly TimeSpan[], signal: AbortSignal): Promise<readonly TimeSpan[]> {
     const { client, settings } = this.#tenant;
-    const found = await inTurn(spans, async (span) =>
+    const found = await mapFewAtOnce(spans, async (span) =>
       (await client.hasAny(settings.labels.namespace, selector, earlyInIndex(exactly(span)), signal)) ? [span] : [],
     );
     return found.flat();

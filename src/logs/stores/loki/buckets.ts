@@ -2,7 +2,7 @@
 import { badRequest } from '../../../runtime/errors.ts';
 import { demandFewBuckets, lengthOf, mostBuckets } from '../../query/intervals.ts';
 import type { Interval, TimeOrder } from '../log-store.ts';
-import { inTurn } from '../remote/paging.ts';
+import { mapFewAtOnce } from '../remote/paging.ts';
 import { secondsOf } from '../../query/times.ts';
 import type { LokiRequest } from './asked.ts';
 import { countAt, countIn } from './counts.ts';
@@ -38,7 +38,7 @@ export async function countBySteps(
 ): Promise<Counts> {
   const { question, end } = asked;
   const spans = await tightened(tenant, asked, interval, signal);
-  const each = await inTurn(spans, async (span) => await countSteps(tenant, question, span, step, signal));
+  const each = await mapFewAtOnce(spans, async (span) => await countSteps(tenant, question, span, step, signal));
   const counts = each.flat();
   return end === undefined ? counts : [...counts, [end, await countAt(tenant, question, end, signal)]];
 }

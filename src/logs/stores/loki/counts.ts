@@ -3,7 +3,7 @@
  * beginning is, to the nanosecond, so some seconds are looked at apart.
  */
 import type { Statistics } from '../log-store.ts';
-import { inTurn, sum } from '../remote/paging.ts';
+import { mapFewAtOnce, sum } from '../remote/paging.ts';
 import type { LokiRequest } from './asked.ts';
 import { atSecond, countByContainer, countOf, selectorOf, shareOf, type LogQLQuery } from './logql.ts';
 import { containerOf, sharesOfContainers } from './shares.ts';
@@ -15,7 +15,7 @@ export async function countAll(
   { question, spans, end }: LokiRequest,
   signal: AbortSignal,
 ): Promise<number> {
-  const each = await inTurn(spans, async (span) => await countIn(tenant, question, span, signal));
+  const each = await mapFewAtOnce(spans, async (span) => await countIn(tenant, question, span, signal));
   return sum(each) + (end === undefined ? 0 : await countAt(tenant, question, end, signal));
 }
 
@@ -59,7 +59,7 @@ export async function countContainers(
   };
   for (const span of spans) {
     const known = await client.series(selectorOf(question), exactly(span), signal);
-    await inTurn(
+    await mapFewAtOnce(
       sharesOfContainers(known, labels, most),
       async (share) => await take(shareOf(question, share, labels), `${span.to - span.from}s`, lastBefore(span.to)),
     );
@@ -67,7 +67,7 @@ export async function countContainers(
   if (end !== undefined) {
     // Of what is shorter than a millisecond it has nothing to tell.
     const known = await client.series(selectorOf(question), exactly({ from: end, to: end + 1 }), signal);
-    await inTurn(
+    await mapFewAtOnce(
       sharesOfContainers(known, labels, most),
       async (share) => await take(atSecond(shareOf(question, share, labels), end), '1ms', beginningOf(end)),
     );

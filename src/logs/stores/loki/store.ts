@@ -24,7 +24,7 @@ import { countAll, countContainers } from './counts.ts';
 import { cutBy, pageOf, recordsOf } from './records.ts';
 import { exactly } from './spans.ts';
 import { Tenant } from './tenant.ts';
-import { ahead, inTurn, sum } from '../remote/paging.ts';
+import { ahead, mapFewAtOnce, sum } from '../remote/paging.ts';
 import type { SecretReader } from '../remote/endpoint.ts';
 import { inOrder, sharesOf, spansOf } from '../remote/parts.ts';
 
@@ -33,7 +33,7 @@ const checked = 300;
 
 class Loki implements LogStore {
   readonly name = 'loki';
-  readonly capabilities: Capabilities = { findsSigns: true, keepsHistory: true, intervals: intervalUnits };
+  readonly capabilities: Capabilities = { findsSigns: true, intervals: intervalUnits };
   readonly #tenant: Tenant;
   readonly #questions: Questions;
 
@@ -46,7 +46,7 @@ class Loki implements LogStore {
     const tenant = this.#tenant;
     return await tenant.within(async () => {
       const asked = await this.#questions.of(selection, spansOf(selection), signal);
-      const counting = inTurn(asked, async (one) => await countAll(tenant, one, signal));
+      const counting = mapFewAtOnce(asked, async (one) => await countAll(tenant, one, signal));
       const ordered = inOrder(asked, page.order);
       // Of one part it need not be known how much is to be passed over.
       const counts = asked.length === 1 ? undefined : inOrder(await counting, page.order);
@@ -58,7 +58,7 @@ class Loki implements LogStore {
   async statistics(selection: Selection, signal: AbortSignal): Promise<Statistics> {
     return await this.#tenant.within(async () => {
       const asked = await this.#questions.of(selection, sharesOf(selection), signal);
-      const each = await inTurn(asked, async (one) => await countContainers(this.#tenant, one, signal));
+      const each = await mapFewAtOnce(asked, async (one) => await countContainers(this.#tenant, one, signal));
       return { containers: sum(each.map(({ containers }) => containers)), logs: sum(each.map(({ logs }) => logs)) };
     });
   }
@@ -69,7 +69,7 @@ class Loki implements LogStore {
       const asked = await this.#questions.of(selection, sharesOf(selection), signal);
       const step = stepOf(tenant, interval);
       const counts = new Map<number, number>();
-      const each = await inTurn(asked, async (one) => await countBySteps(tenant, one, step, interval, signal));
+      const each = await mapFewAtOnce(asked, async (one) => await countBySteps(tenant, one, step, interval, signal));
       for (const [second, count] of each.flat()) {
         const bucket = bucketOf(second * 1_000, interval);
         if (count > 0) counts.set(bucket, (counts.get(bucket) ?? 0) + count);

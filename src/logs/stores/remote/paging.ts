@@ -14,7 +14,7 @@ export const mostOfSeveral = 4 * 1024 * 1024;
 const atOnce = 4;
 
 /** Sends the requests of one query, a few at once. */
-export const inTurn = <A, B>(all: readonly A[], ask: (one: A) => Promise<B>): Promise<B[]> =>
+export const mapFewAtOnce = <A, B>(all: readonly A[], ask: (one: A) => Promise<B>): Promise<B[]> =>
   mapConcurrent(all, atOnce, ask);
 
 export const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);

@@ -17,7 +17,7 @@ import {
   type Selection,
   type Statistics,
 } from '../log-store.ts';
-import { ahead, inTurn, sum, mostOnPage, tooLarge } from '../remote/paging.ts';
+import { ahead, mapFewAtOnce, sum, mostOnPage, tooLarge } from '../remote/paging.ts';
 import { inOrder, sharesOf, spansOf, type Part } from '../remote/parts.ts';
 import { endpointOf } from '../remote/endpoint.ts';
 import type { StoreEndpoint } from '../remote/store-client.ts';
@@ -39,7 +39,7 @@ export interface SearchStoreOptions {
 
 export class SearchStore implements LogStore {
   readonly name: Server['distribution'];
-  readonly capabilities: Capabilities = { keepsHistory: true, intervals: intervalUnits };
+  readonly capabilities: Capabilities = { intervals: intervalUnits };
   readonly #client: SearchClient;
   readonly #timeField: string;
 
@@ -60,7 +60,7 @@ export class SearchStore implements LogStore {
 
   async statistics(selection: Selection, signal: AbortSignal): Promise<Statistics> {
     return await this.#exactly(selection, signal, sharesOf(selection), async (asked) => {
-      const each = await inTurn(asked, async (one) => await this.#containers(one, signal));
+      const each = await mapFewAtOnce(asked, async (one) => await this.#containers(one, signal));
       return { containers: sum(each.map(({ containers }) => containers)), logs: sum(each.map(({ logs }) => logs)) };
     });
   }
@@ -71,7 +71,10 @@ export class SearchStore implements LogStore {
       if (selection.start === undefined) await this.#demandFewBuckets(asked, interval, signal);
       const counts = new Map<number, number>();
       const aggs = { buckets: dateHistogram(server, this.#timeField, interval) };
-      const answers = await inTurn(asked, async (one) => await this.#client.search(one, { size: 0, aggs }, signal));
+      const answers = await mapFewAtOnce(
+        asked,
+        async (one) => await this.#client.search(one, { size: 0, aggs }, signal),
+      );
       for (const { key, doc_count: count } of answers.flatMap((answer) => this.#client.bucketsOf(answer))) {
         const bucket = bucketOf(Number(key), interval);
         counts.set(bucket, (counts.get(bucket) ?? 0) + Number(count));
@@ -121,7 +124,7 @@ export class SearchStore implements LogStore {
   }
 
   async #asked(selection: Selection, parts: readonly Part[], signal: AbortSignal): Promise<SearchQueryParts[]> {
-    const phrases = await inTurn(selection.keywords.log, async (keyword) => await this.#phrase(keyword, signal));
+    const phrases = await mapFewAtOnce(selection.keywords.log, async (keyword) => await this.#phrase(keyword, signal));
     return parts.map((part) => ({ selection, part, phrases, timeField: this.#timeField, not: [] }));
   }
 
@@ -137,7 +140,7 @@ export class SearchStore implements LogStore {
   /** The ids of those in the millisecond of the end that are after it. */
   async #afterEnd(asked: readonly SearchQueryParts[], signal: AbortSignal): Promise<string[]> {
     const last = asked.filter(({ part, selection }) => part.end === selection.end * 1_000);
-    const found = await inTurn(last, async (one) => {
+    const found = await mapFewAtOnce(last, async (one) => {
       const ids: string[] = [];
       const own = { ...one, part: { ...one.part, start: one.part.end } };
       for await (const hits of hitsOf(this.#client, own, { order: 'asc', source: ['time'] }, signal))
@@ -149,7 +152,7 @@ export class SearchStore implements LogStore {
   }
 
   async #page(asked: readonly SearchQueryParts[], { order, from, size }: LogPage, signal: AbortSignal): Promise<Found> {
-    const totals = asked.length === 1 ? [] : await inTurn(asked, async (one) => await this.#count(one, signal));
+    const totals = asked.length === 1 ? [] : await mapFewAtOnce(asked, async (one) => await this.#count(one, signal));
     let total = sum(totals);
     let skip = from;
     let characters = 0;
@@ -204,7 +207,7 @@ export class SearchStore implements LogStore {
   async #demandFewBuckets(asked: readonly SearchQueryParts[], interval: Interval, signal: AbortSignal): Promise<void> {
     const field = this.#timeField;
     const aggs = { first: { min: { field } }, last: { max: { field } } };
-    const answers = await inTurn(asked, async (one) => await this.#client.search(one, { size: 0, aggs }, signal));
+    const answers = await mapFewAtOnce(asked, async (one) => await this.#client.search(one, { size: 0, aggs }, signal));
     const times = answers.flatMap(({ aggregations }) =>
       [aggregations?.['first']?.['value'], aggregations?.['last']?.['value']].filter(
         (value) => typeof value === 'number',
