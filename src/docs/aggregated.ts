@@ -1,6 +1,6 @@
 /**
- * `/openapi/v2` and `/openapi/v3` of the aggregated face (k8s.io/kube-openapi pkg/handler and handler3): kube-apiserver merges the one
- * and passes on the other, and kubectl explain reads them.
+ * `/openapi/v2` and `/openapi/v3` of the aggregated API (k8s.io/kube-openapi pkg/handler and handler3): kube-apiserver merges the first
+ * and proxies the second, and kubectl explain reads them.
  */
 import { createHash } from 'node:crypto';
 import { StatusError } from '../runtime/errors.ts';
@@ -24,14 +24,14 @@ import {
 export interface OpenapiOptions {
   readonly client: Pick<KubeClient, 'json'>;
   readonly log: Logger;
-  /** Of this server. */
+  /** Version of this server. */
   readonly version: string;
-  /** The routes of the aggregated face that are to be described. */
+  /** Routes of the aggregated API to describe. */
   readonly routes: readonly Route[];
   readonly resources: readonly DescribedResource[];
-  /** What is answered and is no object of the cluster's: for kubectl explain. */
+  /** Types of responses that are no objects of the cluster, for kubectl explain. */
   readonly kinds?: readonly DescribedKind[];
-  /** Each group and version has a document of its own. */
+  /** Each group and version has its own document. */
   readonly groupVersions: readonly { readonly group: string; readonly version: string }[];
 }
 
@@ -43,12 +43,12 @@ interface Document {
 
 interface Documents {
   readonly v2: Document;
-  /** By the path of the group and version. */
+  /** By path of the group and version. */
   readonly v3: ReadonlyMap<string, Document>;
   readonly root: Document;
 }
 
-/** The cluster is asked for its own schemas once in a while: it may have been upgraded. */
+/** Milliseconds between reads of the schemas of the cluster, which an upgrade changes. */
 const refreshInterval = 10 * 60_000;
 const retryInterval = 10_000;
 const coreDocument = '/openapi/v3/api/v1';
@@ -103,13 +103,13 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
         ) as ClusterSchemas,
       );
     } catch (error) {
-      log.warn("the cluster's own schemas cannot be had", { error });
+      log.warn('could not read the schemas of the cluster', { error });
       fetchAfter = Date.now() + retryInterval;
       return documents ?? build(Object.assign({}, ...resources.map(unknownSchemas)) as ClusterSchemas);
     }
   }
 
-  /** What is known is answered at once, and looked at again behind the caller's back. */
+  /** Returns the documents at once if there are any, and refreshes them in the background. */
   async function current(): Promise<Documents> {
     if (Date.now() >= fetchAfter)
       fetching ??= fetchSchemas().then((found) => {
@@ -120,7 +120,7 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
     return documents ?? (await (fetching as Promise<Documents>));
   }
 
-  /** A 406 of these documents has no body; callers fall back to JSON. */
+  /** A 406 has no body: callers then request JSON. */
   const answer =
     (choose: (documents: Documents) => Document, hashed: boolean) =>
     async ({
@@ -137,7 +137,7 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
       }
       const { body, hash } = choose(await current());
       const etag = `"${hash}"`;
-      // Another hash is of another replica, or of before: kube-apiserver would make a redirect to ours a 502.
+      // A different hash is of another replica or older: kube-apiserver would turn a redirect to ours into a 502.
       const isNamed = hashed && query.get('hash') === hash;
       const headers = {
         ETag: etag,
@@ -163,10 +163,10 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
       handler: answer(choose, hashed),
     });
   return [
-    route('/openapi/v2', 'Swagger 2.0', ({ v2 }) => v2),
-    route('/openapi/v3', 'The OpenAPI documents', ({ root }) => root),
+    route('/openapi/v2', 'Get the description in Swagger 2.0', ({ v2 }) => v2),
+    route('/openapi/v3', 'List the descriptions in OpenAPI 3.0', ({ root }) => root),
     ...groupPaths.map((path) =>
-      route(`/openapi/v3/${path}`, 'OpenAPI 3.0', ({ v3 }) => v3.get(path) as Document, true),
+      route(`/openapi/v3/${path}`, 'Get the description in OpenAPI 3.0', ({ v3 }) => v3.get(path) as Document, true),
     ),
   ];
 }

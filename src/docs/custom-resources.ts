@@ -1,6 +1,6 @@
 /**
- * `/swagger/custom-resources.json` and `/swagger/custom-resources.v3.json`: the custom resources of the cluster, whoever installed them, in
- * Swagger 2.0 and OpenAPI 3.1, made of their CustomResourceDefinitions. One that changed is read and written anew when somebody asks.
+ * `/swagger/custom-resources.json` and `/swagger/custom-resources.v3.json`: the custom resources of the cluster in Swagger 2.0 and OpenAPI
+ * 3.1, made from their CustomResourceDefinitions. A request reads the definitions that have changed.
  */
 import { serviceUnavailable } from '../runtime/errors.ts';
 import { authenticated } from '../http/access.ts';
@@ -13,12 +13,13 @@ import { Slice, type WaitingSlice } from '../runtime/slice.ts';
 import type { Logger } from '../runtime/logger.ts';
 import { documentOf, write, type DocumentForm, type Written } from './openapi/custom-documents.ts';
 import { withoutSchemas, type Definition } from './openapi/custom-resource.ts';
+import { cached } from './platform.ts';
 
 export interface CustomResourcesOptions {
   readonly client: Pick<KubeClient, 'json'>;
   readonly discovery: Pick<Discovery, 'waitForSync' | 'resources'>;
   readonly log: Logger;
-  /** Of this server. */
+  /** Version of this server. */
   readonly version: string;
   readonly issuer: () => string;
 }
@@ -28,24 +29,24 @@ interface Known extends Written {
 }
 
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-/** Definitions are read at once. */
+/** Maximum number of definitions that are read at the same time. */
 const atOnce = 8;
-/** For the first documents of the cluster, and for a definition, in milliseconds. */
+/** Milliseconds for the discovery of the cluster, and for a definition. */
 const longestWait = 5_000;
-/** What could not be read is asked for again after this, in milliseconds. */
+/** Milliseconds before a failed read is repeated. */
 const retryInterval = 1_000;
-/** Bytes of a document: what is more is left out, and the document says so. */
+/** Bytes of a document. Definitions beyond are left out, and the document says so. */
 const largest = 64 * 1024 * 1024;
 
 export function customResourcesRoutes(options: CustomResourcesOptions): readonly Route[] {
   const { client, discovery, log, version, issuer } = options;
-  /** By the names of their definitions. */
+  /** By name of the definition. */
   const known = new Map<string, Known>();
   let made: { readonly of: string; readonly documents: Readonly<Record<DocumentForm, PreparedDocument>> } | undefined;
   let making: Promise<void> | undefined;
   let notBefore = 0;
 
-  /** The definitions that there are, each with its revision. */
+  /** Returns the revisions of all definitions by name. */
   const present = (): ReadonlyMap<string, string> =>
     new Map(
       discovery.resources
@@ -62,7 +63,7 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
     known.set(name, { revision, ...describe(name, definition) });
   }
 
-  /** A schema may be so deep that nobody can write it down. */
+  /** A schema may be too deep to be written. */
   function describe(name: string, definition: Definition): Written {
     try {
       return write(definition);
@@ -84,7 +85,7 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
       );
       const failed = results.filter((one) => one.status === 'rejected');
       problem = failed[0]?.reason ?? problem;
-      // Where none can be read, nobody waits for all the others.
+      // If all fail, the others probably fail too.
       if (failed.length === results.length) break;
     }
     if (problem !== undefined) {
@@ -95,18 +96,18 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
     const document = (form: DocumentForm): PreparedDocument =>
       new PreparedDocument(documentOf(form, written, { version, issuer: issuer(), largest }));
     made = {
-      // What could not be read is asked for again.
+      // A failed read is repeated.
       of: problem === undefined ? keyOf(all) : '',
       documents: { v2: document('v2'), v3: document('v3') },
     };
   }
 
-  /** As the cluster is now; where something of it cannot be read, as it was. */
+  /** Returns the current document. Definitions that cannot be read are as they were before. */
   async function current(form: DocumentForm, { signal }: WaitingSlice): Promise<PreparedDocument> {
     const waiting = AbortSignal.any([signal, AbortSignal.timeout(longestWait)]);
     await discovery.waitForSync(waiting).catch((cause: unknown) => {
       signal.throwIfAborted();
-      throw serviceUnavailable('what the cluster serves is not known yet', 1, cause);
+      throw serviceUnavailable('the resources of the cluster are not known yet', 1, cause);
     });
     if (made?.of !== keyOf(present()) && (made === undefined || Date.now() >= notBefore))
       await (making ??= make().finally(() => {
@@ -116,17 +117,18 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
     return made.documents[form];
   }
 
-  const route = (path: string, summary: string, form: DocumentForm): Route =>
+  const route = (path: string, format: string, form: DocumentForm): Route =>
     defineRoute({
       method: 'get',
       path,
-      summary,
+      summary: `Get the custom resources in ${format}`,
+      description: `Describes the custom resources of the cluster, made from its CustomResourceDefinitions. Needs credentials, but no right. ${cached}`,
       access: authenticated,
-      responses: json(documentSchema),
+      responses: json(documentSchema, 'The description'),
       handler: async ({ req, res, context }) => (await current(form, context)).answer(req, res, context),
     });
   return [
-    route('/swagger/custom-resources.json', 'The custom resources of the cluster in Swagger 2.0', 'v2'),
-    route('/swagger/custom-resources.v3.json', 'The custom resources of the cluster in OpenAPI 3.1', 'v3'),
+    route('/swagger/custom-resources.json', 'Swagger 2.0', 'v2'),
+    route('/swagger/custom-resources.v3.json', 'OpenAPI 3.1', 'v3'),
   ];
 }

@@ -1,6 +1,6 @@
 /**
- * `/swagger/platform.json` and `/swagger/platform.v3.json`: the platform's own APIs in Swagger 2.0 and OpenAPI 3.1, made of the routes that
- * serve them when they are first asked for.
+ * `/swagger/platform.json` and `/swagger/platform.v3.json`: the platform's own APIs in Swagger 2.0 and OpenAPI 3.1. The first request makes
+ * them from the routes.
  */
 import { anonymous, authenticated, type UnmatchedPaths } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
@@ -11,7 +11,7 @@ import { openapi31 } from './openapi/openapi31.ts';
 import { operationOf, tagsOf } from './openapi/operations.ts';
 import { swagger20 } from './openapi/swagger20.ts';
 
-/** What `make` makes of the issuer, made when it is first asked for, and again once the issuer is another. */
+/** Returns the value that `make` makes for the current issuer: made on first use, and again when the issuer changes. */
 export function byIssuer<T>(issuer: () => string, make: (issuer: string) => T): () => T {
   let made: { readonly issuer: string; readonly value: T } | undefined;
   return () => {
@@ -22,28 +22,30 @@ export function byIssuer<T>(issuer: () => string, make: (issuer: string) => T): 
 }
 
 interface PlatformOptions {
-  /** Of this server. */
+  /** Version of this server. */
   readonly version: string;
-  /** All that the gateway's face serves beside these documents. */
+  /** All routes of the gateway beside these documents. */
   readonly routes: readonly Route[];
   readonly issuer: () => string;
 }
 
 const title = 'platform-apiserver';
-const description = `The APIs of the platform: tokens, accounts, reading the cluster, logs.
+const description = `The APIs of the platform: tokens, accounts, resources of the cluster, and logs.
 
-- A GET path answers HEAD too.
-- Every answer has the header \`Audit-Id\`, by which its request is found in the audit log.
-- An unknown parameter is 400 below /kapis, and the answer names the known ones.
-- What is below /api, /apis, /openapi and /version is kube-apiserver's, which is asked as the caller; it describes itself at /openapi/v3, and
-  custom resources are described at /swagger/custom-resources.json.
-- \`/\` leads a browser to the page of its user's account.
-- Where a path of /{resources} and another one fit, the other one is meant.`;
+- Every GET path also accepts HEAD.
+- Every response has the header \`Audit-Id\`, which identifies the request in the audit log.
+- Below \`/kapis\`, an unknown parameter is rejected with 400; the message lists the known ones.
+- Paths below \`/api\`, \`/apis\`, \`/openapi\` and \`/version\` are sent to kube-apiserver with the rights of the caller. It describes them at \`/openapi/v3\`; \`/swagger/custom-resources.json\` describes custom resources.
+- \`/\` redirects browsers to the account page.
+- A path with its own description takes precedence over \`/{resources}\`.`;
+
+/** Sentence for the descriptions of documents. */
+export const cached = 'The response has an `ETag`; send it as `If-None-Match` to fetch only changes.';
 
 export const unmatchedDescriptions: UnmatchedPaths = { paths: /^\/swagger\//, access: authenticated };
 
 export function platformRoutes({ version, routes, issuer }: PlatformOptions): readonly Route[] {
-  const document = (path: string, summary: string, make: typeof openapi31): Route => {
+  const document = (path: string, format: string, make: typeof openapi31): Route => {
     const current = byIssuer(issuer, (now) => {
       const examples = readExamples();
       const operations = all.map((route) => operationOf(route, examples));
@@ -53,15 +55,16 @@ export function platformRoutes({ version, routes, issuer }: PlatformOptions): re
     return defineRoute({
       method: 'get',
       path,
-      summary,
+      summary: `Get the API description in ${format}`,
+      description: `Describes the APIs of the platform. Needs no credentials. ${cached}`,
       access: anonymous,
-      responses: json(documentSchema),
+      responses: json(documentSchema, 'The description'),
       handler: ({ req, res, context }) => current().answer(req, res, context),
     });
   };
   const own = [
-    document('/swagger/platform.json', "The platform's APIs in Swagger 2.0", swagger20),
-    document('/swagger/platform.v3.json', "The platform's APIs in OpenAPI 3.1", openapi31),
+    document('/swagger/platform.json', 'Swagger 2.0', swagger20),
+    document('/swagger/platform.v3.json', 'OpenAPI 3.1', openapi31),
   ];
   const all = [...routes, ...own];
   return own;

@@ -1,4 +1,4 @@
-/** `GET …/kubeconfig`: what kubectl needs to reach the Kubernetes API through this server, as the person who asks. */
+/** `GET …/kubeconfig`: a kubeconfig with which kubectl uses the Kubernetes API through this server, as the caller. */
 import type { Request } from 'express';
 import { bearerCredentials } from '../auth/authenticators/bearer-credentials.ts';
 import type { UserInfo } from '../auth/user.ts';
@@ -17,9 +17,9 @@ const group = 'config.platform.io';
 const version = 'v1alpha2';
 
 interface KubeconfigParts {
-  /** `gateway.externalURL` of the configuration object; never anything that a request says. */
+  /** `gateway.externalURL` of the configuration object; requests cannot change it. */
   readonly externalURL: () => string;
-  /** Of the TLS listener, in PEM; undefined where it shows a certificate that clients believe anyway. */
+  /** CA of the TLS listener in PEM; undefined if clients trust its certificate anyway. */
   readonly authority: () => string | undefined;
 }
 
@@ -32,7 +32,7 @@ const clusterSchema = named(
     { server: text },
     {
       'certificate-authority-data': described(
-        'PEM in base64; left out where clients believe the certificate anyway',
+        'CA in base64-encoded PEM; missing if clients trust the certificate anyway',
         text,
       ),
     },
@@ -67,17 +67,19 @@ const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route =>
   defineRoute({
     method: 'get',
     path: `/kapis/${group}/${version}/kubeconfig`,
-    summary: 'A kubeconfig for kubectl through this server, with the credential plugin',
+    summary: 'Get a kubeconfig',
+    description:
+      'kubectl uses it to reach the Kubernetes API through this server, as you; the credential plugin `platform-apiserver credential` logs in. Needs no right. Without `gateway.externalURL` in the configuration, the response is 404.',
     access: authenticated,
     query: queryParameters({
       token: described(
-        'embed: with the token of this request, for as long as that lives, in the place of the plugin',
+        '`embed`: contain the token of this request, until it expires, instead of the plugin',
         oneOf('embed').optional(),
       ),
     }),
     responses: {
       200: {
-        description: 'OK; the same in JSON if that is asked for',
+        description: 'The kubeconfig',
         content: { [yaml]: kubeconfigSchema, [json]: kubeconfigSchema },
       },
     },
@@ -87,7 +89,7 @@ const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route =>
       const server = externalURL();
       if (server === '')
         throw noSuchPath(
-          'there is no kubeconfig: gateway.externalURL of the configuration object is to say where clients reach this server',
+          'there is no kubeconfig: set gateway.externalURL of the configuration object to the address at which clients reach this server',
         );
       const credential = token === 'embed' ? { token: bearerOf(req) } : plugin;
       const config = kubeconfigOf(server, authority(), context.user, credential);
@@ -100,7 +102,7 @@ const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route =>
     },
   });
 
-/** RFC 6750 section 2.1. The caller's own, which was judged a moment ago. */
+/** Returns the token that authenticated the request (RFC 6750 section 2.1). Throws 400 if it was none. */
 function bearerOf({ headers }: Request): string {
   const token = bearerCredentials(headers.authorization);
   if (token === undefined) throw badRequest('only a bearer token can be embedded');
@@ -119,7 +121,7 @@ const plugin = {
   },
 };
 
-/** Named by the host, so that those of several platforms can be merged. */
+/** Names are the host, so that kubeconfigs of several platforms can be merged. */
 function kubeconfigOf(
   server: string,
   authority: string | undefined,
@@ -139,7 +141,7 @@ function kubeconfigOf(
   };
 }
 
-/** What clients need to be set up: served at /kapis/config.platform.io. */
+/** Configuration of clients: served at /kapis/config.platform.io. */
 export const configGroup: ApiGroupVersion = {
   group,
   version,

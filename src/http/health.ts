@@ -1,4 +1,4 @@
-/** /livez, /readyz and /healthz as kube-apiserver has them (k8s.io/apiserver pkg/server/healthz): each check by name. */
+/** /livez, /readyz and /healthz as in kube-apiserver (k8s.io/apiserver pkg/server/healthz). */
 import type { Response } from 'express';
 import { noSuchPath } from '../runtime/errors.ts';
 import type { HealthCheck } from '../runtime/lifecycle.ts';
@@ -15,7 +15,10 @@ type Checks = () => readonly HealthCheck[];
 const ping: HealthCheck = { name: 'ping', problem: () => '', warning: () => '' };
 
 const access = { kind: 'optional', parameter: 'verbose' } as const satisfies Access;
-const verbose = described('Names every check; needs an identity', text.optional());
+const verbose = described(
+  'List the checks. Ignored without valid credentials; with them, the right to `get` the path is required',
+  text.optional(),
+);
 export const unmatchedHealth: UnmatchedPaths = { paths: /^\/(?:healthz|livez|readyz)\//, access };
 
 export class Health {
@@ -38,34 +41,40 @@ export class Health {
 
   get routes(): readonly Route[] {
     return [
-      ...routesOf('/livez', 'Whether the process works', () => [ping]),
-      ...routesOf('/readyz', 'Whether the server can answer', this.#checks),
-      ...routesOf('/healthz', 'The same as /readyz, under its old name', this.#checks),
+      ...routesOf('/livez', 'Succeeds while the process responds.', () => [ping]),
+      ...routesOf(
+        '/readyz',
+        'Succeeds while the server can serve requests. Fails before it has read what it needs, and during shutdown.',
+        this.#checks,
+      ),
+      ...routesOf('/healthz', 'The same as `/readyz`, for clients of the older path.', this.#checks),
     ];
   }
 }
 
 const report = { 'text/plain': text };
 const responses: ResponseDescriptions = {
-  200: { description: 'Yes', content: report },
+  200: { description: 'The checks succeeded', content: report },
   503: {
-    description: 'No',
+    description: 'A check failed',
     content: report,
-    headers: { 'Retry-After': 'Seconds' },
+    headers: { 'Retry-After': 'Seconds to wait before the next request' },
   },
 };
 
-function routesOf(path: string, summary: string, checks: Checks): Route[] {
+function routesOf(path: string, description: string, checks: Checks): Route[] {
   const probe = path.slice(1);
+  const what = probe === 'livez' ? 'liveness' : 'readiness';
   return [
     defineRoute({
       method: 'get',
       path,
-      summary,
+      summary: `Check ${what}`,
+      description,
       access,
       query: lenientParameters({
         verbose,
-        exclude: described('A check to leave out; may be repeated', list(text).default([])),
+        exclude: described('Name of a check to skip; may be repeated', list(text).default([])),
       }),
       responses,
       handler({ res, context: { user }, query: { verbose: isVerbose, exclude } }) {
@@ -76,9 +85,10 @@ function routesOf(path: string, summary: string, checks: Checks): Route[] {
     defineRoute({
       method: 'get',
       path: `${path}/:check`,
-      summary: `${summary}: one check`,
+      summary: `Run one ${what} check`,
+      description: `Runs one of the checks of \`${path}\`. A name of no check is 404.`,
       access,
-      pathParameters: { check: 'Such as ping; /readyz?verbose names them' },
+      pathParameters: { check: `Name of the check; \`${path}?verbose\` lists the names` },
       query: lenientParameters({ verbose }),
       responses,
       handler({ res, context: { user }, path: { check }, query: { verbose: isVerbose } }) {
@@ -90,7 +100,7 @@ function routesOf(path: string, summary: string, checks: Checks): Route[] {
   ];
 }
 
-/** Names and reasons only for callers with an identity: they tell an attacker what to wait for. */
+/** Names and reasons are only for authenticated callers: they tell an attacker what to wait for. */
 function answer(probe: string, checks: readonly HealthCheck[], res: Response, isVerbose: boolean): void {
   const results = checks.map((check) => ({ name: check.name, problem: check.problem(), warning: check.warning() }));
   const failed = results.some(({ problem }) => problem !== '');

@@ -1,4 +1,4 @@
-/** metav1: what objects, lists and refusals have in common. */
+/** metav1: the common parts of objects, lists and errors. */
 import { oauthErrorCodes } from '../runtime/errors.ts';
 import {
   anything,
@@ -16,24 +16,24 @@ import {
   type Schema,
 } from './schema.ts';
 
-/** What an object is. `apiVersion`: if it is always the same. */
+/** Type of an object. `apiVersion`: if it is always the same. */
 export const typeMeta = <const K extends string, const V extends string = string>(kind: K, apiVersion?: V) => ({
   kind: oneOf(kind),
   apiVersion: (apiVersion === undefined ? text : oneOf(apiVersion)) as Schema<V>,
 });
 
-/** An object with nothing in it. */
+/** An empty object. */
 export const nothing = named('Nothing', object({}));
 
-/** Beside what could be found. */
+/** Marks an incomplete response. */
 export const partialSchema = named(
   'Partial',
-  described('This is not everything', object({ reason: described('Why, for people', text) })),
+  described('Present if the response is incomplete', object({ reason: described('Reason for people to read', text) })),
 );
 
 const cause = named(
   'StatusCause',
-  object({}, { reason: text, message: text, field: described('Such as spec.groups[0]', text) }),
+  object({}, { reason: text, message: text, field: described('Field or parameter, such as `spec.groups[0]`', text) }),
 );
 
 export const statusDetailsSchema = named(
@@ -43,7 +43,7 @@ export const statusDetailsSchema = named(
     {
       name: text,
       group: text,
-      kind: described('The resource, or the kind, that it is about', text),
+      kind: described('Resource or kind of the object', text),
       uid: text,
       causes: list(cause),
       retryAfterSeconds: count,
@@ -53,7 +53,7 @@ export const statusDetailsSchema = named(
 
 const statusMeta = named(
   'StatusMeta',
-  object({}, { continue: described('To go on with a list that has expired', text) }),
+  object({}, { continue: described('Token that continues a list whose own token has expired', text) }),
 );
 
 const status = {
@@ -61,16 +61,16 @@ const status = {
   metadata: statusMeta,
 };
 
-/** Of one that failed. */
+/** Status of a failed request. */
 export const statusSchema = named(
   'Status',
   object(
     {
       ...status,
       status: oneOf('Failure'),
-      message: described('What was wrong, and what would be right', text),
-      reason: described('The same in a word, for programs', text),
-      code: described('The status of the answer', integer),
+      message: described('Problem, and what is accepted, for people to read', text),
+      reason: described('Machine-readable reason', text),
+      code: described('HTTP status of the response', integer),
     },
     { details: statusDetailsSchema },
   ),
@@ -79,10 +79,10 @@ export const statusSchema = named(
 /** RFC 6749 section 5.2. */
 export const oauthErrorSchema = named(
   'OAuthError',
-  object({ error: oneOf(...oauthErrorCodes), error_description: described('For people', text) }),
+  object({ error: oneOf(...oauthErrorCodes), error_description: described('Problem for people to read', text) }),
 );
 
-/** Where there is nothing to show. */
+/** Status of a request that succeeded and returns no object. */
 export const doneSchema = named(
   'Done',
   object({ ...status, status: oneOf('Success') }, { details: statusDetailsSchema }),
@@ -96,13 +96,13 @@ export const jsonPatchSchema = named(
       'JSONPatchOperation',
       object(
         { op: oneOf('add', 'remove', 'replace', 'move', 'copy', 'test'), path: text },
-        { from: text, value: described('Anything', anything) },
+        { from: text, value: described('Any JSON value', anything) },
       ),
     ),
   ),
 );
 
-/** There is more of it in Kubernetes' own schema. */
+/** The part of Kubernetes' schema that clients of /kapis use. */
 export const objectMetaSchema = named(
   'ObjectMeta',
   open(
@@ -117,15 +117,15 @@ export const objectMetaSchema = named(
         deletionTimestamp: time,
         labels: mapOf(text),
         annotations: mapOf(text),
-        selfLink: described('Its path in the API that has it', text),
+        selfLink: described('Path of the object in the Kubernetes API', text),
       },
     ),
   ),
 );
 
-const listMeta = named('ListMeta', object({}, { resourceVersion: described('What to watch from', text) }));
+const listMeta = named('ListMeta', object({}, { resourceVersion: described('Version from which to watch', text) }));
 
-/** A list of /kapis, under this name. `kind`: of its items, if that is known. */
+/** A list of /kapis, under this name. `kind`: kind of its items, if it is known. */
 export const listSchema = <S extends Schema>(name: string, item: S, kind?: string) =>
   named(
     name,
@@ -134,6 +134,6 @@ export const listSchema = <S extends Schema>(name: string, item: S, kind?: strin
       apiVersion: text,
       metadata: listMeta,
       items: list(item),
-      totalItems: described('Before paging', count),
+      totalItems: described('Number of matching objects on all pages', count),
     }),
   );

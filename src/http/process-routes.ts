@@ -6,20 +6,21 @@ import { json, type Route } from './route.ts';
 import { named, object, text, type TypeOf } from './schema.ts';
 import { endWith } from './response/write.ts';
 
-/** The figures of the process; who may read them is decided on the path. */
 export const metricsRoute = defineRoute({
   method: 'get',
   path: '/metrics',
-  summary: "The server's figures in Prometheus' text format",
+  summary: 'Get metrics',
+  description:
+    'Returns the metrics of this process in the Prometheus text format. Requires the right to `get` the path `/metrics`.',
   access: authorizedByPath,
-  responses: { 200: { description: 'OK', content: { 'text/plain': text } } },
+  responses: { 200: { description: 'The metrics', content: { 'text/plain': text } } },
   async handler({ res }) {
     res.setHeader('Content-Type', registry.contentType);
     endWith(res, await registry.metrics());
   },
 });
 
-/** k8s.io/apimachinery pkg/version Info, as far as it is known of this server. */
+/** The part of k8s.io/apimachinery pkg/version Info that applies to this server. */
 const versionSchema = named('Version', object({ major: text, minor: text, gitVersion: text, platform: text }));
 
 export function versionRoute(path: string, version: string): Route {
@@ -31,9 +32,10 @@ export function versionRoute(path: string, version: string): Route {
   return defineRoute({
     method: 'get',
     path,
-    summary: 'The version of this server',
+    summary: 'Get the version of the server',
+    description: 'Returns the version and the platform of this process. Needs no credentials.',
     access: anonymous,
-    responses: json(versionSchema),
+    responses: json(versionSchema, 'The version'),
     handler({ res }) {
       res.setHeader('Content-Type', 'application/json');
       endWith(res, body);
@@ -41,13 +43,14 @@ export function versionRoute(path: string, version: string): Route {
   });
 }
 
-/** The paths that are served, as kube-apiserver lists its own at `/`. */
+/** The list of paths at `/`, as in kube-apiserver. */
 export function indexRoute(routes: readonly Route[]): Route {
   const paths = [...new Set(routes.map(({ path }) => path).filter((path) => !path.includes(':')))].toSorted();
   return defineRoute({
     method: 'get',
     path: '/',
-    summary: 'The paths that are served',
+    summary: 'List the served paths',
+    description: 'Needs credentials, but no right.',
     access: authenticated,
     responses: {},
     handler({ res }) {

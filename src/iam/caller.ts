@@ -1,4 +1,4 @@
-/** Who asks, whom they ask about, and whether that is themselves. */
+/** The caller, the user in the path, and whether they are the same. */
 import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { demand, type Authorizer, type ResourceAttributes } from '../auth/authorizers/authorizer.ts';
@@ -10,9 +10,9 @@ import { notFound } from '../runtime/errors.ts';
 import { group } from './user-store.ts';
 
 export const usersResource = { group, resource: 'users' };
-export const usernameInPath = { name: 'The username; ~ is yourself' };
+export const usernameInPath = { name: 'Username; `~` is your own' };
 
-/** The caller's own account; undefined for those whom somebody else vouches for, also under the same name. */
+/** Returns the account of the caller; undefined if another issuer authenticated the caller, also under the same name. */
 export function ownAccount(directory: Directory, caller: UserInfo): Account | undefined {
   if (caller.via !== 'token') return undefined;
   const account = directory.account(caller.username);
@@ -22,7 +22,7 @@ export function ownAccount(directory: Directory, caller: UserInfo): Account | un
 export interface Target {
   readonly caller: UserInfo;
   readonly username: string;
-  /** The caller's own account if it is that which is asked about. */
+  /** Account of the caller if it is the user in the path. */
   readonly own: Account | undefined;
 }
 
@@ -36,14 +36,14 @@ export function targetOf(directory: Directory, { user: caller, info: { name } }:
   return { caller, username, own: account?.username === username ? account : undefined };
 }
 
-/** The account that is asked about. Throws 404 if there is none. */
+/** Returns the account of the user in the path. Throws 404 if there is none. */
 export function accountOf(directory: Directory, { own, username }: Target): Account {
   const account = own ?? directory.account(username);
   if (account === undefined) throw notFound(usersResource, username);
   return account;
 }
 
-/** What the request wants to do with a user. */
+/** Returns the attributes by which the request is authorized. */
 export const attributesOf = (
   { info: { verb, subresource } }: RequestContext,
   username: string,

@@ -1,4 +1,4 @@
-/** `users/{u}/loginrecords`: who logged in as a user, or tried to. One's own always. */
+/** `users/{u}/loginrecords`: logins and failed attempts of a user. Users may read their own. */
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginHistories } from '../accounts/logins/history.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
@@ -24,11 +24,16 @@ export const loginRecordsRoute = (parts: LoginRecordsParts): Route =>
   defineRoute({
     method: 'get',
     path: `${base}/users/:name/loginrecords`,
-    summary: 'Logins of the user, failed ones too, the newest first',
+    summary: 'List the login records of a user',
+    description:
+      'Returns logins and failed attempts, the newest first. Requires the right to `get users/loginrecords` in `iam.platform.io`; your own records need no right. `authentication.loginHistory` of the configuration sets how many are kept, and for how long.',
     access: authenticated,
     pathParameters: usernameInPath,
-    query: queryParameters({ limit: described('How many; -1 for all', limitParameter), ...commonShape }),
-    responses: json(loginRecordListSchema),
+    query: queryParameters({
+      limit: described('Maximum number of records; -1 for all', limitParameter),
+      ...commonShape,
+    }),
+    responses: json(loginRecordListSchema, 'The login records'),
     authorize: authorizeOnOthers(parts),
     async handler({ req, res, query: { limit, pretty }, granted: target }) {
       demandJson(req.headers);

@@ -1,7 +1,7 @@
 /**
- * `users/{u}/password`. One's own needs the current password, whatever else one may do: a token alone, perhaps a stolen one, must not
- * lock its owner out. Another's needs the right to it, the right to impersonate each group that the user is in, and no less power than
- * the user has by name: whoever sets a password may act as that user.
+ * `users/{u}/password`. Callers need the current password for their own, whatever their rights: a stolen token must not lock its owner
+ * out. For another user they need the right to it, to impersonate each group of the user, and the rights that the user has by name:
+ * whoever sets a password can act as that user.
  */
 import type { Account } from '../accounts/directory/account.ts';
 import { OwnPassword, type OwnPasswordParts } from '../accounts/passwords/own.ts';
@@ -93,12 +93,14 @@ export function passwordRoute(parts: PasswordParts): Route {
   return defineRoute({
     method: 'put',
     path: `${base}/users/:name/password`,
-    summary: 'Set a password: your own with the current one beside it',
+    summary: 'Set the password of a user',
+    description:
+      "Ends the sessions that were started with the previous password.\n\n- Your own password requires `currentPassword` and no right. A wrong one counts as a failed login.\n- Another user's password requires the right to `update users/password` in `iam.platform.io`, and to `impersonate` each group of the user. If the user is bound by name to rights that do more than read at cluster scope, in `kube-system` or in the release's namespace, it also requires these rights, or the right to `impersonate` the user.",
     access: authenticatedToChangePassword,
     pathParameters: usernameInPath,
     query: commonParameters,
     body: jsonBody(passwordSchema),
-    responses: json(doneSchema, 'Set; logins with the one before are over'),
+    responses: json(doneSchema, 'The password was set'),
     errors: [422],
     authorize: authorizeOnOthers(parts),
     async handler({ req, res, context, body: { password, currentPassword }, granted: target }) {

@@ -1,4 +1,4 @@
-/** What the account service answers, and what it takes. */
+/** Request and response bodies of the account service. */
 import type { LoginOutcome } from '../accounts/logins/history.ts';
 import { shortestPassword } from '../accounts/passwords/rules.ts';
 import { longestPassword } from '../accounts/passwords/passwords.ts';
@@ -28,7 +28,7 @@ const identity = named(
   'UserIdentity',
   object({
     provider: described('Name of the identity provider in the cluster configuration object', text),
-    subject: described('What the provider knows the user by and never gives to another', text),
+    subject: described('Identifier of the user at the provider, which is never reassigned', text),
   }),
 );
 
@@ -39,40 +39,39 @@ const condition = named(
       type: text,
       status: oneOf('True', 'False', 'Unknown'),
       lastTransitionTime: time,
-      reason: described('Why it is so, in one word for programs', text),
-      message: described('Why it is so, for people', text),
+      reason: described('Machine-readable reason', text),
+      message: described('Reason for people to read', text),
     },
     { observedGeneration: count },
   ),
 );
 
 const userFields = {
-  displayName: described('How the user is called by people', upTo(256)),
-  email: described('The user may log in with it in the place of the name', upTo(254)),
-  groups: described('Role bindings name them', list(text)),
-  state: described('Who is Disabled cannot log in', oneOf('Active', 'Disabled')),
-  passwordChangeRequired: described('The user may do nothing but change the password', flag),
-  identities: described('Who the user is at identity providers', list(identity)),
+  displayName: described('Name for people to read', upTo(256)),
+  email: described('E-mail address, with which the user can log in too', upTo(254)),
+  groups: described('Groups for role bindings', list(text)),
+  state: described('A `Disabled` user cannot log in, and tokens of the user are refused', oneOf('Active', 'Disabled')),
+  passwordChangeRequired: described('Whether the user can do nothing but change the password', flag),
+  identities: described('Identities with which the user logs in at identity providers', list(identity)),
 };
 
-/** manifests/crds has the same, and kube-apiserver judges by that. */
+/** The same as in manifests/crds, by which kube-apiserver validates. */
 const userSpec = named('UserSpec', object({}, userFields));
 
 const userStatus = named('UserStatus', object({}, { conditions: list(condition), lastLoginTime: time }));
 
-/** With the parameter `fields` there may be less in it. */
+/** The parameter `fields` may leave out properties. */
 export const userSchema = named(
   'User',
   object({ ...typeMeta('User', apiVersion), metadata: objectMetaSchema }, { spec: userSpec, status: userStatus }),
 );
 
-/** Of a deletion: done, or under way. */
+/** Status of a completed deletion, or the user while finalizers remain. */
 export const deletedUserSchema = named('DeletedUser', eitherOf(doneSchema, userSchema));
 
 export const userListSchema = listSchema('UserList', userSchema, 'User');
 
-/** The same as somebody writes it: its type may be left out of a patch, and its metadata may have what kube-apiserver takes. */
-/** RFC 7386: what is null goes. */
+/** RFC 7386: null removes a property. */
 const orNull = (fields: Readonly<Record<string, Schema>>): Readonly<Record<string, Schema>> =>
   Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, schema.nullable()]));
 
@@ -89,21 +88,18 @@ export const userPatchSchema = named(
   ),
 );
 
-export const deleteOptionsSchema = named(
-  'DeleteOptions',
-  described('meta.k8s.io/v1 DeleteOptions, as kube-apiserver takes them', anyObject),
-);
+export const deleteOptionsSchema = named('DeleteOptions', described('`DeleteOptions` of meta.k8s.io/v1', anyObject));
 
 export const passwordSchema = named(
   'Password',
   object(
     {
       password: described(
-        '8 characters to 1,024 bytes, and not a common one',
+        'At least 8 characters, at most 1,024 bytes; common passwords and names of the user are refused with 422',
         text.meta({ minLength: shortestPassword, maxLength: longestPassword, format: 'password' }),
       ),
     },
-    { currentPassword: described('Needed for your own', text.meta({ format: 'password' })) },
+    { currentPassword: described('Required to change your own password', text.meta({ format: 'password' })) },
   ),
 );
 
@@ -113,7 +109,7 @@ const sessionSchema = named(
     ...typeMeta('Session', apiVersion),
     metadata: named(
       'SessionMeta',
-      object({ name: described('By which it is ended', text) }, { creationTimestamp: time }),
+      object({ name: described('Identifier with which the session is revoked', text) }, { creationTimestamp: time }),
     ),
     spec: named(
       'SessionSpec',
@@ -127,14 +123,14 @@ const sessionSchema = named(
       object(
         {
           phase: described(
-            'Pending: a login that waits for its code to be redeemed; Revoked: its tokens are refused',
+            '`Pending`: the authorization code is not exchanged yet; `Revoked`: its tokens are refused',
             oneOf('Pending', 'Active', 'Revoked'),
           ),
         },
-        { lastUsedAt: described('When it was refreshed last, or the login', time) },
+        { lastUsedAt: described('Time of the last refresh, or of the login', time) },
       ),
     ),
-    current: described('It is that of the request', flag),
+    current: described('Whether it is the session of this request', flag),
   }),
 );
 
@@ -153,8 +149,8 @@ const loginRecordSchema = named(
     ...typeMeta('LoginRecord', apiVersion),
     time,
     success: flag,
-    reason: described('LoggedIn, or why not: NoPassword has none set, Limited came too often', outcomes),
-    client: described('The name of the OAuth client', text),
+    reason: described('`NoPassword`: no password is set; `Limited`: too many failures before', outcomes),
+    client: described('Name of the OAuth client', text),
     sourceIP: text,
     userAgent: text,
   }),
@@ -166,21 +162,21 @@ export const loginRecordListSchema = named(
     ...typeMeta('LoginRecordList', apiVersion),
     metadata: nothing,
     items: list(loginRecordSchema),
-    totalItems: described('Of all pages', count),
+    totalItems: described('Number of records without `limit`', count),
   }),
 );
 
 const subject = named(
   'KubernetesUserInfo',
   described(
-    "authentication.k8s.io's UserInfo: as whom RBAC knows you",
+    'Identity with which requests are authorized, as `UserInfo` of authentication.k8s.io',
     object({ username: text, groups: list(text) }, { uid: text, extra: mapOf(list(text)) }),
   ),
 );
 
 const person = named(
   'PlatformUser',
-  described('Of a user of the platform', object({ passwordChangeRequired: flag }, { displayName: text, email: text })),
+  described('Account of a platform user', object({ passwordChangeRequired: flag }, { displayName: text, email: text })),
 );
 
 export const whoAmISchema = named(

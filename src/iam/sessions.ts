@@ -1,4 +1,4 @@
-/** `users/{u}/sessions`: where a user is logged in, and the end of that. One's own always; a revocation counts on every replica. */
+/** `users/{u}/sessions`: lists and revokes the sessions of a user. Users need no right for their own. */
 import type { Directory } from '../accounts/directory/directory.ts';
 import { loginOf, loginsOf } from '../accounts/directory/subjects.ts';
 import type { Session } from '../tokens/sessions/session.ts';
@@ -23,6 +23,9 @@ export interface SessionsParts {
   readonly sessions: Sessions;
 }
 
+const revocation =
+  'Every replica refuses the tokens of a revoked session within a second, and ends its watches. Requires the right to `delete users/sessions` in `iam.platform.io`; your own sessions need no right.';
+
 export function sessionsRoutes(parts: SessionsParts): Route[] {
   const { directory, sessions } = parts;
   const authorize = authorizeOnOthers(parts);
@@ -31,11 +34,13 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
     defineRoute({
       method: 'get',
       path,
-      summary: 'Where the user is logged in',
+      summary: 'List the sessions of a user',
+      description:
+        'Each login creates a session; the newest is first. Requires the right to `get users/sessions` in `iam.platform.io`; your own sessions need no right.',
       access: authenticated,
       pathParameters: usernameInPath,
       query: commonParameters,
-      responses: json(sessionListSchema),
+      responses: json(sessionListSchema, 'The sessions of the user'),
       authorize,
       async handler({ req, res, context, query: { pretty }, granted: target }) {
         demandJson(req.headers);
@@ -55,11 +60,12 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
     defineRoute({
       method: 'delete',
       path,
-      summary: 'End all sessions of the user',
+      summary: 'Revoke all sessions of a user',
+      description: revocation,
       access: authenticated,
       pathParameters: usernameInPath,
       query: commonParameters,
-      responses: json(doneSchema, 'Ended, on every replica'),
+      responses: json(doneSchema, 'The sessions were revoked'),
       authorize,
       async handler({ req, res, context, granted: target }) {
         const { username, uid } = accountOf(directory, target);
@@ -70,11 +76,12 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
     defineRoute({
       method: 'delete',
       path: `${path}/:session`,
-      summary: 'End a session of the user',
+      summary: 'Revoke a session of a user',
+      description: revocation,
       access: authenticated,
-      pathParameters: { ...usernameInPath, session: 'The metadata.name of the session' },
+      pathParameters: { ...usernameInPath, session: '`metadata.name` of the session' },
       query: commonParameters,
-      responses: json(doneSchema, 'Ended, on every replica'),
+      responses: json(doneSchema, 'The session was revoked'),
       authorize,
       async handler({ req, res, context, path: { session: sid }, granted: target }) {
         const account = accountOf(directory, target);

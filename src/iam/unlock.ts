@@ -25,11 +25,13 @@ export const unlockRoute = (parts: UnlockParts): Route =>
   defineRoute({
     method: 'post',
     path: `${base}/users/:name/unlock`,
-    summary: 'Forget the failed logins of a user',
+    summary: 'Unlock a user',
+    description:
+      'Clears the count of failed logins of the user, under all names and at all addresses, on every replica. Limits per address and per client stay. Requires the right to `create users/unlock` in `iam.platform.io`, for your own user too. If the cluster configuration object contains the password hash of the user, the response is 403.',
     access: authenticated,
     pathParameters: usernameInPath,
     query: commonParameters,
-    responses: json(doneSchema, 'Forgotten, on every replica'),
+    responses: json(doneSchema, 'The user was unlocked'),
     authorize: authorizeOn(parts),
     async handler({ req, res, context, granted: target }) {
       const account = accountOf(parts.directory, target);

@@ -36,7 +36,7 @@ export const usersDefinition: ResourceDefinition<UserFields> = {
   statusOf: ({ fields }) => fields.state,
   filters: {
     group: {
-      description: 'The user is in this group',
+      description: 'A group of the user',
       matches: ({ fields }, text) => fields.groups.includes(text),
     },
   },

@@ -1,6 +1,6 @@
 /**
- * `users` of iam.platform.io: read from the copy that every replica has of them, written as the caller, so that the rights and the
- * audit log of kube-apiserver see the person. One's own may always be read, and of it the displayName changed, by the server itself.
+ * `users` of iam.platform.io: read from the cache, and written as the caller, so that kube-apiserver authorizes and audits the person.
+ * Users may read their own user and change its displayName; the server writes that.
  */
 import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
@@ -47,26 +47,35 @@ export interface UsersParts {
   readonly users: Users;
 }
 
-/** Parameters that kube-apiserver gets, and validates. */
-const dryRun = described('All: judge it and write nothing', oneOrNone('All').optional());
+/** Parameters that kube-apiserver validates. */
+const dryRun = described('`All`: validate the request and write nothing', oneOrNone('All').optional());
 const writeShape = {
   dryRun,
-  fieldManager: described('Who writes, in metadata.managedFields', anyText.optional()),
+  fieldManager: described('Name of the writer in `metadata.managedFields`', anyText.optional()),
   fieldValidation: described(
-    'What is done about fields that it does not know; by default Strict',
+    'Handling of unknown fields: `Strict` rejects them, `Warn` drops them with the header `Warning`, `Ignore` drops them',
     oneOrNone('Strict', 'Warn', 'Ignore').default('Strict'),
   ),
 };
 const deleteShape = {
   dryRun,
   propagationPolicy: described(
-    'When what belongs to it is deleted',
+    'Handling of dependent objects: `Background` deletes them after the user, `Foreground` before, `Orphan` keeps them',
     oneOrNone('Orphan', 'Background', 'Foreground').optional(),
   ),
-  gracePeriodSeconds: described('Until it is deleted', anyText.meta({ type: 'integer', minimum: 0 }).optional()),
+  gracePeriodSeconds: described(
+    'Seconds before the user is deleted',
+    anyText.meta({ type: 'integer', minimum: 0 }).optional(),
+  ),
 };
 const writeParameters = queryParameters({ ...writeShape, ...commonShape });
 const deleteParameters = queryParameters({ ...deleteShape, ...commonShape });
+
+const ownUser = 'Without it you can change only the `displayName` of your own user.';
+const grants =
+  'Adding a group also requires the right to `impersonate` that group. Adding an identity requires the rights to `update users/identities` and to `impersonate` the user and each group of the user.';
+const configuredUsers = 'Users of the cluster configuration object are changed there: here the response is 403.';
+
 const jsonType = 'application/json';
 const userBody = unparsedBody({ [jsonType]: userSchema });
 
@@ -182,10 +191,12 @@ export function usersRoutes(parts: UsersParts): Route[] {
     defineRoute({
       method: 'get',
       path,
-      summary: 'List the users, configured ones too',
+      summary: 'List users',
+      description:
+        'Returns the User objects and the users of the cluster configuration object, which have the annotation `iam.platform.io/source`. Requires the right to `list users` in `iam.platform.io`. User objects are watched at `/kapis/resources.platform.io/v1alpha3/users.iam.platform.io`.',
       access: authenticated,
       query: queriesOf(usersDefinition).list,
-      responses: json(userListSchema),
+      responses: json(userListSchema, 'A page of users'),
       errors: [422],
       authorize(request) {
         demandJson(request.req.headers);
@@ -205,11 +216,12 @@ export function usersRoutes(parts: UsersParts): Route[] {
     defineRoute({
       method: 'post',
       path,
-      summary: 'Make a user',
+      summary: 'Create a user',
+      description: `Requires the right to \`create users\` in \`iam.platform.io\`. ${grants} Set the password with a second request, \`PUT …/users/{name}/password\`.`,
       access: authenticated,
       query: writeParameters,
       body: userBody,
-      responses: { 201: { description: 'Made', content: { [jsonType]: userSchema } } },
+      responses: { 201: { description: 'The user was created', content: { [jsonType]: userSchema } } },
       errors,
       authorize: authorizeOn(parts),
       async handler(request) {
@@ -225,11 +237,13 @@ export function usersRoutes(parts: UsersParts): Route[] {
     defineRoute({
       method: 'get',
       path: userPath,
-      summary: 'Read a user; your own you always may',
+      summary: 'Get a user',
+      description:
+        'Requires the right to `get users` in `iam.platform.io`. Your own user needs no right; a token that only allows changing the password is accepted.',
       access: authenticatedToChangePassword,
       pathParameters: usernameInPath,
       query: getParameters,
-      responses: json(userSchema),
+      responses: json(userSchema, 'The user'),
       authorize(request) {
         demandJson(request.req.headers);
         return authorizeOnOthers(parts)(request);
@@ -244,12 +258,13 @@ export function usersRoutes(parts: UsersParts): Route[] {
     defineRoute({
       method: 'put',
       path: userPath,
-      summary: 'Replace a user; of your own you always may change displayName',
+      summary: 'Replace a user',
+      description: `Requires the right to \`update users\` in \`iam.platform.io\`. ${ownUser} ${grants} ${configuredUsers}`,
       access: authenticated,
       pathParameters: usernameInPath,
       query: writeParameters,
       body: userBody,
-      responses: json(userSchema),
+      responses: json(userSchema, 'The replaced user'),
       errors,
       authorize: authorizeWrite,
       handler: (request) => write(request, 'PUT'),
@@ -257,12 +272,13 @@ export function usersRoutes(parts: UsersParts): Route[] {
     defineRoute({
       method: 'patch',
       path: userPath,
-      summary: 'Change a user; of your own you always may change displayName',
+      summary: 'Change a user',
+      description: `Requires the right to \`patch users\` in \`iam.platform.io\`. ${ownUser} ${grants} ${configuredUsers}`,
       access: authenticated,
       pathParameters: usernameInPath,
       query: writeParameters,
       body: unparsedBody({ [mergePatch]: userPatchSchema, [jsonPatch]: jsonPatchSchema }),
-      responses: json(userSchema),
+      responses: json(userSchema, 'The changed user'),
       errors,
       authorize: authorizeWrite,
       handler: (request) => write(request, 'PATCH'),
@@ -270,12 +286,13 @@ export function usersRoutes(parts: UsersParts): Route[] {
     defineRoute({
       method: 'delete',
       path: userPath,
-      summary: 'Delete a user, which ends all that was begun as that user',
+      summary: 'Delete a user',
+      description: `Deletes the password, the sessions and the login records too, so every replica refuses the tokens of the user. Role bindings to the name stay, and apply to a later user of that name. Requires the right to \`delete users\` in \`iam.platform.io\`. ${configuredUsers}`,
       access: authenticated,
       pathParameters: usernameInPath,
       query: deleteParameters,
       body: unparsedBody({ [jsonType]: deleteOptionsSchema }, false),
-      responses: json(deletedUserSchema, 'Deleted; or, while finalizers hold it, the user as it is'),
+      responses: json(deletedUserSchema, 'The user was deleted, or will be once its finalizers are removed'),
       errors,
       authorize: authorizeOn(parts),
       async handler(request) {

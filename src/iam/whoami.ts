@@ -1,4 +1,4 @@
-/** Who the server takes the caller for, in the form of kube-apiserver's SelfSubjectReview. */
+/** The identity of the caller, in the form of kube-apiserver's SelfSubjectReview. */
 import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { authenticatedToChangePassword } from '../http/access.ts';
@@ -16,10 +16,12 @@ export const whoAmIRoute = (directory: Directory): Route =>
   defineRoute({
     method: 'get',
     path: `${base}/whoami`,
-    summary: 'Who you are here',
+    summary: 'Get your own identity',
+    description:
+      'Returns the username, groups and extra attributes with which your requests are authorized. Needs no right, and accepts a token that only allows changing the password.',
     access: authenticatedToChangePassword,
     query: commonParameters,
-    responses: json(whoAmISchema),
+    responses: json(whoAmISchema, 'The identity of the caller'),
     async handler({ req, res, context, query: { pretty } }) {
       demandJson(req.headers);
       const caller = context.user;

@@ -9,7 +9,7 @@ const resources = [{ name: 'logs', singularName: 'log', namespaced: false, kind,
 
 const logsOf = (of: string): ApiGroupVersion => ({ group: of, version, resources });
 
-/** Of the aggregated face. */
+/** Served to the aggregator. */
 export const loggingGroupVersion: ApiGroupVersion = logsOf(group);
-/** Of the gateway. */
+/** Served by the gateway. */
 export const loggingGroups: readonly ApiGroupVersion[] = [loggingGroupVersion, logsOf(tenantGroup)];

@@ -15,17 +15,19 @@ import { removedRoutes } from './removed.ts';
 export { loggingGroups, loggingGroupVersion } from './group.ts';
 export { buildLogs } from './build.ts';
 
-/** Type of the responses of the aggregated face. */
+/** Type of the responses of the aggregated API. */
 export const logQueryKind = { group, version, resource: 'logs', kind, schema: logsSchema };
 
 const common = {
   method: 'get',
-  summary: 'Search, count, export or follow the logs of containers',
+  summary: 'Query, export or follow container logs',
+  description:
+    'Returns the logs of the namespaces in which RBAC lets you `get pods/log`, from the creation of each namespace on; if there are none, the response is empty. With that right in all namespaces, you see all logs. A response that is incomplete has the reason in `partial`, an export in its last line.',
   query: logParameters,
   responses: {
     200: {
       description:
-        'OK. With operation=export a line a record; with follow=true a LogRecord a line, or a server-sent event',
+        'The result of the operation. An export has one line of text per record. A tail (`follow`) has one `LogRecord` per line or server-sent event',
       content: {
         'application/json': logsSchema,
         ...Object.fromEntries([exportType, ...followTypes.slice(1)].map((type) => [type, text])),
@@ -47,7 +49,7 @@ export const loggingRoutes = (parts: LogsParts): Route[] => [
   ...removedRoutes,
 ];
 
-/** Responses are objects of Kubernetes there. */
+/** For kube-apiserver: responses are Kubernetes objects. */
 export const aggregatedLoggingRoutes = (parts: LogsParts): Route[] => [
   defineRoute({
     ...common,

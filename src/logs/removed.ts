@@ -15,11 +15,12 @@ function removed<const P extends string>(
   replacement: (path: Names<P>) => string,
 ): Route {
   const whole = `${base}/${path}` as const;
-  const names = [...whole.matchAll(/[:*](\w+)/g)].map(([, name = '']) => [name, 'As it was']);
+  const names = [...whole.matchAll(/[:*](\w+)/g)].map(([, name = '']) => [name, 'As in the removed endpoint']);
   return defineRoute({
     method,
     path: whole,
-    summary: 'Removed; the answer names what replaces it',
+    summary: 'Get the replacement of a removed endpoint',
+    description: 'Returns 404. The message names the replacement.',
     access: authenticated,
     removed: true,
     pathParameters: Object.fromEntries(names) as Names<P>,

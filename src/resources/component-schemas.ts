@@ -1,27 +1,32 @@
-/** What components.ts answers. */
+/** Responses of components.ts. */
 import { nothing, partialSchema as partial, typeMeta } from '../http/meta.ts';
 import { count, described, flag, list, mapOf, named, object, text, time, type TypeOf } from '../http/schema.ts';
 
 const replicas = named(
   'Replicas',
   object({
-    desired: described('How many there should be', count),
-    ready: described('How many of them are ready', count),
+    desired: described('Number of pods that should run', count),
+    ready: described('Number of pods that are ready', count),
   }),
 );
 
 const metadata = named(
   'ComponentMeta',
   described(
-    "The workload's",
+    'Metadata of the workload',
     object(
-      { name: text, namespace: text, uid: text, selfLink: described('Its path in the core API', text) },
+      {
+        name: text,
+        namespace: text,
+        uid: text,
+        selfLink: described('Path of the workload in the Kubernetes API', text),
+      },
       { creationTimestamp: time, labels: mapOf(text) },
     ),
   ),
 );
 
-const workload = named('Workload', described('What runs it', object({ apiVersion: text, kind: text })));
+const workload = named('Workload', described('Type of the workload', object({ apiVersion: text, kind: text })));
 
 export const componentSchema = named(
   'Component',
@@ -29,9 +34,9 @@ export const componentSchema = named(
     ...typeMeta('Component'),
     metadata,
     workload,
-    services: described('The names of the Services of its namespace that lead to it', list(text)),
+    services: described('Names of the Services that select its pods', list(text)),
     replicas,
-    healthy: described('All that there should be are ready', flag),
+    healthy: described('Whether all pods that should run are ready', flag),
   }),
 );
 
@@ -47,7 +52,7 @@ export const componentListSchema = named(
 
 const unhealthy = named(
   'UnhealthyComponent',
-  object({ name: text, namespace: text, kind: described("The workload's", text), replicas }),
+  object({ name: text, namespace: text, kind: described('Kind of the workload', text), replicas }),
 );
 
 const componentsHealth = named(
@@ -57,7 +62,7 @@ const componentsHealth = named(
 
 const nodesHealth = named(
   'NodesHealth',
-  described('Only for those who may list nodes', object({ total: count, healthy: count })),
+  described('Only for callers who may list nodes', object({ total: count, healthy: count })),
 );
 
 export const componentHealthSchema = named(
@@ -66,7 +71,7 @@ export const componentHealthSchema = named(
     {
       ...typeMeta('ComponentHealth'),
       metadata: nothing,
-      healthy: described('All components and nodes are, of those that the caller may see', flag),
+      healthy: described('Whether all components and nodes that the caller may list are healthy', flag),
       components: componentsHealth,
     },
     { nodes: nodesHealth, partial },

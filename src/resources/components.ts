@@ -1,7 +1,7 @@
 /**
- * The platform's own workloads and how they are: Deployments, StatefulSets and DaemonSets of the release's namespace and of kube-system
- * that are labelled as part of the platform, and in kube-system those of the cluster itself. Who may not list one of these kinds in one of
- * these namespaces does not see it.
+ * The components of the platform and their health: Deployments, StatefulSets and DaemonSets in the release's namespace and kube-system that
+ * are labelled as part of the platform, and the add-ons of the cluster in kube-system. Callers see the kinds that they may list, in each
+ * namespace.
  */
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { noSuchPath, notFound, unauthorized, type StatusError } from '../runtime/errors.ts';
@@ -27,14 +27,14 @@ import type { ApiResource } from '../cluster/catalogue/resource.ts';
 export interface ComponentsDeps {
   readonly authorizer: Authorizer;
   readonly catalogue: Pick<Catalogue, 'find' | 'use'>;
-  /** The release's. */
+  /** Namespace of the release. */
   readonly namespace: string;
 }
 
 const system = 'kube-system';
 const partOf = 'app.kubernetes.io/part-of';
 const platform = 'platform';
-/** What the cluster's own add-ons are labelled by. */
+/** Label of the add-ons of the cluster. */
 const systemLabel = 'k8s-app';
 
 const workloads: readonly { readonly name: string; readonly count: (object: KubeObject) => Count }[] = [
@@ -57,7 +57,7 @@ export const componentResources: readonly ApiResource[] = [
   },
 ];
 
-/** What a path says that is near theirs and none of them; undefined for one that is not near. */
+/** Returns the error for a path that resembles those of components; undefined for others. */
 export function nearComponents(name: string): StatusError | undefined {
   if (name === 'components') return noSuchPath('components are at …/components and …/components/{name}');
   if (name === 'componenthealth') return noSuchPath('componenthealth is one document, at …/componenthealth');
@@ -84,7 +84,7 @@ const leadsTo = (service: KubeObject, { spec: workload, metadata }: Workload): b
   );
 };
 
-/** The components that a caller may see. */
+/** Reads the components that a caller may see. */
 class ComponentReader {
   readonly #deps: ComponentsDeps;
   readonly #namespaces: readonly string[];
@@ -94,7 +94,7 @@ class ComponentReader {
     this.#namespaces = [...new Set([deps.namespace, system])];
   }
 
-  /** By namespace, the release's first, then by name. Throws 403 if the caller may see none of the kinds. */
+  /** Sorted by namespace, the release's first, then by name. Throws 403 if the caller may list none of the kinds. */
   async list(context: RequestContext, hidden: string[] = []): Promise<Component[]> {
     const { authorizer, namespace } = this.#deps;
     const namespaces = this.#namespaces;
@@ -124,8 +124,8 @@ class ComponentReader {
   }
 
   /**
-   * What the caller may see of a resource, in these namespaces or ('') at cluster scope; undefined if nothing may be. `hidden` gets
-   * what may not.
+   * Returns the objects that the caller may list, in these namespaces or ('') at cluster scope; undefined if there is no right at all.
+   * Adds the missing rights to `hidden`.
    */
   async #read(
     name: string,
@@ -151,6 +151,9 @@ class ComponentReader {
   }
 }
 
+const rights =
+  'Requires the right to `list` at least one of these kinds in one of the namespaces; `partial` names missing rights, also to `services` and `nodes`.';
+
 export function componentRoutes(deps: ComponentsDeps): Route[] {
   const reader = new ComponentReader(deps);
   const base = `/kapis/${apiVersion}` as const;
@@ -159,8 +162,9 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
     defineRoute({
       ...common,
       path: `${base}/components`,
-      summary: 'The workloads of the platform: those of its release, and of kube-system',
-      responses: json(componentListSchema),
+      summary: 'List the components of the platform',
+      description: `Returns the Deployments, StatefulSets and DaemonSets of the platform in its namespace and in \`kube-system\`, and the add-ons of the cluster in \`kube-system\`. ${rights}`,
+      responses: json(componentListSchema, 'The components'),
       async handler(request) {
         demandJson(request.req.headers);
         const hidden: string[] = [];
@@ -179,9 +183,11 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
     defineRoute({
       ...common,
       path: `${base}/components/:name`,
-      summary: 'A workload of the platform; of several with this name that of the release',
-      pathParameters: { name: 'The name' },
-      responses: json(componentSchema),
+      summary: 'Get a component of the platform',
+      description:
+        'If both namespaces have a component of this name, returns the one of the release. Requires the right to `list` its kind in its namespace.',
+      pathParameters: { name: 'Name of the component' },
+      responses: json(componentSchema, 'The component'),
       async handler(request) {
         demandJson(request.req.headers);
         const { name } = request.path;
@@ -193,8 +199,9 @@ export function componentRoutes(deps: ComponentsDeps): Route[] {
     defineRoute({
       ...common,
       path: `${base}/componenthealth`,
-      summary: 'How many workloads of the platform, and nodes, are well',
-      responses: json(componentHealthSchema),
+      summary: 'Get the health of components and nodes',
+      description: `Counts the nodes, and the Deployments, StatefulSets and DaemonSets of the platform and of the add-ons of the cluster; names the unhealthy ones. ${rights}`,
+      responses: json(componentHealthSchema, 'The health of components and nodes'),
       async handler(request) {
         demandJson(request.req.headers);
         await answer(request, await healthOf(reader, request.context));
@@ -226,7 +233,6 @@ async function healthOf(
         replicas,
       })),
     },
-    // Only for those who may list nodes.
     ...(nodes === undefined ? {} : { nodes: { total: nodes.length, healthy: nodes.filter(isWell).length } }),
     ...partial(hidden),
   };
@@ -253,7 +259,7 @@ function componentOf(
 
 const isWell = ({ fields }: StoredObject<NodeFields>): boolean => fields.ready.startsWith('Ready') && !fields.isUnwell;
 
-/** What stands in an answer that is not about everything. */
+/** Returns the part of a response that names the missing rights. */
 const partial = (hidden: readonly string[]): { readonly partial?: { readonly reason: string } } =>
   hidden.length === 0 ? {} : { partial: { reason: `you may not list ${[...hidden].toSorted().join(', ')}` } };
 

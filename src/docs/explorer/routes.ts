@@ -39,18 +39,18 @@ const pageHeaders = {
 /** The path contains a digest of the content. */
 const forever = { 'Cache-Control': 'public, max-age=31536000, immutable' };
 
-const page: ResponseDescriptions = { 200: { description: 'A page', content: { 'text/html': text } } };
+const page: ResponseDescriptions = { 200: { description: 'The page', content: { 'text/html': text } } };
 const part: ResponseDescriptions = {
-  200: { description: 'A part of the page', content: { 'text/css': text, 'text/javascript': text } },
+  200: { description: 'The asset', content: { 'text/css': text, 'text/javascript': text } },
 };
 
-/** RFC 6749 section 4.1.2 and RFC 9207; the script of the page reads them. */
+/** RFC 6749 section 4.1.2 and RFC 9207. The script of the page reads them. */
 const callbackParameters = lenientParameters({
-  code: described('The authorization code', text.optional()),
-  state: described('As the page gave it', text.optional()),
-  iss: described('The issuer', text.optional()),
-  error: described('Why there is no code, in one word for programs', text.optional()),
-  error_description: described('Why there is no code, for people', text.optional()),
+  code: described('Authorization code', text.optional()),
+  state: described('`state` of the authorization request', text.optional()),
+  iss: described('Issuer of the response', text.optional()),
+  error: described('OAuth error code, if the login failed', text.optional()),
+  error_description: described('Reason for people to read, if the login failed', text.optional()),
 });
 
 export const unmatchedDocs: UnmatchedPaths = { paths: /^\/docs\/assets\//, access: anonymous };
@@ -66,9 +66,14 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
     defineRoute({
       method: 'get',
       path: '/docs',
-      summary: 'A page to read and to try what is described here',
+      summary: 'Open the API explorer',
+      description:
+        'Returns an HTML page that shows the API descriptions and sends requests. Users log in there by the authorization code flow with PKCE. The page itself needs no credentials.',
       access: anonymous,
-      responses: { ...page, 301: { description: 'It has no slash behind it', headers: { Location: 'Where it is' } } },
+      responses: {
+        ...page,
+        301: { description: 'The path ends in a slash', headers: { Location: 'Path of the page' } },
+      },
       handler: ({ req, res, context }) =>
         context.info.path.endsWith('/')
           ? void res.writeHead(301, { Location: '../docs', 'Content-Length': '0' }).end()
@@ -77,7 +82,8 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
     defineRoute({
       method: 'get',
       path: '/docs/callback',
-      summary: 'The same page, where a login of it comes back to',
+      summary: 'Finish the login of the API explorer',
+      description: 'Redirect URI of the OAuth client `platform-docs`. Returns the page, which reads the parameters.',
       access: anonymous,
       query: callbackParameters,
       responses: page,
@@ -86,9 +92,11 @@ export function docsRoutes({ issuer }: { readonly issuer: () => string }): reado
     defineRoute({
       method: 'get',
       path: '/docs/assets/:digest/:file',
-      summary: 'The style and the script of that page',
+      summary: 'Get an asset of the API explorer',
+      description:
+        'Returns a script or the style sheet of `/docs`. Browsers cache it for a year: a changed asset has a new path.',
       access: anonymous,
-      pathParameters: { digest: 'Of what they are', file: 'The name' },
+      pathParameters: { digest: 'Digest of all assets', file: 'Name of the file' },
       responses: part,
       handler({ req, res, context }) {
         const asset = assets().byPath.get(context.info.path);

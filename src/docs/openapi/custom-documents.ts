@@ -74,7 +74,7 @@ export function documentOf(form: DocumentForm, all: readonly Written[], { versio
     return (size += paths.length + schemas.length) <= largest;
   });
   const left = all.length - within.length;
-  const description = `The custom resources of the cluster. kube-apiserver serves them, here too, to who may use them.${left === 0 ? '' : ` ${left} more would make this document too large.`}`;
+  const description = `The custom resources of the cluster. This server sends the requests to kube-apiserver with the rights of the caller.${left === 0 ? '' : ` ${left} more would make this document too large.`}`;
   const tags = [...new Map(within.flatMap((one) => one.tags).map((tag) => [tag.name, tag])).values()];
   const merge = (what: 'schemas' | 'responses'): object =>
     Object.assign({}, ...within.map(({ shared }) => shared[form][what])) as object;

@@ -22,7 +22,7 @@ import { camel, packageOf } from './operations.ts';
 import type { OperationDescription } from './operation.ts';
 import { refusalOf } from './error-responses.ts';
 
-/** apiextensions.k8s.io/v1 CustomResourceDefinition, as far as it is read. */
+/** The part of apiextensions.k8s.io/v1 CustomResourceDefinition that is read. */
 export interface Definition {
   readonly spec: {
     readonly group: string;
@@ -79,11 +79,11 @@ const refused: Readonly<Record<Action, readonly number[]>> = {
 };
 const always = [400, 401, 403, 406, 429, 500, 503, 504];
 
-/** The object with what all objects have; the words of Kubernetes are read by who writes the document. */
+/** Returns the schema with the common parts of all objects. The writer of the document translates the vocabulary of Kubernetes. */
 function objectSchema(name: string, { spec: { group, names } }: Definition, version: Version): JSONSchema {
   const given = version.schema?.openAPIV3Schema ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
   const properties = given['properties'] as Readonly<Record<string, JSONSchema>> | undefined;
-  // By names that no kind can have.
+  // No kind can have these names.
   const parts = ['spec', 'status'].flatMap((part) => {
     const schema = properties?.[part];
     return schema?.['properties'] === undefined ? [] : [[part, withName(`${name}.${part}`, schema)]];
@@ -101,11 +101,11 @@ function objectSchema(name: string, { spec: { group, names } }: Definition, vers
   });
 }
 
-/** Of all versions that are served. */
+/** Returns the operations of all served versions. */
 export const operationsOf = (definition: Definition): readonly OperationDescription[] =>
   definition.spec.versions.filter(({ served }) => served).flatMap((version) => ofVersion(definition, version));
 
-/** The same, of which nothing is said but what it is called. */
+/** Returns the definition without its schemas. */
 export const withoutSchemas = ({ spec }: Definition): Definition => ({
   spec: { ...spec, versions: spec.versions.map(({ schema: _schema, ...version }) => version) },
 });
@@ -123,10 +123,10 @@ function ofVersion(definition: Definition, version: Version): OperationDescripti
   const object = objectSchema(`${prefix}.${kind}`, definition, version);
   const list = listOf(`${prefix}.${listKind}`, object);
   const about = `${camel(group)}${camel(version.name)}`;
-  const inNamespace = parameterOf(inPath('namespace', 'The namespace'));
-  const name = parameterOf(inPath('name', 'The name'));
+  const inNamespace = parameterOf(inPath('namespace', 'Name of the namespace'));
+  const name = parameterOf(inPath('name', 'Name of the object'));
 
-  /** `of`: what is read and written. */
+  /** `of`: schema of the request and the response. */
   function operation(
     action: Action,
     path: string,
@@ -175,14 +175,17 @@ function ofVersion(definition: Definition, version: Version): OperationDescripti
   }
 
   function answersOf(action: Action, of: JSONSchema): ResponseDescriptions<JSONSchema> {
-    const ok = { description: 'OK', content: contentOf(action === 'list' ? list : of) };
-    const created = { 201: { description: 'Created', content: contentOf(of) } };
-    if (action === 'list') return { 200: { ...ok, description: 'OK; with watch=true an event a line' } };
+    const ok = { description: 'The object', content: contentOf(action === 'list' ? list : of) };
+    const created = { 201: { ...ok, description: 'The object was created' } };
+    if (action === 'list')
+      return { 200: { ...ok, description: 'The objects. With `watch=true`, one event per line until the watch ends' } };
     if (action === 'get') return { 200: ok };
     if (action === 'put' || action === 'patch') return { 200: ok, ...created };
-    if (action === 'post') return { ...created, 200: ok, 202: { ...ok, description: 'Accepted' } };
-    const done = { description: 'OK', content: contentOf(status) };
-    return action === 'delete' ? { 200: done, 202: { ...done, description: 'Accepted' } } : { 200: done };
+    const accepted = 'The request was accepted and is not finished yet';
+    if (action === 'post') return { ...created, 200: ok, 202: { ...ok, description: accepted } };
+    const content = contentOf(status);
+    if (action === 'deletecollection') return { 200: { description: 'The objects were deleted', content } };
+    return { 200: { description: 'The object was deleted', content }, 202: { description: accepted, content } };
   }
 
   const one = `${collection}/{name}`;

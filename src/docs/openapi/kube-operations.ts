@@ -1,4 +1,4 @@
-/** What Kubernetes' own operations take and answer, as far as they are the same for every resource. */
+/** Parameters and schemas of Kubernetes' operations that all resources share. */
 import { inQuery, type BodyDescription, type ContentDescription, type ParameterDescription } from '../../http/route.ts';
 import { jsonPatchSchema, objectMetaSchema, statusDetailsSchema, typeMeta } from '../../http/meta.ts';
 import {
@@ -16,7 +16,7 @@ import {
 } from '../../http/schema.ts';
 import { bodyOf as describedBody, jsonSchemaOf, parameterOf, withName, type JSONSchema } from './json-schema.ts';
 
-/** In which kube-apiserver answers, and takes, custom resources. */
+/** Media types of custom resources at kube-apiserver. */
 const types = ['application/json', 'application/yaml'];
 
 export const contentOf = (schema: JSONSchema): ContentDescription<JSONSchema> =>
@@ -32,14 +32,14 @@ const listMeta = named(
     {},
     {
       resourceVersion: text,
-      continue: described('To go on with', text),
+      continue: described('Token for the next chunk', text),
       remainingItemCount: count,
       selfLink: text,
     },
   ),
 );
 
-/** A refusal, or that something was done. */
+/** An error, or a success without an object. */
 export const status = jsonSchemaOf(
   named(
     'Status',
@@ -85,7 +85,7 @@ const deleteOptions = named(
 export const deleteBody = bodyOf(jsonSchemaOf(deleteOptions), false);
 
 /** meta/v1 Patch, in each of its forms. */
-const patch = named('Patch', described('What there is to be of the object', anyObject));
+const patch = named('Patch', described('Fields to change', anyObject));
 export const patchBody = describedBody({
   required: true,
   content: {
@@ -112,32 +112,42 @@ const scaleSchema = named(
 export const scale = jsonSchemaOf(scaleSchema);
 
 const pretty = inQuery('pretty', 'Indented JSON');
-const dryRun = inQuery('dryRun', 'All: judge it and write nothing');
-const fieldManager = inQuery('fieldManager', 'Who writes, in metadata.managedFields');
+const dryRun = inQuery('dryRun', '`All`: validate the request and write nothing');
+const fieldManager = inQuery('fieldManager', 'Name of the writer in `metadata.managedFields`');
 const fieldValidation = inQuery(
   'fieldValidation',
-  'What is done about fields that are not known: Ignore, Warn, Strict',
+  'Handling of unknown fields: `Strict` rejects them, `Warn` drops them with the header `Warning`, `Ignore` drops them',
 );
-const version = inQuery('resourceVersion', 'How old the answer may be');
+const version = inQuery('resourceVersion', 'Oldest version that the response may have');
 
 const listing: readonly ParameterDescription[] = [
-  inQuery('allowWatchBookmarks', 'BOOKMARK events that say how far a watch has come', flag),
-  inQuery('continue', 'metadata.continue of the chunk before'),
-  inQuery('fieldSelector', 'Over metadata.name, metadata.namespace and what the definition lets be selected by'),
-  inQuery('labelSelector', 'Such as a=b,c in (d,e),!f'),
-  inQuery('limit', 'Items of a chunk', integer),
+  inQuery('allowWatchBookmarks', 'Send `BOOKMARK` events, from which a watch can be resumed', flag),
+  inQuery('continue', '`metadata.continue` of the previous chunk'),
+  inQuery(
+    'fieldSelector',
+    'Selector over `metadata.name`, `metadata.namespace` and the selectable fields of the definition',
+  ),
+  inQuery('labelSelector', 'Label selector, such as `a=b,c in (d,e),!f`'),
+  inQuery('limit', 'Maximum number of items of a chunk', integer),
   version,
-  inQuery('resourceVersionMatch', 'How resourceVersion is meant: NotOlderThan, Exact'),
-  inQuery('sendInitialEvents', 'Begin a watch with the present objects', flag),
-  inQuery('timeoutSeconds', 'How long a watch lasts', integer),
-  inQuery('watch', 'Follow the changes instead of listing', flag),
+  inQuery('resourceVersionMatch', 'Meaning of `resourceVersion`: `NotOlderThan` or `Exact`'),
+  inQuery('sendInitialEvents', 'Start a watch with the existing objects', flag),
+  inQuery('timeoutSeconds', 'Maximum duration of the request in seconds', integer),
+  inQuery('watch', 'Stream changes instead of a list', flag),
 ];
 const deleting: readonly ParameterDescription[] = [
   dryRun,
-  inQuery('gracePeriodSeconds', 'Until it is deleted', integer),
-  inQuery('ignoreStoreReadErrorWithClusterBreakingPotential', 'Delete what cannot be read; it breaks things', flag),
-  inQuery('orphanDependents', 'Deprecated: propagationPolicy', flag),
-  inQuery('propagationPolicy', 'When what belongs to it is deleted: Orphan, Background, Foreground'),
+  inQuery('gracePeriodSeconds', 'Seconds before the object is deleted', integer),
+  inQuery(
+    'ignoreStoreReadErrorWithClusterBreakingPotential',
+    'Delete an object that cannot be read; this can break the cluster',
+    flag,
+  ),
+  inQuery('orphanDependents', 'Deprecated: use `propagationPolicy`', flag),
+  inQuery(
+    'propagationPolicy',
+    'Handling of dependent objects: `Background` deletes them after the object, `Foreground` before, `Orphan` keeps them',
+  ),
 ];
 
 const ofActions = {
@@ -151,13 +161,13 @@ const ofActions = {
     dryRun,
     fieldManager,
     fieldValidation,
-    inQuery('force', 'Of an apply: take fields from others', flag),
+    inQuery('force', 'Take over fields of other managers; only for apply patches', flag),
   ],
   delete: [pretty, ...deleting],
 } as const satisfies Readonly<Record<string, readonly ParameterDescription[]>>;
 
 export type Action = keyof typeof ofActions;
 
-/** By what is done. */
+/** Returns the query parameters of an action. */
 export const parametersOf = (action: Action): readonly ParameterDescription<JSONSchema>[] =>
   ofActions[action].map(parameterOf);

@@ -28,7 +28,7 @@ const keywords = { max: 100 };
 /** Distinct items; an empty list if the parameter is missing or empty. */
 const commaList = (what: string, { max, maxLength = maxNameLength, pattern = anyName }: Items) =>
   described(
-    `${what}; a comma list, one of which must hold`,
+    `${what}; comma-separated, at least one must match`,
     text
       .optional()
       .transform((given = '') => (given === '' ? [] : [...new Set(given.split(','))]))
@@ -47,7 +47,7 @@ const commaList = (what: string, { max, maxLength = maxNameLength, pattern = any
       ),
   );
 
-const containing = (what: string): string => `The ${what} contains this, in whatever case`;
+const containing = (what: string): string => `Keywords in the ${what}, in any case`;
 
 /** Larger numbers are milliseconds: as seconds they are after the year 5138. */
 const maxTime = 99_999_999_999;
@@ -90,32 +90,32 @@ const intervalParameter = text
   .transform(intervalOf);
 
 export const logParameters = queryParameters({
-  operation: described('What is answered', oneOf('query', 'statistics', 'histogram', 'export').default('query')),
-  namespaces: commaList('Namespaces by name', names),
-  workloads: commaList('Deployments, StatefulSets, DaemonSets, Jobs and CronJobs by name', workloadNames),
-  pods: commaList('Pods by name', names),
-  containers: commaList('Containers by name', names),
+  operation: described('Type of the result', oneOf('query', 'statistics', 'histogram', 'export').default('query')),
+  namespaces: commaList('Names of namespaces', names),
+  workloads: commaList('Names of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs', workloadNames),
+  pods: commaList('Names of pods', names),
+  containers: commaList('Names of containers', names),
   namespace_query: commaList(containing('name of the namespace'), keywords),
   workload_query: commaList(containing('name of the workload'), { ...keywords, pattern: kubernetesKeyword }),
   pod_query: commaList(containing('name of the pod'), keywords),
   container_query: commaList(containing('name of the container'), keywords),
   log_query: commaList(containing('text'), { ...keywords, maxLength: 1_024, pattern: anyText }),
   start_time: described(
-    'Whole seconds since 1970; by default from the beginning, of the store pods the last hour',
+    'Start in Unix seconds, inclusive; by default the oldest record, with the log store `pods` an hour before the end',
     timeParameter,
   ),
-  end_time: described('Whole seconds since 1970; by default now', timeParameter),
+  end_time: described('End in Unix seconds, inclusive; by default now', timeParameter),
   interval: described(
-    'Of a histogram, at most 10,000 buckets: a number and s, m, h or d, or one w, M, q or y',
+    'Length of the buckets of a histogram: a number and `s`, `m`, `h` or `d`, or `1w`, `1M`, `1q` or `1y`; at most 10,000 buckets',
     intervalParameter,
   ),
-  sort: described('By time', oneOf('desc', 'asc').default('desc')),
+  sort: described('Order by time', oneOf('desc', 'asc').default('desc')),
   from: described(
-    'Records of a query to leave out at first; with size no more than 100,000',
+    'Number of records that a query skips; `from` and `size` together are at most 100,000',
     integerParameter({ min: 0, max: limits.reach }, `a whole number from 0 to ${limits.reach}`).default(0),
   ),
   size: described(
-    'Records of a page of a query; an export has all',
+    'Maximum number of records of a query; an export has all records',
     integerParameter(
       { min: 0, max: limits.size },
       `a whole number from 0 to ${limits.size}`,
@@ -123,7 +123,7 @@ export const logParameters = queryParameters({
     ).default(10),
   ),
   follow: described(
-    'New records as they come, as lines of JSON or server-sent events; without times, interval, sort, from and size',
+    'Stream new records, for `operation=query` without `start_time`, `end_time`, `interval`, `sort`, `from` and `size`',
     flagParameter.default(false),
   ),
   ...commonShape,

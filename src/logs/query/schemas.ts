@@ -1,30 +1,33 @@
-/** What the log queries answer. */
+/** Responses of log queries. */
 import { partialSchema as partial } from '../../http/meta.ts';
 import { count, described, eitherOf, list, named, object, text, time } from '../../http/schema.ts';
 
-/** On the aggregated face what is answered is an object of Kubernetes. */
+/** Responses to kube-apiserver are Kubernetes objects. */
 const head = {
-  kind: described('LogQuery; of what is asked through kube-apiserver', text),
-  apiVersion: described('The group and its version; of what is asked through kube-apiserver', text),
+  kind: described('`LogQuery`, in responses through kube-apiserver', text),
+  apiVersion: described('Group and version, in responses through kube-apiserver', text),
 };
 
 const recordSchema = named(
   'LogRecord',
   object({
-    time: described('With nine digits of a second, in UTC', time),
-    namespace: described('Of the pod', text),
-    pod: described('Its name', text),
-    container: described('Its name', text),
-    log: described('A line, without its end', text),
+    time: described('Time in UTC, with nanoseconds', time),
+    namespace: described('Namespace of the pod', text),
+    pod: described('Name of the pod', text),
+    container: described('Name of the container', text),
+    log: described('Line without its line break', text),
   }),
 );
 
 const query = named(
   'LogRecords',
   described(
-    'Of operation=query: the records of a page',
+    'Result of `operation=query`: a page of records',
     object(
-      { total: described('Of all pages', count), records: described('In the order of time', list(recordSchema)) },
+      {
+        total: described('Number of records on all pages', count),
+        records: described('Records sorted by time', list(recordSchema)),
+      },
       { partial },
     ),
   ),
@@ -32,23 +35,32 @@ const query = named(
 const statistics = named(
   'LogStatistics',
   described(
-    'Of operation=statistics: how much there is',
-    object({ containers: described('Different ones', count), logs: described('Records', count) }, { partial }),
+    'Result of `operation=statistics`',
+    object(
+      {
+        containers: described('Number of distinct containers', count),
+        logs: described('Number of records', count),
+      },
+      { partial },
+    ),
   ),
 );
 const bucket = named(
   'LogHistogramBucket',
   object({
-    time: described('Where the bucket begins, in milliseconds since 1970', count),
-    count: described('Records in it', count),
+    time: described('Start of the bucket in milliseconds since 1970', count),
+    count: described('Number of records in the bucket', count),
   }),
 );
 const histogram = named(
   'LogHistogram',
   described(
-    'Of operation=histogram: how many there are when',
+    'Result of `operation=histogram`: the number of records per interval',
     object(
-      { total: described('Of all buckets', count), histograms: described('The buckets', list(bucket)) },
+      {
+        total: described('Number of records in all buckets', count),
+        histograms: described('Buckets sorted by time', list(bucket)),
+      },
       { partial },
     ),
   ),
@@ -57,7 +69,7 @@ const histogram = named(
 export const logsSchema = named(
   'LogQuery',
   described(
-    'LogQuery is what was found in the logs of containers. It is not stored: it answers a GET with parameters, which are described at /swagger/platform.json.',
+    'LogQuery is the result of a query of container logs. It is not stored: a GET with parameters returns it. /swagger/platform.json describes the parameters.',
     eitherOf(
       named('LogQueryRecords', object({ query }, head)),
       named('LogQueryStatistics', object({ statistics }, head)),
