@@ -34,11 +34,11 @@ interface ClientRoute<S extends Shape>
 }
 
 const clientFields = {
-  client_id: described('Name of the client, unless it authenticates by HTTP Basic', text.optional()),
-  client_secret: described(
-    'Secret of the client; a public client sends none',
-    text.meta({ format: 'password' }).optional(),
+  client_id: described(
+    'Name of the client, unless it authenticates by HTTP Basic; a public client sends only this',
+    text.optional(),
   ),
+  client_secret: described('Secret of the client', text.meta({ format: 'password' }).optional()),
 };
 
 /** RFC 7009 section 2.1, RFC 7662 section 2.1. */

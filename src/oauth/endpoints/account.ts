@@ -105,9 +105,9 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
       path: accountPath,
       summary: 'Change the password or revoke sessions',
       description:
-        'Takes the forms of the account page. A new password revokes all sessions that were started with the old ' +
-        'one, and logs this browser in again. A password that an identity provider or the cluster configuration ' +
-        'holds cannot be changed here.',
+        'Receives the forms of the account page. A new password revokes all sessions that were started with the ' +
+        'old one, and logs this browser in again. A password that an identity provider or the cluster ' +
+        'configuration holds cannot be changed here.',
       fields: {
         end: described('Session to revoke, or `others` for all but the login of this browser', text.optional()),
       },

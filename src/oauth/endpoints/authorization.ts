@@ -51,8 +51,8 @@ export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint 
         description:
           'Starts the authorization code flow with PKCE (RFC 6749 section 4.1, RFC 7636, OpenID Connect Core ' +
           'section 3.1.2). The client needs the grant `authorization_code`. The server shows its login and ' +
-          'consent pages where they are needed, then redirects to `redirect_uri` with `code`, `state` and `iss`; ' +
-          'the code is valid for one minute and for one use. Errors are redirected too; only a wrong `client_id` ' +
+          'consent pages where they are needed, then redirects to `redirect_uri` with `code`, `state` and `iss`. ' +
+          'The code is valid for one minute and for one use. Errors are redirected too; only a wrong `client_id` ' +
           'or `redirect_uri` is shown to the user.',
         // Where errors are sent depends on the client.
         query: { ...authorizationParameters, parse: (query) => query },
@@ -68,7 +68,7 @@ export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint 
       pageRoute({
         path: consentPath,
         summary: 'Show that no consent is pending',
-        description: 'Shown to browsers that open the address of the consent form directly.',
+        description: 'Tells people who open this address directly to start again in the application.',
         handler: ({ res }) =>
           donePage(
             res,
@@ -80,9 +80,9 @@ export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint 
         path: consentPath,
         summary: 'Allow or deny an authorization request',
         description:
-          'Takes the form of the consent page, and continues the request of `GET /oauth/authorize`. A denial is ' +
-          'redirected to the client as `access_denied`. A consent is remembered for the client and the scope ' +
-          'until the browser logs out; a client whose `redirect_uri` is not `https` needs it each time.',
+          'Receives the form of the consent page, and continues the request of `GET /oauth/authorize`. A denial ' +
+          'is redirected to the client as `access_denied`. A consent is remembered for the client and the scope ' +
+          'until the login of the browser ends; a client whose `redirect_uri` is not `https` needs it each time.',
         fields: {
           request: described('Query of the authorization request', text),
           decision: described('`allow`; any other value denies the request', text.optional()),

@@ -61,9 +61,9 @@ export function deviceAuthorizationEndpoint({
         path,
         summary: 'Start the login of a device',
         description:
-          'Returns the two codes of the device grant (RFC 8628), which the client must be allowed to use. The ' +
-          'user opens `verification_uri` in any browser and allows the device; meanwhile the device polls `POST ' +
-          '/oauth/token`. A public client sends only its `client_id`.',
+          'Returns the two codes of the device grant (RFC 8628), which the configuration of the client must ' +
+          'list. The user opens `verification_uri` in any browser and allows the device; meanwhile the device ' +
+          'polls `POST /oauth/token`.',
         directory,
         limiter,
         mayBePublic: true,

@@ -42,7 +42,7 @@ export function deviceRoutes(parts: DeviceParts): Route[] {
   return [
     pageRoute({
       path: devicePath,
-      summary: 'Show the page for the code of a device',
+      summary: 'Show the device login page',
       description:
         'Asks for the code that a device shows (RFC 8628 section 3.3). Without a login, the login page is shown.',
       query: oauthParameters(userCodeParameter),
@@ -52,8 +52,8 @@ export function deviceRoutes(parts: DeviceParts): Route[] {
       path: devicePath,
       summary: 'Allow or deny a device',
       description:
-        'Takes the forms of the page. With the code alone, it shows which client and address the device has and ' +
-        'asks for confirmation. Wrong codes are limited like wrong passwords.',
+        'Receives the forms of the device login page. With the code alone, the page shows the client and the ' +
+        'address of the device and asks for confirmation. Wrong codes are limited like wrong passwords.',
       fields,
       handler: (page) => enter(parts, page, page.fields),
     }),

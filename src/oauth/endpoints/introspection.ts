@@ -99,9 +99,9 @@ export function introspectionEndpoint({
         path,
         summary: 'Check whether a token is valid',
         description:
-          'Returns the state of a token (RFC 7662) to a client with a secret: of its own tokens, and with ' +
-          '`introspection: true` in its configuration of the access tokens of all clients. Any other token, ' +
-          'valid or not, is reported as `active: false`.',
+          'Returns the state of a token (RFC 7662) to a client with a secret. It can check its own tokens, and ' +
+          'with `introspection: true` in its configuration the access tokens of all clients. Any other token, ' +
+          'and any with the audience `kubernetes`, is reported as `active: false`.',
         directory,
         limiter,
         formName: 'IntrospectionRequest',

@@ -1,7 +1,7 @@
 import type { SigningKeys } from '../../tokens/signing-keys.ts';
 import { anonymous } from '../../http/access.ts';
 import { defineRoute } from '../../http/define-route.ts';
-import { list, named, object, oneOf, open, text, type TypeOf } from '../../http/schema.ts';
+import { described, list, named, object, oneOf, open, text, type TypeOf } from '../../http/schema.ts';
 import { sendJSON, cacheable, type OAuthEndpoint } from '../json-response.ts';
 
 const jwkSet = 'application/jwk-set+json';
@@ -14,7 +14,11 @@ const keySetSchema = named(
         'JWK',
         open(
           object(
-            { kid: text, alg: text, use: oneOf('sig') },
+            {
+              kid: described('Identifier of the key', text),
+              alg: described('Signature algorithm', text),
+              use: oneOf('sig'),
+            },
             { kty: text, crv: text, x: text, y: text, n: text, e: text },
           ),
         ),

@@ -76,9 +76,9 @@ export function loginRoutes(parts: LoginParts): Route[] {
     path: loginPath,
     summary: 'Log in with a password',
     description:
-      'Takes the form of the login page, wherever it was shown. Sets the login cookie and redirects to `next`; a ' +
-      'failed login shows the page again. If the password must be changed, the page asks for a new one first. ' +
-      'Too many failed logins are 429 with `Retry-After`.',
+      'Receives the form of the login page, wherever it was shown. Sets the login cookie and redirects to ' +
+      '`next`; a failed login shows the page again. If the password must be changed, the page asks for a new one ' +
+      'first. Too many failed logins return 429 with `Retry-After`.',
     fields: {
       next: described(
         'Path to return to: `/oauth/account`, `/oauth/authorize`, `/oauth/device` or `/oauth/login`, with its query',

@@ -98,9 +98,9 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): OA
         path,
         summary: 'Log out in the browser',
         description:
-          'Revokes the login of the browser and the session of `id_token_hint`, then redirects to ' +
-          '`post_logout_redirect_uri`, or shows a page (OpenID Connect RP-Initiated Logout 1.0). Without an ' +
-          '`id_token_hint` of the user who is logged in, it asks for confirmation first.',
+          'Revokes the login of the browser and the session of `id_token_hint` (OpenID Connect RP-Initiated ' +
+          'Logout 1.0). Then redirects to `post_logout_redirect_uri`, or shows a page if there is none. Without ' +
+          'an `id_token_hint` of the user who is logged in, it asks for confirmation first.',
         query: logoutParameters,
         handler: (page) => logOut(page, page.query),
       }),
@@ -113,15 +113,15 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): OA
       pageRoute({
         path: confirmLogoutPath,
         summary: 'Redirect to the logout page',
-        description: 'For browsers that open the address of the form directly.',
+        description: 'Serves browsers that open the address of the form directly.',
         handler: ({ res }) => seeOther(res, path),
       }),
       formRoute({
         path: confirmLogoutPath,
         summary: 'Confirm a logout',
         description:
-          'Takes the form of the logout page. Revokes the login of the browser, then redirects to ' +
-          '`post_logout_redirect_uri` of the request, or shows a page.',
+          'Receives the form of the logout page. Revokes the login of the browser, then redirects to ' +
+          '`post_logout_redirect_uri` of the request, or shows a page if there is none.',
         fields: { request: described('Query of the logout request', text.optional()) },
         async handler(page) {
           const request = validate(logoutParameters.parse(new URLSearchParams(page.fields.request)));

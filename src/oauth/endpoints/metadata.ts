@@ -11,7 +11,7 @@ const url = described('URL below the issuer', text.meta({ format: 'uri' }));
 const metadataSchema = named(
   'ProviderMetadata',
   object({
-    issuer: text.meta({ format: 'uri' }),
+    issuer: described('Issuer of the tokens', text.meta({ format: 'uri' })),
     ...Object.fromEntries(
       [
         'authorization_endpoint',
@@ -78,6 +78,7 @@ export function metadataRoutes(endpoints: readonly OAuthEndpoint[], issuer: () =
       defineRoute({
         ...common,
         path: `/.well-known/${name}/*path`,
+        description: 'Serves the metadata if the issuer has this path (RFC 8414 section 3.1); any other path is 404.',
         pathParameters: { path: 'Path of the issuer, if it has one' },
         handler({ res, context }) {
           if (context.info.path !== `/.well-known/${name}${new URL(issuer()).pathname}`) throw noSuchPath();

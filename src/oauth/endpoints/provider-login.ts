@@ -97,7 +97,7 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
     pageRoute({
       path: atProvider,
       summary: 'Redirect to the login page',
-      description: 'For browsers that open the address of the form directly.',
+      description: 'Serves browsers that open the address of the form directly.',
       pathParameters,
       handler: ({ res }) => seeOther(res, loginPath),
     }),
@@ -105,7 +105,7 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
       path: atProvider,
       summary: 'Start a login at an identity provider',
       description:
-        'Takes a button of the login page, and sends the browser to the OpenID provider by a page with a ' +
+        'Receives a button of the login page, and sends the browser to the OpenID provider by a page with a ' +
         '`Refresh` header. The user has ten minutes to log in there.',
       pathParameters,
       fields: { next: described('Path to return to, as at `POST /oauth/login`', text) },
@@ -115,9 +115,10 @@ export function providerLoginRoutes(parts: ProviderLoginParts): Route[] {
       path: '/oauth/callback/:provider',
       summary: 'Complete a login at an identity provider',
       description:
-        'The provider redirects the browser here. The server checks `state` against the cookies of the browser, ' +
-        'redeems `code`, finds the user and redirects to the page for which the login was started. A user who is ' +
-        'disabled or not accepted is 403. Too many failures of an address are 429.',
+        'The OpenID provider redirects the browser here. The server checks `state` against the cookies of the ' +
+        'browser, redeems `code`, finds the user and redirects to the page for which the login was started. A ' +
+        'user who is disabled or cannot be linked gets 403. Too many failures of an address return 429 with ' +
+        '`Retry-After`.',
       pathParameters,
       query: callbackParameters,
       handler: (page) => comeBack(parts, page),

@@ -34,10 +34,9 @@ export function revocationEndpoint(parts: {
         summary: 'Revoke the session of a token',
         description:
           'Revokes the session of an access or refresh token, and so all its tokens (RFC 7009); every replica ' +
-          'refuses them within a second. kube-apiserver may accept them for longer: for the lifetime of its ' +
-          'webhook cache, or if it validates tokens itself, until they expire. A client can revoke its own ' +
-          'tokens, and with `introspection: true` in its configuration those of all clients. A public client ' +
-          'sends only its `client_id`.',
+          'refuses them within a second. kube-apiserver may accept them longer: while its webhook cache lasts, ' +
+          'or until they expire if it validates tokens itself. A client can revoke its own tokens, and with ' +
+          '`introspection: true` in its configuration those of all clients.',
         directory,
         limiter,
         mayBePublic: true,

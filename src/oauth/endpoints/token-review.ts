@@ -49,7 +49,10 @@ const tokenReviewSchema = named(
     }),
   ),
 );
-const reviewedUserSchema = named('ReviewedUser', object({ username: text, uid: text, groups: list(text) }));
+const reviewedUserSchema = named(
+  'ReviewedUser',
+  object({ username: text, uid: text, groups: described('Groups of the user, as RBAC knows them', list(text)) }),
+);
 const statusSchema = named(
   'ReviewedTokenStatus',
   object(
@@ -119,10 +122,9 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
         summary: 'Authenticate a token for kube-apiserver',
         description:
           'The token webhook of kube-apiserver: takes and returns a TokenReview of `authentication.k8s.io/v1`. A ' +
-          'client authenticates by HTTP Basic, and learns about its own tokens, or with `introspection: true` in ' +
-          'its configuration about all; the client `platform` is refused. A bearer token needs the right to ' +
-          '`create` `tokenreviews.authentication.k8s.io`, and learns about all. Tokens that this server has not ' +
-          'issued are never authenticated.',
+          'bearer token needs the right to `create` `tokenreviews.authentication.k8s.io`. A client authenticates ' +
+          'by HTTP Basic; without `introspection: true` in its configuration, it can review only its own tokens. ' +
+          'The client `platform` is refused. Tokens that this server has not issued are never authenticated.',
         access: { kind: 'client', schemes: ['client', 'bearer'] },
         // client-go adds its timeout.
         query: queryOfClients([inQuery('timeout', 'Ignored; client-go sends it')]),

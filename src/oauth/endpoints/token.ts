@@ -93,11 +93,11 @@ export function tokenEndpoint(options: {
         path,
         summary: 'Exchange credentials for an access token',
         description:
-          'Serves grants of RFC 6749, the device grant (RFC 8628) and token exchange (RFC 8693); the ' +
-          'configuration of the client lists which it is allowed. A public client sends only its `client_id`. A ' +
-          'refresh token is valid for one use: if the response is lost, repeat the request within `refreshGrace` ' +
-          '(10 s by default), because a later reuse revokes the session. A code that is used twice revokes it ' +
-          'too. Too many wrong passwords or secrets are 429 with `Retry-After`.',
+          'Serves grants of RFC 6749, the device grant (RFC 8628) and token exchange (RFC 8693), if the ' +
+          'configuration of the client lists them. A refresh token is valid for one use. If its response is ' +
+          'lost, repeat the request within `refreshGrace` (10 s by default): a later reuse revokes the session, ' +
+          'like a second use of a code. The device grant returns `authorization_pending` until the user decides. ' +
+          'Too many wrong passwords or secrets return 429 with `Retry-After`.',
         directory,
         limiter,
         mayBePublic: true,

@@ -20,7 +20,7 @@ const userinfoSchema = named(
       preferred_username: described('Username, with the scope `profile`', text),
       name: described('Display name, with the scope `profile`', text),
       email: described('E-mail address, with the scope `email`', text),
-      email_verified: flag,
+      email_verified: described('`true`, with the scope `email`', flag),
       groups: described('Groups, with the scope `groups`', list(text)),
     },
   ),
@@ -57,8 +57,8 @@ export function userinfoEndpoint(accessTokens: AccessTokens): OAuthEndpoint {
     path,
     summary: 'Get the user of the access token',
     description:
-      'Returns the claims that the scopes of the access token allow (OpenID Connect Core section 5.3). A token ' +
-      'without the scope `openid` is 403 `insufficient_scope`.',
+      'Returns the claims that the scopes of the access token allow (OpenID Connect Core section 5.3). The token ' +
+      'must be in the `Authorization` header. Without the scope `openid` it gets 403 `insufficient_scope`.',
     access: { kind: 'client', schemes: ['bearer'] },
     responses: json(userinfoSchema, 'The claims about the user'),
     errors: [403],

@@ -35,3 +35,11 @@ test.each(['schemas', 'responses'] as const)('all %s are the published ones', (k
   for (const [name, one] of Object.entries(described.components[kind]))
     expect(one).toEqual(published.components[kind][name]);
 });
+
+test('every operation has a summary of at most eight words, and a description in sentences', async () => {
+  const unfit = routesOf(await createLab()).filter(
+    ({ summary, description = '' }) =>
+      summary.split(' ').length > 8 || summary.endsWith('.') || !description.endsWith('.'),
+  );
+  expect(unfit.map(({ method, path, summary }) => `${method} ${path}: ${summary}`)).toEqual([]);
+});
