@@ -72,8 +72,6 @@ export function defineRoute<
     query,
     headers = [],
     body,
-    responses,
-    errors,
     authorize,
     handler,
     ...rest
@@ -86,8 +84,6 @@ export function defineRoute<
       ...headers,
     ],
     ...(body === undefined ? {} : { body: body.description }),
-    answers: responses,
-    ...(errors === undefined ? {} : { refusals: errors }),
     async handler(req, res, context) {
       // The filters have enforced `access`, and the router has matched `path`.
       const request = { req, res, context, path: req.params } as unknown as RouteRequest<P, A>;

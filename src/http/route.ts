@@ -6,7 +6,7 @@ import type { Logger } from '../runtime/logger.ts';
 import type { Access } from './access.ts';
 import { text, type Schema } from './schema.ts';
 
-/** What a route says of itself beside what serves it. */
+/** A parameter of a route. */
 export interface ParameterDescription<S = Schema> {
   readonly name: string;
   readonly in: 'path' | 'query' | 'header';
@@ -27,7 +27,7 @@ export interface BodyDescription<S = Schema> {
 export interface ResponseDescription<S = Schema> {
   readonly description: string;
   readonly content?: ContentDescription<S>;
-  /** Those that a client has to know, by name, each with what it says. */
+  /** Descriptions by name. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -129,12 +129,10 @@ export interface RequestContext {
 
 export type Handler = (req: Request, res: Response, context: RequestContext) => void | Promise<void>;
 
-/**
- * A route as data: what serves is what is described.
- * `path` is Express' syntax (`/kapis/:group`).
- */
+/** A route, as `defineRoute` makes it: the router and the descriptions read it. */
 export interface Route {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
+  /** In Express' syntax (`/kapis/:group`). */
   readonly path: string;
   readonly summary: string;
   /** Further sentences, in Markdown. */
@@ -144,11 +142,10 @@ export interface Route {
   readonly hot?: boolean;
   readonly parameters?: readonly ParameterDescription[];
   readonly body?: BodyDescription;
-  /** When it does what is asked. */
-  readonly answers?: ResponseDescriptions;
-  /** Statuses of what may go wrong, beside those that follow from the rest of the route (describe/refusals.ts). */
-  readonly refusals?: readonly number[];
-  /** It is here only to say what is in its place. */
+  readonly responses?: ResponseDescriptions;
+  /** Statuses of errors, beside those that follow from the rest of the route (docs/openapi/error-responses.ts). */
+  readonly errors?: readonly number[];
+  /** The route only says what replaced it. */
   readonly removed?: boolean;
   readonly handler: Handler;
 }

@@ -74,11 +74,11 @@ export type NamesOf = (path: string, parameter: string) => readonly string[];
 export type Extent = 'each' | 'shapes' | 'pairs';
 
 /** Returns the cases of a GET route, the same ones each time. */
-export function casesOf({ path, parameters = [], answers = {} }: Route, names: NamesOf, extent: Extent): Case[] {
+export function casesOf({ path, parameters = [], responses = {} }: Route, names: NamesOf, extent: Extent): Case[] {
   const isFull = extent === 'each';
   const inQuery = parameters.filter((one) => one.in === 'query');
   const has = (name: string): boolean => inQuery.some((one) => one.name === name);
-  const described = Object.values(answers).flatMap(({ content = {} }) => Object.keys(content));
+  const described = Object.values(responses).flatMap(({ content = {} }) => Object.keys(content));
   const types = new Set([
     ...(described.length === 0 ? ['application/json'] : described),
     ...(path.startsWith('/apis/') ? metadataTypes : []),

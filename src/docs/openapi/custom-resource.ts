@@ -20,7 +20,7 @@ import {
 } from './kube-operations.ts';
 import { camel, packageOf } from './operations.ts';
 import type { OperationDescription } from './operation.ts';
-import { refusalOf } from './error-responses.ts';
+import { errorResponse } from './error-responses.ts';
 
 /** The part of apiextensions.k8s.io/v1 CustomResourceDefinition that is read. */
 export interface Definition {
@@ -158,11 +158,11 @@ function ofVersion(definition: Definition, version: Version): OperationDescripti
       ...(version.deprecated === true ? { deprecated: true } : {}),
       parameters: all,
       body,
-      answers: answersOf(action, of),
-      refusals: new Map(
+      responses: answersOf(action, of),
+      errors: new Map(
         [...always, ...refused[action]]
           .toSorted((a, b) => a - b)
-          .map((code) => [code, refusalOf(code, { 'application/json': status })]),
+          .map((code) => [code, errorResponse(code, { 'application/json': status })]),
       ),
       extensions: {
         'x-kubernetes-action': action,

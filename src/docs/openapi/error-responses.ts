@@ -12,7 +12,7 @@ type Dialect = 'Status' | 'OAuth' | 'Page';
 export interface ErrorResponse {
   /** Name of the shared response in the descriptions, such as NotFound and OAuthNotFound. */
   readonly name: string;
-  readonly answer: ResponseDescription<JSONSchema>;
+  readonly response: ResponseDescription<JSONSchema>;
 }
 
 const why: Readonly<Record<number, readonly [name: string, description: string]>> = {
@@ -43,7 +43,7 @@ const headers: Readonly<Record<number, ResponseDescription['headers']>> = {
 };
 
 /** Returns whether the route serves a page for people. */
-export const isPage = ({ answers }: Route): boolean => answers?.[200]?.content?.['text/html'] !== undefined;
+export const isPage = ({ responses }: Route): boolean => responses?.[200]?.content?.['text/html'] !== undefined;
 
 const dialectOf = (route: Route): Dialect => {
   if (!speaksOAuth(route.path)) return 'Status';
@@ -63,7 +63,7 @@ function deniedBy(access: Access): readonly number[] {
   return needsIdentity(access) ? [401, 403] : [];
 }
 
-function statusesOf({ method, path, access, body, refusals = [], removed }: Route, dialect: Dialect): number[] {
+function statusesOf({ method, path, access, body, errors = [], removed }: Route, dialect: Dialect): number[] {
   return [
     400,
     ...deniedBy(access),
@@ -73,7 +73,7 @@ function statusesOf({ method, path, access, body, refusals = [], removed }: Rout
     // Reads negotiate the media type; writes return JSON whatever is accepted.
     ...(needsIdentity(access) && method === 'get' && path.startsWith('/kapis') && removed !== true ? [406] : []),
     ...(body === undefined ? [] : [408, 413, 415]),
-    ...refusals,
+    ...errors,
     429,
     500,
     503,
@@ -82,21 +82,21 @@ function statusesOf({ method, path, access, body, refusals = [], removed }: Rout
 }
 
 /** `part`: prefix of the name. */
-export function refusalOf(status: number, content: ContentDescription<JSONSchema>, part = ''): ErrorResponse {
+export function errorResponse(status: number, content: ContentDescription<JSONSchema>, part = ''): ErrorResponse {
   const [name, description] = why[status] as readonly [string, string];
   const more = headers[status];
-  const answer = { description, content, ...(more === undefined ? {} : { headers: more }) };
-  return { name: `${part}${name}`, answer };
+  const response = { description, content, ...(more === undefined ? {} : { headers: more }) };
+  return { name: `${part}${name}`, response };
 }
 
 /** Returns the errors of the route by status. */
-export function refusalsOf(route: Route): ReadonlyMap<number, ErrorResponse> {
+export function errorResponsesOf(route: Route): ReadonlyMap<number, ErrorResponse> {
   const dialect = dialectOf(route);
   const all = [...new Set(statusesOf(route, dialect))].toSorted((a, b) => a - b);
   const part = dialect === 'Status' ? '' : dialect;
   return new Map(
     all
-      .filter((status) => route.answers?.[status] === undefined)
-      .map((status) => [status, refusalOf(status, contentOf(contents[dialect]), part)]),
+      .filter((status) => route.responses?.[status] === undefined)
+      .map((status) => [status, errorResponse(status, contentOf(contents[dialect]), part)]),
   );
 }

@@ -76,8 +76,8 @@ const answerSchema = ({ action, resource }: Operation): string | undefined =>
     : schemaName(resource, action === 'list' ? 'List' : '');
 
 /** Without names: kube-apiserver merges the document with those of others. */
-function answerOf({ answers }: Route): ClusterSchema | undefined {
-  const schema = answers?.[200]?.content?.['application/json'];
+function answerOf({ responses }: Route): ClusterSchema | undefined {
+  const schema = responses?.[200]?.content?.['application/json'];
   return schema && jsonSchemaOf(schema);
 }
 

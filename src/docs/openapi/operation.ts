@@ -19,9 +19,9 @@ export interface OperationDescription {
   readonly security?: Security | undefined;
   readonly parameters: readonly ParameterDescription<JSONSchema>[];
   readonly body?: BodyDescription<JSONSchema> | undefined;
-  readonly answers: ResponseDescriptions<JSONSchema>;
+  readonly responses: ResponseDescriptions<JSONSchema>;
   /** By status. */
-  readonly refusals: ReadonlyMap<number, ErrorResponse>;
+  readonly errors: ReadonlyMap<number, ErrorResponse>;
   /** `x-…`. */
   readonly extensions?: Readonly<Record<string, unknown>>;
 }

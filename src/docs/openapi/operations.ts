@@ -3,7 +3,7 @@ import type { Route } from '../../http/route.ts';
 import { speaksOAuth } from '../../http/response/write-error.ts';
 import type { Example } from './examples.ts';
 import type { OperationDescription, TagDescription } from './operation.ts';
-import { isPage, refusalsOf } from './error-responses.ts';
+import { isPage, errorResponsesOf } from './error-responses.ts';
 import { bodyOf, parameterOf, responsesOf } from './json-schema.ts';
 import { securityOf } from './security.ts';
 
@@ -134,6 +134,6 @@ export const operationOf = (route: Route, examples: Readonly<Record<string, Exam
   security: securityOf(route),
   parameters: (route.parameters ?? []).map(parameterOf),
   body: route.body && bodyOf(route.body),
-  answers: responsesOf(route.answers ?? {}),
-  refusals: refusalsOf(route),
+  responses: responsesOf(route.responses ?? {}),
+  errors: errorResponsesOf(route),
 });

@@ -31,8 +31,8 @@ export class Writer20 extends Writer {
     super(new Components('#/definitions/', asSwagger), '#/responses/');
   }
 
-  protected override request({ parameters, body, answers, refusals }: OperationDescription): object {
-    const all = [...Object.values(answers), ...[...refusals.values()].map(({ answer }) => answer)];
+  protected override request({ parameters, body, responses, errors }: OperationDescription): object {
+    const all = [...Object.values(responses), ...[...errors.values()].map(({ response }) => response)];
     const produces = new Set(all.flatMap(({ content = {} }) => Object.keys(content)));
     const every = [...parameters.map(parameterOf), ...(body === undefined ? [] : this.#body(body))];
     return {

@@ -34,12 +34,12 @@ export abstract class Writer {
   ): object;
 
   #operation(operation: OperationDescription): object {
-    const { operationId, tag, summary, description, deprecated, security, answers, refusals, example } = operation;
-    const response = (status: string, answer: ResponseDescription<JSONSchema>): object =>
-      this.#response(answer, String(example?.response.status) === status ? example?.response : undefined);
-    const refused = [...refusals].map(([status, { name, answer }]) => {
-      if (example?.response.status === status) return [String(status), response(String(status), answer)] as const;
-      if (!this.#responses.has(name)) this.#responses.set(name, this.#response(answer));
+    const { operationId, tag, summary, description, deprecated, security, responses, errors, example } = operation;
+    const written = (status: string, response: ResponseDescription<JSONSchema>): object =>
+      this.#response(response, String(example?.response.status) === status ? example?.response : undefined);
+    const failed = [...errors].map(([status, { name, response }]) => {
+      if (example?.response.status === status) return [String(status), written(String(status), response)] as const;
+      if (!this.#responses.has(name)) this.#responses.set(name, this.#response(response));
       return [String(status), { $ref: `${this.#responsesPrefix}${name}` }] as const;
     });
     return {
@@ -51,8 +51,8 @@ export abstract class Writer {
       ...(security === undefined ? {} : { security }),
       ...this.request(operation),
       responses: {
-        ...Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, response(status, answer)])),
-        ...Object.fromEntries(refused),
+        ...Object.fromEntries(Object.entries(responses).map(([status, one]) => [status, written(status, one)])),
+        ...Object.fromEntries(failed),
       },
       ...operation.extensions,
     };

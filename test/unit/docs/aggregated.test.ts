@@ -148,7 +148,7 @@ describe('OpenAPI 3', () => {
       path: '/kapis/sum',
       summary: 'A sum',
       access: authenticated,
-      answers: json(schema),
+      responses: json(schema),
       handler: () => undefined,
     };
     const description = { title: '', version: '', routes: [route], resources: [], schemas: {} };

@@ -852,7 +852,7 @@ describe('the components of the platform', () => {
 
   test.each(['components', 'components/server', 'componenthealth'])('%s: all is described', async (path) => {
     const described = routes.find((route) => route.path === `${base}/${path.replace('server', ':name')}`);
-    const schema = described?.answers?.[200]?.content?.['application/json'];
+    const schema = described?.responses?.[200]?.content?.['application/json'];
     if (schema === undefined) throw new Error(`${path} is not described`);
     const validate = new Ajv({ formats: { 'date-time': true } }).compile(jsonSchemaOf(schema));
     const answers = [(await get(routes, `${base}/${path}`)).body];

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { Components } from '../../../../src/docs/openapi/components.ts';
 import { templated, operationIdOf, tagOf } from '../../../../src/docs/openapi/operations.ts';
 import { jsonSchemaOf } from '../../../../src/docs/openapi/json-schema.ts';
-import { refusalsOf } from '../../../../src/docs/openapi/error-responses.ts';
+import { errorResponsesOf } from '../../../../src/docs/openapi/error-responses.ts';
 import { merged } from '../../../../src/docs/openapi/cluster-schemas.ts';
 import { anonymous, authenticated } from '../../../../src/http/access.ts';
 import type { Route } from '../../../../src/http/route.ts';
@@ -53,7 +53,7 @@ test('a path has its names in braces', () => {
 test.each([
   [route(`${iam}/users`), 'iam'],
   [route('/oauth/token'), 'oauth'],
-  [route('/oauth/login', { answers: { 200: { description: 'A page', content: { 'text/html': text } } } }), 'pages'],
+  [route('/oauth/login', { responses: { 200: { description: 'A page', content: { 'text/html': text } } } }), 'pages'],
   [route(`${logging}/:version/x`, { removed: true }), 'removed'],
   [route('/livez'), 'server'],
 ])('it stands among those of its kind: %#', (one, tag) => {
@@ -73,25 +73,25 @@ describe('what may go wrong follows from the route', () => {
     ['with a body', route('/x', { access: anonymous, body }), [408, 413, 415]],
     ['with an optional identity', route('/x', { access: { kind: 'optional', parameter: 'verbose' } }), [403]],
     ['of a client', route('/oauth/x', { access: { kind: 'client', schemes: ['client'] } }), [401]],
-    ['with more of its own', route('/x', { access: anonymous, refusals: [409, 502] }), [409, 502]],
+    ['with more of its own', route('/x', { access: anonymous, errors: [409, 502] }), [409, 502]],
     ['removed', route('/x', { access: anonymous, removed: true }), [404]],
   ])('%s', (_, one, more) => {
-    expect([...refusalsOf(one).keys()]).toEqual([...always, ...more].toSorted((a, b) => a - b));
+    expect([...errorResponsesOf(one).keys()]).toEqual([...always, ...more].toSorted((a, b) => a - b));
   });
 
   test('what it answers itself is no refusal', () => {
-    expect(refusalsOf(route('/x', { answers: { 503: { description: 'No' } } })).has(503)).toBe(false);
+    expect(errorResponsesOf(route('/x', { responses: { 503: { description: 'No' } } })).has(503)).toBe(false);
   });
 
   test('in the words of its part', () => {
-    const page = { answers: { 200: { description: 'A page', content: { 'text/html': text } } } };
-    const said = [route('/x'), route('/oauth/x'), route('/oauth/y', page)].map((one) => refusalsOf(one).get(429));
-    expect(said.map((refusal) => [refusal?.name, Object.keys(refusal?.answer.content ?? {})])).toEqual([
+    const page = { responses: { 200: { description: 'A page', content: { 'text/html': text } } } };
+    const said = [route('/x'), route('/oauth/x'), route('/oauth/y', page)].map((one) => errorResponsesOf(one).get(429));
+    expect(said.map((refusal) => [refusal?.name, Object.keys(refusal?.response.content ?? {})])).toEqual([
       ['TooManyRequests', ['application/json']],
       ['OAuthTooManyRequests', ['application/json']],
       ['PageTooManyRequests', ['text/html', 'application/json']],
     ]);
-    expect(said[0]?.answer.headers).toHaveProperty('Retry-After');
+    expect(said[0]?.response.headers).toHaveProperty('Retry-After');
   });
 });
 
