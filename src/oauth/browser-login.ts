@@ -10,15 +10,15 @@ import { cookie, loginCookie, readCookie } from './pages/cookies.ts';
 import { seeOther, type PageRequest } from './pages/route.ts';
 import type { PasswordLogin, Verified } from './password-login.ts';
 
-/** Somebody who has logged in to our pages: a session of its own, which gives nobody tokens. */
+/** A login to the pages of this server: a session without tokens. */
 export interface BrowserLogin {
   readonly session: Session;
   readonly subject: Subject;
 }
 
 /**
- * Who is logged in at this browser, and asks for whatever it asks; undefined also for who must change the password first. Throws 503 when
- * that cannot be told.
+ * Returns the login of this browser, and identifies its user in the audit record; undefined also if the user must change the password.
+ * Throws 503 if the state of sessions is unknown.
  */
 export async function browserLogin(
   { req, context }: Pick<PageRequest, 'req' | 'context'>,
@@ -42,16 +42,16 @@ export interface BrowserLoginParts {
 
 export const accountPath = '/oauth/account';
 
-/** Our own pages alone, so that nobody is led elsewhere by us. */
+/** Throws unless the path is one of our pages: this prevents open redirects. */
 export function demandOurs(next: string): void {
   if (!/^\/oauth\/(account|authorize|device|login)(\?[!-~]*)?$/.test(next))
     throw new OAuthError('invalid_request', 'the login does not go on there');
 }
 
-/** What stands behind the question mark of such a path. */
+/** Returns the query of such a path. */
 export const queryOf = (next: string): URLSearchParams => new URLSearchParams(next.split('?')[1]);
 
-/** To the request that the login was for, without what the login has fulfilled. */
+/** Redirects to the request that the login was for, without the parameters that required the login. */
 export function goOn(res: Response, next: string): void {
   const [path = ''] = next.split('?');
   const query = queryOf(next);
@@ -63,7 +63,7 @@ export function goOn(res: Response, next: string): void {
   seeOther(res, query.size === 0 ? path : `${path}?${query.toString()}`);
 }
 
-/** Somebody has shown who they are at this browser: whoever was logged in before is so no more. */
+/** Starts the login of a verified user at this browser, and revokes the previous one. */
 export async function beginInBrowser(
   { login, sessions, directory }: BrowserLoginParts,
   { req, res, context }: PageRequest,

@@ -5,22 +5,22 @@ import { OAuthError } from '../runtime/errors.ts';
 import type { RequestContext } from '../http/route.ts';
 import { decode } from './form.ts';
 
-/** The ways in which a client authenticates, as the metadata calls them (RFC 8414 section 2). */
+/** Authentication methods of clients, as in the metadata (RFC 8414 section 2). */
 export const clientAuthenticationMethods: readonly string[] = ['client_secret_basic', 'client_secret_post'];
-/** The same, for those as well that have no secret. */
+/** The same with `none`, for public clients. */
 export const clientIdentificationMethods: readonly string[] = [...clientAuthenticationMethods, 'none'];
 
 const invalidClient = (description: string): OAuthError => new OAuthError('invalid_client', description);
 
 interface Credentials {
   readonly id: string;
-  /** What the client may mean by what it sent: one secret, or two. */
+  /** One secret, or two if it could be form-encoded or not. */
   readonly secrets: readonly string[];
 }
 
 /**
- * RFC 6749 section 2.3.1: id and secret are form-encoded before they are put together, which the library basic-auth does not undo. Names
- * are the same either way.
+ * RFC 6749 section 2.3.1: clients form-encode id and secret before they join them, which the library basic-auth does not decode. Names
+ * contain no character that is encoded.
  */
 function basic(header: string): Credentials {
   const text = Buffer.from(header.slice('basic '.length), 'base64').toString('utf8');
@@ -32,7 +32,7 @@ function basic(header: string): Credentials {
   return { id: decode(text.slice(0, at)), secrets: meanings(text.slice(at + 1)) };
 }
 
-/** Many clients leave the encoding out. How many there are says the text alone, and nothing of what is right. */
+/** Many clients do not encode the secret. The number of meanings depends on the text only, so it reveals nothing of the secret. */
 function meanings(secret: string): readonly string[] {
   try {
     return [...new Set([decode(secret), secret])];
@@ -44,13 +44,13 @@ function meanings(secret: string): readonly string[] {
 export interface ClientAuthentication {
   readonly directory: { readonly clients: Pick<Clients, 'get' | 'authenticate'> };
   readonly limiter: Pick<LoginLimiter, 'during' | 'failed' | 'succeeded'>;
-  /** A client that has no secret need show none. */
+  /** Accepts public clients by their name. */
   readonly mayBePublic?: boolean;
 }
 
 /**
- * Which client is asking, by HTTP Basic or by client_id and client_secret in the form. Both at once: 400 (RFC 6749 section 2.3).
- * An unknown client and a wrong secret are the same 401, after the same work; too many of them are 429.
+ * Authenticates a client by HTTP Basic, or by client_id and client_secret in the form. Both at once are 400 (RFC 6749 section 2.3).
+ * An unknown client and a wrong secret get the same 401 after the same work; too many of them get 429.
  */
 export async function authenticateClient(
   req: Request,
@@ -77,10 +77,10 @@ export async function authenticateClient(
     credentials = { id, secrets: [secret] };
   }
   const client = directory.clients.get(credentials.id);
-  // By HTTP Basic some libraries send an empty secret where there is none.
+  // Some libraries send an empty secret for public clients by HTTP Basic.
   if (mayBePublic && client?.isPublic === true && credentials.secrets[0] === '') return client;
   if (client?.hasKnownSecret !== true) return await limited(credentials, context, { directory, limiter });
-  // To guess what everybody knows gains nothing and costs nothing, and refused for it would be everybody.
+  // Guesses at a well-known secret gain nothing and cost no hash; a limit would only lock everybody out.
   if (!(await directory.clients.authenticate(client.name, credentials.secrets, context.sourceIP))) throw wrong();
   return client;
 }
@@ -90,7 +90,7 @@ const longestName = 253;
 
 const wrong = (): OAuthError => invalidClient('the client is unknown or its secret is wrong');
 
-/** As with passwords no more of guesses made at once are judged than of such made one after another. */
+/** Limits concurrent guesses like consecutive ones, as for passwords. */
 async function limited(
   { id, secrets }: Credentials,
   { sourceIP, auditID, log }: RequestContext,

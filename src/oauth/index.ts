@@ -1,4 +1,4 @@
-/** Everything that is served for OAuth; the metadata follows from this list. */
+/** All routes of OAuth; the metadata is derived from the endpoints. */
 import type { RedirectProviders } from '../accounts/providers/redirect-providers.ts';
 import type { RefreshTokens } from '../tokens/refresh-tokens.ts';
 import type { SigningKeys } from '../tokens/signing-keys.ts';
@@ -29,7 +29,7 @@ import { userinfoEndpoint } from './endpoints/userinfo.ts';
 export interface OAuthParts extends Omit<GrantParts, 'login' | 'clock'>, PasswordLoginParts {
   readonly tokens: Tokens;
   readonly keys: SigningKeys;
-  /** Who calls, by a bearer token. */
+  /** Authenticates callers by a bearer token. */
   readonly authenticator: Authenticator;
   readonly authorizer: Authorizer;
   readonly audiences: () => Promise<readonly string[]>;

@@ -15,7 +15,7 @@ export function audienceOf(requested: string | undefined, issuer: string): strin
   return audience;
 }
 
-/** Throws invalid_target for who must change the password: only we know of that, so for nobody else there is a token until then. */
+/** Throws invalid_target for other audiences while the user must change the password: only this server enforces that. */
 export function demandAudience({ passwordChangeRequired }: Subject, audience: string, issuer: string): void {
   if (passwordChangeRequired === true && audience !== issuer)
     throw new OAuthError(
@@ -37,9 +37,8 @@ export const programScopeParameter = described(
 const shape = /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/;
 
 /**
- * The granted part of a requested scope, others are dropped (RFC 6749 section 3.3); undefined if none was asked for. Throws invalid_scope
- * for what is no scope, and if nothing of it is granted: that could not be said, for an empty one is no scope, and an answer that says
- * nothing grants all that was asked for (section 5.1).
+ * Returns the granted part of a requested scope (RFC 6749 section 3.3); undefined if none was requested. Throws invalid_scope if the
+ * scope is malformed or nothing of it is granted: a scope cannot be empty, and a response without one grants all (section 5.1).
  */
 export function grantScope(
   requested: string | undefined,
@@ -54,14 +53,14 @@ export function grantScope(
   return granted.join(' ');
 }
 
-/** For who is no person: no id_token says who they are, and no refresh token goes on without them. */
+/** The same for clients and ServiceAccounts, which get no id_token and no refresh token. */
 export const programScope = (requested: string | undefined, allowed: readonly string[]): string | undefined =>
   grantScope(
     requested,
     allowed.filter((one) => one !== 'openid' && one !== 'offline_access'),
   );
 
-/** RFC 6749 section 6: a refresh may ask for less than the login was granted, never for more. */
+/** Returns the scope of a refresh: the granted one or a part of it (RFC 6749 section 6). Throws invalid_scope for a wider one. */
 export function narrowScope(requested: string | undefined, granted: string | undefined): string | undefined {
   if (requested === undefined) return granted;
   const before = new Set(granted?.split(' '));

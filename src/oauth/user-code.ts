@@ -6,10 +6,10 @@ const length = 8;
 
 export const newUserCode = (): string => Array.from({ length }, () => letters[randomInt(letters.length)]).join('');
 
-/** As people read it. */
+/** Formats the code for people. */
 export const shown = (userCode: string): string => `${userCode.slice(0, 4)}-${userCode.slice(4)}`;
 
-/** What somebody typed in; undefined if it can be none. */
+/** Parses what a user typed; undefined if it cannot be a code. */
 export function userCodeIn(typed: string): string | undefined {
   const code = typed.toUpperCase().replace(/[\s-]/g, '');
   return new RegExp(`^[${letters}]{${length}}$`).test(code) ? code : undefined;

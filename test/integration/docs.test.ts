@@ -807,7 +807,7 @@ describe('operations', () => {
 
   test('are in groups with descriptions', async () => {
     const page = await openDocs();
-    await page.getByRole('navigation').getByText('Reading whatever the cluster serves').click();
+    await page.getByRole('navigation').getByText('Objects of the cluster').click();
     const link = page.getByRole('link', { name: 'List or watch objects of kind Node' });
     await link.waitFor();
     expect(await link.getAttribute('href')).toBe('#listNodes');

@@ -1,4 +1,4 @@
-/** `/oauth/account`: who somebody is, their password, and where they are logged in; for whoever is logged in at the browser. */
+/** `/oauth/account`: the profile, the password and the sessions of the user who is logged in at the browser. */
 import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Account } from '../../accounts/directory/account.ts';
 import { loginOf, loginsOf } from '../../accounts/directory/subjects.ts';
@@ -40,7 +40,7 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
   const { directory, sessions, showLogin } = parts;
   const ownPassword = new OwnPassword(parts);
 
-  /** Only who is logged in sees anything. */
+  /** Calls `go` for the user who is logged in; shows the login page without a login. */
   async function withLogin(page: PageRequest, go: (who: Who) => void | Promise<void>): Promise<void> {
     const login = await browserLogin(page, parts);
     const account = login && directory.account(login.subject.username);
@@ -73,7 +73,7 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
     const refused = await ownPassword.change(account, typed.password, typed.new_password, from);
     if (refused !== undefined) throw passwordRefusal(refused);
     const now = directory.account(account.username);
-    // A login with the old password is over, this one too.
+    // The change revokes all logins with the old password, including this one.
     if (now !== undefined && (await browserLogin(page, parts)) === undefined)
       await beginInBrowser(parts, page, { account: now });
     const notice = 'Whoever has logged in as you with the old one has to log in again.';

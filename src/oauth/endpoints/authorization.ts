@@ -39,7 +39,7 @@ export interface AuthorizationParts {
 const codeLife = 60_000;
 const path = '/oauth/authorize';
 const consentPath = '/oauth/consent';
-/** Of one login; more are asked about again. */
+/** Maximum consents per login; the oldest are dropped and must be given again. */
 const mostConsents = 50;
 
 export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint {
@@ -110,7 +110,7 @@ export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint 
   };
 }
 
-/** Steps 1 to 5. `decision` is what the user said in step 4. */
+/** Steps 1 to 5. `decision` is the user's decision in step 4. */
 async function authorize(
   parts: AuthorizationParts,
   page: PageRequest,
@@ -197,7 +197,7 @@ function mustAsk(request: AuthorizationRequest, { session }: BrowserLogin): bool
   return provesNobody(redirectURI) || session.status.consents?.includes(consentOf(request)) !== true;
 }
 
-/** What the user consents to: for anything else they are asked again. */
+/** Key of a consent: anything else needs another one. */
 const consentOf = ({ client, scope }: AuthorizationRequest): string =>
   [client.name, ...(scope?.split(' ') ?? []).toSorted()].join(' ');
 

@@ -1,4 +1,4 @@
-/** `/oauth/device` (RFC 8628 section 3.3): where somebody types in the code that a device shows, and lets it in. */
+/** `/oauth/device` (RFC 8628 section 3.3): the page where users enter the code of a device and allow it. */
 import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { LoginLimiter } from '../../accounts/logins/limit.ts';
@@ -65,7 +65,7 @@ async function show(parts: DeviceParts, page: PageRequest, typed = ''): Promise<
     userCodePage(page, { action, userCode: typed.slice(0, maxShown) });
 }
 
-/** Asks the user about the device of the code that was typed in, then takes the decision. */
+/** Asks the user to confirm the device of the code, then applies the decision. */
 async function enter(
   parts: DeviceParts,
   page: PageRequest,
@@ -94,8 +94,8 @@ async function loginFor(parts: DeviceParts, page: PageRequest, typed: string): P
 }
 
 /**
- * The session of the device; undefined if a page was sent that says why there is none. Wrong codes count like failed logins, in a count of
- * their own.
+ * Returns the session of the device; undefined if an error page was sent. Wrong codes are limited like failed logins, and counted
+ * separately.
  */
 async function find(
   { sessions, limiter }: DeviceParts,

@@ -43,8 +43,8 @@ interface IntrospectionParts {
 }
 
 /**
- * `POST /oauth/introspect` (RFC 7662): what a token is good for now. Unknown, ended, another client's: all are `active: false` and no
- * more (section 2.2).
+ * `POST /oauth/introspect` (RFC 7662): the state of a token. Unknown, expired, revoked and other clients' tokens get only
+ * `active: false` (section 2.2).
  */
 export function introspectionEndpoint({
   directory,
@@ -74,7 +74,7 @@ export function introspectionEndpoint({
     };
   }
 
-  /** Only for the client that has it: a resource server that asks about a bearer must never hear that a refresh token is good. */
+  /** Only for the client of the token: a resource server must never accept a refresh token as a bearer token. */
   async function ofRefreshToken(token: string, client: Client): Promise<Omit<Introspection, 'active'> | undefined> {
     const presented = await sessions.rotation.presented(token);
     if (presented === undefined || !presented.isCurrent) return undefined;

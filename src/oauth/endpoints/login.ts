@@ -1,4 +1,4 @@
-/** `/oauth/login`: the login page for nothing else, which leads back here, and what that page sends wherever it was shown. */
+/** `/oauth/login`: the login page, and the form of it wherever it was shown. */
 import { pagesClient } from '../../accounts/directory/clients.ts';
 import type { Account } from '../../accounts/directory/account.ts';
 import { OwnPassword, type OwnPasswordParts } from '../../accounts/passwords/own.ts';

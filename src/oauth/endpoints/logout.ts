@@ -1,4 +1,4 @@
-/** `/oauth/logout` (OpenID Connect RP-Initiated Logout 1.0): ends the login at our pages, and the session that the client knows it by. */
+/** `/oauth/logout` (OpenID Connect RP-Initiated Logout 1.0): revokes the login of the browser and the session of the client. */
 import type { Client } from '../../accounts/directory/clients.ts';
 import type { Directory } from '../../accounts/directory/directory.ts';
 import type { Sessions } from '../../tokens/sessions/sessions.ts';
@@ -20,7 +20,7 @@ export interface LogoutParts {
 }
 
 const path = '/oauth/logout';
-/** Takes the answer to the question, of a page that asks it. */
+/** Receives the confirmation of a logout page. */
 export const confirmLogoutPath = '/oauth/logout/confirm';
 const invalid = (description: string): OAuthError => new OAuthError('invalid_request', description);
 
@@ -60,7 +60,7 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): OA
   async function end({ res, context }: PageRequest, login: BrowserLogin, hint?: IdentityClaims): Promise<void> {
     const { session, subject } = login;
     await sessions.revoke(session.metadata.name);
-    // The hint is the user's own: it was compared with who is logged in.
+    // The caller has compared the subject of the hint with the user who is logged in.
     if (hint !== undefined) await sessions.revoke(hint.sid);
     res.appendHeader('Set-Cookie', cookie(loginCookie, ''));
     const { auditID, sourceIP, log } = context;
@@ -77,7 +77,7 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): OA
     const request = validate(given);
     const login = await browserLogin(page, { sessions, directory });
     if (login !== undefined && request.hint?.sub !== login.subject.uid) {
-      // Section 2: without a hint that fits anybody might have sent the user here.
+      // Section 2: without a matching hint, any site may have sent the user here.
       const { redirectURI } = request;
       logoutPage(page, {
         title: 'Log out?',

@@ -52,7 +52,7 @@ const metadataSchema = named(
 );
 
 const names = ['openid-configuration', 'oauth-authorization-server'] as const;
-/** RFC 8414 section 3, OpenID Connect Discovery section 4; under /oauth for clients that were given that as their base. */
+/** RFC 8414 section 3, OpenID Connect Discovery section 4; also below /oauth, for clients that have it as their base URL. */
 const paths = ['', '/oauth'].flatMap((base) => names.map((name) => `${base}/.well-known/${name}`));
 
 /** The metadata of the server. Its URLs are below the configured issuer, never below the header `Host`. */

@@ -32,18 +32,18 @@ export interface ProviderLoginParts extends BrowserLoginParts {
   readonly clock: () => number;
 }
 
-/** For a login elsewhere, with a second factor that is in another room. Milliseconds. */
+/** Maximum duration of a login at a provider, which may need a second factor. Milliseconds. */
 const longestAway = 600_000;
 /** Browsers keep no cookie of more than 4 KiB. */
 const longestNext = 2_800;
 
-/** What the browser keeps while it is away. */
+/** State in the cookie while the user is at the provider. */
 interface Away {
   readonly secret: string;
   readonly provider: string;
   /** Milliseconds since the epoch. */
   readonly until: number;
-  /** Where the login goes on. */
+  /** Path to return to after the login. */
   readonly next: string;
 }
 
@@ -59,7 +59,7 @@ function decode(value: string | undefined): Away | undefined {
 const outOfDate = (): OAuthError =>
   new OAuthError('invalid_request', 'this login was not begun here, or too long ago: go back and begin again');
 
-/** Whom it fails for is led back to the login page: where the login goes on nobody is logged in yet. */
+/** Shows failures with a link to `next`, which shows the login page again because the login has failed. */
 async function orBack(page: PageRequest, next: string, go: () => Promise<void>): Promise<void> {
   try {
     await go();
@@ -76,7 +76,7 @@ function refuse(seconds: number): never {
   });
 }
 
-/** The provider reads more of them (accounts/providers). */
+/** The provider reads further parameters (accounts/providers). */
 const callbackParameters = oauthParameters({
   state: described('State that this server sent to the provider', text.optional()),
   code: described('Authorization code of the provider', text.optional()),
@@ -181,7 +181,7 @@ async function personAt(
     try {
       return await redirectProviders.person(provider, query, request, sourceIP);
     } catch (error) {
-      // A person who is refused has logged in there.
+      // A refused person has logged in at the provider: that is no guess.
       if (!(error instanceof PersonRefused)) limiter.failed(attempt);
       throw error;
     }
@@ -198,7 +198,7 @@ async function logIn(parts: ProviderLoginParts, page: CallbackRequest, away: Awa
   const request = requestOf(parts, req, away);
   const isOurs = request !== undefined && sameHash(request.state, page.query.state);
   if (!isOurs || away.provider !== provider || away.until <= parts.clock()) throw outOfDate();
-  // Once, whatever comes of it.
+  // The cookie is valid for one attempt, successful or not.
   res.appendHeader('Set-Cookie', cookie(providerCookie, ''));
   const { auditID, sourceIP, userAgent, log } = context;
   try {

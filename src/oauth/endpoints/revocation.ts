@@ -7,8 +7,8 @@ import { clientIdentificationMethods } from '../client-authentication.ts';
 import { clientRoute, mayKnow, tokenFields } from '../client-request.ts';
 
 /**
- * `POST /oauth/revoke` (RFC 7009): ends the session of an access or a refresh token, and so all tokens of it, before it answers.
- * Whatever the token is, the answer is the same (section 2.2).
+ * `POST /oauth/revoke` (RFC 7009): revokes the session of an access or refresh token, and so all its tokens, before it responds.
+ * The response is the same for every token (section 2.2).
  */
 export function revocationEndpoint(parts: {
   directory: Directory;
@@ -19,7 +19,7 @@ export function revocationEndpoint(parts: {
   const { directory, limiter, sessions, tokens } = parts;
   const path = '/oauth/revoke';
 
-  /** The session of a token, and the client that it was given to. A refresh token that was used before is as good: it was genuine. */
+  /** Returns the session and the client of a token. A refresh token that was used before is accepted too: it was genuine. */
   async function find(token: string): Promise<{ sid: string; clientID: string } | undefined> {
     const claims = tokens.verifyForAny(token);
     if (claims !== undefined) return claims;

@@ -1,7 +1,7 @@
 /**
  * `POST /oauth/authenticate`: kube-apiserver's token webhook (k8s.io/apiserver plugin/pkg/authenticator/token/webhook), a TokenReview
- * of authentication.k8s.io/v1 in and out. Only our own tokens are judged, so nothing asks in a circle; whatever is no such token, or
- * not for the caller to know, is 200 with `authenticated: false`.
+ * of authentication.k8s.io/v1 in and out. Only our own tokens are reviewed, so reviews cannot loop. Any other token, and one that the
+ * caller is not allowed to review, is 200 with `authenticated: false`.
  */
 import type { Request } from 'express';
 import type { AccessTokens } from '../../auth/authenticators/access-tokens.ts';
@@ -23,7 +23,7 @@ interface TokenReviewParts extends Pick<ClientAuthentication, 'directory' | 'lim
   readonly accessTokens: AccessTokens;
   readonly authenticator: Authenticator;
   readonly authorizer: Authorizer;
-  /** Those of kube-apiserver; none if they are not known. */
+  /** Audiences of kube-apiserver; empty if they are unknown. */
   readonly audiences: () => Promise<readonly string[]>;
 }
 
@@ -69,7 +69,7 @@ const refused: Status = { authenticated: false };
 export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
   const { directory, limiter, accessTokens, authenticator, authorizer, audiences } = parts;
 
-  /** Returns for the tokens of which clients the caller may get a result. */
+  /** Returns whether the caller is allowed to review the tokens of a client. */
   async function authenticate(req: Request, context: RequestContext): Promise<(clientID: string) => boolean> {
     if (/^basic /i.test(req.headers.authorization ?? '')) {
       const client = await authenticateClient(req, new Map(), context, { directory, limiter });
@@ -105,7 +105,7 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
     const { claims, subject } = standing;
     const ofCluster = await audiences();
     const meant = wanted.filter((one) => one === claims.aud || ofCluster.includes(one));
-    // Without an audience in the answer the token is for kube-apiserver: said only if we cannot know what its own are.
+    // A response without audiences means kube-apiserver's own: allowed only while these are unknown.
     if (wanted.length > 0 && meant.length === 0 && ofCluster.length > 0) return refused;
     return {
       authenticated: true,
@@ -126,7 +126,7 @@ export function tokenReviewEndpoint(parts: TokenReviewParts): OAuthEndpoint {
           'by HTTP Basic; without `introspection: true` in its configuration, it can review only its own tokens. ' +
           'The client `platform` is refused. Tokens that this server has not issued are never authenticated.',
         access: { kind: 'client', schemes: ['client', 'bearer'] },
-        // client-go adds its timeout.
+        // client-go sends its timeout.
         query: queryOfClients([inQuery('timeout', 'Ignored; client-go sends it')]),
         // The caller authenticates before its body is parsed.
         body: {

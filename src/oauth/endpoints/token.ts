@@ -80,7 +80,7 @@ export function tokenEndpoint(options: {
         : {}),
       expires_in: expiresIn,
       ...(scope === undefined ? {} : { scope }),
-      // An id_token tells third parties who the user is, and nothing of a password that must be changed.
+      // Third parties accept an id_token and cannot know that the password must be changed first.
       ...(scope?.split(' ').includes('openid') && subject.passwordChangeRequired !== true
         ? { id_token: tokens.issueIdentity(session, subject, scope, nonce) }
         : {}),

@@ -11,7 +11,7 @@ import { sendJSON, uncached, type OAuthEndpoint } from '../json-response.ts';
 import { formBody, type Form } from '../form.ts';
 import { oauthParameters } from '../parameters.ts';
 
-/** OpenID Connect Core section 5.3.2: what the scope of the token lets tell. */
+/** OpenID Connect Core section 5.3.2: claims that the scope of the token allows. */
 const userinfoSchema = named(
   'UserInfo',
   object(
@@ -27,20 +27,20 @@ const userinfoSchema = named(
 );
 
 const noToken = (): OAuthError =>
-  // RFC 6750 section 3.1: who sent no token is told no error in the challenge.
+  // RFC 6750 section 3.1: a challenge to a request without a token has no error.
   new OAuthError('invalid_request', 'an access token is missing: send it in the header "Authorization: Bearer TOKEN"', {
     status: 401,
     headers: { 'WWW-Authenticate': 'Bearer realm="platform"' },
   });
 
 const form = formBody(oauthParameters({}), 'UserInfoRequest');
-/** No field of the form means anything; a token in it is refused. */
+/** The fields of the form are ignored, except that a token in it is refused. */
 const optionalForm: RequestBody<Form | undefined> = {
   description: { ...form.description, required: false },
   read: async (req, context) => (req.headers['content-type'] === undefined ? undefined : form.read(req, context)),
 };
 
-/** `GET` and `POST /oauth/userinfo` (OpenID Connect Core section 5.3): the person of an access token whose scope has `openid`. */
+/** `GET` and `POST /oauth/userinfo` (OpenID Connect Core section 5.3): the user of an access token with the scope `openid`. */
 export function userinfoEndpoint(accessTokens: AccessTokens): OAuthEndpoint {
   const path = '/oauth/userinfo';
 

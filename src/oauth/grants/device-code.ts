@@ -8,7 +8,7 @@ import { refreshGrantType } from './refresh-token.ts';
 
 export const deviceGrantType = 'urn:ietf:params:oauth:grant-type:device_code';
 
-/** Milliseconds between two questions of a device, and by how much more for one that does not keep to it. */
+/** Milliseconds between two polls of a device, and what each early poll adds to them. */
 export const pollInterval = 5_000;
 /** Milliseconds in which the user has to open a browser, log in and type the code in. */
 export const deviceCodeLife = 10 * 60_000;
@@ -39,7 +39,7 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
     const now = clock();
     const { from, interval } = polls.get(sid) ?? { from: now, interval: pollInterval };
     const next = now < from ? interval + pollInterval : interval;
-    // A second less: the network takes its time, once more and once less.
+    // Network latency varies: a poll may be a second early.
     polls.set(sid, { from: now + next - 1_000, interval: next });
     if (now < from) throw new OAuthError('slow_down', `ask again in ${next / 1_000} s`);
   }
@@ -48,7 +48,7 @@ export function deviceCodeGrant({ directory, sessions, clock }: GrantParts): Gra
     grantType: deviceGrantType,
     parameters: { device_code: described('`device_code` from `POST /oauth/device_authorization`', text) },
     async find({ fields: { device_code: code }, client, isRetry }) {
-      // A code without our seal is unknown, and nothing is kept of it.
+      // A code without our seal is unknown and is not cached.
       const sid = sessions.codes.sessionOf(code);
       if (sid !== undefined && !isRetry) checkInterval(sid);
       const found = await sessions.codes.find(code, client.name, isRetry);

@@ -75,7 +75,7 @@ export interface GrantParts {
   readonly login: PasswordLogin;
   readonly sessions: Sessions;
   readonly accessTokens: AccessTokens;
-  /** kube-apiserver's word on a token. */
+  /** Authenticates a token by a TokenReview of kube-apiserver. */
   readonly reviewToken: TokenAuthenticator;
   readonly issuer: () => string;
   /** Milliseconds since the epoch. */

@@ -10,17 +10,17 @@ const tokenType = (name: string): string => `urn:ietf:params:oauth:token-type:${
 const subjectTypes = [tokenType('jwt'), tokenType('access_token')];
 const issuedType = tokenType('access_token');
 
-/** RFC 8693 section 2.2.2 has this code, whatever is wrong with the token. */
+/** RFC 8693 section 2.2.2 demands this code for any problem of the token. */
 const refused = (): OAuthError =>
   new OAuthError('invalid_request', 'the subject_token is no token of a ServiceAccount that is good now');
 
 /**
- * RFC 8693: a ServiceAccount's token, which kube-apiserver has reviewed, becomes a token of ours that lives no longer. Whom the review
- * names stands in the session: no directory knows them.
+ * RFC 8693: exchanges a ServiceAccount's token, which kube-apiserver reviews, for a token of ours that expires no later. The session
+ * holds the reviewed user, because the directory does not have ServiceAccounts.
  */
 export function tokenExchangeGrant({ sessions, accessTokens, reviewToken, issuer }: GrantParts): Grant {
   async function review(token: string, source: string): Promise<UserInfo & { readonly uid: string }> {
-    // A token of ours says nothing new, and kube-apiserver might ask us about it.
+    // kube-apiserver might send a review of our own token back to us.
     if (accessTokens.isOurs(token)) throw refused();
     let user: UserInfo | undefined;
     try {
@@ -43,7 +43,7 @@ export function tokenExchangeGrant({ sessions, accessTokens, reviewToken, issuer
       scope: programScopeParameter,
     },
     async find({ form, fields, client, context, audience }) {
-      // A ServiceAccount's token may not be for kube-apiserver, and must not become one that is.
+      // The audience of the ServiceAccount's token may exclude kube-apiserver; an exchange must not add it.
       if (audience !== issuer())
         throw new OAuthError('invalid_target', `a token is exchanged for one for ${issuer()} only`);
       if (form.has('actor_token') || form.has('actor_token_type'))
