@@ -40,7 +40,7 @@ const description = `The APIs of the platform: tokens, accounts, resources of th
 - A path with its own description takes precedence over \`/{resources}\`.`;
 
 /** Sentence for the descriptions of documents. */
-export const cached = 'The response has an `ETag`; send it as `If-None-Match` to fetch only changes.';
+export const cached = 'Send the `ETag` of the response as `If-None-Match`: an unchanged document is 304.';
 
 export const unmatchedDescriptions: UnmatchedPaths = { paths: /^\/swagger\//, access: authenticated };
 

@@ -69,11 +69,11 @@ const kubeconfigRoute = ({ externalURL, authority }: KubeconfigParts): Route =>
     path: `/kapis/${group}/${version}/kubeconfig`,
     summary: 'Get a kubeconfig',
     description:
-      'kubectl uses it to reach the Kubernetes API through this server, as you; the credential plugin `platform-apiserver credential` logs in. Needs no right. Without `gateway.externalURL` in the configuration, the response is 404.',
+      'Returns a kubeconfig with which kubectl uses the Kubernetes API through this server. Its credential plugin, `platform-apiserver credential`, logs in when needed. Needs credentials, but no right. Without `gateway.externalURL` in the configuration, the response is 404.',
     access: authenticated,
     query: queryParameters({
       token: described(
-        '`embed`: contain the token of this request, until it expires, instead of the plugin',
+        '`embed`: use the token of this request instead of the plugin; it works until the token expires',
         oneOf('embed').optional(),
       ),
     }),

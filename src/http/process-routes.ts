@@ -33,7 +33,7 @@ export function versionRoute(path: string, version: string): Route {
     method: 'get',
     path,
     summary: 'Get the version of the server',
-    description: 'Returns the version and the platform of this process. Needs no credentials.',
+    description: 'Returns the version, the operating system and the CPU architecture. Needs no credentials.',
     access: anonymous,
     responses: json(versionSchema, 'The version'),
     handler({ res }) {

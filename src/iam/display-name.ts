@@ -1,4 +1,4 @@
-/** What a person may change of their own User: the displayName, in whichever of the three forms of a change it is said. */
+/** The change of the displayName, which users may make to their own User: as PUT, merge patch or JSON patch. */
 import { isDeepStrictEqual } from 'node:util';
 import type { User } from '../accounts/directory/users.ts';
 import { recordOf, type JSONValue } from '../http/request/json-body.ts';
@@ -9,13 +9,13 @@ export const jsonPatch = 'application/json-patch+json';
 export interface DisplayName {
   /** Null: none. */
   readonly displayName: string | null;
-  /** Which the object must have, '' for any. */
+  /** Version that the object must have; '' for any. */
   readonly resourceVersion: string;
 }
 
 const isDisplayName = (value: unknown): value is string | null => value === null || typeof value === 'string';
 
-/** Undefined if more is asked for than that, or something else. */
+/** Returns undefined if the request changes anything else. */
 export function displayNameIn({ contentType, value }: JSONValue, current: User): DisplayName | undefined {
   if (contentType === jsonPatch) return inJsonPatch(value);
   const whole = contentType !== mergePatch;
@@ -36,7 +36,7 @@ export function displayNameIn({ contentType, value }: JSONValue, current: User):
     : undefined;
 }
 
-/** Of a whole object: what kube-apiserver sets is not looked at, and a status is not written this way. */
+/** Compares a whole object. Fields that kube-apiserver sets are skipped, and so is the status, which PUT does not write. */
 function isUnchanged(
   { metadata, spec = {} }: User,
   said: Readonly<Record<string, unknown>>,
@@ -52,7 +52,7 @@ function isUnchanged(
   );
 }
 
-/** RFC 6902: of its operations those that set or take away this one member. */
+/** RFC 6902: only operations that set or remove this one member. */
 function inJsonPatch(value: unknown): DisplayName | undefined {
   if (!Array.isArray(value) || value.length === 0) return undefined;
   let displayName: unknown;

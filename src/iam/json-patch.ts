@@ -5,8 +5,8 @@ import { recordOf } from '../http/request/json-body.ts';
 const isPointer = (value: unknown): boolean => typeof value === 'string' && /^(?:\/|$)/.test(value);
 
 /**
- * RFC 6902 section 4. Throws 400 naming the operation: kube-apiserver breaks the connection off instead of an answer where the whole is to be
- * replaced by a value that is not there.
+ * Validates by RFC 6902 section 4. Throws 400 naming the operation: kube-apiserver closes the connection without a response if the whole
+ * object is to be replaced by a missing value.
  */
 export function demandJsonPatch(value: unknown): void {
   if (!Array.isArray(value)) throw badRequest('a JSON patch is a list of operations (RFC 6902)');

@@ -45,7 +45,7 @@ export function passwordRoute(parts: PasswordParts): Route {
         throw forbidden(
           usersResource,
           username,
-          `to set the password of a user needs the right to impersonate the groups of that user, and it is missing for ${JSON.stringify(name)}`,
+          `setting the password of a user requires the right to impersonate each group of that user; it is missing for ${JSON.stringify(name)}`,
         );
   }
 
@@ -83,7 +83,11 @@ export function passwordRoute(parts: PasswordParts): Route {
     await demandGroups(caller, account);
     await demandPower(caller, account);
     if (!isChangeable(account))
-      throw forbidden(usersResource, username, 'the hash of this password stands in the cluster configuration object');
+      throw forbidden(
+        usersResource,
+        username,
+        'the password hash of this user is in the cluster configuration object: change it there',
+      );
     const problem = await problemWith(next, account);
     if (problem !== undefined) throw invalidPassword(username, 'password', problem);
     await passwordStore.change(account, next, false);

@@ -39,7 +39,7 @@ export const unlockRoute = (parts: UnlockParts): Route =>
         throw forbidden(
           usersResource,
           target.username,
-          'the hash of this password stands in the cluster configuration object, so replicas cannot be told; use passwordRef',
+          'the password hash of this user is in the cluster configuration object: unlock needs passwordRef',
         );
       await parts.passwordStore.unlock(account);
       context.log.info('a user was unlocked', {

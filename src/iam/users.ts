@@ -74,7 +74,8 @@ const deleteParameters = queryParameters({ ...deleteShape, ...commonShape });
 const ownUser = 'Without it you can change only the `displayName` of your own user.';
 const grants =
   'Adding a group also requires the right to `impersonate` that group. Adding an identity requires the rights to `update users/identities` and to `impersonate` the user and each group of the user.';
-const configuredUsers = 'Users of the cluster configuration object are changed there: here the response is 403.';
+const configuredUsers =
+  'For a user of the cluster configuration object, which is changed and deleted only there, the response is 403.';
 
 const jsonType = 'application/json';
 const userBody = unparsedBody({ [jsonType]: userSchema });
@@ -170,7 +171,7 @@ export function usersRoutes(parts: UsersParts): Route[] {
     const current = users.get(username);
     const wanted = current && displayNameIn(body, current);
     if (wanted === undefined)
-      throw forbidden(usersResource, username, 'of your own user you may change displayName, and the password');
+      throw forbidden(usersResource, username, 'only displayName and the password of your own user may be changed');
     const { displayName, resourceVersion } = wanted;
     const metadata = { uid, ...(resourceVersion === '' ? {} : { resourceVersion }) };
     const object = await client.json<User>(`${usersPath}/${username}`, {
@@ -202,7 +203,7 @@ export function usersRoutes(parts: UsersParts): Route[] {
         demandJson(request.req.headers);
         if (request.context.info.verb === 'watch')
           throw badRequest(
-            'watch: users are watched at /kapis/resources.platform.io/v1alpha3/users.iam.platform.io, without the configured ones',
+            'watch is not supported here; watch User objects at /kapis/resources.platform.io/v1alpha3/users.iam.platform.io',
           );
         return authorizeOn(parts)(request);
       },
@@ -228,7 +229,7 @@ export function usersRoutes(parts: UsersParts): Route[] {
         const { value } = request.body;
         const { name, resourceVersion = '' } = recordOf(recordOf(value)?.['metadata']) ?? {};
         // kube-apiserver says so with a 500.
-        if (resourceVersion !== '') throw badRequest('metadata.resourceVersion is not for what is yet to be made');
+        if (resourceVersion !== '') throw badRequest('metadata.resourceVersion must not be set on a new object');
         const username = typeof name === 'string' ? name : '';
         if (directory.configured(username) !== undefined) throw alreadyExists(usersResource, username);
         await pass(request, username, request.query, { method: 'POST', body: value });
@@ -309,7 +310,7 @@ export function usersRoutes(parts: UsersParts): Route[] {
 }
 
 const isConfigured = (username: string): StatusError =>
-  forbidden(usersResource, username, 'the user stands in the cluster configuration object, and is changed there');
+  forbidden(usersResource, username, 'the user is in the cluster configuration object: change it there');
 
 function withoutManagedFields(object: KubeObject): object {
   // A Status may have none.

@@ -22,7 +22,7 @@ const common = {
   method: 'get',
   summary: 'Query, export or follow container logs',
   description:
-    'Returns the logs of the namespaces in which RBAC lets you `get pods/log`, from the creation of each namespace on; if there are none, the response is empty. With that right in all namespaces, you see all logs. A response that is incomplete has the reason in `partial`, an export in its last line.',
+    'Returns the records of namespaces in which you have the right to `get pods/log`, written since each namespace was created. Without such a namespace the result is empty. With the right in all namespaces, all records are returned. If a result is incomplete, `partial` or the last line of an export has the reason.',
   query: logParameters,
   responses: {
     200: {

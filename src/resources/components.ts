@@ -152,7 +152,7 @@ class ComponentReader {
 }
 
 const rights =
-  'Requires the right to `list` at least one of these kinds in one of the namespaces; `partial` names missing rights, also to `services` and `nodes`.';
+  'Requires the right to `list` at least one of these kinds in one of the namespaces; `partial` names the missing rights.';
 
 export function componentRoutes(deps: ComponentsDeps): Route[] {
   const reader = new ComponentReader(deps);

@@ -12,7 +12,7 @@ import { BodyWriter } from './body-writer.ts';
 import { lengthOf } from './write.ts';
 import type { RequestContext } from '../route.ts';
 
-export const documentSchema = named('Document', described('In Swagger or OpenAPI', anyObject));
+export const documentSchema = named('Document', described('Swagger or OpenAPI document', anyObject));
 
 interface Kind {
   readonly contentType: string;

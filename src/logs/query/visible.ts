@@ -76,7 +76,7 @@ export async function visibleLogs(
 export async function demandSame(...request: Parameters<typeof demandStill>): Promise<void> {
   const now = await demandStill(...request);
   const [, , , before] = request;
-  if (!includes(before, now)) throw expired('you may see the logs of more namespaces now: ask again');
+  if (!includes(before, now)) throw expired('you may see the logs of more namespaces now: repeat the request');
 }
 
 /** Returns what the caller sees now. Throws 403 unless that includes what it saw before, of which a stream must not go on. */
@@ -92,7 +92,7 @@ export async function demandStill(
   throw forbidden(
     { group: '', resource: 'pods' },
     '',
-    'the namespaces whose logs you may see are others now: ask again',
+    'the namespaces whose logs you may see have changed: repeat the request',
   );
 }
 

@@ -1,4 +1,4 @@
-/** core/v1 Node, as far as clients mostly look at it; with the parameter `fields` there may be less in it. */
+/** The part of core/v1 Node that clients use most. The parameter `fields` may leave out properties. */
 import { described, flag, list, mapOf, named, object, open, text, time, type Schema } from '../../http/schema.ts';
 
 const orNull = (schema: Schema): Schema => schema.nullable();
@@ -9,20 +9,23 @@ const part = (name: string, properties: Readonly<Record<string, Schema>>): Schem
 const taint = part('Taint', {
   key: text,
   value: text,
-  effect: described('NoSchedule, PreferNoSchedule or NoExecute', text),
+  effect: described('`NoSchedule`, `PreferNoSchedule` or `NoExecute`', text),
   timeAdded: time,
 });
 
 const condition = part('NodeCondition', {
-  type: described('Such as Ready or MemoryPressure', text),
-  status: described('True, False or Unknown', text),
+  type: described('Type of the condition, such as `Ready` or `MemoryPressure`', text),
+  status: described('`True`, `False` or `Unknown`', text),
   reason: text,
   message: text,
   lastHeartbeatTime: orNull(time),
   lastTransitionTime: orNull(time),
 });
 
-const address = part('NodeAddress', { type: described('Such as InternalIP or Hostname', text), address: text });
+const address = part('NodeAddress', {
+  type: described('Type of the address, such as `InternalIP` or `Hostname`', text),
+  address: text,
+});
 
 const info = part('NodeSystemInfo', {
   architecture: text,
@@ -46,8 +49,8 @@ export const nodeSchema = {
   }),
   status: part('NodeStatus', {
     addresses: list(address),
-    allocatable: quantities('What pods can have, by resource'),
-    capacity: quantities('What there is, by resource'),
+    allocatable: quantities('Quantities that pods can use, by resource'),
+    capacity: quantities('Quantities of the node, by resource'),
     conditions: list(condition),
     nodeInfo: info,
   }),

@@ -226,7 +226,7 @@ describe('a stream of logs', () => {
   ])('ends with 403 if the caller saw %s', async (_what, before) => {
     await expect(recheck(before)).rejects.toMatchObject({
       code: 403,
-      message: expect.stringContaining('the namespaces whose logs you may see are others now') as unknown,
+      message: expect.stringContaining('the namespaces whose logs you may see have changed') as unknown,
       details: { kind: 'pods' },
     });
   });
