@@ -109,7 +109,6 @@ const argued: Readonly<Record<string, readonly string[]>> = {
     'http/exchange Exchange rechecks',
     'http/exchange Exchange userListeners',
     'http/response/pretty Indenter full',
-    'http/request/parameters queryParameters problems',
     'http/response/write inBatches batch',
     'http/response/write inBatches together',
     'resources/components read visible',

@@ -71,6 +71,10 @@ const isList = (schema: z.ZodType): boolean =>
   schema instanceof z.ZodArray ||
   ((schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) && schema.unwrap() instanceof z.ZodArray);
 
+/** `takesAll`: it may be repeated. Asked of the schema once, for instanceof is slow there. */
+const knownIn = (shape: Shape) =>
+  new Map(Object.entries(shape).map(([name, schema]) => [name, { schema, takesAll: isList(schema) }]));
+
 /** Messages for parameters that are not in the shape, by name. */
 type Hints = Readonly<Record<string, string>>;
 
@@ -79,28 +83,30 @@ type Hints = Readonly<Record<string, string>>;
  * a StatusError: its message becomes that of the parameter.
  */
 export function queryParameters<const S extends Shape>(shape: S, hints: Hints = {}): QueryParameters<Values<S>> {
-  const parameters = new Parameters(shape);
+  const known = knownIn(shape);
+  const absent = absentOf(shape);
   return {
     get descriptions() {
       return descriptionsOf(shape);
     },
     parse(query) {
-      const { absent, missing } = parameters;
-      if (query.size === 0 && missing.size === 0) return absent as Values<S>;
+      const { values: defaults, missing } = absent();
+      if (query.size === 0 && missing.size === 0) return defaults as Values<S>;
+      const values: Record<string, unknown> = { ...defaults };
       const problems: Problems = new Map([...missing].filter(([name]) => !query.has(name)));
-      const values = parameters.read(query, {
-        parse: (name, schema, given) => parsed(name, schema, given, problems),
-        repeated: (name) => problems.set(name, ['is given more than once']),
+      const seen = new Set<string>();
+      for (const [name, given] of query) {
+        const parameter = known.get(name);
         // The closest match takes time to find, and only so many problems are shown.
-        unknown: (name) =>
-          problems.set(name, problems.size < maxProblems ? [unknownParameter(name, Object.keys(shape), hints)] : ['']),
-      });
-      if (problems.size === 0) return values as Values<S>;
-      throw badParameters(
-        [...problems].flatMap(([name, messages]) =>
-          messages.map((message) => invalidParameter(name.slice(0, maxShown), message)),
-        ),
-      );
+        if (parameter === undefined)
+          problems.set(name, problems.size < maxProblems ? [unknownParameter(name, Object.keys(shape), hints)] : ['']);
+        else if (!seen.has(name))
+          values[name] = parsed(name, parameter.schema, parameter.takesAll ? query.getAll(name) : given, problems);
+        else if (!parameter.takesAll) problems.set(name, ['is given more than once']);
+        seen.add(name);
+      }
+      if (problems.size > 0) throw badParameters(causesOf(problems));
+      return values as Values<S>;
     },
   };
 }
@@ -110,68 +116,42 @@ export function queryParameters<const S extends Shape>(shape: S, hints: Hints = 
  * throw StatusErrors.
  */
 export function lenientParameters<const S extends Shape>(shape: S): QueryParameters<Values<S>> {
-  const parameters = new Parameters(shape);
+  const known = knownIn(shape);
+  const absent = absentOf(shape);
   return {
     get descriptions() {
       return descriptionsOf(shape);
     },
-    parse: (query) => (query.size === 0 ? parameters.absent : parameters.read(query, lenient)) as Values<S>,
+    parse(query) {
+      const { values: defaults } = absent();
+      if (query.size === 0) return defaults as Values<S>;
+      const values: Record<string, unknown> = { ...defaults };
+      for (const [name, { schema, takesAll }] of known)
+        if (query.has(name)) values[name] = schema.parse(takesAll ? query.getAll(name) : query.get(name));
+      return values as Values<S>;
+    },
   };
 }
 
 /** Messages by the name of the parameter. */
 type Problems = Map<string, readonly string[]>;
 
-/** What is done with the parameters of a query. */
-interface Reading {
-  readonly parse: (name: string, schema: z.ZodType, given: string | string[]) => unknown;
-  /** Called for the second value of a parameter that is not a list, and for further ones. */
-  readonly repeated: (name: string) => void;
-  readonly unknown: (name: string) => void;
+interface Absent {
+  /** Shared by all queries without parameters. */
+  readonly values: Readonly<Record<string, unknown>>;
+  /** Required parameters. */
+  readonly missing: Problems;
 }
 
-const ignore = (): void => undefined;
-const lenient: Reading = { parse: (_, schema, given) => schema.parse(given), repeated: ignore, unknown: ignore };
-
-/** Parses only the parameters that a query has: the values of the others are found out once. */
-class Parameters {
-  readonly #byName: ReadonlyMap<string, { readonly schema: z.ZodType; readonly isList: boolean }>;
-  #absent: Readonly<Record<string, unknown>> | undefined;
-  readonly #missing: Problems = new Map();
-
-  constructor(shape: Shape) {
-    const entries = Object.entries(shape);
-    this.#byName = new Map(entries.map(([name, schema]) => [name, { schema, isList: isList(schema) }]));
-  }
-
-  /** The values of a query without parameters, which all such requests share. */
-  get absent(): Readonly<Record<string, unknown>> {
-    this.#absent ??= Object.freeze(
-      Object.fromEntries(
-        [...this.#byName].map(([name, { schema }]) => [name, parsed(name, schema, undefined, this.#missing)]),
-      ),
-    );
-    return this.#absent;
-  }
-
-  /** Messages for required parameters, by name. */
-  get missing(): ReadonlyMap<string, readonly string[]> {
-    return this.absent && this.#missing;
-  }
-
-  read(query: URLSearchParams, { parse, repeated, unknown }: Reading): Readonly<Record<string, unknown>> {
-    const values: Record<string, unknown> = { ...this.absent };
-    const seen = new Set<string>();
-    for (const [name, given] of query) {
-      const parameter = this.#byName.get(name);
-      if (parameter === undefined) unknown(name);
-      else if (!seen.has(name)) {
-        seen.add(name);
-        values[name] = parse(name, parameter.schema, parameter.isList ? query.getAll(name) : given);
-      } else if (!parameter.isList) repeated(name);
-    }
-    return values;
-  }
+/** Returns the values of parameters that a query does not have, which are found on the first call. */
+function absentOf(shape: Shape): () => Absent {
+  let absent: Absent | undefined;
+  const find = (): Absent => {
+    const missing: Problems = new Map();
+    const values = Object.entries(shape).map(([name, schema]) => [name, parsed(name, schema, undefined, missing)]);
+    return { values: Object.freeze(Object.fromEntries(values) as Absent['values']), missing };
+  };
+  return () => (absent ??= find());
 }
 
 /** Returns the value, or adds what is wrong to the problems. */
@@ -213,6 +193,11 @@ export const invalidParameter = (field: string, message: string): StatusCause =>
   field,
   message,
 });
+
+const causesOf = (problems: Problems): readonly StatusCause[] =>
+  [...problems].flatMap(([name, messages]) =>
+    messages.map((message) => invalidParameter(name.slice(0, maxShown), message)),
+  );
 
 function unknownParameter(name: string, known: readonly string[], hints: Hints): string {
   if (Object.hasOwn(hints, name)) return hints[name] as string;
