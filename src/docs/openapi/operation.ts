@@ -59,7 +59,7 @@ export function headOf({ title, description, version, tags }: Omit<DocumentDescr
   );
   return {
     info: { title, description, version, license },
-    tags: tags.map(({ group: _, ...tag }) => tag),
+    tags: tags.map(({ name, description: about }) => ({ name, description: about })),
     ...(named.length === 0 ? {} : { 'x-tagGroups': named }),
   };
 }
