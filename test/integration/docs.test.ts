@@ -436,7 +436,7 @@ describe('an administrator', () => {
     const page = await loggedIn('admin', '#getLoggingLogs');
     await unfold(page, 1);
     await page.getByLabel('operation query').selectOption('export');
-    expect(await send(page)).toMatch(/^200: OK\./);
+    expect(await send(page)).toMatch(/^200: The result of the operation\./);
     await page.getByText(/^Headers \d+$/).click();
     expect(await page.locator('.response details pre').textContent()).toMatch(/^content-type: text\/plain/m);
   });

@@ -118,7 +118,6 @@ const fieldValidation = inQuery(
   'fieldValidation',
   'Handling of unknown fields: `Strict` rejects them, `Warn` drops them with the header `Warning`, `Ignore` drops them',
 );
-const version = inQuery('resourceVersion', 'Oldest version that the response may have');
 
 const listing: readonly ParameterDescription[] = [
   inQuery('allowWatchBookmarks', 'Send `BOOKMARK` events, from which a watch can be resumed', flag),
@@ -129,7 +128,7 @@ const listing: readonly ParameterDescription[] = [
   ),
   inQuery('labelSelector', 'Label selector, such as `a=b,c in (d,e),!f`'),
   inQuery('limit', 'Maximum number of items of a chunk', integer),
-  version,
+  inQuery('resourceVersion', 'Oldest version that the list may have; version after which a watch starts'),
   inQuery('resourceVersionMatch', 'Meaning of `resourceVersion`: `NotOlderThan` or `Exact`'),
   inQuery('sendInitialEvents', 'Start a watch with the existing objects', flag),
   inQuery('timeoutSeconds', 'Maximum duration of the request in seconds', integer),
@@ -154,7 +153,7 @@ const ofActions = {
   list: [pretty, ...listing],
   post: [pretty, dryRun, fieldManager, fieldValidation],
   deletecollection: [pretty, ...listing],
-  get: [pretty, version],
+  get: [pretty, inQuery('resourceVersion', 'Oldest version that the object may have')],
   put: [pretty, dryRun, fieldManager, fieldValidation],
   patch: [
     pretty,
