@@ -10,18 +10,18 @@ import { buildCatalogue } from './cluster/catalogue/build.ts';
 import { createKubeClient } from './cluster/client/client.ts';
 import type { Flags } from './config/flags.ts';
 import { readVersion } from './config/names.ts';
-import { openapiRoutes, unmatchedOpenAPI } from './docs/aggregated.ts';
+import { openapiRoutes } from './docs/aggregated.ts';
 import { customResourcesRoutes } from './docs/custom-resources.ts';
-import { docsRoutes, unmatchedDocs } from './docs/explorer/routes.ts';
-import { platformRoutes, unmatchedDescriptions } from './docs/platform.ts';
+import { docsRoutes } from './docs/explorer/routes.ts';
+import { platformRoutes } from './docs/platform.ts';
+import { describedResource } from './docs/openapi/cluster-schemas.ts';
 import { gateway } from './gateway/index.ts';
 import { configGroup, configRoutes } from './gateway/kubeconfig.ts';
-import { authenticated } from './http/access.ts';
 import { createFace } from './http/chain.ts';
-import { Health, unmatchedHealth } from './http/health.ts';
+import { Health } from './http/health.ts';
 import type { Face } from './http/listeners/face.ts';
 import { Listeners, type Ports } from './http/listeners/listeners.ts';
-import { OpenStreams } from './http/open-streams.ts';
+import { buildStreams } from './http/open-streams.ts';
 import { indexRoute, metricsRoute, versionRoute } from './http/process-routes.ts';
 import type { Route } from './http/route.ts';
 import { iamGroup, iamRoutes } from './iam/index.ts';
@@ -34,12 +34,12 @@ import {
   logQueryKind,
 } from './logs/index.ts';
 import { accountPath } from './oauth/browser-login.ts';
-import { oauthRoutes, unmatchedOAuth } from './oauth/index.ts';
+import { oauthRoutes } from './oauth/index.ts';
 import { kinds, nodes } from './resources/kinds/index.ts';
-import { apisRoutes, kapisRoutes, unmatchedApis, unmatchedKapis } from './resources/routes.ts';
+import { apisRoutes, kapisRoutes } from './resources/routes.ts';
 import { Lifecycle, type StopTimes } from './runtime/lifecycle.ts';
 import type { Logger } from './runtime/logger.ts';
-import { collectProcessMetrics, gauge, knowResource } from './runtime/metrics.ts';
+import { collectProcessMetrics } from './runtime/metrics.ts';
 import { systemClock } from './runtime/time.ts';
 import { buildCertificate } from './tls/build.ts';
 import { buildTokens } from './tokens/build.ts';
@@ -83,14 +83,10 @@ function buildParts(flags: Flags, given: Parameters<typeof buildCluster>[1]) {
   const auth = buildAuth(cluster, tokens, accounts);
   const reading = buildCatalogue(cluster, kinds);
   const nodesCopy = reading.catalogue.keep(nodes);
-  knowResource(nodes.served.resource);
   const logging = buildLogs(cluster, auth, reading);
   const auditor = buildAudit(cluster);
   const certificate = buildCertificate(flags, cluster);
-  const watches = new OpenStreams();
-  accounts.sessions.ended.subscribe((sid) => watches.endSession(sid));
-  accounts.directory.invalidated.subscribe(() => void watches.recheck());
-  gauge('open_watches', 'Watches and streams that are open now.', () => watches.size);
+  const watches = buildStreams(accounts);
   const health = lifecycle.add('shutdown', new Health(() => lifecycle.checks));
   const version = readVersion();
   const issuer = (): string => live.value.authentication.issuer;
@@ -103,13 +99,7 @@ function frontRoutes(parts: Parts): readonly Route[] {
   const routes = [
     ...health.routes,
     metricsRoute,
-    ...oauthRoutes({
-      ...parts,
-      clock: () => parts.clock.now(),
-      authenticator: parts.frontAuthentication,
-      audiences: () => client.audiences(),
-      multipleLogin: () => live.value.authentication.multipleLogin,
-    }),
+    ...oauthRoutes({ ...parts, authenticator: parts.frontAuthentication }),
     versionRoute('/kapis/version', version),
     ...kapisRoutes({
       authorizer,
@@ -132,19 +122,12 @@ function aggregatedRoutes(parts: Parts): readonly Route[] {
     ...apisRoutes({ authorizer, resources: [parts.nodesCopy], otherGroups: [loggingGroupVersion] }),
     ...aggregatedLoggingRoutes(logging),
   ];
-  const { served, kind } = nodes;
   const routes = [
     ...health.routes,
     metricsRoute,
     versionRoute('/version', version),
     ...groupRoutes,
-    ...openapiRoutes({
-      ...parts,
-      routes: groupRoutes,
-      resources: [{ ...served, kind, source: `io.k8s.api.core.v1.${kind}` }],
-      kinds: [logQueryKind],
-      groupVersions: [served, loggingGroupVersion],
-    }),
+    ...openapiRoutes({ ...parts, routes: groupRoutes, resources: [describedResource(nodes)], kinds: [logQueryKind] }),
   ];
   return [...routes, indexRoute(routes)];
 }
@@ -157,21 +140,9 @@ function buildFaces(parts: Parts): { readonly front: Face; readonly aggregated: 
     ...shared,
     authenticator: parts.frontAuthentication,
     gateway: gateway(client.upstream),
-    unmatched: [
-      unmatchedHealth,
-      unmatchedOAuth,
-      unmatchedKapis,
-      unmatchedDocs,
-      unmatchedDescriptions,
-      { paths: /^\/$/, access: authenticated },
-    ],
     home: accountPath,
     strictTransport: () => live.value.gateway,
   });
-  const aggregated = createFace(aggregatedRoutes(parts), {
-    ...shared,
-    authenticator: parts.aggregatedAuthentication,
-    unmatched: [unmatchedHealth, unmatchedApis, unmatchedOpenAPI],
-  });
+  const aggregated = createFace(aggregatedRoutes(parts), { ...shared, authenticator: parts.aggregatedAuthentication });
   return { front, aggregated };
 }

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { StatusError } from '../runtime/errors.ts';
 import { isKnown, negotiate } from '../http/request/negotiate.ts';
-import { authenticated, type UnmatchedPaths } from '../http/access.ts';
+import { authenticated } from '../http/access.ts';
 import { defineRoute, type RouteRequest } from '../http/define-route.ts';
 import type { Route } from '../http/route.ts';
 import { write } from '../http/response/write.ts';
@@ -31,8 +31,6 @@ export interface OpenapiOptions {
   readonly resources: readonly DescribedResource[];
   /** Types of responses that are no objects of the cluster, for kubectl explain. */
   readonly kinds?: readonly DescribedKind[];
-  /** Each group and version has its own document. */
-  readonly groupVersions: readonly { readonly group: string; readonly version: string }[];
 }
 
 interface Document {
@@ -60,11 +58,10 @@ function documentOf(value: object): Document {
   return { body, hash: createHash('sha512').update(body).digest('hex').toUpperCase() };
 }
 
-export const unmatchedOpenAPI: UnmatchedPaths = { paths: /^\/openapi(?:\/|$)/, access: authenticated };
-
 export function openapiRoutes(options: OpenapiOptions): Route[] {
   const { client, log, version, routes, resources, kinds = [] } = options;
-  const groupPaths = options.groupVersions.map((one) => `apis/${one.group}/${one.version}`);
+  // Each group and version has its own document.
+  const groupPaths = [...new Set([...resources, ...kinds].map((one) => `apis/${one.group}/${one.version}`))];
   let documents: Documents | undefined;
   let fetchAfter = 0;
   let fetching: Promise<Documents> | undefined;

@@ -2,7 +2,7 @@
  * `/swagger/platform.json` and `/swagger/platform.v3.json`: the platform's own APIs in Swagger 2.0 and OpenAPI 3.1. The first request makes
  * them from the routes.
  */
-import { anonymous, authenticated, type UnmatchedPaths } from '../http/access.ts';
+import { anonymous } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { json, type Route } from '../http/route.ts';
 import { documentSchema, PreparedDocument } from '../http/response/prepared-document.ts';
@@ -41,8 +41,6 @@ const description = `The APIs of the platform: tokens, accounts, resources of th
 
 /** Sentence for the descriptions of documents. */
 export const cached = 'Send the `ETag` of the response as `If-None-Match`: an unchanged document is 304.';
-
-export const unmatchedDescriptions: UnmatchedPaths = { paths: /^\/swagger\//, access: authenticated };
 
 export function platformRoutes({ version, routes, issuer }: PlatformOptions): readonly Route[] {
   const document = (path: string, format: string, make: typeof openapi31): Route => {

@@ -23,12 +23,6 @@ export const authenticatedToChangePassword = { kind: 'authenticated', passwordCh
 export const authorizedByPath = { kind: 'authorized', rights: 'path' } as const satisfies Access;
 export const authorizedByResource = { kind: 'authorized', rights: 'resource' } as const satisfies Access;
 
-/** Paths without a route, and what a module demands there before it returns 404. */
-export interface UnmatchedPaths {
-  readonly paths: RegExp;
-  readonly access: Access;
-}
-
 export const needsIdentity = ({ kind }: Access): boolean => kind === 'authenticated' || kind === 'authorized';
 
 const byStrictness: readonly Access['kind'][] = ['anonymous', 'client', 'optional', 'authenticated', 'authorized'];

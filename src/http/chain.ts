@@ -9,7 +9,6 @@ import type { Authenticator } from '../auth/authenticators/index.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { PlatformConfiguration } from '../config/schema.ts';
 import type { Logger } from '../runtime/logger.ts';
-import type { UnmatchedPaths } from './access.ts';
 import { Exchange, type RequestFilter } from './exchange.ts';
 import { normalized, type Face } from './listeners/face.ts';
 import {
@@ -44,8 +43,6 @@ export interface ChainOptions {
   readonly authenticator: Authenticator;
   readonly authorizer: Authorizer;
   readonly requests: () => PlatformConfiguration['requests'];
-  /** The first entry that has a path without a route decides; elsewhere the right to the path is demanded. */
-  readonly unmatched?: readonly UnmatchedPaths[];
   readonly gateway?: Gateway;
   /** Where browsers that open `/` are led to. */
   readonly home?: string;
@@ -59,7 +56,7 @@ export interface ChainOptions {
 /** Serves these routes behind the filters, to requests of HTTP/1.1 and HTTP/2. */
 export function createFace(routes: readonly Route[], options: ChainOptions): Face {
   const { requests, gateway } = options;
-  const match = createMatch(routes, options.unmatched ?? []);
+  const match = createMatch(routes);
   const filters: readonly RequestFilter[] = [
     auditID,
     sourceIP(() => requests().trustedProxies),

@@ -2,7 +2,7 @@
 import type { Response } from 'express';
 import { noSuchPath } from '../runtime/errors.ts';
 import type { HealthCheck } from '../runtime/lifecycle.ts';
-import type { Access, UnmatchedPaths } from './access.ts';
+import type { Access } from './access.ts';
 import { defineRoute } from './define-route.ts';
 import { lenientParameters } from './request/parameters.ts';
 import type { ResponseDescriptions, Route } from './route.ts';
@@ -19,8 +19,6 @@ const verbose = described(
   'List the checks. Ignored without valid credentials; with them, the right to `get` the path is required',
   text.optional(),
 );
-export const unmatchedHealth: UnmatchedPaths = { paths: /^\/(?:healthz|livez|readyz)\//, access };
-
 export class Health {
   readonly #checks: Checks;
   #isDraining = false;

@@ -1,5 +1,7 @@
+import type { AccountParts } from '../accounts/build.ts';
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import { StatusError } from '../runtime/errors.ts';
+import { gauge } from '../runtime/metrics.ts';
 import { Slice } from '../runtime/slice.ts';
 import type { Exchange, RequestFilter } from './exchange.ts';
 import { Wheel } from '../runtime/wheel.ts';
@@ -103,4 +105,13 @@ function nextRecheck({ user }: Exchange): number {
   for (const character of user?.username ?? '')
     phase = (phase * 31 + (character.codePointAt(0) ?? 0)) % recheckInterval;
   return now + recheckInterval - ((now + recheckInterval - phase) % recheckInterval);
+}
+
+/** Builds the open streams, which end when their session or user does. */
+export function buildStreams({ sessions, directory }: Pick<AccountParts, 'sessions' | 'directory'>): OpenStreams {
+  const streams = new OpenStreams();
+  sessions.ended.subscribe((sid) => streams.endSession(sid));
+  directory.invalidated.subscribe(() => void streams.recheck());
+  gauge('open_watches', 'Watches and streams that are open now.', () => streams.size);
+  return streams;
 }

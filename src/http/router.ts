@@ -1,12 +1,16 @@
 import express, { type Request, type Response } from 'express';
 import { methodNotAllowed } from '../runtime/errors.ts';
-import { authorizedByPath, strictest, type UnmatchedPaths } from './access.ts';
+import { authenticated, authorizedByPath, strictest } from './access.ts';
 import { noRoute, type MatchedRoute, type Route } from './route.ts';
 
 /** Returns what serves a request: its route, or what throws the error of a path or method that has none. */
 export type Match = (req: Request, res: Response, path: string) => MatchedRoute;
 
-export function createMatch(routes: readonly Route[], unmatched: readonly UnmatchedPaths[]): Match {
+/**
+ * A path without a route has the strictest access among the routes with the same first segment: nobody learns which paths there are
+ * without the access that most of them demand. Elsewhere the right to the path is demanded.
+ */
+export function createMatch(routes: readonly Route[]): Match {
   const router = express.Router({ caseSensitive: true });
   // The router calls one of these, or its callback, before it returns: none of them waits.
   let found: MatchedRoute | undefined;
@@ -18,16 +22,20 @@ export function createMatch(routes: readonly Route[], unmatched: readonly Unmatc
   for (const route of hotFirst) router[route.method](route.path, serve(route));
   for (const [path, members] of Map.groupBy(routes, (route) => route.path))
     router.all(path, serve(withoutMethod(members)));
-  const elsewhere = unmatched.map(({ paths, access }) => ({ paths, route: noRoute(access) }));
-  const nowhere = noRoute(authorizedByPath);
+  const unmatched = new Map([['', noRoute(authenticated)]]);
+  for (const [segment, members] of Map.groupBy(routes, (route) => firstSegment(route.path)))
+    unmatched.set(segment, noRoute(strictest(members.map(({ access }) => access))));
+  const elsewhere = noRoute(authorizedByPath);
   return (req, res, path) => {
     found = undefined;
     router(req, res, (error: unknown) => {
       if (error !== undefined) throw error;
     });
-    return found ?? elsewhere.find(({ paths }) => paths.test(path))?.route ?? nowhere;
+    return found ?? unmatched.get(firstSegment(path)) ?? elsewhere;
   };
 }
+
+const firstSegment = (path: string): string => path.split('/', 2)[1] ?? '';
 
 /** For methods that none of the routes of a path has. */
 function withoutMethod(routes: readonly Route[]): MatchedRoute {

@@ -5,8 +5,9 @@ import type { SigningKeys } from '../tokens/signing-keys.ts';
 import type { Authenticator } from '../auth/authenticators/index.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { Tokens } from '../tokens/jwt.ts';
-import { anonymous, type UnmatchedPaths } from '../http/access.ts';
+import type { LiveConfiguration } from '../config/live.ts';
 import type { Route } from '../http/route.ts';
+import type { Clock } from '../runtime/time.ts';
 import { accountRoutes } from './endpoints/account.ts';
 import { authorizationEndpoint } from './endpoints/authorization.ts';
 import { deviceAuthorizationEndpoint } from './endpoints/device-authorization.ts';
@@ -26,26 +27,30 @@ import { tokenEndpoint } from './endpoints/token.ts';
 import { tokenReviewEndpoint } from './endpoints/token-review.ts';
 import { userinfoEndpoint } from './endpoints/userinfo.ts';
 
-export interface OAuthParts extends Omit<GrantParts, 'login' | 'clock'>, PasswordLoginParts {
+export interface OAuthParts extends Omit<GrantParts, 'login' | 'clock'>, Omit<PasswordLoginParts, 'multipleLogin'> {
+  readonly live: Pick<LiveConfiguration, 'value'>;
+  readonly client: { audiences(): Promise<readonly string[]> };
+  readonly clock: Clock;
   readonly tokens: Tokens;
   readonly keys: SigningKeys;
   /** Authenticates callers by a bearer token. */
   readonly authenticator: Authenticator;
   readonly authorizer: Authorizer;
-  readonly audiences: () => Promise<readonly string[]>;
   readonly redirectProviders: RedirectProviders;
   readonly refreshTokens: Pick<RefreshTokens, 'derive'>;
-  /** Milliseconds since the epoch. */
-  readonly clock?: () => number;
 }
 
-export const unmatchedOAuth: UnmatchedPaths = { paths: /^\/(?:oauth|\.well-known)\//, access: anonymous };
-
 export function oauthRoutes(given: OAuthParts): readonly Route[] {
-  const parts = {
-    clock: Date.now,
+  const { client, live } = given;
+  const own = {
     ...given,
-    login: new PasswordLogin(given),
+    clock: () => given.clock.now(),
+    audiences: () => client.audiences(),
+    multipleLogin: () => live.value.authentication.multipleLogin,
+  };
+  const parts = {
+    ...own,
+    login: new PasswordLogin(own),
     showLogin: loginPages(() => given.redirectProviders.all()),
   };
   const endpoints = [

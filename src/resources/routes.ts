@@ -1,6 +1,6 @@
 /** The routes of both faces, for each of the resources that they are given. */
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
-import { authenticated, authorizedByResource, type UnmatchedPaths } from '../http/access.ts';
+import { authorizedByResource } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { parsedByHandler } from '../http/request/parameters.ts';
 import type { Route } from '../http/route.ts';
@@ -31,9 +31,6 @@ export interface KapisDeps {
   /** Groups that others serve and that discovery names too. */
   readonly otherGroups?: readonly ApiGroupVersion[];
 }
-
-export const unmatchedKapis: UnmatchedPaths = { paths: /^\/kapis\//, access: authenticated };
-export const unmatchedApis: UnmatchedPaths = { paths: /^\/apis\//, access: authorizedByResource };
 
 const noAccess: ReadAccess['granted'] = { of: () => [], hasSynced: () => true };
 

@@ -83,7 +83,6 @@ export function face({ settings = {}, routes, allowed = true, ...options }: LabO
       },
     },
     requests: () => requests,
-    unmatched: [{ paths: oauthPaths, access: anonymous }],
     watches: new OpenStreams(),
     auditor: auditor(),
     log: createLogger({ silent: true }),

@@ -51,11 +51,8 @@ export function overtakeNextWrite({ client, cluster }: Pick<Accounts, 'client' |
 export const routesOf = (accounts: Accounts): readonly Route[] =>
   oauthRoutes({
     ...accounts,
-    clock: () => accounts.clock.now(),
     authenticator: accounts.frontAuthentication,
-    audiences: () => accounts.client.audiences(),
     issuer: () => accounts.live.value.authentication.issuer,
-    multipleLogin: () => accounts.live.value.authentication.multipleLogin,
   });
 
 const made: Accounts[] = [];

@@ -107,6 +107,7 @@ export class Catalogue {
 
   /** Caches a resource from the start of the catalogue to its end; there is always room for it. */
   keep<F>(definition: ResourceDefinition<F>): CachedResource<F> {
+    this.#options.known(definition.served.resource);
     const share = this.#memory.share(nameOf(definition.underlying), true);
     const { client, log } = this.#options;
     const cached = new CachedResource(definition, {

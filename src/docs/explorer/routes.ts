@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { noSuchPath } from '../../runtime/errors.ts';
-import { anonymous, type UnmatchedPaths } from '../../http/access.ts';
+import { anonymous } from '../../http/access.ts';
 import { defineRoute } from '../../http/define-route.ts';
 import { lenientParameters } from '../../http/request/parameters.ts';
 import type { ResponseDescriptions, Route } from '../../http/route.ts';
@@ -52,8 +52,6 @@ const callbackParameters = lenientParameters({
   error: described('OAuth error code, if the login failed', text.optional()),
   error_description: described('Reason for people to read, if the login failed', text.optional()),
 });
-
-export const unmatchedDocs: UnmatchedPaths = { paths: /^\/docs\/assets\//, access: anonymous };
 
 export function docsRoutes({ issuer }: { readonly issuer: () => string }): readonly Route[] {
   let made: Assets | undefined;

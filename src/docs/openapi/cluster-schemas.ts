@@ -1,4 +1,5 @@
 /** Schemas of the cluster, taken over under names of our own. */
+import type { ResourceDefinition } from '../../cluster/catalogue/resource.ts';
 import type { Schema } from '../../http/schema.ts';
 import { jsonSchemaOf } from './json-schema.ts';
 import { packageOf } from './operations.ts';
@@ -16,6 +17,16 @@ export interface DescribedResource {
   /** The name of its schema in the cluster's own document, such as io.k8s.api.core.v1.Node; the list's has List behind it. */
   readonly source: string;
 }
+
+/** Describes a resource that serves the objects of the core API. */
+export const describedResource = ({
+  kind,
+  served,
+}: Pick<ResourceDefinition<never>, 'kind' | 'served'>): DescribedResource => ({
+  ...served,
+  kind,
+  source: `io.k8s.api.core.v1.${kind}`,
+});
 
 /** A kind of ours, with a schema of our own. */
 export interface DescribedKind {

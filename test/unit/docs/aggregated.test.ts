@@ -74,7 +74,6 @@ beforeEach(() => {
         schema: named('Query', answered),
       },
     ],
-    groupVersions: [served, { group: 'logging.platform.io', version: 'v1' }],
   });
 });
 afterEach(() => {

@@ -110,7 +110,7 @@ describe('who asks to be many', () => {
 });
 
 describe('who is nobody', () => {
-  test.each([resourcePath, '/metrics', '/nowhere', '/', '/oauth', '/livezz', '/LIVEZ', '/swagger', '/.well-known'])(
+  test.each([resourcePath, '/metrics', '/nowhere', '/', '/livezz', '/LIVEZ', '/swagger', '/.well-known'])(
     'has no answer at %s but 401 with the challenge of RFC 6750',
     async (path) => {
       const { app, handled } = face();
