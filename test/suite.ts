@@ -10,6 +10,8 @@ export interface Suite {
   readonly name: string;
   /** Options of jest. */
   readonly options: readonly string[];
+  /** Options of Node for jest and its workers. */
+  readonly nodeOptions?: readonly string[];
   /** Seconds after which it is ended. */
   readonly limit: number;
 }
@@ -30,7 +32,7 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** `progress`: what becomes of the lines that jest prints. */
 export async function runSuite(
-  { name, options, limit }: Suite,
+  { name, options, nodeOptions = [], limit }: Suite,
   progress: 'inherit' | 'ignore' = 'inherit',
 ): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), 'platform-apiserver-tests-'));
@@ -41,6 +43,7 @@ export async function runSuite(
     [
       '--experimental-vm-modules',
       '--disable-warning=ExperimentalWarning',
+      ...nodeOptions,
       'node_modules/jest/bin/jest.js',
       // Read by the reporter; without --json jest does not write it.
       `--outputFile=${file}`,

@@ -127,6 +127,26 @@ export function isAccepted({ commonName, links, trusted, presented }: ChainSpec,
 const generate = (): Promise<webcrypto.CryptoKeyPair> =>
   webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
 
+/** Keys of several chains, by the place in the chain, and what they signed: equal certificates are made once. */
+export class ChainKeys {
+  readonly #keys = new Map<number, Promise<webcrypto.CryptoKeyPair>>();
+  readonly #certificates = new Map<string, Promise<string>>();
+
+  at(place: number): Promise<webcrypto.CryptoKeyPair> {
+    return madeOnce(this.#keys, place, generate);
+  }
+
+  certificate(described: unknown, make: () => Promise<string>): Promise<string> {
+    return madeOnce(this.#certificates, JSON.stringify(described), make);
+  }
+}
+
+function madeOnce<K, V>(made: Map<K, V>, key: K, make: () => V): V {
+  const value = made.get(key) ?? make();
+  made.set(key, value);
+  return value;
+}
+
 const dates = (validity: Link['validity']): { notBefore: Date; notAfter: Date } => {
   const shift = { past: -3 * day, now: 0, soon: hour - day, future: 3 * day }[validity];
   return { notBefore: new Date(Date.now() - day + shift), notAfter: new Date(Date.now() + day + shift) };
@@ -150,12 +170,18 @@ const extensionsOf = ({ isCA, pathLength, keyUsage, usage, unknown }: Link): Ext
   ];
 };
 
-/** `root`: signs in the place of a root of its own. */
+interface MakeOptions {
+  /** Signs in the place of a root of its own. */
+  readonly root?: { readonly name: string; readonly key: webcrypto.CryptoKey; readonly certificate: string };
+  /** The keys are its own unless it shares those of other chains. */
+  readonly shared?: ChainKeys;
+}
+
 export async function makeChain(
   { commonName, links, trusted, presented }: ChainSpec,
-  root?: { readonly name: string; readonly key: webcrypto.CryptoKey; readonly certificate: string },
+  { root, shared = new ChainKeys() }: MakeOptions = {},
 ): Promise<Chain> {
-  const keys = await Promise.all(links.map(generate));
+  const keys = await Promise.all(links.map((_, at) => shared.at(at)));
   const last = links.length - 1;
   const nameOf = (at: number): string =>
     at === 0 ? `CN=${commonName}` : at === last && root !== undefined ? root.name : `CN=ca-${at}`;
@@ -164,16 +190,18 @@ export async function makeChain(
       if (at === last && root !== undefined) return root.certificate;
       const issuer = Math.min(at + 1, last);
       const own = issuer === last && root !== undefined ? root.key : keys[issuer]?.privateKey;
-      const certificate = await X509CertificateGenerator.create({
-        subject: nameOf(at),
-        issuer: { 'as it is': nameOf(issuer), 'in capitals': `CN=CA-${issuer}`, wrong: 'CN=wrong' }[one.issuer],
-        publicKey: (keys[at] as webcrypto.CryptoKeyPair).publicKey,
-        signingKey: one.isForged ? (await generate()).privateKey : (own as webcrypto.CryptoKey),
-        signingAlgorithm: { ...algorithm, hash: one.hash },
-        ...dates(one.validity),
-        extensions: extensionsOf(one),
+      return await shared.certificate([at, issuer, nameOf(at), nameOf(issuer), one], async () => {
+        const certificate = await X509CertificateGenerator.create({
+          subject: nameOf(at),
+          issuer: { 'as it is': nameOf(issuer), 'in capitals': `CN=CA-${issuer}`, wrong: 'CN=wrong' }[one.issuer],
+          publicKey: (keys[at] as webcrypto.CryptoKeyPair).publicKey,
+          signingKey: one.isForged ? (await generate()).privateKey : (own as webcrypto.CryptoKey),
+          signingAlgorithm: { ...algorithm, hash: one.hash },
+          ...dates(one.validity),
+          extensions: extensionsOf(one),
+        });
+        return `${certificate.toString('pem')}\n`;
       });
-      return `${certificate.toString('pem')}\n`;
     }),
   );
   const key = await webcrypto.subtle.exportKey('pkcs8', (keys[0] as webcrypto.CryptoKeyPair).privateKey);

@@ -451,9 +451,7 @@ describe('the front proxy', () => {
     const verdicts: { readonly kube: boolean; readonly own: boolean; readonly isCA: boolean | undefined }[] = [];
     for (const spec of specs) {
       const { presented, key: leafKey } = await makeChain(spec, {
-        name: 'CN=front-proxy-ca',
-        key: signing,
-        certificate: root,
+        root: { name: 'CN=front-proxy-ca', key: signing, certificate: root },
       });
       const shown = { certificate: presented.join(''), key: leafKey };
       const kube = await call(`${server}/api/v1/nodes`, { authority, certificate: shown, headers });

@@ -1,4 +1,5 @@
 import { PassThrough, Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock } from '../../src/runtime/time.ts';
 import type { KubeClient, KubeRequest, KubeResponse } from '../../src/cluster/client/client.ts';
 import type { Change } from '../../src/cluster/cache/history.ts';
@@ -38,15 +39,21 @@ export class FakeClock implements Clock {
     return [...this.#timers].map(({ at }) => at - this.#now).toSorted((a, b) => a - b);
   }
 
+  /** Lets one turn of the event loop pass after each timer, and after the last one of a moment everything that is ready run. */
   async advance(milliseconds: number): Promise<void> {
     const end = this.#now + milliseconds;
     for (;;) {
-      let first: Timer | undefined;
-      for (const timer of this.#timers) if (timer.at < (first?.at ?? Infinity)) first = timer;
-      if (first === undefined || first.at > end) break;
-      this.#now = first.at;
-      this.#timers.delete(first);
-      first.run();
+      let next = Infinity;
+      for (const { at } of this.#timers) next = Math.min(next, at);
+      if (next > end) break;
+      this.#now = next;
+      const due = [...this.#timers].filter(({ at }) => at === next);
+      // One may cancel another.
+      for (const timer of due) {
+        if (!this.#timers.delete(timer)) continue;
+        timer.run();
+        await turn();
+      }
       await settle();
     }
     this.#now = end;
@@ -56,7 +63,7 @@ export class FakeClock implements Clock {
 
 /** Lets everything that is ready run. */
 export async function settle(): Promise<void> {
-  for (let i = 0; i < 5; i += 1) await new Promise((resolve) => setImmediate(resolve));
+  for (let i = 0; i < 5; i += 1) await turn();
 }
 
 /** One request that a test answers when it likes. */
