@@ -19,9 +19,9 @@ export default {
     {
       ...project,
       testMatch: ['<rootDir>/test/integration/**/*.test.ts'],
-      globalSetup: '<rootDir>/test/integration/lab/setup.ts',
-      globalTeardown: '<rootDir>/test/integration/lab/teardown.ts',
-      setupFilesAfterEnv: ['<rootDir>/test/integration/lab/each-file.ts'],
+      globalSetup: '<rootDir>/test/labs/integration/setup.ts',
+      globalTeardown: '<rootDir>/test/labs/integration/teardown.ts',
+      setupFilesAfterEnv: ['<rootDir>/test/labs/integration/each-file.ts'],
     },
   ],
   coverageProvider: 'babel',

@@ -89,7 +89,7 @@ export default defineConfig({
   categories: { correctness: 'error', suspicious: 'error' },
   options: { typeAware: true },
   env: { node: true },
-  // What is there is checked beside what it uses, which is generated (test/integration/lab/generated.ts).
+  // What is there is checked beside what it uses, which is generated (test/labs/integration/generated.ts).
   ignorePatterns: ['dist/', 'node_modules/', '.cluster/', 'test/clients/generated/'],
   rules: {
     eqeqeq: 'error',
@@ -138,7 +138,7 @@ export default defineConfig({
     // Plain JavaScript has no types of Node.
     { files: ['hack/**/*.mjs'], rules: { 'typescript/no-unsafe-member-access': 'off' } },
     {
-      files: ['test/conformance/**', 'test/integration/**'],
+      files: ['test/conformance/**', 'test/integration/**', 'test/labs/conformance/**', 'test/labs/integration/**'],
       rules: {
         'no-restricted-imports': ['error', { paths: clients }],
         'no-restricted-globals': ['error', { name: 'fetch', message: useCheckingClient }],
@@ -150,7 +150,7 @@ export default defineConfig({
         'test/conformance/streams.test.ts',
         'test/conformance/web-socket.test.ts',
         'test/integration/web-socket.test.ts',
-        'test/integration/lab/rights/transport.ts',
+        'test/labs/integration/rights/transport.ts',
         // They send broken requests, and read trailers and connections that are broken off.
         'test/conformance/gateway.test.ts',
         'test/integration/malformed.test.ts',
@@ -163,8 +163,8 @@ export default defineConfig({
       files: [
         // They call log stores, etcd and a program that waits for a code, not this server.
         'test/conformance/log-store/**',
-        'test/integration/lab/control-plane.ts',
-        'test/integration/lab/person.ts',
+        'test/labs/integration/control-plane.ts',
+        'test/labs/integration/person.ts',
         // It tests fetch itself.
         'test/integration/tokens.test.ts',
       ],

@@ -1,10 +1,10 @@
 /**
  * Records api/examples/platform.json: a request and a response of each operation of the platform, over a cluster in memory
- * (test/conformance/examples.ts). The descriptions have them; run it before hack/update-api.ts.
+ * (test/labs/conformance/examples.ts). The descriptions have them; run it before hack/update-api.ts.
  */
 import path from 'node:path';
 import { format, resolveConfig } from 'prettier';
-import { runExamples } from '../test/conformance/examples.ts';
+import { runExamples } from '../test/labs/conformance/examples.ts';
 import { bring } from './generated.ts';
 
 const folder = path.join(import.meta.dirname, '../api/examples');

@@ -2,10 +2,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
-import { issuer, login, startLab } from '../../test/conformance/lab.ts';
-import { beside } from '../../test/integration/lab/browser.ts';
-import { obtainChromium } from '../../test/integration/lab/clients.ts';
-import { demand } from '../../test/integration/lab/lab.ts';
+import { issuer, login, startLab } from '../../test/labs/conformance/lab.ts';
+import { beside } from '../../test/labs/integration/browser.ts';
+import { obtainChromium } from '../../test/labs/integration/clients.ts';
+import { demand } from '../../test/labs/integration/lab.ts';
 
 const file = join(import.meta.dirname, '../../docs/images/docs.png');
 const executablePath = demand(await obtainChromium());

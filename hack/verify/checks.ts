@@ -24,7 +24,7 @@ export async function goFormat(): Promise<string[]> {
   return unformatted === '' ? [] : unformatted.split('\n');
 }
 
-/** What is in it is vetted beside what it uses, which is generated (test/integration/lab/generated.ts). */
+/** What is in it is vetted beside what it uses, which is generated (test/labs/integration/generated.ts). */
 const generated = 'test/clients/generated/';
 
 /** In every module that has code of its own, with the flags that the programs are built with, so that the compiler's cache serves both. */

@@ -9,8 +9,8 @@ import * as chain from '../../src/http/chain.ts';
 import type { Route } from '../../src/http/route.ts';
 import { connect, open } from '../client/http1.ts';
 import { checked } from '../fakes/ask.ts';
-import type { Lab } from './lab.ts';
-import { serveResources } from './logging-lab.ts';
+import type { Lab } from '../labs/conformance/lab.ts';
+import { serveResources } from '../labs/conformance/logging-lab.ts';
 
 /** What each face was given, the gateway's first. */
 const faces: Parameters<typeof chain.createFace>[] = [];
@@ -21,7 +21,7 @@ jest.unstable_mockModule('../../src/http/chain.ts', () => ({
     return chain.createFace(...given);
   },
 }));
-const { startLab, login, issuer, asClient } = await import('./lab.ts');
+const { startLab, login, issuer, asClient } = await import('../labs/conformance/lab.ts');
 
 const passwordHash = '$2b$04$PVYFFzvPKAZ5s.rDfx34..PB6WWeDAm4X5T0Fqize59IEWhtVe4tS';
 const users = [

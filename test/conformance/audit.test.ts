@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { AuditEvent } from '../fakes/audit-event.ts';
 import { talkOver } from '../fakes/talk.ts';
 import { FakeKubeApiserver } from '../fakes/upstream.ts';
-import { asClient, login, nodes, startLab, type Lab } from './lab.ts';
+import { asClient, login, nodes, startLab, type Lab } from '../labs/conformance/lab.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'audit-'));
 const path = join(dir, 'audit.log');

@@ -1,7 +1,7 @@
 /** Reports of a rejected configuration in the log, in Events and in /readyz?verbose. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { logOfLines } from '../fakes/log.ts';
-import { login, startLab, type Lab } from './lab.ts';
+import { login, startLab, type Lab } from '../labs/conformance/lab.ts';
 
 const namespace = '/api/v1/namespaces/platform-system';
 const { log, lines } = logOfLines();

@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import type { Answer, Ask } from '../fakes/ask.ts';
 import * as chain from '../../src/http/chain.ts';
 import type { Route } from '../../src/http/route.ts';
-import type { Lab } from './lab.ts';
-import { serveResources } from './logging-lab.ts';
+import type { Lab } from '../labs/conformance/lab.ts';
+import { serveResources } from '../labs/conformance/logging-lab.ts';
 
 interface Operation {
   readonly operationId: string;
@@ -29,7 +29,7 @@ jest.unstable_mockModule('../../src/http/chain.ts', () => ({
     return chain.createFace(...given);
   },
 }));
-const { startLab, login } = await import('./lab.ts');
+const { startLab, login } = await import('../labs/conformance/lab.ts');
 
 const names = ['platform.json', 'platform.v3.json'];
 
@@ -233,7 +233,7 @@ describe.each(names)('/swagger/%s', (name) => {
 
   test('is what is published, but for the issuer', async () => {
     const published = readFileSync(new URL(`../../api/${name}`, import.meta.url), 'utf8');
-    const { issuer } = await import('./lab.ts');
+    const { issuer } = await import('../labs/conformance/lab.ts');
     const here = (await ask(name)).text.replaceAll(issuer, 'https://platform-apiserver.platform-system.svc');
     expect(JSON.parse(here)).toEqual(JSON.parse(published));
   });

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { gzipSync } from 'node:zlib';
 import type { Answer, Ask } from '../fakes/ask.ts';
-import { issuer, startLab, type Lab } from './lab.ts';
+import { issuer, startLab, type Lab } from '../labs/conformance/lab.ts';
 
 let lab: Lab;
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { text } from 'node:stream/consumers';
 import { listenTo, upgraded } from '../fakes/web-socket.ts';
-import { login, startLab } from './lab.ts';
+import { login, startLab } from '../labs/conformance/lab.ts';
 
 interface Reader {
   /** All that it was told until the server closed its connection. */

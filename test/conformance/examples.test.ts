@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { readExamples } from '../../src/docs/openapi/examples.ts';
-import { runExamples } from './examples.ts';
+import { runExamples } from '../labs/conformance/examples.ts';
 
 test('the examples in the descriptions are what the server returns (make update records them)', async () => {
   expect(await runExamples()).toEqual(readExamples());

@@ -5,8 +5,8 @@ import { hash } from 'node:crypto';
 import * as chain from '../../src/http/chain.ts';
 import type { Route } from '../../src/http/route.ts';
 import { whole, type Message, type Whole } from '../client/message.ts';
-import type { Face, FramingLab, Open, Protocol } from './framing-lab.ts';
-import { casesOf, type Case, type Extent, type NamesOf } from './framing-table.ts';
+import type { Face, FramingLab, Open, Protocol } from '../labs/conformance/framing-lab.ts';
+import { casesOf, type Case, type Extent, type NamesOf } from '../labs/conformance/framing-table.ts';
 
 /** What each listener was given to serve, the gateway's first. */
 const faces: (readonly Route[])[] = [];
@@ -17,8 +17,8 @@ jest.unstable_mockModule('../../src/http/chain.ts', () => ({
     return chain.createFace(...given);
   },
 }));
-const { startLab } = await import('./lab.ts');
-const { countIn, framingLab, one, prepare, protocols } = await import('./framing-lab.ts');
+const { startLab } = await import('../labs/conformance/lab.ts');
+const { countIn, framingLab, one, prepare, protocols } = await import('../labs/conformance/framing-lab.ts');
 
 const sizes = (process.env['FRAMING_SIZES'] ?? '0,1,255,256,257,1000').split(',').map(Number);
 /** Those with all combinations of what shapes the body, and, over the first protocol, with each other parameter. */

@@ -4,7 +4,7 @@ import { connect, Connection } from '../client/http1.ts';
 import { connectHTTP2, openHTTP2 } from '../client/http2.ts';
 import { whole } from '../client/message.ts';
 import { goodAuthority, goodLeaf, makeChain, type Chain } from '../fakes/certificate-chains.ts';
-import { nodes, startLab, type Lab } from './lab.ts';
+import { nodes, startLab, type Lab } from '../labs/conformance/lab.ts';
 
 const configMaps = '/api/v1/namespaces/kube-system/configmaps';
 const name = 'extension-apiserver-authentication';

@@ -3,7 +3,7 @@ import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { talkOver } from '../fakes/talk.ts';
 import { FakeKubeApiserver } from '../fakes/upstream.ts';
-import { login, startLab } from './lab.ts';
+import { login, startLab } from '../labs/conformance/lab.ts';
 
 const pod = '/api/v1/namespaces/default/pods/p';
 

@@ -7,7 +7,7 @@ import { logOfLines } from '../fakes/log.ts';
 import { FakeKubeApiserver, ownToken } from '../fakes/upstream.ts';
 import { talkOver, type Talk } from '../fakes/talk.ts';
 import { tokenProtocol } from '../fakes/web-socket.ts';
-import { login, startLab, type Lab } from './lab.ts';
+import { login, startLab, type Lab } from '../labs/conformance/lab.ts';
 
 const kube = new FakeKubeApiserver();
 const exec = '/api/v1/namespaces/default/pods/p/exec?command=sh&stdin=true';

@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers';
 import { checked, type Answer } from '../fakes/ask.ts';
 import { FakeKubeApiserver, ownToken } from '../fakes/upstream.ts';
 import { talkOver } from '../fakes/talk.ts';
-import { login, startLab, type Ask, type Lab, type Way } from './lab.ts';
+import { login, startLab, type Ask, type Lab, type Way } from '../labs/conformance/lab.ts';
 
 const kube = new FakeKubeApiserver();
 /** Whom alice may impersonate, by resource and name. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { login, startLab, type Lab } from './lab.ts';
+import { login, startLab, type Lab } from '../labs/conformance/lab.ts';
 
 let lab: Lab;
 beforeAll(async () => {

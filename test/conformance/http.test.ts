@@ -1,7 +1,7 @@
 /** What RFC 9110 says of every version of HTTP, asked from outside. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { login, nodes, startLab, type Lab } from './lab.ts';
-import { expectFailure } from './status.ts';
+import { login, nodes, startLab, type Lab } from '../labs/conformance/lab.ts';
+import { expectFailure } from '../labs/conformance/status.ts';
 
 let lab: Lab;
 beforeAll(async () => {

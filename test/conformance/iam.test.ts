@@ -1,8 +1,8 @@
 /** The account service from outside (API group iam.platform.io): every endpoint, what it answers, and how it refuses. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Answer } from '../fakes/ask.ts';
-import { asClient, login, startLab, type Lab } from './lab.ts';
-import { expectFailure } from './status.ts';
+import { asClient, login, startLab, type Lab } from '../labs/conformance/lab.ts';
+import { expectFailure } from '../labs/conformance/status.ts';
 
 const base = '/kapis/iam.platform.io/v1alpha2';
 const apiVersion = 'iam.platform.io/v1alpha2';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import type { OutgoingHttpHeaders } from 'node:http2';
 import { connectHTTP2, openHTTP2 } from '../client/http2.ts';
 import { checked, type Answer } from '../fakes/ask.ts';
-import { nodes, startLab, type Lab } from './lab.ts';
+import { nodes, startLab, type Lab } from '../labs/conformance/lab.ts';
 
 interface Reviewed {
   readonly user: string;

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { X509Certificate } from 'node:crypto';
 import { parse } from 'yaml';
 import type { Answer } from '../fakes/ask.ts';
-import { login, startLab, type Ask, type Lab } from './lab.ts';
-import { expectFailure } from './status.ts';
+import { login, startLab, type Ask, type Lab } from '../labs/conformance/lab.ts';
+import { expectFailure } from '../labs/conformance/status.ts';
 
 const path = '/kapis/config.platform.io/v1alpha2/kubeconfig';
 const externalURL = 'https://platform.example:8443';

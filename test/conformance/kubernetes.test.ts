@@ -1,7 +1,7 @@
 /** What Kubernetes' API conventions say of an aggregated API, asked from outside as the aggregator does. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { nodes, startLab, type Ask, type Lab } from './lab.ts';
-import { expectFailure } from './status.ts';
+import { nodes, startLab, type Ask, type Lab } from '../labs/conformance/lab.ts';
+import { expectFailure } from '../labs/conformance/status.ts';
 
 let lab: Lab;
 beforeAll(async () => {

@@ -6,9 +6,9 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { connect, open } from '../client/http1.ts';
 import type { Answer } from '../fakes/ask.ts';
-import { startLab, type Ask, type Lab } from './lab.ts';
-import { as, begin, prepareLogs } from './logging-lab.ts';
-import { expectFailure } from './status.ts';
+import { startLab, type Ask, type Lab } from '../labs/conformance/lab.ts';
+import { as, begin, prepareLogs } from '../labs/conformance/logging-lab.ts';
+import { expectFailure } from '../labs/conformance/status.ts';
 
 const secrets = '/api/v1/namespaces/platform-system/secrets';
 const password = 'reads logs 3317';

@@ -6,9 +6,19 @@ import * as consumers from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Message } from '../client/message.ts';
 import type { Answer } from '../fakes/ask.ts';
-import { login, startLab, type Ask, type Lab } from './lab.ts';
-import { as, at, begin, bind, line, prepareLogs, putNamespace, putPod, type Rights } from './logging-lab.ts';
-import { expectFailure } from './status.ts';
+import { login, startLab, type Ask, type Lab } from '../labs/conformance/lab.ts';
+import {
+  as,
+  at,
+  begin,
+  bind,
+  line,
+  prepareLogs,
+  putNamespace,
+  putPod,
+  type Rights,
+} from '../labs/conformance/logging-lab.ts';
+import { expectFailure } from '../labs/conformance/status.ts';
 
 const path = '/kapis/logging.platform.io/v1alpha2/logs';
 const tenant = '/kapis/tenant.platform.io/v1alpha2/logs';

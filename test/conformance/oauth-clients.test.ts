@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as oauth from 'oauth4webapi';
 import * as client from 'openid-client';
 import { Browser } from '../fakes/browser.ts';
-import { asClient, asConsole, consoleCallback, issuer, login, startLab, type Lab } from './lab.ts';
+import { asClient, asConsole, consoleCallback, issuer, login, startLab, type Lab } from '../labs/conformance/lab.ts';
 
 let lab: Lab;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 /** What RFC 6749, 6750 and 9068 say of the wire, asked from outside. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readJWT } from '../fakes/jwt.ts';
-import { asClient, issuer, login, nodes, startLab, type Lab } from './lab.ts';
+import { asClient, issuer, login, nodes, startLab, type Lab } from '../labs/conformance/lab.ts';
 
 let lab: Lab;
 beforeAll(async () => {

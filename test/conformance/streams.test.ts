@@ -14,8 +14,8 @@ import { streams as streamSubresources } from '../../src/http/filters/request-in
 import type { MemoryCluster } from '../fakes/cluster.ts';
 import { FakeKubeApiserver } from '../fakes/upstream.ts';
 import { handshake } from '../fakes/web-socket.ts';
-import { login, startLab, type Lab } from './lab.ts';
-import { begin, prepareLogs, resource } from './logging-lab.ts';
+import { login, startLab, type Lab } from '../labs/conformance/lab.ts';
+import { begin, prepareLogs, resource } from '../labs/conformance/logging-lab.ts';
 
 /** A stream ends so many milliseconds after its user has lost the right (docs/api.md). */
 const longestStream = 15_000;

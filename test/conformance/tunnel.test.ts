@@ -1,7 +1,7 @@
 /** Nobody tunnels through this server (RFC 9110 section 9.3.6), and who tries harms nobody. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import net from 'node:net';
-import { startLab, type Lab } from './lab.ts';
+import { startLab, type Lab } from '../labs/conformance/lab.ts';
 
 let lab: Lab;
 beforeAll(async () => {

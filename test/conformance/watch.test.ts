@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Message } from '../client/message.ts';
-import { login, startLab, type Lab, type Way } from './lab.ts';
+import { login, startLab, type Lab, type Way } from '../labs/conformance/lab.ts';
 
 const path = '/kapis/resources.platform.io/v1alpha3/nodes';
 

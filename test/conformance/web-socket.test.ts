@@ -16,7 +16,7 @@ import {
   upgraded,
   type Listening,
 } from '../fakes/web-socket.ts';
-import { login, nodes as apis, startLab, type Lab } from './lab.ts';
+import { login, nodes as apis, startLab, type Lab } from '../labs/conformance/lab.ts';
 
 const kapis = '/kapis/resources.platform.io/v1alpha3/nodes';
 

@@ -1,7 +1,7 @@
 /** The account service (API.md 6) over a real kube-apiserver, which judges each write as the caller's. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { eventually } from './lab/eventually.ts';
-import { call, gateway, type Answer } from './lab/http.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { call, gateway, type Answer } from '../labs/integration/http.ts';
 import {
   bind,
   createClusterRole,
@@ -11,12 +11,12 @@ import {
   removeClusterRole,
   unbind,
   type KubeObject,
-} from './lab/kube.ts';
-import { adminToken, login, passwordForm, postForm } from './lab/login.ts';
-import { carolSecret, passwords } from './lab/people.ts';
-import { remember } from './lab/secrets.ts';
-import { expectStatus } from './lab/status.ts';
-import { createUser, createUserWithPassword, removeUser, userPath } from './lab/user-objects.ts';
+} from '../labs/integration/kube.ts';
+import { adminToken, login, passwordForm, postForm } from '../labs/integration/login.ts';
+import { carolSecret, passwords } from '../labs/integration/people.ts';
+import { remember } from '../labs/integration/secrets.ts';
+import { expectStatus } from '../labs/integration/status.ts';
+import { createUser, createUserWithPassword, removeUser, userPath } from '../labs/integration/user-objects.ts';
 
 const base = '/kapis/iam.platform.io/v1alpha2';
 const merge = 'application/merge-patch+json';

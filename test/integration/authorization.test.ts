@@ -5,17 +5,24 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { eventually } from './lab/eventually.ts';
-import { aggregated, apisPath, call, gateway } from './lab/http.ts';
-import { bind, create, createClusterRole, remove, removeClusterRole, unbind } from './lab/kube.ts';
-import { runningPods, startLogNode, type LogNode } from './lab/log-node.ts';
-import { createGrants, grant, groupOf } from './lab/rights/grants.ts';
-import { logLines, services } from './lab/rights/services.ts';
-import { container, createObjects, namespaces, removeObjects, types, type TestObject } from './lab/rights/objects.ts';
-import { Oracle, type Caller } from './lab/rights/oracle.ts';
-import { requests, type Request } from './lab/rights/requests.ts';
-import { connect, request, type Received, type Transport } from './lab/rights/transport.ts';
-import { addUsers, tokenOf } from './lab/users.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { aggregated, apisPath, call, gateway } from '../labs/integration/http.ts';
+import { bind, create, createClusterRole, remove, removeClusterRole, unbind } from '../labs/integration/kube.ts';
+import { runningPods, startLogNode, type LogNode } from '../labs/integration/log-node.ts';
+import { createGrants, grant, groupOf } from '../labs/integration/rights/grants.ts';
+import { logLines, services } from '../labs/integration/rights/services.ts';
+import {
+  container,
+  createObjects,
+  namespaces,
+  removeObjects,
+  types,
+  type TestObject,
+} from '../labs/integration/rights/objects.ts';
+import { Oracle, type Caller } from '../labs/integration/rights/oracle.ts';
+import { requests, type Request } from '../labs/integration/rights/requests.ts';
+import { connect, request, type Received, type Transport } from '../labs/integration/rights/transport.ts';
+import { addUsers, tokenOf } from '../labs/integration/users.ts';
 
 const cases = Number(process.env['CASES'] ?? 2_000);
 const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));

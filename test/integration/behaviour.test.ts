@@ -7,16 +7,25 @@ import tls, { type SecureVersion } from 'node:tls';
 import { newMaterial } from '../../src/tls/authority.ts';
 import { connectHTTP2, openHTTP2 } from '../client/http2.ts';
 import { whole } from '../client/message.ts';
-import { configure } from './lab/configure.ts';
-import { readAudit, readLog } from './lab/log.ts';
-import { eventually } from './lab/eventually.ts';
-import { aggregated, call, gateway, nodesPath, open, read, secureGateway, type Answer } from './lab/http.ts';
-import { get, merge, kube, patch, releasePath, type KubeObject } from './lab/kube.ts';
-import { lab } from './lab/lab.ts';
-import { adminToken, login, passwordForm, postForm } from './lab/login.ts';
-import { answersIn, connect, drain } from './lab/raw.ts';
-import { replicaLogs, startExtra, type Extra } from './lab/servers.ts';
-import { expectStatus } from './lab/status.ts';
+import { configure } from '../labs/integration/configure.ts';
+import { readAudit, readLog } from '../labs/integration/log.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import {
+  aggregated,
+  call,
+  gateway,
+  nodesPath,
+  open,
+  read,
+  secureGateway,
+  type Answer,
+} from '../labs/integration/http.ts';
+import { get, merge, kube, patch, releasePath, type KubeObject } from '../labs/integration/kube.ts';
+import { lab } from '../labs/integration/lab.ts';
+import { adminToken, login, passwordForm, postForm } from '../labs/integration/login.ts';
+import { answersIn, connect, drain } from '../labs/integration/raw.ts';
+import { replicaLogs, startExtra, type Extra } from '../labs/integration/servers.ts';
+import { expectStatus } from '../labs/integration/status.ts';
 
 const faces = [
   ['the gateway', gateway],

@@ -1,10 +1,10 @@
 /** People log in for clients, in a real browser over TLS; and others try to have them do so. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { issuer, startBrowser } from './lab/browser.ts';
-import { configure } from './lab/configure.ts';
-import { call, secureGateway } from './lab/http.ts';
-import { encode, rememberAnswer, type Tokens } from './lab/login.ts';
+import { issuer, startBrowser } from '../labs/integration/browser.ts';
+import { configure } from '../labs/integration/configure.ts';
+import { call, secureGateway } from '../labs/integration/http.ts';
+import { encode, rememberAnswer, type Tokens } from '../labs/integration/login.ts';
 import {
   addClients,
   atAccount,
@@ -25,11 +25,11 @@ import {
   trusted,
   trustedCallback,
   verifier,
-} from './lab/pages.ts';
-import { passwords } from './lab/people.ts';
-import { remember } from './lab/secrets.ts';
-import { startSites, type Sites } from './lab/sites.ts';
-import { createUserWithPassword, removeUser } from './lab/user-objects.ts';
+} from '../labs/integration/pages.ts';
+import { passwords } from '../labs/integration/people.ts';
+import { remember } from '../labs/integration/secrets.ts';
+import { startSites, type Sites } from '../labs/integration/sites.ts';
+import { createUserWithPassword, removeUser } from '../labs/integration/user-objects.ts';
 
 const undo: (() => Promise<unknown>)[] = [];
 /** Nobody's. */

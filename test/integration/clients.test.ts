@@ -4,9 +4,9 @@
  */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { differences, type Difference } from '../clients/differences.ts';
-import { changedByGateway, differencesIn, goCases, pythonCases, type Seen } from './lab/cases.ts';
-import { forgetPast } from './lab/control-plane.ts';
-import { described } from './lab/described.ts';
+import { changedByGateway, differencesIn, goCases, pythonCases, type Seen } from '../labs/integration/cases.ts';
+import { forgetPast } from '../labs/integration/control-plane.ts';
+import { described } from '../labs/integration/described.ts';
 
 type Found = Omit<Difference, 'why'>;
 

@@ -2,11 +2,11 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { platformApiserver } from './lab/cli.ts';
-import { configure, readText } from './lab/configure.ts';
-import { lab } from './lab/lab.ts';
-import { login } from './lab/login.ts';
-import { remember } from './lab/secrets.ts';
+import { platformApiserver } from '../labs/integration/cli.ts';
+import { configure, readText } from '../labs/integration/configure.ts';
+import { lab } from '../labs/integration/lab.ts';
+import { login } from '../labs/integration/login.ts';
+import { remember } from '../labs/integration/secrets.ts';
 
 describe('hash-password', () => {
   const password = 'correct horse battery Ω staple';

@@ -4,18 +4,26 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { release } from '../../hack/run/chart.ts';
-import { configure, readText, writeText, type Configuration } from './lab/configure.ts';
-import { readLog } from './lab/log.ts';
-import { eventually } from './lab/eventually.ts';
-import { call, gateway, nodesPath } from './lab/http.ts';
-import { create, get, kube, patch, releasePath, remove, type KubeObject } from './lab/kube.ts';
-import { kubectl, succeed } from './lab/kubectl.ts';
-import { lab } from './lab/lab.ts';
-import { adminToken, login, passwordForm, postForm, refreshForm, tokens, type Tokens } from './lab/login.ts';
-import { carolSecret, passwords, referredSecret } from './lab/people.ts';
-import { remember } from './lab/secrets.ts';
-import { replicaLogs, replicaProcesses, startReplica, stopReplica } from './lab/servers.ts';
-import { platformApiserver } from './lab/cli.ts';
+import { configure, readText, writeText, type Configuration } from '../labs/integration/configure.ts';
+import { readLog } from '../labs/integration/log.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { call, gateway, nodesPath } from '../labs/integration/http.ts';
+import { create, get, kube, patch, releasePath, remove, type KubeObject } from '../labs/integration/kube.ts';
+import { kubectl, succeed } from '../labs/integration/kubectl.ts';
+import { lab } from '../labs/integration/lab.ts';
+import {
+  adminToken,
+  login,
+  passwordForm,
+  postForm,
+  refreshForm,
+  tokens,
+  type Tokens,
+} from '../labs/integration/login.ts';
+import { carolSecret, passwords, referredSecret } from '../labs/integration/people.ts';
+import { remember } from '../labs/integration/secrets.ts';
+import { replicaLogs, replicaProcesses, startReplica, stopReplica } from '../labs/integration/servers.ts';
+import { platformApiserver } from '../labs/integration/cli.ts';
 
 const gateways = (): string[] => [gateway(0), gateway(1)];
 const configMap = `${releasePath}/configmaps/platform-config`;

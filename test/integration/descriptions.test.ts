@@ -1,11 +1,11 @@
 /** The descriptions of the custom resources of a real cluster, beside what kube-apiserver says of them. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { call, gateway } from './lab/http.ts';
-import { create, get, remove } from './lab/kube.ts';
-import { eventually } from './lab/eventually.ts';
-import { adminToken, login } from './lab/login.ts';
-import { passwords } from './lab/people.ts';
+import { call, gateway } from '../labs/integration/http.ts';
+import { create, get, remove } from '../labs/integration/kube.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { adminToken, login } from '../labs/integration/login.ts';
+import { passwords } from '../labs/integration/people.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 interface Operation {

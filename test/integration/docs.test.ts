@@ -3,17 +3,17 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import assert from 'node:assert/strict';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { issuer, startBrowser } from './lab/browser.ts';
-import { configure } from './lab/configure.ts';
-import { eventually } from './lab/eventually.ts';
-import { call, gateway, nodesPath, secureGateway } from './lab/http.ts';
-import { create, createNode, get, nodePath, remove } from './lab/kube.ts';
-import { adminToken, login, passwordOf, rememberAnswer, type Tokens } from './lab/login.ts';
-import { colorSchemeOf, found } from './lab/looks.ts';
-import { addClients, logIn, surfer } from './lab/pages.ts';
-import { passwords } from './lab/people.ts';
-import { startSites, type Sites } from './lab/sites.ts';
-import { removeUser } from './lab/user-objects.ts';
+import { issuer, startBrowser } from '../labs/integration/browser.ts';
+import { configure } from '../labs/integration/configure.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { call, gateway, nodesPath, secureGateway } from '../labs/integration/http.ts';
+import { create, createNode, get, nodePath, remove } from '../labs/integration/kube.ts';
+import { adminToken, login, passwordOf, rememberAnswer, type Tokens } from '../labs/integration/login.ts';
+import { colorSchemeOf, found } from '../labs/integration/looks.ts';
+import { addClients, logIn, surfer } from '../labs/integration/pages.ts';
+import { passwords } from '../labs/integration/people.ts';
+import { startSites, type Sites } from '../labs/integration/sites.ts';
+import { removeUser } from '../labs/integration/user-objects.ts';
 
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const markup = `</script><img src=x onerror="document.title='broken in'"><script>document.title='broken in'</script>`;

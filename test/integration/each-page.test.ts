@@ -1,12 +1,12 @@
 /** Our pages in a real browser: each of them, whoever looks at it and however. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
-import { startBrowser } from './lab/browser.ts';
-import { configure } from './lab/configure.ts';
-import { colorSchemeOf, found } from './lab/looks.ts';
-import { addClients, focused, newcomer, pages, resident } from './lab/pages.ts';
-import { startSites, type Sites } from './lab/sites.ts';
-import { createUserWithPassword, removeUser } from './lab/user-objects.ts';
+import { startBrowser } from '../labs/integration/browser.ts';
+import { configure } from '../labs/integration/configure.ts';
+import { colorSchemeOf, found } from '../labs/integration/looks.ts';
+import { addClients, focused, newcomer, pages, resident } from '../labs/integration/pages.ts';
+import { startSites, type Sites } from '../labs/integration/sites.ts';
+import { createUserWithPassword, removeUser } from '../labs/integration/user-objects.ts';
 
 const undo: (() => Promise<unknown>)[] = [];
 let sites: Sites;

@@ -4,10 +4,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { execute, type Executed } from '../../hack/cluster/exec.ts';
-import { stopApiserver } from './lab/control-plane.ts';
-import { direct, said, through, type Person, type Said, type Way } from './lab/direct.ts';
-import { eventually } from './lab/eventually.ts';
-import { call, gateway, secureGateway, type Call } from './lab/http.ts';
+import { stopApiserver } from '../labs/integration/control-plane.ts';
+import { direct, said, through, type Person, type Said, type Way } from '../labs/integration/direct.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { call, gateway, secureGateway, type Call } from '../labs/integration/http.ts';
 import {
   create,
   createServiceAccount,
@@ -18,14 +18,14 @@ import {
   removeServiceAccount,
   serviceAccountToken,
   type KubeObject,
-} from './lab/kube.ts';
-import { demand, lab } from './lab/lab.ts';
-import { encode, login, platform } from './lab/login.ts';
-import { passwords } from './lab/people.ts';
-import { answersIn, connect, drain } from './lab/raw.ts';
-import { remember } from './lab/secrets.ts';
-import { auditedNamespace as namespace } from './lab/audit.ts';
-import { createUserWithPassword, removeUser } from './lab/user-objects.ts';
+} from '../labs/integration/kube.ts';
+import { demand, lab } from '../labs/integration/lab.ts';
+import { encode, login, platform } from '../labs/integration/login.ts';
+import { passwords } from '../labs/integration/people.ts';
+import { answersIn, connect, drain } from '../labs/integration/raw.ts';
+import { remember } from '../labs/integration/secrets.ts';
+import { auditedNamespace as namespace } from '../labs/integration/audit.ts';
+import { createUserWithPassword, removeUser } from '../labs/integration/user-objects.ts';
 
 const group = 'gateway-testers';
 const core = `/api/v1/namespaces/${namespace}`;

@@ -1,13 +1,13 @@
 /** Clients that public generators make of what the server says of itself: what they see of the server, each by its own types. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { output } from '../../hack/cluster/exec.ts';
-import { build, checkTypes, generate, type Generated, type Language } from './lab/generated.ts';
-import { secureGateway } from './lab/http.ts';
-import { create } from './lab/kube.ts';
-import { lab } from './lab/lab.ts';
-import { runningPods, startLogNode, type LogNode } from './lab/log-node.ts';
-import { passwords } from './lab/people.ts';
-import { addUsers } from './lab/users.ts';
+import { build, checkTypes, generate, type Generated, type Language } from '../labs/integration/generated.ts';
+import { secureGateway } from '../labs/integration/http.ts';
+import { create } from '../labs/integration/kube.ts';
+import { lab } from '../labs/integration/lab.ts';
+import { runningPods, startLogNode, type LogNode } from '../labs/integration/log-node.ts';
+import { passwords } from '../labs/integration/people.ts';
+import { addUsers } from '../labs/integration/users.ts';
 
 const namespace = 'generated-clients';
 const rightless = 'generated-rightless';

@@ -6,16 +6,24 @@ import { sessionsPath } from '../../src/config/names.ts';
 
 import { Browser, formIn, type Page } from '../fakes/browser.ts';
 import type { KubeRequest } from '../../src/cluster/client/client.ts';
-import { configure } from './lab/configure.ts';
-import { eventually } from './lab/eventually.ts';
-import { call, gateway, nodesPath, secureGateway, type Answer } from './lab/http.ts';
-import { bind, create, get, kube, merge, patch, releasePath, remove, unbind } from './lab/kube.ts';
-import { adminToken, login, passwordForm, postForm, refreshForm, type OAuthProblem, type Tokens } from './lab/login.ts';
-import { startOpenIDProvider, type OpenIDProvider } from './lab/openid-provider.ts';
-import { passwords } from './lab/people.ts';
-import { remember } from './lab/secrets.ts';
-import { createSlapd, ldapProvider, service, suffix, type Slapd } from './lab/slapd.ts';
-import { createUser, removeUser, userPath, usersPath } from './lab/user-objects.ts';
+import { configure } from '../labs/integration/configure.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { call, gateway, nodesPath, secureGateway, type Answer } from '../labs/integration/http.ts';
+import { bind, create, get, kube, merge, patch, releasePath, remove, unbind } from '../labs/integration/kube.ts';
+import {
+  adminToken,
+  login,
+  passwordForm,
+  postForm,
+  refreshForm,
+  type OAuthProblem,
+  type Tokens,
+} from '../labs/integration/login.ts';
+import { startOpenIDProvider, type OpenIDProvider } from '../labs/integration/openid-provider.ts';
+import { passwords } from '../labs/integration/people.ts';
+import { remember } from '../labs/integration/secrets.ts';
+import { createSlapd, ldapProvider, service, suffix, type Slapd } from '../labs/integration/slapd.ts';
+import { createUser, removeUser, userPath, usersPath } from '../labs/integration/user-objects.ts';
 
 const right = 'grüße aus dem LDAP 3390';
 const wrong = 'not the password 1188';

@@ -1,7 +1,12 @@
 /** Who is calling (API.md 1): tokens of ours and of ServiceAccounts, the aggregator's certificate, and nothing else. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { aggregatorCertificate, clientAuthority, proxyAuthority, strangeAuthority } from './lab/certificates.ts';
-import { eventually } from './lab/eventually.ts';
+import {
+  aggregatorCertificate,
+  clientAuthority,
+  proxyAuthority,
+  strangeAuthority,
+} from '../labs/integration/certificates.ts';
+import { eventually } from '../labs/integration/eventually.ts';
 import {
   aggregated,
   apisPath,
@@ -12,12 +17,18 @@ import {
   type Answer,
   type Call,
   type Status,
-} from './lab/http.ts';
-import { bind, createServiceAccount, removeServiceAccount, serviceAccountToken, unbind } from './lab/kube.ts';
-import { kubectl, succeed } from './lab/kubectl.ts';
-import { adminToken, login, passwordForm, postForm } from './lab/login.ts';
-import { remember } from './lab/secrets.ts';
-import { expectStatus } from './lab/status.ts';
+} from '../labs/integration/http.ts';
+import {
+  bind,
+  createServiceAccount,
+  removeServiceAccount,
+  serviceAccountToken,
+  unbind,
+} from '../labs/integration/kube.ts';
+import { kubectl, succeed } from '../labs/integration/kubectl.ts';
+import { adminToken, login, passwordForm, postForm } from '../labs/integration/login.ts';
+import { remember } from '../labs/integration/secrets.ts';
+import { expectStatus } from '../labs/integration/status.ts';
 
 /** The nodes on every listener of both replicas. */
 const everywhere = (): string[] =>

@@ -12,10 +12,10 @@ import {
   type KubernetesObject,
   type V1ConfigMap,
 } from '@kubernetes/client-node';
-import { eventually } from './lab/eventually.ts';
-import { kubeconfigOf } from './lab/cases.ts';
-import { secureGateway } from './lab/http.ts';
-import { lab } from './lab/lab.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { kubeconfigOf } from '../labs/integration/cases.ts';
+import { secureGateway } from '../labs/integration/http.ts';
+import { lab } from '../labs/integration/lab.ts';
 
 const namespace = 'default';
 

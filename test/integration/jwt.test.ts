@@ -1,10 +1,10 @@
 /** The tokens themselves: RFC 9068 and OpenID Connect Core. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHmac } from 'node:crypto';
-import { configure } from './lab/configure.ts';
-import { call, gateway, nodesPath } from './lab/http.ts';
-import { assemble, decodeToken, forge, publicKey, signingKey, thumbprint, verifies } from './lab/jwt.ts';
-import { adminToken, login, passwordForm, tokens } from './lab/login.ts';
+import { configure } from '../labs/integration/configure.ts';
+import { call, gateway, nodesPath } from '../labs/integration/http.ts';
+import { assemble, decodeToken, forge, publicKey, signingKey, thumbprint, verifies } from '../labs/integration/jwt.ts';
+import { adminToken, login, passwordForm, tokens } from '../labs/integration/login.ts';
 
 const issuer = 'https://platform-apiserver.platform-system.svc';
 const uuid = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/) as unknown;

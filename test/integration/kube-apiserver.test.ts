@@ -7,14 +7,14 @@ import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { startControlPlane, type ControlPlane } from '../../hack/cluster/control-plane.ts';
 import { execute, output, type Executed } from '../../hack/cluster/exec.ts';
-import { configure } from './lab/configure.ts';
-import { blocksIn } from './lab/documents.ts';
-import { eventually } from './lab/eventually.ts';
-import { call, secureGateway } from './lab/http.ts';
-import { kubectl } from './lab/kubectl.ts';
-import { lab } from './lab/lab.ts';
-import { passwords } from './lab/people.ts';
-import { encode, passwordForm, platform, tokens } from './lab/login.ts';
+import { configure } from '../labs/integration/configure.ts';
+import { blocksIn } from '../labs/integration/documents.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { call, secureGateway } from '../labs/integration/http.ts';
+import { kubectl } from '../labs/integration/kubectl.ts';
+import { lab } from '../labs/integration/lab.ts';
+import { passwords } from '../labs/integration/people.ts';
+import { encode, passwordForm, platform, tokens } from '../labs/integration/login.ts';
 
 const client = { client_id: 'kube-apiserver', client_secret: 'asking6610for4tokens' };
 /** So that it shows which of the two ways took a token. */

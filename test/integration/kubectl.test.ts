@@ -4,9 +4,9 @@ import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { curl } from './lab/curl.ts';
-import { described } from './lab/described.ts';
-import { apisPath } from './lab/http.ts';
+import { curl } from '../labs/integration/curl.ts';
+import { described } from '../labs/integration/described.ts';
+import { apisPath } from '../labs/integration/http.ts';
 import {
   bind,
   createClusterRole,
@@ -19,11 +19,11 @@ import {
   unbind,
   type KubeList,
   type KubeObject,
-} from './lab/kube.ts';
-import { kubectl, otherKubectl, rows, succeed, type Kubectl } from './lab/kubectl.ts';
-import { lab } from './lab/lab.ts';
-import { startProgram } from './lab/program.ts';
-import { apiVersion, readNodes, servedNodes } from './lab/served.ts';
+} from '../labs/integration/kube.ts';
+import { kubectl, otherKubectl, rows, succeed, type Kubectl } from '../labs/integration/kubectl.ts';
+import { lab } from '../labs/integration/lab.ts';
+import { startProgram } from '../labs/integration/program.ts';
+import { apiVersion, readNodes, servedNodes } from '../labs/integration/served.ts';
 
 const ours = 'nodes.resources.platform.io';
 

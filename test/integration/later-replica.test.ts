@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { aggregated, apisPath, call, gateway, nodesPath, type Answer } from './lab/http.ts';
+import { aggregated, apisPath, call, gateway, nodesPath, type Answer } from '../labs/integration/http.ts';
 import {
   create,
   createNode,
@@ -15,10 +15,10 @@ import {
   remove,
   type KubeList,
   type KubeObject,
-} from './lab/kube.ts';
-import { lab } from './lab/lab.ts';
-import { adminToken } from './lab/login.ts';
-import { startExtra, type Extra } from './lab/servers.ts';
+} from '../labs/integration/kube.ts';
+import { lab } from '../labs/integration/lab.ts';
+import { adminToken } from '../labs/integration/login.ts';
+import { startExtra, type Extra } from '../labs/integration/servers.ts';
 
 const name = `later-${randomUUID()}`;
 const configMap = `${releasePath}/configmaps/${name}`;

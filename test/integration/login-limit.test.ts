@@ -3,11 +3,11 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
-import { configure } from './lab/configure.ts';
-import { eventually } from './lab/eventually.ts';
-import { gateway, type Answer } from './lab/http.ts';
-import { passwordForm, postForm, type OAuthProblem } from './lab/login.ts';
-import { passwords } from './lab/people.ts';
+import { configure } from '../labs/integration/configure.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { gateway, type Answer } from '../labs/integration/http.ts';
+import { passwordForm, postForm, type OAuthProblem } from '../labs/integration/login.ts';
+import { passwords } from '../labs/integration/people.ts';
 
 const clientSecret = 'for as long as a test 6612';
 

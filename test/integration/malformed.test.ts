@@ -2,13 +2,13 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import http2 from 'node:http2';
-import { readLog } from './lab/log.ts';
-import { aggregated, apisPath, call, gateway, nodesPath, secureGateway } from './lab/http.ts';
-import { lab } from './lab/lab.ts';
-import { adminToken } from './lab/login.ts';
-import { answersIn, connect, drain, type RawAnswer } from './lab/raw.ts';
-import { replicaLogs, replicaProcesses } from './lab/servers.ts';
-import { expectStatus } from './lab/status.ts';
+import { readLog } from '../labs/integration/log.ts';
+import { aggregated, apisPath, call, gateway, nodesPath, secureGateway } from '../labs/integration/http.ts';
+import { lab } from '../labs/integration/lab.ts';
+import { adminToken } from '../labs/integration/login.ts';
+import { answersIn, connect, drain, type RawAnswer } from '../labs/integration/raw.ts';
+import { replicaLogs, replicaProcesses } from '../labs/integration/servers.ts';
+import { expectStatus } from '../labs/integration/status.ts';
 
 interface Listener {
   readonly url: string;

@@ -1,10 +1,19 @@
 /** The nodes of /kapis: every row of the tables of parameters in docs/api.md, and the objects as kube-apiserver itself has them. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { eventually } from './lab/eventually.ts';
-import { call, gateway, nodesPath, secureGateway, type Answer, type Call } from './lab/http.ts';
-import { createNode, get, nodePath, nodes, patch, remove, type KubeList, type KubeObject } from './lab/kube.ts';
-import { adminToken } from './lab/login.ts';
-import { expectStatus } from './lab/status.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { call, gateway, nodesPath, secureGateway, type Answer, type Call } from '../labs/integration/http.ts';
+import {
+  createNode,
+  get,
+  nodePath,
+  nodes,
+  patch,
+  remove,
+  type KubeList,
+  type KubeObject,
+} from '../labs/integration/kube.ts';
+import { adminToken } from '../labs/integration/login.ts';
+import { expectStatus } from '../labs/integration/status.ts';
 
 type NodeList = KubeList & { readonly totalItems: number };
 

@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import { output } from '../../hack/cluster/exec.ts';
-import { configure } from './lab/configure.ts';
-import { secureGateway } from './lab/http.ts';
-import { demand, lab } from './lab/lab.ts';
-import { passwords } from './lab/people.ts';
-import { remember } from './lab/secrets.ts';
+import { configure } from '../labs/integration/configure.ts';
+import { secureGateway } from '../labs/integration/http.ts';
+import { demand, lab } from '../labs/integration/lab.ts';
+import { passwords } from '../labs/integration/people.ts';
+import { remember } from '../labs/integration/secrets.ts';
 
 const username = 'alice';
 const callback = 'https://console.example/callback';

@@ -1,10 +1,10 @@
 /** The OAuth endpoints beside the token endpoint, over two replicas and the real cluster (API.md 2). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
-import { configure } from './lab/configure.ts';
-import { call, gateway, nodesPath, type Answer } from './lab/http.ts';
-import { decodeToken, publicKey, thumbprint, verifies } from './lab/jwt.ts';
-import { eventually } from './lab/eventually.ts';
+import { configure } from '../labs/integration/configure.ts';
+import { call, gateway, nodesPath, type Answer } from '../labs/integration/http.ts';
+import { decodeToken, publicKey, thumbprint, verifies } from '../labs/integration/jwt.ts';
+import { eventually } from '../labs/integration/eventually.ts';
 import {
   bind,
   createClusterRole,
@@ -17,8 +17,8 @@ import {
   serviceAccountToken,
   unbind,
   type KubeObject,
-} from './lab/kube.ts';
-import { encode, login, passwordForm, platform, postForm, refreshForm, tokens } from './lab/login.ts';
+} from '../labs/integration/kube.ts';
+import { encode, login, passwordForm, platform, postForm, refreshForm, tokens } from '../labs/integration/login.ts';
 
 const [a, b] = [0, 1].map((replica) => gateway(replica as 0 | 1)) as [string, string];
 

@@ -13,12 +13,21 @@ import type { AuditEvent } from '../fakes/audit-event.ts';
 import { Browser, formIn } from '../fakes/browser.ts';
 import { chainSpecs, goodAuthority, makeChain } from '../fakes/certificate-chains.ts';
 import { readJWT } from '../fakes/jwt.ts';
-import { aggregatorCertificate, proxyAuthority } from './lab/certificates.ts';
-import { configure } from './lab/configure.ts';
-import { readAudit } from './lab/log.ts';
-import { kubeAPIServer } from './lab/direct.ts';
-import { eventually } from './lab/eventually.ts';
-import { aggregated, apisPath, call, gateway, nodesPath, secureGateway, type Answer, type Call } from './lab/http.ts';
+import { aggregatorCertificate, proxyAuthority } from '../labs/integration/certificates.ts';
+import { configure } from '../labs/integration/configure.ts';
+import { readAudit } from '../labs/integration/log.ts';
+import { kubeAPIServer } from '../labs/integration/direct.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import {
+  aggregated,
+  apisPath,
+  call,
+  gateway,
+  nodesPath,
+  secureGateway,
+  type Answer,
+  type Call,
+} from '../labs/integration/http.ts';
 import {
   bind,
   create,
@@ -31,13 +40,13 @@ import {
   removeServiceAccount,
   serviceAccountToken,
   unbind,
-} from './lab/kube.ts';
-import { passwordForm, postForm, tokens, type OAuthProblem, type Tokens } from './lab/login.ts';
-import { startOpenIDProvider, type OpenIDProvider } from './lab/openid-provider.ts';
-import { remember } from './lab/secrets.ts';
-import { replicaLogs } from './lab/servers.ts';
-import { createSlapd, ldapProvider, service, suffix, type Slapd } from './lab/slapd.ts';
-import { removeUser } from './lab/user-objects.ts';
+} from '../labs/integration/kube.ts';
+import { passwordForm, postForm, tokens, type OAuthProblem, type Tokens } from '../labs/integration/login.ts';
+import { startOpenIDProvider, type OpenIDProvider } from '../labs/integration/openid-provider.ts';
+import { remember } from '../labs/integration/secrets.ts';
+import { replicaLogs } from '../labs/integration/servers.ts';
+import { createSlapd, ldapProvider, service, suffix, type Slapd } from '../labs/integration/slapd.ts';
+import { removeUser } from '../labs/integration/user-objects.ts';
 
 interface Identity {
   readonly username: string;

@@ -7,8 +7,8 @@ import { output } from '../../hack/cluster/exec.ts';
 import { programs } from '../../hack/cluster/programs.ts';
 import { release } from '../../hack/run/chart.ts';
 import { readVersion } from '../../src/config/names.ts';
-import { get, releasePath } from './lab/kube.ts';
-import { lab } from './lab/lab.ts';
+import { get, releasePath } from '../labs/integration/kube.ts';
+import { lab } from '../labs/integration/lab.ts';
 
 const root = join(import.meta.dirname, '../..');
 const version = readVersion();

@@ -1,11 +1,11 @@
 /** Refresh tokens over two replicas: rotation, grace, reuse (API.md 2). */
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { configure, type Configuration } from './lab/configure.ts';
-import { eventually } from './lab/eventually.ts';
-import { call, gateway, nodesPath } from './lab/http.ts';
-import { decodeToken } from './lab/jwt.ts';
-import { get, kube, releasePath } from './lab/kube.ts';
-import { login, postForm, refreshForm, tokens, type OAuthProblem, type Tokens } from './lab/login.ts';
+import { configure, type Configuration } from '../labs/integration/configure.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { call, gateway, nodesPath } from '../labs/integration/http.ts';
+import { decodeToken } from '../labs/integration/jwt.ts';
+import { get, kube, releasePath } from '../labs/integration/kube.ts';
+import { login, postForm, refreshForm, tokens, type OAuthProblem, type Tokens } from '../labs/integration/login.ts';
 
 const [a, b] = [0, 1].map((replica) => gateway(replica as 0 | 1)) as [string, string];
 

@@ -1,8 +1,8 @@
 /** Every resource that the cluster serves, read at /kapis: built-in and custom, copied and read as the caller. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { configure } from './lab/configure.ts';
-import { eventually } from './lab/eventually.ts';
-import { call, gateway, open, read, type Answer } from './lab/http.ts';
+import { configure } from '../labs/integration/configure.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { call, gateway, open, read, type Answer } from '../labs/integration/http.ts';
 import {
   bind,
   create,
@@ -18,10 +18,10 @@ import {
   unbind,
   type KubeList,
   type KubeObject,
-} from './lab/kube.ts';
-import { adminToken } from './lab/login.ts';
-import { expectStatus } from './lab/status.ts';
-import { addUsers, tokenOf } from './lab/users.ts';
+} from '../labs/integration/kube.ts';
+import { adminToken } from '../labs/integration/login.ts';
+import { expectStatus } from '../labs/integration/status.ts';
+import { addUsers, tokenOf } from '../labs/integration/users.ts';
 
 type List = KubeList & { readonly totalItems: number };
 

@@ -1,8 +1,8 @@
 /** What a caller may do: kube-apiserver's own answer, in its own sentence. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { KubeRequest } from '../../src/cluster/client/client.ts';
-import { eventually } from './lab/eventually.ts';
-import { aggregated, apisPath, call, gateway, nodesPath, type Answer } from './lab/http.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { aggregated, apisPath, call, gateway, nodesPath, type Answer } from '../labs/integration/http.ts';
 import {
   bind,
   createClusterRole,
@@ -12,10 +12,10 @@ import {
   unbind,
   type KubeList,
   type Subject,
-} from './lab/kube.ts';
-import { login } from './lab/login.ts';
-import { expectStatus } from './lab/status.ts';
-import { addUsers, tokenOf } from './lab/users.ts';
+} from '../labs/integration/kube.ts';
+import { login } from '../labs/integration/login.ts';
+import { expectStatus } from '../labs/integration/status.ts';
+import { addUsers, tokenOf } from '../labs/integration/users.ts';
 
 const users = {
   'rights-reader': [],

@@ -5,10 +5,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { configure } from './lab/configure.ts';
-import { gateway } from './lab/http.ts';
-import { startExtra, startReplica, stopReplica, type Extra } from './lab/servers.ts';
-import { SessionLoad } from './lab/session-load.ts';
+import { configure } from '../labs/integration/configure.ts';
+import { gateway } from '../labs/integration/http.ts';
+import { startExtra, startReplica, stopReplica, type Extra } from '../labs/integration/servers.ts';
+import { SessionLoad } from '../labs/integration/session-load.ts';
 
 const seconds = Number(process.env['CHAOS'] ?? 25);
 const people = 6;

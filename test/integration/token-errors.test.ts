@@ -1,7 +1,7 @@
 /** The rows of errors in API.md 2. */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { aggregated, call, gateway, secureGateway, type Answer } from './lab/http.ts';
+import { aggregated, call, gateway, secureGateway, type Answer } from '../labs/integration/http.ts';
 import {
   basic,
   encode,
@@ -12,8 +12,8 @@ import {
   refreshForm,
   type OAuthProblem,
   type Tokens,
-} from './lab/login.ts';
-import { clientSecrets } from './lab/people.ts';
+} from '../labs/integration/login.ts';
+import { clientSecrets } from '../labs/integration/people.ts';
 
 /** RFC 6749 section 5.2, and never a cache. */
 function expectProblem(answer: Answer, status: number, error: string): OAuthProblem {

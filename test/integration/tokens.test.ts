@@ -1,10 +1,18 @@
 /** The table of parameters and the row of successes in API.md 2, with the clients that people use. */
 import { describe, expect, test } from '@jest/globals';
-import { lab } from './lab/lab.ts';
-import { curl } from './lab/curl.ts';
-import { gateway, secureGateway, type Answer } from './lab/http.ts';
-import { basic, encode, passwordForm, platform, postForm, refreshForm, type Tokens } from './lab/login.ts';
-import { clientSecrets, passwords } from './lab/people.ts';
+import { lab } from '../labs/integration/lab.ts';
+import { curl } from '../labs/integration/curl.ts';
+import { gateway, secureGateway, type Answer } from '../labs/integration/http.ts';
+import {
+  basic,
+  encode,
+  passwordForm,
+  platform,
+  postForm,
+  refreshForm,
+  type Tokens,
+} from '../labs/integration/login.ts';
+import { clientSecrets, passwords } from '../labs/integration/people.ts';
 
 function expectTokens(answer: Answer): Tokens {
   expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 });

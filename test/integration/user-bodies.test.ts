@@ -1,8 +1,8 @@
 /** Bodies of writes to users that kube-apiserver refuses: the caller gets its refusal, never a 5xx. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { call, gateway } from './lab/http.ts';
-import { adminToken } from './lab/login.ts';
-import { createUser, removeUser } from './lab/user-objects.ts';
+import { call, gateway } from '../labs/integration/http.ts';
+import { adminToken } from '../labs/integration/login.ts';
+import { createUser, removeUser } from '../labs/integration/user-objects.ts';
 
 const users = '/kapis/iam.platform.io/v1alpha2/users';
 const name = 'odd-bodies';

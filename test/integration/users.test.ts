@@ -1,12 +1,12 @@
 /** User objects (API.md 6): accounts like the configured ones, live on every replica. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { eventually } from './lab/eventually.ts';
-import { call, gateway, nodesPath } from './lab/http.ts';
-import { bind, createClusterRole, kube, merge, patch, removeClusterRole, unbind } from './lab/kube.ts';
-import { kubectl, succeed } from './lab/kubectl.ts';
-import { login, postForm, refreshForm, type Tokens } from './lab/login.ts';
-import { passwords } from './lab/people.ts';
-import { tokenOf } from './lab/users.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { call, gateway, nodesPath } from '../labs/integration/http.ts';
+import { bind, createClusterRole, kube, merge, patch, removeClusterRole, unbind } from '../labs/integration/kube.ts';
+import { kubectl, succeed } from '../labs/integration/kubectl.ts';
+import { login, postForm, refreshForm, type Tokens } from '../labs/integration/login.ts';
+import { passwords } from '../labs/integration/people.ts';
+import { tokenOf } from '../labs/integration/users.ts';
 import {
   conditionsOf,
   createUser,
@@ -15,7 +15,7 @@ import {
   removeUser,
   userPath,
   usersPath,
-} from './lab/user-objects.ts';
+} from '../labs/integration/user-objects.ts';
 
 const undo: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

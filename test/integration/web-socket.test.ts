@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs';
 import { Agent } from 'undici';
 import { parse } from 'yaml';
 import { listenTo, tokenProtocol, type Listening } from '../fakes/web-socket.ts';
-import { eventually } from './lab/eventually.ts';
-import { apisPath, aggregated, gateway, nodesPath, secureGateway } from './lab/http.ts';
+import { eventually } from '../labs/integration/eventually.ts';
+import { apisPath, aggregated, gateway, nodesPath, secureGateway } from '../labs/integration/http.ts';
 import {
   bind,
   create,
@@ -19,13 +19,13 @@ import {
   serviceAccountToken,
   unbind,
   type KubeObject,
-} from './lab/kube.ts';
-import { lab } from './lab/lab.ts';
-import { adminToken } from './lab/login.ts';
-import { readLog } from './lab/log.ts';
-import { remember } from './lab/secrets.ts';
-import { served } from './lab/served.ts';
-import { replicaLogs } from './lab/servers.ts';
+} from '../labs/integration/kube.ts';
+import { lab } from '../labs/integration/lab.ts';
+import { adminToken } from '../labs/integration/login.ts';
+import { readLog } from '../labs/integration/log.ts';
+import { remember } from '../labs/integration/secrets.ts';
+import { served } from '../labs/integration/served.ts';
+import { replicaLogs } from '../labs/integration/servers.ts';
 
 interface Event {
   readonly type: string;

@@ -1,5 +1,5 @@
 /** A process of its own: a cluster in memory whose responses take as long as is said here. Sends its URL to its parent. */
-import { bind, line, putNamespace, putPod, resource, serveResources } from '../../conformance/logging-lab.ts';
+import { bind, line, putNamespace, putPod, resource, serveResources } from '../../labs/conformance/logging-lab.ts';
 import { MemoryCluster } from '../../fakes/cluster.ts';
 import { serveCluster } from '../../fakes/kube-server.ts';
 import { hog, reviewTime, slowTime } from './lab.ts';

@@ -3,8 +3,8 @@
  * cluster in memory keeps no history, as kube-apiserver would not keep it in this process. Its discovery lists pods: a server without
  * discovery answers no request for them before 10 s have passed.
  */
-import { startLab } from '../lab.ts';
-import { putPod, serveResources } from '../logging-lab.ts';
+import { startLab } from '../../labs/conformance/lab.ts';
+import { putPod, serveResources } from '../../labs/conformance/logging-lab.ts';
 import { heapUsed } from '../../fakes/heap.ts';
 import type { MemoryCluster } from '../../fakes/cluster.ts';
 import { clients, loginLimit, pod, users } from './site.ts';

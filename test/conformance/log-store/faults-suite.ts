@@ -11,9 +11,9 @@ import type { RunningStore } from '../../../hack/log-stores/running.ts';
 import type { LogRecord } from '../../../src/logs/stores/log-store.ts';
 import type { Message } from '../../client/message.ts';
 import type { Answer } from '../../fakes/ask.ts';
-import { startLab, type Lab } from '../lab.ts';
-import { as, prepareLogs } from '../logging-lab.ts';
-import { expectFailure } from '../status.ts';
+import { startLab, type Lab } from '../../labs/conformance/lab.ts';
+import { as, prepareLogs } from '../../labs/conformance/logging-lab.ts';
+import { expectFailure } from '../../labs/conformance/status.ts';
 import { at, corpus, createRecords } from './corpus.ts';
 
 const path = '/kapis/logging.platform.io/v1alpha2/logs';

@@ -1,7 +1,7 @@
 /**
  * What a program in TypeScript does with types made by openapi-typescript: `node cases.ts URL` reads who logs in from standard input, and
  * prints what it saw as one JSON object, comparable with those of the other languages. platform.d.ts and custom-resources.d.ts are made
- * beside a copy of this file (test/integration/lab/generated.ts), where it is checked by the compiler too.
+ * beside a copy of this file (test/labs/integration/generated.ts), where it is checked by the compiler too.
  */
 import { text } from 'node:stream/consumers';
 import createClient from 'openapi-fetch';

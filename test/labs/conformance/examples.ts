@@ -4,13 +4,13 @@
  */
 import { createHash } from 'node:crypto';
 import { parse } from 'yaml';
-import type { Example } from '../../src/docs/openapi/examples.ts';
-import type { Answer, Ask } from '../fakes/ask.ts';
-import { Browser, formIn } from '../fakes/browser.ts';
-import { clientID, OpenIDServer } from '../fakes/openid-server.ts';
+import type { Example } from '../../../src/docs/openapi/examples.ts';
+import type { Answer, Ask } from '../../fakes/ask.ts';
+import { Browser, formIn } from '../../fakes/browser.ts';
+import { clientID, OpenIDServer } from '../../fakes/openid-server.ts';
 import { asClient, asConsole, consoleCallback, issuer, login, startLab, type Lab } from './lab.ts';
 import { line, resource, serveResources } from './logging-lab.ts';
-import type { MemoryCluster } from '../fakes/cluster.ts';
+import type { MemoryCluster } from '../../fakes/cluster.ts';
 
 interface Description {
   readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly operationId: string }>>>>;

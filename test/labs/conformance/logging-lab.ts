@@ -2,9 +2,9 @@
  * A cluster with pods that write logs, and callers of several rights: alice may do everything; bob may get pods/log in `shop` and `bank`,
  * where role bindings name him, and has one in `shut` that gives him something else; carol may nothing.
  */
-import type { MemoryCluster } from '../fakes/cluster.ts';
-import type { LogLine } from '../fakes/pod-logs.ts';
-import type { Ask } from '../fakes/ask.ts';
+import type { MemoryCluster } from '../../fakes/cluster.ts';
+import type { LogLine } from '../../fakes/pod-logs.ts';
+import type { Ask } from '../../fakes/ask.ts';
 
 /** Seconds; the logs lie just behind it. */
 export const begin = Math.floor(Date.now() / 1_000) - 600;

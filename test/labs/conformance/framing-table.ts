@@ -1,6 +1,6 @@
 /** The requests of the table, made of what the routes say of themselves: a new route is in it without a line here. */
-import { parameterOf } from '../../src/docs/openapi/json-schema.ts';
-import type { ParameterDescription, Route } from '../../src/http/route.ts';
+import { parameterOf } from '../../../src/docs/openapi/json-schema.ts';
+import type { ParameterDescription, Route } from '../../../src/http/route.ts';
 
 export interface Case {
   /** With its query. */

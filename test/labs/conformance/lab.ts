@@ -1,18 +1,18 @@
 /** The whole server on loopback sockets, over a cluster in memory with three nodes and its front proxy. */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2';
-import { createAuthority, type Pair } from '../../hack/cluster/pki.ts';
-import { createLogger, type Logger } from '../../src/runtime/logger.ts';
-import { parseFlags } from '../../src/config/flags.ts';
-import { startServer, type RunningServer } from '../../src/server.ts';
+import { createAuthority, type Pair } from '../../../hack/cluster/pki.ts';
+import { createLogger, type Logger } from '../../../src/runtime/logger.ts';
+import { parseFlags } from '../../../src/config/flags.ts';
+import { startServer, type RunningServer } from '../../../src/server.ts';
 import type { ConnectionOptions } from 'node:tls';
-import { connect, open, type Target } from '../client/http1.ts';
-import { connectHTTP2, openHTTP2 } from '../client/http2.ts';
-import type { Message, Request } from '../client/message.ts';
-import { checked, type Answer, type Ask as LocalAsk } from '../fakes/ask.ts';
-import { MemoryCluster } from '../fakes/cluster.ts';
-import { issuer } from '../fakes/configuration.ts';
-import { signingKeysSecret } from '../fakes/signing-keys.ts';
-import { upstreamAt } from '../fakes/upstream.ts';
+import { connect, open, type Target } from '../../client/http1.ts';
+import { connectHTTP2, openHTTP2 } from '../../client/http2.ts';
+import type { Message, Request } from '../../client/message.ts';
+import { checked, type Answer, type Ask as LocalAsk } from '../../fakes/ask.ts';
+import { MemoryCluster } from '../../fakes/cluster.ts';
+import { issuer } from '../../fakes/configuration.ts';
+import { signingKeysSecret } from '../../fakes/signing-keys.ts';
+import { upstreamAt } from '../../fakes/upstream.ts';
 
 export { issuer };
 export const nodes = '/apis/resources.platform.io/v1alpha3/nodes';

@@ -1,13 +1,13 @@
 /** The server over a cluster that has a number of everything that a list can show, and the clients of every protocol. */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
-import { sessionsPath, loginHistoriesPath, usersPath } from '../../src/config/names.ts';
-import type { KubeObject } from '../../src/cluster/client/kube-object.ts';
-import type { Route } from '../../src/http/route.ts';
-import { connect, Connection, open, type Target } from '../client/http1.ts';
-import { connectHTTP2, openHTTP2 } from '../client/http2.ts';
-import { whole, type Message, type Request } from '../client/message.ts';
-import type { MemoryCluster } from '../fakes/cluster.ts';
+import { sessionsPath, loginHistoriesPath, usersPath } from '../../../src/config/names.ts';
+import type { KubeObject } from '../../../src/cluster/client/kube-object.ts';
+import type { Route } from '../../../src/http/route.ts';
+import { connect, Connection, open, type Target } from '../../client/http1.ts';
+import { connectHTTP2, openHTTP2 } from '../../client/http2.ts';
+import { whole, type Message, type Request } from '../../client/message.ts';
+import type { MemoryCluster } from '../../fakes/cluster.ts';
 import { login, type Lab } from './lab.ts';
 import { line, resource, serveResources } from './logging-lab.ts';
 

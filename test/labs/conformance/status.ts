@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import type { Answer } from '../fakes/ask.ts';
+import type { Answer } from '../../fakes/ask.ts';
 
 /** A refusal as a metav1.Status, with the headers that go with its code and no others. */
 export function expectFailure(answer: Answer, code: number, reason: string): void {
