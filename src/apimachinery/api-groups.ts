@@ -147,8 +147,12 @@ function both(document: object, groups: readonly (readonly ApiGroupVersion[])[])
     })();
 }
 
-const route = (path: string, summary: string, responses: ResponseDescriptions, handler: Serve): Route =>
-  defineRoute({ method: 'get', path, summary, access: authenticated, responses, handler });
+const route = (
+  path: string,
+  texts: { readonly summary: string; readonly description: string },
+  responses: ResponseDescriptions,
+  handler: Serve,
+): Route => defineRoute({ method: 'get', path, ...texts, access: authenticated, responses, handler });
 
 /** The routes of discovery below /apis or /kapis. */
 export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: readonly ApiGroupVersion[]): Route[] {
@@ -164,10 +168,14 @@ export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: reado
   return [
     route(
       prefix,
-      'The groups that are served',
+      {
+        summary: 'List the API groups',
+        description:
+          'Returns the groups and their versions, as kube-apiserver does for its own. Needs credentials, but no right.',
+      },
       jsonResponse(
         apiGroupListSchema,
-        'OK. Asked for by parameters of the media type, an APIGroupDiscoveryList of apidiscovery.k8s.io, v2 or v2beta1',
+        'The groups; an APIGroupDiscoveryList (apidiscovery.k8s.io, v2 or v2beta1) if `Accept` asks for one',
       ),
       both(all, groups),
     ),
@@ -175,8 +183,11 @@ export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: reado
       const document: TypeOf<typeof apiGroupSchema> = { kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(members) };
       return route(
         `${prefix}/${members[0].group}`,
-        'The versions of the group',
-        jsonResponse(apiGroupSchema),
+        {
+          summary: 'Get an API group',
+          description: 'Returns the versions of the group. Needs credentials, but no right.',
+        },
+        jsonResponse(apiGroupSchema, 'The group'),
         legacy(() => document),
       );
     }),
@@ -190,8 +201,11 @@ export function discoveryRoutes(prefix: '/apis' | '/kapis', groupVersions: reado
       });
       return route(
         `${prefix}/${groupVersion}`,
-        'The resources of the group and version',
-        jsonResponse(apiResourceListSchema),
+        {
+          summary: 'List the resources of an API version',
+          description: 'Returns the resources and their verbs. Needs credentials, but no right.',
+        },
+        jsonResponse(apiResourceListSchema, 'The resources'),
         legacy(document),
       );
     }),

@@ -155,6 +155,7 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
       method: 'get',
       path,
       summary,
+      description: 'Needs credentials, but no right.',
       access: authenticated,
       responses: {},
       handler: answer(choose, hashed),

@@ -42,9 +42,11 @@ export interface ParsedRequest<P extends string, A extends Access, Q, B, G> exte
 
 export interface RouteDefinition<P extends string, A extends Access, Q, B, G> extends Pick<
   Route,
-  'method' | 'summary' | 'description' | 'hot' | 'removed'
+  'method' | 'summary' | 'hot' | 'removed'
 > {
   readonly path: P;
+  /** Sentences in Markdown that state the right that a request needs, and what the caller has to know. */
+  readonly description: string;
   readonly access: A;
   /** Descriptions by name. */
   readonly pathParameters?: Readonly<Record<PathNames<P>, string>>;

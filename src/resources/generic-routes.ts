@@ -143,15 +143,15 @@ export function genericRoutes(parts: GenericParts, access: ReadAccess, lanes: La
       path: `${base}/:resources`,
       pathParameters: { resources },
       summaries: {
-        collection: 'List or watch objects of any resource that the cluster serves',
-        object: 'Read an object at cluster scope',
+        collection: 'List or watch objects of any resource',
+        object: 'Get an object at cluster scope',
       },
     }),
     ...readRoutes({
       ...common,
       path: `${base}/namespaces/:namespace/:resources`,
       pathParameters: { namespace: 'The namespace', resources },
-      summaries: { collection: 'List or watch objects of a namespace', object: 'Read an object of a namespace' },
+      summaries: { collection: 'List or watch objects in a namespace', object: 'Get an object in a namespace' },
     }),
   ];
 }

@@ -57,9 +57,16 @@ const errorsOfAll = [410, 422];
 const lastEventIDHeader = inHeader('Last-Event-ID', 'Of a watch by server-sent events: go on behind this event');
 
 /** What is read, or what changes. */
+/** Rights are those of the API that has the resource. */
+const descriptions: Readonly<Record<What, string>> = {
+  collection:
+    'Filters, sorts and pages in the list language of the platform (docs/api.md). Requires the right to `list` the resource in its own API group, or `watch` with `watch=true`. Callers who have it in some namespaces only get the objects of those namespaces.',
+  object: 'Requires the right to `get` the resource in its own API group, or `watch` with `watch=true`.',
+};
+
 const readOrWatched = (schema: Schema): ResponseDescriptions => ({
   200: {
-    description: 'OK. With watch=true each line is an event, {"type": …, "object": …}, until the watch ends',
+    description: 'What was read; with `watch=true` a line per event, {"type": …, "object": …}, until the watch ends',
     content: { 'application/json': schema, [eventStream]: text },
   },
 });
@@ -69,6 +76,7 @@ export function readRoutes<G>(given: ReadRoutes<G>): Route[] {
   const common = (what: What) => ({
     method: 'get' as const,
     summary: summaries[what],
+    description: descriptions[what],
     access: authenticated,
     headers: [lastEventIDHeader],
     errors: [...errors, ...errorsOfAll],

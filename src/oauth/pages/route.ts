@@ -72,7 +72,8 @@ export function formRoute<const P extends string, const S extends Shape>({
   );
 }
 
-interface PostedRoute extends Pick<Route, 'path' | 'summary' | 'description'> {
+interface PostedRoute extends Pick<Route, 'path' | 'summary'> {
+  readonly description: string;
   readonly query: OAuthParameters<unknown>;
 }
 

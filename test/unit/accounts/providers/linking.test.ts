@@ -38,11 +38,11 @@ beforeEach(async () => {
   linking = new Linking({
     config: accounts.live,
     client: {
-      json: async <T>(path: string, request: KubeRequest = {}): Promise<T> => {
-        const { method = 'GET' } = request;
+      json: async <T>(path: string, request?: KubeRequest): Promise<T> => {
+        const { method = 'GET' } = request ?? {};
         requests.push(method);
         const instead = await before[method]?.();
-        if (method === 'PATCH') bodies.push(request.body);
+        if (method === 'PATCH') bodies.push(request?.body);
         return instead === undefined ? await accounts.client.json<T>(path, request) : (instead as T);
       },
     },

@@ -1,0 +1,136 @@
+/** Writes of `users`: sent to kube-apiserver as the caller, except that the server changes the displayName of the caller's own user. */
+import type { Account } from '../accounts/directory/account.ts';
+import type { Directory } from '../accounts/directory/directory.ts';
+import type { User, Users } from '../accounts/directory/users.ts';
+import { asCaller } from '../apimachinery/reading.ts';
+import { commonParameters } from '../apimachinery/common-parameters.ts';
+import type { KubeClient, KubeRequest } from '../cluster/client/client.ts';
+import { KubeError } from '../cluster/client/kube-error.ts';
+import type { KubeObject, ObjectMeta } from '../cluster/client/kube-object.ts';
+import { usersPath } from '../config/names.ts';
+import type { authenticated } from '../http/access.ts';
+import type { RouteRequest } from '../http/define-route.ts';
+import type { JSONValue } from '../http/request/json-body.ts';
+import { writeJson } from '../http/response/write.ts';
+import { badRequest, forbidden, type StatusError } from '../runtime/errors.ts';
+import { readBody } from '../runtime/promises.ts';
+import { usersResource, type Target } from './caller.ts';
+import { displayNameIn, jsonPatch, mergePatch } from './display-name.ts';
+import { demandJsonPatch } from './json-patch.ts';
+
+export type UserRequest = Pick<RouteRequest<string, typeof authenticated>, 'req' | 'res' | 'context'>;
+
+/** `isAllowed`: the caller has the right, beside what one may do with one's own user. */
+export type Granted = Target & { readonly isAllowed: boolean };
+
+/** Parsed parameters: those for the response here, and those that kube-apiserver gets. */
+type WriteQuery = Readonly<Record<string, string | boolean | undefined>> & { readonly pretty: boolean };
+
+interface WriterParts {
+  readonly client: KubeClient;
+  readonly directory: Directory;
+  readonly users: Users;
+}
+
+export class UserWriter {
+  readonly #parts: WriterParts;
+
+  constructor(parts: WriterParts) {
+    this.#parts = parts;
+  }
+
+  /** Sends a request to kube-apiserver as the caller, and responds once the users cached here have the change. */
+  async pass(
+    { req, res, context: { user, signal } }: UserRequest,
+    username: string,
+    { pretty, ...parameters }: WriteQuery,
+    request: KubeRequest,
+  ): Promise<void> {
+    const query = { ...parameters, timeout: undefined };
+    const path = request.method === 'POST' ? usersPath : `${usersPath}/${encodeURIComponent(username)}`;
+    const { status, headers, body } = await asCaller(this.#parts.client, user).stream(path, {
+      ...request,
+      query,
+      signal,
+    });
+    const text = (await readBody(body)).toString('utf8');
+    // kube-apiserver reports such a patch as an internal error.
+    if (status === 500 && text.includes("Object 'apiVersion' is missing"))
+      throw badRequest('the patch removes apiVersion, which every object must have');
+    if (status < 200 || status > 299) throw KubeError.from(status, text).toStatusError();
+    const object = JSON.parse(text) as User & { readonly details?: { readonly uid?: string } };
+    if (parameters['dryRun'] === undefined) await this.#shown(object, username);
+    const { warning } = headers;
+    await writeJson(req, res, withoutManagedFields(object), {
+      status,
+      ...(warning === undefined ? {} : { headers: { warning: [warning].flat().join(', ') } }),
+      pretty,
+    });
+  }
+
+  /** Who reads after a write reads what was written. A deletion answers with a Status that has the uid of what is gone. */
+  async #shown(
+    { kind, metadata, details }: User & { readonly details?: { readonly uid?: string } },
+    username: string,
+  ): Promise<void> {
+    const present = (): User | undefined => this.#parts.users.get(kind === 'User' ? metadata.name : username);
+    await this.#parts.directory.seen(() => {
+      const now = present()?.metadata;
+      return kind === 'User'
+        ? now !== undefined && BigInt(now.resourceVersion ?? 0) >= BigInt(metadata.resourceVersion ?? 0)
+        : now === undefined || now.uid !== details?.uid;
+    });
+  }
+
+  async write(
+    request: UserRequest & { readonly query: WriteQuery; readonly body: JSONValue; readonly granted: Granted },
+    method: 'PUT' | 'PATCH',
+  ): Promise<void> {
+    const {
+      body,
+      granted: { username, own, isAllowed },
+    } = request;
+    if (own !== undefined && !isAllowed) return this.#changeOwn(request, own, body);
+    this.demandStored(username);
+    if (body.contentType === jsonPatch) demandJsonPatch(body.value);
+    await this.pass(request, username, request.query, { method, body: body.value, contentType: body.contentType });
+  }
+
+  /** Throws for a user of the configuration. Only callers who may write users learn of it. */
+  demandStored(username: string): void {
+    if (this.#parts.directory.configured(username) !== undefined) throw isConfigured(username);
+  }
+
+  async #changeOwn(
+    { req, res, context: { query, log, auditID, signal } }: UserRequest,
+    { username, uid }: Account,
+    body: JSONValue,
+  ): Promise<void> {
+    this.demandStored(username);
+    commonParameters.parse(query);
+    const current = this.#parts.users.get(username);
+    const wanted = current && displayNameIn(body, current);
+    if (wanted === undefined)
+      throw forbidden(usersResource, username, 'only displayName and the password of your own user may be changed');
+    const { displayName, resourceVersion } = wanted;
+    const metadata = { uid, ...(resourceVersion === '' ? {} : { resourceVersion }) };
+    const object = await this.#parts.client.json<User>(`${usersPath}/${username}`, {
+      method: 'PATCH',
+      contentType: mergePatch,
+      body: { metadata, spec: { displayName } },
+      signal,
+    });
+    log.info('a user changed their displayName', { auditID, user: username });
+    await this.#shown(object, username);
+    await writeJson(req, res, withoutManagedFields(object));
+  }
+}
+
+const isConfigured = (username: string): StatusError =>
+  forbidden(usersResource, username, 'the user is in the cluster configuration object: change it there');
+
+function withoutManagedFields(object: KubeObject): object {
+  // A Status may have none.
+  const { managedFields: _, ...metadata } = (object.metadata ?? {}) as ObjectMeta & { managedFields?: unknown };
+  return { ...object, metadata };
+}
