@@ -70,6 +70,7 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   ],
   'it holds the two states of one change': ['apimachinery/watch/watch Watch verdicts'],
   'it is filled when the server starts': [
+    'http/router createMatch unmatched',
     'runtime/metrics knownResources',
     'runtime/lifecycle Topic listeners',
     'cluster/catalogue/catalogue Catalogue kept',
@@ -84,8 +85,8 @@ const argued: Readonly<Record<string, readonly string[]>> = {
   'it holds connections, streams and their waiters, which are limited, and no text of theirs is a key': [
     'http/listeners/listen socketsOf sockets',
     'http/listeners/listen listenTLS sessions',
-    'http/open-streams OpenWatches open',
-    'http/open-streams OpenWatches ofSession',
+    'http/open-streams OpenStreams open',
+    'http/open-streams OpenStreams ofSession',
     'runtime/wheel Wheel slots',
     'apimachinery/watch/watches Watches open',
     'apimachinery/watch/watches Watches channels',
