@@ -50,7 +50,7 @@ export function authorizationEndpoint(parts: AuthorizationParts): OAuthEndpoint 
         summary: 'Request an authorization code',
         description:
           'Starts the authorization code flow with PKCE (RFC 6749 section 4.1, RFC 7636, OpenID Connect Core ' +
-          'section 3.1.2). The client needs the grant `authorization_code`. The server shows its login and ' +
+          'section 3.1.2). The configuration must allow the client this grant. The server shows its login and ' +
           'consent pages where they are needed, then redirects to `redirect_uri` with `code`, `state` and `iss`. ' +
           'The code is valid for one minute and for one use. Errors are redirected too; only a wrong `client_id` ' +
           'or `redirect_uri` is shown to the user.',
