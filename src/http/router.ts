@@ -7,7 +7,7 @@ import { noRoute, type MatchedRoute, type Route } from './route.ts';
 export type Match = (req: Request, res: Response, path: string) => MatchedRoute;
 
 /**
- * A path without a route has the strictest access among the routes with the same first segment: nobody learns which paths there are
+ * A path without a route has the strictest access among the routes below the same first segment: nobody learns which paths there are
  * without the access that most of them demand. Elsewhere the right to the path is demanded.
  */
 export function createMatch(routes: readonly Route[]): Match {
@@ -23,7 +23,8 @@ export function createMatch(routes: readonly Route[]): Match {
   for (const [path, members] of Map.groupBy(routes, (route) => route.path))
     router.all(path, serve(withoutMethod(members)));
   const unmatched = new Map([['', noRoute(authenticated)]]);
-  for (const [segment, members] of Map.groupBy(routes, (route) => firstSegment(route.path)))
+  const nested = routes.filter(({ path }) => path.indexOf('/', 1) !== -1);
+  for (const [segment, members] of Map.groupBy(nested, (route) => firstSegment(route.path)))
     unmatched.set(segment, noRoute(strictest(members.map(({ access }) => access))));
   const elsewhere = noRoute(authorizedByPath);
   return (req, res, path) => {

@@ -64,9 +64,9 @@ const descriptions: Readonly<Record<What, string>> = {
   object: 'Requires the right to `get` the resource in its own API group, or `watch` with `watch=true`.',
 };
 
-const readOrWatched = (schema: Schema): ResponseDescriptions => ({
+const readOrWatched = (result: string, schema: Schema): ResponseDescriptions => ({
   200: {
-    description: 'What was read; with `watch=true` a line per event, {"type": …, "object": …}, until the watch ends',
+    description: `${result}. With watch=true each line is an event, {"type": …, "object": …}, until the watch ends`,
     content: { 'application/json': schema, [eventStream]: text },
   },
 });
@@ -90,14 +90,14 @@ export function readRoutes<G>(given: ReadRoutes<G>): Route[] {
       path,
       pathParameters,
       query: parsedByHandler(list),
-      responses: readOrWatched(schemas.list),
+      responses: readOrWatched('The list', schemas.list),
     }),
     defineRoute({
       ...common('object'),
       path: `${path}/:name`,
       pathParameters: { ...pathParameters, name: 'The name' },
       query: parsedByHandler(objectDescriptions(watch)),
-      responses: readOrWatched(schemas.object),
+      responses: readOrWatched('The object', schemas.object),
     }),
   ];
 }

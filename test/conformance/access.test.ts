@@ -243,6 +243,7 @@ test.each<[Listener, string, number, number]>([
   ['aggregated', '/kapis/version', 401, 403],
   ['aggregated', '/docs', 401, 403],
   ['aggregated', '/swagger/platform.json', 401, 403],
+  ['aggregated', '/version/x', 401, 403],
   ['aggregated', '/openapi', 401, 404],
   ['aggregated', '/openapi/nothing', 401, 404],
   ['aggregated', '/apis/nothing/v1/things', 401, 403],

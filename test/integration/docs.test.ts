@@ -335,7 +335,7 @@ describe('logging in', () => {
     const page = await loggedIn('admin', '#listNodes');
     const before = tokens;
     await page.clock.setSystemTime(Date.now() + 3 * 60 * 60 * 1_000);
-    expect(await send(page)).toContain('200: OK');
+    expect(await send(page)).toContain('200: The list');
     await Promise.all(noted);
     expect(tokens?.access_token).not.toBe(before?.access_token);
     const ended = await call(`${secureGateway()}/oauth/revoke`, {
@@ -423,7 +423,7 @@ describe('an administrator', () => {
         "-H 'Accept: application/json'",
       ].join(' \\\n  '),
     );
-    expect(await send(page)).toMatch(/^200: OK\. .* in [\d.]+ m?s\.$/);
+    expect(await send(page)).toMatch(/^200: The list\. .* in [\d.]+ m?s\.$/);
     expect(await shown(page)).toMatchObject({ kind: 'NodeList', items: [{}, {}], totalItems: 7 });
     expect(await colored(page, 'json-key')).toEqual(expect.arrayContaining(['"kind"', '"totalItems"']));
     expect(await colored(page, 'json-string')).toContain('"NodeList"');

@@ -94,9 +94,10 @@ export async function runExamples(): Promise<Readonly<Record<string, Example>>> 
     await readServer(session);
     await useAccounts(session, lab);
     await useOAuth(session, ask);
-    await usePages(lab, ask, provider);
     const description = JSON.parse((await lab.gateway('/swagger/platform.v3.json')).text) as Description;
     await session.callRemoved(description);
+    // Ends the other sessions of the user.
+    await usePages(lab, ask, provider);
     return examplesOf(description, exchanges);
   } finally {
     await lab.stop();
