@@ -160,7 +160,7 @@ describe.each([
   test.each([
     ['logs', 'KIND: +LogQuery'],
     ['logs.query.records', 'container\\s+<string>'],
-    ['logs.histogram', 'Of operation=histogram'],
+    ['logs.histogram', 'operation=histogram'],
   ])('explain %s', async (what, pattern) => {
     const text = await succeed(client, 'explain', what, '--api-version=logging.platform.io/v1alpha2');
     expect(text).toMatch(new RegExp(pattern));
