@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { readVersion } from '../../src/config/names.ts';
 import { output } from '../cluster/exec.ts';
 import { programs } from '../cluster/programs.ts';
@@ -23,12 +23,20 @@ const work = await mkdtemp(join(tmpdir(), 'package-'));
 try {
   const chart = join(work, name);
   await cp(join(root, 'charts', name), chart, { recursive: true });
-  await cp(join(root, 'api'), join(chart, 'api'), { recursive: true });
+  // The descriptions have the examples in them.
+  await cp(join(root, 'api'), join(chart, 'api'), { recursive: true, filter: (from) => basename(from) !== 'examples' });
   await output(helm, ['package', chart, '--destination', folder]);
 } finally {
   await rm(work, { recursive: true });
 }
-await output('tar', ['-czf', join(folder, `${name}-api-${readVersion()}.tar.gz`), '-C', root, 'api']);
+await output('tar', [
+  '-czf',
+  join(folder, `${name}-api-${readVersion()}.tar.gz`),
+  '-C',
+  root,
+  '--exclude=api/examples',
+  'api',
+]);
 
 const files = (await readdir(folder)).toSorted();
 const sums = files.map(async (file) => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setEndpoints } from '../../hack/run/registration.ts';
-import { apiserverComplaints, stopApiserver, timeOf } from '../labs/integration/control-plane.ts';
+import { apiserverComplaints, stopApiserver, timeOf, wasStarting } from '../labs/integration/control-plane.ts';
 import { readLog } from '../labs/integration/log.ts';
 import { eventually } from '../labs/integration/eventually.ts';
 import { aggregated, apisPath, call, gateway, nodesPath, open, read, type Answer } from '../labs/integration/http.ts';
@@ -217,7 +217,10 @@ async function freshness(): Promise<string | undefined> {
 
 const complaintsAboutUs = (): string[] => apiserverComplaints().filter((entry) => entry.includes('platform'));
 
-/** Errors that kube-apiserver may log while a replica is absent: before our first start, and when a test has stopped one. */
+/**
+ * Errors that kube-apiserver may log while a replica is absent: before our first start, when a test has stopped one, and while
+ * kube-apiserver itself starts and has not read the Service.
+ */
 const allowedWhileAbsent: readonly RegExp[] = [
   /service "platform-apiserver" not found|service unavailable|no endpoints available|connection refused|503|could not get list of group versions/,
   /context deadline exceeded|connection reset|EOF|http2: server sent GOAWAY/,
@@ -236,7 +239,9 @@ const allowed: readonly RegExp[] = [
 ];
 
 const isAllowed = (entry: string): boolean =>
-  [...allowed, ...(werePresent(timeOf(entry)) ? [] : allowedWhileAbsent)].some((pattern) => pattern.test(entry));
+  [...allowed, ...(werePresent(timeOf(entry)) && !wasStarting(entry) ? [] : allowedWhileAbsent)].some((pattern) =>
+    pattern.test(entry),
+  );
 
 describe("kube-apiserver's log", () => {
   test('has no complaint about us while we are there, though it asks for everything anew', async () => {

@@ -21,6 +21,8 @@ type Exchange = Ask & { readonly path: string; readonly answer: Answer };
 
 const resources = '/kapis/resources.platform.io/v1alpha3';
 const iam = '/kapis/iam.platform.io/v1alpha2';
+/** Sent by test/integration/each-page.test.ts too, where this client does not exist: no other test may use it. */
+const asResourceServer = { client_id: 'resource-server', client_secret: 'of-the-resource-server' };
 const formType = 'application/x-www-form-urlencoded';
 const verifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWOEjXk';
 const created = '2026-01-15T09:00:00Z';
@@ -124,8 +126,8 @@ const sectionsOf = ({ issuer: providerIssuer, caCertificate }: OpenIDServer): ob
         secret: asConsole.client_secret,
         grantTypes: ['authorization_code', 'refresh_token'],
         redirectURIs: [consoleCallback],
-        introspection: true,
       },
+      { name: asResourceServer.client_id, secret: asResourceServer.client_secret, introspection: true },
     ],
     identityProviders: [
       {
@@ -250,9 +252,9 @@ async function useOAuth(session: Session, ask: Request): Promise<void> {
   await own.get('/oauth/userinfo');
   await own.call('POST', '/oauth/userinfo');
   await session.post('/oauth/device_authorization', { client_id: 'platform-cli', scope: 'openid' });
-  await session.post('/oauth/introspect', { token: access, ...asConsole });
+  await session.post('/oauth/introspect', { token: access, ...asResourceServer });
   const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token: access } };
-  const basic = Buffer.from(`${asConsole.client_id}:${asConsole.client_secret}`).toString('base64');
+  const basic = Buffer.from(`${asResourceServer.client_id}:${asResourceServer.client_secret}`).toString('base64');
   await ask('/oauth/authenticate', {
     method: 'POST',
     headers: { authorization: `Basic ${basic}`, 'content-type': 'application/json' },

@@ -45,13 +45,23 @@ export async function forgetPast(): Promise<void> {
 }
 
 /** The warnings and errors in kube-apiserver's log, with all the lines of each. */
-export const apiserverComplaints = (): string[] =>
-  readFileSync(logFile(lab().dir, apiserver), 'utf8')
-    .split(/^(?=[IWEF]\d{4} )/m)
-    .filter((entry) => /^[WEF]/.test(entry));
+export const apiserverComplaints = (): string[] => apiserverLog().filter((entry) => /^[WEF]/.test(entry));
+
+/** The entries of its log, over all restarts. */
+const apiserverLog = (): string[] => readFileSync(logFile(lab().dir, apiserver), 'utf8').split(/^(?=[IWEF]\d{4} )/m);
+
+/** Milliseconds after its start in which kube-apiserver may not have read all objects. */
+const startTime = 5_000;
+const processOf = (entry: string): string | undefined => /^[IWEF]\d{4} \S+ +(\d+)/.exec(entry)?.[1];
+
+/** Returns whether kube-apiserver wrote the entry just after it started. */
+export function wasStarting(entry: string): boolean {
+  const first = apiserverLog().find((one) => processOf(one) === processOf(entry)) ?? entry;
+  return timeOf(entry) - timeOf(first) < startTime;
+}
 
 /** When kube-apiserver wrote such an entry, in milliseconds since the epoch. Its log has local times without a year. */
 export function timeOf(entry: string): number {
-  const [, month, day, time] = /^[WEF](\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{3})/.exec(entry) ?? [];
+  const [, month, day, time] = /^[IWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{3})/.exec(entry) ?? [];
   return new Date(`${new Date().getFullYear()}-${month}-${day}T${time}`).getTime();
 }
