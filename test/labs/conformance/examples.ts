@@ -21,7 +21,6 @@ type Exchange = Ask & { readonly path: string; readonly answer: Answer };
 
 const resources = '/kapis/resources.platform.io/v1alpha3';
 const iam = '/kapis/iam.platform.io/v1alpha2';
-/** Sent by test/integration/each-page.test.ts too, where this client does not exist: no other test may use it. */
 const asResourceServer = { client_id: 'resource-server', client_secret: 'of-the-resource-server' };
 const formType = 'application/x-www-form-urlencoded';
 const verifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWOEjXk';
