@@ -7,8 +7,8 @@ import { noRoute, type MatchedRoute, type Route } from './route.ts';
 export type Match = (req: Request, res: Response, path: string) => MatchedRoute;
 
 /**
- * A path without a route has the strictest access among the routes below the same first segment: nobody learns which paths there are
- * without the access that most of them demand. Elsewhere the right to the path is demanded.
+ * A path without a route has the strictest access among the routes below the same first segment, so that 404 reveals no more to a caller
+ * than those routes do. Other paths need the right to the path.
  */
 export function createMatch(routes: readonly Route[]): Match {
   const router = express.Router({ caseSensitive: true });

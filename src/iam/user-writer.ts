@@ -68,7 +68,7 @@ export class UserWriter {
     });
   }
 
-  /** Who reads after a write reads what was written. A deletion answers with a Status that has the uid of what is gone. */
+  /** Waits until the users cached here have the change, so that the caller can read it. The Status of a deletion has the uid of the user. */
   async #shown(
     { kind, metadata, details }: User & { readonly details?: { readonly uid?: string } },
     username: string,

@@ -56,8 +56,6 @@ const errorsOfAll = [410, 422];
 
 const lastEventIDHeader = inHeader('Last-Event-ID', 'Of a watch by server-sent events: go on behind this event');
 
-/** What is read, or what changes. */
-/** Rights are those of the API that has the resource. */
 const descriptions: Readonly<Record<What, string>> = {
   collection:
     'Filters, sorts and pages in the list language of the platform (docs/api.md). Requires the right to `list` the resource in its own API group, or `watch` with `watch=true`. Callers who have it in some namespaces only get the objects of those namespaces.',

@@ -34,7 +34,7 @@ const outputShape = {
   timeout: commonShape.timeout,
 };
 
-/** Of a list or watch. */
+/** Parameters of a list or watch. */
 export const collectionParameters = lenientParameters({
   labelSelector,
   fieldSelector: described('Kubernetes field selector of at most 32 terms', parsed(parseFieldSelector).optional()),
@@ -44,7 +44,7 @@ export const collectionParameters = lenientParameters({
   ...outputShape,
 });
 
-/** Of a get. */
+/** Parameters of a get. */
 export const objectParameters = lenientParameters({
   resourceVersion: described('How old the answer may be', text.optional()),
   ...outputShape,

@@ -28,7 +28,7 @@ import { optionsShape } from './list-options.ts';
 import { maxPaths, parseFields } from './projection.ts';
 import { parseSortBy } from './sorting.ts';
 
-/** What is parsed may be cached, so it is made of a copy: a slice of the URL would keep all of it alive. */
+/** Parses a copy of the text, because the result may be cached and a slice would keep the whole URL in memory. */
 export const parsed = <T>(parse: (given: string) => T, schema: Schema<string> = text) =>
   schema.transform((given) => parse(copied(given)));
 
@@ -101,9 +101,9 @@ const objectShape = { ...shownShape, ...commonShape };
 /** Without the filters that kube-apiserver does not have. */
 export const passableShape = { ...selectorShape, ...objectShape, ...optionShape };
 
-/** Of an object that cannot be watched. */
+/** Parameters of a get of an object that cannot be watched. */
 export const getParameters = queryParameters(objectShape);
-/** Of an object. */
+/** Parameters of a get. */
 export const objectParameters = queryParameters({ ...objectShape, watch: optionShape.watch });
 
 type Definition<F> = Pick<ResourceDefinition<F>, 'statuses' | 'statusOf' | 'filters' | 'selectedBy'>;

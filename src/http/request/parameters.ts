@@ -71,7 +71,7 @@ const isList = (schema: z.ZodType): boolean =>
   schema instanceof z.ZodArray ||
   ((schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) && schema.unwrap() instanceof z.ZodArray);
 
-/** `takesAll`: it may be repeated. Asked of the schema once, for instanceof is slow there. */
+/** `takesAll`: the parameter may be repeated. Determined once, because instanceof is slow for schemas. */
 const knownIn = (shape: Shape) =>
   new Map(Object.entries(shape).map(([name, schema]) => [name, { schema, takesAll: isList(schema) }]));
 
@@ -97,7 +97,7 @@ export function queryParameters<const S extends Shape>(shape: S, hints: Hints = 
       const seen = new Set<string>();
       for (const [name, given] of query) {
         const parameter = known.get(name);
-        // The closest match takes time to find, and only so many problems are shown.
+        // Finding the closest match takes time, and no more problems than this are shown.
         if (parameter === undefined)
           problems.set(name, problems.size < maxProblems ? [unknownParameter(name, Object.keys(shape), hints)] : ['']);
         else if (!seen.has(name))

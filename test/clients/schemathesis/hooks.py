@@ -30,7 +30,7 @@ def filter_case(context, case):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Guesses at no user and no client of other tests, which examples name: they would be limited for minutes."""
+    """Renames users and clients: wrong guesses at those in the examples would limit other tests for minutes."""
     if isinstance(case.body, dict):
         names = {key: f"fuzz-{case.body[key]}" for key in ("username", "client_id") if isinstance(case.body.get(key), str)}
         case.body = {**case.body, **names}
