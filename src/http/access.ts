@@ -9,17 +9,23 @@ export type Access =
   /** OAuth: the handler authenticates the client, or the token as an OAuth error says it. */
   | { readonly kind: 'client'; readonly schemes: readonly ('bearer' | 'client')[] }
   /**
-   * Any identity; the handler demands further rights. `passwordChange`: also users who must change their password, unless the path names
-   * somebody else.
+   * Any identity. `rights`: which further rights a request needs, and who demands them: the route's `authorize`, or its handler, because
+   * they depend on the parsed query or kube-apiserver decides. `passwordChange`: also users who must change their password, unless the
+   * path names somebody else.
    */
-  | { readonly kind: 'authenticated'; readonly passwordChange?: boolean }
+  | {
+      readonly kind: 'authenticated';
+      readonly rights: 'none' | 'authorize' | 'handler';
+      readonly passwordChange?: boolean;
+    }
   /** An identity with the right to the path, or to the resource that the path names. */
   | { readonly kind: 'authorized'; readonly rights: 'path' | 'resource' };
 
 export const anonymous = { kind: 'anonymous' } as const satisfies Access;
-export const authenticated = { kind: 'authenticated' } as const satisfies Access;
-/** Users who must change their password are allowed too. */
-export const authenticatedToChangePassword = { kind: 'authenticated', passwordChange: true } as const satisfies Access;
+/** Needs no right. */
+export const authenticated = { kind: 'authenticated', rights: 'none' } as const satisfies Access;
+export const authorizedByRoute = { kind: 'authenticated', rights: 'authorize' } as const satisfies Access;
+export const authorizedByHandler = { kind: 'authenticated', rights: 'handler' } as const satisfies Access;
 export const authorizedByPath = { kind: 'authorized', rights: 'path' } as const satisfies Access;
 export const authorizedByResource = { kind: 'authorized', rights: 'resource' } as const satisfies Access;
 

@@ -57,10 +57,15 @@ export interface RouteDefinition<P extends string, A extends Access, Q, B, G> ex
   readonly responses: ResponseDescriptions;
   /** Statuses of errors, beside those that follow from the rest of the definition (docs/openapi/error-responses.ts). */
   readonly errors?: readonly number[];
-  /** Demands what `access` does not, such as rights to the object. */
+  /** Demands rights that `access` does not; `authorizedByRoute` does not compile without it. */
   readonly authorize?: (request: RouteRequest<P, A>) => G | Promise<G>;
   readonly handler: (request: ParsedRequest<P, A, Q, B, G>) => void | Promise<void>;
 }
+
+/** What `access` demands of the definition. */
+type Authorized<A extends Access> = A extends { readonly rights: 'authorize' }
+  ? { readonly authorize: unknown }
+  : object;
 
 export function defineRoute<
   const P extends string,
@@ -68,7 +73,7 @@ export function defineRoute<
   Q = undefined,
   B = undefined,
   G = undefined,
->(definition: RouteDefinition<P, A, Q, B, G>): Route {
+>(definition: RouteDefinition<P, A, Q, B, G> & Authorized<A>): Route {
   const {
     pathParameters = {},
     query,

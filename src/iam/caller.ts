@@ -3,7 +3,7 @@ import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
 import { demand, type Authorizer, type ResourceAttributes } from '../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../auth/user.ts';
-import type { authenticated } from '../http/access.ts';
+import type { authorizedByRoute } from '../http/access.ts';
 import type { RouteRequest } from '../http/define-route.ts';
 import type { RequestContext } from '../http/route.ts';
 import { notFound } from '../runtime/errors.ts';
@@ -26,7 +26,7 @@ export interface Target {
   readonly own: Account | undefined;
 }
 
-type UserRequest = Pick<RouteRequest<string, typeof authenticated>, 'context'>;
+type UserRequest = Pick<RouteRequest<string, typeof authorizedByRoute>, 'context'>;
 
 /** Returns the user in the path `users/{u}`, where `~` is the caller. Throws 404 if `~` is not a user. */
 export function targetOf(directory: Directory, { user: caller, info: { name } }: UserRequest['context']): Target {

@@ -2,7 +2,7 @@
 import type { Directory } from '../accounts/directory/directory.ts';
 import type { LoginHistories } from '../accounts/logins/history.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
-import { authenticated } from '../http/access.ts';
+import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { queryParameters } from '../http/request/parameters.ts';
 import { json, type Route } from '../http/route.ts';
@@ -27,7 +27,7 @@ export const loginRecordsRoute = (parts: LoginRecordsParts): Route =>
     summary: 'List the login records of a user',
     description:
       'Returns logins and failed attempts, the newest first. Requires the right to `get users/loginrecords` in `iam.platform.io`; your own records need no right. `authentication.loginHistory` of the configuration sets how many are kept, and for how long.',
-    access: authenticated,
+    access: authorizedByRoute,
     pathParameters: usernameInPath,
     query: queryParameters({
       limit: described('Maximum number of records; -1 for all', limitParameter),

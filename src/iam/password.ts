@@ -10,7 +10,7 @@ import { isChangeable } from '../accounts/passwords/store.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import type { UserInfo } from '../auth/user.ts';
 import { forbidden, invalid, tooManyRequests } from '../runtime/errors.ts';
-import { authenticatedToChangePassword } from '../http/access.ts';
+import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { json, type RequestContext, type Route } from '../http/route.ts';
 import { doneSchema } from '../http/meta.ts';
@@ -33,33 +33,8 @@ export interface PasswordParts extends OwnPasswordParts {
 const client = 'users/password';
 
 export function passwordRoute(parts: PasswordParts): Route {
-  const { authorizer, directory, passwordStore } = parts;
+  const { directory, passwordStore } = parts;
   const ownPassword = new OwnPassword(parts);
-
-  async function demandGroups(caller: UserInfo, { username, groups }: Account): Promise<void> {
-    const mayAct = async (name: string): Promise<boolean> =>
-      (await authorizer.authorize(caller, { verb: 'impersonate', group: '', resource: 'groups', name })).allowed;
-    if (groups.length === 0 || (await mayAct(''))) return;
-    for (const name of groups)
-      if (!(await mayAct(name)))
-        throw forbidden(
-          usersResource,
-          username,
-          `setting the password of a user requires the right to impersonate each group of that user; it is missing for ${JSON.stringify(name)}`,
-        );
-  }
-
-  async function demandPower(caller: UserInfo, account: Account): Promise<void> {
-    const power = await powerBeyond(parts, caller, account);
-    if (power === undefined) return;
-    const { verb, name } = power;
-    const right = JSON.stringify([verb, resourcePath(power), ...(name === undefined ? [] : [name])].join(' '));
-    throw forbidden(
-      usersResource,
-      account.username,
-      `this user has the right to ${right} by name: only a caller who has it too, or may impersonate the user, can set the password`,
-    );
-  }
 
   async function changeOwn(
     own: Account,
@@ -80,8 +55,8 @@ export function passwordRoute(parts: PasswordParts): Route {
 
   async function changeOther(account: Account, next: string, context: RequestContext, caller: UserInfo): Promise<void> {
     const { username } = account;
-    await demandGroups(caller, account);
-    await demandPower(caller, account);
+    await demandGroups(parts.authorizer, caller, account);
+    await demandPower(parts, caller, account);
     if (!isChangeable(account))
       throw forbidden(
         usersResource,
@@ -100,7 +75,7 @@ export function passwordRoute(parts: PasswordParts): Route {
     summary: 'Set the password of a user',
     description:
       "Ends the sessions that were started with the previous password.\n\n- Your own password requires `currentPassword` and no right. A wrong one counts as a failed login.\n- Another user's password requires the right to `update users/password` in `iam.platform.io`, and to `impersonate` each group of the user. If the user is bound by name to rights that do more than read at cluster scope, in `kube-system` or in the release's namespace, it also requires these rights, or the right to `impersonate` the user.",
-    access: authenticatedToChangePassword,
+    access: { ...authorizedByRoute, passwordChange: true },
     pathParameters: usernameInPath,
     query: commonParameters,
     body: jsonBody(passwordSchema),
@@ -113,6 +88,33 @@ export function passwordRoute(parts: PasswordParts): Route {
       await writeDone(req, res);
     },
   });
+}
+
+/** Whoever sets a password gains the groups of the user. */
+async function demandGroups(authorizer: Authorizer, caller: UserInfo, { username, groups }: Account): Promise<void> {
+  const mayAct = async (name: string): Promise<boolean> =>
+    (await authorizer.authorize(caller, { verb: 'impersonate', group: '', resource: 'groups', name })).allowed;
+  if (groups.length === 0 || (await mayAct(''))) return;
+  for (const name of groups)
+    if (!(await mayAct(name)))
+      throw forbidden(
+        usersResource,
+        username,
+        `setting the password of a user requires the right to impersonate each group of that user; it is missing for ${JSON.stringify(name)}`,
+      );
+}
+
+/** Whoever sets a password gains the rights that the user has by name. */
+async function demandPower(parts: PasswordParts, caller: UserInfo, account: Account): Promise<void> {
+  const power = await powerBeyond(parts, caller, account);
+  if (power === undefined) return;
+  const { verb, name } = power;
+  const right = JSON.stringify([verb, resourcePath(power), ...(name === undefined ? [] : [name])].join(' '));
+  throw forbidden(
+    usersResource,
+    account.username,
+    `this user has the right to ${right} by name: only a caller who has it too, or may impersonate the user, can set the password`,
+  );
 }
 
 const invalidPassword = (username: string, field: string, message: string): Error =>

@@ -5,7 +5,7 @@ import type { Session } from '../tokens/sessions/session.ts';
 import type { Sessions } from '../tokens/sessions/sessions.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import { notFound } from '../runtime/errors.ts';
-import { authenticated } from '../http/access.ts';
+import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { json, type RequestContext, type Route } from '../http/route.ts';
 import { doneSchema } from '../http/meta.ts';
@@ -37,7 +37,7 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
       summary: 'List the sessions of a user',
       description:
         'Each login creates a session; the newest is first. Requires the right to `get users/sessions` in `iam.platform.io`; your own sessions need no right.',
-      access: authenticated,
+      access: authorizedByRoute,
       pathParameters: usernameInPath,
       query: commonParameters,
       responses: json(sessionListSchema, 'The sessions of the user'),
@@ -62,7 +62,7 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
       path,
       summary: 'Revoke all sessions of a user',
       description: revocation,
-      access: authenticated,
+      access: authorizedByRoute,
       pathParameters: usernameInPath,
       query: commonParameters,
       responses: json(doneSchema, 'The sessions were revoked'),
@@ -78,7 +78,7 @@ export function sessionsRoutes(parts: SessionsParts): Route[] {
       path: `${path}/:session`,
       summary: 'Revoke a session of a user',
       description: revocation,
-      access: authenticated,
+      access: authorizedByRoute,
       pathParameters: { ...usernameInPath, session: '`metadata.name` of the session' },
       query: commonParameters,
       responses: json(doneSchema, 'The session was revoked'),

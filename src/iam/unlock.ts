@@ -6,7 +6,7 @@ import type { Directory } from '../accounts/directory/directory.ts';
 import { isChangeable, type PasswordStore } from '../accounts/passwords/store.ts';
 import type { Authorizer } from '../auth/authorizers/authorizer.ts';
 import { forbidden } from '../runtime/errors.ts';
-import { authenticated } from '../http/access.ts';
+import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { json, type Route } from '../http/route.ts';
 import { doneSchema } from '../http/meta.ts';
@@ -28,7 +28,7 @@ export const unlockRoute = (parts: UnlockParts): Route =>
     summary: 'Unlock a user',
     description:
       'Clears the count of failed logins of the user, under all names and at all addresses, on every replica. Limits per address and per client stay. Requires the right to `create users/unlock` in `iam.platform.io`, for your own user too. If the cluster configuration object contains the password hash of the user, the response is 403.',
-    access: authenticated,
+    access: authorizedByRoute,
     pathParameters: usernameInPath,
     query: commonParameters,
     responses: json(doneSchema, 'The user was unlocked'),

@@ -8,7 +8,7 @@ import type { KubeClient, KubeRequest } from '../cluster/client/client.ts';
 import { KubeError } from '../cluster/client/kube-error.ts';
 import type { KubeObject, ObjectMeta } from '../cluster/client/kube-object.ts';
 import { usersPath } from '../config/names.ts';
-import type { authenticated } from '../http/access.ts';
+import type { authorizedByRoute } from '../http/access.ts';
 import type { RouteRequest } from '../http/define-route.ts';
 import type { JSONValue } from '../http/request/json-body.ts';
 import { writeJson } from '../http/response/write.ts';
@@ -18,7 +18,7 @@ import { usersResource, type Target } from './caller.ts';
 import { displayNameIn, jsonPatch, mergePatch } from './display-name.ts';
 import { demandJsonPatch } from './json-patch.ts';
 
-export type UserRequest = Pick<RouteRequest<string, typeof authenticated>, 'req' | 'res' | 'context'>;
+export type UserRequest = Pick<RouteRequest<string, typeof authorizedByRoute>, 'req' | 'res' | 'context'>;
 
 /** `isAllowed`: the caller has the right, beside what one may do with one's own user. */
 export type Granted = Target & { readonly isAllowed: boolean };

@@ -6,7 +6,7 @@ import type { Directory } from '../accounts/directory/directory.ts';
 import type { Users } from '../accounts/directory/users.ts';
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { alreadyExists, badRequest, notFound, serviceUnavailable } from '../runtime/errors.ts';
-import { authenticated, authenticatedToChangePassword } from '../http/access.ts';
+import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { json, type Route } from '../http/route.ts';
 import { queryParameters } from '../http/request/parameters.ts';
@@ -88,7 +88,7 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
       summary: 'List users',
       description:
         'Returns the User objects and the users of the cluster configuration object, which have the annotation `iam.platform.io/source`. Requires the right to `list users` in `iam.platform.io`. User objects are watched at `/kapis/resources.platform.io/v1alpha3/users.iam.platform.io`.',
-      access: authenticated,
+      access: authorizedByRoute,
       query: queriesOf(usersDefinition).list,
       responses: json(userListSchema, 'A page of users'),
       errors: [422],
@@ -113,7 +113,7 @@ function readRoutes({ users, ...parts }: UsersParts): Route[] {
       summary: 'Get a user',
       description:
         'Requires the right to `get users` in `iam.platform.io`. Your own user needs no right; a token that only allows changing the password is accepted.',
-      access: authenticatedToChangePassword,
+      access: { ...authorizedByRoute, passwordChange: true },
       pathParameters: usernameInPath,
       query: getParameters,
       responses: json(userSchema, 'The user'),
@@ -137,7 +137,7 @@ const createRoute = (parts: UsersParts, writer: UserWriter): Route =>
     path,
     summary: 'Create a user',
     description: `Requires the right to \`create users\` in \`iam.platform.io\`. ${grants} Set the password with a second request, \`PUT …/users/{name}/password\`.`,
-    access: authenticated,
+    access: authorizedByRoute,
     query: writeParameters,
     body: userBody,
     responses: { 201: { description: 'The user was created', content: { [jsonType]: userSchema } } },
@@ -170,7 +170,7 @@ const changeRoutes = (parts: UsersParts, writer: UserWriter): Route[] => [
     path: userPath,
     summary: 'Replace a user',
     description: `Requires the right to \`update users\` in \`iam.platform.io\`. ${ownUser} ${grants} ${configuredUsers}`,
-    access: authenticated,
+    access: authorizedByRoute,
     pathParameters: usernameInPath,
     query: writeParameters,
     body: userBody,
@@ -184,7 +184,7 @@ const changeRoutes = (parts: UsersParts, writer: UserWriter): Route[] => [
     path: userPath,
     summary: 'Change a user',
     description: `Requires the right to \`patch users\` in \`iam.platform.io\`. ${ownUser} ${grants} ${configuredUsers}`,
-    access: authenticated,
+    access: authorizedByRoute,
     pathParameters: usernameInPath,
     query: writeParameters,
     body: unparsedBody({ [mergePatch]: userPatchSchema, [jsonPatch]: jsonPatchSchema }),
@@ -201,7 +201,7 @@ const deleteRoute = (parts: UsersParts, writer: UserWriter): Route =>
     path: userPath,
     summary: 'Delete a user',
     description: `Deletes the password, the sessions and the login records too, so every replica refuses the tokens of the user. Role bindings to the name stay, and apply to a later user of that name. Requires the right to \`delete users\` in \`iam.platform.io\`. ${configuredUsers}`,
-    access: authenticated,
+    access: authorizedByRoute,
     pathParameters: usernameInPath,
     query: deleteParameters,
     body: unparsedBody({ [jsonType]: deleteOptionsSchema }, false),

@@ -1,7 +1,7 @@
 /** The identity of the caller, in the form of kube-apiserver's SelfSubjectReview. */
 import type { Account } from '../accounts/directory/account.ts';
 import type { Directory } from '../accounts/directory/directory.ts';
-import { authenticatedToChangePassword } from '../http/access.ts';
+import { authenticated } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { json, type Route } from '../http/route.ts';
 import { demandJson } from '../http/request/negotiate.ts';
@@ -19,7 +19,7 @@ export const whoAmIRoute = (directory: Directory): Route =>
     summary: 'Get your own identity',
     description:
       'Returns the username, groups and extra attributes with which your requests are authorized. Needs no right, and accepts a token that only allows changing the password.',
-    access: authenticatedToChangePassword,
+    access: { ...authenticated, passwordChange: true },
     query: commonParameters,
     responses: json(whoAmISchema, 'The identity of the caller'),
     async handler({ req, res, context, query: { pretty } }) {

@@ -1,5 +1,5 @@
 /** Log queries: served at /kapis/logging.platform.io, at /kapis/tenant.platform.io, and to the aggregator. */
-import { authenticated, authorizedByResource } from '../http/access.ts';
+import { authorizedByHandler, authorizedByResource } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import type { Route } from '../http/route.ts';
 import { text } from '../http/schema.ts';
@@ -42,7 +42,7 @@ export const loggingRoutes = (parts: LogsParts): Route[] => [
     defineRoute({
       ...common,
       path: `/kapis/${served}/${version}/logs`,
-      access: authenticated,
+      access: authorizedByHandler,
       handler: logsHandler(parts, {}),
     }),
   ),

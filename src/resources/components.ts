@@ -6,7 +6,7 @@
 import { demand, type Authorizer } from '../auth/authorizers/authorizer.ts';
 import { noSuchPath, notFound, unauthorized, type StatusError } from '../runtime/errors.ts';
 import { writeDocument } from '../http/response/pretty.ts';
-import { authenticated } from '../http/access.ts';
+import { authorizedByHandler } from '../http/access.ts';
 import { defineRoute, type RouteRequest } from '../http/define-route.ts';
 import { json, type RequestContext, type Route } from '../http/route.ts';
 import { demandJson } from '../http/request/negotiate.ts';
@@ -157,7 +157,7 @@ const rights =
 export function componentRoutes(deps: ComponentsDeps): Route[] {
   const reader = new ComponentReader(deps);
   const base = `/kapis/${apiVersion}` as const;
-  const common = { method: 'get', access: authenticated, query: commonParameters } as const;
+  const common = { method: 'get', access: authorizedByHandler, query: commonParameters } as const;
   return [
     defineRoute({
       ...common,
@@ -269,7 +269,7 @@ async function answer(
     res,
     context,
     query: { pretty },
-  }: Pick<RouteRequest<string, typeof authenticated>, 'req' | 'res' | 'context'> & {
+  }: Pick<RouteRequest<string, typeof authorizedByHandler>, 'req' | 'res' | 'context'> & {
     readonly query: { readonly pretty: boolean };
   },
   value: object,

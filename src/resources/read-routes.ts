@@ -1,7 +1,7 @@
 /** The two routes of a resource on /kapis: its collection, and an object of it by name. Both may be watched. */
 import { eventStream } from '../apimachinery/watch/response.ts';
 import { objectDescriptions } from '../apimachinery/list/parameters.ts';
-import { authenticated } from '../http/access.ts';
+import { authorizedByRoute } from '../http/access.ts';
 import { defineRoute } from '../http/define-route.ts';
 import { parsedByHandler } from '../http/request/parameters.ts';
 import { inHeader, type ParameterDescription, type ResponseDescriptions, type Route } from '../http/route.ts';
@@ -75,7 +75,7 @@ export function readRoutes<G>(given: ReadRoutes<G>): Route[] {
     method: 'get' as const,
     summary: summaries[what],
     description: descriptions[what],
-    access: authenticated,
+    access: authorizedByRoute,
     headers: [lastEventIDHeader],
     errors: [...errors, ...errorsOfAll],
     hot,

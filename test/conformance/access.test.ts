@@ -127,8 +127,11 @@ function isExpected(status: number, access: Access, caller: Caller, { isVerbose,
       return refused.includes(status);
     case 'authenticated':
       if (!isUser) return status === 401;
-      // The handler demands further rights.
-      if (caller === 'no rights') return status !== 401;
+      if (caller === 'no rights') {
+        const isOwn = access.passwordChange === true && isOther !== true;
+        if (access.rights === 'none' || isOwn) return isServed;
+        return access.rights === 'authorize' ? status === 403 : status !== 401;
+      }
       return access.passwordChange === true && isOther !== true ? isServed : status === 403;
     case 'authorized':
       break;
