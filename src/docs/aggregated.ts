@@ -58,24 +58,62 @@ function documentOf(value: object): Document {
   return { body, hash: createHash('sha512').update(body).digest('hex').toUpperCase() };
 }
 
-export function openapiRoutes(options: OpenapiOptions): Route[] {
-  const { client, log, version, routes, resources, kinds = [] } = options;
-  // Each group and version has its own document.
-  const groupPaths = [...new Set([...resources, ...kinds].map((one) => `apis/${one.group}/${one.version}`))];
-  let documents: Documents | undefined;
-  let fetchAfter = 0;
-  let fetching: Promise<Documents> | undefined;
+const groupPathOf = (one: { readonly group: string; readonly version: string }): string =>
+  `apis/${one.group}/${one.version}`;
 
-  const within = (groupPath: string): Route[] =>
-    routes.filter(({ path }) => path === `/${groupPath}` || path.startsWith(`/${groupPath}/`));
+/** The documents, made from the schemas of the cluster and made again as these change. */
+class OpenapiDocuments {
+  /** Each group and version has its own document. */
+  readonly groupPaths: readonly string[];
+  readonly #options: OpenapiOptions;
+  readonly #kinds: readonly DescribedKind[];
+  #documents: Documents | undefined;
+  #fetchAfter = 0;
+  #fetching: Promise<Documents> | undefined;
 
-  function build(schemas: ClusterSchemas): Documents {
+  constructor(options: OpenapiOptions) {
+    this.#options = options;
+    this.#kinds = options.kinds ?? [];
+    this.groupPaths = [...new Set([...options.resources, ...this.#kinds].map(groupPathOf))];
+  }
+
+  /** Returns the documents at once if there are any, and refreshes them in the background. */
+  async current(): Promise<Documents> {
+    if (Date.now() >= this.#fetchAfter)
+      this.#fetching ??= this.#fetch().then((found) => {
+        this.#documents = found;
+        this.#fetching = undefined;
+        return found;
+      });
+    return this.#documents ?? (await (this.#fetching as Promise<Documents>));
+  }
+
+  async #fetch(): Promise<Documents> {
+    const { client, log, resources } = this.#options;
+    const schemasOf = (cluster: ClusterSchemas): ClusterSchemas =>
+      Object.assign({}, ...resources.map((one) => ownSchemas(cluster, one) ?? unknownSchemas(one))) as ClusterSchemas;
+    try {
+      const core = await client.json<{ components?: { schemas?: ClusterSchemas } }>(coreDocument, { timeout: 5_000 });
+      this.#fetchAfter = Date.now() + refreshInterval;
+      return this.#build(schemasOf(core.components?.schemas ?? {}));
+    } catch (error) {
+      log.warn('could not read the schemas of the cluster', { error });
+      this.#fetchAfter = Date.now() + retryInterval;
+      return this.#documents ?? this.#build(schemasOf({}));
+    }
+  }
+
+  #build(schemas: ClusterSchemas): Documents {
+    const { version, resources, routes } = this.#options;
+    const kinds = this.#kinds;
     const description = { title: 'platform-apiserver', version, resources, schemas, kinds };
+    const within = (groupPath: string): Route[] =>
+      routes.filter(({ path }) => path === `/${groupPath}` || path.startsWith(`/${groupPath}/`));
     const v3 = new Map(
-      groupPaths.map((path) => {
+      this.groupPaths.map((path) => {
         const own = {
-          ...(resources.some((one) => path === `apis/${one.group}/${one.version}`) ? schemas : {}),
-          ...kindSchemas(kinds.filter((one) => path === `apis/${one.group}/${one.version}`)),
+          ...(resources.some((one) => path === groupPathOf(one)) ? schemas : {}),
+          ...kindSchemas(kinds.filter((one) => path === groupPathOf(one))),
         };
         return [path, documentOf(openapi3({ ...description, routes: within(path), schemas: own }))];
       }),
@@ -84,39 +122,13 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
       [...v3].map(([path, { hash }]) => [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` }]),
     );
     const all = { ...schemas, ...kindSchemas(kinds) };
-    const v2 = documentOf(swagger2({ ...description, schemas: all, routes: groupPaths.flatMap(within) }));
+    const v2 = documentOf(swagger2({ ...description, schemas: all, routes: this.groupPaths.flatMap(within) }));
     return { v2, v3, root: documentOf({ paths }) };
   }
+}
 
-  async function fetchSchemas(): Promise<Documents> {
-    try {
-      const core = await client.json<{ components?: { schemas?: ClusterSchemas } }>(coreDocument, { timeout: 5_000 });
-      const cluster = core.components?.schemas ?? {};
-      fetchAfter = Date.now() + refreshInterval;
-      return build(
-        Object.assign(
-          {},
-          ...resources.map((resource) => ownSchemas(cluster, resource) ?? unknownSchemas(resource)),
-        ) as ClusterSchemas,
-      );
-    } catch (error) {
-      log.warn('could not read the schemas of the cluster', { error });
-      fetchAfter = Date.now() + retryInterval;
-      return documents ?? build(Object.assign({}, ...resources.map(unknownSchemas)) as ClusterSchemas);
-    }
-  }
-
-  /** Returns the documents at once if there are any, and refreshes them in the background. */
-  async function current(): Promise<Documents> {
-    if (Date.now() >= fetchAfter)
-      fetching ??= fetchSchemas().then((found) => {
-        documents = found;
-        fetching = undefined;
-        return found;
-      });
-    return documents ?? (await (fetching as Promise<Documents>));
-  }
-
+export function openapiRoutes(options: OpenapiOptions): Route[] {
+  const documents = new OpenapiDocuments(options);
   /** A 406 has no body: callers then request JSON. */
   const answer =
     (choose: (documents: Documents) => Document, hashed: boolean) =>
@@ -132,7 +144,7 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
         res.writeHead(406, { 'Cache-Control': 'no-cache, private', Vary: 'Accept' }).end();
         return;
       }
-      const { body, hash } = choose(await current());
+      const { body, hash } = choose(await documents.current());
       const etag = `"${hash}"`;
       // A different hash is of another replica or older: kube-apiserver would turn a redirect to ours into a 502.
       const isNamed = hashed && query.get('hash') === hash;
@@ -163,7 +175,7 @@ export function openapiRoutes(options: OpenapiOptions): Route[] {
   return [
     route('/openapi/v2', 'Get the description in Swagger 2.0', ({ v2 }) => v2),
     route('/openapi/v3', 'List the descriptions in OpenAPI 3.0', ({ root }) => root),
-    ...groupPaths.map((path) =>
+    ...documents.groupPaths.map((path) =>
       route(`/openapi/v3/${path}`, 'Get the description in OpenAPI 3.0', ({ v3 }) => v3.get(path) as Document, true),
     ),
   ];

@@ -38,85 +38,104 @@ const retryInterval = 1_000;
 /** Bytes of a document. Definitions beyond are left out, and the document says so. */
 const largest = 64 * 1024 * 1024;
 
-export function customResourcesRoutes(options: CustomResourcesOptions): readonly Route[] {
-  const { client, discovery, log, version, issuer } = options;
+/** The documents of the current definitions. */
+class CustomResourceDocuments {
+  readonly #options: CustomResourcesOptions;
   /** By name of the definition. */
-  const known = new Map<string, Known>();
-  let made: { readonly of: string; readonly documents: Readonly<Record<DocumentForm, PreparedDocument>> } | undefined;
-  let making: Promise<void> | undefined;
-  let notBefore = 0;
+  readonly #known = new Map<string, Known>();
+  #made: { readonly of: string; readonly documents: Readonly<Record<DocumentForm, PreparedDocument>> } | undefined;
+  #making: Promise<void> | undefined;
+  #notBefore = 0;
 
-  /** Returns the revisions of all definitions by name. */
-  const present = (): ReadonlyMap<string, string> =>
-    new Map(
-      discovery.resources
+  constructor(options: CustomResourcesOptions) {
+    this.#options = options;
+  }
+
+  /** Definitions that cannot be read are as they were before. */
+  async get(form: DocumentForm, { signal }: WaitingSlice): Promise<PreparedDocument> {
+    const waiting = AbortSignal.any([signal, AbortSignal.timeout(longestWait)]);
+    await this.#options.discovery.waitForSync(waiting).catch((cause: unknown) => {
+      signal.throwIfAborted();
+      throw serviceUnavailable('the resources of the cluster are not known yet', 1, cause);
+    });
+    const isCurrent = this.#made?.of === this.#keyOf(this.#revisions());
+    if (!isCurrent && (this.#made === undefined || Date.now() >= this.#notBefore))
+      await (this.#making ??= this.#make().finally(() => {
+        this.#making = undefined;
+      }));
+    if (this.#made === undefined) throw serviceUnavailable('the custom resources cannot be read now');
+    return this.#made.documents[form];
+  }
+
+  /** Of all definitions, by name. */
+  #revisions(): ReadonlyMap<string, string> {
+    return new Map(
+      this.#options.discovery.resources
         .filter(({ revision }) => revision !== '')
         .map(({ resource, group, revision }) => [`${resource}.${group}`, revision]),
     );
-
-  const keyOf = (all: ReadonlyMap<string, string>): string =>
-    JSON.stringify([issuer(), ...[...all].map((one) => one.join(' ')).toSorted()]);
-
-  async function read(name: string, revision: string, slice: Slice): Promise<void> {
-    const definition = await client.json<Definition>(`${definitions}/${name}`, { timeout: longestWait });
-    if (slice.isOver) await slice.next();
-    known.set(name, { revision, ...describe(name, definition) });
   }
 
-  /** A schema may be too deep to be written. */
-  function describe(name: string, definition: Definition): Written {
-    try {
-      return write(definition);
-    } catch (error) {
-      log.warn('the schema of a CustomResourceDefinition cannot be described', { name, error });
-      return write(withoutSchemas(definition));
+  #keyOf(revisions: ReadonlyMap<string, string>): string {
+    return JSON.stringify([this.#options.issuer(), ...[...revisions].map((one) => one.join(' ')).toSorted()]);
+  }
+
+  async #make(): Promise<void> {
+    const { log, version, issuer } = this.#options;
+    const revisions = this.#revisions();
+    for (const name of this.#known.keys()) if (!revisions.has(name)) this.#known.delete(name);
+    const problem = await this.#readChanged(revisions);
+    if (problem !== undefined) {
+      this.#notBefore = Date.now() + retryInterval;
+      log.warn('a CustomResourceDefinition cannot be read, so it is not described', { error: problem });
     }
+    const written = [...this.#known].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
+    const document = (form: DocumentForm): PreparedDocument =>
+      new PreparedDocument(documentOf(form, written, { version, issuer: issuer(), largest }));
+    this.#made = {
+      // A failed read is repeated.
+      of: problem === undefined ? this.#keyOf(revisions) : '',
+      documents: { v2: document('v2'), v3: document('v3') },
+    };
   }
 
-  async function make(): Promise<void> {
-    const all = present();
-    for (const name of known.keys()) if (!all.has(name)) known.delete(name);
-    const changed = [...all].filter(([name, revision]) => known.get(name)?.revision !== revision);
+  /** Returns why a definition could not be read; undefined if all could. */
+  async #readChanged(revisions: ReadonlyMap<string, string>): Promise<unknown> {
+    const changed = [...revisions].filter(([name, revision]) => this.#known.get(name)?.revision !== revision);
     const slice = new Slice();
     let problem: unknown;
     for (let at = 0; at < changed.length; at += atOnce) {
       const results = await Promise.allSettled(
-        changed.slice(at, at + atOnce).map(([name, revision]) => read(name, revision, slice)),
+        changed.slice(at, at + atOnce).map(([name, revision]) => this.#read(name, revision, slice)),
       );
       const failed = results.filter((one) => one.status === 'rejected');
       problem = failed[0]?.reason ?? problem;
       // If all fail, the others probably fail too.
       if (failed.length === results.length) break;
     }
-    if (problem !== undefined) {
-      notBefore = Date.now() + retryInterval;
-      log.warn('a CustomResourceDefinition cannot be read, so it is not described', { error: problem });
+    return problem;
+  }
+
+  async #read(name: string, revision: string, slice: Slice): Promise<void> {
+    const path = `${definitions}/${name}`;
+    const definition = await this.#options.client.json<Definition>(path, { timeout: longestWait });
+    if (slice.isOver) await slice.next();
+    this.#known.set(name, { revision, ...this.#describe(name, definition) });
+  }
+
+  /** A schema may be too deep to be written. */
+  #describe(name: string, definition: Definition): Written {
+    try {
+      return write(definition);
+    } catch (error) {
+      this.#options.log.warn('the schema of a CustomResourceDefinition cannot be described', { name, error });
+      return write(withoutSchemas(definition));
     }
-    const written = [...known].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
-    const document = (form: DocumentForm): PreparedDocument =>
-      new PreparedDocument(documentOf(form, written, { version, issuer: issuer(), largest }));
-    made = {
-      // A failed read is repeated.
-      of: problem === undefined ? keyOf(all) : '',
-      documents: { v2: document('v2'), v3: document('v3') },
-    };
   }
+}
 
-  /** Returns the current document. Definitions that cannot be read are as they were before. */
-  async function current(form: DocumentForm, { signal }: WaitingSlice): Promise<PreparedDocument> {
-    const waiting = AbortSignal.any([signal, AbortSignal.timeout(longestWait)]);
-    await discovery.waitForSync(waiting).catch((cause: unknown) => {
-      signal.throwIfAborted();
-      throw serviceUnavailable('the resources of the cluster are not known yet', 1, cause);
-    });
-    if (made?.of !== keyOf(present()) && (made === undefined || Date.now() >= notBefore))
-      await (making ??= make().finally(() => {
-        making = undefined;
-      }));
-    if (made === undefined) throw serviceUnavailable('the custom resources cannot be read now');
-    return made.documents[form];
-  }
-
+export function customResourcesRoutes(options: CustomResourcesOptions): readonly Route[] {
+  const documents = new CustomResourceDocuments(options);
   const route = (path: string, format: string, form: DocumentForm): Route =>
     defineRoute({
       method: 'get',
@@ -125,7 +144,7 @@ export function customResourcesRoutes(options: CustomResourcesOptions): readonly
       description: `Describes the custom resources of the cluster, made from its CustomResourceDefinitions. Needs credentials, but no right. ${cached}`,
       access: authenticated,
       responses: json(documentSchema, 'The description'),
-      handler: async ({ req, res, context }) => (await current(form, context)).answer(req, res, context),
+      handler: async ({ req, res, context }) => (await documents.get(form, context)).answer(req, res, context),
     });
   return [
     route('/swagger/custom-resources.json', 'Swagger 2.0', 'v2'),

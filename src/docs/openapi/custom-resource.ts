@@ -113,6 +113,39 @@ export const withoutSchemas = ({ spec }: Definition): Definition => ({
 export const tagOf = (group: string, version: string): string =>
   `${camel(group).charAt(0).toLowerCase()}${camel(group).slice(1)}_${version}`;
 
+const requestBodyOf = (action: Action, of: JSONSchema): BodyDescription<JSONSchema> | undefined =>
+  ({
+    post: bodyOf(of),
+    put: bodyOf(of),
+    patch: patchBody,
+    delete: deleteBody,
+    deletecollection: deleteBody,
+    get: undefined,
+    list: undefined,
+  })[action];
+
+const errorsOf = (action: Action): OperationDescription['errors'] =>
+  new Map(
+    [...always, ...refused[action]]
+      .toSorted((a, b) => a - b)
+      .map((code) => [code, errorResponse(code, { 'application/json': status })]),
+  );
+
+/** `of`: schema of the object, or of the list for the action `list`. */
+function responsesOf(action: Action, of: JSONSchema): ResponseDescriptions<JSONSchema> {
+  const ok = { description: 'The object', content: contentOf(of) };
+  const created = { 201: { ...ok, description: 'The object was created' } };
+  if (action === 'list')
+    return { 200: { ...ok, description: 'The objects. With `watch=true`, one event per line until the watch ends' } };
+  if (action === 'get') return { 200: ok };
+  if (action === 'put' || action === 'patch') return { 200: ok, ...created };
+  const accepted = 'The request was accepted and is not finished yet';
+  if (action === 'post') return { ...created, 200: ok, 202: { ...ok, description: accepted } };
+  const content = contentOf(status);
+  if (action === 'deletecollection') return { 200: { description: 'The objects were deleted', content } };
+  return { 200: { description: 'The object was deleted', content }, 202: { description: accepted, content } };
+}
+
 function ofVersion(definition: Definition, version: Version): OperationDescription[] {
   const { group, names, scope } = definition.spec;
   const { kind, plural, listKind = `${kind}List` } = names;
@@ -139,15 +172,6 @@ function ofVersion(definition: Definition, version: Version): OperationDescripti
       ...(path.includes('{name}') ? [name] : []),
     ];
     const all: readonly ParameterDescription<JSONSchema>[] = [...inPaths, ...parametersOf(action)];
-    const body: BodyDescription<JSONSchema> | undefined = {
-      post: bodyOf(of),
-      put: bodyOf(of),
-      patch: patchBody,
-      delete: deleteBody,
-      deletecollection: deleteBody,
-      get: undefined,
-      list: undefined,
-    }[action];
     const what = suffix === '' ? kind : `${suffix.toLowerCase()} of the ${kind}`;
     return {
       method: methods[action],
@@ -157,13 +181,9 @@ function ofVersion(definition: Definition, version: Version): OperationDescripti
       summary: `${summaries[action]} ${what}`,
       ...(version.deprecated === true ? { deprecated: true } : {}),
       parameters: all,
-      body,
-      responses: answersOf(action, of),
-      errors: new Map(
-        [...always, ...refused[action]]
-          .toSorted((a, b) => a - b)
-          .map((code) => [code, errorResponse(code, { 'application/json': status })]),
-      ),
+      body: requestBodyOf(action, of),
+      responses: responsesOf(action, action === 'list' ? list : of),
+      errors: errorsOf(action),
       extensions: {
         'x-kubernetes-action': action,
         'x-kubernetes-group-version-kind':
@@ -172,20 +192,6 @@ function ofVersion(definition: Definition, version: Version): OperationDescripti
             : { group, version: version.name, kind },
       },
     };
-  }
-
-  function answersOf(action: Action, of: JSONSchema): ResponseDescriptions<JSONSchema> {
-    const ok = { description: 'The object', content: contentOf(action === 'list' ? list : of) };
-    const created = { 201: { ...ok, description: 'The object was created' } };
-    if (action === 'list')
-      return { 200: { ...ok, description: 'The objects. With `watch=true`, one event per line until the watch ends' } };
-    if (action === 'get') return { 200: ok };
-    if (action === 'put' || action === 'patch') return { 200: ok, ...created };
-    const accepted = 'The request was accepted and is not finished yet';
-    if (action === 'post') return { ...created, 200: ok, 202: { ...ok, description: accepted } };
-    const content = contentOf(status);
-    if (action === 'deletecollection') return { 200: { description: 'The objects were deleted', content } };
-    return { 200: { description: 'The object was deleted', content }, 202: { description: accepted, content } };
   }
 
   const one = `${collection}/{name}`;

@@ -36,8 +36,24 @@ interface Who extends BrowserLogin {
   readonly account: Account;
 }
 
+/** Revokes the session `which` of the user, or all but this one. */
+async function end(parts: AccountEndpointParts, page: PageRequest, who: Who, which: string): Promise<void> {
+  const { sessions } = parts;
+  const { session, account } = who;
+  const { auditID, log } = page.context;
+  const { username, uid } = account;
+  let ended = 0;
+  if (which === 'others') ended = await sessions.endAll({ userName: username, userUID: uid }, session.metadata.name);
+  else if ((await loginOf(account, which, parts)) !== undefined) {
+    await sessions.revoke(which);
+    ended = 1;
+  }
+  log.info('sessions were revoked', { auditID, user: username, by: username, sessions: ended });
+  seeOther(page.res, accountPath);
+}
+
 export function accountRoutes(parts: AccountEndpointParts): Route[] {
-  const { directory, sessions, showLogin } = parts;
+  const { directory, showLogin } = parts;
   const ownPassword = new OwnPassword(parts);
 
   /** Calls `go` for the user who is logged in; shows the login page without a login. */
@@ -80,19 +96,6 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
     donePage(res, 'Your password is changed', notice, { path: accountPath, name: 'Back to your account' });
   }
 
-  async function end(page: PageRequest, { session, account }: Who, which: string): Promise<void> {
-    const { auditID, log } = page.context;
-    const { username, uid } = account;
-    let ended = 0;
-    if (which === 'others') ended = await sessions.endAll({ userName: username, userUID: uid }, session.metadata.name);
-    else if ((await loginOf(account, which, parts)) !== undefined) {
-      await sessions.revoke(which);
-      ended = 1;
-    }
-    log.info('sessions were revoked', { auditID, user: username, by: username, sessions: ended });
-    seeOther(page.res, accountPath);
-  }
-
   return [
     pageRoute({
       path: accountPath,
@@ -114,7 +117,7 @@ export function accountRoutes(parts: AccountEndpointParts): Route[] {
       furtherFields: passwordChange,
       handler: (page) =>
         withLogin(page, async (who) => {
-          if (page.fields.end !== undefined) return await end(page, who, page.fields.end);
+          if (page.fields.end !== undefined) return await end(parts, page, who, page.fields.end);
           try {
             await changePassword(page, who);
           } catch (error) {

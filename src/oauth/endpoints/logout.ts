@@ -43,39 +43,44 @@ interface LogoutRequest {
   readonly state: string | undefined;
 }
 
-export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): OAuthEndpoint {
-  function validate(given: LogoutParameters): LogoutRequest {
-    const token = given.id_token_hint;
-    const hint = token === undefined ? undefined : tokens.readIdentity(token);
-    if (token !== undefined && hint === undefined) throw invalid('id_token_hint is no id_token of ours');
-    const clientID = given.client_id ?? hint?.aud;
-    if (hint !== undefined && hint.aud !== clientID)
-      throw invalid('id_token_hint was given to another client than client_id');
-    const redirectURI = given.post_logout_redirect_uri;
-    if (redirectURI !== undefined && !mayLeadTo(directory.clients.get(clientID ?? ''), redirectURI))
-      throw invalid('the post_logout_redirect_uri is not registered for the application that sent you here');
-    return { hint, redirectURI, state: given.state };
-  }
+function validate({ tokens, directory }: LogoutParts, given: LogoutParameters): LogoutRequest {
+  const token = given.id_token_hint;
+  const hint = token === undefined ? undefined : tokens.readIdentity(token);
+  if (token !== undefined && hint === undefined) throw invalid('id_token_hint is no id_token of ours');
+  const clientID = given.client_id ?? hint?.aud;
+  if (hint !== undefined && hint.aud !== clientID)
+    throw invalid('id_token_hint was given to another client than client_id');
+  const redirectURI = given.post_logout_redirect_uri;
+  if (redirectURI !== undefined && !mayLeadTo(directory.clients.get(clientID ?? ''), redirectURI))
+    throw invalid('the post_logout_redirect_uri is not registered for the application that sent you here');
+  return { hint, redirectURI, state: given.state };
+}
 
-  async function end({ res, context }: PageRequest, login: BrowserLogin, hint?: IdentityClaims): Promise<void> {
-    const { session, subject } = login;
-    await sessions.revoke(session.metadata.name);
-    // The caller has compared the subject of the hint with the user who is logged in.
-    if (hint !== undefined) await sessions.revoke(hint.sid);
-    res.appendHeader('Set-Cookie', cookie(loginCookie, ''));
-    const { auditID, sourceIP, log } = context;
-    log.info('logout', {
-      auditID,
-      username: subject.username,
-      client: hint?.aud,
-      sid: session.metadata.name,
-      sourceIP,
-    });
-  }
+async function end(
+  { sessions }: LogoutParts,
+  { res, context }: PageRequest,
+  login: BrowserLogin,
+  hint?: IdentityClaims,
+): Promise<void> {
+  const { session, subject } = login;
+  await sessions.revoke(session.metadata.name);
+  // The caller has compared the subject of the hint with the user who is logged in.
+  if (hint !== undefined) await sessions.revoke(hint.sid);
+  res.appendHeader('Set-Cookie', cookie(loginCookie, ''));
+  const { auditID, sourceIP, log } = context;
+  log.info('logout', {
+    auditID,
+    username: subject.username,
+    client: hint?.aud,
+    sid: session.metadata.name,
+    sourceIP,
+  });
+}
 
+export function logoutEndpoint(parts: LogoutParts): OAuthEndpoint {
   async function logOut(page: PageRequest, given: LogoutParameters): Promise<void> {
-    const request = validate(given);
-    const login = await browserLogin(page, { sessions, directory });
+    const request = validate(parts, given);
+    const login = await browserLogin(page, parts);
     if (login !== undefined && request.hint?.sub !== login.subject.uid) {
       // Section 2: without a matching hint, any site may have sent the user here.
       const { redirectURI } = request;
@@ -88,7 +93,7 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): OA
       });
       return;
     }
-    if (login !== undefined) await end(page, login, request.hint);
+    if (login !== undefined) await end(parts, page, login, request.hint);
     goOn(page, request);
   }
 
@@ -124,9 +129,9 @@ export function logoutEndpoint({ directory, sessions, tokens }: LogoutParts): OA
           '`post_logout_redirect_uri` of the request, or shows a page if there is none.',
         fields: { request: described('Query of the logout request', text.optional()) },
         async handler(page) {
-          const request = validate(logoutParameters.parse(new URLSearchParams(page.fields.request)));
-          const login = await browserLogin(page, { sessions, directory });
-          if (login !== undefined) await end(page, login);
+          const request = validate(parts, logoutParameters.parse(new URLSearchParams(page.fields.request)));
+          const login = await browserLogin(page, parts);
+          if (login !== undefined) await end(parts, page, login);
           goOn(page, request);
         },
       }),

@@ -57,6 +57,30 @@ function fieldsOf(grants: readonly Grant[]): Shape {
   );
 }
 
+function responseTo(
+  client: Client,
+  result: GrantResult,
+  audience: string,
+  tokens: Tokens,
+): TypeOf<typeof tokenResponseSchema> {
+  const { session, subject, refreshToken, scope, nonce, issuedTokenType } = result;
+  const { token, expiresIn } = tokens.issueAccess(session, subject, scope, audience);
+  return {
+    access_token: token,
+    token_type: 'Bearer',
+    ...(issuedTokenType === undefined ? {} : { issued_token_type: issuedTokenType }),
+    ...(refreshToken !== undefined && client.grantTypes.includes(refreshGrantType)
+      ? { refresh_token: refreshToken }
+      : {}),
+    expires_in: expiresIn,
+    ...(scope === undefined ? {} : { scope }),
+    // Third parties accept an id_token and cannot know that the password must be changed first.
+    ...(scope?.split(' ').includes('openid') && subject.passwordChangeRequired !== true
+      ? { id_token: tokens.issueIdentity(session, subject, scope, nonce) }
+      : {}),
+  };
+}
+
 export function tokenEndpoint(options: {
   grants: readonly Grant[];
   directory: Directory;
@@ -67,25 +91,6 @@ export function tokenEndpoint(options: {
   const { grants, directory, limiter, tokens, issuer } = options;
   const byType = new Map(grants.map((grant) => [grant.grantType, grant]));
   const path = '/oauth/token';
-
-  function responseTo(client: Client, result: GrantResult, audience: string): TypeOf<typeof tokenResponseSchema> {
-    const { session, subject, refreshToken, scope, nonce, issuedTokenType } = result;
-    const { token, expiresIn } = tokens.issueAccess(session, subject, scope, audience);
-    return {
-      access_token: token,
-      token_type: 'Bearer',
-      ...(issuedTokenType === undefined ? {} : { issued_token_type: issuedTokenType }),
-      ...(refreshToken !== undefined && client.grantTypes.includes(refreshGrantType)
-        ? { refresh_token: refreshToken }
-        : {}),
-      expires_in: expiresIn,
-      ...(scope === undefined ? {} : { scope }),
-      // Third parties accept an id_token and cannot know that the password must be changed first.
-      ...(scope?.split(' ').includes('openid') && subject.passwordChangeRequired !== true
-        ? { id_token: tokens.issueIdentity(session, subject, scope, nonce) }
-        : {}),
-    };
-  }
 
   return {
     routes: [
@@ -124,7 +129,7 @@ export function tokenEndpoint(options: {
           demandAudience(result.subject, audience, issuer());
           context.audit?.identify(result.subject);
           context.audit?.annotate(annotations.session, result.session.metadata.name);
-          sendJSON(res, responseTo(client, result, audience), uncached);
+          sendJSON(res, responseTo(client, result, audience, tokens), uncached);
         },
       }),
     ],
