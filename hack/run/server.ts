@@ -16,6 +16,8 @@ export interface ServerOptions {
   readonly ports: { readonly http: number; readonly https: number; readonly aggregated: number };
   /** After our own. */
   readonly flags?: readonly string[];
+  /** The folder of the compiled server; that of this checkout unless stated. */
+  readonly build?: string;
 }
 
 export interface Server {
@@ -33,8 +35,8 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** The compiled server; `make build` makes it. */
-const main = join(import.meta.dirname, '../../dist/main.js');
+/** What `make build` makes. */
+const ownBuild = join(import.meta.dirname, '../../dist');
 /** As in the Dockerfile. */
 export const nodeFlags = ['--max-semi-space-size=16', '--no-allocation-site-pretenuring'];
 
@@ -44,12 +46,12 @@ export const leash = existsSync(setpriv) ? [setpriv, '--pdeathsig', 'TERM', '--'
 
 /** Starts one server as a process; `ready()` waits for it. */
 export async function startServer(options: ServerOptions): Promise<Server> {
-  const { dir, name = 'server', ports } = options;
+  const { dir, name = 'server', ports, build = ownBuild } = options;
   const [program, ...args] = [
     ...leash,
     process.execPath,
     ...nodeFlags,
-    main,
+    join(build, 'main.js'),
     `--http-port=${ports.http}`,
     `--https-port=${ports.https}`,
     `--aggregated-port=${ports.aggregated}`,

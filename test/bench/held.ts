@@ -29,7 +29,7 @@ export async function measureHeld({ site }: Stand, signal: AbortSignal): Promise
     const { tokens } = site.ours;
     const open = async (index: number): Promise<void> => {
       const { text } = request(paths.quietWatch, {}, { token: tokens.plain[index % tokens.plain.length] });
-      const { host, port } = server.plain;
+      const { host, port } = server.faces.plain;
       const socket = connect({ host, port }).on('error', (error) => problems.add(error.message));
       sockets.push(socket);
       socket.write(text);

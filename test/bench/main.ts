@@ -10,6 +10,7 @@ import { withLock } from '../../hack/cluster/lock.ts';
 import { findAll, stop } from '../../hack/cluster/processes.ts';
 import { seconds } from '../../hack/cluster/progress.ts';
 import { aloneCases } from './alone.ts';
+import { compareBuilds, describeComparisons } from './builds.ts';
 import { caseNames, furtherNames } from './cases.ts';
 import { changesPerSecond } from './changes.ts';
 import { concurrency, loginSeconds, roundSeconds } from './job.ts';
@@ -22,13 +23,14 @@ import { figure } from './table.ts';
 const names = [...caseNames, ...otherNames, ...aloneCases.keys()];
 const usual = names.filter((name) => ![...furtherNames, 'login', 'logs', ...aloneCases.keys()].includes(name));
 
-const usage = `make bench [CASES="${names.join(' ')}"] [NODES=5000] [PODS=0] [CHURN=120] [RESULTS=FILE]
+const usage = `make bench [CASES="${names.join(' ')}"] [NODES=5000] [PODS=0] [CHURN=120] [BEFORE=CHECKOUT] [RESULTS=FILE]
 
 Starts a control plane with so many nodes and pods, of which ${changesPerSecond} nodes change each second, and one with ${few} nodes; our server behind
 each as make run starts it; and nginx with files of the bytes that our server answers. Takes less than ten minutes with 5,000 nodes.
 CASES=all is everything; without CASES these are left out: ${names.filter((name) => !usual.includes(name)).join(', ')}. CHURN is
 how many seconds memory is watched while 200 nodes change each second; 3600 is an hour. RESULTS names a new file for every figure, as
-JSON. What etcd holds at the start is kept in the cache of the cluster's programs, under bench.
+JSON. BEFORE names another checkout of this repository with its packages installed: its server, ours and a second one of ours then take
+turns at the cases, and nothing else is measured. What etcd holds at the start is kept in the cache of the cluster's programs, under bench.
 
 Each case asks every server in turn, one round to warm up and three of ${roundSeconds} s (of logins ${loginSeconds} s) that count: ${concurrency} connections with
 HTTP/1.1, each with one request at a time (4 for full lists), of ${callers} callers with their own tokens. Ours and kube-apiserver authenticate and authorize them, nginx and node:http do not;
@@ -86,10 +88,12 @@ interface Settings {
   readonly size: Size;
   readonly churnSeconds: number;
   readonly file: string;
+  /** Another checkout, or ''. */
+  readonly before: string;
 }
 
 function settings(): Settings {
-  const { CASES = '', RESULTS = '' } = process.env;
+  const { CASES = '', RESULTS = '', BEFORE = '' } = process.env;
   const named = CASES.split(/[ ,]+/).filter((name) => name !== '');
   const unknown = named.filter((name) => name !== 'all' && !names.includes(name));
   if (unknown.length > 0) throw new Error(`no such case: ${unknown.join(', ')}; there are ${names.join(', ')}`);
@@ -98,6 +102,7 @@ function settings(): Settings {
     size: { nodes: number('NODES', 5000), pods: number('PODS', 0) },
     churnSeconds: number('CHURN', 120),
     file: RESULTS,
+    before: BEFORE,
   };
 }
 
@@ -107,7 +112,7 @@ function number(variable: string, usually: number): number {
   return Number(text);
 }
 
-async function bench({ wanted, size, churnSeconds, file }: Settings): Promise<boolean> {
+async function bench({ wanted, size, churnSeconds, file, before }: Settings): Promise<boolean> {
   begun = true;
   await clear();
   await mkdir(dir, { recursive: true, mode: 0o700 });
@@ -117,6 +122,13 @@ async function bench({ wanted, size, churnSeconds, file }: Settings): Promise<bo
   try {
     const begin = performance.now();
     const [load = 0] = loadavg();
+    if (before !== '') {
+      stand = await startStand(dir, size);
+      const all = await compareBuilds(stand, before, wanted, interrupted.signal);
+      console.log(describeComparisons(all));
+      if (file !== '') await writeFile(file, `${JSON.stringify(all, undefined, 1)}\n`);
+      return all.every(({ problems }) => problems.length === 0);
+    }
     const alone = await measureAlone(wanted);
     if (wanted.every((name) => aloneCases.has(name))) {
       if (file !== '') await writeFile(file, `${JSON.stringify(alone.results, undefined, 1)}\n`);

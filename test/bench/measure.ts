@@ -9,7 +9,8 @@ import type { Measured } from './job.ts';
 import { cpuTime, memory } from './processes.ts';
 import { median } from './statistics.ts';
 
-const rounds = 3;
+/** That count. */
+const usualRounds = 3;
 /** Seconds of the round that does not count: V8 compiles for good what was called some ten thousand times. */
 const warmUpSeconds = 3;
 /** Milliseconds between measurements, for garbage and caches to settle. */
@@ -58,7 +59,12 @@ const asksNobody = ({ server }: Subject): boolean => server === 'nginx' || serve
  * The subjects take turns, so that what else the machine does meets them all. What a change costs kube-apiserver is observed while it is
  * not asked for anything else, if the case has such subjects: at rest it is more, for nothing is at hand then.
  */
-export async function measureCase({ subjects }: Case, atRest: readonly AtRest[], signal: AbortSignal): Promise<Row[]> {
+export async function measureCase(
+  { subjects }: Pick<Case, 'subjects'>,
+  atRest: readonly AtRest[],
+  signal: AbortSignal,
+  rounds = usualRounds,
+): Promise<Row[]> {
   const measured = subjects.map((): Measured[] => []);
   for (let round = 0; round <= rounds; round++)
     for (const [index, subject] of subjects.entries()) {

@@ -29,11 +29,11 @@ export async function measureRevocation(
     for (const user of readers.slice(0, samples)) {
       const login = await ask(plain, request('/oauth/token', {}, { form: loginForm(user) }).text);
       const { access_token: token } = JSON.parse(String(login.body)) as { access_token: string };
-      await answers(other.plain, token, 200, signal);
+      await answers(other.faces.plain, token, 200, signal);
       const form = { token, client_id: 'platform', client_secret: 'platform' };
       const { status } = await ask(plain, request('/oauth/revoke', {}, { form }).text);
       if (status !== 200) throw new Error(`a revocation was answered ${status}`);
-      times.push(await answers(other.plain, token, 401, signal));
+      times.push(await answers(other.faces.plain, token, 401, signal));
     }
     const sorted = ascending(times);
     return { p50: quantile(sorted, 0.5), max: quantile(sorted, 1) };

@@ -11,7 +11,7 @@ import { until } from '../../hack/cluster/until.ts';
 import { installChart, release } from '../../hack/run/chart.ts';
 import { serverIdentity } from '../../hack/run/identity.ts';
 import { apisAvailable, setEndpoints } from '../../hack/run/registration.ts';
-import { startServer, type Server } from '../../hack/run/server.ts';
+import { startServer, type Server, type ServerOptions } from '../../hack/run/server.ts';
 import type { Target } from './connection.ts';
 import { paths } from './paths.ts';
 import { memory } from './processes.ts';
@@ -39,10 +39,13 @@ export interface Site {
   /** Megabytes of our server when it held all objects and nobody had asked for any. */
   readonly freshRss: number;
   /** Starts another server beside ours, on ports of its own. */
-  another(name: string, flags?: readonly string[]): Promise<Server & { readonly plain: Target }>;
+  another(name: string, options?: ServerChoice): Promise<Server & { readonly faces: Readonly<Record<Face, Target>> }>;
   /** Ends what stopping the processes of the state folder does not. */
   close(): Promise<void>;
 }
+
+/** Of another server than ours. */
+export type ServerChoice = Pick<ServerOptions, 'flags' | 'build'>;
 
 const host = '127.0.0.1';
 /** For garbage to be collected that the start left. */
@@ -66,14 +69,17 @@ export async function startSite(dir: string, size: Size, users: Users): Promise<
   };
   try {
     const { address } = block;
-    const begin = async (name: string, flags: readonly string[] = []): Promise<Server & { ports: Ports }> => {
+    const begin = async (name: string, choice: ServerChoice = {}): Promise<Server & { ports: Ports }> => {
       const chosen = await choosePorts(dir, [`${name}-http`, `${name}-https`], false);
       const ports = {
         http: chosen[`${name}-http`] ?? 0,
         https: chosen[`${name}-https`] ?? 0,
         aggregated: await freePort(10_250, address),
       };
-      return { ...(await startServer({ dir, name, kubeconfig: identity.kubeconfig, address, ports, flags })), ports };
+      return {
+        ...(await startServer({ dir, name, kubeconfig: identity.kubeconfig, address, ports, ...choice })),
+        ports,
+      };
     };
     const server = await begin('server');
     await server.ready();
@@ -86,8 +92,13 @@ export async function startSite(dir: string, size: Size, users: Users): Promise<
     await allowReaders(kube);
 
     const tls = { ca: await authority(kube), servername: `${release.name}.${release.namespace}.svc` };
-    const plain = { host, port: ports.http };
-    const tokens = await platformTokens(plain, users.readers);
+    const facesOf = ({ http, https, aggregated }: Ports): Record<Face, Target> => ({
+      plain: { host, port: http },
+      tls: { host, port: https, tls },
+      aggregated: { host: address, port: aggregated, tls },
+    });
+    const faces = facesOf(ports);
+    const tokens = await platformTokens(faces.plain, users.readers);
     const share = (part: number): string[] => tokens.slice(part * callers, (part + 1) * callers);
     const pidsOf = (program: string): number[] =>
       controlPlane.processes.filter(({ name }) => name === program).map(({ pid }) => pid);
@@ -96,9 +107,7 @@ export async function startSite(dir: string, size: Size, users: Users): Promise<
       size,
       kubeconfig,
       ours: {
-        plain,
-        tls: { host, port: ports.https, tls },
-        aggregated: { host: address, port: ports.aggregated, tls },
+        ...faces,
         pids: [server.pid],
         tokens: { plain: share(0), tls: share(1), aggregated: share(2) },
         check: server.check,
@@ -114,9 +123,9 @@ export async function startSite(dir: string, size: Size, users: Users): Promise<
       },
       etcd: { pids: pidsOf('etcd') },
       freshRss,
-      another: async (name, flags) => {
-        const begun = await begin(name, flags);
-        return { ...begun, plain: { host, port: begun.ports.http } };
+      another: async (name, choice) => {
+        const begun = await begin(name, choice);
+        return { ...begun, faces: facesOf(begun.ports) };
       },
       close,
     };

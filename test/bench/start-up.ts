@@ -44,7 +44,7 @@ async function measureStart({ site }: Stand, name: string, signal: AbortSignal):
   try {
     const token = site.ours.tokens.plain[0];
     const answered = (path: string, expected: Expected): Promise<number> =>
-      firstAnswer(server.plain, request(path, expected, { token }).text, expected, signal);
+      firstAnswer(server.faces.plain, request(path, expected, { token }).text, expected, signal);
     const [ready, firstList] = await Promise.all([
       answered('/readyz', {}),
       answered(paths.list, { items: site.size.nodes }),

@@ -1,0 +1,138 @@
+/**
+ * CPU a request of another checkout's build, of this one, and of a second server of this one: what
+ * equal builds differ by tells what a difference between unequal ones means.
+ */
+import { resolve } from 'node:path';
+import { output } from '../../hack/cluster/exec.ts';
+import { readingTime } from '../../hack/cluster/control-plane.ts';
+import { progress } from '../../hack/cluster/progress.ts';
+import { until } from '../../hack/cluster/until.ts';
+import { casesOf, type Case, type Subject } from './cases.ts';
+import { changesPerSecond } from './changes.ts';
+import { measureCase, measureRest, type AtRest } from './measure.ts';
+import { listedAt, type Face, type Site } from './site.ts';
+import type { Target } from './connection.ts';
+import type { Stand } from './stand.ts';
+import { median } from './statistics.ts';
+import { figure } from './table.ts';
+
+const rounds = 5;
+
+/** Of two servers' CPU in the same round. */
+interface Ratio {
+  readonly median: number;
+  readonly least: number;
+  readonly most: number;
+}
+
+export interface Comparison {
+  readonly name: string;
+  readonly label: string;
+  /** Milliseconds of CPU a request, medians. */
+  readonly before: number;
+  readonly after: number;
+  /** After ÷ before. */
+  readonly change: Ratio;
+  /** One server of this build ÷ another. */
+  readonly equal: Ratio;
+  readonly problems: readonly string[];
+}
+
+interface Build {
+  readonly faces: Readonly<Record<Face, Target>>;
+  readonly pid: number;
+}
+
+/** `before` is a checkout whose packages are installed. */
+export async function compareBuilds(
+  stand: Stand,
+  before: string,
+  wanted: readonly string[],
+  signal: AbortSignal,
+): Promise<Comparison[]> {
+  const { site, changes } = stand;
+  const root = resolve(before);
+  await output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root });
+  const earlier = await site.another('before', { build: resolve(root, 'dist') });
+  const again = await site.another('again');
+  try {
+    for (const server of [earlier, again]) {
+      await server.ready();
+      await until('the nodes are listed', server.check, async () => listedAt(server.log) > 0, readingTime);
+    }
+    const [pid = 0] = site.ours.pids;
+    const builds: Build[] = [earlier, { faces: site.ours, pid }, again];
+    const rest = await measureRest(
+      builds.map((build) => ({ server: 'ours', pids: [build.pid] })),
+      changes.file,
+      signal,
+    );
+    const all: Comparison[] = [];
+    for (const one of casesOf(stand).filter(({ name }) => wanted.includes(name))) {
+      const step = progress(one.name);
+      if (one.quiet === true) await changes.setRate(0);
+      all.push(...(await compareCase(one, site, builds, rest, signal)));
+      await changes.setRate(changesPerSecond);
+      step.end(true);
+    }
+    return all;
+  } finally {
+    await earlier.stop();
+    await again.stop();
+  }
+}
+
+/** The builds take turns at each kind of request that the case sends to our server. */
+async function compareCase(
+  { name, subjects }: Case,
+  { ours }: Site,
+  builds: readonly Build[],
+  rest: readonly AtRest[],
+  signal: AbortSignal,
+): Promise<Comparison[]> {
+  const asked = subjects.filter(({ server, job }) => server === 'ours' && job !== undefined);
+  const subjectsOf = ({ label, job }: Subject): Subject[] =>
+    builds.map(({ faces, pid }) => {
+      const face = (['plain', 'tls', 'aggregated'] as const).find((one) => ours[one] === job?.target);
+      if (job === undefined || face === undefined) throw new Error(`${label} is not of our server`);
+      return { server: 'ours', label, job: { ...job, target: faces[face], pids: [pid] } };
+    });
+  const rows = await measureCase({ subjects: asked.flatMap(subjectsOf) }, rest, signal, rounds);
+  return asked.map(({ label }, index) => {
+    const [before = [], after = [], again = []] = rows
+      .slice(index * builds.length, (index + 1) * builds.length)
+      .map((row) => row.rounds.map(({ cpu }) => cpu));
+    return {
+      name,
+      label,
+      before: median(before),
+      after: median(after),
+      change: ratio(after, before),
+      equal: ratio(after, again),
+      problems: rows.filter(({ subject }) => subject.label === label).flatMap(({ problems }) => problems),
+    };
+  });
+}
+
+function ratio(values: readonly number[], by: readonly number[]): Ratio {
+  const all = values.map((value, round) => value / (by[round] ?? Number.NaN));
+  return { median: median(all), least: Math.min(...all), most: Math.max(...all) };
+}
+
+/** The medians differ by more than any round of equal builds did. */
+export const isWorse = ({ change, equal }: Comparison): boolean =>
+  change.median > Math.max(1, equal.most, 1 / equal.least);
+
+export function describeComparisons(all: readonly Comparison[]): string {
+  const text = ({ median: middle, least, most }: Ratio): string =>
+    `×${figure(middle)} (${figure(least)}–${figure(most)})`.padEnd(24);
+  return [
+    `${''.padEnd(56)}before ms   after ms   after ÷ before          equal builds`,
+    ...all.map((one) => {
+      const { name, label, before, after, change, equal, problems } = one;
+      const cells = [figure(before).padStart(9), figure(after).padStart(10), ` ${text(change)}${text(equal)}`];
+      const verdict = problems.length > 0 ? `WRONG: ${problems.join('; ')}` : isWorse(one) ? 'WORSE' : '';
+      return `${`${name}: ${label}`.padEnd(56)}${cells.join(' ')}${verdict}`.trimEnd();
+    }),
+  ].join('\n');
+}
