@@ -22,6 +22,15 @@ test.each(['/livez', '/kapis/version', '/nowhere', '/oauth/token', nodes])(
   },
 );
 
+test.each(['get', 'post', 'Put', 'constructor', 'toString', '__proto__', 'FOO'])(
+  'HTTP/2 refuses the method %s as HTTP/1.1 does, whose parser knows upper-case methods only',
+  async (method) => {
+    const [headers, body] = await lab.http2(nodes, method);
+    expect(headers[':status']).toBe(400);
+    expect(JSON.parse(body)).toMatchObject({ reason: 'BadRequest', message: expect.stringContaining('method') });
+  },
+);
+
 test('who may read a path is told that it has no other method, and who may not is told nothing', async () => {
   lab.cluster.respond('/apis/authorization.k8s.io/v1/subjectaccessreviews', ({ spec }) => {
     const { verb, path } = (spec as { nonResourceAttributes?: Record<string, string> }).nonResourceAttributes ?? {};

@@ -1,4 +1,4 @@
-import { IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage, METHODS, ServerResponse } from 'node:http';
 import { badRequest } from '../../runtime/errors.ts';
 import type { RequestFilter } from '../exchange.ts';
 import { checkHandshake, isHandshake } from '../listeners/web-socket.ts';
@@ -22,8 +22,12 @@ export const expectation: RequestFilter = ({ req, res }) => {
   res.writeContinue();
 };
 
-/** RFC 9112 sections 2.3, 3.2 and 6.1: what HTTP/1.1's parser lets pass. HTTP/2 has checks of its own. */
+const methods = new Set(METHODS);
+
+/** What the parsers let pass: any method of HTTP/2 (RFC 9110 section 9.1), and RFC 9112 sections 2.3, 3.2 and 6.1 of HTTP/1.1. */
 export const protocol: RequestFilter = ({ req, res }) => {
+  // The router would find a route for `post` that is not reviewed as `create`.
+  if (!methods.has(req.method)) throw badRequest('unknown method: methods are case-sensitive, such as GET and POST');
   if (!(req instanceof IncomingMessage)) return;
   if (req.httpVersion !== '1.1' && req.httpVersion !== '1.0')
     throw badRequest(`HTTP/${req.httpVersion} is not spoken here, only HTTP/1.0, HTTP/1.1 and, over TLS, HTTP/2`);

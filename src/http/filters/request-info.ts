@@ -10,14 +10,14 @@ export const parameterLimit: RequestFilter = ({ search }) => {
     throw badRequest(`the query has more than ${maxParameters} parameters`);
 };
 
-const verbs: Readonly<Record<string, string>> = {
-  GET: 'get',
-  HEAD: 'get',
-  POST: 'create',
-  PUT: 'update',
-  PATCH: 'patch',
-  DELETE: 'delete',
-};
+const verbs = new Map([
+  ['GET', 'get'],
+  ['HEAD', 'get'],
+  ['POST', 'create'],
+  ['PUT', 'update'],
+  ['PATCH', 'patch'],
+  ['DELETE', 'delete'],
+]);
 
 const longestPath = 8 * 1024;
 
@@ -101,7 +101,7 @@ const nothing = {
 
 /** One object is watched by its own path only on /kapis, and by the old form; kube-apiserver takes it for a get. */
 function verbOf(method: string, name: string, oldWatch: boolean, prefix: string, query: URLSearchParams): string {
-  const verb = verbs[method] ?? method.toLowerCase();
+  const verb = verbs.get(method) ?? method.toLowerCase();
   const canWatch = name === '' || oldWatch || prefix === 'kapis';
   if (verb === 'get' && canWatch && (oldWatch || !['false', '0'].includes((query.get('watch') ?? '0').toLowerCase())))
     return 'watch';
