@@ -8,6 +8,8 @@ import type { Report } from './reporter.ts';
 export interface Suite {
   /** The name of its folder. */
   readonly name: string;
+  /** Runs only one part of several: `2/3`. */
+  readonly part?: string;
   /** Options of jest. */
   readonly options: readonly string[];
   /** Options of Node for jest and its workers. */
@@ -32,7 +34,7 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** `progress`: what becomes of the lines that jest prints. */
 export async function runSuite(
-  { name, options, nodeOptions = [], limit }: Suite,
+  { name, part, options, nodeOptions = [], limit }: Suite,
   progress: 'inherit' | 'ignore' = 'inherit',
 ): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), 'platform-apiserver-tests-'));
@@ -49,6 +51,7 @@ export async function runSuite(
       `--outputFile=${file}`,
       `--reporters=${join(import.meta.dirname, 'reporter.ts')}`,
       ...options,
+      ...(part === undefined ? [] : [`--shard=${part}`]),
       `test/${name}/`,
     ],
     { stdio: ['ignore', 'ignore', progress], detached: true },

@@ -1,10 +1,11 @@
 /**
- * `node test/suites.ts [unit] [conformance] [conformance/log-store] [integration]` runs the suites, all unless some are named: integration
- * beside the others, since neither keeps two cores busy. It prints the failures, then for each suite its time against its budget and its
+ * `node test/suites.ts [unit] [conformance] [conformance/log-store] [integration]` runs the suites, all unless some are named: two
+ * halves of integration and the others beside each other, since none keeps two cores busy. It prints the failures, then for each suite its time against its budget and its
  * CPU time, then the number of tests. A suite that hangs is ended; one that takes 1.2 times its budget fails. Exit codes: 0 all passed, 1 not so, 2 wrong command line.
  */
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { build, builtVariable } from './labs/integration/build.ts';
 import { runSuite, type Outcome, type Suite } from './suite.ts';
 
 interface Budgeted extends Omit<Suite, 'limit'> {
@@ -14,7 +15,7 @@ interface Budgeted extends Omit<Suite, 'limit'> {
    */
   readonly budget: number;
   /** The suites of a lane run one after the other, the lanes beside each other. */
-  readonly lane: 'control plane' | 'no control plane';
+  readonly lane: 'first control plane' | 'second control plane' | 'no control plane';
 }
 
 /** Ends a test that hangs, on however busy a machine; jest's own 5 s end others too. */
@@ -35,8 +36,14 @@ const largeHeap = ['--min-semi-space-size=32', '--max-semi-space-size=64', '--in
 const cores = availableParallelism();
 
 const suites: readonly Budgeted[] = [
-  // One control plane, one test file after the other.
-  { name: 'integration', lane: 'control plane', budget: 1_200, options: ['--runInBand', testTimeout] },
+  // A control plane each, one test file after the other.
+  ...(['first', 'second'] as const).map((which, index) => ({
+    name: 'integration',
+    part: `${index + 1}/2`,
+    lane: `${which} control plane` as const,
+    budget: 900,
+    options: ['--runInBand', testTimeout],
+  })),
   // One real server after the other: each takes memory of its own.
   { name: 'conformance/log-store', lane: 'no control plane', budget: 800, options: ['--runInBand', testTimeout] },
   // All cores: jest leaves one out by itself, and on two cores runs one file after the other.
@@ -69,7 +76,7 @@ const named = process.argv.slice(2);
 const unknown = named.filter((name) => !suites.some((suite) => suite.name === name));
 if (unknown.length > 0) {
   console.error(
-    `suites: there is no suite ${unknown.join(', ')}; there are ${suites.map(({ name }) => name).join(', ')}`,
+    `suites: there is no suite ${unknown.join(', ')}; there are ${[...new Set(suites.map(({ name }) => name))].join(', ')}`,
   );
   process.exit(2);
 }
@@ -88,6 +95,11 @@ async function runLane(lane: readonly Budgeted[]): Promise<Finished[]> {
 }
 
 const started = performance.now();
+// Once: the servers of both parts run what is built.
+if (chosen.some(({ name }) => name === 'integration')) {
+  await build();
+  process.env[builtVariable] = 'true';
+}
 const lanes = [...Map.groupBy(chosen, ({ lane }) => lane).values()];
 const finished = (await Promise.all(lanes.map(runLane))).flat();
 const seconds = (performance.now() - started) / 1_000;
@@ -99,7 +111,7 @@ const isLate = ({ suite, outcome }: Finished): boolean => outcome.seconds > late
 function lineOf(one: Finished): string {
   const { suite, outcome } = one;
   return [
-    suite.name.padEnd(22),
+    `${suite.name}${suite.part === undefined ? '' : ` ${suite.part}`}`.padEnd(22),
     `${outcome.seconds.toFixed(1)} s of ${suite.budget} s`.padStart(18),
     `${outcome.cpuSeconds?.toFixed(1) ?? '?'} s of CPU`.padStart(15),
     `${outcome.passed} passed, ${outcome.failed} failed`,

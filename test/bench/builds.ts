@@ -123,14 +123,15 @@ function ratio(values: readonly number[], by: readonly number[]): Ratio {
 export const isWorse = ({ change, equal }: Comparison): boolean =>
   change.median > Math.max(1, equal.most, 1 / equal.least);
 
+const textOf = ({ median: middle, least, most }: Ratio): string =>
+  `×${figure(middle)} (${figure(least)}–${figure(most)})`.padEnd(24);
+
 export function describeComparisons(all: readonly Comparison[]): string {
-  const text = ({ median: middle, least, most }: Ratio): string =>
-    `×${figure(middle)} (${figure(least)}–${figure(most)})`.padEnd(24);
   return [
     `${''.padEnd(56)}before ms   after ms   after ÷ before          equal builds`,
     ...all.map((one) => {
       const { name, label, before, after, change, equal, problems } = one;
-      const cells = [figure(before).padStart(9), figure(after).padStart(10), ` ${text(change)}${text(equal)}`];
+      const cells = [figure(before).padStart(9), figure(after).padStart(10), ` ${textOf(change)}${textOf(equal)}`];
       const verdict = problems.length > 0 ? `WRONG: ${problems.join('; ')}` : isWorse(one) ? 'WORSE' : '';
       return `${`${name}: ${label}`.padEnd(56)}${cells.join(' ')}${verdict}`.trimEnd();
     }),

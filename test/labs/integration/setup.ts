@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort, seed } from '../../../hack/cluster/chosen.ts';
 import { startControlPlane } from '../../../hack/cluster/control-plane.ts';
-import { output } from '../../../hack/cluster/exec.ts';
 import { addressBlock, assertAddress } from '../../../hack/cluster/network.ts';
 import { programs } from '../../../hack/cluster/programs.ts';
 import { installChart, release } from '../../../hack/run/chart.ts';
@@ -13,20 +12,25 @@ import { serverIdentity } from '../../../hack/run/identity.ts';
 import { apisAvailable, setEndpoints } from '../../../hack/run/registration.ts';
 import { createKubeClient, type KubeClient } from '../../../src/cluster/client/client.ts';
 import { auditFlags } from './audit.ts';
+import { build } from './build.ts';
 import { buildGoClients, obtainChromium, obtainOtherKubectl, obtainPythonPackages } from './clients.ts';
 import { labFile, labVariable, type Lab, type Ports } from './lab.ts';
 import { configuration, secrets } from './people.ts';
 import { reap, startReaper } from './reaper.ts';
 import { recordPresence, startNamed, writeReplicas } from './servers.ts';
 
-const root = join(import.meta.dirname, '../../..');
 const nodes = 7;
 
 let reaper: ChildProcess | undefined;
 
-export default async function setup(): Promise<void> {
+/** Jest's `--shard`. */
+interface Sharded {
+  readonly shard?: { readonly shardIndex: number };
+}
+
+export default async function setup({ shard }: Sharded): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'platform-apiserver-integration-'));
-  reaper = startReaper(dir);
+  reaper = startReaper(dir, String(shard?.shardIndex ?? ''));
   try {
     writeFileSync(labFile(dir), JSON.stringify(await startLab(dir)), { mode: 0o600 });
     process.env[labVariable] = dir;
@@ -49,7 +53,7 @@ async function startLab(dir: string): Promise<Lab> {
     buildGoClients(dir),
     obtainPythonPackages('python'),
     obtainChromium(),
-    output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root }),
+    build(),
   ]);
   const { kubeconfig, address } = controlPlane;
   assertAddress(await addressBlock(dir));
