@@ -166,14 +166,14 @@ export class PasswordLogin {
     if (username === '' || !isPossible(password)) return entered;
     const may = this.#mayGetPassword(username, entered.account);
     const candidate = await this.#parts.passwordProviders.find(username, { source: context.sourceIP, may });
-    const { identity } = candidate;
-    const target = identity === undefined ? entered : this.#targetOf(identity, username, entered.attempt);
     try {
+      const { identity } = candidate;
+      const target = identity === undefined ? entered : this.#targetOf(identity, username, entered.attempt);
       if (identity !== undefined) this.#checkLimit(target, credentials);
-      return { ...target, identity, person: await candidate.authenticate(password) };
-    } catch (error) {
-      if (!(error instanceof StatusError)) return asRefusal(error);
-      return { ...target, identity, outage: error };
+      return await candidate.authenticate(password).then(
+        (person) => ({ ...target, identity, person }),
+        (error: unknown) => (error instanceof StatusError ? { ...target, identity, outage: error } : asRefusal(error)),
+      );
     } finally {
       candidate.close();
     }

@@ -33,6 +33,8 @@ class Fake {
   wait = async (): Promise<void> => undefined;
   isDown = false;
   refusesUs = false;
+  /** Lookups that are not closed: each holds a connection and a slot of the provider. */
+  open = 0;
 
   readonly types: ProviderTypes = {
     ...providerTypes,
@@ -46,6 +48,7 @@ class Fake {
     if (this.isDown) throw new Error('connect ECONNREFUSED');
     if (this.refusesUs) throw new CredentialsRefused('the directory refuses the bindDN');
     const entry = this.entries.get(name.toLowerCase());
+    this.open += 1;
     return {
       subject: entry?.subject,
       authenticate: async (password) => {
@@ -54,7 +57,9 @@ class Fake {
         if (entry === undefined || password !== elsewhere) return undefined;
         return { username: name.toLowerCase(), email: null, displayName: undefined, groups: [], ...entry };
       },
-      close: () => undefined,
+      close: () => {
+        this.open -= 1;
+      },
     };
   }
 }
@@ -518,6 +523,22 @@ describe('the log names who could be linked, with the subject that a link needs'
       why: 'the username erin belongs to somebody already',
     });
   });
+});
+
+test('the slot of a login is free again after the watch of Users fell silent during it', async () => {
+  const made = await lab('lookup');
+  await made.putUser('erin', linked, false);
+  const { before } = made.client;
+  made.ldap.wait = async () => {
+    made.ldap.wait = async () => undefined;
+    made.client.before = async ({ path }) => {
+      if (path === usersPath) await new Promise(() => undefined);
+    };
+    await made.clock.advance(25_000);
+  };
+  expect((await as(made, 'erin')).status).toBe(503);
+  expect(made.ldap.open).toBe(0);
+  made.client.before = before;
 });
 
 test('a directory that refuses us is told beside the configuration, until it does not', async () => {
