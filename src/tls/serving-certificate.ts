@@ -49,11 +49,11 @@ export class ServingCertificate {
     try {
       const before = this.#value;
       const next = await source();
-      this.#value = next;
       if (next.cert !== before?.cert) {
         this.replaced.publish(next);
         log.info('the serving certificate was changed');
       }
+      this.#value = next;
       await this.#publish(next);
     } catch (error) {
       log.warn('the serving certificate could not be looked at again', { error });

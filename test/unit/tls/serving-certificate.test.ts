@@ -73,6 +73,21 @@ test('the serving certificate stays in force when none can be read, with a warni
   expect(lines().at(-1)).toContain('no such file');
 });
 
+test('a serving certificate that a listener rejects is applied again at the next read', async () => {
+  let failures = 1;
+  certificate.replaced.subscribe(() => {
+    if (failures-- > 0) throw new Error('key values mismatch');
+  });
+  await certificate.start();
+  current = serving('2');
+  await readAgain();
+  expect([certificate.value, published()]).toEqual([serving('1'), { 'ca.crt': 'ca 1' }]);
+  expect(lines().at(-1)).toContain('key values mismatch');
+  await readAgain();
+  expect([certificate.value, published()]).toEqual([serving('2'), { 'ca.crt': 'ca 2' }]);
+  expect(replaced).toEqual(['cert 2', 'cert 2']);
+});
+
 test('a server without a serving certificate does not start', async () => {
   current = new Error('no such file');
   await expect(certificate.start()).rejects.toThrow('no such file');
