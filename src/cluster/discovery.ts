@@ -106,7 +106,11 @@ export class Discovery {
     this.#client = client;
     this.#log = log;
     this.#clock = clock;
-    const follow = (path: string, changed: (type: string, object: KubeObject) => void) => {
+    const follow = (
+      path: string,
+      replace: (objects: readonly KubeObject[]) => void,
+      apply: (type: string, object: KubeObject) => void,
+    ) => {
       return new Reflector<KubeObject>({
         client,
         path,
@@ -117,18 +121,23 @@ export class Discovery {
           metadata: { name, uid: uid ?? '', generation: generation ?? 0 },
         }),
         replace: (items) => {
-          for (const item of items) changed('ADDED', item);
+          replace(items);
           this.#soon();
         },
         apply: (type, object) => {
-          changed(type, object);
+          apply(type, object);
           this.#soon();
         },
       });
     };
+    const ignore = (): void => undefined;
     this.#reflectors = [
-      follow(definitions, (type, object) => this.#define(type, object)),
-      follow(apiServices, () => undefined),
+      follow(
+        definitions,
+        (objects) => this.#replaceDefinitions(objects),
+        (type, object) => this.#define(type, object),
+      ),
+      follow(apiServices, ignore, ignore),
     ];
   }
 
@@ -147,7 +156,7 @@ export class Discovery {
     return this.#synced.done;
   }
 
-  /** Resolves when the cluster has been asked once; throws the signal's reason when that is aborted before. */
+  /** Resolves when both roots have been read; throws the signal's reason when that is aborted before. */
   waitForSync(signal: AbortSignal): Promise<void> {
     return this.#synced.wait(signal);
   }
@@ -171,6 +180,12 @@ export class Discovery {
   /** The same resource as it is served now. */
   find(resource: Pick<Found, 'group' | 'version' | 'resource'>): DiscoveredResource | undefined {
     return this.#byKey.get(keyOf(resource));
+  }
+
+  #replaceDefinitions(objects: readonly KubeObject[]): void {
+    const names = new Set(objects.map(({ metadata }) => metadata.name));
+    for (const name of this.#revisions.keys()) if (!names.has(name)) this.#revisions.delete(name);
+    for (const object of objects) this.#define('ADDED', object);
   }
 
   #define(type: string, { metadata: { name, uid, generation } }: KubeObject): void {
@@ -225,7 +240,7 @@ export class Discovery {
         this.#log.warn('what the cluster serves cannot be asked', { path: root, error });
       }
     }
-    if (this.#read.size === roots.length) this.#build();
+    this.#build();
   }
 
   async #root(path: (typeof roots)[number], before: Root): Promise<Root> {
@@ -247,6 +262,7 @@ export class Discovery {
   }
 
   #build(): void {
+    if (this.#read.size < roots.length) return;
     const resources = roots
       .flatMap((root) => this.#read.get(root)?.groupVersions ?? [])
       .flatMap((groupVersion) => groupVersion.resources)

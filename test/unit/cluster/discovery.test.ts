@@ -155,6 +155,12 @@ const gizmos = (freshness: string, resources: readonly Found[]): object =>
 const definition = (generation: number): object => ({
   metadata: { name: 'gizmos.x.example.com', uid: 'u', generation, resourceVersion: String(generation) },
 });
+
+const bookmark = {
+  type: 'BOOKMARK',
+  object: { metadata: { resourceVersion: '1', annotations: { 'k8s.io/initial-events-end': 'true' } } },
+};
+
 describe('what changes', () => {
   test('is seen within a minute, and what did not change is not sent again', async () => {
     await start();
@@ -183,11 +189,6 @@ describe('what changes', () => {
     await clock.advance(60_000);
     expect(gvr('gizmos')).toBe('x.example.com/v1/gizmos');
   });
-
-  const bookmark = {
-    type: 'BOOKMARK',
-    object: { metadata: { resourceVersion: '1', annotations: { 'k8s.io/initial-events-end': 'true' } } },
-  };
 
   test('is asked for soon after a CustomResourceDefinition or an APIService', async () => {
     await start();
@@ -230,6 +231,23 @@ describe('what changes', () => {
     expect(told).toBe(1);
     expect(discovery.resolve('gizmos')?.revision).toBe('u/2');
   });
+
+  test('a resource has no revision after a list without its definition', async () => {
+    cluster.documents['/apis'] = aggregated(apps, gizmos('Current', [{ resource: 'gizmos' }]));
+    await start();
+    const watch = cluster.watch('customresourcedefinitions');
+    await watch.open();
+    await watch.send({ type: 'ADDED', object: definition(1) }, bookmark);
+    await soon();
+    expect(discovery.resolve('gizmos')?.revision).toBe('u/1');
+    await watch.send({ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } });
+    await clock.advance(0);
+    const next = cluster.watch('customresourcedefinitions');
+    await next.open();
+    await next.send(bookmark);
+    await soon();
+    expect(discovery.resolve('gizmos')?.revision).toBe('');
+  });
 });
 
 describe('before the first answer', () => {
@@ -244,6 +262,21 @@ describe('before the first answer', () => {
     await waited;
     expect(discovery.hasSynced()).toBe(true);
     await discovery.waitForSync(new AbortController().signal);
+  });
+
+  test('a changed definition does not make discovery synced', async () => {
+    const { documents } = cluster;
+    cluster.documents = {};
+    await start();
+    const watch = cluster.watch('customresourcedefinitions');
+    await watch.open();
+    await watch.send({ type: 'ADDED', object: definition(1) }, bookmark);
+    await watch.send({ type: 'MODIFIED', object: definition(2) });
+    await clock.advance(2_000);
+    expect(discovery.hasSynced()).toBe(false);
+    cluster.documents = documents;
+    await clock.advance(7_000);
+    expect(discovery.hasSynced()).toBe(true);
   });
 
   test('who waits no longer is let go', async () => {
