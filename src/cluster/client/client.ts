@@ -2,12 +2,14 @@
  * The one door to kube-apiserver, over connections that are kept: client-node's calls open a new TLS connection each and hide the bytes.
  */
 import { Readable } from 'node:stream';
+import { isDeepStrictEqual } from 'node:util';
 import { StatusError } from '../../runtime/errors.ts';
 import { Slots } from '../../runtime/slots.ts';
+import { systemClock, type Clock } from '../../runtime/time.ts';
 import { KubeError, unreachable } from './kube-error.ts';
-import { fileAccess, inClusterAccess, type ClusterAccess } from './access.ts';
+import { fileAccess, inClusterAccess, type ClusterAccess, type TLSOptions } from './access.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
-import { addressOf, Connections, type Address } from '../wire/connections.ts';
+import { addressOf, connectionOptions, Connections, type Address } from '../wire/connections.ts';
 import { streamed, whole, type UpstreamResponse, type AnswerHeaders, type UpstreamRequest } from '../wire/response.ts';
 import { fieldsOf, headOf } from '../wire/request-head.ts';
 
@@ -59,36 +61,62 @@ const callerSlots = {
 };
 
 /** `kubeconfig`: a file; without one the pod's ServiceAccount. Throws if there is neither. */
-export async function createKubeClient({ kubeconfig }: { kubeconfig?: string | undefined }): Promise<Cluster> {
+export async function createKubeClient({
+  kubeconfig,
+  clock = systemClock,
+}: {
+  kubeconfig?: string | undefined;
+  /** Tests pass their own. */
+  clock?: Clock;
+}): Promise<Cluster> {
   const load = (): ClusterAccess => (kubeconfig === undefined ? inClusterAccess(process.env) : fileAccess(kubeconfig));
-  const credential = new Credential(load);
-  return new ApiserverClient(await credential.address(), credential);
+  const access = load();
+  const tls = await access.tls();
+  return new ApiserverClient(new Credential(load, access, tls, clock));
 }
 
-/** The credential of this server, read from its file again after ten seconds. */
+/** The credential of this server and the CA of the cluster, read from their files again after ten seconds. */
 class Credential {
+  readonly address: { -readonly [K in keyof Address]: Address[K] };
   readonly #load: () => ClusterAccess;
-  #access: ClusterAccess;
+  readonly #clock: Clock;
+  #access: ClusterAccess | undefined;
+  #tls: TLSOptions;
   #read: { readonly headers: Record<string, string>; readonly at: number } | undefined;
 
-  constructor(load: () => ClusterAccess) {
+  constructor(load: () => ClusterAccess, access: ClusterAccess, tls: TLSOptions, clock: Clock) {
     this.#load = load;
-    this.#access = load();
+    this.#access = access;
+    this.#tls = tls;
+    this.#clock = clock;
+    this.address = addressOf(access.server, tls);
   }
 
-  async address(): Promise<Address> {
-    return addressOf(this.#access.server, await this.#access.tls());
-  }
-
+  /** Files that cannot be read, for instance half of a new pair, leave the last credential in use. */
   async headers(): Promise<Record<string, string>> {
-    if (this.#read === undefined || Date.now() - this.#read.at > credentialLife)
-      this.#read = { headers: await this.#access.headers(), at: Date.now() };
-    return this.#read.headers;
+    const last = this.#read;
+    const now = this.#clock.monotonic();
+    if (last !== undefined && now - last.at <= credentialLife) return last.headers;
+    const headers = await this.#readFiles().catch((error: unknown) => {
+      if (last === undefined) throw error;
+      return last.headers;
+    });
+    this.#read = { headers, at: now };
+    return headers;
   }
 
-  /** kube-apiserver refused it: reads all of it again. */
+  async #readFiles(): Promise<Record<string, string>> {
+    this.#access ??= this.#load();
+    const tls = await this.#access.tls();
+    // New options replace all connections.
+    if (!isDeepStrictEqual(tls, this.#tls)) this.address.tls = connectionOptions(tls);
+    this.#tls = tls;
+    return await this.#access.headers();
+  }
+
+  /** Makes the next request read the kubeconfig again, because kube-apiserver rejected the credential. */
   renew(): void {
-    this.#access = this.#load();
+    this.#access = undefined;
     this.#read = undefined;
   }
 }
@@ -108,7 +136,8 @@ class ApiserverClient {
   /** A watch has its connection for as long as it lasts, and its caller limits their number: a request behind one would wait for ever. */
   readonly #watches: Connections;
 
-  constructor(address: Address, credential: Credential) {
+  constructor(credential: Credential) {
+    const { address } = credential;
     this.#address = address;
     this.#credential = credential;
     this.upstream = createUpstream({ address, credential });

@@ -75,13 +75,15 @@ export function identityOf(user: Impersonated): readonly string[] {
 }
 
 export function createUpstream({ address, credential }: UpstreamOptions): Upstream {
-  const { url, hostname, prefix, tls } = address;
+  const { url, hostname, prefix } = address;
   const { host, port, protocol } = url;
   // As many connections as there are requests, which the filters limit: who waited for one would wait for those who do not read.
   const connections = new Connections(address, Infinity);
 
   async function headersOf({ headers, user }: PassedRequest): Promise<string[]> {
-    const { Authorization: authorization } = await credential.headers();
+    const { Authorization: authorization } = await credential.headers().catch((cause: unknown) => {
+      throw unreachable(cause).toStatusError();
+    });
     return withIdentity(headers, authorization, identityOf(user));
   }
 
@@ -98,7 +100,7 @@ export function createUpstream({ address, credential }: UpstreamOptions): Upstre
       const headers = await headersOf(request);
       signal.throwIfAborted();
       const client = (protocol === 'https:' ? https : http).request({
-        ...tls,
+        ...address.tls,
         hostname,
         port,
         agent: false,

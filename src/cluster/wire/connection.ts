@@ -93,6 +93,7 @@ export class UpstreamConnection implements AnswerEvents {
   #hasHeard = false;
   #hasServed = false;
   #isPaused = false;
+  #isRetired = false;
   /** The socket's own timeout begins anew with each byte. */
   #headUntil = Infinity;
   #error: Error | undefined;
@@ -158,6 +159,12 @@ export class UpstreamConnection implements AnswerEvents {
     if (this.#passing !== passing) return;
     this.#passing = undefined;
     this.#socket.destroy();
+  }
+
+  /** Takes no request after the one in flight. */
+  retire(): void {
+    this.#isRetired = true;
+    if (this.#passing === undefined) this.#socket.destroy();
   }
 
   destroy(): void {
@@ -239,7 +246,7 @@ export class UpstreamConnection implements AnswerEvents {
   #release(): void {
     this.#goOn();
     // What of the body kube-apiserver did not want would be taken for the next request.
-    if (this.#parser.mayGoOn && this.#isBodySent && !this.isOver) {
+    if (this.#parser.mayGoOn && this.#isBodySent && !this.#isRetired && !this.isOver) {
       this.#hasServed = true;
       this.#socket.setTimeout(idleTimeout);
       this.#keeper.onFree(this);

@@ -11,18 +11,24 @@ export interface Address {
   readonly hostname: string;
   /** What stands before every path: '' or, behind some proxies, a path. */
   readonly prefix: string;
+  /** Replaced when the CA or the client certificate was rotated. */
   readonly tls: ConnectionOptions;
 }
 
+/** Made once: each connection would have a secure context of its own, of 30 KB. */
+export const connectionOptions = ({ ca, cert, key, ...checks }: TLSOptions): ConnectionOptions => ({
+  ...checks,
+  secureContext: createSecureContext({ ca, cert, key }),
+});
+
 /** `server`: a URL without a slash at the end. */
-export function addressOf(server: string, { ca, cert, key, ...checks }: TLSOptions): Address {
+export function addressOf(server: string, tls: TLSOptions): Address {
   const url = new URL(server);
   return {
     url,
     hostname: url.hostname.replace(/^\[|\]$/g, ''),
     prefix: url.pathname === '/' ? '' : url.pathname,
-    // Made once: each connection would have one of its own, of 30 KB.
-    tls: { ...checks, secureContext: createSecureContext({ ca, cert, key }) },
+    tls: connectionOptions(tls),
   };
 }
 
@@ -31,9 +37,10 @@ const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 15_00
 const stopped = 'this server stops';
 
 export class Connections implements Keeper {
-  readonly #address: { readonly host: string; readonly port: number };
-  /** Undefined for plain HTTP. */
-  readonly #tls: ConnectionOptions | undefined;
+  readonly #address: Address;
+  readonly #isSecure: boolean;
+  /** Options of the open connections. */
+  #tls: ConnectionOptions;
   readonly #max: number;
   readonly #all = new Set<UpstreamConnection>();
   /** The last is the one that was used last: who is not needed grows old. */
@@ -43,15 +50,16 @@ export class Connections implements Keeper {
   #session: Buffer | undefined;
   #isClosed = false;
 
-  constructor({ url: { protocol, port }, hostname, tls }: Address, max: number) {
+  constructor(address: Address, max: number) {
     this.#max = max;
-    const isSecure = protocol === 'https:';
-    this.#address = { host: hostname, port: port === '' ? (isSecure ? 443 : 80) : Number(port) };
-    this.#tls = isSecure ? tls : undefined;
+    this.#address = address;
+    this.#tls = address.tls;
+    this.#isSecure = address.url.protocol === 'https:';
   }
 
   send(request: Sent): AnswerFlow {
     if (this.#isClosed) throw new Error(stopped);
+    if (this.#tls !== this.#address.tls) this.#retireAll();
     const passing = new Passing(request, this);
     const connection = this.#kept() ?? (this.#all.size < this.#max ? this.#opened() : undefined);
     if (connection === undefined) this.#waiting.add(passing);
@@ -64,6 +72,13 @@ export class Connections implements Keeper {
     for (const passing of this.#waiting) passing.request.handler.onError(new Error(stopped), false);
     this.#waiting.clear();
     for (const connection of this.#all) connection.destroy();
+  }
+
+  /** kube-apiserver knows an open connection, and a TLS session that is resumed, by the client certificate of its first handshake. */
+  #retireAll(): void {
+    this.#tls = this.#address.tls;
+    this.#session = undefined;
+    for (const connection of this.#all) connection.retire();
   }
 
   onFree(connection: UpstreamConnection): void {
@@ -106,7 +121,7 @@ export class Connections implements Keeper {
   #opened(): UpstreamConnection {
     const connection = new UpstreamConnection(
       (onread) => this.#open(onread),
-      this.#tls === undefined ? 'connect' : 'secureConnect',
+      this.#isSecure ? 'secureConnect' : 'connect',
       this,
     );
     this.#all.add(connection);
@@ -114,18 +129,23 @@ export class Connections implements Keeper {
   }
 
   #open(onread: Landing): Socket {
-    const options = { ...keepAlive, ...this.#address, onread };
-    if (this.#tls === undefined) return connect(options);
+    const { url, hostname: host } = this.#address;
+    const port = url.port === '' ? (this.#isSecure ? 443 : 80) : Number(url.port);
+    const options = { ...keepAlive, host, port, onread };
+    if (!this.#isSecure) return connect(options);
+    const tls = this.#tls;
     const socket = connectTLS({
       ...options,
       // By which servers for many clusters tell them apart; Node says none of its own accord, and RFC 6066 section 3 no address.
-      ...(isIP(options.host) === 0 ? { servername: options.host } : {}),
-      ...this.#tls,
+      ...(isIP(host) === 0 ? { servername: host } : {}),
+      ...tls,
       ALPNProtocols: ['http/1.1'],
       ...(this.#session === undefined ? {} : { session: this.#session }),
     });
     // Of the next handshake half is saved.
-    socket.on('session', (session) => (this.#session = session));
+    socket.on('session', (session) => {
+      if (tls === this.#tls) this.#session = session;
+    });
     return socket;
   }
 }

@@ -1,15 +1,21 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setImmediate as turn } from 'node:timers/promises';
+import type { TLSSocket } from 'node:tls';
+import { createAuthority, type Authority } from '../../../../hack/cluster/pki.ts';
 import { accessReview } from '../../../../src/auth/authorizers/access-review.ts';
 import type { UserInfo } from '../../../../src/auth/user.ts';
 import { createKubeClient, type KubeClient } from '../../../../src/cluster/client/client.ts';
 import { asUser } from '../../../../src/cluster/client/impersonation.ts';
 import { craftJWT } from '../../../fakes/jwt.ts';
 import { FakeKubeApiserver } from '../../../fakes/upstream.ts';
+import { FakeClock } from '../../../labs/cluster-fakes.ts';
 
 let client: KubeClient | undefined;
 let directory = '';
@@ -147,6 +153,108 @@ test('a credential that was renewed meanwhile is read again, once', async () => 
     await own.close();
     kube.close();
   }
+});
+
+describe('credentials that are rotated', () => {
+  /** A kube-apiserver that accepts one client certificate and reports its name, and a client of it that reads its files from `directory`. */
+  async function lab() {
+    const [ca, clients] = await Promise.all([createAuthority('cluster'), createAuthority('clients')]);
+    let accepted = 'one';
+    const served = async (authority: Authority) => {
+      const { certificate: cert, key } = await authority.issue({ commonName: 'kube', server: ['127.0.0.1'] });
+      return { cert, key, ca: clients.certificate };
+    };
+    const kube = createServer({ ...(await served(ca)), requestCert: true }, (req, res) => {
+      const { CN } = (req.socket as TLSSocket).getPeerCertificate().subject;
+      res.writeHead(CN === accepted ? 200 : 401).end(JSON.stringify({ CN }));
+    });
+    await once(kube.listen(0, '127.0.0.1'), 'listening');
+    directory = mkdtempSync(join(tmpdir(), 'kubeconfig-'));
+    const put = (name: string, content: string): void => writeFileSync(join(directory, name), content);
+    const putClient = async (commonName: string): Promise<void> => {
+      const { certificate, key } = await clients.issue({ commonName });
+      put('tls.crt', certificate);
+      put('tls.key', key);
+    };
+    const kubeconfig = {
+      'current-context': 'here',
+      clusters: [
+        {
+          name: 'here',
+          cluster: {
+            server: `https://127.0.0.1:${(kube.address() as AddressInfo).port}`,
+            'certificate-authority': 'ca.crt',
+          },
+        },
+      ],
+      users: [{ name: 'me', user: { 'client-certificate': 'tls.crt', 'client-key': 'tls.key' } }],
+      contexts: [{ name: 'here', context: { cluster: 'here', user: 'me' } }],
+    };
+    put('ca.crt', ca.certificate);
+    put('config', JSON.stringify(kubeconfig));
+    await putClient('one');
+    const clock = new FakeClock();
+    const own = await createKubeClient({ kubeconfig: join(directory, 'config'), clock });
+    client = own;
+    servers.push(kube);
+    return {
+      ...{ own, clock, put, putClient },
+      accept: (name: string) => void (accepted = name),
+      async rotateCA(): Promise<void> {
+        const next = await createAuthority('next');
+        kube.setSecureContext(await served(next));
+        kube.closeAllConnections();
+        put('ca.crt', next.certificate);
+      },
+    };
+  }
+
+  const servers: Server[] = [];
+  afterEach(() => {
+    for (const server of servers.splice(0)) {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  test('a new client certificate is used as soon as kube-apiserver rejects the old one', async () => {
+    const { own, putClient, accept } = await lab();
+    expect(await own.json('/api')).toEqual({ CN: 'one' });
+    await putClient('two');
+    accept('two');
+    expect(await own.json('/api')).toEqual({ CN: 'two' });
+    expect(await Promise.all([own.json('/api'), own.json('/apis')])).toEqual([{ CN: 'two' }, { CN: 'two' }]);
+  });
+
+  test('a new CA is trusted after ten seconds', async () => {
+    const { own, clock, rotateCA } = await lab();
+    expect(await own.json('/api')).toEqual({ CN: 'one' });
+    await rotateCA();
+    await clock.advance(10_001);
+    expect(await own.json('/api')).toEqual({ CN: 'one' });
+  });
+
+  test('half of a new pair leaves the old client certificate in use', async () => {
+    const { own, clock, put } = await lab();
+    expect(await own.json('/api')).toEqual({ CN: 'one' });
+    put('tls.key', 'half');
+    await clock.advance(10_001);
+    expect(await own.json('/api')).toEqual({ CN: 'one' });
+  });
+
+  test('a kubeconfig that is not complete is a KubeError, until it is', async () => {
+    const { own, put, putClient, accept } = await lab();
+    expect(await own.json('/api')).toEqual({ CN: 'one' });
+    const whole = readFileSync(join(directory, 'config'), 'utf8');
+    put('config', whole.slice(0, 20));
+    await putClient('two');
+    accept('two');
+    const failed = { name: 'KubeError', code: 0 };
+    await expect(own.json('/api')).rejects.toMatchObject(failed);
+    await expect(own.json('/api')).rejects.toMatchObject(failed);
+    put('config', whole);
+    expect(await own.json('/api')).toEqual({ CN: 'two' });
+  });
 });
 
 test('a caller cannot replace the credential of the server, in whatever case', async () => {

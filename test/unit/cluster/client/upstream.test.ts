@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
-import { failureOf } from '../../../../src/cluster/client/upstream.ts';
+import { createUpstream, failureOf } from '../../../../src/cluster/client/upstream.ts';
 import type { Impersonated } from '../../../../src/cluster/client/impersonation.ts';
+import { addressOf } from '../../../../src/cluster/wire/connections.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FakeKubeApiserver, upstreamAt } from '../../../fakes/upstream.ts';
 
@@ -51,4 +52,13 @@ test('no request waits for another one', async () => {
   expect(kube.sockets.size).toBe(many);
   busy.close();
   kube.close();
+});
+
+test('a credential that cannot be read is reported as 503', async () => {
+  const broken = createUpstream({
+    address: addressOf('http://127.0.0.1:1', { rejectUnauthorized: true }),
+    credential: { headers: () => Promise.reject(new Error('ENOENT')), renew: nothing },
+  });
+  const request = { method: 'GET', target: '/api', headers: [], user: anna, isLongRunning: false };
+  await expect(broken.send(request, ignored)).rejects.toMatchObject({ code: 503 });
 });
