@@ -39,6 +39,7 @@ export class Lease {
   #seen: { readonly version: string | undefined; readonly at: number } | undefined;
   #heldUntil = 0;
   #failing = false;
+  #trying: Promise<void> | undefined;
   readonly #stopped = new AbortController();
 
   constructor(options: LeaseOptions) {
@@ -49,18 +50,20 @@ export class Lease {
   }
 
   start(): void {
-    void this.#try().then(() => repeat(this.#clock, retry, this.#stopped.signal, () => this.#try()));
+    const run = (): Promise<void> => (this.#trying = this.#try());
+    void run().then(() => repeat(this.#clock, retry, this.#stopped.signal, run));
   }
 
   isHeld(): boolean {
     return !this.#stopped.signal.aborted && this.#clock.now() < this.#heldUntil;
   }
 
-  /** Lets go, so that another need not wait until the Lease expires. */
+  /** Releases the Lease, so that another replica need not wait until it expires. */
   async stop(): Promise<void> {
-    const held = this.isHeld();
     this.#stopped.abort();
-    if (!held) return;
+    // It may acquire the Lease, or change it between the read and the write below.
+    await this.#trying;
+    if (this.#clock.now() >= this.#heldUntil) return;
     try {
       const { name, identity } = this.#options;
       const lease = await this.#leases.get(name);

@@ -91,6 +91,32 @@ test('it is let go at the end, and free at once', async () => {
   expect(spec()['holderIdentity']).toBe('two');
 });
 
+test.each([
+  ['acquired', 'POST', 0],
+  ['renewed', 'PUT', 6 * second],
+])('stop releases a Lease that is being %s', async (_, write, later) => {
+  const { clock, cluster, spec } = lab();
+  const client = cluster.client();
+  const lease = new Lease({ client, namespace, name, identity: 'one', clock, log: logOfLines().log });
+  let hasArrived = false;
+  const gate = Promise.withResolvers<void>();
+  client.before = ({ method }) => {
+    if (method !== write) return undefined;
+    hasArrived = true;
+    return gate.promise;
+  };
+  lease.start();
+  await settle();
+  await clock.advance(later);
+  expect(hasArrived).toBe(true);
+  const stopped = lease.stop();
+  await settle();
+  gate.resolve();
+  await stopped;
+  await settle();
+  expect(spec()['holderIdentity']).toBe('');
+});
+
 test('what an earlier process left behind expires, whatever its clock said', async () => {
   const { clock, cluster, replica } = lab();
   cluster.put(path, { metadata: { name }, spec: { holderIdentity: 'gone', renewTime: '2999-01-01T00:00:00.000000Z' } });
