@@ -1,7 +1,7 @@
 /** Events to an HTTP receiver, as EventLists of audit.k8s.io/v1 (k8s.io/apiserver plugin/pkg/audit/webhook and buffered). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../runtime/logger.ts';
-import { OutgoingClient } from '../runtime/outgoing.ts';
+import { OutgoingClient, OutgoingError } from '../runtime/outgoing.ts';
 import type { Sink } from './sink.ts';
 
 export interface WebhookSinkOptions {
@@ -119,6 +119,11 @@ export class WebhookSink implements Sink {
     };
     const signal = AbortSignal.timeout(patience);
     const url = new URL(this.#options.url);
-    return (await this.#client.request(url, { method: 'POST', headers, body, signal, maxBytes: maxResponse })).status;
+    const request = { method: 'POST', headers, body, signal, maxBytes: maxResponse };
+    const { status } = await this.#client.request(url, request).catch((error: unknown) => {
+      if (error instanceof OutgoingError && error.status !== undefined) return { status: error.status };
+      throw error;
+    });
+    return status;
   }
 }

@@ -39,11 +39,14 @@ export class OutgoingError extends Error {
   readonly failure: OutgoingFailure;
   /** The code of Node, OpenSSL or undici. */
   readonly code: string | undefined;
+  /** Status of the response, if its head arrived. */
+  readonly status: number | undefined;
 
-  constructor(failure: OutgoingFailure, message: string, cause?: NodeJS.ErrnoException) {
+  constructor(failure: OutgoingFailure, message: string, cause?: NodeJS.ErrnoException, status?: number) {
     super(message, { cause });
     this.failure = failure;
     this.code = cause?.code;
+    this.status = status;
   }
 }
 
@@ -89,9 +92,13 @@ export class OutgoingClient {
       signal,
     };
     const response = await send.call(agent, options).catch((cause: unknown) => fail('unreachable', cause));
-    const tooLarge = (): Error => new OutgoingError('too large', `the response of ${host} is too large`);
-    const bytes = readBody(response.body, maxBytes, tooLarge).catch((cause: unknown) => fail('interrupted', cause));
-    return { status: response.statusCode, headers: response.headers, body: await bytes };
+    const { statusCode: status, headers: fields } = response;
+    const message = `the response of ${host} is too large`;
+    const tooLarge = (): Error => new OutgoingError('too large', message, undefined, status);
+    const bytes = readBody(response.body, maxBytes, tooLarge).catch((cause: unknown) =>
+      fail('interrupted', cause, status),
+    );
+    return { status, headers: fields, body: await bytes };
   }
 }
 
@@ -123,11 +130,11 @@ const malformed: ReadonlySet<string> = new Set([
   'ResponseContentLengthMismatchError',
 ]);
 
-function fail(failure: OutgoingFailure, cause: unknown): never {
+function fail(failure: OutgoingFailure, cause: unknown, status?: number): never {
   if (cause instanceof OutgoingError) throw cause;
   const { name, message, code = name } = cause as NodeJS.ErrnoException;
   // An error about several addresses has no message of its own.
-  throw new OutgoingError(malformed.has(name) ? 'malformed' : failure, message || code, cause as Error);
+  throw new OutgoingError(malformed.has(name) ? 'malformed' : failure, message || code, cause as Error, status);
 }
 
 /** Did a kept connection end before the response? A new connection that ends has read nothing. */

@@ -35,7 +35,10 @@ interface Lab {
 }
 
 /** A receiver that answers with these one after the other, the last of them for ever; 0 hangs up. */
-async function lab(answers: readonly number[] = [200], options: Partial<WebhookSinkOptions> = {}): Promise<Lab> {
+async function lab(
+  answers: readonly number[] = [200],
+  { body = 'thanks', ...options }: Partial<WebhookSinkOptions> & { readonly body?: string } = {},
+): Promise<Lab> {
   const received: Received[] = [];
   const left = [...answers];
   const receive = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
@@ -43,7 +46,7 @@ async function lab(answers: readonly number[] = [200], options: Partial<WebhookS
     received.push({ headers: req.headers, items: list.items.map(({ n }) => n), list });
     const status = left.length > 1 ? left.shift() : left[0];
     if (status === 0) req.socket.destroy();
-    else res.writeHead(status ?? 200, { Location: '/elsewhere' }).end('thanks');
+    else res.writeHead(status ?? 200, { Location: '/elsewhere' }).end(body);
   };
   const server = createServer((req, res) => void receive(req, res));
   servers.push(server);
@@ -115,6 +118,13 @@ describe('a webhook', () => {
     await sink.close();
     expect(received.map(({ items }) => items.join())).toEqual(['1,2', '1,2']);
     expect(lost.reduce((sum, events) => sum + events, 0)).toBe(8);
+  });
+
+  test('that accepts them with a response of over 1 MiB gets them once', async () => {
+    const { received, lost, sink } = await lab([200], { body: 'x'.repeat(1024 * 1024 + 1) });
+    write(sink, 1, 3);
+    await sink.close();
+    expect([received.length, lost]).toEqual([1, []]);
   });
 
   test('that refuses them is not asked again, and the loss is counted', async () => {
