@@ -44,11 +44,12 @@ export function buildAccounts(
   { hashFunctions, providerTypes: types = providerTypes }: PasswordChecks = {},
 ): AccountParts {
   const { client, namespace, live, secrets, lease, lifecycle, clock, log } = cluster;
-  const users = lifecycle.add('users', new Users({ client, namespace, clock, log }));
   const passwords = new Passwords(hashFunctions, clock);
   lifecycle.add('admin-secret', {
     start: () => ensureAdminSecret({ client, namespace, configuration: live.value, passwords, log }),
   });
+  // Just before the directory, so that the configured users are known before the first User is indexed.
+  const users = lifecycle.add('users', new Users({ client, namespace, clock, log }));
   const shared = { client, namespace, config: live, secrets, users, passwords, clock, log };
   const directory = lifecycle.add('directory', new Directory(shared));
   const conditions = lifecycle.add('user-conditions', new UserConditions({ ...shared, directory }));

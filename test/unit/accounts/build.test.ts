@@ -1,6 +1,7 @@
 /** What the parts of buildAccounts do for each other. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { unreachable } from '../../../src/cluster/client/kube-error.ts';
+import { usersPath } from '../../../src/config/names.ts';
 import { startAccounts, type Accounts } from '../../labs/accounts.ts';
 
 let accounts: Accounts;
@@ -63,6 +64,20 @@ test('only the holder of the lease deletes sessions that are over', async () => 
     const deletions = ({ client }: Accounts): number => client.asked('DELETE', session.metadata.name).length;
     expect(deletions(accounts)).toBeGreaterThan(0);
     expect(deletions(other)).toBe(0);
+  } finally {
+    await other.stop();
+  }
+});
+
+test('Users are read only when the configured users are known', async () => {
+  const passwordRef = { name: 'platform-admin', key: 'passwordHash' };
+  const admin = { username: 'admin', passwordHash: undefined, passwordRef };
+  const other = await startAccounts({ authentication: { users: [admin] } });
+  try {
+    const requests = other.client.requests.map(({ method, path }) => `${method} ${path}`);
+    const read = requests.indexOf('GET /api/v1/namespaces/platform-system/secrets/platform-admin');
+    expect(read).toBeGreaterThan(-1);
+    expect(requests.indexOf(`GET ${usersPath}`)).toBeGreaterThan(read);
   } finally {
     await other.stop();
   }
