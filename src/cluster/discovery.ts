@@ -78,6 +78,8 @@ interface Root {
 const nothing: Root = { groupVersions: [], etag: undefined };
 const roots = ['/api', '/apis'] as const;
 
+const ignore = (): void => undefined;
+
 const keyOf = ({ group, version, resource }: Pick<Found, 'group' | 'version' | 'resource'>): string =>
   `${resource}.${version}.${group}`;
 
@@ -130,7 +132,6 @@ export class Discovery {
         },
       });
     };
-    const ignore = (): void => undefined;
     this.#reflectors = [
       follow(
         definitions,

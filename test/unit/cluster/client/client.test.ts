@@ -198,9 +198,12 @@ describe('credentials that are rotated', () => {
     client = own;
     servers.push(kube);
     return {
-      ...{ own, clock, put, putClient },
+      own,
+      clock,
+      put,
+      putClient,
       accept: (name: string) => void (accepted = name),
-      async rotateCA(): Promise<void> {
+      rotateCA: async (): Promise<void> => {
         const next = await createAuthority('next');
         kube.setSecureContext(await served(next));
         kube.closeAllConnections();
