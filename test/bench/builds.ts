@@ -10,7 +10,7 @@ import { until } from '../../hack/cluster/until.ts';
 import { casesOf, type Case, type Subject } from './cases.ts';
 import { changesPerSecond } from './changes.ts';
 import { measureCase, measureRest, type AtRest } from './measure.ts';
-import { listedAt, type Face, type Site } from './site.ts';
+import { listedAt, type Face, type ServerChoice, type Site } from './site.ts';
 import type { Target } from './connection.ts';
 import type { Stand } from './stand.ts';
 import { median } from './statistics.ts';
@@ -53,13 +53,18 @@ export async function compareBuilds(
   const { site, changes } = stand;
   const root = resolve(before);
   await output(process.execPath, ['node_modules/.bin/tsc', '-p', 'tsconfig.build.json'], { cwd: root });
-  const earlier = await site.another('before', { build: resolve(root, 'dist') });
-  const again = await site.another('again');
+  const started: Awaited<ReturnType<Site['another']>>[] = [];
+  // One after the other: a port is free until its server listens.
+  const begin = async (name: string, choice?: ServerChoice): Promise<Build> => {
+    const server = await site.another(name, choice);
+    started.push(server);
+    await server.ready();
+    await until('the nodes are listed', server.check, async () => listedAt(server.log) > 0, readingTime);
+    return server;
+  };
   try {
-    for (const server of [earlier, again]) {
-      await server.ready();
-      await until('the nodes are listed', server.check, async () => listedAt(server.log) > 0, readingTime);
-    }
+    const earlier = await begin('before', { build: resolve(root, 'dist') });
+    const again = await begin('again');
     const [pid = 0] = site.ours.pids;
     const builds: Build[] = [earlier, { faces: site.ours, pid }, again];
     const rest = await measureRest(
@@ -77,8 +82,7 @@ export async function compareBuilds(
     }
     return all;
   } finally {
-    await earlier.stop();
-    await again.stop();
+    for (const server of started) await server.stop();
   }
 }
 
